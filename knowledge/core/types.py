@@ -1,0 +1,221 @@
+"""The words of the knowledge app: configurations in, predictions with intervals out. Values only.
+
+Units are in the names; memory is bytes of one GPU, throughput tokens/s of the whole job, cost in the
+portal's one currency. `None` always means unknown, never a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, Protocol
+
+
+class Goal(StrEnum):
+    """What "best" means for a job."""
+
+    BALANCED = "balanced"
+    FASTEST = "fastest"
+    CHEAPEST = "cheapest"
+
+
+class Source(StrEnum):
+    """Where a predicted figure comes from."""
+
+    EXACT = "exact"  # measured: repeats of this very configuration
+    MODEL = "model"  # learnt from history on top of the prior
+    PRIOR = "prior"  # physics alone; its interval is stated, not calibrated
+    DEFAULT = "default"  # advice failed: stated defaults, nothing predicted
+
+
+@dataclass(frozen=True, slots=True)
+class Interval:
+    """A predicted value with the bounds of its interval (80 %); a bound of None is unknown."""
+
+    value: float
+    low: float | None = None
+    high: float | None = None
+
+    def scaled(self, factor: float) -> Interval:
+        """This interval in another unit."""
+        return Interval(
+            self.value * factor,
+            None if self.low is None else self.low * factor,
+            None if self.high is None else self.high * factor,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Config:
+    """One configuration, as in docs/knowledge.md. `number_gpus` is the total over all nodes."""
+
+    model_name: str
+    method: str
+    gpu_model: str
+    number_gpus: int
+    tokens_per_sample: int
+    per_device_batch_size: int
+    number_nodes: int = 1
+    gradient_accumulation_steps: int = 1
+    precision: str | None = None
+    quantization: str | None = None
+    lora_r: int | None = None
+    lora_alpha: int | None = None
+    optimizer_state: str | None = None
+    flash_attention: bool | None = None
+    gradient_checkpointing: bool | None = None
+    fast_kernels: bool | None = None
+    padding_free: bool | None = None
+    expert_parallel: int | None = None
+    sharding: str | None = None
+    network: str | None = None
+    software: str | None = None
+    run_protocol: str | None = None
+
+    @property
+    def effective_batch_size(self) -> int:
+        """Samples per optimiser step, all GPUs together."""
+        return self.per_device_batch_size * self.gradient_accumulation_steps * self.number_gpus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prediction:
+    """What one configuration is expected to do. `refused` is the launch rule it breaks, if any."""
+
+    p_valid: float
+    tokens_per_second: Interval
+    peak_memory_bytes: Interval
+    source: Source
+    outside: bool = False  # beyond the training data: unseen model family, GPU or range
+    refused: str | None = None
+
+
+class Predictor(Protocol):
+    """Anything that predicts; `version` is None for the prior alone."""
+
+    @property
+    def version(self) -> int | None: ...
+
+    def predict(self, xs: Sequence[Config]) -> list[Prediction]: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pool:
+    """The registered nodes that offer one GPU model. `node_sizes`: GPUs of each node."""
+
+    gpu_model: str
+    node_sizes: tuple[int, ...]
+    memory_bytes: int
+    price_per_gpu_hour: float = 0.0
+    peak_flops: float | None = None  # measured at enrolment (cpu slots); None: the catalogue's figure
+    bandwidth_bytes_s: float | None = None
+    network: str = "none"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inventory:
+    """What could be had if the cluster were empty; the scheduler builds it from registered nodes."""
+
+    pools: tuple[Pool, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Workload:
+    """The training data as the forecast needs it: a histogram of row lengths in tokens.
+
+    `lengths`: (tokens, rows) pairs in rising order; estimated from bytes until a trainer counted.
+    """
+
+    rows: int
+    lengths: tuple[tuple[int, int], ...]
+    validation_rows: int = 0
+
+    @property
+    def tokens(self) -> int:
+        """Tokens of one epoch before cutting and padding."""
+        return sum(length * rows for length, rows in self.lengths)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Option:
+    """One way to run a job: the best configuration on one bundle (GPU model, nodes, GPUs)."""
+
+    config: Config
+    p_valid: float
+    tokens_per_second: Interval
+    peak_memory_bytes: Interval
+    startup_s: float
+    duration_s: Interval
+    cost: Interval
+    source: Source
+    outside: bool = False
+    steps: int = 0
+
+    @property
+    def gpu_model(self) -> str:
+        return self.config.gpu_model
+
+    @property
+    def gpus(self) -> int:
+        return self.config.number_gpus
+
+    @property
+    def nodes(self) -> int:
+        return self.config.number_nodes
+
+    @property
+    def key(self) -> str:
+        """The bundle in one word, e.g. `NVIDIA-A100-SXM4-80GB:2x8` (nodes x GPUs of each)."""
+        return f"{self.gpu_model}:{self.nodes}x{self.gpus // self.nodes}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, to be stored with a job or an attempt."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, raw: dict[str, Any]) -> Option:
+        """The inverse of `as_json`."""
+        intervals = {
+            name: Interval(**raw[name])
+            for name in ("tokens_per_second", "peak_memory_bytes", "duration_s", "cost")
+        }
+        return cls(**{**raw, **intervals, "config": Config(**raw["config"]), "source": Source(raw["source"])})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """One value of the configuration: who chose it and the sentence that says why."""
+
+    value: Any
+    by: str  # "user" | "recommended" | "default"
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A measured execution near a recommendation."""
+
+    execution: str
+    config: Config
+    tokens_per_second: float | None
+    peak_memory_fraction: float | None
+    status: str
+    source: str
+    distance: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Advice:
+    """A recommendation. `bound`: what a submission fixes for good; `options`: best first by the goal."""
+
+    bound: dict[str, Any]
+    chosen: dict[str, Choice]
+    options: tuple[Option, ...]
+    evidence: tuple[Evidence, ...] = ()
+    predictor_version: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def best(self) -> Option | None:
+        return self.options[0] if self.options else None

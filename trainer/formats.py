@@ -1,0 +1,1 @@
+"""What training lines look like. Standard library only."""

@@ -1,0 +1,212 @@
+"""What node and portal say to each other, and the spec that a node hands to its trainer.
+
+Standard library only. `trainer.wire` parses these messages. Times are durations in seconds: no message
+carries a clock reading.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any
+
+PROTOCOL = 1
+SUPPORTED_PROTOCOLS = (1,)
+
+EXIT_STOPPED = 75  # the trainer saved a checkpoint on request and left; it can be resumed
+EXIT_OOM = 76  # the trainer ran out of memory and said so in result.json
+
+MAX_REPORTS_PER_SYNC = 500
+MAX_LOG_BYTES = 64_000
+
+
+class ProtocolError(ValueError):
+    """A message that cannot be understood; `path` names the wrong field."""
+
+    def __init__(self, path: str, message: str) -> None:
+        self.path, self.message = path, message
+        super().__init__(f"{path} {message}")
+
+
+class Phase(StrEnum):
+    """How far a claim is on its node."""
+
+    ASSIGNED = "assigned"  # known to the portal only
+    STARTING = "starting"  # taken up: inputs, process, imports, model
+    RUNNING = "running"  # training steps
+    ENDED = "ended"
+
+
+class Outcome(StrEnum):
+    """How a claim or an attempt ended."""
+
+    SUCCEEDED = "succeeded"
+    ERROR = "error"
+    OOM = "oom"
+    STOPPED = "stopped"
+    LOST = "lost"
+    DECLINED = "declined"
+    TIMEOUT = "timeout"
+    KILLED = "killed"
+
+
+class Kind(StrEnum):
+    """Kinds of numbered reports."""
+
+    START = "start"  # exact counts after tokenising: tokens_total, steps_total, startup_s
+    STEP = "step"  # step, total_steps, loss, tokens_per_s, memory_bytes, eta_s, learning_rate
+    EVAL = "eval"  # step, eval_loss
+    LOG = "log"  # text
+    MEMORY = "memory"  # memory_bytes: peak so far
+    CHECKPOINT = "checkpoint"  # step, files, stored
+    RENDEZVOUS = "rendezvous"  # address
+    RESULT = "result"  # the trainer's result.json
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class File:
+    """A file that was or will be transferred; `path` is relative, `sha256` hexadecimal."""
+
+    path: str
+    sha256: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuFacts:
+    """One GPU or CPU slot as found at enrolment. `links`: index of another GPU -> kind of link."""
+
+    index: int
+    model: str
+    memory_bytes: int
+    uuid: str = ""
+    peak_flops: float | None = None
+    bandwidth_bytes_s: float | None = None
+    links: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NodeFacts:
+    """What a node is made of."""
+
+    hostname: str
+    cores: int
+    memory_bytes: int
+    gpus: tuple[GpuFacts, ...]
+    software: dict[str, str] = field(default_factory=dict)
+    disk_free_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Enrol:
+    """A node's first message."""
+
+    join_token: str
+    protocol: int
+    name: str
+    facts: NodeFacts
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GpuUse:
+    """A GPU's load now; util between 0 and 1."""
+
+    index: int
+    util: float
+    memory_used_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """One numbered report of a claim; `body` depends on the kind."""
+
+    seq: int
+    kind: Kind
+    body: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimState:
+    """What a node says of one claim."""
+
+    claim: str
+    fence: int
+    phase: Phase
+    outcome: Outcome | None = None
+    exit_code: int | None = None
+    reason: str = ""
+    reports: tuple[Report, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sync:
+    """Heartbeat, reports and question in one. `facts` only when they changed."""
+
+    protocol: int
+    boot_id: str
+    claims: tuple[ClaimState, ...] = ()
+    gpus: tuple[GpuUse, ...] = ()
+    facts: NodeFacts | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resume:
+    """The checkpoint to go on from. `stored`: portal (fetch `files` as inputs `resume/PATH`) or node
+    (it lies in the run directory of the claim `claim` of this node)."""
+
+    step: int
+    stored: str
+    claim: str
+    files: tuple[File, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """All that a node needs to train: written to RUN_DIR/spec.json together with `Local`."""
+
+    job: str
+    attempt: str
+    claim: str
+    fence: int
+    recipe: str
+    entry: str
+    model: str
+    params: dict[str, Any]  # every parameter of the recipe, resolved
+    gpus: tuple[int, ...]  # indices on this node
+    rank: int = 0  # of this node among the nodes of the attempt
+    nodes: int = 1
+    inputs: tuple[File, ...] = ()  # path: train.jsonl, validation.jsonl; fetched from claims/C/inputs/PATH
+    resume: Resume | None = None
+    checkpoint_every_s: float = 60.0
+    upload_limit_bytes: int = 2_000_000_000
+    hang_after_s: float = 1800.0  # no event for this long: the agent ends it as a timeout
+    rendezvous: str = ""  # host:port of rank 0, several nodes only
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimOrder:
+    """What the portal wants of one claim. `spec` until the claim is taken up."""
+
+    claim: str
+    fence: int
+    want: str = "run"  # run | stop
+    stop_for: str = ""
+    grace_s: float = 30.0
+    spec: Spec | None = None
+    acked_seq: int = 0
+    error: str = ""  # stale_attempt | bad_report
+    detail: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SyncReply:
+    """The portal's answer; a claim that it does not list is stopped and forgotten."""
+
+    next_sync_s: float
+    draining: bool
+    claims: tuple[ClaimOrder, ...] = ()
+
+
+def to_json(message: Any) -> dict[str, Any]:
+    """A message as plain values, without fields that are None."""
+    return {key: value for key, value in asdict(message).items() if value is not None}

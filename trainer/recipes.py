@@ -1,0 +1,235 @@
+"""What can be trained and which values a person may set: the one table of parameters.
+
+Standard library only: the portal's forms, REST and the recommender read it as well as the trainer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Any
+
+
+class Binds(StrEnum):
+    """When a value is settled: what changes what is learnt at submit, where and how it runs at dispatch."""
+
+    SUBMIT = "submit"
+    DISPATCH = "dispatch"
+
+
+class ParamError(ValueError):
+    """Parameters that cannot be used: `fields` maps each wrong field to what is wrong and the remedy."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        self.fields = dict(fields)
+        super().__init__("; ".join(f"{name}: {message}" for name, message in self.fields.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Param:
+    """One parameter: its type, bounds or choices, the stated default, and when it binds."""
+
+    kind: type
+    help: str
+    binds: Binds
+    default: Any = None
+    low: float | None = None
+    high: float | None = None
+    choices: tuple[str, ...] = ()
+
+    def clean(self, value: Any) -> Any:
+        """The value in the parameter's type. Raises ValueError with a sentence for the user."""
+        if self.kind is bool:
+            if not isinstance(value, bool):
+                raise ValueError("must be true or false")
+            return value
+        if self.kind is str:
+            return self._text(value)
+        if isinstance(value, bool) or not isinstance(value, int if self.kind is int else int | float):
+            raise ValueError(f"must be a {'whole number' if self.kind is int else 'number'}")
+        return self._number(value)
+
+    def _text(self, value: Any) -> str:
+        if not isinstance(value, str):
+            raise ValueError("must be a text")
+        if self.choices and value not in self.choices:
+            raise ValueError(f"must be one of {', '.join(self.choices)}")
+        return value
+
+    def _number(self, value: int | float) -> int | float:
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError("must be a finite number")
+        if (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
+            raise ValueError(f"must be between {self.low:g} and {self.high:g}")
+        return value if self.kind is int else float(value)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """One kind of training. `entry` names the module that trains; it is never imported here."""
+
+    name: str
+    entry: str
+    params: Mapping[str, Param]
+
+    def clean(self, raw: Mapping[str, Any]) -> dict[str, Any]:
+        """The given values, checked one by one and against each other; absent ones stay absent.
+
+        A value of None counts as not given. Raises ParamError naming every wrong field.
+        """
+        errors: dict[str, str] = {}
+        values: dict[str, Any] = {}
+        for name, value in raw.items():
+            if name not in self.params:
+                errors[name] = f"is not a parameter; known are {', '.join(self.params)}"
+            elif value is not None:
+                try:
+                    values[name] = self.params[name].clean(value)
+                except ValueError as wrong:
+                    errors[name] = str(wrong)
+        errors = errors or _conflicts(values)
+        if errors:
+            raise ParamError(errors)
+        return values
+
+    def binding(self, when: Binds) -> tuple[str, ...]:
+        """The names of the parameters that are settled at `when`."""
+        return tuple(name for name, param in self.params.items() if param.binds is when)
+
+
+ADAPTER_METHODS = ("lora", "qlora")
+
+
+def _conflicts(values: Mapping[str, Any]) -> dict[str, str]:
+    """Launch rules between values that were given, with the remedy."""
+    errors: dict[str, str] = {}
+    method = values.get("method")
+    if method == "full":
+        for name in ("lora_r", "lora_alpha"):
+            if name in values:
+                errors[name] = "belongs to adapter methods; leave it out or choose lora or qlora"
+        if values.get("quantization", "none") != "none":
+            errors["quantization"] = "full fine-tuning trains unquantised weights; choose qlora"
+    if method == "lora" and values.get("quantization", "none") != "none":
+        errors["quantization"] = "lora keeps the base model unquantised; choose qlora"
+    if method == "qlora" and values.get("quantization", "bnb-4bit") != "bnb-4bit":
+        errors["quantization"] = "qlora quantises with bnb-4bit; leave this out"
+    if method == "qlora" and values.get("gpu_model") == "cpu":
+        errors["gpu_model"] = "qlora needs a GPU; choose another GPU model or the method lora"
+    if "epochs" in values and "max_steps" in values:
+        errors["max_steps"] = "give epochs or max_steps, not both"
+    gpus, nodes = values.get("number_gpus"), values.get("number_nodes")
+    if gpus and nodes and gpus % nodes:
+        errors["number_nodes"] = f"must divide number_gpus ({gpus})"
+    if values.get("sharding") in ("ddp", "fsdp") and gpus == 1:
+        errors["sharding"] = "needs two GPUs or more; leave it out"
+    if values.get("sharding") == "none" and gpus and gpus > 1:
+        errors["sharding"] = "several GPUs need ddp or fsdp; leave it out"
+    return errors or _batch_conflict(values)
+
+
+def _batch_conflict(values: Mapping[str, Any]) -> dict[str, str]:
+    """The effective batch is per-device batch x accumulation x GPUs, as far as they were given."""
+    effective = values.get("effective_batch_size")
+    parts = [values.get(n) for n in ("per_device_batch_size", "gradient_accumulation_steps", "number_gpus")]
+    product = math.prod(part for part in parts if part)
+    if effective and (effective % product or (None not in parts and effective != product)):
+        return {
+            "effective_batch_size": "must be per_device_batch_size x gradient_accumulation_steps"
+            f" x number_gpus (the given ones make {product})"
+        }
+    return {}
+
+
+_S, _D = Binds.SUBMIT, Binds.DISPATCH
+
+SFT = Recipe(
+    name="sft",
+    entry="trainer.train.sft",
+    params={
+        "method": Param(
+            kind=str,
+            binds=_S,
+            default="lora",
+            choices=("full", "lora", "qlora"),
+            help="Train all weights, or a small adapter on (quantised) frozen ones.",
+        ),
+        "quantization": Param(
+            kind=str,
+            binds=_S,
+            default="none",
+            choices=("none", "bnb-4bit"),
+            help="How the frozen base model is stored.",
+        ),
+        "precision": Param(
+            kind=str,
+            binds=_S,
+            default="bfloat16",
+            choices=("bfloat16", "float16", "float32"),
+            help="Number format of weights and activations.",
+        ),
+        "tokens_per_sample": Param(
+            kind=int,
+            binds=_S,
+            default=2048,
+            low=16,
+            high=131_072,
+            help="Longest sample; longer ones are cut.",
+        ),
+        "effective_batch_size": Param(
+            kind=int,
+            binds=_S,
+            default=16,
+            low=1,
+            high=65_536,
+            help="Samples per optimiser step, all GPUs together.",
+        ),
+        "lora_r": Param(kind=int, binds=_S, default=16, low=1, high=1024, help="Rank of the adapter."),
+        "lora_alpha": Param(kind=int, binds=_S, default=32, low=1, high=4096, help="Scale of the adapter."),
+        "learning_rate": Param(
+            kind=float,
+            binds=_S,
+            default=2e-4,
+            low=1e-8,
+            high=1.0,
+            help="Peak learning rate; it warms up and then decays linearly.",
+        ),
+        "epochs": Param(
+            kind=float, binds=_S, default=1.0, low=0.001, high=1000, help="Passes over the data."
+        ),
+        "max_steps": Param(
+            kind=int, binds=_S, low=1, high=10_000_000, help="Optimiser steps, instead of epochs."
+        ),
+        "seed": Param(
+            kind=int,
+            binds=_S,
+            default=42,
+            low=0,
+            high=2_147_483_647,
+            help="Seed of shuffling and initial values.",
+        ),
+        "gpu_model": Param(
+            kind=str, binds=_D, help="GPU model as in the catalogue; cpu for slots of CPU nodes."
+        ),
+        "number_gpus": Param(kind=int, binds=_D, default=1, low=1, high=1024, help="GPUs over all nodes."),
+        "number_nodes": Param(
+            kind=int, binds=_D, default=1, low=1, high=128, help="Nodes the GPUs are spread over."
+        ),
+        "per_device_batch_size": Param(
+            kind=int, binds=_D, default=1, low=1, high=1024, help="Samples one GPU holds at a time."
+        ),
+        "gradient_accumulation_steps": Param(
+            kind=int, binds=_D, default=1, low=1, high=65_536, help="Micro-batches per optimiser step."
+        ),
+        "gradient_checkpointing": Param(
+            kind=bool, binds=_D, default=True, help="Recompute activations to save memory."
+        ),
+        "sharding": Param(
+            kind=str, binds=_D, choices=("none", "ddp", "fsdp"), help="How several GPUs share the model."
+        ),
+    },
+)
+
+RECIPES: dict[str, Recipe] = {SFT.name: SFT}

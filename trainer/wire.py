@@ -1,0 +1,256 @@
+"""Parsing of the messages between node and portal. Standard library only; both sides use it.
+
+Unknown extra fields are ignored (an agent may be newer or older than the portal); missing or wrong ones
+raise `ProtocolError` with the field's path.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from trainer.protocol import (
+    MAX_REPORTS_PER_SYNC,
+    ClaimOrder,
+    ClaimState,
+    Enrol,
+    File,
+    GpuFacts,
+    GpuUse,
+    Kind,
+    NodeFacts,
+    Outcome,
+    Phase,
+    ProtocolError,
+    Report,
+    Resume,
+    Spec,
+    Sync,
+    SyncReply,
+)
+
+_HEX64 = re.compile(r"[0-9a-f]{64}\Z")
+_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+
+
+class _Reader:
+    """Typed access to a mapping that names the path of what is wrong."""
+
+    def __init__(self, raw: Any, path: str) -> None:
+        if not isinstance(raw, Mapping):
+            raise ProtocolError(path, "must be an object")
+        self.raw, self.path = raw, path
+
+    def _get(self, name: str, default: Any) -> Any:
+        value = self.raw.get(name)
+        if value is None and default is ...:
+            raise ProtocolError(f"{self.path}.{name}", "is missing")
+        return default if value is None else value
+
+    def text(self, name: str, default: Any = ..., limit: int = 4000) -> str:
+        value = self._get(name, default)
+        if not isinstance(value, str) or len(value) > limit or "\x00" in value:
+            raise ProtocolError(f"{self.path}.{name}", f"must be a text of at most {limit} characters")
+        return value
+
+    def ident(self, name: str) -> str:
+        value = self.text(name)
+        if not _ID.match(value):
+            raise ProtocolError(f"{self.path}.{name}", "must be an id")
+        return value
+
+    def whole(self, name: str, default: Any = ..., low: int = 0, high: int = 2**53) -> int:
+        value = self._get(name, default)
+        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+            raise ProtocolError(f"{self.path}.{name}", f"must be a whole number from {low} to {high}")
+        return value
+
+    def number(self, name: str, default: Any = ..., low: float = 0.0) -> float:
+        value = self._get(name, default)
+        if (
+            isinstance(value, bool)
+            or not isinstance(value, int | float)
+            or not math.isfinite(value)
+            or value < low
+        ):
+            raise ProtocolError(f"{self.path}.{name}", f"must be a finite number, {low:g} or more")
+        return float(value)
+
+    def items(self, name: str, limit: int) -> list[_Reader]:
+        value = self._get(name, [])
+        if not isinstance(value, list | tuple) or len(value) > limit:
+            raise ProtocolError(f"{self.path}.{name}", f"must be a list of at most {limit}")
+        return [_Reader(entry, f"{self.path}.{name}[{index}]") for index, entry in enumerate(value)]
+
+    def table(self, name: str) -> dict[str, Any]:
+        value = self._get(name, {})
+        if not isinstance(value, Mapping):
+            raise ProtocolError(f"{self.path}.{name}", "must be an object")
+        return dict(value)
+
+
+def parse_file(raw: Any, path: str = "file") -> File:
+    """A `File`; its path may not leave the folder it is relative to."""
+    reader = raw if isinstance(raw, _Reader) else _Reader(raw, path)
+    name, digest = reader.text("path", limit=300), reader.text("sha256")
+    if not safe_path(name):
+        raise ProtocolError(f"{reader.path}.path", "must be a relative path without ..")
+    if not _HEX64.match(digest):
+        raise ProtocolError(f"{reader.path}.sha256", "must be 64 hexadecimal digits")
+    return File(path=name, sha256=digest, bytes=reader.whole("bytes"))
+
+
+def safe_path(name: str) -> bool:
+    """Is this a plain relative path: no absolute, empty, hidden or parent parts, no control characters?"""
+    parts = name.split("/")
+    return bool(name) and all(re.match(r"[A-Za-z0-9_][A-Za-z0-9._+=-]*\Z", part) for part in parts)
+
+
+def _gpu_facts(reader: _Reader) -> GpuFacts:
+    optional = {
+        name: reader.number(name)
+        for name in ("peak_flops", "bandwidth_bytes_s")
+        if reader.raw.get(name) is not None
+    }
+    return GpuFacts(
+        index=reader.whole("index", high=1023),
+        model=reader.text("model", limit=100),
+        memory_bytes=reader.whole("memory_bytes", low=1),
+        uuid=reader.text("uuid", "", limit=100),
+        links={str(k): str(v) for k, v in reader.table("links").items()},
+        **optional,
+    )
+
+
+def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
+    """The `NodeFacts` of an enrolment or a sync; GPU indices must be 0, 1, 2 ..."""
+    reader = _Reader(raw, path)
+    gpus = tuple(_gpu_facts(entry) for entry in reader.items("gpus", 1024))
+    if not gpus or [gpu.index for gpu in gpus] != list(range(len(gpus))):
+        raise ProtocolError(
+            f"{path}.gpus", "must list at least one GPU or slot, indices 0, 1, 2 ... in order"
+        )
+    return NodeFacts(
+        hostname=reader.text("hostname", limit=255),
+        cores=reader.whole("cores", low=1, high=100_000),
+        memory_bytes=reader.whole("memory_bytes", low=1),
+        gpus=gpus,
+        software={str(k)[:50]: str(v)[:100] for k, v in reader.table("software").items()},
+        disk_free_bytes=reader.whole("disk_free_bytes", 0),
+    )
+
+
+def parse_enrol(raw: Any) -> Enrol:
+    """A node's enrolment. The protocol is read first, so that an old agent hears that it is old."""
+    reader = _Reader(raw, "body")
+    return Enrol(
+        protocol=reader.whole("protocol"),
+        join_token=reader.text("join_token", limit=200),
+        name=reader.text("name", limit=100),
+        facts=parse_facts(reader.raw.get("facts"), "body.facts"),
+    )
+
+
+def _report(reader: _Reader) -> Report:
+    kind = reader.text("kind")
+    if kind not in set(Kind):
+        raise ProtocolError(f"{reader.path}.kind", f"must be one of {', '.join(Kind)}")
+    return Report(seq=reader.whole("seq", low=1), kind=Kind(kind), body=reader.table("body"))
+
+
+def _claim_state(reader: _Reader) -> ClaimState:
+    phase, outcome = reader.text("phase"), reader.text("outcome", "")
+    if phase not in set(Phase):
+        raise ProtocolError(f"{reader.path}.phase", f"must be one of {', '.join(Phase)}")
+    if outcome not in {"", *Outcome} or (phase == Phase.ENDED) != bool(outcome):
+        raise ProtocolError(
+            f"{reader.path}.outcome", f"goes with the phase ended and is one of {', '.join(Outcome)}"
+        )
+    exit_code = reader.raw.get("exit_code")
+    return ClaimState(
+        claim=reader.ident("claim"),
+        fence=reader.whole("fence", low=1),
+        phase=Phase(phase),
+        outcome=Outcome(outcome) if outcome else None,
+        exit_code=None if exit_code is None else reader.whole("exit_code", low=-255, high=255),
+        reason=reader.text("reason", "", limit=4000),
+        reports=tuple(_report(entry) for entry in reader.items("reports", MAX_REPORTS_PER_SYNC)),
+    )
+
+
+def _gpu_use(reader: _Reader) -> GpuUse:
+    return GpuUse(
+        index=reader.whole("index", high=1023),
+        util=min(1.0, reader.number("util", 0.0)),
+        memory_used_bytes=reader.whole("memory_used_bytes", 0),
+    )
+
+
+def parse_sync(raw: Any) -> Sync:
+    """A node's sync message."""
+    reader = _Reader(raw, "body")
+    facts = reader.raw.get("facts")
+    return Sync(
+        protocol=reader.whole("protocol"),
+        boot_id=reader.ident("boot_id"),
+        claims=tuple(_claim_state(entry) for entry in reader.items("claims", 1024)),
+        gpus=tuple(_gpu_use(entry) for entry in reader.items("gpus", 1024)),
+        facts=None if facts is None else parse_facts(facts, "body.facts"),
+    )
+
+
+def parse_spec(raw: Any) -> Spec:
+    """A spec as the portal sends it or as RUN_DIR/spec.json holds it."""
+    reader = _Reader(raw, "spec")
+    resume = reader.raw.get("resume")
+    return Spec(
+        **{name: reader.text(name) for name in ("job", "attempt", "claim", "recipe", "entry", "model")},
+        fence=reader.whole("fence", low=1),
+        params=reader.table("params"),
+        gpus=tuple(int(index) for index in reader.raw.get("gpus", ())),
+        rank=reader.whole("rank", 0),
+        nodes=reader.whole("nodes", 1, low=1),
+        inputs=tuple(parse_file(entry) for entry in reader.items("inputs", 100)),
+        resume=None if resume is None else _resume(_Reader(resume, "spec.resume")),
+        checkpoint_every_s=reader.number("checkpoint_every_s", 60.0),
+        upload_limit_bytes=reader.whole("upload_limit_bytes", 2_000_000_000),
+        hang_after_s=reader.number("hang_after_s", 1800.0),
+        rendezvous=reader.text("rendezvous", ""),
+    )
+
+
+def _resume(reader: _Reader) -> Resume:
+    return Resume(
+        step=reader.whole("step"),
+        stored=reader.text("stored"),
+        claim=reader.ident("claim"),
+        files=tuple(parse_file(entry) for entry in reader.items("files", 1000)),
+    )
+
+
+def parse_reply(raw: Any) -> SyncReply:
+    """The portal's answer to a sync."""
+    reader = _Reader(raw, "reply")
+    orders = []
+    for entry in reader.items("claims", 1024):
+        spec = entry.raw.get("spec")
+        orders.append(
+            ClaimOrder(
+                claim=entry.ident("claim"),
+                fence=entry.whole("fence"),
+                want=entry.text("want", "run"),
+                stop_for=entry.text("stop_for", ""),
+                grace_s=entry.number("grace_s", 30.0),
+                spec=None if spec is None else parse_spec(spec),
+                acked_seq=entry.whole("acked_seq", 0),
+                error=entry.text("error", ""),
+                detail=entry.text("detail", ""),
+            )
+        )
+    return SyncReply(
+        next_sync_s=reader.number("next_sync_s"),
+        draining=bool(reader.raw.get("draining")),
+        claims=tuple(orders),
+    )
