@@ -1,0 +1,23 @@
+"""The Celery application: the portal's side work. Trainings never run here, nodes do that."""
+
+from __future__ import annotations
+
+import os
+
+# OpenMP threads that spin-wait make prediction up to 60 times slower on shared cores; this must be set
+# before numpy is imported anywhere.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "portal.settings")
+
+from celery import Celery
+from celery.signals import setup_logging
+
+app = Celery("foretune")
+app.config_from_object("django.conf:settings", namespace="CELERY")
+app.autodiscover_tasks(["scheduler", "knowledge"])
+
+
+@setup_logging.connect  # type: ignore[untyped-decorator]
+def _use_djangos_logging(**_: object) -> None:
+    """Workers log as the web server does; connecting here keeps Celery from installing its own handlers."""

@@ -1,0 +1,92 @@
+"""Errors of the scheduler; each is something a caller may handle.
+
+SchedulerError
+├── NotFound                an object that does not exist, or is not the asker's
+├── BadParameters           values that cannot be used, by field
+├── BadFile                 an upload that is not training data, by line
+├── FileTooLarge
+├── IllegalTransition       the state table forbids it
+├── StaleJob                the job moved meanwhile: read it again
+├── SchedulerReplaced       another scheduler has taken over
+├── CannotPlace             a decision that no longer fits the rows
+├── StaleAttempt            a report with an old fence
+├── BadReport               a report that makes no sense in this state
+├── Conflict                a row changed meanwhile, or is in use
+├── KeyReused, KeyInUse     idempotency keys
+├── NodeRefused             a join token or node token that is not valid
+└── OldProtocol             an agent too old to be served
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+
+class SchedulerError(Exception):
+    """Anything below; its text is a full sentence for the person who asked."""
+
+
+class NotFound(SchedulerError):
+    pass
+
+
+class BadParameters(SchedulerError):
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        self.fields = dict(fields)
+        super().__init__("; ".join(f"{name}: {message}" for name, message in self.fields.items()))
+
+
+class BadFile(SchedulerError):
+    def __init__(self, lines: Sequence[tuple[int, str]]) -> None:
+        self.lines = list(lines)
+        super().__init__("; ".join(f"line {line}: {message}" for line, message in self.lines))
+
+
+class FileTooLarge(SchedulerError):
+    pass
+
+
+class IllegalTransition(SchedulerError):
+    def __init__(self, message: str, state: str) -> None:
+        self.state = state
+        super().__init__(message)
+
+
+class StaleJob(SchedulerError):
+    pass
+
+
+class SchedulerReplaced(SchedulerError):
+    pass
+
+
+class CannotPlace(SchedulerError):
+    pass
+
+
+class StaleAttempt(SchedulerError):
+    pass
+
+
+class BadReport(SchedulerError):
+    pass
+
+
+class Conflict(SchedulerError):
+    pass
+
+
+class KeyReused(SchedulerError):
+    pass
+
+
+class KeyInUse(SchedulerError):
+    pass
+
+
+class NodeRefused(SchedulerError):
+    pass
+
+
+class OldProtocol(SchedulerError):
+    pass

@@ -1,0 +1,24 @@
+from scheduler.models.decisions import Epoch, IdempotencyKey
+from scheduler.models.files import DatasetFile
+from scheduler.models.jobs import Allocation, Attempt, Claim, Job, JobEvent
+from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent
+from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
+
+__all__ = [
+    "Allocation",
+    "Artifact",
+    "Attempt",
+    "Checkpoint",
+    "Claim",
+    "DatasetFile",
+    "Epoch",
+    "Gpu",
+    "IdempotencyKey",
+    "Job",
+    "JobEvent",
+    "JoinToken",
+    "LogPiece",
+    "Metric",
+    "Node",
+    "NodeEvent",
+]

@@ -1,0 +1,37 @@
+"""What the loop itself must remember: whose turn it is, and answers given under a key."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+
+class Epoch(models.Model):
+    """The one row that makes ticks single. A scheduler whose number is not here any more changes nothing."""
+
+    number = models.BigIntegerField(default=0)
+    busy = models.BooleanField(default=False)
+    since = models.DateTimeField()
+    last_tick_at = models.DateTimeField(null=True, blank=True)
+    ticks = models.BigIntegerField(default=0)
+    memory = models.JSONField(default=dict)  # the policy's own memory
+
+    def __str__(self) -> str:
+        return f"epoch {self.number}"
+
+
+class IdempotencyKey(models.Model):
+    """A creation under a client's key: the same key and body give the same object again."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
+    route = models.CharField(max_length=100)
+    key = models.CharField(max_length=200)
+    body_digest = models.CharField(max_length=64)
+    object_id = models.CharField(max_length=64, blank=True)
+    created_at = models.DateTimeField()
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["owner", "route", "key"], name="one_answer_per_key")]
+
+    def __str__(self) -> str:
+        return f"{self.route} {self.key}"

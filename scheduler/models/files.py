@@ -1,0 +1,29 @@
+"""Training data that people uploaded."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from scheduler.models.ids import new_file_id
+
+
+class DatasetFile(models.Model):
+    """An upload that was checked. Its content lies under DATA_DIR/files by digest."""
+
+    id = models.CharField(primary_key=True, max_length=40, default=new_file_id, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="files")
+    team = models.ForeignKey("accounts.Team", models.SET_NULL, null=True, blank=True, related_name="files")
+    filename = models.CharField(max_length=255)
+    sha256 = models.CharField(max_length=64, db_index=True)
+    bytes = models.BigIntegerField()
+    rows = models.BigIntegerField()
+    format = models.CharField(max_length=20)
+    lengths = models.JSONField()  # [[bytes, rows], ...]: histogram of row lengths
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return self.filename

@@ -1,0 +1,198 @@
+"""Jobs, attempts, claims, allocations and the events that tell their story."""
+
+from __future__ import annotations
+
+import uuid
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.urls import reverse
+
+from scheduler.models.files import DatasetFile
+from scheduler.models.ids import new_job_id
+from scheduler.models.nodes import Gpu, Node
+from scheduler.states import JobState
+from trainer.protocol import Outcome, Phase
+
+
+class Job(models.Model):
+    """What a user submitted. State, version, stop_for and fence change in services.moves only."""
+
+    id = models.CharField(primary_key=True, max_length=40, default=new_job_id, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="jobs")
+    team = models.ForeignKey("accounts.Team", models.SET_NULL, null=True, blank=True, related_name="jobs")
+    name = models.CharField(max_length=200, blank=True)
+    recipe = models.CharField(max_length=20, default="sft")
+    model = models.CharField(max_length=300)
+    training_file = models.ForeignKey(DatasetFile, models.PROTECT, related_name="jobs")
+    validation_file = models.ForeignKey(DatasetFile, models.PROTECT, null=True, blank=True, related_name="+")
+    goal = models.CharField(max_length=20, default="balanced")
+    deadline_at = models.DateTimeField(null=True, blank=True)
+    budget = models.FloatField(null=True, blank=True)
+    retries = models.IntegerField(default=0)  # the user's own, for errors of data or code
+
+    state = models.CharField(
+        max_length=10, default=JobState.QUEUED, choices=[(s.value, s.value) for s in JobState]
+    )
+    stop_for = models.CharField(max_length=10, blank=True)
+    stop_grace_s = models.FloatField(null=True, blank=True)
+    version = models.IntegerField(default=0)  # equals the number of events
+    fence = models.IntegerField(default=0)  # the last one given to an attempt
+    state_since = models.DateTimeField()
+    submitted_at = models.DateTimeField()
+    first_started_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    failure_class = models.CharField(max_length=10, blank=True)  # user | resource | system
+    failure_reason = models.TextField(blank=True)
+
+    params = models.JSONField(default=dict)  # bound at submit: what changes what is learnt
+    fixed = models.JSONField(default=dict)  # what the user fixed; never changes
+    chosen = models.JSONField(default=dict)  # field -> {value, by, reason}
+    promise = models.JSONField(null=True, blank=True)  # the best option as promised at submit
+    evidence = models.JSONField(default=list)
+    notes = models.JSONField(default=list)
+    predictor_version = models.IntegerField(null=True, blank=True)
+    options = models.JSONField(default=list)
+    options_for = models.CharField(max_length=64, blank=True)  # inventory and predictor they were made for
+    binding = models.JSONField(null=True, blank=True)  # the option it keeps when it runs again
+    less_memory_than = models.FloatField(null=True, blank=True)  # after running out of memory
+    tokens_exact = models.BigIntegerField(null=True, blank=True)
+
+    wait_code = models.CharField(max_length=40, blank=True)
+    wait_text = models.CharField(max_length=500, blank=True)
+    errors_used = models.IntegerField(default=0)
+    oom_used = models.IntegerField(default=0)
+    infrastructure_used = models.IntegerField(default=0)
+
+    step = models.IntegerField(default=0)
+    total_steps = models.IntegerField(null=True, blank=True)
+    loss = models.FloatField(null=True, blank=True)
+    tokens_per_second = models.FloatField(null=True, blank=True)
+    eta_s = models.FloatField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["state", "submitted_at"], name="job_queue"),
+            models.Index(fields=["owner", "-id"], name="job_of_owner"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state=JobState.STOPPING) | Q(stop_for=""), name="stop_for_only_while_stopping"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return self.name or self.id
+
+    def get_absolute_url(self) -> str:
+        return reverse("job", args=[self.pk])
+
+
+class Attempt(models.Model):
+    """One try of a job. Live until `ended_at` and `outcome` are set."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    job = models.ForeignKey(Job, models.CASCADE, related_name="attempts")
+    fence = models.IntegerField()
+    option = models.JSONField()  # configuration and promise of this attempt
+    resume_step = models.IntegerField(default=0)
+    resume_from = models.ForeignKey(
+        "scheduler.Checkpoint", models.SET_NULL, null=True, blank=True, related_name="+"
+    )
+    created_at = models.DateTimeField()
+    running_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    outcome = models.CharField(max_length=10, blank=True, choices=[(o.value, o.value) for o in Outcome])
+    reason = models.TextField(blank=True)
+    pending_outcome = models.CharField(max_length=10, blank=True)  # a gang whose first bad end stops the rest
+    pending_reason = models.TextField(blank=True)
+    measured = models.JSONField(default=dict)  # the trainer's start and result reports
+    peak_memory_bytes = models.BigIntegerField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["fence"]
+        constraints = [
+            models.UniqueConstraint(fields=["job", "fence"], name="one_attempt_per_fence"),
+            models.UniqueConstraint(
+                fields=["job"], condition=Q(ended_at__isnull=True), name="one_live_attempt_per_job"
+            ),
+            models.CheckConstraint(
+                condition=Q(ended_at__isnull=True, outcome="") | (Q(ended_at__isnull=False) & ~Q(outcome="")),
+                name="ended_with_an_outcome",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job_id}#{self.fence}"
+
+
+class Claim(models.Model):
+    """One node's share of an attempt. `started`: its process ran at least for a moment."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="claims")
+    node = models.ForeignKey(Node, models.PROTECT, related_name="claims")
+    rank = models.IntegerField(default=0)
+    phase = models.CharField(
+        max_length=10, default=Phase.ASSIGNED, choices=[(p.value, p.value) for p in Phase]
+    )
+    started = models.BooleanField(default=False)
+    outcome = models.CharField(max_length=10, blank=True)
+    exit_code = models.IntegerField(null=True, blank=True)
+    acked_seq = models.IntegerField(default=0)
+    log_bytes = models.BigIntegerField(default=0)
+
+    class Meta:
+        ordering = ["rank"]
+        constraints = [
+            models.UniqueConstraint(fields=["attempt", "rank"], name="one_claim_per_rank"),
+            models.UniqueConstraint(fields=["attempt", "node"], name="one_claim_per_node"),
+        ]
+
+    def __str__(self) -> str:
+        return str(self.pk)
+
+
+class Allocation(models.Model):
+    """One GPU held by one claim for a time; open while `released_at` is null."""
+
+    claim = models.ForeignKey(Claim, models.CASCADE, related_name="allocations")
+    gpu = models.ForeignKey(Gpu, models.PROTECT, related_name="allocations")
+    allocated_at = models.DateTimeField()
+    released_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["gpu"], condition=Q(released_at__isnull=True), name="one_holder_per_gpu"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.claim_id} on {self.gpu_id}"
+
+
+class JobEvent(models.Model):
+    """One change of a job; folding a job's events gives its row. It is the outbox, too."""
+
+    job = models.ForeignKey(Job, models.CASCADE, related_name="events")
+    number = models.IntegerField()
+    kind = models.CharField(max_length=30)  # state, or what else was noted
+    old = models.CharField(max_length=10, blank=True)
+    new = models.CharField(max_length=10)
+    stop_for = models.CharField(max_length=10, blank=True)
+    fence = models.IntegerField(default=0)
+    reason = models.TextField(blank=True)
+    data = models.JSONField(default=dict)
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True)
+    at = models.DateTimeField()
+    noticed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["number"]
+        constraints = [models.UniqueConstraint(fields=["job", "number"], name="one_event_per_number")]
+
+    def __str__(self) -> str:
+        return f"{self.job_id} {self.number}: {self.kind}"

@@ -1,0 +1,97 @@
+"""Nodes and their GPUs. Free capacity is never stored: it is what open allocations leave."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from scheduler.models.ids import new_node_id
+from scheduler.states import NodeState
+
+
+class Node(models.Model):
+    """One machine with an agent. `last_seen_at` is written from the database's clock only."""
+
+    id = models.CharField(primary_key=True, max_length=40, default=new_node_id, editable=False)
+    name = models.CharField(max_length=100, unique=True)
+    state = models.CharField(max_length=10, choices=[(s.value, s.value) for s in NodeState])
+    reason = models.CharField(max_length=500, blank=True)
+    until = models.DateTimeField(null=True, blank=True)  # a block that time heals ends here
+    state_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True)
+    state_since = models.DateTimeField()
+    move_jobs = models.BooleanField(default=False)  # while draining: running jobs leave with a checkpoint
+    token_hash = models.CharField(max_length=64, unique=True)
+    boot_id = models.CharField(max_length=64, blank=True)
+    old_boot_ids = models.JSONField(default=list)
+    protocol = models.IntegerField(default=1)
+    hostname = models.CharField(max_length=255, blank=True)
+    cores = models.IntegerField(default=0)
+    memory_bytes = models.BigIntegerField(default=0)
+    software = models.JSONField(default=dict)
+    address = models.CharField(max_length=64, blank=True)
+    price_per_gpu_hour = models.FloatField(default=0.0)
+    network = models.CharField(max_length=20, default="none")
+    enrolled_at = models.DateTimeField()
+    last_seen_at = models.DateTimeField()
+    declines = models.JSONField(default=list)  # times of recent declined starts, seconds since the epoch
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Gpu(models.Model):
+    """A GPU, or a slot of a CPU node (model `cpu`)."""
+
+    node = models.ForeignKey(Node, models.CASCADE, related_name="gpus")
+    index = models.IntegerField()
+    model = models.CharField(max_length=100)
+    memory_bytes = models.BigIntegerField()
+    uuid = models.CharField(max_length=100, blank=True)
+    peak_flops = models.FloatField(null=True)
+    bandwidth_bytes_s = models.FloatField(null=True)
+    links = models.JSONField(default=dict)
+    util = models.FloatField(null=True)
+    memory_used_bytes = models.BigIntegerField(null=True)
+
+    class Meta:
+        ordering = ["node", "index"]
+        constraints = [models.UniqueConstraint(fields=["node", "index"], name="one_gpu_per_index")]
+
+    def __str__(self) -> str:
+        return f"{self.node_id}/{self.index}"
+
+
+class NodeEvent(models.Model):
+    """What happened to a node: joins, losses, blocks, drains, with author and reason."""
+
+    node = models.ForeignKey(Node, models.CASCADE, related_name="events")
+    kind = models.CharField(max_length=30)
+    reason = models.CharField(max_length=500, blank=True)
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.node_id} {self.kind}"
+
+
+class JoinToken(models.Model):
+    """A short-lived permission to enrol; only its digest is kept."""
+
+    token_hash = models.CharField(max_length=64, unique=True)
+    created_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    uses_left = models.IntegerField(default=1)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(uses_left__gte=0), name="join_token_uses")]
+
+    def __str__(self) -> str:
+        return f"join token {self.pk}"

@@ -1,0 +1,99 @@
+"""States, transitions, derived sets and budgets: the one table that says what a job may do.
+
+docs/architecture.md, "States", explains it; nothing else assigns a job's state but services.moves.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from trainer.protocol import Outcome
+
+
+class JobState(StrEnum):
+    QUEUED = "queued"
+    ASSIGNED = "assigned"
+    STARTING = "starting"
+    RUNNING = "running"
+    STOPPING = "stopping"
+    PAUSED = "paused"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+class StopFor(StrEnum):
+    """Why a job is stopping; it decides what follows."""
+
+    CANCEL = "cancel"
+    PAUSE = "pause"
+    PREEMPT = "preempt"
+    DRAIN = "drain"
+
+
+class NodeState(StrEnum):
+    READY = "ready"
+    DRAINING = "draining"
+    DRAINED = "drained"
+    LOST = "lost"
+    BLOCKED = "blocked"
+
+
+class Budget(StrEnum):
+    """Which allowance of tries an outcome uses up."""
+
+    NONE = "none"
+    USER = "user"
+    OOM = "oom"
+    INFRASTRUCTURE = "infrastructure"
+
+
+S = JobState
+TRANSITIONS: dict[JobState, frozenset[JobState]] = {
+    S.QUEUED: frozenset({S.ASSIGNED, S.PAUSED, S.CANCELLED, S.FAILED}),
+    S.ASSIGNED: frozenset({S.STARTING, S.STOPPING, S.QUEUED, S.FAILED}),
+    S.STARTING: frozenset({S.RUNNING, S.STOPPING, S.QUEUED, S.FAILED}),
+    S.RUNNING: frozenset({S.STOPPING, S.SUCCEEDED, S.FAILED, S.QUEUED}),
+    S.STOPPING: frozenset({S.CANCELLED, S.PAUSED, S.QUEUED, S.SUCCEEDED, S.FAILED}),
+    S.PAUSED: frozenset({S.QUEUED, S.CANCELLED}),
+    S.SUCCEEDED: frozenset(),
+    S.FAILED: frozenset(),
+    S.CANCELLED: frozenset(),
+}
+TERMINAL = frozenset(state for state, following in TRANSITIONS.items() if not following)
+LIVE = frozenset({S.ASSIGNED, S.STARTING, S.RUNNING, S.STOPPING})  # has a live attempt
+STOPPABLE = frozenset(state for state in LIVE if S.STOPPING in TRANSITIONS[state])
+
+STOPPED_TO: dict[StopFor, JobState] = {
+    StopFor.CANCEL: S.CANCELLED,
+    StopFor.PAUSE: S.PAUSED,
+    StopFor.PREEMPT: S.QUEUED,
+    StopFor.DRAIN: S.QUEUED,
+}
+
+BUDGETS: dict[Outcome, Budget] = {
+    Outcome.SUCCEEDED: Budget.NONE,
+    Outcome.ERROR: Budget.USER,
+    Outcome.OOM: Budget.OOM,
+    Outcome.STOPPED: Budget.NONE,
+    Outcome.LOST: Budget.INFRASTRUCTURE,
+    Outcome.DECLINED: Budget.INFRASTRUCTURE,
+    Outcome.TIMEOUT: Budget.INFRASTRUCTURE,
+    Outcome.KILLED: Budget.INFRASTRUCTURE,
+}
+
+FAILURE_CLASS: dict[Budget, str] = {
+    Budget.NONE: "",
+    Budget.USER: "user",
+    Budget.OOM: "resource",
+    Budget.INFRASTRUCTURE: "system",
+}
+
+
+def public_state(state: JobState, stop_for: str) -> str:
+    """The state as people and programs outside see it: the OpenAI names."""
+    if state is S.STOPPING:
+        return {StopFor.CANCEL: "cancelled", StopFor.PAUSE: "pausing", StopFor.DRAIN: "running"}.get(
+            StopFor(stop_for), "queued"
+        )
+    return {S.ASSIGNED: "queued", S.STARTING: "running"}.get(state, state).value
