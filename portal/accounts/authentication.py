@@ -1,0 +1,28 @@
+"""Bearer tokens for programs: `Authorization: Bearer ft-…`."""
+
+from __future__ import annotations
+
+from django.utils import timezone
+from rest_framework.authentication import BaseAuthentication
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from portal.accounts.models import ApiToken, User
+from portal.accounts.services import find_token
+
+
+class BearerAuthentication(BaseAuthentication):
+    """Who sent the request, by its token; `request.auth` is then the ApiToken."""
+
+    def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
+        """None without a bearer header, so that a session may speak. Raises AuthenticationFailed (401)."""
+        scheme, _, plain = request.headers.get("Authorization", "").partition(" ")
+        if scheme.lower() != "bearer":
+            return None
+        token = find_token(plain=plain.strip(), now=timezone.now())
+        if token is None:
+            raise AuthenticationFailed("The token is unknown, expired or revoked; make a new one.")
+        return token.owner, token
+
+    def authenticate_header(self, request: Request) -> str:  # noqa: ARG002
+        return 'Bearer realm="foretune"'

@@ -1,0 +1,116 @@
+"""People, teams, API tokens and the record of who did what."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any, Never
+
+from django.conf import settings
+from django.contrib.auth.models import AbstractUser
+from django.db import models
+
+
+class Scope(models.TextChoices):
+    """What a token may do; each scope includes those before it."""
+
+    READ = "read"
+    WRITE = "write"
+    ADMIN = "admin"
+
+    def includes(self, other: Scope) -> bool:
+        order = list(Scope)
+        return order.index(self) >= order.index(other)
+
+
+class Role(models.TextChoices):
+    """A person's part in a team."""
+
+    MEMBER = "member"
+    LEAD = "lead"
+
+
+class User(AbstractUser):
+    """A person. Administrators are `is_staff`."""
+
+    @property
+    def is_admin(self) -> bool:
+        return self.is_active and self.is_staff
+
+
+class Team(models.Model):
+    """People who see each other's jobs and are charged together."""
+
+    name = models.CharField(max_length=100, unique=True)
+    members: models.ManyToManyField[User, Membership] = models.ManyToManyField(
+        User, through="Membership", related_name="teams"
+    )
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(models.Model):
+    team = models.ForeignKey(Team, models.CASCADE, related_name="memberships")
+    user = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="memberships")
+    role = models.CharField(max_length=10, choices=Role.choices, default=Role.MEMBER)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["team", "user"], name="one_membership_per_person")]
+
+    def __str__(self) -> str:
+        return f"{self.user} in {self.team}"
+
+
+class ApiToken(models.Model):
+    """A program's right to act for its owner. Only the digest is stored; the text is shown once."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
+    name = models.CharField(max_length=100)
+    scope = models.CharField(max_length=10, choices=Scope.choices, default=Scope.WRITE)
+    digest = models.CharField(max_length=64, unique=True)
+    hint = models.CharField(max_length=12)  # first characters, so that people tell their tokens apart
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField(null=True, blank=True)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    last_used_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.hint}…)"
+
+    def is_valid_at(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+class AuditEntry(models.Model):
+    """Who did what to which object. Rows are added and never changed."""
+
+    at = models.DateTimeField(db_index=True)
+    actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True)
+    actor_name = models.CharField(max_length=150, blank=True)  # stays when the person is deleted
+    node = models.CharField(max_length=100, blank=True)
+    action = models.CharField(max_length=60, db_index=True)
+    target = models.CharField(max_length=200, blank=True)
+    data = models.JSONField(default=dict)
+    address = models.CharField(max_length=64, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        verbose_name_plural = "audit entries"
+
+    def __str__(self) -> str:
+        return f"{self.at:%Y-%m-%d %H:%M:%S} {self.actor_name or self.node} {self.action} {self.target}"
+
+    def save(self, *args: Any, **kwargs: Any) -> None:
+        if not self._state.adding:
+            raise TypeError("Audit entries are never changed; add another one.")
+        super().save(*args, **kwargs)
+
+    def delete(self, *_args: Any, **_kwargs: Any) -> Never:
+        raise TypeError("Audit entries are never deleted.")

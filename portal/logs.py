@@ -1,0 +1,43 @@
+"""Structured logs: one JSON object a line, with the ids of what it is about and without secrets."""
+
+from __future__ import annotations
+
+import json
+import logging
+import re
+from contextvars import ContextVar
+from datetime import UTC, datetime
+
+# Set per request by portal.middleware; logs of the same request are found by it.
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+
+EXTRA_FIELDS = ("job", "attempt", "claim", "node", "request_id", "user", "status", "duration_ms")
+# Tokens (ids of jobs are shorter than 32 characters), bearer headers, passwords in addresses.
+_SECRETS = re.compile(
+    r"(?P<kept>\bft[a-z]*-(?=[\w-]{32})|\bbearer\s+|://[^\s/:@]*:)[^\s\"'@,;&]{8,}", re.IGNORECASE
+)
+
+
+def mask(text: str) -> str:
+    """The text with tokens, bearer headers and passwords in addresses replaced by `***`."""
+    return _SECRETS.sub(lambda match: match["kept"] + "***", text)
+
+
+class JsonFormatter(logging.Formatter):
+    """`{"at", "level", "logger", "message", …}`; exceptions as text under `trace`."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        line: dict[str, object] = {
+            "at": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds"),
+            "level": record.levelname.lower(),
+            "logger": record.name,
+            "message": mask(record.getMessage()),
+        }
+        if current := request_id.get():
+            line["request_id"] = current
+        for name in EXTRA_FIELDS:
+            if (value := getattr(record, name, None)) is not None:
+                line[name] = value if isinstance(value, int | float) else mask(str(value))
+        if record.exc_info:
+            line["trace"] = mask(self.formatException(record.exc_info))
+        return json.dumps(line, ensure_ascii=False)
