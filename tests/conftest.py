@@ -1,0 +1,33 @@
+"""Rules for the whole suite. The environment is set earlier, by tests/harness/environment.py."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from django.conf import settings
+from django.core.cache import cache
+
+
+def pytest_configure() -> None:
+    """Cheap passwords: hashing them well is Django's business and costs 0.2 s each."""
+    settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+@pytest.fixture(autouse=True)
+def _clean_cache() -> Iterator[None]:
+    """Rate limits and cached answers do not cross tests."""
+    yield
+    cache.clear()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  # type: ignore[no-untyped-def]
+    """With CI=true a missing tool is a failure, not a skip; data that is not shipped may be absent."""
+    report = yield
+    expected = hasattr(report, "wasxfail") or item.get_closest_marker("shared_data")
+    if report.skipped and os.environ.get("CI") == "true" and not expected:
+        report.outcome = "failed"
+        report.longrepr = f"skipped although CI=true: {report.longrepr}"
+    return report
