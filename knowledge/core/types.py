@@ -169,6 +169,19 @@ class Option:
         """The bundle in one word, e.g. `NVIDIA-A100-SXM4-80GB:2x8` (nodes x GPUs of each)."""
         return f"{self.gpu_model}:{self.nodes}x{self.gpus // self.nodes}"
 
+    def score(self, goal: Goal) -> float:
+        """How good this option is by the goal, lower is better: seconds, money, or the balance of both.
+
+        Balanced is the geometric mean of time and GPU time (CoTune, algorithm derived: docs/knowledge.md).
+        Without prices the cheapest is the one with the least GPU time.
+        """
+        time_s = self.duration_s.value
+        if goal is Goal.FASTEST:
+            return time_s
+        if goal is Goal.CHEAPEST:
+            return self.cost.value or time_s * self.gpus
+        return float((time_s * time_s * self.gpus) ** 0.5)
+
     def as_json(self) -> dict[str, Any]:
         """Plain values, to be stored with a job or an attempt."""
         return asdict(self)
