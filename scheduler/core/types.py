@@ -1,0 +1,84 @@
+"""The scheduler's words as plain values: what a policy sees and what it may decide.
+
+Import the module as `types` where scheduler.models is in sight: both have a `Job`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from knowledge.core.types import Goal, Option
+
+GpuId = tuple[str, int]  # (node, index)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """A waiting job with the options knowledge gave it, best first. Times are seconds."""
+
+    id: str
+    submitted_at: float
+    options: tuple[Option, ...]
+    goal: Goal = Goal.BALANCED
+    only_node: str | None = None  # its last checkpoint lies on this node alone
+    hold: str = ""  # why it may not start now, in words for its owner
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Node:
+    """A node's GPUs of one model: `free` are the indices nobody holds."""
+
+    id: str
+    gpu_model: str
+    total: int
+    free: tuple[int, ...]
+    ready: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClusterState:
+    """Everything a policy may know, at one moment."""
+
+    jobs: tuple[Job, ...]
+    nodes: tuple[Node, ...]
+    memory: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """Run this job with this option on these GPUs."""
+
+    job: str
+    option: Option
+    gpus: tuple[GpuId, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Wait:
+    """Leave this job waiting; `code` for programs, `reason` for its owner."""
+
+    job: str
+    code: str
+    reason: str
+
+
+Action = Start | Wait
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A policy's decision: actions in the order in which to apply them, and its memory."""
+
+    actions: tuple[Action, ...]
+    memory: Mapping[str, Any] = field(default_factory=dict)
+
+
+class Policy(Protocol):
+    """A pure function of the cluster's state. Equal inputs give equal plans."""
+
+    @property
+    def name(self) -> str: ...
+
+    def decide(self, state: ClusterState, now: float) -> Plan: ...
