@@ -39,6 +39,7 @@ def _secret_key() -> str:
 
 SECRET_KEY = _secret_key()
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
+CSRF_FAILURE_VIEW = "portal.error_pages.forbidden"
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [
@@ -63,6 +64,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "portal.middleware.request_id_middleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -136,9 +138,21 @@ USE_I18N = False
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
 STATICFILES_DIRS = [BASE_DIR / "static"]
+STATICFILES_FINDERS = [
+    "django.contrib.staticfiles.finders.FileSystemFinder",
+    "django.contrib.staticfiles.finders.AppDirectoriesFinder",
+    "portal.static_files.PackageFinder",
+]
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = True  # works without collectstatic, which only adds compression
+WHITENOISE_MAX_AGE = 3600
 
 # Uploads are streamed to disk by digest; the limit protects the disk, not memory.
 MAX_UPLOAD_BYTES = env.int("MAX_UPLOAD_BYTES", default=2_000_000_000)
+MAX_ARTIFACT_BYTES = env.int("MAX_ARTIFACT_BYTES", default=200_000_000_000)
 MAX_JSON_BYTES = 1_000_000
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8_000_000  # a node's sync carries up to 500 reports
 FILE_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
@@ -170,7 +184,13 @@ REST_FRAMEWORK: dict[str, Any] = {
         "portal.accounts.authentication.BearerAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
-    "DEFAULT_PERMISSION_CLASSES": ["rest_framework.permissions.IsAuthenticated"],
+    "DEFAULT_PERMISSION_CLASSES": ["portal.accounts.permissions.Scoped"],
+    "DEFAULT_PARSER_CLASSES": ["portal.api.parsers.StrictJSONParser"],
+    "DEFAULT_THROTTLE_CLASSES": [
+        "rest_framework.throttling.UserRateThrottle",
+        "rest_framework.throttling.AnonRateThrottle",
+    ],
+    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "portal.api.errors.handle",

@@ -1,0 +1,52 @@
+"""Hints to the workers, sent by task name after commit: "look now", and nothing else.
+
+Losing one costs a second, since beat ticks anyway; so publishing gets a short time-out and never fails
+the request that sent it.
+"""
+
+from __future__ import annotations
+
+import logging
+
+from celery import current_app
+from django.conf import settings
+from django.db import transaction
+from kombu.exceptions import KombuError
+from redis.exceptions import RedisError
+
+log = logging.getLogger(__name__)
+
+
+def tick() -> None:
+    """Ask the scheduling loop to look now."""
+    _after_commit("scheduler.tasks.tick", "control")
+
+
+def refresh_options() -> None:
+    """Ask for options to be computed anew for jobs whose options are stale."""
+    _after_commit("scheduler.tasks.refresh_options", "work")
+
+
+def learn() -> None:
+    """Ask the predictor's training to see whether there is enough that is new."""
+    _after_commit("knowledge.tasks.train", "work")
+
+
+def _after_commit(task: str, queue: str) -> None:
+    transaction.on_commit(lambda: _send(task, queue))
+
+
+def _send(task: str, queue: str) -> None:
+    try:
+        with current_app.connection_for_write(
+            connect_timeout=settings.HINT_TIMEOUT_S,
+            transport_options={
+                **settings.CELERY_BROKER_TRANSPORT_OPTIONS,
+                "socket_timeout": settings.HINT_TIMEOUT_S,
+                "socket_connect_timeout": settings.HINT_TIMEOUT_S,
+                "max_retries": 0,
+            },
+        ) as connection:
+            current_app.send_task(task, queue=queue, expires=5, connection=connection, retry=False)
+    except (KombuError, RedisError, OSError) as broker_away:
+        log.warning("hint not sent", extra={"task": task, "reason": str(broker_away)})

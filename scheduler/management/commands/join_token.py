@@ -1,0 +1,35 @@
+"""Make a join token: the short-lived permission with which a node enrols."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth import get_user_model
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
+
+from scheduler.services.nodes import create_join_token
+
+
+class Command(BaseCommand):
+    help = "Print a join token for `python -m trainer.agent --portal URL --join TOKEN`; it is shown once."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--hours", type=float, default=1.0, help="how long it is valid (1)")
+        parser.add_argument("--uses", type=int, default=1, help="how many nodes may use it (1)")
+        parser.add_argument("--as", dest="username", help="administrator in whose name (the first one)")
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        if options["hours"] <= 0 or options["uses"] < 1:
+            raise CommandError("--hours must be more than 0 and --uses 1 or more")
+        admins = get_user_model().objects.filter(is_staff=True, is_active=True).order_by("pk")
+        if options["username"]:
+            admins = admins.filter(username=options["username"])
+        admin = admins.first()
+        if admin is None:
+            raise CommandError("No such administrator: create one with `manage.py createsuperuser`")
+        lifetime_s = options["hours"] * 3600
+        token = create_join_token(
+            actor=admin, now=timezone.now(), lifetime_s=lifetime_s, uses=options["uses"]
+        )
+        self.stdout.write(token)

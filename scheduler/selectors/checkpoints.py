@@ -1,0 +1,28 @@
+"""Which checkpoint a job goes on from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from scheduler.models import Checkpoint, Job
+
+
+def resumable(job: Job) -> Checkpoint | None:
+    """The furthest registered checkpoint of a job; the portal's copy wins over a node's of the same step."""
+    found = list(Checkpoint.objects.filter(job=job).order_by("-step"))
+    if not found:
+        return None
+    return min(
+        (checkpoint for checkpoint in found if checkpoint.step == found[0].step),
+        key=lambda checkpoint: checkpoint.node_id is not None,
+    )
+
+
+def only_nodes(job_ids: Iterable[str]) -> dict[str, str]:
+    """For jobs whose furthest checkpoint lies on one node alone: that node. One query."""
+    furthest: dict[str, tuple[int, bool, str]] = {}
+    for checkpoint in Checkpoint.objects.filter(job__in=list(job_ids)).only("job_id", "step", "node_id"):
+        at_portal = checkpoint.node_id is None
+        candidate = (checkpoint.step, at_portal, checkpoint.node_id or "")
+        furthest[checkpoint.job_id] = max(furthest.get(checkpoint.job_id, (-1, False, "")), candidate)
+    return {job: node for job, (_, at_portal, node) in furthest.items() if not at_portal and node}

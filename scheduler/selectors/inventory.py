@@ -1,0 +1,42 @@
+"""The cluster as knowledge needs to know it: what could be had if it were empty."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections import defaultdict
+from dataclasses import asdict
+
+from knowledge.core.types import Inventory, Pool
+from scheduler.models import Gpu
+
+
+def inventory() -> Inventory:
+    """One pool for each GPU model, price and network of the registered nodes, in one query.
+
+    Nodes that are lost or draining count: options stay valid when a node comes back.
+    """
+    sizes: dict[tuple[str, float, str], dict[str, list[Gpu]]] = defaultdict(lambda: defaultdict(list))
+    for gpu in Gpu.objects.select_related("node").order_by("node_id", "index"):
+        key = (gpu.model, gpu.node.price_per_gpu_hour, gpu.node.network)
+        sizes[key][gpu.node_id].append(gpu)
+    return Inventory(pools=tuple(_pool(*key, nodes) for key, nodes in sorted(sizes.items())))
+
+
+def _pool(model: str, price: float, network: str, nodes: dict[str, list[Gpu]]) -> Pool:
+    gpus = [gpu for of_node in nodes.values() for gpu in of_node]
+    return Pool(
+        gpu_model=model,
+        node_sizes=tuple(sorted(len(of_node) for of_node in nodes.values())),
+        memory_bytes=min(gpu.memory_bytes for gpu in gpus),
+        price_per_gpu_hour=price,
+        peak_flops=min((gpu.peak_flops for gpu in gpus if gpu.peak_flops), default=None),
+        bandwidth_bytes_s=min((gpu.bandwidth_bytes_s for gpu in gpus if gpu.bandwidth_bytes_s), default=None),
+        network=network,
+    )
+
+
+def digest_of(stock: Inventory, knowledge_version: str) -> str:
+    """A short name for "these nodes and this predictor": options made for another one are stale."""
+    raw = json.dumps([asdict(stock), knowledge_version], sort_keys=True)
+    return hashlib.sha256(raw.encode()).hexdigest()[:32]

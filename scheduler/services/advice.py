@@ -1,0 +1,126 @@
+"""What the scheduler asks of knowledge: forecasts for submissions and options for dispatch.
+
+Advice that fails never blocks a submission: the job then gets one option of stated defaults.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+from knowledge import advice as knowledge
+from knowledge.core import catalog
+from knowledge.core.types import Advice, Goal, Inventory, Option, Workload
+from scheduler.errors import BadParameters
+from scheduler.models import DatasetFile, Job
+from scheduler.selectors.inventory import digest_of, inventory
+from scheduler.states import JobState
+from trainer.recipes import RECIPES, ParamError
+
+log = logging.getLogger(__name__)
+
+
+def clean_request(*, model: str, params: Mapping[str, Any], goal: str, recipe: str = "sft") -> dict[str, Any]:
+    """The values a user fixed, checked. Raises BadParameters naming every wrong field."""
+    errors: dict[str, str] = {}
+    if not model or len(model) > 300 or not model.isprintable():
+        errors["model"] = "must be a model name, a hub id or a directory, at most 300 characters"
+    if goal not in set(Goal):
+        errors["goal"] = f"must be one of {', '.join(Goal)}"
+    fixed: dict[str, Any] = {}
+    try:
+        fixed = RECIPES[recipe].clean(params)
+        if "gpu_model" in fixed:
+            fixed["gpu_model"] = catalog.gpu(fixed["gpu_model"]).gpu_model
+    except ParamError as wrong:
+        errors.update({f"params.{name}": message for name, message in wrong.fields.items()})
+    except catalog.UnknownGpu as unknown:
+        errors["params.gpu_model"] = str(unknown)
+    if errors:
+        raise BadParameters(errors)
+    return fixed
+
+
+def workload_of(*, model: str, training_file: DatasetFile, validation_file: DatasetFile | None) -> Workload:
+    """The training data in tokens, estimated from bytes: the portal has no tokenizer."""
+    try:
+        per_token = catalog.model(model).bytes_per_token
+    except catalog.UnknownModel:
+        per_token = catalog.BYTES_PER_TOKEN
+    lengths = tuple((max(1, round(size / per_token)), int(rows)) for size, rows in training_file.lengths)
+    return Workload(
+        rows=training_file.rows,
+        lengths=lengths,
+        validation_rows=validation_file.rows if validation_file else 0,
+    )
+
+
+def recommend(
+    *,
+    model: str,
+    training_file: DatasetFile,
+    validation_file: DatasetFile | None = None,
+    params: Mapping[str, Any],
+    goal: str = Goal.BALANCED,
+) -> Advice:
+    """A recommendation for a form or a program; nothing is stored. Raises BadParameters."""
+    fixed = clean_request(model=model, params=params, goal=goal)
+    workload = workload_of(model=model, training_file=training_file, validation_file=validation_file)
+    return advise(model=model, fixed=fixed, workload=workload, stock=inventory(), goal=Goal(goal))
+
+
+def advise(
+    *, model: str, fixed: Mapping[str, Any], workload: Workload, stock: Inventory, goal: Goal
+) -> Advice:
+    """Knowledge's advice, or stated defaults when it fails. Raises BadParameters for an unknown model."""
+    try:
+        return knowledge.advise(model=model, fixed=fixed, workload=workload, inventory=stock, goal=goal)
+    except catalog.UnknownModel as unknown:
+        raise BadParameters({"model": str(unknown)}) from unknown
+    except knowledge.AdviceFailed:
+        log.exception("advice failed; using stated defaults", extra={"model": model})
+        return knowledge.default_advice(
+            model=model, fixed=fixed, workload=workload, inventory=stock, goal=goal
+        )
+
+
+def current_digest(stock: Inventory) -> str:
+    """Names the nodes and the predictor that options computed now belong to."""
+    return digest_of(stock, knowledge.inventory_options_version())
+
+
+def options_for(job: Job, stock: Inventory) -> tuple[Option, ...]:
+    """The job's options on these nodes, best first; after running out of memory only smaller ones."""
+    workload = workload_of(
+        model=job.model, training_file=job.training_file, validation_file=job.validation_file
+    )
+    try:
+        return knowledge.options(
+            model=job.model,
+            bound=job.params,
+            fixed=job.fixed,
+            workload=workload,
+            inventory=stock,
+            goal=Goal(job.goal),
+            less_memory_than=job.less_memory_than,
+        )
+    except knowledge.AdviceFailed:
+        log.exception("options failed; using stated defaults", extra={"job": job.pk})
+        advice = knowledge.default_advice(
+            model=job.model, fixed={**job.params, **job.fixed}, workload=workload, inventory=stock,
+            goal=Goal(job.goal),
+        )  # fmt: skip
+        return advice.options if job.less_memory_than is None else ()
+
+
+def chosen_json(advice: Advice) -> dict[str, Any]:
+    """Who chose each value and why, to be stored with the job."""
+    return {name: asdict(choice) for name, choice in advice.chosen.items()}
+
+
+def waiting_with_stale_options(digest: str) -> list[Job]:
+    """Queued jobs whose options were made for other nodes or another predictor, oldest first."""
+    stale = Job.objects.filter(state=JobState.QUEUED).exclude(options_for=digest)
+    return list(stale.select_related("training_file", "validation_file").order_by("submitted_at")[:500])

@@ -1,0 +1,66 @@
+"""Files that nodes upload: results, logs and checkpoints."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from django.conf import settings
+from django.db import transaction
+
+from scheduler.errors import BadReport, FileTooLarge
+from scheduler.models import Artifact, Claim
+from scheduler.services.moves import locked
+from trainer.wire import safe_path
+
+CHUNK = 1 << 20
+
+
+def artifact_path(job_id: str, claim_id: str, path: str) -> Path:
+    """Where an artifact lies."""
+    return Path(settings.DATA_DIR) / "artifacts" / job_id / claim_id / path
+
+
+def store_artifact(*, claim: Claim, path: str, sha256: str, stream: BinaryIO, now: datetime) -> Artifact:
+    """Store an upload of a live claim whole or not at all; the same file again changes nothing.
+
+    Raises BadReport (path or digest) and FileTooLarge.
+    """
+    if not safe_path(path) or len(path) > 300:
+        raise BadReport("the path must be relative, without .. and at most 300 characters")
+    job_id = claim.attempt.job_id
+    target = artifact_path(job_id, str(claim.pk), path)
+    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    partial = target.with_name(f".{secrets.token_hex(8)}.partial")
+    try:
+        size = _copy(stream, partial, sha256)
+        with transaction.atomic():
+            locked(job_id)
+            partial.replace(target)
+            return Artifact.objects.update_or_create(
+                claim=claim,
+                path=path,
+                defaults={"job_id": job_id, "sha256": sha256, "bytes": size, "at": now},
+            )[0]
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _copy(stream: BinaryIO, path: Path, sha256: str) -> int:
+    digest, size = hashlib.sha256(), 0
+    with path.open("xb") as out:
+        while chunk := stream.read(CHUNK):
+            size += len(chunk)
+            if size > settings.MAX_ARTIFACT_BYTES:
+                raise FileTooLarge(f"The artifact is larger than {settings.MAX_ARTIFACT_BYTES:,} bytes.")
+            digest.update(chunk)
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+    if digest.hexdigest() != sha256:
+        raise BadReport("the content does not match X-Content-SHA256; send it again")
+    return size

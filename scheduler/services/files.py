@@ -1,0 +1,84 @@
+"""Uploads of training data: checked while they stream in, stored by digest."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import secrets
+from datetime import datetime
+from pathlib import Path
+from typing import BinaryIO
+
+from django.conf import settings
+
+from portal.accounts.models import Team, User
+from scheduler.errors import BadFile, FileTooLarge
+from scheduler.models import DatasetFile
+from trainer import formats
+
+CHUNK = 1 << 20
+
+
+def path_of(sha256: str) -> Path:
+    """Where content with this digest lies."""
+    return Path(settings.DATA_DIR) / "files" / sha256[:2] / sha256
+
+
+def store_file(
+    *, owner: User, stream: BinaryIO, filename: str, now: datetime, team: Team | None = None
+) -> DatasetFile:
+    """Store an upload of training data. Raises BadFile with the first wrong lines, FileTooLarge.
+
+    The content is written under a generated name and moved into place when it is complete and checked, so
+    that a lost connection leaves neither a row nor a file.
+    """
+    folder = Path(settings.DATA_DIR) / "files"
+    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    partial = folder / f".upload-{secrets.token_hex(8)}"
+    try:
+        digest, size = _copy(stream, partial)
+        facts = _check(partial)
+        target = path_of(digest)
+        target.parent.mkdir(exist_ok=True, mode=0o700)
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
+    return DatasetFile.objects.create(
+        owner=owner,
+        team=team,
+        filename=_printable(filename),
+        sha256=digest,
+        bytes=size,
+        rows=facts.rows,
+        format=facts.format,
+        lengths=[list(pair) for pair in facts.lengths],
+        created_at=now,
+    )
+
+
+def _copy(stream: BinaryIO, path: Path) -> tuple[str, int]:
+    digest, size = hashlib.sha256(), 0
+    with path.open("xb") as out:
+        while chunk := stream.read(CHUNK):
+            size += len(chunk)
+            if size > settings.MAX_UPLOAD_BYTES:
+                raise FileTooLarge(f"The file is larger than {settings.MAX_UPLOAD_BYTES:,} bytes.")
+            digest.update(chunk)
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+    return digest.hexdigest(), size
+
+
+def _check(path: Path) -> formats.FileFacts:
+    try:
+        with path.open("rb") as lines:
+            return formats.check(lines)
+    except formats.FormatError as wrong:
+        raise BadFile([(error.line, error.message) for error in wrong.errors]) from wrong
+
+
+def _printable(filename: str) -> str:
+    """The base name without control characters: it is shown, never used as a path."""
+    name = filename.replace("\\", "/").rsplit("/", 1)[-1]
+    return "".join(c for c in name if c.isprintable())[:255] or "unnamed.jsonl"

@@ -1,0 +1,165 @@
+"""Submitting jobs and the verbs a person has over them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from knowledge.core.types import Advice, Goal
+from portal.accounts.models import Team, User
+from scheduler.errors import BadParameters, IllegalTransition
+from scheduler.models import DatasetFile, Job
+from scheduler.selectors.inventory import inventory
+from scheduler.services import advice as advising
+from scheduler.services.moves import locked, move_job, note_job, record_submission
+from scheduler.states import STOPPABLE, TERMINAL, JobState, StopFor
+
+log = logging.getLogger(__name__)
+MAX_RETRIES = 10
+
+
+def submit_job(
+    *,
+    owner: User,
+    model: str,
+    training_file: DatasetFile,
+    now: datetime,
+    params: Mapping[str, Any] | None = None,
+    validation_file: DatasetFile | None = None,
+    goal: str = Goal.BALANCED,
+    name: str = "",
+    retries: int = 0,
+    deadline_at: datetime | None = None,
+    budget: float | None = None,
+    team: Team | None = None,
+    on_created: Callable[[Job], None] | None = None,
+) -> Job:
+    """Store a job with everything that was left out filled in from knowledge, queued.
+
+    Advice is asked before the transaction; `on_created` runs inside it. Raises BadParameters.
+    """
+    fixed = advising.clean_request(model=model, params=params or {}, goal=goal)
+    _check(retries=retries, deadline_at=deadline_at, budget=budget, now=now)
+    workload = advising.workload_of(model=model, training_file=training_file, validation_file=validation_file)
+    stock = inventory()
+    advice = advising.advise(model=model, fixed=fixed, workload=workload, stock=stock, goal=Goal(goal))
+    job = Job(
+        owner=owner,
+        team=team,
+        name=name,
+        model=model,
+        training_file=training_file,
+        validation_file=validation_file,
+        goal=goal,
+        deadline_at=deadline_at,
+        budget=budget,
+        retries=retries,
+        version=1,
+        state_since=now,
+        submitted_at=now,
+        fixed=fixed,
+        options_for=advising.current_digest(stock),
+        **_from_advice(advice),
+    )
+    with transaction.atomic():
+        job.save(force_insert=True)
+        record_submission(job=job, now=now, actor=owner)
+        if on_created:
+            on_created(job)
+    log.info("job submitted", extra={"job": job.pk})
+    return job
+
+
+def _check(*, retries: int, deadline_at: datetime | None, budget: float | None, now: datetime) -> None:
+    errors = {}
+    if not 0 <= retries <= MAX_RETRIES:
+        errors["retries"] = f"must be between 0 and {MAX_RETRIES}"
+    if deadline_at is not None and deadline_at <= now:
+        errors["deadline_at"] = "must lie in the future"
+    if budget is not None and not 0 < budget < 1e12:
+        errors["budget"] = "must be a positive amount"
+    if errors:
+        raise BadParameters(errors)
+
+
+def _from_advice(advice: Advice) -> dict[str, Any]:
+    return {
+        "params": advice.bound,
+        "chosen": advising.chosen_json(advice),
+        "options": [option.as_json() for option in advice.options],
+        "promise": advice.best.as_json() if advice.best else None,
+        "evidence": [asdict(execution) for execution in advice.evidence],
+        "notes": list(advice.notes),
+        "predictor_version": advice.predictor_version,
+    }
+
+
+def cancel_job(*, job: Job, actor: User | None, now: datetime) -> Job:
+    """Cancel a job in any state but a final one; its GPUs are free when the nodes have stopped.
+
+    Cancelling twice changes nothing. Raises IllegalTransition when the job ended first: it then stays as
+    it ended, and its event `cancel_too_late` says so.
+    """
+    job = _cancel(job, actor, now)
+    if job.state in TERMINAL and job.state != JobState.CANCELLED:
+        raise IllegalTransition(f"It had already {job.state}; there is nothing to cancel.", job.state)
+    return job
+
+
+@transaction.atomic
+def _cancel(job: Job, actor: User | None, now: datetime) -> Job:
+    job = locked(job.pk)
+    state = JobState(job.state)
+    if state is JobState.CANCELLED or job.stop_for == StopFor.CANCEL:
+        return job
+    if state in TERMINAL:
+        return note_job(
+            job=job, kind="cancel_too_late", now=now, actor=actor, reason=f"It had already {state}."
+        )
+    if state in (JobState.QUEUED, JobState.PAUSED):
+        return move_job(job=job, to=JobState.CANCELLED, now=now, reason="Cancelled.", actor=actor)
+    return _stop(job, StopFor.CANCEL, now, "Cancellation asked for.", actor)
+
+
+@transaction.atomic
+def pause_job(*, job: Job, actor: User | None, now: datetime) -> Job:
+    """Pause a job: at once if it waits, with a checkpoint if it runs. Raises IllegalTransition."""
+    job = locked(job.pk)
+    if job.state == JobState.QUEUED:
+        return move_job(job=job, to=JobState.PAUSED, now=now, reason="Paused.", actor=actor)
+    return _stop(job, StopFor.PAUSE, now, "Pause asked for.", actor)
+
+
+@transaction.atomic
+def resume_job(*, job: Job, actor: User | None, now: datetime) -> Job:
+    """Queue a paused job again; it goes on from its last checkpoint. Raises IllegalTransition."""
+    job = locked(job.pk)
+    if job.state != JobState.PAUSED:
+        raise IllegalTransition(f"Only a paused job can be resumed; this one is {job.state}.", job.state)
+    return move_job(job=job, to=JobState.QUEUED, now=now, reason="Resumed.", actor=actor)
+
+
+@transaction.atomic
+def preempt_job(*, job: Job, stop_for: StopFor, now: datetime, reason: str, grace_s: float | None) -> Job:
+    """Take a running job's GPUs back with a checkpoint; it is queued again when its nodes confirm."""
+    job = locked(job.pk)
+    if job.state == JobState.STOPPING:
+        return job
+    return _stop(job, stop_for, now, reason, None, grace_s)
+
+
+def _stop(
+    job: Job, stop_for: StopFor, now: datetime, reason: str, actor: User | None, grace_s: float | None = None
+) -> Job:
+    raised = job.state == JobState.STOPPING and stop_for is StopFor.CANCEL
+    if job.state not in STOPPABLE and not raised:
+        raise IllegalTransition(f"A job that is {job.state} cannot be stopped for {stop_for}.", job.state)
+    return move_job(
+        job=job, to=JobState.STOPPING, now=now, reason=reason, stop_for=stop_for, actor=actor,
+        stop_grace_s=grace_s,
+    )  # fmt: skip

@@ -1,0 +1,206 @@
+"""What a claim reports: progress, logs, checkpoints, results. Called under the job's lock, once a number."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F
+
+from scheduler.errors import BadReport
+from scheduler.models import Artifact, Attempt, Checkpoint, Claim, Job, LogPiece, Metric
+from scheduler.services.moves import note_job
+from trainer.protocol import MAX_LOG_BYTES, File, Kind, ProtocolError, Report
+from trainer.wire import parse_file
+
+MEASURED = (
+    "tokens_total", "rows", "steps_total", "startup_s", "parameters", "trainable_parameters",
+    "tokens", "tokens_per_s", "train_s", "runtime_s", "saving_s", "evaluation_s",
+    "first_loss", "final_loss", "eval_loss", "step", "total_steps", "software",
+)  # fmt: skip
+CUT_MARK = "\n[... the log was cut here: too much in one piece ...]\n"
+
+
+def apply_report(*, job: Job, claim: Claim, report: Report, now: datetime) -> None:
+    """Apply one report that was not seen before. Raises BadReport if its body makes no sense."""
+    HANDLERS[report.kind](job, claim, report, now)
+
+
+def _number(body: dict[str, Any], name: str, *, low: float = 0.0) -> float | None:
+    value = body.get(name)
+    if value is None:
+        return None
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | float)
+        or not math.isfinite(value)
+        or value < low
+    ):
+        raise BadReport(f"{name} must be a finite number, {low:g} or more")
+    return float(value)
+
+
+def _whole(body: dict[str, Any], name: str) -> int:
+    value = _number(body, name)
+    if value is None or value != int(value) or value > 2**53:
+        raise BadReport(f"{name} must be a whole number")
+    return int(value)
+
+
+def _loss(body: dict[str, Any], name: str) -> float | None:
+    return _number(body, name, low=-1e9)
+
+
+def _start(job: Job, claim: Claim, report: Report, now: datetime) -> None:
+    del now
+    _keep_measured(claim.attempt, report.body)
+    if claim.rank == 0 and report.body.get("tokens_total") is not None:
+        Job.objects.filter(pk=job.pk).update(
+            tokens_exact=_whole(report.body, "tokens_total"), total_steps=_whole(report.body, "steps_total")
+        )
+
+
+def _step(job: Job, claim: Claim, report: Report, now: datetime) -> None:
+    body = report.body
+    step = _whole(body, "step")
+    last = (
+        Metric.objects.filter(attempt=claim.attempt).order_by("-step").values_list("step", flat=True).first()
+    )
+    if step < max(last or 0, claim.attempt.resume_step):
+        raise BadReport(f"step {step} lies before step {last or claim.attempt.resume_step}")
+    rate, loss = _number(body, "tokens_per_s"), _loss(body, "loss")
+    Metric.objects.update_or_create(
+        attempt=claim.attempt,
+        step=step,
+        defaults={
+            "loss": loss,
+            "tokens_per_second": rate,
+            "memory_bytes": _number(body, "memory_bytes"),
+            "learning_rate": _number(body, "learning_rate"),
+            "at": now,
+        },
+    )
+    _peak(claim.attempt, _number(body, "memory_bytes"))
+    Job.objects.filter(pk=job.pk).update(
+        step=step, loss=loss, tokens_per_second=rate, eta_s=_number(body, "eta_s")
+    )
+
+
+def _eval(job: Job, claim: Claim, report: Report, now: datetime) -> None:
+    del job
+    Metric.objects.update_or_create(
+        attempt=claim.attempt,
+        step=_whole(report.body, "step"),
+        defaults={"eval_loss": _loss(report.body, "eval_loss"), "at": now},
+    )
+
+
+def _log(job: Job, claim: Claim, report: Report, now: datetime) -> None:
+    del job
+    text = report.body.get("text")
+    if not isinstance(text, str):
+        raise BadReport("text must be a text")
+    text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
+    text = text.encode("utf-8", "replace").decode()
+    if len(text) > MAX_LOG_BYTES:
+        text = text[:MAX_LOG_BYTES] + CUT_MARK
+    LogPiece.objects.create(claim=claim, seq=report.seq, text=text, at=now)
+    Claim.objects.filter(pk=claim.pk).update(log_bytes=F("log_bytes") + len(text.encode()))
+
+
+def _memory(job: Job, claim: Claim, report: Report, now: datetime) -> None:
+    del job, now
+    _peak(claim.attempt, _number(report.body, "memory_bytes"))
+
+
+def _peak(attempt: Attempt, memory_bytes: float | None) -> None:
+    if memory_bytes and memory_bytes > (attempt.peak_memory_bytes or 0):
+        attempt.peak_memory_bytes = int(memory_bytes)
+        attempt.save(update_fields=["peak_memory_bytes"])
+
+
+def _checkpoint(job: Job, claim: Claim, report: Report, now: datetime) -> None:
+    """Register a checkpoint; one at the portal counts only if every file was received as described."""
+    step, stored = _whole(report.body, "step"), report.body.get("stored")
+    if stored not in ("portal", "node"):
+        raise BadReport("stored must be portal or node")
+    files = _files(report.body.get("files"))
+    if stored == "portal":
+        _require_received(claim, step, files)
+    Checkpoint.objects.get_or_create(
+        attempt=claim.attempt,
+        step=step,
+        defaults={
+            "job": job,
+            "claim": claim,
+            "files": [{"path": f.path, "sha256": f.sha256, "bytes": f.bytes} for f in files],
+            "node": None if stored == "portal" else claim.node,
+            "at": now,
+        },
+    )
+    note_job(
+        job=job, kind="checkpoint", now=now, reason=f"Checkpoint at step {step}.", data={"stored": stored}
+    )
+
+
+def _files(raw: Any) -> list[File]:
+    if not isinstance(raw, list) or not raw or len(raw) > 1000:
+        raise BadReport("files must be a list of 1 to 1000 files")
+    try:
+        return [parse_file(entry, f"files[{index}]") for index, entry in enumerate(raw)]
+    except ProtocolError as wrong:
+        raise BadReport(str(wrong)) from wrong
+
+
+def _require_received(claim: Claim, step: int, files: list[File]) -> None:
+    received = dict(Artifact.objects.filter(claim=claim).values_list("path", "sha256"))
+    for file in files:
+        if received.get(f"checkpoints/step-{step}/{file.path}") != file.sha256:
+            raise BadReport(f"checkpoint file {file.path} was not received with that digest")
+
+
+def _rendezvous(job: Job, claim: Claim, report: Report, now: datetime) -> None:
+    del job, now
+    address = report.body.get("address")
+    if not isinstance(address, str) or len(address) > 200:
+        raise BadReport("address must be a text of at most 200 characters")
+    if claim.rank == 0:
+        _keep_measured(claim.attempt, {"rendezvous": address}, extra=("rendezvous",))
+
+
+def _result(job: Job, claim: Claim, report: Report, now: datetime) -> None:
+    del now
+    if claim.rank:
+        return
+    _keep_measured(claim.attempt, report.body)
+    _peak(claim.attempt, _number(report.body, "peak_memory_bytes"))
+    loss = _loss(report.body, "final_loss")
+    if loss is not None:
+        Job.objects.filter(pk=job.pk).update(loss=loss)
+
+
+def _keep_measured(attempt: Attempt, body: dict[str, Any], extra: tuple[str, ...] = ()) -> None:
+    kept = {name: body[name] for name in (*MEASURED, *extra) if body.get(name) is not None}
+    for name, value in kept.items():
+        if name == "software":
+            kept[name] = (
+                {str(k)[:50]: str(v)[:50] for k, v in dict(value).items()} if isinstance(value, dict) else {}
+            )
+        elif name not in extra:
+            kept[name] = _loss({name: value}, name)
+    attempt.measured = {**attempt.measured, **kept}
+    attempt.save(update_fields=["measured"])
+
+
+HANDLERS: dict[Kind, Callable[[Job, Claim, Report, datetime], None]] = {
+    Kind.START: _start,
+    Kind.STEP: _step,
+    Kind.EVAL: _eval,
+    Kind.LOG: _log,
+    Kind.MEMORY: _memory,
+    Kind.CHECKPOINT: _checkpoint,
+    Kind.RENDEZVOUS: _rendezvous,
+    Kind.RESULT: _result,
+}
