@@ -151,6 +151,7 @@ class Option:
     source: Source
     outside: bool = False
     steps: int = 0
+    padded_tokens: float | None = None  # mean tokens of a row as it is processed: cut and padded
 
     @property
     def gpu_model(self) -> str:

@@ -1,0 +1,204 @@
+"""What doors and the scheduler ask: recommendations, options for dispatch, forecasts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from knowledge import selectors
+from knowledge.active import predictor_for
+from knowledge.core import catalog, fallback, forecast, nearest, reasons, recommend
+from knowledge.core.columns import hardware
+from knowledge.core.settle import Request, batch_choices, settle
+from knowledge.core.types import (
+    Advice,
+    Choice,
+    Config,
+    Evidence,
+    Goal,
+    Inventory,
+    Option,
+    Prediction,
+    Workload,
+)
+
+log = logging.getLogger(__name__)
+
+EVIDENCE_SHOWN = 5
+EVIDENCE_SCANNED = 1000
+
+
+class AdviceFailed(RuntimeError):
+    """Advice could not be made; a submission goes on with `default_options`."""
+
+
+@contextmanager
+def _edge(what: str) -> Iterator[None]:
+    """Turns what nobody foresaw into AdviceFailed: advice failing never blocks a submission."""
+    try:
+        yield
+    except (catalog.UnknownModel, AdviceFailed):
+        raise
+    except Exception as error:
+        log.exception("advice failed", extra={"asked": what})
+        raise AdviceFailed(f"{what} failed: {error}") from error
+
+
+def advise(
+    *,
+    model: str,
+    fixed: Mapping[str, Any],
+    workload: Workload,
+    inventory: Inventory,
+    goal: Goal = Goal.BALANCED,
+) -> Advice:
+    """A whole configuration for the model and data, with every value's reason, and options for dispatch.
+
+    `fixed` holds what the user set, already cleaned by `Recipe.clean`; none of it ever changes. Raises
+    UnknownModel (with suggestions) for a plain name that is no model, AdviceFailed for the unexpected.
+    """
+    with _edge("advise"):
+        request = _request(model, fixed, workload, inventory)
+        choices = settle(request)
+        choices, found = _settle_batch(request, choices, goal)
+        bound = _values(choices)
+        best = found[0] if found else None
+        return Advice(
+            bound=bound,
+            chosen=choices | reasons.dispatch_choices(request, found),
+            options=found,
+            evidence=_evidence(best.config) if best and request.model else (),
+            predictor_version=selectors.state().predictor,
+            notes=reasons.notes(request, bound, found),
+        )
+
+
+def options(
+    *,
+    model: str,
+    bound: Mapping[str, Any],
+    fixed: Mapping[str, Any],
+    workload: Workload,
+    inventory: Inventory,
+    goal: Goal = Goal.BALANCED,
+    less_memory_than: float | None = None,
+) -> tuple[Option, ...]:
+    """The options of a job whose submission settled `bound`, best first; at most one a bundle.
+
+    After running out of memory: `less_memory_than` keeps only those predicted to need fewer bytes a GPU.
+    """
+    with _edge("options"):
+        request = _request(model, fixed, workload, inventory)
+        return _options(request, bound, goal, less_memory_than)
+
+
+def default_options(
+    *,
+    model: str,
+    bound: Mapping[str, Any],
+    fixed: Mapping[str, Any],
+    workload: Workload,
+    inventory: Inventory,
+) -> tuple[Option, ...]:
+    """One option of stated defaults per bundle; nothing is predicted (`Source.DEFAULT`, values of 0)."""
+    request = Request(model, None, fixed, workload, inventory)
+    return fallback.default_options(request, bound)
+
+
+def default_bound(
+    *, model: str, fixed: Mapping[str, Any], workload: Workload, inventory: Inventory
+) -> Advice:
+    """The advice of stated defaults, for a submission whose advice failed."""
+    request = Request(model, None, fixed, workload, inventory)
+    choices = settle(request)
+    bound = _values(choices)
+    found = fallback.default_options(request, bound)
+    return Advice(
+        bound=bound,
+        chosen=choices | reasons.dispatch_choices(request, found),
+        options=found,
+        notes=("Advice was not available; these are stated defaults and nothing is predicted.",),
+    )
+
+
+def options_version() -> str:
+    """A token that changes when options should be computed anew: the active predictor, or `prior`."""
+    number = selectors.state().predictor
+    return "prior" if number is None else str(number)
+
+
+inventory_options_version = options_version
+
+
+def reforecast(option: Option, *, workload: Workload, startup_s: float | None = None) -> Option:
+    """The option with the exact token histogram of a trainer's first report."""
+    return forecast.reforecast(option, data=workload, startup=startup_s)
+
+
+def predict(configs: Sequence[Config], inventory: Inventory | None = None) -> list[Prediction]:
+    """Predictions for any configurations, on the inventory's hardware where it is given."""
+    with _edge("predict"):
+        return predictor_for(hardware(inventory)).predict(configs)
+
+
+def _request(model: str, fixed: Mapping[str, Any], data: Workload, inventory: Inventory) -> Request:
+    """Local directories and hub ids may be outside the catalogue; a plain name may not."""
+    try:
+        return Request(model, catalog.model(model), fixed, data, inventory)
+    except catalog.UnknownModel:
+        if "/" in model:
+            return Request(model, None, fixed, data, inventory)
+        raise
+
+
+def _options(
+    request: Request, bound: Mapping[str, Any], goal: Goal, less_memory_than: float | None = None
+) -> tuple[Option, ...]:
+    if request.model is None:
+        return fallback.default_options(request, bound) if less_memory_than is None else ()
+    return recommend.options(
+        request,
+        bound,
+        predictor_for(hardware(request.inventory)),
+        goal=goal,
+        startups=selectors.startups(),
+        less_memory_than=less_memory_than,
+    )
+
+
+def _settle_batch(
+    request: Request, choices: Mapping[str, Choice], goal: Goal
+) -> tuple[dict[str, Choice], tuple[Option, ...]]:
+    """The choices with the effective batch bound, and its options.
+
+    Of several batches the one nearest to the default wins: what is learnt is not decided by speed.
+    """
+    tried = []
+    for batch in batch_choices(request, choices["effective_batch_size"]):
+        whole = {**choices, "effective_batch_size": batch}
+        tried.append((whole, _options(request, _values(whole), goal)))
+    return next((entry for entry in tried if entry[1]), tried[0])
+
+
+def _values(choices: Mapping[str, Choice]) -> dict[str, Any]:
+    """The chosen values without those that were left out."""
+    return {name: choice.value for name, choice in choices.items() if choice.value is not None}
+
+
+def _evidence(config: Config) -> tuple[Evidence, ...]:
+    rows = selectors.evidence_rows(nearest.related_models(config.model_name), config.method)
+    measured = [
+        Evidence(
+            execution=str(row.pk),
+            config=row.config,
+            tokens_per_second=row.tokens_per_second,
+            peak_memory_fraction=row.peak_memory_fraction,
+            status=row.status,
+            source=row.source,
+            distance=nearest.distance(config, row.config),
+        )
+        for row in rows[:EVIDENCE_SCANNED]
+    ]
+    return tuple(sorted(measured, key=lambda entry: entry.distance)[:EVIDENCE_SHOWN])

@@ -1,0 +1,241 @@
+"""Facts about base models and GPUs, read once from the tables in `knowledge/data`.
+
+A name resolves by key or alias exactly, else with case, blanks, `_` and `-` evened out. Dots stay:
+`opt-1.3b` and `opt-13b` are different models.
+"""
+
+from __future__ import annotations
+
+import csv
+import difflib
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any, TypeVar, get_type_hints
+
+GIB = 2**30
+BYTES_PER_TOKEN = 4.0  # English text under the usual tokenizers
+_TABLES = files("knowledge") / "data"
+
+
+class UnknownName(ValueError):
+    """A name the catalogue does not have; `suggestions` are the nearest ones."""
+
+    kind = "name"
+
+    def __init__(self, name: str, suggestions: tuple[str, ...] = ()) -> None:
+        self.name, self.suggestions = name, suggestions
+        hint = f" Did you mean {' or '.join(suggestions)}?" if suggestions else ""
+        super().__init__(f"The {self.kind} {name!r} is not in the catalogue.{hint}")
+
+
+class UnknownModel(UnknownName):
+    kind = "model"
+
+
+class UnknownGpu(UnknownName):
+    kind = "GPU"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """A decoder model's shape. `mlp_width` is of one expert; `parameters` counts tied matrices once."""
+
+    model_name: str
+    architecture: str
+    parameters: int
+    active_parameters: int
+    layers: int
+    hidden: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    mlp_width: int
+    mlp_gated: bool
+    vocab: int
+    max_context: int
+    tied_embeddings: bool
+    attention_layers: int
+    experts: int = 0
+    experts_per_token: int = 0
+    shared_mlp_width: int = 0
+    bytes_per_token: float = BYTES_PER_TOKEN
+
+    @property
+    def active_mlp_width(self) -> int:
+        """Width of all MLPs that one token passes through in a layer."""
+        return max(1, self.experts_per_token) * self.mlp_width + self.shared_mlp_width
+
+    @property
+    def matmul_parameters(self) -> float:
+        """Weights in matrix products per token: the attention, MLP and output matrices (`Nmm`)."""
+        queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
+        attention = 2 * self.hidden * (queries + keys)
+        mamba = 6 * self.hidden**2
+        mlp = (3 if self.mlp_gated else 2) * self.hidden * self.active_mlp_width
+        return (
+            self.attention_layers * attention
+            + (self.layers - self.attention_layers) * mamba
+            + self.layers * mlp
+            + self.vocab * self.hidden
+        )
+
+    @property
+    def block_parameters(self) -> float:
+        """Weights inside the decoder blocks: what 4-bit quantisation stores in 4 bits."""
+        embeddings = (1 if self.tied_embeddings else 2) * self.vocab * self.hidden
+        return max(0.0, float(self.parameters - embeddings))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gpu:
+    """A GPU's data sheet: bytes, FLOP/s of dense matrix products, bytes/s; None where it has none."""
+
+    gpu_model: str
+    memory_bytes: float
+    bf16_flops: float | None
+    fp16_flops: float | None
+    fp32_flops: float | None
+    bandwidth_bytes_s: float
+    link: str
+    link_bytes_s: float
+
+    def peak_flops(self, precision: str | None) -> float:
+        """The dense peak in a precision; GPUs without bf16 units are compared by their fp16 peak."""
+        if precision == "float32" and self.fp32_flops:
+            return self.fp32_flops
+        best = self.fp16_flops if precision == "float16" else self.bf16_flops
+        return best or self.bf16_flops or self.fp16_flops or self.fp32_flops or 1.0
+
+
+def model(name: str) -> Model:
+    """The model of that name or alias. Raises UnknownModel."""
+    found = _lookup(_models(), name)
+    if found is None:
+        raise UnknownModel(name, _suggest(_models(), name))
+    return found
+
+
+def gpu(name: str) -> Gpu:
+    """The GPU of that name or alias. Raises UnknownGpu."""
+    found = _lookup(_gpus(), name)
+    if found is None:
+        raise UnknownGpu(name, _suggest(_gpus(), name))
+    return found
+
+
+def model_names() -> list[str]:
+    """Keys of all catalogued models, in the table's order."""
+    return list(dict.fromkeys(entry.model_name for entry in _models().values()))
+
+
+def gpu_names() -> list[str]:
+    """Keys of all catalogued GPUs, in the table's order."""
+    return list(dict.fromkeys(entry.gpu_model for entry in _gpus().values()))
+
+
+def model_from_config(text: str, name: str) -> Model:
+    """A model described by the text of its Hugging Face config.json.
+
+    Raises UnknownModel when the file lacks a size that the forecast needs. Parameters are counted from
+    the matrices (biases and norms left out, below 0.1 %).
+    """
+    try:
+        raw: dict[str, Any] = json.loads(text)
+        raw = raw.get("text_config", raw)
+        hidden, layers, heads = raw["hidden_size"], raw["num_hidden_layers"], raw["num_attention_heads"]
+        width, vocab = raw["intermediate_size"], raw["vocab_size"]
+    except (ValueError, KeyError, AttributeError, TypeError) as missing:
+        raise UnknownModel(name) from missing
+    experts = raw.get("num_local_experts") or raw.get("num_experts") or 0
+    shape: dict[str, Any] = {
+        "model_name": name,
+        "architecture": raw.get("model_type", "unknown"),
+        "layers": layers,
+        "hidden": hidden,
+        "heads": heads,
+        "kv_heads": raw.get("num_key_value_heads") or heads,
+        "head_dim": raw.get("head_dim") or hidden // heads,
+        "mlp_width": raw.get("moe_intermediate_size") or width,
+        "mlp_gated": raw.get("hidden_act", "silu") == "silu",
+        "vocab": vocab,
+        "max_context": raw.get("max_position_embeddings") or 2048,
+        "tied_embeddings": bool(raw.get("tie_word_embeddings", False)),
+        "attention_layers": layers,
+        "experts": experts,
+        "experts_per_token": raw.get("num_experts_per_tok") or 0,
+        "shared_mlp_width": raw.get("shared_intermediate_size") or 0,
+    }
+    active = Model(parameters=1, active_parameters=1, **shape)
+    embedding = 0 if active.tied_embeddings else vocab * hidden
+    matrices = 3 if active.mlp_gated else 2
+    idle = layers * matrices * hidden * active.mlp_width * max(0, experts - active.experts_per_token)
+    counted = int(active.matmul_parameters) + embedding
+    return Model(parameters=counted + (idle if experts else 0), active_parameters=counted, **shape)
+
+
+_Entry = TypeVar("_Entry", Model, Gpu)
+
+
+def _even(name: str) -> str:
+    return re.sub(r"[ _-]+", "-", name.strip().lower())
+
+
+def _lookup(table: Mapping[str, _Entry], name: str) -> _Entry | None:
+    return table.get(name) or table.get(_even(name))
+
+
+def _suggest(table: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    return tuple(difflib.get_close_matches(name, table, n=3, cutoff=0.6))
+
+
+def _rows(file: str) -> list[dict[str, str]]:
+    return list(csv.DictReader((_TABLES / file).read_text(encoding="utf-8").splitlines()))
+
+
+def _indexed(entries: list[tuple[_Entry, list[str]]]) -> dict[str, _Entry]:
+    """Names to entries; keys and exact aliases win over evened-out spellings."""
+    table = {name: entry for entry, names in entries for name in names if name}
+    for name, entry in list(table.items()):
+        table.setdefault(_even(name), entry)
+    return table
+
+
+@lru_cache(maxsize=1)
+def _models() -> dict[str, Model]:
+    types = get_type_hints(Model)
+    entries = []
+    for row in _rows("models.csv"):
+        cells = {f.name: row[f.name] for f in fields(Model) if row.get(f.name)}
+        values: dict[str, Any] = {
+            name: cell if types[name] is str else types[name](float(cell)) for name, cell in cells.items()
+        }
+        if row["model_name"].startswith("builtin/"):
+            values["bytes_per_token"] = 1.0
+        entries.append((Model(**values), [row["model_name"], *row["aliases"].split("|")]))
+    return _indexed(entries)
+
+
+def _flops(cell: str) -> float | None:
+    return float(cell) * 1e12 if cell else None
+
+
+@lru_cache(maxsize=1)
+def _gpus() -> dict[str, Gpu]:
+    entries = []
+    for row in _rows("gpus.csv"):
+        entry = Gpu(
+            gpu_model=row["gpu_model"],
+            memory_bytes=float(row["memory_gib"] or 4) * GIB,
+            bf16_flops=_flops(row["bf16_tflops_dense"]),
+            fp16_flops=_flops(row["fp16_tflops_dense"]),
+            fp32_flops=_flops(row["tf32_tflops_dense"] or row["fp32_tflops"]),
+            bandwidth_bytes_s=float(row["memory_bandwidth_gb_s"]) * 1e9,
+            link=row["link"],
+            link_bytes_s=float(row["link_gb_s_per_direction_total"]) * 1e9,
+        )
+        entries.append((entry, [row["gpu_model"], *row["aliases"].split("|")]))
+    return _indexed(entries)

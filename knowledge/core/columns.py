@@ -1,0 +1,220 @@
+"""Configurations as columns: facts of model and GPU joined on, ready for arithmetic over many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowledge.core import catalog, space
+from knowledge.core.types import Config, Inventory
+
+Array = NDArray[Any]  # of floats
+Mask = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hardware:
+    """One GPU model as it is in this cluster: memory of a GPU in bytes, FLOP/s and bytes/s."""
+
+    memory_bytes: float
+    bandwidth_bytes_s: float
+    peak_flops: float | None = None  # measured; None: the data sheet's figure for the precision
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """n configurations; every field has shape (n,). Bytes, FLOP/s, tokens; NaN is unknown."""
+
+    # configuration
+    gpus: Array
+    nodes: Array
+    tokens: Array  # limit of a sample
+    padded: Array  # a sample as it is processed, cut and padded; the limit where nothing better is known
+    batch: Array  # per device
+    accumulation: Array
+    lora_r: Array
+    expert_parallel: Array
+    adapter: Mask
+    quantized: Mask
+    checkpointing: Mask
+    fsdp: Mask
+    float32: Mask
+    state_bytes: Array  # per trained parameter: weight, gradient, optimiser
+    network_bytes_s: Array
+    # model
+    layers: Array
+    hidden: Array
+    queries: Array
+    keys: Array
+    mlp: Array
+    mlp_matrices: Array
+    vocab: Array
+    parameters: Array
+    active_parameters: Array
+    matmul: Array
+    blocks: Array
+    experts: Array
+    attention_layers: Array
+    # GPU
+    cpu: Mask
+    peak: Array
+    bandwidth: Array
+    memory: Array
+    link_bytes_s: Array
+
+    def __len__(self) -> int:
+        return len(self.gpus)
+
+    def take(self, rows: NDArray[np.intp] | Mask) -> Columns:
+        """The chosen rows."""
+        return Columns(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+    @property
+    def micro_tokens(self) -> Array:
+        """Tokens a GPU handles in a usual micro-step (`T`)."""
+        return self.batch * self.padded
+
+    @property
+    def peak_tokens(self) -> Array:
+        """Tokens a GPU holds in the longest micro-step: what memory must bear."""
+        return self.batch * self.tokens
+
+    @property
+    def lora_parameters(self) -> Array:
+        """Adapter weights on all seven projections; 0 for full fine-tuning."""
+        h, q, k, f = self.hidden, self.queries, self.keys, self.mlp
+        attention = self.attention_layers * (2 * (h + q) + 2 * (h + k))
+        count: Array = self.lora_r * (attention + self.layers * self.mlp_matrices * (h + f))
+        return np.where(self.adapter, count, 0.0)
+
+
+# Optimiser states in bytes per trained parameter (weights, gradients, moments): ZeRO, table of section 3.
+STATE_BYTES = {"adamw-fp32": 16.0, "adamw-bf16": 8.0, "adamw-8bit": 6.0}
+# Usable bus bandwidth of a ring over the link, bytes/s; the data sheet's figure is never reached.
+LINK_BYTES_S = {
+    "nvlink2": 115e9,
+    "nvlink3": 230e9,
+    "nvlink4": 370e9,
+    "nvlink5": 740e9,
+    "xgmi": 230e9,
+    "roce": 150e9,
+    "pcie3": 8e9,
+    "pcie4": 16e9,
+    "pcie5": 28e9,
+    "memory": 1e9,  # processes of one CPU node, gloo over loopback
+}
+NETWORK_BYTES_S = {"none": 1e9, "tcp": 1e9, "roce": 20e9, "infiniband": 20e9}
+DEFAULT_LORA_R = 16
+
+
+def hardware(inventory: Inventory | None) -> dict[str, Hardware]:
+    """What the inventory's pools say of their GPUs, by GPU model."""
+    return {
+        pool.gpu_model: Hardware(
+            memory_bytes=float(pool.memory_bytes),
+            bandwidth_bytes_s=pool.bandwidth_bytes_s or catalog.gpu(pool.gpu_model).bandwidth_bytes_s,
+            peak_flops=pool.peak_flops,
+        )
+        for pool in (inventory.pools if inventory else ())
+    }
+
+
+def columns(
+    configs: Sequence[Config],
+    here: Mapping[str, Hardware] | None = None,
+    padded: Sequence[float | None] | None = None,
+) -> Columns:
+    """The configurations as columns.
+
+    `here` overrides data sheets with what nodes measured; `padded` gives each row's processed tokens per
+    sample. Raises UnknownModel or UnknownGpu.
+    """
+    floats = _floats(configs)
+    limit = floats["tokens"]
+    floats["padded"] = np.array([p or t for p, t in zip(padded, limit, strict=True)]) if padded else limit
+    four_bit = [c.method in space.QUANTIZED or c.quantization not in (None, "none") for c in configs]
+    return Columns(
+        **floats,
+        adapter=np.array([c.method in space.ADAPTERS for c in configs], dtype=bool),
+        quantized=np.array(four_bit, dtype=bool),
+        checkpointing=np.array([c.gradient_checkpointing is not False for c in configs], dtype=bool),
+        fsdp=np.array([_is_fsdp(c) for c in configs], dtype=bool),
+        float32=np.array([c.precision == "float32" for c in configs], dtype=bool),
+        **_model_facts(configs),
+        **_gpu_facts(configs, here or {}),
+    )
+
+
+def _is_fsdp(config: Config) -> bool:
+    return config.number_gpus > 1 and config.sharding in (None, "fsdp") and config.gpu_model != "cpu"
+
+
+def _state_bytes(config: Config) -> float:
+    if config.optimizer_state in STATE_BYTES:
+        return STATE_BYTES[config.optimizer_state]
+    return 16.0 if config.precision == "float32" else 8.0
+
+
+_FLOATS: dict[str, Callable[[Config], float]] = {
+    "gpus": lambda c: c.number_gpus,
+    "nodes": lambda c: c.number_nodes,
+    "tokens": lambda c: c.tokens_per_sample,
+    "batch": lambda c: c.per_device_batch_size,
+    "accumulation": lambda c: c.gradient_accumulation_steps,
+    "lora_r": lambda c: c.lora_r or DEFAULT_LORA_R,
+    "expert_parallel": lambda c: c.expert_parallel or 0,
+    "state_bytes": _state_bytes,
+    "network_bytes_s": lambda c: NETWORK_BYTES_S.get(c.network or "none", 1e9),
+}
+
+
+def _floats(configs: Sequence[Config]) -> dict[str, Array]:
+    return {name: np.array([read(c) for c in configs], dtype=float) for name, read in _FLOATS.items()}
+
+
+def _codes(names: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
+    """Distinct names and each row's place among them: facts are looked up once per name."""
+    place = {name: code for code, name in enumerate(dict.fromkeys(names))}
+    return list(place), np.array([place[name] for name in names], dtype=np.intp)
+
+
+def _model_facts(configs: Sequence[Config]) -> dict[str, Array]:
+    names, codes = _codes([c.model_name for c in configs])
+    models = [catalog.model(name) for name in names]
+    facts: dict[str, list[float]] = {
+        "layers": [m.layers for m in models],
+        "hidden": [m.hidden for m in models],
+        "queries": [m.heads * m.head_dim for m in models],
+        "keys": [m.kv_heads * m.head_dim for m in models],
+        "mlp": [m.active_mlp_width for m in models],
+        "mlp_matrices": [3 if m.mlp_gated else 2 for m in models],
+        "vocab": [m.vocab for m in models],
+        "parameters": [m.parameters for m in models],
+        "active_parameters": [m.active_parameters for m in models],
+        "matmul": [m.matmul_parameters for m in models],
+        "blocks": [m.block_parameters for m in models],
+        "experts": [m.experts for m in models],
+        "attention_layers": [m.attention_layers for m in models],
+    }
+    return {name: np.array(values, dtype=float)[codes] for name, values in facts.items()}
+
+
+def _gpu_facts(configs: Sequence[Config], here: Mapping[str, Hardware]) -> dict[str, Array]:
+    names, codes = _codes([f"{c.gpu_model}|{c.precision or ''}" for c in configs])
+    facts: dict[str, list[float]] = {"peak": [], "bandwidth": [], "memory": [], "link_bytes_s": []}
+    is_cpu = []
+    for name in names:
+        gpu_model, _, precision = name.partition("|")
+        sheet, found = catalog.gpu(gpu_model), here.get(gpu_model)
+        is_cpu.append(sheet.gpu_model == "cpu")
+        facts["peak"].append((found and found.peak_flops) or sheet.peak_flops(precision or None))
+        facts["bandwidth"].append(found.bandwidth_bytes_s if found else sheet.bandwidth_bytes_s)
+        facts["memory"].append(found.memory_bytes if found else sheet.memory_bytes)
+        facts["link_bytes_s"].append(LINK_BYTES_S[sheet.link])
+    joined: dict[str, Array] = {key: np.array(v, dtype=float)[codes] for key, v in facts.items()}
+    joined["cpu"] = np.array(is_cpu, dtype=bool)[codes]
+    return joined

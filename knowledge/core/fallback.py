@@ -1,0 +1,54 @@
+"""Stated defaults where nothing can be predicted: an unknown model, or advice that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from knowledge.core import recommend, workload
+from knowledge.core.settle import Request
+from knowledge.core.types import Config, Interval, Option, Pool, Source
+
+UNKNOWN = Interval(0.0)  # with Source.DEFAULT: nothing is predicted
+UNKNOWN_P_VALID = 0.5
+
+
+def default_options(request: Request, bound: Mapping[str, Any]) -> tuple[Option, ...]:
+    """One option a bundle, fewest GPUs first: one sample at a time with checkpointing, or as fixed."""
+    found = []
+    seen = set()
+    for candidate in recommend.candidates(request, bound):
+        config = candidate.config
+        bundle = (config.gpu_model, config.number_nodes, config.number_gpus)
+        if bundle not in seen and _is_default(config, request, candidate.pool):
+            seen.add(bundle)
+            found.append(_option(config, request, bound))
+    return tuple(sorted(found, key=lambda option: (option.gpus, option.key)))
+
+
+def _is_default(config: Config, request: Request, pool: Pool) -> bool:
+    """Candidates come with the smallest batch and checkpointing first; sharding is the one open choice."""
+    if "sharding" in request.fixed or config.number_gpus == 1:
+        return True
+    return config.sharding == ("ddp" if pool.gpu_model == "cpu" else "fsdp")
+
+
+def _option(config: Config, request: Request, bound: Mapping[str, Any]) -> Option:
+    return Option(
+        config=config,
+        p_valid=UNKNOWN_P_VALID,
+        tokens_per_second=UNKNOWN,
+        peak_memory_bytes=UNKNOWN,
+        startup_s=0.0,
+        duration_s=UNKNOWN,
+        cost=UNKNOWN,
+        source=Source.DEFAULT,
+        outside=True,
+        steps=workload.steps(
+            request.data, config.effective_batch_size, bound.get("epochs"), bound.get("max_steps")
+        ),
+        padded_tokens=workload.padded_length(
+            request.data, config.tokens_per_sample, config.per_device_batch_size
+        )
+        or None,
+    )

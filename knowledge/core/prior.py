@@ -1,0 +1,174 @@
+"""Physics: what a configuration should cost before anything was measured.
+
+Sources: Kaplan et al. 2020 (6 FLOPs per parameter and token); Korthikanti et al. 2022 (activations,
+recomputation); Rajbhandari et al. 2020 (ZeRO); Dettmers et al. 2023 (QLoRA); Qiao et al. 2021 (overlap).
+Symbols as in docs/knowledge.md. Everything works on columns of shape (n,).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from knowledge.core.columns import Array, Columns
+
+MEMORY_MARGIN = 1.08  # fragmentation and what nobody counts
+QUANTIZED_SLOWDOWN = 1.35  # κ_q: dequantising 4-bit weights
+CONTEXT_BYTES = 1.5e9  # CUDA context, workspaces, allocator
+CPU_CONTEXT_BYTES = 0.6e9  # interpreter and libraries of a CPU process
+HOP_S, CROSS_NODE_HOP_S = 10e-6, 30e-6
+TAU, CPU_TAU = 0.35, 0.7  # stated standard deviation of ln θ
+Z_80 = 1.28
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Predicted bytes of one GPU at the peak, in parts; each of shape (n,)."""
+
+    weights: Array
+    gradients: Array
+    optimizer: Array
+    activations: Array
+    logits: Array
+    adapters: Array
+    context: Array
+
+    @property
+    def total(self) -> Array:
+        """All parts together, bytes of one GPU."""
+        return (
+            self.weights
+            + self.gradients
+            + self.optimizer
+            + self.activations
+            + self.logits
+            + self.adapters
+            + self.context
+        )
+
+
+def flops_per_token(c: Columns) -> Array:
+    """FLOPs executed per token by forward, backward and recomputation, the adapters' own left out."""
+    matmul = 2 * c.matmul
+    attention = 2 * c.padded * c.queries * c.attention_layers
+    recompute = c.checkpointing.astype(float)
+    passes: Array = np.where(c.adapter, 2.0, 3.0) + recompute
+    flops: Array = passes * matmul + (3.0 + recompute) * attention
+    return flops
+
+
+def saturation(micro_tokens: Array, eta_max: Array | float, half_tokens: Array | float) -> Array:
+    """Share of the peak reached with `micro_tokens` in flight: η_max·T/(T+T½)."""
+    share: Array = eta_max * micro_tokens / (micro_tokens + half_tokens)
+    return share
+
+
+def ring_bytes(ranks: Array, gathered: Array, reduced: Array) -> Array:
+    """Bytes one rank exchanges: `gathered` twice (forward, backward), `reduced` once (ZeRO-3)."""
+    exchanged: Array = (ranks - 1) / ranks * (2 * gathered + reduced)
+    return exchanged
+
+
+def step_time(
+    compute: Array, network: Array, optimizer: Array, accumulation: Array, fsdp: Array, overlap: float = 1.0
+) -> Array:
+    """Seconds of one optimiser step; overlap γ is 1 without overlap and 10 with nearly full overlap.
+
+    FSDP communicates in every micro-step, DDP in the last one alone.
+    """
+    joint = (compute**overlap + network**overlap) ** (1 / overlap)
+    micro = np.where(fsdp, joint, compute)
+    seconds: Array = (accumulation - 1) * micro + joint + optimizer
+    return seconds
+
+
+def throughput(c: Columns) -> Array:
+    """θ: tokens/s of the whole job."""
+    tokens = c.micro_tokens
+    flops = flops_per_token(c) + 6 * c.lora_parameters
+    slowdown = np.where(c.quantized, QUANTIZED_SLOWDOWN, 1.0)
+    compute = tokens * flops * slowdown / (c.peak * saturation(tokens, _eta_max(c), _half_tokens(c)))
+    compute = compute + _launch_time(c)
+    step = step_time(compute, _network_time(c), _optimizer_time(c), c.accumulation, c.fsdp)
+    rate: Array = c.gpus * c.accumulation * tokens / step
+    return rate
+
+
+def memory(c: Columns) -> Memory:
+    """The peak of one GPU in its parts, bytes; 1.08 times the total must fit."""
+    shards = np.where(c.fsdp, c.gpus, 1.0)
+    width = np.where(c.float32, 4.0, 2.0)
+    frozen = np.where(c.quantized, 0.516 * c.blocks + width * (c.parameters - c.blocks), width * c.parameters)
+    weights = np.where(c.adapter, frozen, width * c.parameters)
+    trained = np.where(c.adapter, 0.0, c.parameters)
+    gradients = trained * np.where(c.state_bytes == 16, np.where(c.float32, 4.0, 2.0), 2.0)
+    states = trained * c.state_bytes - np.where(c.adapter, 0.0, weights) - gradients
+    return Memory(
+        weights=weights / shards,
+        gradients=gradients / shards,
+        optimizer=states / shards,
+        activations=_activation_bytes(c),
+        logits=np.where(c.float32, 12.0, 10.0) * c.vocab * c.peak_tokens,
+        adapters=16 * c.lora_parameters,
+        context=np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES),
+    )
+
+
+def fits(c: Columns) -> Array:
+    """How far the margin is kept: capacity over 1.08 times the predicted peak; 1 or more fits."""
+    share: Array = c.memory / (MEMORY_MARGIN * memory(c).total)
+    return share
+
+
+def spread(c: Columns) -> Array:
+    """τ: the stated standard deviation of ln θ around the prior."""
+    return np.where(c.cpu, CPU_TAU, TAU)
+
+
+def trained_parameters(c: Columns) -> Array:
+    """Parameters that get gradients."""
+    return np.where(c.adapter, c.lora_parameters, c.parameters)
+
+
+def _activation_bytes(c: Columns) -> Array:
+    tokens = c.peak_tokens
+    mlp_bytes = np.where(c.mlp_matrices == 3, 8.0, 4.0) * c.mlp
+    layer = (12 * c.hidden + 4 * c.keys + mlp_bytes) * tokens
+    kept: Array = np.where(c.checkpointing, 2 * c.hidden * c.layers * tokens + layer, c.layers * layer)
+    kept *= np.where(c.float32, 2.0, 1.0)
+    return kept
+
+
+def _eta_max(c: Columns) -> Array:
+    big = np.where(c.active_parameters > 5e9, 0.60, 0.53)
+    return np.where(c.cpu, 0.45, np.where(c.adapter, 0.45, big))
+
+
+def _half_tokens(c: Columns) -> Array:
+    return np.where(c.cpu, 64.0, 500.0)
+
+
+def _launch_time(c: Columns) -> Array:
+    """Seconds a micro-step spends on starting operations: what bounds tiny models on a CPU."""
+    per_layer = np.where(c.adapter, 1.5e-3, 0.8e-3)
+    return np.where(c.cpu, 2e-3 + c.layers * per_layer, 0.0)
+
+
+def _network_time(c: Columns) -> Array:
+    ranks = c.gpus
+    frozen_bytes = np.where(c.float32, 4.0, 2.0) * c.parameters
+    gradient_bytes = np.where(c.float32 | c.adapter, 4.0, 2.0) * trained_parameters(c)
+    gathered = np.where(c.fsdp, frozen_bytes, gradient_bytes)
+    reduced = np.where(c.fsdp, np.where(c.adapter, 0.0, gradient_bytes), 0.0)
+    across = c.nodes > 1
+    bus = np.where(across, np.minimum(c.network_bytes_s, c.link_bytes_s), c.link_bytes_s)
+    hop = np.where(across, CROSS_NODE_HOP_S, HOP_S)
+    seconds: Array = ring_bytes(ranks, gathered, reduced) / bus + 2 * (ranks - 1) * hop
+    return seconds
+
+
+def _optimizer_time(c: Columns) -> Array:
+    shards = np.where(c.fsdp, c.gpus, 1.0)
+    seconds: Array = 28 * trained_parameters(c) / shards / c.bandwidth
+    return seconds

@@ -1,0 +1,144 @@
+"""Why each value that binds at dispatch was chosen, and what a person should know about the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from knowledge.core import recommend, space
+from knowledge.core.predictor import MIN_P_VALID
+from knowledge.core.settle import Request, user_choice
+from knowledge.core.types import Choice, Option, Source
+
+GB = 1e9
+
+
+def dispatch_choices(request: Request, options: tuple[Option, ...]) -> dict[str, Choice]:
+    """A choice for every parameter that binds at dispatch, from the best option."""
+    best = options[0] if options else None
+    chosen = {}
+    for name in space.DISPATCH:
+        if name in request.fixed:
+            chosen[name] = user_choice(name, request.fixed[name])
+        elif best is None:
+            chosen[name] = Choice(value=None, by="default", reason="Settled when a node is free to run it.")
+        else:
+            by = "default" if best.source is Source.DEFAULT else "recommended"
+            chosen[name] = Choice(
+                value=getattr(best.config, name), by=by, reason=_reason(name, best, options)
+            )
+    return chosen
+
+
+def _reason(name: str, best: Option, options: tuple[Option, ...]) -> str:
+    if best.source is Source.DEFAULT:
+        return "A stated default; nothing is known about this model's speed or memory."
+    reasons = {
+        "gpu_model": _gpu_model,
+        "number_gpus": _number_gpus,
+        "number_nodes": _number_nodes,
+        "per_device_batch_size": _batch,
+        "gradient_accumulation_steps": _accumulation,
+        "gradient_checkpointing": _checkpointing,
+        "sharding": _sharding,
+    }
+    return reasons[name](best, options)
+
+
+def _gpu_model(best: Option, options: tuple[Option, ...]) -> str:
+    others = [option for option in options if option.gpu_model != best.gpu_model]
+    if not others:
+        return f"{best.gpu_model} is the GPU model on which this job fits."
+    other = others[0]
+    return (
+        f"{best.gpu_model} is expected to take {_time(best)}, the best of {other.gpu_model} {_time(other)}"
+        f" on {other.gpus}."
+    )
+
+
+def _number_gpus(best: Option, options: tuple[Option, ...]) -> str:
+    same = [option for option in options if option.gpu_model == best.gpu_model and option.gpus != best.gpus]
+    if not same:
+        return f"{best.gpus} is the number of {best.gpu_model} that can take this job."
+    other = same[0]
+    return f"{best.gpus} should take {_time(best)}; {other.gpus} would take {_time(other)}."
+
+
+def _number_nodes(best: Option, _: tuple[Option, ...]) -> str:
+    if best.nodes == 1:
+        return "GPUs of one node exchange gradients fastest."
+    return f"No single node has {best.gpus} GPUs."
+
+
+def _batch(best: Option, _: tuple[Option, ...]) -> str:
+    size = best.config.per_device_batch_size
+    return (
+        f"{size} at a time reach the best rate ({best.tokens_per_second.value:,.0f} tokens/s) with the least"
+        f" memory ({best.peak_memory_bytes.value / GB:.1f} GB)."
+    )
+
+
+def _accumulation(best: Option, _: tuple[Option, ...]) -> str:
+    config = best.config
+    return (
+        f"{config.gradient_accumulation_steps} x {config.per_device_batch_size} x {config.number_gpus} keeps"
+        f" the effective batch of {config.effective_batch_size}."
+    )
+
+
+def _checkpointing(best: Option, _: tuple[Option, ...]) -> str:
+    memory = f"{best.peak_memory_bytes.value / GB:.1f} GB"
+    if best.config.gradient_checkpointing:
+        return f"Recomputing activations keeps the peak at {memory}."
+    return f"There is room for all activations ({memory}), so nothing is computed twice."
+
+
+def _sharding(best: Option, _: tuple[Option, ...]) -> str:
+    reasons = {
+        "none": "One GPU holds the whole model.",
+        "ddp": "Each GPU holds a whole copy and only gradients are exchanged.",
+        "fsdp": "The model is split over the GPUs, which lowers the memory each one needs.",
+    }
+    return reasons[best.config.sharding or "none"]
+
+
+def _time(option: Option) -> str:
+    seconds = option.duration_s.value
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+
+
+def notes(request: Request, bound: Mapping[str, Any], options: tuple[Option, ...]) -> tuple[str, ...]:
+    """What a person should know before submitting; empty when all is well."""
+    if not request.pools:
+        wanted = request.fixed.get("gpu_model")
+        what = f"No registered node offers {wanted}" if wanted else "No node is registered yet"
+        return (f"{what}: the job will wait until one is.",)
+    if not options:
+        return (_why_nothing_fits(request, bound),)
+    found = []
+    if options[0].source is Source.DEFAULT:
+        found.append(
+            f"The model {request.model_name} is not in the catalogue: time, memory and cost are unknown."
+        )
+    elif options[0].p_valid < MIN_P_VALID:
+        found.append(f"Risky: the best option runs with a probability of {options[0].p_valid:.0%}.")
+    if options[0].source is Source.PRIOR:
+        found.append("Predicted from physics alone; the intervals are stated, not calibrated.")
+    return tuple(found)
+
+
+def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
+    needed = recommend.needed_bytes(request, bound)
+    if needed is None:
+        batch = bound.get("effective_batch_size")
+        return (
+            f"No registered GPUs can run this: the precision {bound.get('precision')} must be one they"
+            f" have, and the effective batch {batch} a multiple of their number."
+        )
+    largest = max(pool.memory_bytes for pool in request.pools)
+    return (
+        f"Out of reach: this needs about {needed / GB:.1f} GB on each GPU and the largest registered one has"
+        f" {largest / GB:.1f} GB. A shorter tokens_per_sample or the method qlora needs less."
+    )

@@ -1,0 +1,135 @@
+"""The configuration space: which values are worth trying, which a person may fix, what may not be launched.
+
+The parameters themselves (types, bounds, defaults) are in `trainer.recipes`; here are candidate values,
+derived values and the launch rules. A rule answers None or the reason why a configuration cannot start.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import asdict, replace
+from typing import Any
+
+from knowledge.core import catalog
+from knowledge.core.types import Config
+from trainer.recipes import RECIPES, Binds
+
+PARAMS = RECIPES["sft"].params
+FIXABLE = tuple(PARAMS)  # everything a person may set
+SUBMIT = RECIPES["sft"].binding(Binds.SUBMIT)
+DISPATCH = RECIPES["sft"].binding(Binds.DISPATCH)
+
+ADAPTERS = ("lora", "qlora", "gptq-lora", "prompt-tuning")
+QUANTIZED = ("qlora", "gptq-lora")
+METHODS = ("full", *ADAPTERS)
+PRECISIONS = ("bfloat16", "float16", "float32", "fp8")
+STATUSES = ("ok", "oom", "failed", "refused")
+
+MAX_PER_DEVICE_BATCH = 1024
+
+
+def per_device_batches(samples_per_gpu: int) -> tuple[int, ...]:
+    """The per-device batch sizes that divide the samples a GPU handles per optimiser step, rising.
+
+    All divisors, because a batch of 12 may hold 1, 2, 3, 4, 6 or 12 samples at a time.
+    """
+    limit = min(samples_per_gpu, MAX_PER_DEVICE_BATCH)
+    return tuple(size for size in range(1, limit + 1) if samples_per_gpu % size == 0)
+
+
+def bundles(node_sizes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+    """The (nodes, GPUs) worth asking for: 1, 2, 4 ... on one node, then 2, 3 ... whole equal nodes."""
+    if not node_sizes:
+        return ()
+    largest = max(node_sizes)
+    inside = {2**power for power in range(largest.bit_length()) if 2**power <= largest} | {largest}
+    found = [(1, gpus) for gpus in sorted(inside)]
+    whole = sum(1 for size in node_sizes if size == largest)
+    return (*found, *((nodes, nodes * largest) for nodes in range(2, whole + 1)))
+
+
+def open_bundles(node_sizes: tuple[int, ...], fixed: Mapping[str, Any]) -> list[tuple[int, int]]:
+    """The bundles that the user left open; a fixed number of GPUs may be any that the nodes have."""
+    gpus, nodes = fixed.get("number_gpus"), fixed.get("number_nodes")
+    if gpus is None:
+        return [bundle for bundle in bundles(node_sizes) if nodes in (None, bundle[0])]
+    for count in range(1, len(node_sizes) + 1) if nodes is None else (nodes,):
+        share = gpus // count
+        if gpus % count == 0 and sum(size >= share for size in node_sizes) >= count:
+            return [(count, gpus)]
+    return []
+
+
+def _batch_divides(config: Config) -> str | None:
+    if config.per_device_batch_size < 1 or config.gradient_accumulation_steps < 1:
+        return "The effective batch must be a multiple of the number of GPUs."
+    return None
+
+
+def _nodes_divide(config: Config) -> str | None:
+    if config.number_gpus % config.number_nodes:
+        return f"{config.number_gpus} GPUs cannot be spread evenly over {config.number_nodes} nodes."
+    return None
+
+
+def _experts_divide(config: Config) -> str | None:
+    degree = config.expert_parallel or 0
+    if degree and config.number_gpus % degree:
+        return f"{config.number_gpus} GPUs are not a multiple of the expert-parallel degree {degree}."
+    return None
+
+
+def _adapter_values(config: Config) -> str | None:
+    if config.method not in ADAPTERS and (config.lora_r or config.lora_alpha):
+        return f"LoRA values do not go with the method {config.method}."
+    return None
+
+
+def _quantization_fits(config: Config) -> str | None:
+    four_bit = config.quantization not in (None, "none")
+    if four_bit and config.method not in QUANTIZED:
+        return f"The method {config.method} trains an unquantised model; choose qlora."
+    if config.gpu_model == "cpu" and config.method in QUANTIZED:
+        return "4-bit training needs a GPU."
+    return None
+
+
+def _sharding_fits(config: Config) -> str | None:
+    if config.number_gpus == 1 and config.sharding in ("ddp", "fsdp"):
+        return f"{config.sharding} needs two GPUs or more."
+    if config.number_gpus > 1 and config.sharding == "none":
+        return "Several GPUs need ddp or fsdp."
+    return None
+
+
+RULES: tuple[Callable[[Config], str | None], ...] = (
+    _batch_divides,
+    _nodes_divide,
+    _experts_divide,
+    _adapter_values,
+    _quantization_fits,
+    _sharding_fits,
+)
+
+
+def refused(config: Config) -> str | None:
+    """The reason of the first launch rule that the configuration breaks, or None if it may start."""
+    return next((reason for rule in RULES if (reason := rule(config))), None)
+
+
+def canonical(config: Config) -> Config:
+    """The configuration under the catalogue's own names; unknown names stay as they are."""
+    names = {}
+    for field, lookup in (("model_name", catalog.model), ("gpu_model", catalog.gpu)):
+        with suppress(catalog.UnknownName):
+            names[field] = getattr(lookup(getattr(config, field)), field)
+    return replace(config, **names)
+
+
+def config_hash(config: Config) -> str:
+    """The identity of a configuration: equal for repeats, whatever software or protocol ran them."""
+    values = asdict(replace(canonical(config), software=None, run_protocol=None))
+    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,116 @@
+"""What past executions teach: one row per measured run, one row per trained predictor."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from typing import Any
+
+from django.db import models
+from django.db.models import Q
+
+from knowledge.core.types import Config
+
+
+class Status(models.TextChoices):
+    """How an execution ended, as far as learning is concerned."""
+
+    OK = "ok"
+    OOM = "oom", "out of memory"
+    FAILED = "failed"
+    REFUSED = "refused", "refused by a launch rule"
+
+
+class Execution(models.Model):
+    """One configuration and its measured outcome (docs/knowledge.md). Null is unknown, never a default."""
+
+    created_at = models.DateTimeField()
+    attempt_id = models.UUIDField(null=True, blank=True, unique=True)
+    source = models.CharField(max_length=60, default="own")
+    origin = models.CharField(max_length=100, blank=True)
+    row_digest = models.CharField(max_length=64, null=True, blank=True, unique=True)
+    config_hash = models.CharField(max_length=64, db_index=True)
+
+    model_name = models.CharField(max_length=300)
+    method = models.CharField(max_length=20)
+    gpu_model = models.CharField(max_length=100)
+    number_gpus = models.PositiveIntegerField()
+    number_nodes = models.PositiveIntegerField(default=1)
+    tokens_per_sample = models.PositiveIntegerField()
+    per_device_batch_size = models.PositiveIntegerField(help_text="0: not a whole number, refused")
+    gradient_accumulation_steps = models.PositiveIntegerField(default=1)
+    effective_batch_size = models.PositiveIntegerField()
+    precision = models.CharField(max_length=20, null=True, blank=True)
+    quantization = models.CharField(max_length=20, null=True, blank=True)
+    lora_r = models.PositiveIntegerField(null=True, blank=True)
+    lora_alpha = models.PositiveIntegerField(null=True, blank=True)
+    optimizer_state = models.CharField(max_length=20, null=True, blank=True)
+    flash_attention = models.BooleanField(null=True, blank=True)
+    gradient_checkpointing = models.BooleanField(null=True, blank=True)
+    fast_kernels = models.BooleanField(null=True, blank=True)
+    padding_free = models.BooleanField(null=True, blank=True)
+    expert_parallel = models.PositiveIntegerField(null=True, blank=True)
+    sharding = models.CharField(max_length=20, null=True, blank=True)
+    network = models.CharField(max_length=20, null=True, blank=True)
+    software = models.CharField(max_length=200, null=True, blank=True)
+    run_protocol = models.CharField(max_length=60, null=True, blank=True)
+    padded_tokens = models.FloatField(null=True, blank=True, help_text="mean tokens of a row as processed")
+
+    status = models.CharField(max_length=20, choices=Status.choices)
+    tokens_per_second = models.FloatField(null=True, blank=True, help_text="whole job")
+    runtime_s = models.FloatField(null=True, blank=True, help_text="only where it is a true duration")
+    startup_s = models.FloatField(null=True, blank=True)
+    peak_memory_fraction = models.FloatField(null=True, blank=True, help_text="0 to 1, highest GPU")
+    peak_memory_bytes = models.BigIntegerField(null=True, blank=True, help_text="of one GPU")
+
+    learn = models.BooleanField(default=True)
+    learn_validity = models.BooleanField(default=True, help_text="failures of this source are published too")
+    flag_reason = models.CharField(max_length=300, blank=True)
+    predicted = models.JSONField(null=True, blank=True, help_text="the promise it was run under")
+    predictor_version = models.PositiveIntegerField(null=True, blank=True)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["source", "model_name", "method", "gpu_model"], name="execution_kind"),
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(tokens_per_second__isnull=True) | Q(tokens_per_second__gt=0),
+                name="execution_rate_is_positive",
+            ),
+            models.CheckConstraint(
+                condition=Q(status="ok") | Q(runtime_s__isnull=True), name="execution_runtime_needs_success"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"execution {self.pk}: {self.model_name} {self.method} on {self.number_gpus} {self.gpu_model}"
+
+    @property
+    def config(self) -> Config:
+        """The configuration as the core knows it."""
+        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(Config)}
+        return Config(**values)
+
+
+class PredictorVersion(models.Model):
+    """One trained predictor. `path` is relative to DATA_DIR/predictors; the digest is checked on load."""
+
+    number = models.PositiveIntegerField(unique=True)
+    path = models.CharField(max_length=200)
+    sha256 = models.CharField(max_length=64)
+    metrics = models.JSONField(default=dict)
+    rows = models.PositiveIntegerField()
+    last_execution = models.PositiveBigIntegerField(default=0, help_text="newest row it was trained on")
+    created_at = models.DateTimeField()
+    promoted_at = models.DateTimeField(null=True, blank=True)
+    active = models.BooleanField(default=False)
+    reason = models.CharField(max_length=300, blank=True, help_text="why it was or was not promoted")
+
+    class Meta:
+        ordering = ["-number"]
+        constraints = [
+            models.UniqueConstraint(fields=["active"], condition=Q(active=True), name="one_active_predictor")
+        ]
+
+    def __str__(self) -> str:
+        return f"predictor {self.number}"

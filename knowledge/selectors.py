@@ -1,0 +1,88 @@
+"""What others read of past executions and predictors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from django.db.models import Count, Max, QuerySet
+
+from knowledge.core import catalog, forecast
+from knowledge.models import Execution, PredictorVersion, Status
+
+OWN = "own"
+RECENT_STARTUPS = 500
+
+
+@dataclass(frozen=True, slots=True)
+class KnowledgeState:
+    """What predictions rest on: it changes exactly when they may change."""
+
+    predictor: int | None
+    last_own: int
+
+
+def active_predictor() -> PredictorVersion | None:
+    """The promoted predictor, if one was ever trained."""
+    return PredictorVersion.objects.filter(active=True).first()
+
+
+def state() -> KnowledgeState:
+    """The active predictor's number and the newest own execution."""
+    number = PredictorVersion.objects.filter(active=True).values_list("number", flat=True).first()
+    last = Execution.objects.filter(source=OWN).aggregate(last=Max("pk"))["last"]
+    return KnowledgeState(number, last or 0)
+
+
+def executions(
+    *, model: str | None = None, gpu_model: str | None = None, source: str | None = None
+) -> QuerySet[Execution]:
+    """Executions, newest first, filtered by what is given."""
+    given = {"model_name": model, "gpu_model": gpu_model, "source": source}
+    filters = {name: value for name, value in given.items() if value is not None}
+    return Execution.objects.filter(**filters).order_by("-pk")
+
+
+def learnable() -> QuerySet[Execution]:
+    """Rows that predictors learn from, oldest first."""
+    return Execution.objects.filter(learn=True).exclude(status=Status.REFUSED).order_by("pk")
+
+
+def own_measurements() -> QuerySet[Execution]:
+    """Own successful runs with a rate: what repeats and near repeats are answered from."""
+    rows = Execution.objects.filter(source=OWN, learn=True, status=Status.OK, tokens_per_second__isnull=False)
+    return rows.order_by("pk")
+
+
+def new_rows_since(version: PredictorVersion | None) -> int:
+    """Learnable rows that the version has not seen."""
+    return learnable().filter(pk__gt=version.last_execution if version else 0).count()
+
+
+def startups() -> dict[tuple[str, int], float]:
+    """Median start-up seconds of own runs, by GPU model and size class of the model."""
+    rows = Execution.objects.filter(source=OWN, startup_s__isnull=False).order_by("-pk")
+    measured: dict[tuple[str, int], list[float]] = {}
+    for gpu_model, name, seconds in rows.values_list("gpu_model", "model_name", "startup_s")[
+        :RECENT_STARTUPS
+    ]:
+        try:
+            kind = (gpu_model, forecast.size_class(catalog.model(name)))
+        except catalog.UnknownModel:
+            continue
+        measured.setdefault(kind, []).append(float(seconds or 0.0))
+    return {kind: median(values) for kind, values in measured.items()}
+
+
+def evidence_rows(model_names: Sequence[str], method: str) -> QuerySet[Execution]:
+    """Measured executions of the models, to be ranked by nearness."""
+    return Execution.objects.filter(model_name__in=model_names, method=method).exclude(status=Status.REFUSED)
+
+
+def counts_by_source() -> dict[str, int]:
+    """How many executions each source contributed."""
+    return {
+        row["source"]: row["rows"]
+        for row in Execution.objects.values("source").annotate(rows=Count("pk")).order_by("source")
+    }

@@ -1,0 +1,79 @@
+"""The only code that writes executions: each ended attempt leaves exactly one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from django.db import transaction
+
+from knowledge.core import space
+from knowledge.core.types import Config
+from knowledge.models import Execution, Status
+from knowledge.selectors import OWN
+
+
+@transaction.atomic
+def record_execution(
+    *,
+    attempt_id: UUID,
+    config: Config,
+    status: str,
+    now: datetime,
+    tokens_per_second: float | None = None,
+    runtime_s: float | None = None,
+    startup_s: float | None = None,
+    peak_memory_bytes: int | None = None,
+    memory_capacity_bytes: int | None = None,
+    learn: bool = True,
+    flag_reason: str = "",
+    promise: Mapping[str, Any] | None = None,
+    predictor_version: int | None = None,
+    software: str | None = None,
+) -> Execution:
+    """Record how an attempt ended. The same attempt again returns the row that is there already.
+
+    `promise` is the attempt's `Option.as_json()`. `runtime_s` counts only where the training ended by
+    itself. Raises ValueError for a status that is not `ok`, `oom`, `failed` or `refused`.
+    """
+    if status not in Status.values:
+        raise ValueError(f"status {status!r} is unknown; use one of {', '.join(Status.values)}")
+    known = space.canonical(config)
+    values = {
+        **row_values(known),
+        "created_at": now,
+        "source": OWN,
+        "software": software or known.software,
+        "status": status,
+        "tokens_per_second": tokens_per_second if tokens_per_second and tokens_per_second > 0 else None,
+        "runtime_s": runtime_s if status == Status.OK else None,
+        "startup_s": startup_s,
+        "peak_memory_bytes": peak_memory_bytes,
+        "peak_memory_fraction": _fraction(peak_memory_bytes, memory_capacity_bytes),
+        "learn": learn,
+        "learn_validity": learn and status in (Status.OK, Status.OOM),
+        "flag_reason": flag_reason[:300],
+        "predicted": dict(promise) if promise else None,
+        "predictor_version": predictor_version,
+        "padded_tokens": (promise or {}).get("padded_tokens"),
+    }
+    row, _ = Execution.objects.get_or_create(attempt_id=attempt_id, defaults=values)
+    return row
+
+
+def row_values(config: Config) -> dict[str, Any]:
+    """The columns that describe a configuration."""
+    return {
+        **asdict(config),
+        "effective_batch_size": config.effective_batch_size,
+        "config_hash": space.config_hash(config),
+    }
+
+
+def _fraction(used: int | None, capacity: int | None) -> float | None:
+    if used is None or not capacity:
+        return None
+    return min(1.0, used / capacity)
