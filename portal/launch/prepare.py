@@ -1,0 +1,88 @@
+"""Bring the database of an embedded portal up to date: one process, since starting Django takes a second.
+
+    python -m portal.launch.prepare [--node FOLDER] [--first-job new|always]
+
+What happens goes to stderr; the result is one line of JSON on stdout, read by the launcher.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import sys
+import time
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import django
+from django.core.management import call_command
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--node", type=Path, help="folder of this machine's agent, which is to join")
+    parser.add_argument("--first-job", default="new", choices=("new", "always"))
+    options = parser.parse_args()
+    django.setup()
+    step("Database", lambda: call("migrate", verbosity=0))
+    step("Static files", lambda: call("collectstatic", interactive=False, verbosity=0))
+    step("Shipped history", lambda: call("load_shipped_history"))
+    step("Predictor", train_first_predictor)
+    result = {
+        "people": json.loads(call("bootstrap_users", json=True)),
+        "join_token": join_token(options.node) if options.node else "",
+        "api_token": first_job_token(always=options.first_job == "always"),
+    }
+    print(json.dumps(result))
+
+
+def step(name: str, work: Callable[[], Any]) -> None:
+    began = time.monotonic()
+    work()
+    print(f"{name} ready in {time.monotonic() - began:.1f} s", file=sys.stderr, flush=True)
+
+
+def call(command: str, **options: Any) -> str:
+    """Run a management command; returns what it printed."""
+    printed = io.StringIO()
+    call_command(command, stdout=printed, **options)
+    return printed.getvalue()
+
+
+def train_first_predictor() -> None:
+    from knowledge.models import PredictorVersion
+
+    if not PredictorVersion.objects.filter(active=True).exists():
+        call("train_predictor")
+
+
+def join_token(node: Path) -> str:
+    """A token with which this machine's agent joins, or nothing if it has joined this portal before."""
+    from scheduler.models import Node
+
+    known = node / "token.json"
+    if not Node.objects.exists():
+        known.unlink(missing_ok=True)  # it belonged to another database
+    return "" if known.exists() else call("join_token").strip()
+
+
+def first_job_token(*, always: bool) -> str:
+    """A token for the first job in the name of `user`, or nothing if no first job is due."""
+    from django.utils import timezone
+
+    from portal.accounts.models import User
+    from portal.accounts.services import create_token
+    from scheduler.models import Job
+
+    owner = User.objects.filter(username="user", is_active=True).first()
+    if owner is None or (not always and Job.objects.exists()):
+        return ""
+    now = timezone.now()
+    return create_token(owner=owner, name="first job", now=now, expires_at=now + timedelta(days=1))[1]
+
+
+if __name__ == "__main__":
+    main()

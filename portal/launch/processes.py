@@ -1,0 +1,37 @@
+"""The processes of a portal on one machine, by name and command."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from portal.launch.supervisor import Process
+
+REPOSITORY = Path(__file__).resolve().parent.parent.parent
+TRAINING_PYTHON = REPOSITORY / ".venv-train" / "bin" / "python"
+
+
+def web(host: str, port: int) -> Process:
+    """One process with eight threads: SQLite has one writer, and pages poll rather than stream."""
+    options = ("--worker-class=gthread", "--workers=1", "--threads=8", "--graceful-timeout=5", "--timeout=60")
+    bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+    command = (sys.executable, "-m", "gunicorn", "portal.wsgi", f"--bind={bind}", *options)
+    return Process(name="web", command=command)
+
+
+def worker(queue: str) -> Process:
+    """A Celery worker for one queue; workers need no chatter among themselves."""
+    quiet = ("--without-gossip", "--without-mingle", "--loglevel=WARNING")
+    command = ("-m", "celery", "-A", "portal", "worker", "-Q", queue, "-c", "1", "-n", f"{queue}@%h", *quiet)
+    return Process(name=f"worker-{queue}", command=(sys.executable, *command), stop_s=15)
+
+
+def beat() -> Process:
+    command = ("-m", "celery", "-A", "portal", "beat", "--loglevel=WARNING", "--pidfile=")
+    return Process(name="beat", command=(sys.executable, *command))
+
+
+def agent(portal: str, folder: Path, join_file: Path, *options: str) -> Process:
+    """The node agent of this machine. Its trainings save a checkpoint before it stops."""
+    command = ("-m", "trainer.agent", "--portal", portal, "--dir", str(folder), "--join-file", str(join_file))
+    return Process(name="agent", command=(str(TRAINING_PYTHON), *command, *options), stop_s=45)
