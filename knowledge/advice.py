@@ -108,7 +108,12 @@ def default_options(
 
 
 def default_bound(
-    *, model: str, fixed: Mapping[str, Any], workload: Workload, inventory: Inventory
+    *,
+    model: str,
+    fixed: Mapping[str, Any],
+    workload: Workload,
+    inventory: Inventory,
+    goal: Goal = Goal.BALANCED,  # noqa: ARG001 - the same call as `advise`; nothing here can be ranked by it
 ) -> Advice:
     """The advice of stated defaults, for a submission whose advice failed."""
     request = Request(model, None, fixed, workload, inventory)
@@ -158,7 +163,7 @@ def _options(
 ) -> tuple[Option, ...]:
     if request.model is None:
         return fallback.default_options(request, bound) if less_memory_than is None else ()
-    return recommend.options(
+    predicted = recommend.options(
         request,
         bound,
         predictor_for(hardware(request.inventory)),
@@ -166,6 +171,9 @@ def _options(
         startups=selectors.startups(),
         less_memory_than=less_memory_than,
     )
+    if less_memory_than is not None:
+        return predicted
+    return predicted + fallback.default_options(request.of_unknown_gpus(), bound)
 
 
 def _settle_batch(

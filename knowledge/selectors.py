@@ -28,6 +28,11 @@ def active_predictor() -> PredictorVersion | None:
     return PredictorVersion.objects.filter(active=True).first()
 
 
+def predictor_versions() -> QuerySet[PredictorVersion]:
+    """All trained predictors, newest first."""
+    return PredictorVersion.objects.order_by("-number")
+
+
 def state() -> KnowledgeState:
     """The active predictor's number and the newest own execution."""
     number = PredictorVersion.objects.filter(active=True).values_list("number", flat=True).first()

@@ -127,6 +127,11 @@ def gpu(name: str) -> Gpu:
     return found
 
 
+def known_gpu(name: str) -> Gpu | None:
+    """The GPU of that name or alias, or None."""
+    return _lookup(_gpus(), name)
+
+
 def model_names() -> list[str]:
     """Keys of all catalogued models, in the table's order."""
     return list(dict.fromkeys(entry.model_name for entry in _models().values()))

@@ -112,15 +112,18 @@ DEFAULT_LORA_R = 16
 
 
 def hardware(inventory: Inventory | None) -> dict[str, Hardware]:
-    """What the inventory's pools say of their GPUs, by GPU model."""
-    return {
-        pool.gpu_model: Hardware(
-            memory_bytes=float(pool.memory_bytes),
-            bandwidth_bytes_s=pool.bandwidth_bytes_s or catalog.gpu(pool.gpu_model).bandwidth_bytes_s,
-            peak_flops=pool.peak_flops,
-        )
-        for pool in (inventory.pools if inventory else ())
-    }
+    """What the inventory's pools say of their GPUs, by GPU model; the smallest counts where they differ."""
+    found: dict[str, Hardware] = {}
+    for pool in inventory.pools if inventory else ():
+        sheet, before = catalog.known_gpu(pool.gpu_model), found.get(pool.gpu_model)
+        if sheet is not None:
+            memory = float(pool.memory_bytes)
+            found[pool.gpu_model] = Hardware(
+                memory_bytes=min(memory, before.memory_bytes) if before else memory,
+                bandwidth_bytes_s=pool.bandwidth_bytes_s or sheet.bandwidth_bytes_s,
+                peak_flops=pool.peak_flops,
+            )
+    return found
 
 
 def columns(

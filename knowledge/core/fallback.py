@@ -7,7 +7,7 @@ from typing import Any
 
 from knowledge.core import recommend, workload
 from knowledge.core.settle import Request
-from knowledge.core.types import Config, Interval, Option, Pool, Source
+from knowledge.core.types import Config, Interval, Option, Source
 
 UNKNOWN = Interval(0.0)  # with Source.DEFAULT: nothing is predicted
 UNKNOWN_P_VALID = 0.5
@@ -20,17 +20,19 @@ def default_options(request: Request, bound: Mapping[str, Any]) -> tuple[Option,
     for candidate in recommend.candidates(request, bound):
         config = candidate.config
         bundle = (config.gpu_model, config.number_nodes, config.number_gpus)
-        if bundle not in seen and _is_default(config, request, candidate.pool):
+        if bundle not in seen and _is_default(config, request):
             seen.add(bundle)
             found.append(_option(config, request, bound))
     return tuple(sorted(found, key=lambda option: (option.gpus, option.key)))
 
 
-def _is_default(config: Config, request: Request, pool: Pool) -> bool:
+def _is_default(config: Config, request: Request) -> bool:
     """Candidates come with the smallest batch and checkpointing first; sharding is the one open choice."""
-    if "sharding" in request.fixed or config.number_gpus == 1:
-        return True
-    return config.sharding == ("ddp" if pool.gpu_model == "cpu" else "fsdp")
+    return "sharding" in request.fixed or config.sharding in ("none", "fsdp") or not _may_shard(config)
+
+
+def _may_shard(config: Config) -> bool:
+    return config.gpu_model != "cpu" and config.method != "qlora" and config.precision != "float16"
 
 
 def _option(config: Config, request: Request, bound: Mapping[str, Any]) -> Option:

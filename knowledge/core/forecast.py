@@ -45,12 +45,10 @@ def option(
     """The configuration as an option: duration = start-up + evaluation and saving + steps · tokens / θ."""
     steps = workload.steps(data, config.effective_batch_size, epochs, max_steps)
     padded = workload.padded_length(data, config.tokens_per_sample, config.per_device_batch_size)
-    samples = min(config.effective_batch_size, max(1, data.rows))
-    passes = steps * samples / max(1, data.rows)
-    evaluated = data.validation_rows * math.ceil(passes) * padded * FORWARD_SHARE
-    duration = _duration(
-        steps * samples * padded + evaluated, prediction.tokens_per_second, startup + _saving_s(config)
-    )
+    samples = steps * config.effective_batch_size
+    evaluations = math.ceil(samples / max(1, data.rows))
+    tokens = (samples + data.validation_rows * evaluations * FORWARD_SHARE) * padded
+    duration = _duration(tokens, prediction.tokens_per_second, startup + _saving_s(config))
     return Option(
         config=config,
         p_valid=prediction.p_valid,

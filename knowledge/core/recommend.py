@@ -49,8 +49,8 @@ def candidates(request: Request, bound: Mapping[str, Any]) -> list[Candidate]:
 
 def _can_compute(pool: Pool, precision: str) -> bool:
     """GPUs without bfloat16 units would emulate it; a CPU may."""
-    gpu = catalog.gpu(pool.gpu_model)
-    return precision != "bfloat16" or gpu.bf16_flops is not None
+    gpu = catalog.known_gpu(pool.gpu_model)
+    return precision != "bfloat16" or gpu is None or gpu.bf16_flops is not None
 
 
 def _on_bundle(
@@ -59,7 +59,7 @@ def _on_bundle(
     fixed = request.fixed
     for batch, accumulation in batches(bound.get("effective_batch_size"), fixed, gpus):
         for checkpointing in _open(fixed, "gradient_checkpointing", (True, False)):
-            for sharding in _open(fixed, "sharding", _shardings(pool, gpus)):
+            for sharding in _open(fixed, "sharding", _shardings(pool, gpus, bound)):
                 yield Config(
                     model_name=request.model_name,
                     method=bound["method"],
@@ -97,10 +97,12 @@ def _open(fixed: Mapping[str, Any], name: str, values: tuple[Any, ...]) -> tuple
     return (fixed[name],) if name in fixed else values
 
 
-def _shardings(pool: Pool, gpus: int) -> tuple[str, ...]:
+def _shardings(pool: Pool, gpus: int, bound: Mapping[str, Any]) -> tuple[str, ...]:
+    """What our trainer can do: fsdp needs GPUs, unquantised weights, and no loss scaling."""
     if gpus == 1:
         return ("none",)
-    return ("ddp",) if pool.gpu_model == "cpu" else ("ddp", "fsdp")
+    whole = pool.gpu_model == "cpu" or bound["method"] == "qlora" or bound["precision"] == "float16"
+    return ("ddp",) if whole else ("ddp", "fsdp")
 
 
 def options(
@@ -117,7 +119,7 @@ def options(
     Only configurations that run with a probability of 0.9; if there is none, the five likeliest. With
     `less_memory_than` (bytes of one GPU) only those predicted to need less.
     """
-    found = candidates(request, bound)
+    found = candidates(request.of_known_gpus(), bound)
     if not found or request.model is None:
         return ()
     configs = [candidate.config for candidate in found]
@@ -185,8 +187,8 @@ def rank(option: Option, goal: Goal) -> tuple[float, int, float, str]:
 
 def needed_bytes(request: Request, bound: Mapping[str, Any]) -> float | None:
     """The least memory of one GPU with which any candidate would fit, margin included; None without any."""
-    found = candidates(request, bound)
-    if not found:
+    found = candidates(request.of_known_gpus(), bound)
+    if not found or request.model is None:
         return None
     c = columns([candidate.config for candidate in found], None, None)
     return float(np.min(prior.MEMORY_MARGIN * prior.memory(c).total))

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -41,13 +41,21 @@ class Request:
             return self.inventory.pools
         return tuple(pool for pool in self.inventory.pools if same_gpu(pool.gpu_model, wanted))
 
+    def of_known_gpus(self) -> Request:
+        """The request on the pools whose GPU the catalogue has: only those can be predicted."""
+        return self._on(tuple(p for p in self.inventory.pools if catalog.known_gpu(p.gpu_model)))
+
+    def of_unknown_gpus(self) -> Request:
+        """The request on the other pools."""
+        return self._on(tuple(p for p in self.inventory.pools if not catalog.known_gpu(p.gpu_model)))
+
+    def _on(self, pools: tuple[Pool, ...]) -> Request:
+        return replace(self, inventory=Inventory(pools=pools))
+
 
 def same_gpu(one: str, other: str) -> bool:
     """Do both names mean the same GPU model?"""
-    try:
-        return catalog.gpu(one) == catalog.gpu(other)
-    except catalog.UnknownGpu:
-        return one == other
+    return one == other or (catalog.known_gpu(one) or one) == (catalog.known_gpu(other) or other)
 
 
 def settle(request: Request) -> dict[str, Choice]:
@@ -76,7 +84,7 @@ def user_choice(name: str, value: Any) -> Choice:
 def _method(request: Request) -> Choice:
     if request.fixed.get("quantization") == "bnb-4bit":
         return Choice(value="qlora", by="recommended", reason="qlora trains a 4-bit base model.")
-    gpus = [pool for pool in request.pools if pool.gpu_model != "cpu"]
+    gpus = [pool for pool in request.of_known_gpus().pools if pool.gpu_model != "cpu"]
     if request.model is not None and gpus and request.fixed.get("quantization") is None:
         needs = _least_memory(request, gpus)
         if not np.any(needs["lora"] <= needs["capacity"]):
@@ -119,7 +127,7 @@ def _precision(request: Request) -> Choice:
     pools = request.pools
     if request.fixed.get("gpu_model") == "cpu" or (pools and all(p.gpu_model == "cpu" for p in pools)):
         return Choice(value="float32", by="recommended", reason="CPU cores compute fastest in float32.")
-    gpus = [catalog.gpu(pool.gpu_model) for pool in pools if pool.gpu_model != "cpu"]
+    gpus = [gpu for pool in pools if (gpu := catalog.known_gpu(pool.gpu_model)) and gpu.gpu_model != "cpu"]
     if gpus and all(gpu.bf16_flops is None for gpu in gpus):
         names = ", ".join(gpu.gpu_model for gpu in gpus)
         return Choice(value="float16", by="recommended", reason=f"{names} has no bfloat16 units.")

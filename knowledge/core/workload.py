@@ -47,17 +47,10 @@ def _log_choose(n: Array | float, k: float) -> Array:
 
 
 def steps(workload: Workload, effective_batch: int, epochs: float | None, max_steps: int | None) -> int:
-    """Optimiser steps of the job: the given number, else whole batches of all epochs, the last one short."""
+    """Optimiser steps of the job. Epochs are laid end to end, so that every step is a whole batch."""
     if max_steps is not None:
         return max_steps
-    per_epoch = max(1, math.ceil(workload.rows / effective_batch))
-    return max(1, math.ceil(per_epoch * (1.0 if epochs is None else epochs)))
-
-
-def tokens_per_step(workload: Workload, limit: int, batch: int, effective_batch: int) -> float:
-    """Tokens processed per optimiser step, padding included."""
-    samples = min(effective_batch, max(1, workload.rows))
-    return samples * padded_length(workload, limit, batch)
+    return max(1, math.ceil(workload.rows * (1.0 if epochs is None else epochs) / effective_batch))
 
 
 def recommended_length(workload: Workload, context: int) -> int:
