@@ -18,6 +18,6 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks(["scheduler", "knowledge"])
 
 
-@setup_logging.connect  # type: ignore[untyped-decorator]
+@setup_logging.connect
 def _use_djangos_logging(**_: object) -> None:
     """Workers log as the web server does; connecting here keeps Celery from installing its own handlers."""

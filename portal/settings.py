@@ -190,7 +190,6 @@ REST_FRAMEWORK: dict[str, Any] = {
         "rest_framework.throttling.UserRateThrottle",
         "rest_framework.throttling.AnonRateThrottle",
     ],
-    "UNAUTHENTICATED_USER": "django.contrib.auth.models.AnonymousUser",
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "portal.api.errors.handle",
@@ -265,6 +264,7 @@ HINT_TIMEOUT_S = 0.5
 
 # Leases and deadlines, seconds (docs/architecture.md, "Reliability"). Tests set them to a few seconds.
 POLICY = env.str("POLICY", default="fifo")
+SYNC_EVERY_S = env.float("SYNC_EVERY_S", default=1.0)
 NODE_SUSPECT_S = env.float("NODE_SUSPECT_S", default=60.0)  # silent for longer: no new starts
 NODE_LOST_S = env.float("NODE_LOST_S", default=90.0)  # silent for longer: lost, its attempts end
 ASSIGNED_TIMEOUT_S = env.float("ASSIGNED_TIMEOUT_S", default=60.0)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from enum import StrEnum
 
-from trainer.protocol import Outcome
+from trainer.protocol import Outcome as Outcome
 
 
 class JobState(StrEnum):
@@ -90,10 +90,12 @@ FAILURE_CLASS: dict[Budget, str] = {
 }
 
 
+STOPPING_SHOWN = {StopFor.CANCEL: "cancelled", StopFor.PAUSE: "pausing", StopFor.DRAIN: "running"}
+SHOWN = {S.ASSIGNED: "queued", S.STARTING: "running"}
+
+
 def public_state(state: JobState, stop_for: str) -> str:
     """The state as people and programs outside see it: the OpenAI names."""
     if state is S.STOPPING:
-        return {StopFor.CANCEL: "cancelled", StopFor.PAUSE: "pausing", StopFor.DRAIN: "running"}.get(
-            StopFor(stop_for), "queued"
-        )
-    return {S.ASSIGNED: "queued", S.STARTING: "running"}.get(state, state).value
+        return STOPPING_SHOWN.get(StopFor(stop_for), "queued")
+    return SHOWN.get(state, state.value)

@@ -17,6 +17,7 @@ class Node(models.Model):
     name = models.CharField(max_length=100, unique=True)
     state = models.CharField(max_length=10, choices=[(s.value, s.value) for s in NodeState])
     reason = models.CharField(max_length=500, blank=True)
+    block_kind = models.CharField(max_length=30, blank=True)
     until = models.DateTimeField(null=True, blank=True)  # a block that time heals ends here
     state_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True)
     state_since = models.DateTimeField()

@@ -5,7 +5,6 @@ Advice that fails never blocks a submission: the job then gets one option of sta
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
@@ -18,8 +17,6 @@ from scheduler.models import DatasetFile, Job
 from scheduler.selectors.inventory import digest_of, inventory
 from scheduler.states import JobState
 from trainer.recipes import RECIPES, ParamError
-
-log = logging.getLogger(__name__)
 
 
 def clean_request(*, model: str, params: Mapping[str, Any], goal: str, recipe: str = "sft") -> dict[str, Any]:
@@ -80,15 +77,14 @@ def advise(
     except catalog.UnknownModel as unknown:
         raise BadParameters({"model": str(unknown)}) from unknown
     except knowledge.AdviceFailed:
-        log.exception("advice failed; using stated defaults", extra={"model": model})
-        return knowledge.default_advice(
+        return knowledge.default_bound(
             model=model, fixed=fixed, workload=workload, inventory=stock, goal=goal
         )
 
 
 def current_digest(stock: Inventory) -> str:
     """Names the nodes and the predictor that options computed now belong to."""
-    return digest_of(stock, knowledge.inventory_options_version())
+    return digest_of(stock, knowledge.options_version())
 
 
 def options_for(job: Job, stock: Inventory) -> tuple[Option, ...]:
@@ -107,12 +103,11 @@ def options_for(job: Job, stock: Inventory) -> tuple[Option, ...]:
             less_memory_than=job.less_memory_than,
         )
     except knowledge.AdviceFailed:
-        log.exception("options failed; using stated defaults", extra={"job": job.pk})
-        advice = knowledge.default_advice(
-            model=job.model, fixed={**job.params, **job.fixed}, workload=workload, inventory=stock,
-            goal=Goal(job.goal),
-        )  # fmt: skip
-        return advice.options if job.less_memory_than is None else ()
+        if job.less_memory_than is not None:
+            return ()
+        return knowledge.default_options(
+            model=job.model, bound=job.params, fixed=job.fixed, workload=workload, inventory=stock
+        )
 
 
 def chosen_json(advice: Advice) -> dict[str, Any]:

@@ -12,8 +12,8 @@ from typing import BinaryIO
 from django.conf import settings
 from django.db import transaction
 
-from scheduler.errors import BadReport, FileTooLarge
-from scheduler.models import Artifact, Claim
+from scheduler.errors import BadReport, FileTooLarge, StaleAttempt
+from scheduler.models import Artifact, Attempt, Claim
 from scheduler.services.moves import locked
 from trainer.wire import safe_path
 
@@ -28,7 +28,7 @@ def artifact_path(job_id: str, claim_id: str, path: str) -> Path:
 def store_artifact(*, claim: Claim, path: str, sha256: str, stream: BinaryIO, now: datetime) -> Artifact:
     """Store an upload of a live claim whole or not at all; the same file again changes nothing.
 
-    Raises BadReport (path or digest) and FileTooLarge.
+    Raises BadReport (path or digest), FileTooLarge and StaleAttempt.
     """
     if not safe_path(path) or len(path) > 300:
         raise BadReport("the path must be relative, without .. and at most 300 characters")
@@ -40,6 +40,8 @@ def store_artifact(*, claim: Claim, path: str, sha256: str, stream: BinaryIO, no
         size = _copy(stream, partial, sha256)
         with transaction.atomic():
             locked(job_id)
+            if Attempt.objects.filter(pk=claim.attempt_id, ended_at__isnull=False).exists():
+                raise StaleAttempt("This attempt has ended; its files are not wanted any more.")
             partial.replace(target)
             return Artifact.objects.update_or_create(
                 claim=claim,

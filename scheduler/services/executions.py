@@ -75,7 +75,8 @@ def _startup_s(attempt: Attempt) -> float | None:
     """
     parts = [attempt.measured.get(name) for name in ("train_s", "evaluation_s", "saving_s")]
     if parts[0] is None:
-        return attempt.measured.get("startup_s")
+        reported: float | None = attempt.measured.get("startup_s")
+        return reported
     return max(0.0, _duration_s(attempt) - sum(float(part) for part in parts if part))
 
 

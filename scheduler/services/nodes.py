@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import secrets
 from datetime import datetime, timedelta
 
@@ -11,7 +10,7 @@ from django.db.models import F
 
 from knowledge.core import catalog
 from portal.accounts.models import User
-from portal.accounts.services import audit
+from portal.accounts.services import audit, digest_of
 from scheduler import hints
 from scheduler.errors import Conflict, NodeRefused, OldProtocol
 from scheduler.models import Gpu, JoinToken, Node, NodeEvent
@@ -22,15 +21,11 @@ DECLINES, WITHIN, BLOCKED_FOR = 3, timedelta(minutes=10), timedelta(minutes=10)
 IDENTITY, UNCONFIRMED, CHANGED = "identity", "unconfirmed-stop", "changed-gpus"
 
 
-def digest(token: str) -> str:
-    return hashlib.sha256(token.encode()).hexdigest()
-
-
 def create_join_token(*, actor: User, now: datetime, lifetime_s: float = 3600, uses: int = 1) -> str:
     """A token that lets `uses` nodes join until it expires; shown once, only its digest is kept."""
     token = "fjoin-" + secrets.token_urlsafe(24)
     JoinToken.objects.create(
-        token_hash=digest(token),
+        token_hash=digest_of(token),
         created_by=actor,
         created_at=now,
         expires_at=now + timedelta(seconds=lifetime_s),
@@ -54,7 +49,7 @@ def enrol(*, message: Enrol, address: str, now: datetime) -> tuple[Node, str]:
     """
     require_protocol(message.protocol)
     found = JoinToken.objects.filter(
-        token_hash=digest(message.join_token), expires_at__gt=now, uses_left__gt=0
+        token_hash=digest_of(message.join_token), expires_at__gt=now, uses_left__gt=0
     )
     if not found.update(uses_left=F("uses_left") - 1):
         raise NodeRefused(
@@ -65,7 +60,7 @@ def enrol(*, message: Enrol, address: str, now: datetime) -> tuple[Node, str]:
         name=_free_name(message.name),
         state=NodeState.READY,
         state_since=now,
-        token_hash=digest(token),
+        token_hash=digest_of(token),
         protocol=message.protocol,
         address=address,
         enrolled_at=now,
@@ -126,7 +121,7 @@ def update_facts(*, node: Node, facts: NodeFacts, now: datetime) -> None:
 
 def block_node(*, node: Node, kind: str, reason: str, now: datetime, until: datetime | None = None) -> None:
     """Give a node no more starts; `until` is when time heals it."""
-    _set_state(node, NodeState.BLOCKED, now=now, kind=f"blocked: {kind}", reason=reason, until=until)
+    _set_state(node, NodeState.BLOCKED, now=now, kind="blocked", reason=reason, until=until, block_kind=kind)
 
 
 def lose_node(*, node: Node, reason: str, now: datetime) -> None:
@@ -195,11 +190,18 @@ def _set_state(
     actor: User | None = None,
     until: datetime | None = None,
     move_jobs: bool = False,
+    block_kind: str = "",
 ) -> None:
     """Guarded by the state the caller saw: whoever comes second changes nothing."""
     here = Node.objects.filter(pk=node.pk, state=node.state)
     if here.update(
-        state=to, state_since=now, reason=reason[:500], until=until, state_by=actor, move_jobs=move_jobs
+        state=to,
+        state_since=now,
+        reason=reason[:500],
+        until=until,
+        state_by=actor,
+        move_jobs=move_jobs,
+        block_kind=block_kind,
     ):
         NodeEvent.objects.create(node=node, kind=kind, reason=reason[:500], actor=actor, at=now)
         hints.tick()

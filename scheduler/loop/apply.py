@@ -1,0 +1,50 @@
+"""Actions -> rows: each in a transaction of its own, each checked against the present rows."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from django.db import transaction
+
+from scheduler.core.types import Plan, Start, Wait
+from scheduler.errors import CannotPlace, StaleJob
+from scheduler.loop import epoch as epochs
+from scheduler.models import Epoch, Job
+from scheduler.services.attempts import start_attempt
+from scheduler.states import JobState
+
+log = logging.getLogger(__name__)
+
+
+def apply(epoch: Epoch, plan: Plan, now: datetime) -> int:
+    """Carry out a plan; returns the number of jobs started. Raises SchedulerReplaced."""
+    started = sum(_start(epoch, action, now) for action in plan.actions if isinstance(action, Start))
+    _explain(epoch, [action for action in plan.actions if isinstance(action, Wait)])
+    return started
+
+
+def _start(epoch: Epoch, action: Start, now: datetime) -> bool:
+    try:
+        with transaction.atomic():
+            epochs.hold(epoch)
+            start_attempt(job_id=action.job, option=action.option, gpus=action.gpus, now=now)
+    except (CannotPlace, StaleJob) as changed:
+        # The rows moved on since the snapshot; the next tick decides anew.
+        log.info("start not applied", extra={"job": action.job, "reason": str(changed)})
+        return False
+    return True
+
+
+def _explain(epoch: Epoch, waits: list[Wait]) -> None:
+    """Write why each waiting job waits, where that changed."""
+    reasons = {wait.job: wait for wait in waits}
+    with transaction.atomic():
+        epochs.hold(epoch)
+        changed = []
+        for job in Job.objects.filter(state=JobState.QUEUED).only("id", "wait_code", "wait_text"):
+            wait = reasons.get(job.pk)
+            if wait and wait.code != "hold" and (job.wait_code, job.wait_text) != (wait.code, wait.reason):
+                job.wait_code, job.wait_text = wait.code, wait.reason
+                changed.append(job)
+        Job.objects.bulk_update(changed, ["wait_code", "wait_text"], batch_size=500)

@@ -1,0 +1,19 @@
+"""Housekeeping that no job waits for."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from scheduler.models import JoinToken
+from scheduler.services.idempotency import forget_old_keys
+
+log = logging.getLogger(__name__)
+
+
+def sweep(now: datetime) -> None:
+    """Forget old idempotency keys and join tokens that expired a day ago."""
+    keys = forget_old_keys(now=now)
+    tokens = JoinToken.objects.filter(expires_at__lt=now - timedelta(days=1)).delete()[0]
+    if keys or tokens:
+        log.info("swept", extra={"keys": keys, "join_tokens": tokens})

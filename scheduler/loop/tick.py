@@ -1,0 +1,50 @@
+"""One turn of the scheduling loop: expire, look, decide, act."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass
+
+from django.conf import settings
+
+from scheduler.core.policies import POLICIES
+from scheduler.errors import SchedulerReplaced
+from scheduler.loop import deadlines, snapshot
+from scheduler.loop import epoch as epochs
+from scheduler.loop.apply import apply
+from scheduler.selectors.clock import database_now
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class TickReport:
+    """What a tick did; `ran` is False when another one was at work."""
+
+    ran: bool
+    started: int = 0
+    waiting: int = 0
+
+
+def tick() -> TickReport:
+    """Run one tick, unless another scheduler is in the middle of one."""
+    now = database_now()
+    epoch = epochs.acquire(now)
+    if epoch is None:
+        return TickReport(ran=False)
+    memory = epoch.memory
+    try:
+        deadlines.renew_leases_after_a_gap(epoch, now)
+        deadlines.expire_leases(epoch, now)
+        deadlines.enforce_deadlines(epoch, now)
+        deadlines.heal_and_drain(epoch, now)
+        state = snapshot.take(memory, now)
+        plan = POLICIES[settings.POLICY].decide(state, now.timestamp())
+        started = apply(epoch, plan, database_now())
+        memory = dict(plan.memory)
+    except SchedulerReplaced as replaced:
+        log.warning("tick given up", extra={"reason": str(replaced)})
+        return TickReport(ran=False)
+    finally:
+        epochs.release(epoch, memory)
+    return TickReport(ran=True, started=started, waiting=len(plan.actions) - started)

@@ -1,0 +1,50 @@
+"""Reading nodes: for pages, programs and the node door."""
+
+from __future__ import annotations
+
+from django.db.models import Count, Prefetch, Q, QuerySet
+
+from portal.accounts.services import digest_of
+from scheduler.errors import NotFound
+from scheduler.models import Claim, Gpu, Node, NodeEvent
+
+
+def all_nodes() -> QuerySet[Node]:
+    """Every node with its GPUs, the number held (`held`) and its live claims (`live_claims`)."""
+    gpus = Gpu.objects.annotate(held=Count("allocations", filter=Q(allocations__released_at__isnull=True)))
+    live = Claim.objects.filter(attempt__ended_at__isnull=True).select_related("attempt__job")
+    return Node.objects.annotate(
+        gpu_count=Count("gpus", distinct=True),
+        held=Count("gpus__allocations", filter=Q(gpus__allocations__released_at__isnull=True), distinct=True),
+    ).prefetch_related(
+        Prefetch("gpus", gpus.order_by("index")), Prefetch("claims", live, to_attr="live_claims")
+    )
+
+
+def get_node(node_id: str) -> Node:
+    """The node with its annotations. Raises NotFound."""
+    node = all_nodes().filter(pk=node_id).first()
+    if node is None:
+        raise NotFound(f"There is no node {node_id}.")
+    return node
+
+
+def node_by_token(token: str) -> Node | None:
+    """The node that holds this token."""
+    return Node.objects.filter(token_hash=digest_of(token)).first()
+
+
+def node_events(node: Node) -> QuerySet[NodeEvent]:
+    """A node's history, newest first."""
+    return NodeEvent.objects.filter(node=node).select_related("actor").order_by("-id")
+
+
+def live_claims(node: Node) -> QuerySet[Claim]:
+    """The claims of live attempts on this node, as a sync answers them."""
+    return (
+        Claim.objects.filter(node=node, attempt__ended_at__isnull=True)
+        .select_related(
+            "attempt__job__training_file", "attempt__job__validation_file", "attempt__resume_from"
+        )
+        .order_by("attempt__created_at", "pk")
+    )

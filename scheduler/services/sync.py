@@ -1,0 +1,144 @@
+"""One sync of a node: heartbeat, what it says of its claims, and what the portal wants of them."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime
+
+from django.conf import settings
+from django.db.models.functions import Now
+
+from scheduler.errors import BadReport, NotFound, StaleAttempt
+from scheduler.models import Claim, Gpu, Node
+from scheduler.selectors.nodes import live_claims
+from scheduler.selectors.specs import spec_of
+from scheduler.services.claims import take_state
+from scheduler.services.nodes import (
+    IDENTITY,
+    UNCONFIRMED,
+    block_node,
+    require_protocol,
+    update_facts,
+    welcome_back,
+)
+from scheduler.states import JobState, NodeState
+from trainer.protocol import ClaimOrder, GpuUse, Phase, Sync, SyncReply
+
+log = logging.getLogger(__name__)
+STALE, BAD = "stale_attempt", "bad_report"
+
+
+def sync(*, node: Node, message: Sync, now: datetime) -> SyncReply:
+    """Answer a node. A claim that cannot be accepted gets its own error; the rest counts.
+
+    Raises OldProtocol.
+    """
+    require_protocol(message.protocol)
+    _heartbeat(node, message, now)
+    errors = _take_claims(node, message, now)
+    _heal(node, message, errors, now)
+    return SyncReply(
+        next_sync_s=next_sync_s(Node.objects.exclude(state=NodeState.LOST).count()),
+        draining=node.state in (NodeState.DRAINING, NodeState.DRAINED),
+        claims=_orders(node, message, errors),
+    )
+
+
+def next_sync_s(nodes: int) -> float:
+    """Seconds until the next sync: 1 up to 50 nodes, a fiftieth of a second each above, at most 10."""
+    return min(10.0, max(float(settings.SYNC_EVERY_S), nodes / 50))
+
+
+def _heartbeat(node: Node, message: Sync, now: datetime) -> None:
+    Node.objects.filter(pk=node.pk).update(last_seen_at=Now())
+    if message.boot_id != node.boot_id:
+        _note_boot(node, message.boot_id, now)
+    if message.facts is not None:
+        update_facts(node=node, facts=message.facts, now=now)
+    if message.gpus:
+        _note_use(node, message.gpus)
+
+
+def _note_boot(node: Node, boot_id: str, now: datetime) -> None:
+    """A new boot id is an agent that restarted; an old one coming again means two agents, one identity."""
+    if boot_id in node.old_boot_ids:
+        block_node(
+            node=node,
+            kind=IDENTITY,
+            reason="Two agents speak with this node's token; stop one of them and enrol it anew.",
+            now=now,
+        )
+        return
+    old = [*node.old_boot_ids, node.boot_id][-20:] if node.boot_id else []
+    Node.objects.filter(pk=node.pk).update(boot_id=boot_id, old_boot_ids=old)
+    node.boot_id, node.old_boot_ids = boot_id, old
+
+
+def _note_use(node: Node, uses: tuple[GpuUse, ...]) -> None:
+    gpus = {gpu.index: gpu for gpu in node.gpus.all()}
+    changed = []
+    for use in uses:
+        if gpu := gpus.get(use.index):
+            gpu.util, gpu.memory_used_bytes = use.util, use.memory_used_bytes
+            changed.append(gpu)
+    Gpu.objects.bulk_update(changed, ["util", "memory_used_bytes"])
+
+
+def _take_claims(node: Node, message: Sync, now: datetime) -> dict[str, tuple[str, str]]:
+    """What is wrong with claims of this message: claim -> (error, detail)."""
+    errors: dict[str, tuple[str, str]] = {}
+    for said in message.claims:
+        try:
+            if wrong := take_state(node=node, said=said, now=now):
+                errors[said.claim] = (BAD, wrong)
+        except (StaleAttempt, NotFound) as stale:
+            errors[said.claim] = (STALE, str(stale))
+        except BadReport as bad:
+            errors[said.claim] = (BAD, str(bad))
+    for claim, (error, detail) in errors.items():
+        log.warning(
+            "claim refused", extra={"node": node.pk, "claim": claim, "error": error, "detail": detail}
+        )
+    return errors
+
+
+def _heal(node: Node, message: Sync, errors: dict[str, tuple[str, str]], now: datetime) -> None:
+    """A node that was lost or did not confirm a stop is trusted again once it runs nothing stale."""
+    still_running = any(
+        said.phase is not Phase.ENDED and errors.get(said.claim, ("", ""))[0] == STALE
+        for said in message.claims
+    )
+    unconfirmed = node.state == NodeState.BLOCKED and node.block_kind == UNCONFIRMED
+    if not still_running and (node.state == NodeState.LOST or unconfirmed):
+        welcome_back(node=node, now=now)
+
+
+def _orders(node: Node, message: Sync, errors: dict[str, tuple[str, str]]) -> tuple[ClaimOrder, ...]:
+    live = [_order(claim, errors) for claim in live_claims(node) if not claim.outcome]
+    listed = {order.claim for order in live}
+    stale = [
+        ClaimOrder(
+            claim=said.claim, fence=said.fence, want="stop", error=errors[said.claim][0],
+            detail=errors[said.claim][1],
+        )
+        for said in message.claims
+        if said.claim in errors and said.claim not in listed
+    ]  # fmt: skip
+    return (*live, *stale)
+
+
+def _order(claim: Claim, errors: dict[str, tuple[str, str]]) -> ClaimOrder:
+    job = claim.attempt.job
+    stop = job.state == JobState.STOPPING or bool(claim.attempt.pending_outcome)
+    error, detail = errors.get(str(claim.pk), ("", ""))
+    return ClaimOrder(
+        claim=str(claim.pk),
+        fence=claim.attempt.fence,
+        want="stop" if stop else "run",
+        stop_for=job.stop_for,
+        grace_s=job.stop_grace_s or settings.STOP_GRACE_S / 2,
+        spec=spec_of(claim) if claim.phase == Phase.ASSIGNED else None,
+        acked_seq=claim.acked_seq,
+        error=error,
+        detail=detail,
+    )

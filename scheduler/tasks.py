@@ -1,0 +1,28 @@
+"""The Celery door: load, call, return. Losing, repeating or delaying any of these changes only latency."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from scheduler.loop.refresh import refresh_options as refresh
+from scheduler.loop.sweeps import sweep as sweep_now
+from scheduler.loop.tick import tick as tick_now
+from scheduler.selectors.clock import database_now
+
+
+@shared_task(name="scheduler.tasks.tick", queue="control")
+def tick() -> None:
+    """One turn of the scheduling loop."""
+    tick_now()
+
+
+@shared_task(name="scheduler.tasks.sweep", queue="control")
+def sweep() -> None:
+    """Housekeeping."""
+    sweep_now(database_now())
+
+
+@shared_task(name="scheduler.tasks.refresh_options", queue="work")
+def refresh_options() -> None:
+    """Compute stale options of waiting jobs."""
+    refresh()
