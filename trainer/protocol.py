@@ -194,7 +194,7 @@ class ClaimOrder:
     grace_s: float = 30.0
     spec: Spec | None = None
     acked_seq: int = 0
-    error: str = ""  # stale_attempt | bad_report
+    error: str = ""  # stale_attempt | bad_report; bad_spec where the reader did not understand the spec
     detail: str = ""
 
 

@@ -209,7 +209,7 @@ def parse_spec(raw: Any) -> Spec:
         **{name: reader.text(name) for name in ("job", "attempt", "claim", "recipe", "entry", "model")},
         fence=reader.whole("fence", low=1),
         params=reader.table("params"),
-        gpus=tuple(int(index) for index in reader.raw.get("gpus", ())),
+        gpus=_indices(reader),
         rank=reader.whole("rank", 0),
         nodes=reader.whole("nodes", 1, low=1),
         inputs=tuple(parse_file(entry) for entry in reader.items("inputs", 100)),
@@ -221,6 +221,13 @@ def parse_spec(raw: Any) -> Spec:
     )
 
 
+def _indices(reader: _Reader) -> tuple[int, ...]:
+    gpus = reader.raw.get("gpus", ())
+    if not isinstance(gpus, list | tuple) or not all(type(index) is int and index >= 0 for index in gpus):
+        raise ProtocolError(f"{reader.path}.gpus", "must be a list of whole numbers from 0")
+    return tuple(gpus)
+
+
 def _resume(reader: _Reader) -> Resume:
     return Resume(
         step=reader.whole("step"),
@@ -230,27 +237,32 @@ def _resume(reader: _Reader) -> Resume:
     )
 
 
+def _order(reader: _Reader) -> ClaimOrder:
+    """One claim's order. A spec that is not understood spoils its own claim only: error `bad_spec`."""
+    error, detail, spec = reader.text("error", ""), reader.text("detail", ""), None
+    if reader.raw.get("spec") is not None:
+        try:
+            spec = parse_spec(reader.raw["spec"])
+        except ProtocolError as problem:
+            error, detail = "bad_spec", str(problem)
+    return ClaimOrder(
+        claim=reader.ident("claim"),
+        fence=reader.whole("fence"),
+        want=reader.text("want", "run"),
+        stop_for=reader.text("stop_for", ""),
+        grace_s=reader.number("grace_s", 30.0),
+        spec=spec,
+        acked_seq=reader.whole("acked_seq", 0),
+        error=error,
+        detail=detail,
+    )
+
+
 def parse_reply(raw: Any) -> SyncReply:
     """The portal's answer to a sync."""
     reader = _Reader(raw, "reply")
-    orders = []
-    for entry in reader.items("claims", 1024):
-        spec = entry.raw.get("spec")
-        orders.append(
-            ClaimOrder(
-                claim=entry.ident("claim"),
-                fence=entry.whole("fence"),
-                want=entry.text("want", "run"),
-                stop_for=entry.text("stop_for", ""),
-                grace_s=entry.number("grace_s", 30.0),
-                spec=None if spec is None else parse_spec(spec),
-                acked_seq=entry.whole("acked_seq", 0),
-                error=entry.text("error", ""),
-                detail=entry.text("detail", ""),
-            )
-        )
     return SyncReply(
         next_sync_s=reader.number("next_sync_s"),
         draining=bool(reader.raw.get("draining")),
-        claims=tuple(orders),
+        claims=tuple(_order(entry) for entry in reader.items("claims", 1024)),
     )

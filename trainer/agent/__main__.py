@@ -1,0 +1,100 @@
+"""`python -m trainer.agent`: the agent of one node."""
+
+from __future__ import annotations
+
+import logging
+import resource
+import signal
+import sys
+from collections.abc import Sequence
+from types import FrameType
+
+from trainer.agent.api import Portal
+from trainer.agent.discovery import discover
+from trainer.agent.enrol import enrol, use_saved_token
+from trainer.agent.errors import SetupError, UpgradeNeeded
+from trainer.agent.executors.process import ProcessExecutor
+from trainer.agent.folder import NodeFolder
+from trainer.agent.logs import set_up
+from trainer.agent.loop import EXIT_UPGRADE, Agent
+from trainer.agent.prepare import Workshop
+from trainer.agent.settings import Settings, read_settings
+from trainer.agent.user import training_user
+
+log = logging.getLogger(__name__)
+
+EXIT_SETUP = 2
+
+
+def build(settings: Settings) -> Agent:
+    """An enrolled agent that holds its folder. Raises SetupError, UpgradeNeeded."""
+    portal = Portal(settings.portal, settings.ca)
+    folder = NodeFolder(settings.dir)
+    try:
+        folder.prepare()
+    except OSError as error:
+        raise SetupError(f"--dir {settings.dir} cannot be used: {error}") from error
+    folder.lock()
+    facts = discover(folder, settings.slots)
+    run_as = training_user(settings.user, folder)
+    if not use_saved_token(portal, folder):
+        enrol(portal, folder, settings, facts)
+    workshop = Workshop(
+        folder=folder,
+        command=settings.command,
+        slots=len(facts.gpus),
+        has_gpus=facts.gpus[0].model != "cpu",
+        cores=facts.cores,
+        offline=settings.offline,
+        run_as=run_as,
+    )
+    executor = ProcessExecutor(run_as)
+    return Agent(
+        settings=settings, folder=folder, portal=portal, executor=executor, workshop=workshop, facts=facts
+    )
+
+
+def run(settings: Settings) -> int:
+    """Run an agent in this process until it is told to stop; returns the exit code."""
+    _limit_resources()
+    try:
+        agent = build(settings)
+    except SetupError as error:
+        log.error(str(error))
+        return EXIT_SETUP
+    except UpgradeNeeded as error:
+        log.error("this agent is too old for the portal: upgrade it", extra={"error": str(error)})
+        return EXIT_UPGRADE
+
+    def ask_to_stop(_number: int, _frame: FrameType | None) -> None:
+        agent.stops_asked += 1
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, ask_to_stop)
+    return agent.run()
+
+
+def _limit_resources() -> None:
+    """For the agent and, inherited, its trainings: no core dumps full of weights, files enough for shards."""
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = 65536 if hard == resource.RLIM_INFINITY else min(65536, hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """The command."""
+    set_up()
+    try:
+        settings = read_settings(arguments)
+    except SetupError as error:
+        log.error(str(error))
+        return EXIT_SETUP
+    try:
+        return run(settings)
+    except KeyboardInterrupt:
+        return 130  # while it was still enrolling: nothing runs yet
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,60 @@
+"""A node's identity: the token it got for its join token."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+
+from trainer.agent.api import Portal
+from trainer.agent.errors import PortalAway, Refused, SetupError, TooMuch, Unauthorised
+from trainer.agent.folder import NodeFolder, read_json, write_json
+from trainer.agent.settings import Settings
+from trainer.protocol import PROTOCOL, Enrol, NodeFacts
+
+log = logging.getLogger(__name__)
+
+
+def use_saved_token(portal: Portal, folder: NodeFolder) -> bool:
+    """Go on with the identity of an earlier start, if it is one of this portal's."""
+    saved = read_json(folder.token_file)
+    if saved is None or saved.get("portal") != portal.url or not isinstance(saved.get("token"), str):
+        return False
+    portal.authorise(saved["token"])
+    return True
+
+
+def enrol(
+    portal: Portal,
+    folder: NodeFolder,
+    settings: Settings,
+    facts: NodeFacts,
+    stopped: Callable[[], bool] = lambda: False,
+) -> bool:
+    """Exchange the join token for a node token and keep it; waits while the portal is away.
+
+    False when stopped meanwhile. Raises SetupError if there is no join token or it is not accepted.
+    """
+    if not settings.join_token:
+        raise SetupError(
+            "this node is not enrolled at that portal: give a join token with --join or --join-file"
+        )
+    message = Enrol(join_token=settings.join_token, protocol=PROTOCOL, name=settings.name, facts=facts)
+    pause_s = 0.5
+    while not stopped():
+        try:
+            node, token = portal.enrol(message)
+        except (Unauthorised, Refused, TooMuch) as error:
+            raise SetupError(
+                f"the portal did not enrol this node; ask its admin for a new token ({error})"
+            ) from error
+        except PortalAway as error:
+            log.warning("enrolment: trying again", extra={"error": str(error)})
+            time.sleep(max(pause_s, error.retry_after_s))
+            pause_s = min(2 * pause_s, 10.0)
+        else:
+            write_json(folder.token_file, {"portal": portal.url, "node": node, "token": token})
+            portal.authorise(token)
+            log.info("enrolled", extra={"node": node})
+            return True
+    return False

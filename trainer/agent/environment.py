@@ -1,0 +1,45 @@
+"""The clean environment a training starts with: what it needs and nothing of the agent's own."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+CLAIM_MARK = "FORETUNE_CLAIM"  # every process of a training carries it, also one that left its group
+
+_KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_HOME")
+_KEPT_ONLINE = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "HF_ENDPOINT")
+
+
+def training_environment(
+    *, claim: str, run: Path, models: Path, gpus: Sequence[int] | None, threads: int, offline: bool
+) -> dict[str, str]:
+    """Environment variables of one training.
+
+    gpus: indices on this node, None for CPU slots. threads: of one process. offline: the hub is not asked.
+    """
+    kept = _KEPT if offline else (*_KEPT, *_KEPT_ONLINE)
+    # An address with a password in it is a secret, and trainings run other people's code.
+    inherited = {name: os.environ[name] for name in kept if "@" not in os.environ.get(name, "@")}
+    return {
+        "PATH": os.defpath,
+        "LANG": "C.UTF-8",
+        **inherited,
+        CLAIM_MARK: claim,
+        "HOME": str(run),
+        "TMPDIR": str(run / "tmp"),
+        "PYTHONPATH": str(Path(__file__).parents[2]),
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONDONTWRITEBYTECODE": "1",
+        "OMP_NUM_THREADS": str(threads),
+        "MKL_NUM_THREADS": str(threads),
+        "OMP_WAIT_POLICY": "PASSIVE",
+        "TOKENIZERS_PARALLELISM": "false",
+        "HF_HOME": str(models / "huggingface"),
+        "HF_HUB_DISABLE_TELEMETRY": "1",
+        "HF_HUB_OFFLINE": "1" if offline else "0",
+        "TRANSFORMERS_OFFLINE": "1" if offline else "0",
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order in which the agent counted them
+        "CUDA_VISIBLE_DEVICES": "" if gpus is None else ",".join(str(index) for index in gpus),
+    }

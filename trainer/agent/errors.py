@@ -1,0 +1,59 @@
+"""What can go wrong between node and portal.
+
+AgentError
+    SetupError        this agent cannot run as asked: shown to the person who started it
+    UpgradeNeeded     the portal no longer speaks this agent's protocol
+    PortalAway        nothing wrong here: try again later
+        Unauthorised  the node token is not accepted (now)
+    TooMuch           the message was too large: send less
+    Refused           the portal will never accept this
+    StaleClaim        the claim is no longer this node's
+    Declined          this node cannot start the claim
+    Interrupted       a transfer that nobody waits for any more
+"""
+
+from __future__ import annotations
+
+
+class AgentError(Exception):
+    """Base of all errors of the agent."""
+
+
+class SetupError(AgentError):
+    """The agent cannot run as asked; the message says what to change."""
+
+
+class UpgradeNeeded(AgentError):
+    """The portal speaks other versions of the protocol."""
+
+
+class PortalAway(AgentError):
+    """The portal cannot be reached or cannot answer now. `retry_after_s`: what it asked for, or 0."""
+
+    def __init__(self, message: str, retry_after_s: float = 0.0) -> None:
+        super().__init__(message)
+        self.retry_after_s = retry_after_s
+
+
+class Unauthorised(PortalAway):
+    """The node token is not accepted. Trainings go on: it may be the portal that is wrong."""
+
+
+class TooMuch(AgentError):
+    """The portal found the message too large."""
+
+
+class Refused(AgentError):
+    """The portal will not accept this, now or later."""
+
+
+class StaleClaim(AgentError):
+    """The claim's fence is no longer the job's current one."""
+
+
+class Declined(AgentError):
+    """The claim cannot be started on this node; the message becomes the claim's reason."""
+
+
+class Interrupted(AgentError):
+    """The claim was stopped or dropped during a transfer."""

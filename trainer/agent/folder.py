@@ -1,0 +1,128 @@
+"""The agent's own folder: who holds it, the node token, and where each claim's files lie.
+
+DIR/token.json        the node token (mode 600)
+DIR/facts.json        what was measured once
+DIR/spool/CLAIM/      the agent's records of a claim; trainings cannot enter it
+DIR/runs/CLAIM/       the training's own folder
+DIR/models/           built-in and downloaded base models, shared by all trainings
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shutil
+import stat
+import tempfile
+import time
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from trainer.agent.errors import SetupError
+
+KEEP_CHECKPOINTS_S = 24 * 3600.0
+
+
+def write_json(path: Path, value: Any, mode: int = 0o600) -> None:
+    """Replace a file in one step. A link that a training put in its place is replaced, never followed."""
+    handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".agent-")
+    try:
+        with os.fdopen(handle, "w") as file:
+            json.dump(value, file)
+            os.fchmod(file.fileno(), mode)
+        Path(temporary).replace(path)
+    except BaseException:
+        Path(temporary).unlink(missing_ok=True)
+        raise
+
+
+def read_json(path: Path) -> dict[str, Any] | None:
+    """The object in a file, or None where there is no such file or it holds something else."""
+    try:
+        value = json.loads(read_inside(path.parent, path.name))
+    except (OSError, ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def open_inside(folder: Path, name: str) -> int:
+    """Open a regular file below `folder` for reading and return its descriptor.
+
+    A training may not make the agent, perhaps root, read other people's files by means of a link: raises
+    OSError for a link, for anything but a plain file, and for a path that leaves the folder.
+    """
+    path = folder / name
+    if not path.parent.resolve().is_relative_to(folder.resolve()):
+        raise OSError(f"{name} leaves its folder")
+    descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(f"{name} is no plain file")
+    return descriptor
+
+
+def read_inside(folder: Path, name: str, offset: int = 0, limit: int = 10_000_000) -> bytes:
+    """At most `limit` bytes of a file below `folder`, from `offset` on."""
+    with os.fdopen(open_inside(folder, name), "rb") as file:
+        file.seek(offset)
+        return file.read(limit)
+
+
+class NodeFolder:
+    """Paths and rules of DIR."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root.resolve()
+        self.runs, self.spool, self.models = (self.root / name for name in ("runs", "spool", "models"))
+        self.token_file = self.root / "token.json"
+        self.facts_file = self.root / "facts.json"
+        self._lock: int | None = None
+
+    def prepare(self) -> None:
+        """Make the folders. Others may pass through to a run that is theirs, and list nothing."""
+        for path, mode in ((self.root, 0o711), (self.runs, 0o711), (self.spool, 0o700), (self.models, 0o755)):
+            path.mkdir(parents=True, exist_ok=True)
+            path.chmod(mode)
+
+    def lock(self) -> None:
+        """Keep a second agent out of this folder for as long as this process lives."""
+        descriptor = os.open(self.root / "lock", os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            os.close(descriptor)
+            raise SetupError(f"another agent is using {self.root}; stop it or give another --dir") from None
+        self._lock = descriptor
+
+    def unlock(self) -> None:
+        """Let another agent in."""
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
+
+    def known_claims(self) -> list[str]:
+        """Claims that an earlier agent took up here and that were not forgotten."""
+        return sorted(path.parent.name for path in self.spool.glob("*/claim.json"))
+
+    def forget(self, claim: str, *, keep_checkpoints: bool) -> None:
+        """Delete what is known of a claim; its checkpoints stay for a day if only this node has them."""
+        run = self.runs / claim
+        if keep_checkpoints:
+            shutil.rmtree(run / "inputs", ignore_errors=True)
+            os.utime(run)
+        else:
+            shutil.rmtree(run, ignore_errors=True)
+        shutil.rmtree(self.spool / claim, ignore_errors=True)
+
+    def sweep(self, needed: Iterable[str]) -> None:
+        """Delete forgotten runs that nobody resumed for a day.
+
+        needed: claims whose folders must stay. File ages come from the wall clock: a clock that jumps
+        costs at worst a checkpoint that could be resumed on this node alone.
+        """
+        keep = {*needed, *self.known_claims()}
+        for run in self.runs.iterdir():
+            if run.name not in keep and time.time() - run.stat().st_mtime > KEEP_CHECKPOINTS_S:
+                shutil.rmtree(run, ignore_errors=True)

@@ -1,0 +1,161 @@
+"""The agent's loop: tell the portal how things are, hear what it wants, make it so."""
+
+from __future__ import annotations
+
+import logging
+import random
+import threading
+import time
+import uuid
+
+from trainer.agent.api import Portal
+from trainer.agent.discovery import discover
+from trainer.agent.enrol import enrol
+from trainer.agent.errors import AgentError, PortalAway, SetupError, TooMuch, Unauthorised, UpgradeNeeded
+from trainer.agent.executors.base import Executor
+from trainer.agent.folder import NodeFolder
+from trainer.agent.outcome import Stop
+from trainer.agent.prepare import Workshop
+from trainer.agent.roster import Roster
+from trainer.agent.settings import Settings
+from trainer.agent.usage import SlotUse
+from trainer.protocol import MAX_REPORTS_PER_SYNC, PROTOCOL, NodeFacts, Outcome, Sync, SyncReply
+
+log = logging.getLogger(__name__)
+
+EXIT_UPGRADE = 3
+SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
+FACTS_EVERY_S = 300.0
+DELIVER_AFTER_STOP_S = 5.0  # beyond the grace: uploads that take longer are done by the next agent
+REPORT_BYTES = 500_000
+
+
+class Agent:
+    """One node's agent; `run` returns the exit code."""
+
+    def __init__(
+        self,
+        *,
+        settings: Settings,
+        folder: NodeFolder,
+        portal: Portal,
+        executor: Executor,
+        workshop: Workshop,
+        facts: NodeFacts,
+    ) -> None:
+        self._settings, self._folder, self._portal = settings, folder, portal
+        self._facts, self._facts_told, self._facts_due = facts, False, time.monotonic() + FACTS_EVERY_S
+        self._wake = threading.Event()
+        self.roster = Roster(
+            folder=folder, portal=portal, executor=executor, workshop=workshop, changed=self._wake.set
+        )
+        self._slot_use = SlotUse(len(facts.gpus), has_gpus=workshop.has_gpus)
+        self._boot_id = uuid.uuid4().hex
+        self._heard = time.monotonic()
+        self._failures = 0
+        self._reports = MAX_REPORTS_PER_SYNC
+        self._draining = False
+        self.stops_asked = 0  # raised by the signal handler: 1 stops with checkpoints, 2 kills
+
+    def run(self) -> int:
+        """Work until told to stop. Trainings outlive an agent that is killed or must be upgraded."""
+        self.roster.recall()
+        try:
+            while not self.stops_asked:
+                self._rest(self._sync())
+        except UpgradeNeeded as error:
+            log.error("this agent is too old for the portal: upgrade it", extra={"error": str(error)})
+            return EXIT_UPGRADE
+        self._shut_down()
+        return 0
+
+    def _rest(self, pause_s: float) -> None:
+        """Wait for the next sync, or less if there is news. In slices: a signal handler sets no Event."""
+        start = time.monotonic()
+        while not self.stops_asked and (left := start + pause_s - time.monotonic()) > 0:
+            if self._wake.wait(min(left, SHORTEST_PAUSE_S)) and not self._failures:
+                time.sleep(SHORTEST_PAUSE_S)  # what happens together is told together
+                break
+        self._wake.clear()
+
+    def _sync(self) -> float:
+        """One exchange; returns how long to wait until the next."""
+        try:
+            reply = self._portal.sync(self._message())
+        except UpgradeNeeded:
+            raise
+        except TooMuch as error:
+            self._reports = max(1, self._reports // 2)
+            return self._failed(error)
+        except Unauthorised as error:
+            self._enrol_again()
+            return self._failed(error)
+        except AgentError as error:
+            return self._failed(error)
+        self._obey(reply)
+        return max(SHORTEST_PAUSE_S, min(reply.next_sync_s, LONGEST_PAUSE_S))
+
+    def _message(self) -> Sync:
+        self._refresh_facts()
+        return Sync(
+            protocol=PROTOCOL,
+            boot_id=self._boot_id,
+            claims=self.roster.states(self._reports, REPORT_BYTES),
+            gpus=self._slot_use.read(self.roster.holders()),
+            facts=None if self._facts_told else self._facts,
+        )
+
+    def _obey(self, reply: SyncReply) -> None:
+        if self._failures:
+            log.info("the portal is back", extra={"failures": self._failures})
+        if reply.draining != self._draining:
+            log.info("draining" if reply.draining else "no longer draining")
+        self._draining, self._failures, self._facts_told = reply.draining, 0, True
+        self._heard = time.monotonic()
+        self._reports = min(MAX_REPORTS_PER_SYNC, self._reports * 2)
+        self.roster.obey(reply.claims, take_up=not self.stops_asked)
+
+    def _failed(self, error: AgentError) -> float:
+        """A portal that is away is no training's fault; only long silence ends what may run elsewhere."""
+        self._failures += 1
+        log.warning("sync failed", extra={"failures": self._failures, "error": str(error)[:300]})
+        silent_s = time.monotonic() - self._heard
+        if silent_s > self._settings.lease_stop_s:
+            reason = f"the node heard nothing from the portal for {silent_s:.0f} s and stopped its work"
+            self.roster.stop_all(Stop(outcome=Outcome.LOST, reason=reason))
+        asked = error.retry_after_s if isinstance(error, PortalAway) else 0.0
+        pause_s = min(LONGEST_PAUSE_S, 0.25 * float(2 ** min(self._failures, 6)))
+        return max(asked, pause_s * random.uniform(0.8, 1.0))
+
+    def _enrol_again(self) -> None:
+        """The token is not accepted any more; a join token, if one was given, makes a new identity."""
+        if not self._settings.join_token or self._failures % 10:
+            return
+        try:
+            enrol(self._portal, self._folder, self._settings, self._facts, lambda: bool(self.stops_asked))
+            self._facts_told = False
+        except SetupError as error:
+            log.error("enrolling again failed", extra={"error": str(error)})
+
+    def _refresh_facts(self) -> None:
+        if time.monotonic() < self._facts_due:
+            return
+        self._facts_due = time.monotonic() + FACTS_EVERY_S
+        facts = discover(self._folder, self._settings.slots)
+        self._facts_told &= facts == self._facts
+        self._facts = facts
+
+    def _shut_down(self) -> None:
+        """Stop every training with a checkpoint, tell the portal once, leave."""
+        grace_s = self._settings.stop_grace_s
+        log.info("stopping", extra={"claims": len(self.roster.running())})
+        self.roster.stop_all(Stop(outcome=Outcome.LOST, reason="the node agent was stopped", grace_s=grace_s))
+        deadline = time.monotonic() + grace_s + DELIVER_AFTER_STOP_S
+        while self.roster.running() and time.monotonic() < deadline and self.stops_asked < 2:
+            self.roster.wait(0.1)
+        self.roster.kill_all()
+        try:
+            self.roster.obey(self._portal.sync(self._message()).claims, take_up=False)
+        except AgentError as error:
+            log.warning("the last sync failed", extra={"error": str(error)[:300]})
+        log.info("stopped")

@@ -1,0 +1,102 @@
+"""What the person who starts an agent may say."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import socket
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer.agent.api import check_url
+from trainer.agent.errors import SetupError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Everything an agent is told. command: what starts a training; its folder is appended."""
+
+    portal: str
+    dir: Path
+    name: str = ""
+    join_token: str = ""
+    slots: int | None = None
+    ca: Path | None = None
+    offline: bool = True
+    user: str = "nobody"
+    stop_grace_s: float = 10.0
+    lease_stop_s: float = 900.0
+    command: Sequence[str] = (sys.executable, "-m", "trainer.run")
+
+
+def read_settings(arguments: Sequence[str] | None = None) -> Settings:
+    """Settings from the command line. Raises SetupError naming the option that is wrong."""
+    given = _parser().parse_args(arguments)
+    if given.slots is not None and not 1 <= given.slots <= 1024:
+        raise SetupError("--slots must be between 1 and 1024")
+    if given.join and given.join_file:
+        raise SetupError("give --join or --join-file, not both")
+    name = given.name or socket.gethostname()
+    if len(name) > 100 or not name.isprintable():
+        raise SetupError("--name must be at most 100 printable characters")
+    return Settings(
+        portal=check_url(given.portal),
+        dir=given.dir,
+        name=name,
+        join_token=given.join or _join_token(given.join_file),
+        slots=given.slots,
+        ca=given.ca,
+        offline=not given.online,
+        user=given.user,
+        stop_grace_s=given.stop_grace,
+        lease_stop_s=given.lease_stop,
+    )
+
+
+def _join_token(file: Path | None) -> str:
+    """From a file or FORETUNE_JOIN_TOKEN: other users of the machine can read a command line."""
+    if file is None:
+        return os.environ.pop("FORETUNE_JOIN_TOKEN", "")
+    try:
+        return file.read_text().strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SetupError(f"--join-file {file} cannot be read: {error}") from None
+
+
+def _seconds(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 86400:
+        raise argparse.ArgumentTypeError("must be more than 0 and at most 86400 seconds")
+    return value
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="python -m trainer.agent", description="Offer this machine to a Foretune portal and train on it."
+    )
+    parser.add_argument("--portal", required=True, metavar="URL", help="https://portal.example.org")
+    parser.add_argument("--join", metavar="TOKEN", help="join token, at the first start only")
+    parser.add_argument("--join-file", type=Path, metavar="FILE", help="read the join token from a file")
+    parser.add_argument("--dir", type=Path, default=Path("var/node"), help="the agent's folder (var/node)")
+    parser.add_argument("--slots", type=int, metavar="N", help="CPU slots to offer (cores - 1)")
+    parser.add_argument("--name", help="the node's name (this host's name)")
+    parser.add_argument("--ca", type=Path, metavar="FILE", help="certificates to check the portal with")
+    parser.add_argument("--online", action="store_true", help="let trainings download models from the hub")
+    parser.add_argument("--user", default="nobody", help="user of trainings if the agent is root (nobody)")
+    parser.add_argument(
+        "--stop-grace",
+        type=_seconds,
+        default=10.0,
+        metavar="S",
+        help="time for trainings to save when the agent is stopped (10)",
+    )
+    parser.add_argument(
+        "--lease-stop",
+        type=_seconds,
+        default=900.0,
+        metavar="S",
+        help="stop all trainings after this long without the portal (900)",
+    )
+    return parser

@@ -1,0 +1,110 @@
+"""Numbered reports of one claim, on disk until the portal has them.
+
+Each line of reports.jsonl is one report: its number, kind and body, and how far its source had been read.
+Report and position are one write, so that an agent that is killed between two of them neither loses nor
+doubles a report.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections import deque
+from pathlib import Path
+from typing import Any
+
+from trainer.protocol import Kind, Report
+
+EVENTS, LOG, AGENT = "events", "log", "agent"  # sources of reports
+
+
+class Spool:
+    """Appends reports, hands out those that the portal lacks. Safe to use from several threads."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._pending: deque[tuple[Report, int]] = deque()
+        self._last = 0
+        self._acked: int | None = None
+        self._offsets = {EVENTS: 0, LOG: 0, AGENT: 0}
+        self._checkpoints: dict[int, str] = {}  # step -> where it is stored
+        self.has_result = False
+        self._size = self._load()
+
+    def _load(self) -> int:
+        """Read what an earlier agent wrote; returns the bytes up to the last whole line."""
+        size = 0
+        if not self._path.exists():
+            return size
+        with self._path.open("rb") as file:
+            for line in file:
+                if not line.endswith(b"\n"):
+                    break
+                self._remember(json.loads(line), len(line))
+                size += len(line)
+        return size
+
+    def _remember(self, entry: dict[str, Any], size: int) -> None:
+        self._last = entry["seq"]
+        self._offsets[entry["source"]] = entry["offset"]
+        report = Report(seq=entry["seq"], kind=Kind(entry["kind"]), body=entry["body"])
+        if report.kind == Kind.CHECKPOINT:
+            self._checkpoints[int(report.body["step"])] = str(report.body["stored"])
+        self.has_result |= report.kind == Kind.RESULT
+        self._pending.append((report, size))
+
+    def add(self, kind: Kind, body: dict[str, Any], source: str = AGENT, offset: int = 0) -> None:
+        """Append a report. offset: where the next reading of the source starts.
+
+        Raises OSError if the disk takes no more; nothing is recorded then.
+        """
+        with self._lock:
+            entry = {"seq": self._last + 1, "kind": kind, "body": body, "source": source, "offset": offset}
+            line = json.dumps(entry).encode() + b"\n"
+            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            try:
+                # From the last whole line on: a piece that a full disk cut off is overwritten.
+                os.ftruncate(descriptor, self._size)
+                if os.pwrite(descriptor, line, self._size) < len(line):
+                    raise OSError("the disk is full")
+            finally:
+                os.close(descriptor)
+            self._size += len(line)
+            self._remember(entry, len(line))
+
+    def offset(self, source: str) -> int:
+        """How far a source has been reported."""
+        return self._offsets[source]
+
+    @property
+    def checkpoints(self) -> dict[int, str]:
+        """Reported checkpoints: step -> `portal` or `node`."""
+        with self._lock:
+            return dict(self._checkpoints)
+
+    @property
+    def backlog(self) -> int:
+        """How many reports the portal lacks."""
+        return len(self._pending)
+
+    def acknowledge(self, seq: int) -> None:
+        """The portal has everything up to `seq`."""
+        with self._lock:
+            self._acked = max(seq, self._acked or 0)
+            while self._pending and self._pending[0][0].seq <= self._acked:
+                self._pending.popleft()
+
+    def pending(self, limit: int, limit_bytes: int) -> tuple[Report, ...]:
+        """The first reports that the portal lacks, in order; none before it said which it has."""
+        with self._lock:
+            chosen: list[Report] = []
+            if self._acked is None:
+                return ()
+            for report, size in self._pending:
+                limit_bytes -= size
+                if len(chosen) >= limit or (chosen and limit_bytes < 0):
+                    break
+                chosen.append(report)
+            return tuple(chosen)

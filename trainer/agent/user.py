@@ -1,0 +1,77 @@
+"""The unprivileged user that trainings run as when the agent itself runs as root."""
+
+from __future__ import annotations
+
+import logging
+import os
+import pwd
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from trainer.agent.errors import SetupError
+from trainer.agent.folder import NodeFolder
+
+log = logging.getLogger(__name__)
+
+_PROBE = "import os, sys, httpx, trainer.protocol; sys.exit(not os.access(sys.argv[1], os.X_OK))"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunAs:
+    """Whom a training runs as."""
+
+    name: str
+    uid: int
+    gid: int
+
+    def own(self, folder: Path) -> None:
+        """Give a folder with all that is in it to this user alone."""
+        for path in (folder, *folder.rglob("*")):
+            os.chown(path, self.uid, self.gid, follow_symlinks=False)
+        folder.chmod(0o700)
+
+
+def training_user(name: str, folder: NodeFolder) -> RunAs | None:
+    """The user to run trainings as, or None to run them as the agent's own user.
+
+    Only root can change the user. Where `name` cannot reach the Python installation or the agent's folder,
+    trainings run as root and one warning says so. Raises SetupError if there is no such user.
+    """
+    if os.geteuid() != 0:
+        return None
+    try:
+        entry = pwd.getpwnam(name)
+    except KeyError:
+        raise SetupError(f"--user {name}: this machine has no such user") from None
+    if entry.pw_uid == 0:
+        return None
+    user = RunAs(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
+    if not _can_train(user, folder):
+        log.warning(
+            "trainings run as root: the user of --user cannot read this Python installation, the trainer "
+            "or --dir; install them outside of root's home",
+            extra={"user": name, "python": sys.executable, "dir": folder.root},
+        )
+        return None
+    user.own(folder.models)
+    return user
+
+
+def _can_train(user: RunAs, folder: NodeFolder) -> bool:
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", _PROBE, str(folder.runs)],
+            env={"PATH": os.defpath, "PYTHONPATH": str(Path(__file__).parents[2])},
+            cwd="/",
+            user=user.uid,
+            group=user.gid,
+            extra_groups=[],
+            capture_output=True,
+            timeout=60,
+            check=False,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return done.returncode == 0
