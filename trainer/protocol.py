@@ -28,6 +28,10 @@ class ProtocolError(ValueError):
         super().__init__(f"{path} {message}")
 
 
+class TooMany(ProtocolError):
+    """A list longer than one message may carry: send it in pieces."""
+
+
 class Phase(StrEnum):
     """How far a claim is on its node."""
 

@@ -29,6 +29,7 @@ from trainer.protocol import (
     Spec,
     Sync,
     SyncReply,
+    TooMany,
 )
 
 _HEX64 = re.compile(r"[0-9a-f]{64}\Z")
@@ -80,8 +81,10 @@ class _Reader:
 
     def items(self, name: str, limit: int) -> list[_Reader]:
         value = self._get(name, [])
-        if not isinstance(value, list | tuple) or len(value) > limit:
-            raise ProtocolError(f"{self.path}.{name}", f"must be a list of at most {limit}")
+        if not isinstance(value, list | tuple):
+            raise ProtocolError(f"{self.path}.{name}", "must be a list")
+        if len(value) > limit:
+            raise TooMany(f"{self.path}.{name}", f"must be a list of at most {limit}; send the rest later")
         return [_Reader(entry, f"{self.path}.{name}[{index}]") for index, entry in enumerate(value)]
 
     def table(self, name: str) -> dict[str, Any]:

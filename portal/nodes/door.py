@@ -1,0 +1,122 @@
+"""What every address for node agents shares: the token, the body, and errors as JSON."""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from django.views.decorators.csrf import csrf_exempt
+
+from portal.accounts.services import audit
+from scheduler.errors import (
+    BadReport,
+    FileTooLarge,
+    NodeRefused,
+    NotFound,
+    OldProtocol,
+    SchedulerError,
+    StaleAttempt,
+)
+from scheduler.models import Node
+from scheduler.selectors.clock import database_now
+from scheduler.selectors.nodes import node_by_token
+from trainer.protocol import SUPPORTED_PROTOCOLS, ProtocolError, TooMany
+
+log = logging.getLogger(__name__)
+View = Callable[..., HttpResponseBase]
+STATUS: dict[type[SchedulerError], tuple[int, str]] = {
+    NodeRefused: (401, "node_refused"),
+    NotFound: (404, "not_found"),
+    StaleAttempt: (409, "stale_attempt"),
+    BadReport: (400, "bad_report"),
+    FileTooLarge: (413, "too_large"),
+    OldProtocol: (426, "old_protocol"),
+}
+
+
+class BadBody(Exception):
+    """A body that is no JSON object."""
+
+
+def error(status: int, code: str, message: str, **more: Any) -> JsonResponse:
+    """The one shape of errors."""
+    return JsonResponse({"error": {"code": code, "message": message, **more}}, status=status)
+
+
+def door(method: str) -> Callable[[View], View]:
+    """For agents only: one method, no cookies, every known error as JSON."""
+
+    def wrap(view: View) -> View:
+        @csrf_exempt
+        @functools.wraps(view)
+        def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if request.method != method:
+                return error(405, "method_not_allowed", f"Use {method} here.")
+            try:
+                return view(request, *args, **kwargs)
+            except BadBody as wrong:
+                return error(400, "bad_body", str(wrong))
+            except TooMany as flood:
+                return error(413, "too_much", str(flood), field=flood.path)
+            except ProtocolError as wrong:
+                return error(400, "bad_message", str(wrong), field=wrong.path)
+            except OldProtocol as old:
+                return error(426, "old_protocol", str(old), supported=list(SUPPORTED_PROTOCOLS))
+            except SchedulerError as known:
+                status, code = STATUS.get(type(known), (400, "refused"))
+                return error(status, code, str(known))
+
+        return answer
+
+    return wrap
+
+
+def for_node(view: View) -> View:
+    """The view gets the node that the bearer token belongs to; 401 without one."""
+
+    @functools.wraps(view)
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        node = _node(request)
+        if node is None:
+            now = database_now()
+            audit(
+                action="node token refused", now=now, address=address_of(request), data={"path": request.path}
+            )
+            response: HttpResponse = error(
+                401, "node_refused", "The node token is not valid; enrol the node."
+            )
+            response["WWW-Authenticate"] = "Bearer"
+            return response
+        return view(request, node, *args, **kwargs)
+
+    return answer
+
+
+def _node(request: HttpRequest) -> Node | None:
+    scheme, _, token = request.headers.get("Authorization", "").partition(" ")
+    return node_by_token(token) if scheme.lower() == "bearer" and token.startswith("fnode-") else None
+
+
+def body_of(request: HttpRequest) -> Any:
+    """The JSON body. Raises BadBody; bodies over the limit end in a 413 by Django."""
+    length = int(request.headers.get("Content-Length") or 0)
+    if length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+        raise FileTooLarge("The message is too large; send fewer reports at a time.")
+    try:
+        return json.loads(request.body, parse_constant=_no_constant)
+    except (ValueError, RecursionError) as wrong:
+        raise BadBody(f"The body is not valid JSON: {str(wrong)[:200]}") from wrong
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def address_of(request: HttpRequest) -> str:
+    """Where the request came from."""
+    return str(request.META.get("REMOTE_ADDR", ""))

@@ -1,0 +1,86 @@
+"""The door for node agents: enrol, sync, inputs and artifacts. Thin: parse, call, answer."""
+
+from __future__ import annotations
+
+import re
+from typing import BinaryIO, cast
+
+from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+
+from portal.nodes.door import BadBody, address_of, body_of, door, for_node
+from scheduler.errors import NotFound
+from scheduler.models import Claim, DatasetFile, Node
+from scheduler.selectors.clock import database_now
+from scheduler.selectors.specs import input_source
+from scheduler.services.artifacts import artifact_path, store_artifact
+from scheduler.services.claims import held_claim
+from scheduler.services.files import path_of
+from scheduler.services.nodes import enrol as enrol_node
+from scheduler.services.nodes import require_protocol
+from scheduler.services.sync import sync as sync_node
+from trainer.protocol import to_json
+from trainer.wire import parse_enrol, parse_sync
+
+SHA256 = re.compile(r"[0-9a-f]{64}\Z")
+
+
+def _protocol_first(body: object) -> None:
+    """An old agent must hear that it is old, whatever else it says."""
+    version = body.get("protocol") if isinstance(body, dict) else None
+    if isinstance(version, int) and not isinstance(version, bool):
+        require_protocol(version)
+
+
+@door("POST")
+def enrol(request: HttpRequest) -> HttpResponseBase:
+    """{join_token, protocol, name, facts} -> {node, node_token}."""
+    body = body_of(request)
+    _protocol_first(body)
+    node, token = enrol_node(message=parse_enrol(body), address=address_of(request), now=database_now())
+    return JsonResponse({"node": node.pk, "node_token": token, "name": node.name}, status=201)
+
+
+@door("POST")
+@for_node
+def sync(request: HttpRequest, node: Node) -> HttpResponseBase:
+    """Heartbeat, reports and question in one; see trainer.protocol.Sync and SyncReply."""
+    body = body_of(request)
+    _protocol_first(body)
+    reply = sync_node(node=node, message=parse_sync(body), now=database_now())
+    return JsonResponse(to_json(reply))
+
+
+@door("GET")
+@for_node
+def inputs(request: HttpRequest, node: Node, claim_id: str, name: str) -> HttpResponseBase:
+    """A training file or a checkpoint's file, to the node that holds the claim, while it is live."""
+    claim = _claim(request, node, claim_id)
+    source = input_source(claim, name)
+    if source is None:
+        raise NotFound(f"This claim has no input {name}.")
+    if isinstance(source, DatasetFile):
+        path = path_of(source.sha256)
+    else:
+        path = artifact_path(claim.attempt.job_id, *source)
+    if not path.is_file():
+        raise NotFound(f"The content of input {name} is missing at the portal.")
+    return FileResponse(path.open("rb"), content_type="application/octet-stream")
+
+
+@door("PUT")
+@for_node
+def artifacts(request: HttpRequest, node: Node, claim_id: str, path: str) -> HttpResponseBase:
+    """Store one file of a live claim; the header X-Content-SHA256 must match the body."""
+    claim = _claim(request, node, claim_id)
+    sha256 = request.headers.get("X-Content-SHA256", "")
+    if not SHA256.match(sha256):
+        raise BadBody("The header X-Content-SHA256 must hold 64 hexadecimal digits.")
+    store_artifact(claim=claim, path=path, sha256=sha256, stream=cast(BinaryIO, request), now=database_now())
+    return HttpResponse(status=204)
+
+
+def _claim(request: HttpRequest, node: Node, claim_id: str) -> Claim:
+    fence = request.GET.get("fence", "")
+    if not fence.isascii() or not fence.isdigit() or len(fence) > 12:
+        raise BadBody("The query parameter fence must be a whole number.")
+    return held_claim(node=node, claim_id=claim_id, fence=int(fence), now=database_now())

@@ -1,0 +1,85 @@
+"""Reading jobs. Whose jobs a person sees is decided here and nowhere else."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from django.conf import settings
+from django.db.models import Prefetch, Q, QuerySet
+
+from portal.accounts.models import User
+from scheduler.errors import NotFound
+from scheduler.models import Allocation, Artifact, Attempt, Claim, Job, JobEvent, LogPiece, Metric
+
+
+def visible_jobs(user: User) -> QuerySet[Job]:
+    """The user's jobs and those of their teams; all for administrators."""
+    if user.is_admin:
+        return Job.objects.all()
+    return Job.objects.filter(Q(owner=user) | Q(team__in=user.teams.all()))
+
+
+def get_job(user: User, job_id: str) -> Job:
+    """The job with its attempts, claims and GPUs, in a constant number of queries.
+
+    Raises NotFound for a foreign job just as for one that does not exist.
+    """
+    claims = Claim.objects.select_related("node").prefetch_related(
+        Prefetch("allocations", Allocation.objects.select_related("gpu"))
+    )
+    attempts = Attempt.objects.prefetch_related(Prefetch("claims", claims))
+    found = (
+        visible_jobs(user)
+        .filter(pk=job_id)
+        .select_related("owner", "team", "training_file", "validation_file")
+        .prefetch_related(Prefetch("attempts", attempts))
+        .first()
+    )
+    if found is None:
+        raise NotFound(f"There is no job {job_id}.")
+    return found
+
+
+def events(job: Job) -> QuerySet[JobEvent]:
+    """The job's events, oldest first."""
+    return JobEvent.objects.filter(job=job).select_related("actor").order_by("number")
+
+
+def metrics(job: Job, *, after_step: int = -1) -> QuerySet[Metric]:
+    """Progress lines beyond a step, by attempt and step."""
+    rows = Metric.objects.filter(attempt__job=job, step__gt=after_step).select_related("attempt")
+    return rows.order_by("attempt__fence", "step")
+
+
+def log_text(job: Job, *, offset: int = 0, limit: int = 64_000) -> tuple[str, int]:
+    """A piece of the log of all attempts from a character offset, and where the next one begins."""
+    parts: list[str] = []
+    position, wanted = 0, offset + limit
+    rows = LogPiece.objects.filter(claim__attempt__job=job).order_by(
+        "claim__attempt__fence", "claim__rank", "seq"
+    )
+    for text in rows.values_list("text", flat=True).iterator():
+        start = max(0, offset - position)
+        if start < len(text):
+            parts.append(text[start : wanted - position])
+        position += len(text)
+        if position >= wanted:
+            break
+    piece = "".join(parts)
+    return piece, offset + len(piece)
+
+
+def artifacts(job: Job) -> QuerySet[Artifact]:
+    """What the job produced: the outputs and logs of its last attempt; checkpoints are listed apart."""
+    last = Attempt.objects.filter(job=job).order_by("-fence").values("pk")[:1]
+    return Artifact.objects.filter(job=job, claim__attempt__in=last, claim__rank=0).exclude(
+        path__startswith="checkpoints/"
+    )
+
+
+def artifact_file(job: Job, path: str) -> Path:
+    """Where one of the job's artifacts lies. Raises NotFound."""
+    found = artifacts(job).filter(path=path).first()
+    if found is None:
+        raise NotFound(f"Job {job.pk} has no artifact {path}.")
+    return Path(settings.DATA_DIR) / "artifacts" / job.pk / str(found.claim_id) / found.path

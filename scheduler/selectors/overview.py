@@ -1,0 +1,38 @@
+"""Figures of the whole cluster, for /metrics and the system page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count
+
+from scheduler.models import Allocation, Epoch, Gpu, Job, Node
+from scheduler.states import JobState, NodeState
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """Counted in four queries. `last_tick_at` is None before the first tick."""
+
+    jobs: dict[str, int]
+    nodes: dict[str, int]
+    gpus: int
+    gpus_held: int
+    ticks: int
+    last_tick_at: datetime | None
+
+
+def counts() -> Counts:
+    """How many of what, now."""
+    jobs = dict(Job.objects.values_list("state").annotate(n=Count("pk")).order_by())
+    nodes = dict(Node.objects.values_list("state").annotate(n=Count("pk")).order_by())
+    epoch = Epoch.objects.filter(pk=1).first()
+    return Counts(
+        jobs={state.value: jobs.get(state.value, 0) for state in JobState},
+        nodes={state.value: nodes.get(state.value, 0) for state in NodeState},
+        gpus=Gpu.objects.count(),
+        gpus_held=Allocation.objects.filter(released_at__isnull=True).count(),
+        ticks=epoch.ticks if epoch else 0,
+        last_tick_at=epoch.last_tick_at if epoch else None,
+    )
