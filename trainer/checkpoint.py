@@ -28,7 +28,7 @@ class BadCheckpoint(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """A complete checkpoint: its folder, the optimiser steps done, and its files without the manifest."""
+    """A complete checkpoint: its folder, the optimiser steps done, and all its files with the manifest."""
 
     folder: Path
     step: int
@@ -55,14 +55,14 @@ def save(root: Path, step: int, write: Callable[[Path], None], keep: int = 2) ->
         for path in aside.iterdir():
             _sync(path)
         _sync(aside)
-        _remove([folder])  # a damaged one of the same step; a good one is never written twice
+        _remove([folder])  # left by an earlier use of this run directory
         aside.rename(folder)
         _sync(root)
     except BaseException:
         _remove([aside])
         raise
     _remove(_folders(root)[keep:])
-    return Checkpoint(folder, step, files)
+    return Checkpoint(folder, step, describe(folder))
 
 
 def verify(folder: Path) -> Checkpoint:
@@ -76,7 +76,7 @@ def verify(folder: Path) -> Checkpoint:
         path = folder / entry.path
         if not path.is_file() or path.stat().st_size != entry.bytes or digest(path) != entry.sha256:
             raise BadCheckpoint(f"{folder.name}/{entry.path} is missing or differs from the manifest")
-    return Checkpoint(folder, step, files)
+    return Checkpoint(folder, step, (*files, _file(folder, folder / MANIFEST)))
 
 
 def newest(root: Path) -> Checkpoint | None:
@@ -91,11 +91,12 @@ def newest(root: Path) -> Checkpoint | None:
 
 def describe(folder: Path) -> tuple[File, ...]:
     """All files below `folder` with size and SHA-256, by path."""
-    paths = sorted(path for path in folder.rglob("*") if path.is_file())
-    return tuple(
-        File(path=path.relative_to(folder).as_posix(), sha256=digest(path), bytes=path.stat().st_size)
-        for path in paths
-    )
+    return tuple(_file(folder, path) for path in sorted(folder.rglob("*")) if path.is_file())
+
+
+def _file(folder: Path, path: Path) -> File:
+    name = path.relative_to(folder).as_posix()
+    return File(path=name, sha256=digest(path), bytes=path.stat().st_size)
 
 
 def digest(path: Path) -> str:

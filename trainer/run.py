@@ -1,0 +1,105 @@
+"""`python -m trainer.run RUN_DIR`: train what RUN_DIR/spec.json says. The agent's only door to training.
+
+One GPU or CPU slot trains in this process. For more, this process starts one process for each, with the
+variables that torchrun sets, and stays their parent in the same process group. torchrun itself would put
+them into sessions of their own, out of reach of the agent's signals, and kill them 30 s after a TERM, which
+may be too early for a checkpoint.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from types import FrameType
+
+from trainer.protocol import EXIT_STOPPED, Kind, Outcome
+from trainer.train.errors import TrainError
+from trainer.train.journal import Measured, append_event
+from trainer.train.process import STARTED, StopSignal, run_process, write_result
+from trainer.train.settings import Order, read_order
+
+_started = time.monotonic()
+_ORDERLY = (0, EXIT_STOPPED)
+
+
+def main(arguments: list[str]) -> int:
+    """Train, add the result as the last event, and return the exit code of `trainer.protocol`."""
+    if len(arguments) != 1 or not Path(arguments[0]).is_dir():
+        print("usage: python -m trainer.run RUN_DIR   (a folder with spec.json and inputs/)", file=sys.stderr)
+        return 2
+    run_dir = Path(arguments[0]).resolve()
+    result = run_dir / "result.json"
+    result.unlink(missing_ok=True)
+    try:
+        order = read_order(run_dir)
+    except TrainError as wrong:
+        print(wrong, file=sys.stderr)
+        write_result(run_dir, Outcome.ERROR, str(wrong), Measured(), _started)
+    else:
+        _train(order)
+    body = json.loads(result.read_text(encoding="utf-8"))
+    append_event(run_dir / "events.jsonl", Kind.RESULT, body)
+    return int(body["exit_code"])
+
+
+def _train(order: Order) -> None:
+    """Leaves result.json, or ends by the signal that ended a training process."""
+    if order.processes == 1:
+        run_process(order.run_dir, StopSignal(), _started)
+        return
+    processes = _launch(order)
+    failed = _wait(processes)
+    if failed < 0:
+        # as if it had hit this process: the agent then tells a kill from an error
+        signal.signal(-failed, signal.SIG_DFL)
+        os.kill(os.getpid(), -failed)
+
+
+def _launch(order: Order) -> list[subprocess.Popen[bytes]]:
+    """One process for each GPU or slot of this node; TERM and INT go on to all of them."""
+    here = len(order.spec.gpus)
+    shared = {
+        "WORLD_SIZE": str(order.processes),
+        "LOCAL_WORLD_SIZE": str(here),
+        "FORETUNE_STORE": str(order.run_dir / f".store-{os.getpid()}"),
+        STARTED: str(_started),
+    }
+    if order.spec.nodes == 1:  # a host name that resolves elsewhere must not matter on one node
+        shared["GLOO_SOCKET_IFNAME"] = "lo0" if sys.platform == "darwin" else "lo"
+    command = [sys.executable, "-m", "trainer.train.process", str(order.run_dir)]
+    processes: list[subprocess.Popen[bytes]] = []
+
+    def forward(number: int, _frame: FrameType | None) -> None:
+        for process in processes:
+            process.send_signal(number)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, forward)
+    for index in range(here):
+        ranks = {"RANK": str(order.spec.rank * here + index), "LOCAL_RANK": str(index)}
+        processes.append(subprocess.Popen(command, env={**os.environ, **shared, **ranks}))
+    return processes
+
+
+def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
+    """Wait for all; when one fails, the others wait for it in vain and are killed. Its exit code, or 0."""
+    while True:
+        codes = [process.poll() for process in processes]
+        failed = next((code for code in codes if code not in (None, *_ORDERLY)), 0)
+        if failed or None not in codes:
+            break
+        time.sleep(0.1)
+    for process in processes:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+    return failed or 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,219 @@
+"""The training loop: forward, backward, AdamW, and between steps evaluation, checkpoints, stop requests.
+
+The loss is the mean over all trained tokens of the effective batch, whatever its split into processes and
+micro-batches. Gradients are clipped at a norm of 1; AdamW has no weight decay.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from trainer import checkpoint
+from trainer.protocol import Kind, to_json
+from trainer.train import state
+from trainer.train.data import Batch, Sample, collate
+from trainer.train.errors import Stopped, TrainError
+from trainer.train.journal import Journal, Measured
+from trainer.train.memory import peak_bytes
+from trainer.train.plan import Plan
+from trainer.train.settings import Order
+from trainer.train.world import World, gradients_stay_local
+
+_CLIP = 1.0
+
+
+class StopRequest(Protocol):
+    """Has anyone asked the training to stop?"""
+
+    requested: bool
+
+
+@dataclass
+class Loop:
+    """One process's part of a training. `forward` is the model as wrapped for several processes."""
+
+    order: Order
+    world: World
+    model: Any
+    forward: Any
+    optimizer: Any
+    scaler: Any
+    plan: Plan
+    train: list[Sample]
+    validation: list[Sample]
+    pad: int
+    identity: dict[str, Any]
+    journal: Journal
+    measured: Measured
+    stop: StopRequest
+    _saved_at: float = field(default_factory=time.monotonic)
+    _saved_step: int | None = None
+    _first: tuple[int, float] | None = None
+
+    def run(self) -> None:
+        """Train to the last step. Raises Stopped after saving, TrainError if the loss is not a number."""
+        if self.world.any(self.stop.requested):
+            raise Stopped
+        while self.measured.step < self.plan.steps:
+            self._step(self.measured.step)
+            self._between_steps()
+        if self.validation and not self._evaluate():
+            self._save()
+            raise Stopped
+
+    def resume(self, snapshot: state.Snapshot) -> None:
+        """Go on where the snapshot was taken."""
+        state.restore(self.model, self.optimizer, snapshot)
+        if snapshot.scaler:
+            self.scaler.load_state_dict(snapshot.scaler)
+        self.journal.rows.extend(snapshot.rows)
+        self.measured.step, self.measured.tokens = snapshot.step, snapshot.tokens
+        self.measured.first_loss, self.measured.final_loss = snapshot.first_loss, snapshot.final_loss
+
+    def _step(self, step: int) -> None:
+        begun = time.monotonic()
+        rate = self.plan.learning_rate(step, self.order.settings.learning_rate)
+        for group in self.optimizer.param_groups:
+            group["lr"] = rate
+        torch.manual_seed(self.order.settings.seed * 1_000_003 + step * self.world.size + self.world.rank)
+        loss = self._update(step)
+        if not math.isfinite(loss):
+            raise TrainError(
+                f"The loss of step {step + 1} is not a finite number. Lower learning_rate"
+                " or choose bfloat16 or float32 as precision."
+            )
+        self._count(loss, self.plan.tokens(step), time.monotonic() - begun, rate)
+
+    def _update(self, step: int) -> float:
+        """One optimiser step; the loss over all processes."""
+        targets = max(1, sum(self.train[row].targets for row in self.plan.rows(step)))
+        batches = self.plan.micro_batches(step, self.world.rank, self.world.size)
+        loss = torch.zeros((), device=self.world.device)
+        for index, rows in enumerate(batches):
+            with gradients_stay_local(self.forward, local=index + 1 < len(batches)):
+                part = self._loss_sum(self.forward, self._batch(self.train, rows)) / targets
+                loss += part.detach()
+                # processes average their gradients, but the loss is a sum over them
+                self.scaler.scale(part * self.world.size).backward()
+        self.scaler.unscale_(self.optimizer)
+        learning = [weight for _, weight in state.trainable(self.model)]
+        torch.nn.utils.clip_grad_norm_(learning, _CLIP)
+        self.scaler.step(self.optimizer)
+        self.scaler.update()
+        self.optimizer.zero_grad(set_to_none=True)
+        return self.world.sum(loss.item())[0]
+
+    def _loss_sum(self, model: Any, batch: Batch) -> torch.Tensor:
+        """Cross entropy summed over the micro-batch's trained tokens."""
+        precision = getattr(torch, self.order.settings.precision)
+        with torch.autocast(self.world.device.type, precision, enabled=precision is not torch.float32):
+            logits = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
+        # each position predicts the next token
+        predicted, expected = logits[:, :-1].float().flatten(0, 1), batch.labels[:, 1:].flatten()
+        return torch.nn.functional.cross_entropy(predicted, expected, reduction="sum")
+
+    def _batch(self, samples: list[Sample], rows: list[int]) -> Batch:
+        return collate([samples[row] for row in rows], self.pad, self.world.device)
+
+    def _count(self, loss: float, tokens: int, seconds: float, rate: float) -> None:
+        measured = self.measured
+        measured.step += 1
+        measured.tokens += tokens
+        measured.attempt_tokens += tokens
+        measured.train_s += seconds
+        measured.first_loss = loss if measured.first_loss is None else measured.first_loss
+        measured.final_loss = loss
+        first_tokens, first_s = self._first or (0, 0.0)
+        measured.tokens_per_s = (measured.attempt_tokens - first_tokens) / (measured.train_s - first_s)
+        self._first = self._first or (tokens, seconds)
+        measured.peak_memory_bytes = peak_bytes(self.world.device)
+        self.journal.step(measured, loss, tokens, seconds, rate, measured.peak_memory_bytes)
+
+    def _between_steps(self) -> None:
+        due = self.world.main and time.monotonic() - self._saved_at >= self.order.spec.checkpoint_every_s
+        stop, save = (flag > 0 for flag in self.world.max(float(self.stop.requested), float(due)))
+        step = self.measured.step
+        if step == self.plan.steps:
+            return
+        if stop:
+            self._save()
+            raise Stopped
+        if self.validation and self.plan.ends_epoch(step - 1):
+            self._evaluate()
+        if save:
+            self._save()
+
+    def _evaluate(self) -> bool:
+        """Mean loss of the validation rows, each process a part of them; False if a stop came first."""
+        micro = self.order.settings.per_device_batch_size
+        chunks = [
+            range(start, min(start + micro, len(self.validation)))
+            for start in range(0, len(self.validation), micro)
+        ]
+        loss = torch.zeros((), device=self.world.device)
+        with self._timed("evaluation_s"), self._evaluating():
+            for start in range(0, len(chunks), self.world.size):
+                if self.world.any(self.stop.requested):
+                    return False
+                mine = start + self.world.rank
+                # FSDP gathers weights in every forward pass, so a process without rows computes some too
+                part = self._loss_sum(
+                    self.model, self._batch(self.validation, list(chunks[mine % len(chunks)]))
+                )
+                loss += part if mine < len(chunks) else 0
+                self.journal.alive(peak_bytes(self.world.device))
+            targets = sum(sample.targets for sample in self.validation)
+            self.measured.eval_loss = self.world.sum(loss.item())[0] / max(1, targets)
+        self.journal.evaluated(self.measured.step, self.measured.eval_loss)
+        return True
+
+    @contextmanager
+    def _evaluating(self) -> Iterator[None]:
+        self.model.eval()
+        with torch.no_grad():
+            yield
+        self.model.train()
+
+    def _save(self) -> None:
+        if self._saved_step == self.measured.step:
+            return
+        with self._timed("saving_s"):
+            weights, moments = state.collect(self.model, self.optimizer)
+            if self.world.main:
+                self._write(weights, moments)
+        self._saved_at, self._saved_step = time.monotonic(), self.measured.step
+
+    def _write(self, weights: dict[str, torch.Tensor], moments: dict[str, torch.Tensor]) -> None:
+        measured = self.measured
+        snapshot = state.Snapshot(
+            step=measured.step,
+            updates=state.updates(self.optimizer),
+            tokens=measured.tokens,
+            first_loss=measured.first_loss,
+            final_loss=measured.final_loss,
+            identity=self.identity,
+            scaler=self.scaler.state_dict(),
+            rows=self.journal.rows,
+            weights=weights,
+            moments=moments,
+        )
+        saved = checkpoint.save(self.order.run_dir / "checkpoints", measured.step, snapshot.write)
+        place = saved.folder.relative_to(self.order.run_dir).as_posix()
+        self.journal.event(
+            Kind.CHECKPOINT, step=saved.step, dir=place, files=[to_json(file) for file in saved.files]
+        )
+
+    @contextmanager
+    def _timed(self, name: str) -> Iterator[None]:
+        begun = time.monotonic()
+        try:
+            yield
+        finally:
+            setattr(self.measured, name, getattr(self.measured, name) + time.monotonic() - begun)

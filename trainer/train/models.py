@@ -1,0 +1,156 @@
+"""The base model and its tokenizer, prepared for the method. Code from a model's repository never runs
+(`trust_remote_code` stays off) and weights come from safetensors only."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trainer import builtin
+from trainer.train.errors import TrainError, is_out_of_memory
+from trainer.train.settings import Order
+from trainer.train.world import World
+from trainer.wire import safe_path
+
+
+def load(order: Order, world: World) -> tuple[Any, Any]:
+    """The model, trainable parts on, and the tokenizer. Raises TrainError with the remedy."""
+    source = locate(order)
+    try:
+        tokenizer = _tokenizer(source, order)
+        model = _base(source, order, world)
+    except (OSError, ValueError, ImportError, KeyError) as wrong:
+        if is_out_of_memory(wrong):
+            raise
+        raise TrainError(_why_not(order, source, wrong)) from wrong
+    _check(order, model, tokenizer)
+    torch.manual_seed(order.settings.seed)  # adapters start equal in every process
+    if order.settings.method != "full":
+        model = _with_adapter(model, order)
+    if order.settings.gradient_checkpointing:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    if order.settings.sharding != "fsdp" or world.size == 1:  # fully_shard moves one block at a time itself
+        model = model if order.settings.method == "qlora" else model.to(world.device)
+    return model, tokenizer
+
+
+def locate(order: Order) -> str:
+    """The folder of the model, or the hub id that transformers resolves."""
+    name = order.spec.model
+    if name.startswith(builtin.PREFIX):
+        return str(_builtin(name, order))
+    if Path(name).is_absolute():
+        if not (Path(name) / "config.json").is_file():
+            raise TrainError(
+                f"The model directory {name} does not exist on this node or has no config.json. "
+                "Put the model there on every node, or choose another base model."
+            )
+        return name
+    if not safe_path(name):
+        raise TrainError(f"{name!r} is no model: give builtin/NAME, an absolute directory or a hub id.")
+    folder = order.models_dir / name
+    return str(folder) if (folder / "config.json").is_file() else name
+
+
+def _builtin(name: str, order: Order) -> Path:
+    if name not in builtin.MODELS:
+        raise TrainError(f"There is no model {name}; builtin are {', '.join(builtin.MODELS)}.")
+    try:
+        return builtin.ensure(name, order.models_dir)
+    except PermissionError:  # a training under its own user may not write to the agent's folder
+        return builtin.ensure(name, order.run_dir / "base")
+
+
+def _tokenizer(source: str, order: Order) -> Any:
+    from transformers import AutoTokenizer
+
+    tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=order.offline, trust_remote_code=False)
+    if not tokenizer.is_fast:
+        raise TrainError(f"The tokenizer of {order.spec.model} has no tokenizer.json (the fast form).")
+    return tokenizer
+
+
+def _base(source: str, order: Order, world: World) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    dtype = getattr(torch, order.settings.precision)
+    if order.device == "cuda" and dtype is torch.bfloat16 and not torch.cuda.is_bf16_supported():
+        raise TrainError("This GPU has no bfloat16; choose the precision float16.")
+    extra: dict[str, Any] = {}
+    if order.settings.method == "full":
+        dtype = torch.float32  # master weights; autocast computes in the chosen precision
+    if order.settings.method == "qlora":
+        extra = {"quantization_config": _four_bit(dtype), "device_map": {"": world.device}}
+    return AutoModelForCausalLM.from_pretrained(
+        source,
+        dtype=dtype,
+        use_safetensors=True,
+        local_files_only=order.offline,
+        trust_remote_code=False,
+        **extra,
+    )
+
+
+def _four_bit(dtype: torch.dtype) -> Any:
+    """NF4 with double quantisation (Dettmers et al., QLoRA, 2023)."""
+    import importlib.util
+
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise TrainError(
+            "The method qlora needs the package bitsandbytes on this node; install it or choose lora."
+        )
+    from transformers import BitsAndBytesConfig
+
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=dtype,
+    )
+
+
+def _with_adapter(model: Any, order: Order) -> Any:
+    """LoRA on all linear layers but the head (Hu et al., 2021); adapters stay in float32."""
+    from peft import LoraConfig, get_peft_model
+
+    settings = order.settings
+    config = LoraConfig(
+        r=settings.lora_r,
+        lora_alpha=settings.lora_alpha,
+        lora_dropout=0.0,
+        target_modules="all-linear",
+        task_type="CAUSAL_LM",
+    )
+    adapted = get_peft_model(model, config)
+    adapted.peft_config["default"].base_model_name_or_path = order.spec.model
+    return adapted
+
+
+def _check(order: Order, model: Any, tokenizer: Any) -> None:
+    config = model.config.get_text_config()
+    context = getattr(config, "max_position_embeddings", None)
+    if context and order.settings.tokens_per_sample > context:
+        raise TrainError(
+            f"tokens_per_sample is {order.settings.tokens_per_sample}, but {order.spec.model} reads at most "
+            f"{context} tokens; choose at most {context}."
+        )
+    if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
+        raise TrainError(
+            f"The tokenizer of {order.spec.model} has more tokens than the model; is it the right one?"
+        )
+
+
+def _why_not(order: Order, source: str, wrong: Exception) -> str:
+    name = order.spec.model
+    if Path(source).is_dir():
+        return f"The model {name} cannot be loaded from its directory: {wrong}"
+    if order.offline:
+        return (
+            f"The model {name} is not on this node, and the node is offline. Put it into the folder "
+            f"{name} of the agent's models directory, download it beforehand with `hf download {name}` "
+            f"(HF_HOME={os.environ.get('HF_HOME', '')}), or start the agent without its offline option."
+        )
+    return f"The model {name} cannot be loaded from the hub: {wrong}"

@@ -1,0 +1,91 @@
+"""What a training leaves in RUN_DIR/output: adapter or model, tokenizer, model card, metrics."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from trainer.checkpoint import describe, digest
+from trainer.protocol import to_json
+from trainer.train.journal import Measured, metrics_csv
+from trainer.train.settings import Order
+
+_PACKAGES = ("torch", "transformers", "peft", "accelerate")
+
+
+def software() -> dict[str, str]:
+    """Versions of what trained."""
+    versions = {name: importlib.metadata.version(name) for name in _PACKAGES}
+    return {**versions, "python": platform.python_version()}
+
+
+def write(
+    order: Order,
+    model: Any,
+    tokenizer: Any,
+    weights: dict[str, torch.Tensor],
+    measured: Measured,
+    rows: list[dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Write the folder and list its files. `weights`: the whole trained parameters by name."""
+    folder = order.run_dir / "output"
+    folder.mkdir(parents=True, exist_ok=True)
+    if order.settings.method == "full":
+        dtype = getattr(torch, order.settings.precision)
+        model.config.dtype = dtype
+        model.save_pretrained(folder, state_dict={name: value.to(dtype) for name, value in weights.items()})
+    else:
+        model.save_pretrained(folder, state_dict=weights, save_embedding_layers=False)
+    tokenizer.save_pretrained(folder)
+    (folder / "metrics.csv").write_text(metrics_csv(rows), encoding="utf-8")
+    (folder / "README.md").write_text(_card(order, measured), encoding="utf-8")
+    return [to_json(file) for file in describe(folder)]
+
+
+def _card(order: Order, measured: Measured) -> str:
+    settings, adapter = order.settings, order.settings.method != "full"
+    base = Path(order.spec.model).name if Path(order.spec.model).is_absolute() else order.spec.model
+    names = [name for name in order.spec.params if order.spec.params[name] is not None]
+    data = [f"- {name}: SHA-256 `{digest(path)}`" for name in _INPUTS if (path := order.input(name))]
+    losses = [
+        f"- training: from {measured.first_loss or 0:.4f} to {measured.final_loss or 0:.4f}",
+        *([] if measured.eval_loss is None else [f"- validation: {measured.eval_loss:.4f}"]),
+    ]
+    return "\n".join(
+        [
+            "---",
+            f"base_model: {base}",
+            f"library_name: {'peft' if adapter else 'transformers'}",
+            "pipeline_tag: text-generation",
+            "---",
+            "",
+            f"# {base}, fine-tuned ({settings.method})",
+            "",
+            f"{'A LoRA adapter' if adapter else 'A full model'} after {measured.total_steps} steps of "
+            "supervised fine-tuning.",
+            "",
+            "## Data",
+            "",
+            *data,
+            "",
+            "## Loss",
+            "",
+            *losses,
+            "",
+            "## Parameters",
+            "",
+            *(f"- {name}: {order.spec.params[name]}" for name in sorted(names)),
+            "",
+            "## Software",
+            "",
+            *(f"- {name} {version}" for name, version in measured.software.items()),
+            "",
+        ]
+    )
+
+
+_INPUTS = ("train.jsonl", "validation.jsonl")

@@ -1,0 +1,79 @@
+"""Which rows each optimiser step reads: a function of seed and step alone, so that resuming is exact."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+_COUNTED_ROWS = 2_000_000
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Epochs of shuffled rows laid end to end and cut into batches; the last one borrows from the next epoch,
+    so that every step has the same size.
+
+    lengths: tokens of each row. batch: rows per optimiser step. micro: rows one process reads at a time.
+    """
+
+    lengths: Sequence[int]
+    seed: int
+    batch: int
+    micro: int
+    epochs: float
+    max_steps: int | None = None
+
+    @property
+    def steps(self) -> int:
+        """Optimiser steps of the whole training."""
+        return self.max_steps or max(1, math.ceil(len(self.lengths) * self.epochs / self.batch))
+
+    def rows(self, step: int) -> list[int]:
+        """Indices of the rows of one step; steps count from 0."""
+        first = step * self.batch
+        return [self._row(position) for position in range(first, first + self.batch)]
+
+    def micro_batches(self, step: int, rank: int = 0, size: int = 1) -> list[list[int]]:
+        """What process `rank` of `size` reads in one step, one list for each micro-batch."""
+        rows = self.rows(step)
+        chunks = [rows[start : start + self.micro] for start in range(0, self.batch, self.micro)]
+        return chunks[rank::size]
+
+    def tokens(self, step: int) -> int:
+        """Tokens all processes compute in one step, padding included."""
+        return sum(len(c) * max(self.lengths[row] for row in c) for c in self.micro_batches(step))
+
+    @property
+    def tokens_total(self) -> int:
+        """Tokens of the whole training, padding included; beyond two million rows the mean goes on."""
+        counted = min(self.steps, max(1, _COUNTED_ROWS // self.batch))
+        return round(sum(map(self.tokens, range(counted))) * self.steps / counted)
+
+    def ends_epoch(self, step: int) -> bool:
+        """Does an epoch end within this step?"""
+        rows = len(self.lengths)
+        return (step + 1) * self.batch // rows > step * self.batch // rows
+
+    def learning_rate(self, step: int, peak: float) -> float:
+        """Linear warm-up over 3 % of the steps, then linear decay towards zero."""
+        warm_up = math.ceil(0.03 * self.steps)
+        if step < warm_up:
+            return peak * (step + 1) / warm_up
+        return peak * (self.steps - step) / (self.steps - warm_up)
+
+    def _row(self, position: int) -> int:
+        epoch, index = divmod(position, len(self.lengths))
+        if epoch not in self._orders:
+            while len(self._orders) > 1:  # a batch touches a few epochs at most; keep memory flat
+                self._orders.pop(min(self._orders))
+            order = list(range(len(self.lengths)))
+            random.Random(f"{self.seed} {epoch}").shuffle(order)
+            self._orders[epoch] = order
+        return self._orders[epoch][index]
+
+    @cached_property
+    def _orders(self) -> dict[int, list[int]]:
+        return {}

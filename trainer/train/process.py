@@ -1,0 +1,104 @@
+"""One training process: runs the recipe's entry and leaves RUN_DIR/result.json, however it ends."""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+from types import FrameType
+
+from trainer.checkpoint import write_atomically
+from trainer.protocol import EXIT_OOM, EXIT_STOPPED, Outcome
+from trainer.recipes import RECIPES
+from trainer.train.errors import Stopped, TrainError, is_out_of_memory
+from trainer.train.journal import Measured
+from trainer.train.settings import read_order
+
+EXIT_CODES = {Outcome.SUCCEEDED: 0, Outcome.STOPPED: EXIT_STOPPED, Outcome.OOM: EXIT_OOM, Outcome.ERROR: 1}
+STARTED = "FORETUNE_STARTED"  # time.monotonic() of the launching process
+_MAX_REASON = 2000
+
+
+class StopSignal:
+    """Set by TERM or INT; the training looks at it between steps."""
+
+    def __init__(self) -> None:
+        self.requested = False
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._receive)
+
+    def _receive(self, _number: int, _frame: FrameType | None) -> None:
+        self.requested = True
+
+
+def run_process(run_dir: Path, stop: StopSignal, started: float) -> int:
+    """Train and write result.json. Returns the exit code of `trainer.protocol`."""
+    measured = Measured()
+    outcome, reason = _attempt(run_dir, measured, stop, started)
+    first = os.environ.get("RANK", "0") == "0"
+    if (first or outcome in (Outcome.OOM, Outcome.ERROR)) and not (run_dir / "result.json").exists():
+        write_result(run_dir, outcome, reason, measured, started)
+    return EXIT_CODES[outcome]
+
+
+def _attempt(run_dir: Path, measured: Measured, stop: StopSignal, started: float) -> tuple[Outcome, str]:
+    try:
+        order = read_order(run_dir)
+        _set_environment(order.offline, order.models_dir)
+        entry = importlib.import_module(RECIPES[order.spec.recipe].entry)
+        entry.train(order, measured, stop, started)
+    except Stopped:
+        return Outcome.STOPPED, "stopped on request; the steps done are in the checkpoint"
+    except TrainError as wrong:
+        print(wrong, file=sys.stderr)
+        return Outcome.ERROR, str(wrong)
+    except Exception as wrong:  # noqa: BLE001 - the edge of the process: any error becomes a result
+        traceback.print_exc()
+        if is_out_of_memory(wrong):
+            return Outcome.OOM, f"out of memory: {str(wrong) or type(wrong).__name__}"
+        return Outcome.ERROR, f"{type(wrong).__name__}: {wrong}"
+    return Outcome.SUCCEEDED, ""
+
+
+def _set_environment(offline: bool, models_dir: Path) -> None:
+    """What transformers and the hub client read when they are imported."""
+    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
+    os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
+    os.environ.setdefault("HF_HOME", str(models_dir / "huggingface"))
+    if offline:
+        os.environ["HF_HUB_OFFLINE"] = "1"
+
+
+def write_result(run_dir: Path, outcome: Outcome, reason: str, measured: Measured, started: float) -> None:
+    """result.json, whole or not at all."""
+    body = {
+        "outcome": outcome,
+        "reason": reason[:_MAX_REASON],
+        "exit_code": EXIT_CODES[outcome],
+        "runtime_s": time.monotonic() - started,
+        **asdict(measured),
+    }
+    write_atomically(run_dir / "result.json", json.dumps(body, indent=1))
+
+
+def die_with_parent() -> None:
+    """Linux: a process whose launcher was killed must not train on unseen."""
+    if sys.platform == "linux":
+        pr_set_pdeathsig = 1
+        ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
+
+
+if __name__ == "__main__":
+    die_with_parent()
+    code = run_process(Path(sys.argv[1]), StopSignal(), float(os.environ[STARTED]))
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)  # after an error, tearing down open connections to other processes could abort or hang

@@ -1,0 +1,125 @@
+"""Supervised fine-tuning: the entry of the recipe `sft`."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+
+from trainer.protocol import Kind
+from trainer.train import output, state
+from trainer.train.data import Sample, read_samples
+from trainer.train.journal import Journal, Measured
+from trainer.train.loop import Loop, StopRequest
+from trainer.train.memory import capacity_bytes, peak_bytes
+from trainer.train.models import load
+from trainer.train.plan import Plan
+from trainer.train.settings import Order
+from trainer.train.world import World, joined, wrap
+
+
+def train(order: Order, measured: Measured, stop: StopRequest, started: float) -> None:
+    """Fill RUN_DIR/output and the figures. `started`: time.monotonic() of the process's start.
+
+    Raises TrainError with a reason for the user, Stopped after saving a checkpoint on request, and whatever
+    torch raises; `errors.is_out_of_memory` tells when memory ran out.
+    """
+    with joined(order) as world:
+        journal = Journal(order.run_dir / "events.jsonl" if world.main else None)
+        measured.software = output.software()
+        measured.memory_capacity_bytes = capacity_bytes(world.device)
+        try:
+            loop, tokenizer = _prepare(order, world, journal, measured, stop)
+            measured.startup_s = time.monotonic() - started
+            _report_start(loop)
+            loop.run()
+            _write_output(loop, tokenizer)
+        finally:
+            measured.peak_memory_bytes = peak_bytes(world.device)
+        measured.peak_memory_bytes = int(world.max(measured.peak_memory_bytes)[0])
+        journal.event(Kind.MEMORY, memory_bytes=measured.peak_memory_bytes)
+
+
+def _prepare(
+    order: Order, world: World, journal: Journal, measured: Measured, stop: StopRequest
+) -> tuple[Loop, Any]:
+    """Model, data and optimiser, where a checkpoint left them if there is one."""
+    settings = order.settings
+    model, tokenizer = load(order, world)
+    samples, validation = _samples(order, tokenizer)
+    plan = Plan(
+        lengths=[len(sample) for sample in samples],
+        seed=settings.seed,
+        batch=order.batch,
+        micro=settings.per_device_batch_size,
+        epochs=settings.epochs,
+        max_steps=settings.max_steps,
+    )
+    forward = wrap(model.train(), order, world)
+    loop = Loop(
+        order=order,
+        world=world,
+        model=model,
+        forward=forward,
+        optimizer=torch.optim.AdamW([weight for _, weight in state.trainable(model)], weight_decay=0.0),
+        scaler=torch.amp.GradScaler(world.device.type, enabled=settings.precision == "float16"),
+        plan=plan,
+        train=samples,
+        validation=validation,
+        pad=tokenizer.pad_token_id or 0,
+        identity=_identity(order, plan),
+        journal=journal,
+        measured=measured,
+        stop=stop,
+    )
+    measured.total_steps = plan.steps
+    if order.resume_dir is not None:
+        loop.resume(state.read(order.resume_dir, loop.identity))
+    return loop, tokenizer
+
+
+def _samples(order: Order, tokenizer: Any) -> tuple[list[Sample], list[Sample]]:
+    longest = order.settings.tokens_per_sample
+    train, validation = order.input("train.jsonl"), order.input("validation.jsonl")
+    if train is None:
+        raise FileNotFoundError("inputs/train.jsonl is missing in the run directory")
+    samples = read_samples(train, tokenizer, longest)
+    return samples, [] if validation is None else read_samples(validation, tokenizer, longest)
+
+
+def _identity(order: Order, plan: Plan) -> dict[str, Any]:
+    """What must be equal for a checkpoint to be resumed; how many GPUs share the batch may differ."""
+    settings = order.settings
+    names = ("method", "tokens_per_sample", "learning_rate", "seed", "lora_r", "lora_alpha")
+    return {
+        "model": order.spec.model,
+        **{name: getattr(settings, name) for name in names},
+        "rows": len(plan.lengths),
+        "batch": plan.batch,
+        "steps": plan.steps,
+    }
+
+
+def _report_start(loop: Loop) -> None:
+    weights = [weight.numel() for weight in loop.model.parameters()]
+    loop.journal.event(
+        Kind.START,
+        tokens_total=loop.plan.tokens_total,
+        row_tokens=sum(loop.plan.lengths),
+        rows=len(loop.plan.lengths),
+        steps_total=loop.plan.steps,
+        startup_s=loop.measured.startup_s,
+        parameters=sum(weights),
+        trainable_parameters=sum(weight.numel() for _, weight in state.trainable(loop.model)),
+    )
+
+
+def _write_output(loop: Loop, tokenizer: Any) -> None:
+    begun = time.monotonic()
+    weights, _ = state.collect(loop.model, loop.optimizer)
+    if loop.world.main:
+        loop.measured.output = output.write(
+            loop.order, loop.model, tokenizer, weights, loop.measured, loop.journal.rows
+        )
+    loop.measured.saving_s += time.monotonic() - begun
