@@ -178,12 +178,13 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--port", type=int, default=8000, help="port of the web server (8000)")
     made.add_argument("--data", default="", help="folder that holds everything (var beside run.py)")
     made.add_argument("--once", action="store_true", help="stop after the first job")
+    made.add_argument("--dev", action="store_true", help="install what tests and linters need, too")
     made.add_argument("--no-train", action="store_true", help="no PyTorch and no node on this machine")
     return made
 
 
 def run(options: argparse.Namespace) -> None:
-    python = portal_environment(tests=False).python
+    python = portal_environment(tests=options.dev).python
     if not options.no_train:
         training_environment()
     if options.command == "setup":

@@ -9,10 +9,29 @@ import pytest
 from django.conf import settings
 from django.core.cache import cache
 
+DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
+
 
 def pytest_configure() -> None:
     """Cheap passwords: hashing them well is Django's business and costs 0.2 s each."""
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--database-only", action="store_true", help="only tests that touch the database")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """On a second database only the tests that use it have anything new to say."""
+    if not config.getoption("--database-only"):
+        return
+    using = [item for item in items if item.get_closest_marker("django_db") or uses_database(item)]
+    config.hook.pytest_deselected(items=[item for item in items if item not in using])
+    items[:] = using
+
+
+def uses_database(item: pytest.Item) -> bool:
+    return bool(DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())))
 
 
 @pytest.fixture(autouse=True)

@@ -9,11 +9,13 @@ import atexit
 import os
 import shutil
 import tempfile
+from pathlib import Path
 
 DATA_DIR = tempfile.mkdtemp(prefix="foretune-test-")
 atexit.register(shutil.rmtree, DATA_DIR, ignore_errors=True)
 
 os.environ["DATA_DIR"] = DATA_DIR
+Path(DATA_DIR, "static").mkdir()  # WhiteNoise warns where collectstatic has not run
 os.environ.setdefault("SECRET_KEY", "only for tests")
 # Threads that spin-wait on shared cores make numeric code up to 60 times slower.
 os.environ["OMP_NUM_THREADS"] = "1"

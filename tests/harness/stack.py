@@ -1,0 +1,165 @@
+"""A live portal of real processes on random loopback ports, with leases of a few seconds.
+
+Nothing restarts by itself here: a test kills and starts processes by name.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import psutil
+from django.db import connections
+from environ import Env
+
+from portal.launch import broker, corpus, machine, processes
+from portal.launch.client import PortalClient
+from portal.launch.supervisor import Child, Process, Supervisor
+from tests.harness.servers import free_port
+
+ALIAS = "stack"  # the stack's database beside the one pytest-django makes
+SHORT_LEASES = {
+    "NODE_SUSPECT_S": "4",
+    "NODE_LOST_S": "6",
+    "ASSIGNED_TIMEOUT_S": "15",
+    "STARTING_TIMEOUT_S": "90",
+    "STOP_GRACE_S": "10",
+    "CHECKPOINT_EVERY_S": "1",
+    "TICK_EVERY_S": "0.5",
+    "TICK_TAKEOVER_S": "3",
+    "RATE_LIMIT": "100000/min",
+}
+SERVERS = frozenset({"DATABASE_URL", "REDIS_URL"})  # the stack is told which, whatever the tests use
+PREPARE = """
+import django, json
+django.setup()
+from portal.launch import prepare
+prepare.call("migrate", verbosity=0)
+prepare.call("collectstatic", interactive=False, verbosity=0)
+prepare.call("bootstrap_users", json=True)
+token = prepare.call("join_token", uses=20, hours=2).strip()
+print(json.dumps({"join": token, "api": prepare.first_job_token(always=True)}))
+"""
+
+
+def until(true: Callable[[], Any], *, timeout_s: float = 30.0, every_s: float = 0.05, what: str = "") -> Any:
+    """The first true answer. Raises AssertionError after `timeout_s`."""
+    end = time.monotonic() + timeout_s
+    while True:
+        if answer := true():
+            return answer
+        assert time.monotonic() < end, f"not within {timeout_s:g} s: {what or true}"
+        time.sleep(every_s)
+
+
+class Stack:
+    """Broker, web, workers, beat and node agents; `client` acts as an ordinary user."""
+
+    def __init__(self, *, database_url: str = "", redis_url: str = "") -> None:
+        self.root = Path(tempfile.mkdtemp(prefix="foretune-stack-"))
+        self.root.chmod(0o711)
+        self.data, self.port = self.root / "data", free_port()
+        self.data.mkdir(mode=0o711)
+        self.url = f"http://127.0.0.1:{self.port}"
+        self.socket = None if redis_url else broker.socket_in(self.data / "broker")
+        self.supervisor = Supervisor(
+            env=self._environment(database_url, redis_url), log_dir=self.data / "log", say=print
+        )
+        self._add_database(self.supervisor.env["DATABASE_URL"])
+
+    def _environment(self, database_url: str, redis_url: str) -> dict[str, str]:
+        inherited = {name: value for name, value in os.environ.items() if name not in SERVERS}
+        own = {"DATA_DIR": str(self.data), "DJANGO_SETTINGS_MODULE": "portal.settings"}
+        own["CELERY_BROKER_URL"] = broker.url(self.socket) if self.socket else redis_url
+        own["DATABASE_URL"] = database_url or f"sqlite:///{self.data / 'portal.sqlite3'}"
+        return {**inherited, **SHORT_LEASES, **own}
+
+    def _add_database(self, database_url: str) -> None:
+        """Let tests read the stack's rows: `Job.objects.using(ALIAS)`."""
+        parsed = Env.db_url_config(database_url)
+        connections.settings[ALIAS] = {**connections.settings["default"], "OPTIONS": {}, **parsed}
+
+    def start(self) -> Stack:
+        if self.socket is not None:
+            self.start_broker()
+        code = [sys.executable, "-c", PREPARE]
+        done = subprocess.run(code, env=self.supervisor.env, check=True, stdout=subprocess.PIPE, text=True)
+        tokens = json.loads(done.stdout)
+        (self.root / "join_token").write_text(tokens["join"])
+        self.client = PortalClient(self.url, tokens["api"])
+        self.supervisor.start(processes.web("127.0.0.1", self.port))
+        for queue in ("control", "work"):
+            self.supervisor.start(processes.worker(queue))
+        self.supervisor.start(processes.beat())
+        machine.wait_until_served(self.url)
+        self.training_file = self._upload_corpus()
+        return self
+
+    def _upload_corpus(self) -> str:
+        path = self.root / "corpus.jsonl"
+        subprocess.run([sys.executable, "-m", corpus.__name__, str(path), "64"], check=True)
+        return self.client.upload(path)
+
+    def start_broker(self) -> None:
+        server = broker.find_server()
+        assert server is not None
+        assert self.socket is not None
+        self.supervisor.start(broker.process(server, self.data / "broker", self.socket))
+        broker.wait_until_up(self.socket)
+
+    def start_agent(self, name: str, slots: int = 1) -> Child:
+        """A node with CPU slots; starting it again later goes on in the same folder."""
+        folder = self.root / "nodes" / name
+        folder.parent.mkdir(mode=0o711, exist_ok=True)
+        options = ("--name", name, "--slots", str(slots))
+        made = processes.agent(self.url, folder, self.root / "join_token", *options)
+        self.supervisor.start(Process(name=name, command=made.command, stop_s=made.stop_s))
+        return self[name]
+
+    def __getitem__(self, name: str) -> Child:
+        return self.supervisor.children[name]
+
+    def kill(self, name: str) -> None:
+        """kill -9 the process and its group; trainings are in groups of their own and live on."""
+        popen = self[name].popen
+        os.killpg(popen.pid, signal.SIGKILL)
+        popen.wait()
+
+    def submit(self, *, key: str = "", **params: Any) -> str:
+        """A small job on the built-in model; returns its id."""
+        values: Mapping[str, Any] = {"max_steps": 2, "tokens_per_sample": 64, "seed": 7, **params}
+        job = self.client.submit(
+            model="builtin/tiny-llama", training_file=self.training_file, params=values, key=key
+        )
+        return str(job["id"])
+
+    def trainings(self) -> list[psutil.Process]:
+        """Live training processes of this stack's nodes."""
+        found = []
+        for process in psutil.process_iter():
+            try:
+                words = process.cmdline()
+                if process.status() != psutil.STATUS_ZOMBIE and any(
+                    word.startswith(str(self.root / "nodes")) and "/runs/" in word for word in words
+                ):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def stop(self) -> None:
+        self.supervisor.stop()
+        machine.end_leftovers(self.root / "nodes")
+        for training in self.trainings():
+            training.kill()
+        connections[ALIAS].close()
+        shutil.rmtree(self.root, ignore_errors=True)

@@ -1,0 +1,79 @@
+"""Small builders of real rows, through the services a user's request would take."""
+
+from __future__ import annotations
+
+import io
+import itertools
+import json
+from datetime import timedelta
+from typing import Any
+
+from django.db.models import F
+from django.db.models.functions import Now
+
+from portal.accounts.models import User
+from scheduler.loop.tick import tick
+from scheduler.models import DatasetFile, Epoch, Job, Node
+from scheduler.selectors.clock import database_now
+from scheduler.services.files import store_file
+from scheduler.services.jobs import submit_job
+from scheduler.services.nodes import create_join_token
+from tests.harness.fake_node import FakeNode
+
+_numbers = itertools.count(1)
+
+
+def user(name: str = "", **values: Any) -> User:
+    return User.objects.create_user(name or f"user{next(_numbers)}", password="x", **values)
+
+
+def admin() -> User:
+    return user(is_staff=True)
+
+
+def training_lines(rows: int = 20) -> bytes:
+    lines = [{"prompt": f"What is {n} + {n}?", "completion": f"It is {2 * n}."} for n in range(rows)]
+    return "\n".join(json.dumps(line) for line in lines).encode()
+
+
+def data_file(owner: User, rows: int = 20) -> DatasetFile:
+    stream = io.BytesIO(training_lines(rows))
+    return store_file(owner=owner, stream=stream, filename="data.jsonl", now=database_now())
+
+
+def fake_node(*, name: str = "", **facts: Any) -> FakeNode:
+    token = create_join_token(actor=admin(), now=database_now())
+    return FakeNode.join(token, name=name or f"node{next(_numbers)}", **facts)
+
+
+def job(owner: User | None = None, **values: Any) -> Job:
+    """A submitted job for the built-in model."""
+    owner = owner or user()
+    values.setdefault("training_file", data_file(owner))
+    return submit_job(
+        owner=owner, model=values.pop("model", "builtin/tiny-llama"), now=database_now(), **values
+    )
+
+
+def placed_job(node: FakeNode, **values: Any) -> Job:
+    """A job that a tick placed on the node."""
+    made = job(**values)
+    assert tick().started == 1
+    node.sync()
+    made.refresh_from_db()
+    return made
+
+
+def silence(node: FakeNode, seconds: float) -> None:
+    """As if the node had said nothing for so long."""
+    Node.objects.filter(pk=node.node_id).update(last_seen_at=Now() - timedelta(seconds=seconds))
+
+
+def age_state(of: Job, seconds: float) -> None:
+    """As if the job had been in its state for so long."""
+    Job.objects.filter(pk=of.pk).update(state_since=F("state_since") - timedelta(seconds=seconds))
+
+
+def free_the_epoch() -> None:
+    """End a tick that a test left open."""
+    Epoch.objects.update(busy=False)

@@ -1,0 +1,125 @@
+"""All tests, on both kinds of database and in both environments: `python3 run.py test [pytest arguments]`.
+
+Paths among the arguments replace the stages' own; other arguments go to every stage.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import xml.etree.ElementTree as ElementTree
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from tests.harness.servers import NotInstalled, Postgres, Redis
+from tests.harness.tools import provide
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+TRAINING_PYTHON = REPOSITORY / ".venv-train" / "bin" / "python"
+COUNTED = ("tests", "failures", "errors", "skipped")
+NOTHING_SELECTED = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stage:
+    """One run of pytest."""
+
+    title: str
+    paths: tuple[str, ...]
+    options: tuple[str, ...]
+    python: Path = Path(sys.executable)
+    env: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Counts of a stage and whether it was green."""
+
+    counts: Counter[str]
+    green: bool
+
+
+ORDINARY = "not torch and not stack and not slow"
+SQLITE = Stage(title="SQLite", paths=("tests",), options=("-m", ORDINARY))
+TORCH = Stage(
+    title="training environment",
+    paths=("tests/trainer",),
+    options=("-m", "torch", "-c", "tests/trainer/pytest.ini"),
+    python=TRAINING_PYTHON,
+)
+STACK = Stage(title="live stack", paths=("tests",), options=("-m", "stack"))
+
+
+def postgres_stage(database_url: str, redis_url: str) -> Stage:
+    """The tests that touch the database, again, as production runs it."""
+    return Stage(
+        title="PostgreSQL and Redis",
+        paths=("tests/scheduler", "tests/knowledge", "tests/portal", "tests/flows"),
+        options=("-m", f"{ORDINARY} and not browser", "--database-only"),
+        env={"DATABASE_URL": database_url, "REDIS_URL": redis_url},
+    )
+
+
+def main(arguments: Sequence[str]) -> int:
+    began = time.monotonic()
+    provide()
+    outcomes = [run(SQLITE, arguments)]
+    outcomes += on_postgres(arguments)
+    outcomes += [run(stage, arguments) for stage in (TORCH, STACK)]
+    total = sum((outcome.counts for outcome in outcomes), Counter())
+    failed = total["failures"] + total["errors"]
+    passed = total["tests"] - failed - total["skipped"]
+    print(f"{passed} passed, {failed} failed, {total['skipped']} skipped in {time.monotonic() - began:.0f} s")
+    return 0 if all(outcome.green for outcome in outcomes) else 1
+
+
+def on_postgres(arguments: Sequence[str]) -> list[Outcome]:
+    try:
+        postgres, redis = Postgres(), Redis()
+    except NotInstalled as missing:
+        print(f"No {missing} here: the database tests ran on SQLite only.", flush=True)
+        return [Outcome(Counter(), green=os.environ.get("CI") != "true")]
+    try:
+        return [run(postgres_stage(postgres.url, redis.url), arguments)]
+    finally:
+        postgres.remove()
+        redis.remove()
+
+
+def run(stage: Stage, arguments: Sequence[str]) -> Outcome:
+    """Run a stage on the paths it has in common with the arguments."""
+    given = [word for word in arguments if (REPOSITORY / word.split("::")[0]).exists()]
+    paths = [word for word in given if word.startswith(stage.paths)] if given else existing(stage.paths)
+    if not paths:
+        return Outcome(Counter(), green=True)
+    others = [word for word in arguments if word not in given]
+    print(f"\n== {stage.title}", flush=True)
+    with tempfile.TemporaryDirectory() as folder:
+        report = Path(folder) / "report.xml"
+        command = [stage.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *stage.options]
+        command += [f"--junit-xml={report}", *others, *paths]
+        code = subprocess.run(command, cwd=REPOSITORY, env={**os.environ, **stage.env}).returncode
+        counts = read_counts(report)
+    return Outcome(counts, green=code == 0 or (code == NOTHING_SELECTED and bool(arguments)))
+
+
+def existing(paths: Sequence[str]) -> list[str]:
+    return [path for path in paths if (REPOSITORY / path).exists()]
+
+
+def read_counts(report: Path) -> Counter[str]:
+    """The counts of pytest's JUnit report; none if pytest did not get that far."""
+    counts: Counter[str] = Counter()
+    if report.exists():
+        for suite in ElementTree.parse(report).getroot().iter("testsuite"):
+            counts.update({name: int(suite.get(name, 0)) for name in COUNTED})
+    return counts
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
