@@ -18,7 +18,7 @@ from trainer.protocol import Spec, to_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workshop:
-    """How trainings run on this node. slots: GPUs or CPU slots in all; command: the run folder is appended."""
+    """How trainings run on this node. slots: all GPUs or CPU slots; command: the run folder is appended."""
 
     folder: NodeFolder
     command: Sequence[str]

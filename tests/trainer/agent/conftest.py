@@ -1,0 +1,101 @@
+"""A fake portal, agents in threads or processes, and no training left behind."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.trainer.agent.driver import COMMAND
+from tests.trainer.agent.fake_portal import JOIN, FakePortal
+from trainer.agent.__main__ import build
+from trainer.agent.discovery import _processor
+from trainer.agent.environment import CLAIM_MARK
+from trainer.agent.folder import write_json
+from trainer.agent.loop import Agent
+from trainer.agent.settings import Settings
+
+ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture
+def portal() -> Iterator[FakePortal]:
+    portal = FakePortal()
+    yield portal
+    portal.close()
+
+
+@pytest.fixture
+def node_dir(tmp_path: Path) -> Iterator[Path]:
+    """The agent's folder, with a measured slot; whatever still runs in it afterwards is ended."""
+    folder = tmp_path / "node"
+    folder.mkdir()
+    write_json(
+        folder / "facts.json", {"processor": _processor(), "peak_flops": 1e11, "bandwidth_bytes_s": 1e10}
+    )
+    yield folder
+    for process in psutil.process_iter():
+        try:
+            if CLAIM_MARK in process.environ() and str(folder) in process.environ().get("HOME", ""):
+                process.kill()
+        except psutil.Error:
+            continue
+
+
+@dataclass
+class Running:
+    """An agent that runs in a thread."""
+
+    agent: Agent
+    thread: threading.Thread
+
+    def stop(self) -> None:
+        self.agent.stops_asked += 1
+        self.thread.join(20)
+        assert not self.thread.is_alive()
+        self.agent._folder.unlock()
+        self.agent._portal.close()
+
+
+@pytest.fixture
+def start_agent(portal: FakePortal, node_dir: Path) -> Iterator[Callable[..., Running]]:
+    started = []
+
+    def start(**changes: Any) -> Running:
+        values = {"name": "test", "join_token": JOIN, "slots": 2, "stop_grace_s": 3.0, **changes}
+        agent = build(Settings(portal=portal.url, dir=node_dir, command=COMMAND, **values))
+        running = Running(agent, threading.Thread(target=agent.run, daemon=True))
+        running.thread.start()
+        started.append(running)
+        return running
+
+    yield start
+    for running in started:
+        if running.thread.is_alive():
+            running.agent.stops_asked = 1  # a second signal would be a kill
+            running.stop()
+
+
+@pytest.fixture
+def start_process(portal: FakePortal, node_dir: Path) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+    """An agent in a process of its own, to be killed."""
+    started = []
+
+    def start() -> subprocess.Popen[bytes]:
+        command = [sys.executable, "-m", "tests.trainer.agent.driver", portal.url, str(node_dir)]
+        environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+        started.append(subprocess.Popen(command, cwd=ROOT, env=environment))
+        return started[-1]
+
+    yield start
+    for process in started:
+        process.kill()
+        process.wait()

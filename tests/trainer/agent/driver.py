@@ -1,0 +1,18 @@
+"""An agent in a process of its own that runs the fake trainer: `python driver.py URL DIR`."""
+
+import sys
+from pathlib import Path
+
+from tests.trainer.agent.fake_portal import JOIN
+from trainer.agent.__main__ import run
+from trainer.agent.logs import set_up
+from trainer.agent.settings import Settings
+
+COMMAND = (sys.executable, str(Path(__file__).with_name("fake_trainer.py")))
+
+if __name__ == "__main__":
+    set_up()
+    url, folder = sys.argv[1:]
+    sys.exit(
+        run(Settings(portal=url, dir=Path(folder), name="test", join_token=JOIN, slots=2, command=COMMAND))
+    )

@@ -1,0 +1,155 @@
+"""A claim from its order to its end, with real processes and a real HTTP server."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.agent.conftest import Running
+from tests.trainer.agent.fake_portal import FakePortal, file_of, until
+from trainer.protocol import File, Outcome, Resume
+
+StartAgent = Callable[..., Running]
+
+
+def test_a_claim_is_trained_reported_and_its_files_are_uploaded(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent
+) -> None:
+    given = portal.give("c1", "normal")
+    start_agent()
+    end = until(lambda: given.end)
+    assert (end.outcome, end.exit_code) == (Outcome.SUCCEEDED, 0)
+    assert given.kinds()[0] == "start"
+    assert [body["step"] for body in given.bodies("step")] == [1, 2, 3, 4, 5]
+    assert given.bodies("step")[0]["loss"] is None, "NaN is no JSON"
+    assert given.bodies("checkpoint")[0]["stored"] == "portal"
+    assert given.artifacts["output/adapter.bin"] == b"learnt\n" * 1000
+    assert given.artifacts["checkpoints/step-3/weights.bin"] == b"weights of step 3"
+    assert b"all is well" in given.artifacts["log.txt"]
+    assert "all is well" in "".join(body["text"] for body in given.bodies("log"))
+    assert given.bodies("result")[0]["outcome"] == "succeeded"
+    until(lambda: not (node_dir / "runs" / "c1").exists() and not (node_dir / "spool" / "c1").exists())
+
+
+def test_a_node_enrols_once_and_keeps_its_token_to_itself(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent
+) -> None:
+    start_agent().stop()
+    start_agent(join_token="").stop()
+    assert len(portal.enrolments) == 1
+    slots = portal.enrolments[0].gpus
+    assert [(slot.model, slot.peak_flops) for slot in slots] == [("cpu", 1e11), ("cpu", 1e11)]
+    assert (node_dir / "token.json").stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize(
+    ("mode", "outcome", "code", "reason"),
+    [
+        ("oom", Outcome.OOM, 76, "the batch needs 3 GiB more than there is"),
+        ("error", Outcome.ERROR, 1, "line 7 of train.jsonl has no completion"),
+        ("crash", Outcome.ERROR, 1, "RuntimeError: weights do not fit together"),
+        ("lying", Outcome.ERROR, 0, "outputs could not be kept"),
+    ],
+)
+def test_a_bad_end_is_told_with_its_reason(
+    portal: FakePortal, start_agent: StartAgent, mode: str, outcome: Outcome, code: int, reason: str
+) -> None:
+    given = portal.give("c1", mode)
+    start_agent()
+    end = until(lambda: given.end)
+    assert (end.outcome, end.exit_code) == (outcome, code)
+    assert reason in end.reason
+
+
+def test_a_training_without_a_sign_of_life_is_ended_as_a_timeout(
+    portal: FakePortal, start_agent: StartAgent
+) -> None:
+    given = portal.give("c1", "silent", hang_after_s=0.7)
+    start_agent()
+    assert until(lambda: given.end).outcome == Outcome.TIMEOUT
+
+
+def test_inputs_with_a_wrong_digest_are_declined(portal: FakePortal, start_agent: StartAgent) -> None:
+    announced = (file_of("train.jsonl", b"something else of equal length"),)
+    given = portal.give(
+        "c1", "normal", inputs={"train.jsonl": b"something that is as long too!"}, announced=announced
+    )
+    start_agent()
+    end = until(lambda: given.end)
+    assert end.outcome == Outcome.DECLINED
+    assert "train.jsonl" in end.reason
+    assert given.kinds() == []
+
+
+def test_a_claim_whose_spec_is_not_understood_is_declined_alone(
+    portal: FakePortal, start_agent: StartAgent
+) -> None:
+    odd = portal.give("c1", "normal", announced=(File(path="../train.jsonl", sha256="0" * 64, bytes=1),))
+    good = portal.give("c2", "normal")
+    start_agent()
+    assert "spec" in until(lambda: odd.end).reason
+    assert odd.end is not None
+    assert odd.end.outcome == Outcome.DECLINED
+    assert until(lambda: good.end).outcome == Outcome.SUCCEEDED
+
+
+def test_a_claim_that_the_node_does_not_know_is_reported_lost(
+    portal: FakePortal, start_agent: StartAgent
+) -> None:
+    given = portal.give("c1", "normal", with_spec=False)
+    start_agent()
+    assert until(lambda: given.end).outcome == Outcome.LOST
+
+
+def test_a_flood_of_log_lines_is_cut_with_a_mark(portal: FakePortal, start_agent: StartAgent) -> None:
+    given = portal.give("c1", "flood")
+    start_agent()
+    assert until(lambda: given.end).outcome == Outcome.SUCCEEDED
+    text = "".join(body["text"] for body in given.bodies("log"))
+    assert "bytes left out here" in text
+    assert text.endswith("line 19999 of many that nobody reads\n")
+    assert len(text) < 200_000
+    assert given.artifacts["log.txt"].count(b"\n") == 20_000
+
+
+def test_a_training_starts_in_a_clean_environment(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary")
+    given = portal.give("c1", "environment")
+    portal.uses.clear()
+    start_agent()
+    path = node_dir / "runs" / "c1" / "environment.json"
+    found = json.loads(until(lambda: path.exists() and path.read_text()))
+    assert "canary" not in str(found)
+    assert (found["OMP_NUM_THREADS"], found["HF_HUB_OFFLINE"], found["CUDA_VISIBLE_DEVICES"]) == (
+        "1",
+        "1",
+        "",
+    )
+    assert until(lambda: given.end).outcome == Outcome.SUCCEEDED
+
+
+@pytest.mark.parametrize("stored", ["portal", "node"])
+def test_a_training_goes_on_from_a_checkpoint(
+    portal: FakePortal, start_agent: StartAgent, stored: str
+) -> None:
+    limit = 2_000_000 if stored == "portal" else 1
+    first = portal.give("c1", "normal", upload_limit_bytes=limit)
+    start_agent()
+    until(lambda: first.end)
+    told = first.bodies("checkpoint")[0]
+    assert told["stored"] == stored
+    files = tuple(File(**entry) for entry in told["files"])
+    assert [file.path for file in files] == ["weights.bin", "manifest.json"]
+    kept = {
+        f"resume/{file.path}": first.artifacts.get(f"checkpoints/step-3/{file.path}", b"") for file in files
+    }
+    inputs = {"train.jsonl": b"x", **(kept if stored == "portal" else {})}
+    resume = Resume(step=3, stored=stored, claim="c1", files=files)
+    second = portal.give("c2", "resumed", fence=2, inputs=inputs, resume=resume)
+    assert until(lambda: second.end).outcome == Outcome.SUCCEEDED
+    assert b"resumed from weights of step 3" in second.artifacts["log.txt"]
