@@ -14,7 +14,7 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 EXTRA_FIELDS = ("job", "attempt", "claim", "node", "request_id", "user", "status", "duration_ms")
 # Tokens (ids of jobs are shorter than 32 characters), bearer headers, passwords in addresses.
 _SECRETS = re.compile(
-    r"(?P<kept>\bft[a-z]*-(?=[\w-]{32})|\bbearer\s+|://[^\s/:@]*:)[^\s\"'@,;&]{8,}", re.IGNORECASE
+    r"(?P<kept>\bf[a-z]*-(?=[\w-]{32})|\bbearer\s+|://[^\s/:@]*:)[^\s\"'@,;&]{8,}", re.IGNORECASE
 )
 
 

@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 from django.contrib import admin
-from django.urls import URLPattern, URLResolver, include, path
+from django.urls import include, path
 
-urlpatterns: list[URLPattern | URLResolver] = [path("admin/", admin.site.urls)]
-if find_spec("portal.nodes.urls"):
-    urlpatterns.append(path("agent/v1/", include("portal.nodes.urls")))
+from portal.health import MetricsView, healthz, readyz
+
+urlpatterns = [
+    path("healthz", healthz),
+    path("readyz", readyz),
+    path("metrics", MetricsView.as_view()),
+    path("admin/", admin.site.urls),
+    path("api/", include("portal.api.urls")),
+    path("agent/v1/", include("portal.nodes.urls")),
+    path("", include("portal.web.urls")),
+]
+
+handler400 = "portal.error_pages.bad_request"
+handler403 = "portal.error_pages.forbidden"
+handler404 = "portal.error_pages.not_found"
+handler500 = "portal.error_pages.server_error"

@@ -24,5 +24,5 @@ class BearerAuthentication(BaseAuthentication):
             raise AuthenticationFailed("The token is unknown, expired or revoked; make a new one.")
         return token.owner, token
 
-    def authenticate_header(self, request: Request) -> str:  # noqa: ARG002
+    def authenticate_header(self, request: Request) -> str:
         return 'Bearer realm="foretune"'

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.request import Request
-from rest_framework.views import APIView
 
 from portal.accounts.models import ApiToken, Scope, User
+
+if TYPE_CHECKING:  # rest_framework.views loads this module while it is being loaded itself
+    from rest_framework.views import APIView
 
 
 def _scope_allows(request: Request, needed: Scope) -> bool:
@@ -20,7 +24,7 @@ class Scoped(BasePermission):
 
     message = "The token's scope is too small for this; make one with the scope write."
 
-    def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002
+    def has_permission(self, request: Request, view: APIView) -> bool:
         needed = Scope.READ if request.method in SAFE_METHODS else Scope.WRITE
         return bool(request.user.is_authenticated) and _scope_allows(request, needed)
 
@@ -30,6 +34,6 @@ class AdminOnly(BasePermission):
 
     message = "Only administrators may do this, with a token of the scope admin."
 
-    def has_permission(self, request: Request, view: APIView) -> bool:  # noqa: ARG002
+    def has_permission(self, request: Request, view: APIView) -> bool:
         user = request.user
         return isinstance(user, User) and user.is_admin and _scope_allows(request, Scope.ADMIN)

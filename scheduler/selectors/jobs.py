@@ -69,6 +69,19 @@ def log_text(job: Job, *, offset: int = 0, limit: int = 64_000) -> tuple[str, in
     return piece, offset + len(piece)
 
 
+def log_tail(job: Job, *, limit: int = 16_000) -> str:
+    """The last characters of the log, read from its end."""
+    parts: list[str] = []
+    rows = LogPiece.objects.filter(claim__attempt__job=job).order_by(
+        "-claim__attempt__fence", "-claim__rank", "-seq"
+    )
+    for text in rows.values_list("text", flat=True).iterator(chunk_size=20):
+        parts.append(text)
+        if sum(map(len, parts)) >= limit:
+            break
+    return "".join(reversed(parts))[-limit:]
+
+
 def artifacts(job: Job) -> QuerySet[Artifact]:
     """What the job produced: the outputs and logs of its last attempt; checkpoints are listed apart."""
     last = Attempt.objects.filter(job=job).order_by("-fence").values("pk")[:1]

@@ -1,0 +1,40 @@
+"""The page that shows the API, its part of the schema, and the answer for unknown addresses."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest, JsonResponse
+from django.urls import Resolver404, resolve
+from django.views.decorators.csrf import csrf_exempt
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.views import SpectacularSwaggerSplitView
+from rest_framework.renderers import TemplateHTMLRenderer
+
+from portal.api.errors import error_body
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "portal.accounts.authentication.BearerAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
+        return {"type": "http", "scheme": "bearer", "description": "A token: `Bearer ft-…`."}
+
+
+class SwaggerApi(SpectacularSwaggerSplitView):
+    """Swagger UI from installed files; its script has an address of its own, as the CSP wants."""
+
+    renderer_classes = [TemplateHTMLRenderer]
+
+
+@csrf_exempt
+def unknown(request: HttpRequest) -> JsonResponse:
+    """404 in JSON for any method; a forgotten slash is named, never redirected."""
+    message = f"There is no {request.path}; /api/docs/ lists what there is."
+    try:
+        if resolve(request.path + "/").func is not unknown:
+            message = f"There is no {request.path}; use {request.path}/ with the slash at its end."
+    except Resolver404:
+        pass
+    return JsonResponse(error_body("not_found", message), status=404)

@@ -1,0 +1,60 @@
+"""Serializer fields that take exactly one JSON type, and serializers that know all their fields."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+
+
+class Strict(serializers.Serializer[Any]):
+    """A serializer that names unknown fields instead of ignoring them: a typing error must not be silent."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping):
+            unknown = [str(name)[:50] for name in data if name not in self.fields]
+            if unknown:
+                known = ", ".join(name for name, field in self.fields.items() if not field.read_only)
+                raise ValidationError({name: [f"is not known here; known are {known}"] for name in unknown})
+        return super().to_internal_value(data)
+
+
+class Text(serializers.CharField):
+    """A JSON text; numbers are not turned into one."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            raise ValidationError("must be a text")
+        return super().to_internal_value(data)
+
+
+class Whole(serializers.IntegerField):
+    """A JSON whole number: neither "3", nor true, nor 3.0."""
+
+    def to_internal_value(self, data: Any) -> int:
+        if isinstance(data, bool) or not isinstance(data, int):
+            raise ValidationError("must be a whole number")
+        return super().to_internal_value(data)
+
+
+class Number(serializers.FloatField):
+    """A JSON number; the parser has refused those that are not finite."""
+
+    def to_internal_value(self, data: Any) -> float:
+        if isinstance(data, bool) or not isinstance(data, int | float):
+            raise ValidationError("must be a number")
+        try:
+            return super().to_internal_value(data)
+        except OverflowError as large:
+            raise ValidationError("is too large") from large
+
+
+class Truth(serializers.BooleanField):
+    """A JSON truth value: neither "yes" nor 1."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if not isinstance(data, bool):
+            raise ValidationError("must be true or false")
+        return data

@@ -1,0 +1,83 @@
+"""Training files: upload, list, detail."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO, cast
+
+from django.conf import settings
+from django.core.files.uploadedfile import UploadedFile
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.parsers import MultiPartParser
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.requests import ApiRequest
+from portal.api.pages import PageQuery, page, page_of, read_query
+from portal.api.parsers import TooLarge
+from scheduler.models import DatasetFile
+from scheduler.selectors.files import get_file, visible_files
+from scheduler.services.files import store_file
+
+# What multipart headers and boundaries may add to the file itself.
+ENVELOPE_BYTES = 10_000
+
+
+class FileOut(serializers.ModelSerializer[DatasetFile]):
+    class Meta:
+        model = DatasetFile
+        fields = ["id", "filename", "bytes", "rows", "format", "sha256", "created_at"]
+
+
+FilePage = page_of(FileOut)
+
+
+class Upload(serializers.Serializer[Any]):
+    file = serializers.FileField(help_text="JSONL: chat messages or prompt and completion per line.")
+
+
+def uploaded(request: ApiRequest) -> UploadedFile[Any]:
+    """The one file of a multipart request. Raises TooLarge before reading, ValidationError by field."""
+    if int(request.META.get("CONTENT_LENGTH") or 0) > settings.MAX_UPLOAD_BYTES + ENVELOPE_BYTES:
+        raise TooLarge(f"The file is larger than {settings.MAX_UPLOAD_BYTES:,} bytes.")
+    unknown = {name: ["is not known here; send one field, file"] for name in request.data if name != "file"}
+    if unknown:
+        raise ValidationError(unknown)
+    files = request.FILES.getlist("file")
+    if len(files) != 1:
+        raise ValidationError({"file": ["send exactly one file in this multipart field"]})
+    file: UploadedFile[Any] = files[0]
+    return file
+
+
+class FilesApi(APIView):
+    parser_classes = [MultiPartParser]
+
+    @extend_schema(
+        operation_id="files_create", request={"multipart/form-data": Upload}, responses={201: FileOut}
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Upload training data. Refused with the first 20 wrong lines if it is not."""
+        upload = uploaded(request)
+        stored = store_file(
+            owner=request.user,
+            stream=cast(BinaryIO, upload.file),
+            filename=upload.name or "",
+            now=timezone.now(),
+        )
+        return Response(FileOut(stored).data, status=201)
+
+    @extend_schema(operation_id="files_list", parameters=[PageQuery], responses=FilePage)
+    def get(self, request: ApiRequest) -> Response:
+        """Your files and your teams' files, newest first."""
+        query = read_query(PageQuery, request.query_params)
+        return Response(page(visible_files(request.user), lambda row: FileOut(row).data, **query))
+
+
+class FileApi(APIView):
+    @extend_schema(operation_id="files_retrieve", responses=FileOut)
+    def get(self, request: ApiRequest, file_id: str) -> Response:
+        """One file."""
+        return Response(FileOut(get_file(request.user, file_id)).data)

@@ -1,0 +1,105 @@
+"""Recommendations, the catalogue of models, executions and predictor versions."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from knowledge.core import catalog
+from knowledge.core.types import Advice
+from knowledge.models import Execution, PredictorVersion
+from knowledge.selectors import executions, predictor_versions
+from portal.accounts.requests import ApiRequest
+from portal.api.job_in import JobIn, with_files
+from portal.api.job_out import ChoiceOut, PromiseOut
+from portal.api.pages import PageQuery, list_of, page, page_of, read_query
+from scheduler.services.advice import recommend
+
+USED = ("model", "training_file", "validation_file", "params", "goal")
+
+
+class OptionOut(PromiseOut):
+    """One way to run the job, and what is foretold for it."""
+
+    config = serializers.JSONField()
+
+
+class AdviceOut(serializers.Serializer[Any]):
+    params = serializers.DictField(child=ChoiceOut())
+    options = OptionOut(many=True, help_text="Best first; empty while no node could run the job.")
+    evidence = serializers.JSONField(help_text="The nearest measured executions.")
+    notes = serializers.ListField(child=serializers.CharField())
+    predictor_version = serializers.IntegerField(allow_null=True)
+
+
+class ExecutionOut(serializers.ModelSerializer[Execution]):
+    class Meta:
+        model = Execution
+        exclude = ["row_digest", "config_hash"]
+
+
+class PredictorOut(serializers.ModelSerializer[PredictorVersion]):
+    class Meta:
+        model = PredictorVersion
+        fields = ["number", "active", "rows", "metrics", "reason", "created_at", "promoted_at"]
+
+
+class ModelOut(serializers.Serializer[catalog.Model]):
+    id = serializers.CharField(source="model_name")
+    architecture = serializers.CharField()
+    parameters = serializers.IntegerField()
+    active_parameters = serializers.IntegerField()
+    max_context = serializers.IntegerField()
+
+
+ExecutionPage = page_of(ExecutionOut)
+
+
+def advice_json(advice: Advice) -> dict[str, Any]:
+    """The advice in plain values, as AdviceOut describes them."""
+    return {
+        "params": {name: asdict(choice) for name, choice in advice.chosen.items()},
+        "options": [OptionOut(option.as_json()).data for option in advice.options],
+        "evidence": [asdict(execution) for execution in advice.evidence],
+        "notes": list(advice.notes),
+        "predictor_version": advice.predictor_version,
+    }
+
+
+class RecommendationsApi(APIView):
+    @extend_schema(operation_id="recommendations_create", request=JobIn, responses=AdviceOut)
+    def post(self, request: ApiRequest) -> Response:
+        """What would be filled in for this job, and why; nothing is stored."""
+        data = JobIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        values = with_files(user=request.user, values=data.validated_data)
+        advice = recommend(**{name: values[name] for name in USED if name in values})
+        return Response(advice_json(advice))
+
+
+class ModelsApi(APIView):
+    @extend_schema(operation_id="models_list", responses=list_of(ModelOut))
+    def get(self, request: ApiRequest) -> Response:
+        """Base models whose shape the portal knows."""
+        models = [catalog.model(name) for name in catalog.model_names()]
+        return Response({"data": [ModelOut(model).data for model in models]})
+
+
+class ExecutionsApi(APIView):
+    @extend_schema(operation_id="executions_list", parameters=[PageQuery], responses=ExecutionPage)
+    def get(self, request: ApiRequest) -> Response:
+        """Measured executions, newest first: what the forecasts are learnt from."""
+        query = read_query(PageQuery, request.query_params)
+        return Response(page(executions(), lambda row: ExecutionOut(row).data, **query))
+
+
+class PredictorsApi(APIView):
+    @extend_schema(operation_id="predictors_list", responses=list_of(PredictorOut))
+    def get(self, request: ApiRequest) -> Response:
+        """Trained predictors, newest first, and why each was promoted or not."""
+        return Response({"data": PredictorOut(predictor_versions()[:100], many=True).data})

@@ -1,0 +1,117 @@
+"""Nodes: what they are and do; join, drain and resume for administrators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.permissions import BasePermission
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.permissions import AdminOnly
+from portal.accounts.requests import ApiRequest
+from portal.api.fields import Strict, Text, Truth, Whole
+from portal.api.pages import list_of
+from scheduler.models import Gpu, Node
+from scheduler.selectors.nodes import all_nodes, get_node
+from scheduler.services.nodes import create_join_token, drain_node, resume_node
+
+
+class GpuOut(serializers.ModelSerializer[Gpu]):
+    busy = serializers.BooleanField(source="held")
+
+    class Meta:
+        model = Gpu
+        fields = ["index", "model", "memory_bytes", "util", "memory_used_bytes", "busy"]
+
+
+class NodeOut(serializers.ModelSerializer[Node]):
+    free_gpus = serializers.SerializerMethodField()
+    gpus = GpuOut(many=True)
+
+    class Meta:
+        model = Node
+        fields = [
+            *("id", "name", "state", "reason", "until", "state_since", "hostname", "cores", "memory_bytes"),
+            *(
+                "price_per_gpu_hour",
+                "network",
+                "software",
+                "enrolled_at",
+                "last_seen_at",
+                "free_gpus",
+                "gpus",
+            ),
+        ]
+
+    def get_free_gpus(self, node: Any) -> int:
+        """GPUs that no claim holds; only a ready node gives them away."""
+        return int(node.gpu_count - node.held)
+
+
+class ReasonIn(Strict):
+    reason = Text(max_length=500, allow_blank=True, default="")
+
+
+class DrainIn(ReasonIn):
+    move_jobs = Truth(default=False, help_text="Running jobs leave with a checkpoint instead of finishing.")
+
+
+class JoinTokenIn(Strict):
+    lifetime_s = Whole(min_value=60, max_value=7 * 86_400, default=3600)
+    uses = Whole(min_value=1, max_value=1000, default=1)
+
+
+class JoinTokenOut(serializers.Serializer[Any]):
+    join_token = serializers.CharField(help_text="Shown only now.")
+
+
+class NodesApi(APIView):
+    @extend_schema(operation_id="nodes_list", responses=list_of(NodeOut))
+    def get(self, request: ApiRequest) -> Response:
+        """All nodes with their GPUs, and which of them are busy."""
+        return Response({"data": NodeOut(all_nodes(), many=True).data})
+
+
+class NodeApi(APIView):
+    @extend_schema(operation_id="nodes_retrieve", responses=NodeOut)
+    def get(self, request: ApiRequest, node_id: str) -> Response:
+        """One node."""
+        return Response(NodeOut(get_node(node_id)).data)
+
+
+class AdminApi(APIView):
+    permission_classes: list[type[BasePermission]] = [AdminOnly]
+
+
+class DrainApi(AdminApi):
+    @extend_schema(operation_id="nodes_drain", request=DrainIn, responses=NodeOut)
+    def post(self, request: ApiRequest, node_id: str) -> Response:
+        """Give the node no new work; its jobs finish, or move elsewhere."""
+        data = DrainIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        drain_node(node=get_node(node_id), actor=request.user, now=timezone.now(), **data.validated_data)
+        return Response(NodeOut(get_node(node_id)).data)
+
+
+class ResumeNodeApi(AdminApi):
+    @extend_schema(operation_id="nodes_resume", request=ReasonIn, responses=NodeOut)
+    def post(self, request: ApiRequest, node_id: str) -> Response:
+        """Let a drained or blocked node work again."""
+        data = ReasonIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        resume_node(node=get_node(node_id), actor=request.user, now=timezone.now(), **data.validated_data)
+        return Response(NodeOut(get_node(node_id)).data)
+
+
+class JoinTokensApi(AdminApi):
+    @extend_schema(operation_id="join_tokens_create", request=JoinTokenIn, responses={201: JoinTokenOut})
+    def post(self, request: ApiRequest) -> Response:
+        """A token with which new nodes enrol."""
+        data = JoinTokenIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        token = create_join_token(actor=request.user, now=timezone.now(), **data.validated_data)
+        return Response({"join_token": token}, status=201)

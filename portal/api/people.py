@@ -1,0 +1,94 @@
+"""Who I am, and my tokens."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.db.models import QuerySet
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.models import ApiToken, Scope, Team, User
+from portal.accounts.requests import ApiRequest
+from portal.accounts.services import create_token, revoke_token
+from portal.api.fields import Strict, Text
+from portal.api.pages import list_of
+from scheduler.errors import NotFound
+
+
+class MeOut(serializers.ModelSerializer[User]):
+    admin = serializers.BooleanField(source="is_admin")
+    teams: serializers.SlugRelatedField[Team] = serializers.SlugRelatedField(
+        many=True, read_only=True, slug_field="name"
+    )
+
+    class Meta:
+        model = User
+        fields = ["id", "username", "email", "admin", "teams"]
+
+
+class TokenIn(Strict):
+    name = Text(max_length=100)
+    scope = serializers.ChoiceField(choices=Scope.choices, default=Scope.WRITE)
+    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+
+    def validate_expires_at(self, value: Any) -> Any:
+        if value is not None and value <= timezone.now():
+            raise ValidationError("must lie in the future")
+        return value
+
+
+class TokenOut(serializers.ModelSerializer[ApiToken]):
+    class Meta:
+        model = ApiToken
+        fields = ["id", "name", "scope", "hint", "created_at", "expires_at", "revoked_at", "last_used_at"]
+
+
+class NewTokenOut(TokenOut):
+    token = serializers.CharField(help_text="The token itself; it is shown only now.")
+
+    class Meta(TokenOut.Meta):
+        fields = [*TokenOut.Meta.fields, "token"]
+
+
+def own_tokens(user: User) -> QuerySet[ApiToken]:
+    return ApiToken.objects.filter(owner=user)
+
+
+class MeApi(APIView):
+    @extend_schema(operation_id="me_retrieve", responses=MeOut)
+    def get(self, request: ApiRequest) -> Response:
+        """The person the request speaks for."""
+        return Response(MeOut(request.user).data)
+
+
+class TokensApi(APIView):
+    @extend_schema(operation_id="tokens_list", responses=list_of(TokenOut))
+    def get(self, request: ApiRequest) -> Response:
+        """Your tokens, newest first; the tokens themselves are not kept."""
+        return Response({"data": TokenOut(own_tokens(request.user), many=True).data})
+
+    @extend_schema(operation_id="tokens_create", request=TokenIn, responses={201: NewTokenOut})
+    def post(self, request: ApiRequest) -> Response:
+        """A new token. A token cannot make one with a greater scope than its own."""
+        data = TokenIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        scope = Scope(data.validated_data["scope"])
+        if isinstance(request.auth, ApiToken) and not Scope(request.auth.scope).includes(scope):
+            raise PermissionDenied(f"A token of the scope {request.auth.scope} cannot make one of {scope}.")
+        token, plain = create_token(owner=request.user, now=timezone.now(), **data.validated_data)
+        return Response({**TokenOut(token).data, "token": plain}, status=201)
+
+
+class RevokeApi(APIView):
+    @extend_schema(operation_id="tokens_revoke", request=None, responses=TokenOut)
+    def post(self, request: ApiRequest, token_id: int) -> Response:
+        """End one of your tokens at once."""
+        token = own_tokens(request.user).filter(pk=token_id).first()
+        if token is None:
+            raise NotFound("There is no such token of yours.")
+        return Response(TokenOut(revoke_token(token=token, actor=request.user, now=timezone.now())).data)

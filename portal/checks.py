@@ -1,0 +1,56 @@
+"""System checks: settings that would fail later and far away are explained at the start."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.core.checks import CheckMessage, Error, Warning, register
+
+# sun_path holds 108 bytes on Linux and 104 on macOS.
+MAX_SOCKET_PATH = 100
+BROKER_SCHEMES = ("redis", "rediss", "redis+socket", "filesystem", "memory", "sentinel")
+
+
+@register
+def data_dir(**_: Any) -> list[CheckMessage]:
+    """The data folder, or the nearest folder above it that exists, must be writable."""
+    folder = Path(settings.DATA_DIR)
+    existing = next(part for part in (folder, *folder.parents) if part.exists())
+    if existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+        return []
+    hint = "Set DATA_DIR to a folder that the portal's user may write to."
+    return [Error(f"DATA_DIR {folder} cannot be written.", hint=hint, id="portal.E001")]
+
+
+@register
+def broker(**_: Any) -> list[CheckMessage]:
+    """The broker's address must be one that Celery can use, and a socket's path short enough."""
+    url = urlsplit(settings.CELERY_BROKER_URL)
+    if url.scheme not in BROKER_SCHEMES:
+        hint = "Use redis://HOST:PORT/0, or leave REDIS_URL empty for the embedded broker."
+        return [Error(f"REDIS_URL has the scheme {url.scheme!r}.", hint=hint, id="portal.E002")]
+    if url.scheme in ("redis", "rediss") and not url.hostname:
+        hint = "Write it as redis://HOST:PORT/0."
+        return [Error("REDIS_URL names no host.", hint=hint, id="portal.E003")]
+    if url.scheme == "redis+socket" and len(url.path.encode()) > MAX_SOCKET_PATH:
+        hint = "Set DATA_DIR to a shorter path, or REDIS_URL to a broker of your own."
+        message = f"The broker's socket path has {len(url.path.encode())} bytes; the system takes 100."
+        return [Error(message, hint=hint, id="portal.E004")]
+    return []
+
+
+@register(deploy=True)
+def production(**_: Any) -> list[CheckMessage]:
+    """What suits one machine but not production (`manage.py check --deploy`)."""
+    found: list[CheckMessage] = []
+    if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
+        hint = "Set DATABASE_URL to a PostgreSQL database when several hosts or many people use the portal."
+        found.append(Warning("The database is SQLite.", hint=hint, id="portal.W001"))
+    if not os.environ.get("SECRET_KEY"):  # the one check of where a setting came from
+        hint = "Set SECRET_KEY to a long random text that all web and worker hosts share."
+        found.append(Warning("SECRET_KEY was made up for this machine.", hint=hint, id="portal.W002"))
+    return found

@@ -1,0 +1,54 @@
+"""Answers when no view answered: JSON for programs, a plain page for people, never a trace."""
+
+from __future__ import annotations
+
+import sys
+
+from django.db import InterfaceError, OperationalError
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from django.template.loader import render_to_string
+
+PROGRAM_PATHS = ("/api/", "/v1/", "/agent/")
+RETRY_AFTER_S = "5"
+
+TEXTS = {
+    400: ("bad_request", "This request cannot be read", "Go back and try again."),
+    403: ("forbidden", "This is not allowed", "If the form was open for long, load it again and repeat."),
+    404: ("not_found", "There is nothing here", "It may have moved, or it belongs to someone else."),
+    500: ("internal_error", "Something went wrong on our side", "It was noted. Please try again."),
+    503: ("unavailable", "The portal is busy for a moment", "Nothing is lost. Please try again shortly."),
+}
+
+
+def answer(request: HttpRequest, status: int) -> HttpResponse:
+    """The error page or JSON object of that status."""
+    code, title, remedy = TEXTS[status]
+    if request.path.startswith(PROGRAM_PATHS):
+        body = {"error": {"code": code, "message": f"{title}. {remedy}", "fields": {}}}
+        response: HttpResponse = JsonResponse(body, status=status)
+    else:
+        words = {"status": status, "title": title, "remedy": remedy}
+        # No request in the context: its processors may need the very database that is away.
+        response = HttpResponse(render_to_string("error.html", words), status=status)
+    if status == 503:
+        response["Retry-After"] = RETRY_AFTER_S
+    return response
+
+
+def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
+    return answer(request, 400)
+
+
+def forbidden(request: HttpRequest, exception: Exception | None = None, reason: str = "") -> HttpResponse:  # noqa: ARG001
+    """Also for a missing or old CSRF token (settings.CSRF_FAILURE_VIEW)."""
+    return answer(request, 403)
+
+
+def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001
+    return answer(request, 404)
+
+
+def server_error(request: HttpRequest) -> HttpResponse:
+    """503 while the database is away, locked or restarting; 500 for what is our mistake."""
+    away = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
+    return answer(request, 503 if away else 500)

@@ -1,0 +1,87 @@
+"""How figures look on pages: always with their unit, never with more digits than they deserve."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django import template
+from django.utils import timezone
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+UNKNOWN = "–"
+
+
+@register.filter
+def duration(seconds: float | None) -> str:
+    """E.g. `0.4 s`, `12 s`, `3 min 20 s`, `5 h 10 min`, `2 d 3 h`."""
+    if seconds is None:
+        return UNKNOWN
+    if seconds < 10:
+        return f"{seconds:.1f} s"
+    whole = round(seconds)
+    for size, unit, smaller, smaller_unit in (
+        (86_400, "d", 3600, "h"),
+        (3600, "h", 60, "min"),
+        (60, "min", 1, "s"),
+    ):
+        if whole >= size:
+            rest = whole % size // smaller
+            return f"{whole // size} {unit}" + (f" {rest} {smaller_unit}" if rest else "")
+    return f"{whole} s"
+
+
+@register.filter
+def size(count: float | None) -> str:
+    """Bytes in binary units, e.g. `1.5 GiB`."""
+    if count is None:
+        return UNKNOWN
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if abs(count) < 1024:
+            return f"{count:.0f} {unit}" if unit == "B" or count >= 100 else f"{count:.1f} {unit}"
+        count /= 1024
+    return f"{count:.1f} TiB"
+
+
+@register.filter
+def number(value: Any) -> str:
+    """Thousands separated; three significant digits below a hundred."""
+    if value is None or value == "":
+        return UNKNOWN
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,.0f}" if isinstance(value, int) or abs(value) >= 100 else f"{value:.3g}"
+
+
+@register.filter
+def percent(share: float | None) -> str:
+    return UNKNOWN if share is None else f"{share:.0%}"
+
+
+@register.filter
+def words(name: str) -> str:
+    """A parameter's name as a label: `lora_r` becomes `Lora r`."""
+    return name.replace("_", " ").capitalize()
+
+
+@register.filter
+def ago(moment: datetime | None) -> str | SafeString:
+    """How long ago, with the exact time on hover and for machines."""
+    if moment is None:
+        return UNKNOWN
+    passed = (timezone.now() - moment).total_seconds()
+    text = (
+        "just now"
+        if -5 < passed < 5
+        else f"{duration(passed)} ago"
+        if passed > 0
+        else f"in {duration(-passed)}"
+    )
+    exact = timezone.localtime(moment)
+    return format_html(
+        '<time datetime="{}" title="{}">{}</time>', exact.isoformat(), f"{exact:%Y-%m-%d %H:%M:%S %Z}", text
+    )

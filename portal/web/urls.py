@@ -1,0 +1,30 @@
+"""Pages."""
+
+from __future__ import annotations
+
+from django.contrib.auth.views import LoginView, LogoutView
+from django.urls import path
+from django.views.generic import RedirectView
+
+from portal.web import jobs, nodes, submit
+
+urlpatterns = [
+    path("", RedirectView.as_view(pattern_name="jobs"), name="home"),
+    path(
+        "login/",
+        LoginView.as_view(template_name="login.html", redirect_authenticated_user=True),
+        name="login",
+    ),
+    path("logout/", LogoutView.as_view(), name="logout"),
+    path("jobs/", jobs.job_list, name="jobs"),
+    path("jobs/new/", submit.new_job, name="job-new"),
+    path("jobs/new/upload/", submit.upload, name="job-upload"),
+    path("jobs/new/advice/", submit.advice, name="job-advice"),
+    path("jobs/<str:job_id>/", jobs.job_detail, name="job"),
+    path("jobs/<str:job_id>/live/", jobs.job_live, name="job-live"),
+    path("jobs/<str:job_id>/chart/", jobs.job_chart, name="job-chart"),
+    path("jobs/<str:job_id>/<str:verb>/", jobs.job_verb, name="job-verb"),
+    path("nodes/", nodes.node_list, name="nodes"),
+    path("nodes/join-token/", nodes.join_token, name="join-token"),
+    path("nodes/<str:node_id>/<str:verb>/", nodes.node_verb, name="node-verb"),
+]
