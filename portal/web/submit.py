@@ -9,6 +9,7 @@ from functools import partial
 from typing import Any, BinaryIO, cast
 
 from django.contrib.auth.decorators import login_required
+from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -93,9 +94,12 @@ def _training_file(request: PageRequest, values: dict[str, Any]) -> DatasetFile:
     if upload is None:
         chosen: DatasetFile = values["training_file"]
         return chosen
-    return store_file(
-        owner=request.user, stream=cast(BinaryIO, upload.file), filename=upload.name, now=timezone.now()
-    )
+    return _stored(request, upload)
+
+
+def _stored(request: PageRequest, file: UploadedFile[Any]) -> DatasetFile:
+    stream = cast(BinaryIO, file.file)
+    return store_file(owner=request.user, stream=stream, filename=file.name or "", now=timezone.now())
 
 
 def _note_extra_fields(request: PageRequest, form: SubmitForm) -> None:
