@@ -1,0 +1,149 @@
+"""The loop: single ticks, replaced schedulers, leases after a gap, reasons, stale options."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from scheduler.core.types import Plan, Start
+from scheduler.errors import SchedulerReplaced
+from scheduler.loop import epoch as epochs
+from scheduler.loop import snapshot
+from scheduler.loop.apply import apply
+from scheduler.loop.refresh import refresh_options
+from scheduler.loop.tick import tick
+from scheduler.models import Attempt, Epoch, Job, Node
+from scheduler.selectors.clock import database_now
+from scheduler.services.nodes import drain_node
+from scheduler.states import JobState, NodeState
+from tests.harness import world
+
+pytestmark = pytest.mark.django_db
+
+
+def test_a_tick_does_nothing_while_another_one_runs() -> None:
+    world.fake_node()
+    world.job()
+    assert epochs.acquire(database_now()) is not None
+    assert not tick().ran
+    world.free_the_epoch()
+    assert tick().started == 1
+
+
+def test_a_scheduler_that_was_replaced_changes_nothing() -> None:
+    """I19, F17"""
+    node, job = world.fake_node(), world.job()
+    old = epochs.acquire(database_now())
+    assert old is not None
+    state = snapshot.take({}, database_now())
+    option = state.jobs[0].options[0]
+    plan = Plan((Start(job.pk, option, ((node.node_id, 0),)),))
+    Epoch.objects.update(since=database_now() - timedelta(hours=1))  # paused for an hour
+    assert tick().started == 1
+    with pytest.raises(SchedulerReplaced):
+        apply(old, plan, database_now())
+    assert Attempt.objects.count() == 1
+    memory = Epoch.objects.get().memory
+    epochs.release(old, {"mine": 1})
+    assert Epoch.objects.get().memory == memory
+
+
+def test_a_dead_scheduler_is_replaced_after_a_while() -> None:
+    """F2"""
+    world.fake_node()
+    world.job()
+    epochs.acquire(database_now())
+    Epoch.objects.update(since=database_now() - timedelta(seconds=11))
+    assert tick().started == 1
+
+
+def test_a_stale_decision_is_dropped_and_decided_anew() -> None:
+    """A cancel between snapshot and apply wins."""
+    node, job = world.fake_node(), world.job()
+    state = snapshot.take({}, database_now())
+    Job.objects.filter(pk=job.pk).update(state=JobState.PAUSED)
+    epoch = epochs.acquire(database_now())
+    assert epoch is not None
+    plan = Plan((Start(job.pk, state.jobs[0].options[0], ((node.node_id, 0),)),))
+    assert apply(epoch, plan, database_now()) == 0
+    assert not Attempt.objects.exists()
+
+
+def test_leases_begin_anew_after_the_portal_was_away() -> None:
+    """F12"""
+    node = world.fake_node()
+    tick()
+    world.silence(node, 600)
+    Epoch.objects.update(last_tick_at=database_now() - timedelta(minutes=10))
+    tick()
+    assert Node.objects.get().state == NodeState.READY
+    world.silence(node, 600)
+    tick()
+    assert Node.objects.get().state == NodeState.LOST
+
+
+def test_a_silent_node_gets_no_new_starts_before_it_is_lost() -> None:
+    node = world.fake_node()
+    world.job()
+    world.silence(node, 70)
+    assert tick().started == 0
+    assert Node.objects.get().state == NodeState.READY
+    job = Job.objects.get()
+    assert job.wait_code == "no-node"
+
+
+def test_a_waiting_job_says_why_and_starts_when_it_can() -> None:
+    job = world.job()
+    tick()
+    job.refresh_from_db()
+    assert (job.wait_code, job.options) == ("no-option", [])
+    node = world.fake_node(slots=1)
+    assert tick().started == 0
+    refresh_options()
+    assert tick().started == 1
+    second = world.job()
+    tick()
+    second.refresh_from_db()
+    assert second.wait_code == "busy"
+    assert "1 CPU slot; 0 are free" in second.wait_text
+    node.end(node.take_up(), "error", reason="x")
+    tick()
+    second.refresh_from_db()
+    assert (second.state, second.wait_text) == (JobState.ASSIGNED, "")
+
+
+def test_options_are_refreshed_only_when_nodes_or_predictor_change() -> None:
+    world.fake_node()
+    world.job()
+    assert refresh_options() == 0
+    world.fake_node(slots=3)
+    assert refresh_options() == 1
+    assert refresh_options() == 0
+
+
+def test_a_draining_node_without_jobs_is_drained_and_gets_nothing() -> None:
+    world.fake_node()
+    row = Node.objects.get()
+    drain_node(node=row, actor=world.admin(), reason="New fans", move_jobs=False, now=database_now())
+    world.job()
+    assert tick().started == 0
+    assert Node.objects.get().state == NodeState.DRAINED
+
+
+def test_a_snapshot_takes_the_same_number_of_queries_for_any_number_of_jobs() -> None:
+    world.fake_node()
+    owner = world.user()
+    file = world.data_file(owner)
+    counts = []
+    for _ in range(2):
+        for _ in range(5):
+            world.job(owner, training_file=file)
+        with CaptureQueriesContext(
+            connection,
+        ) as queries:
+            snapshot.take({}, database_now())
+        counts.append(len(queries))
+    assert counts[0] == counts[1]

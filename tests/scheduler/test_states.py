@@ -1,0 +1,80 @@
+"""The state table against the contract, and the mover against the table."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.errors import IllegalTransition, StaleJob
+from scheduler.models import Job
+from scheduler.selectors.clock import database_now
+from scheduler.services.moves import move_job
+from scheduler.states import (
+    BUDGETS,
+    LIVE,
+    STOPPED_TO,
+    TERMINAL,
+    TRANSITIONS,
+    JobState,
+    Outcome,
+    StopFor,
+    public_state,
+)  # fmt: skip
+from tests.harness import world
+
+PUBLIC = {"queued", "running", "pausing", "paused", "succeeded", "failed", "cancelled"}
+
+
+def test_every_state_stop_and_outcome_has_its_row() -> None:
+    assert set(TRANSITIONS) == set(JobState)
+    assert set(STOPPED_TO) == set(StopFor)
+    assert set(BUDGETS) == set(Outcome)
+    assert {JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED} == TERMINAL
+    for stop_for, to in STOPPED_TO.items():
+        assert to in TRANSITIONS[JobState.STOPPING], stop_for
+
+
+def test_every_state_can_reach_an_end() -> None:
+    reachable: set[JobState] = set(TERMINAL)
+    for _ in JobState:
+        reachable |= {state for state, following in TRANSITIONS.items() if following & reachable}
+    assert reachable == set(JobState)
+
+
+def test_people_see_the_openai_names() -> None:
+    for state in JobState:
+        for stop_for in StopFor if state is JobState.STOPPING else ("",):
+            assert public_state(state, stop_for) in PUBLIC
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("old", list(JobState))
+def test_only_listed_transitions_happen(old: JobState) -> None:
+    """I2, I3"""
+    job = world.job()
+    for new in JobState:
+        stop_for = StopFor.PAUSE if old is JobState.STOPPING else ""
+        Job.objects.filter(pk=job.pk).update(state=old, stop_for=stop_for)
+        job.refresh_from_db()
+        stop = StopFor.PAUSE if new is JobState.STOPPING else None
+        before = job.version
+        if new in TRANSITIONS[old]:
+            move_job(job=job, to=new, now=database_now(), stop_for=stop)
+            assert (job.state, job.version) == (new, before + 1)
+        else:
+            with pytest.raises(IllegalTransition):
+                move_job(job=job, to=new, now=database_now(), stop_for=stop)
+            job.refresh_from_db()
+            assert (job.state, job.version) == (old, before)
+
+
+@pytest.mark.django_db
+def test_a_job_that_moved_meanwhile_is_stale() -> None:
+    job = world.job()
+    twin = Job.objects.get(pk=job.pk)
+    move_job(job=job, to=JobState.PAUSED, now=database_now())
+    with pytest.raises(StaleJob):
+        move_job(job=twin, to=JobState.PAUSED, now=database_now())
+
+
+def test_live_states_are_those_with_an_attempt() -> None:
+    assert not LIVE & (TERMINAL | {JobState.QUEUED, JobState.PAUSED})
