@@ -80,7 +80,6 @@ def start_agent(portal: FakePortal, node_dir: Path) -> Iterator[Callable[..., Ru
     yield start
     for running in started:
         if running.thread.is_alive():
-            running.agent.stops_asked = 1  # a second signal would be a kill
             running.stop()
 
 

@@ -1,0 +1,270 @@
+"""What may break: the agent, the training, the portal, the connection (reliability.md, F3, F4, F10-F12)."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.trainer.agent.conftest import Running
+from tests.trainer.agent.fake_portal import FakePortal, Given, until
+from trainer.protocol import Outcome
+
+StartAgent = Callable[..., Running]
+StartProcess = Callable[[], "subprocess.Popen[bytes]"]
+
+
+def steps(given: Given, more_than: int = 3) -> bool:
+    return len(given.bodies("step")) > more_than
+
+
+def pid_of(node_dir: Path, claim: str = "c1") -> int:
+    return int(json.loads((node_dir / "runs" / claim / "process.json").read_text())["pid"])
+
+
+def runs(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    process.kill()
+    process.wait()
+
+
+def test_a_new_agent_adopts_a_training_and_numbers_go_on(
+    portal: FakePortal, node_dir: Path, start_process: StartProcess
+) -> None:
+    """F3. The fake portal checks that no report is lost, renumbered or changed."""
+    given = portal.give("c1", "steady")
+    first = start_process()
+    until(lambda: steps(given))
+    kill(first)
+    pid, before = pid_of(node_dir), len(given.reports)
+    start_process()
+    until(lambda: len(given.reports) > before + 3)
+    assert pid_of(node_dir) == pid
+    assert len(set(portal.boot_ids)) == 2
+    (node_dir / "runs" / "c1" / "finish").touch()
+    starts = (node_dir / "runs" / "c1" / "starts").read_text().split()
+    assert until(lambda: given.end).outcome == Outcome.SUCCEEDED
+    assert starts == [str(pid)]
+    numbers = [body["step"] for body in given.bodies("step")]
+    assert numbers == list(range(1, len(numbers) + 1))
+
+
+def test_a_training_that_ended_while_the_agent_was_away_is_told_from_its_result(
+    portal: FakePortal, node_dir: Path, start_process: StartProcess
+) -> None:
+    given = portal.give("c1", "steady")
+    agent = start_process()
+    until(lambda: steps(given))
+    kill(agent)
+    (node_dir / "runs" / "c1" / "finish").touch()
+    until(lambda: not runs(pid_of(node_dir)))
+    start_process()
+    end = until(lambda: given.end)
+    assert (end.outcome, end.exit_code) == (Outcome.SUCCEEDED, 0)
+    assert given.artifacts["output/adapter.bin"]
+
+
+def test_agent_and_training_killed_together_are_told_as_killed(
+    portal: FakePortal, node_dir: Path, start_process: StartProcess
+) -> None:
+    given = portal.give("c1", "steady")
+    agent = start_process()
+    until(lambda: steps(given))
+    kill(agent)
+    os.kill(pid_of(node_dir), signal.SIGKILL)
+    start_process()
+    assert until(lambda: given.end).outcome == Outcome.KILLED
+
+
+def test_a_training_whose_pid_was_never_written_down_is_found_by_its_mark(
+    portal: FakePortal, node_dir: Path, start_process: StartProcess
+) -> None:
+    given = portal.give("c1", "steady")
+    agent = start_process()
+    until(lambda: steps(given))
+    kill(agent)
+    pid = pid_of(node_dir)
+    (node_dir / "runs" / "c1" / "process.json").write_text(json.dumps({"claim": "c1", "fence": 1}))
+    before = len(given.reports)
+    start_process()
+    until(lambda: len(given.reports) > before + 3)
+    given.want, given.stop_for = "stop", "preempt"
+    assert until(lambda: given.end).outcome in {Outcome.STOPPED}
+    assert not runs(pid)
+
+
+def test_a_training_killed_by_somebody_else_is_told_as_killed(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent
+) -> None:
+    """F4."""
+    given = portal.give("c1", "steady")
+    start_agent()
+    until(lambda: steps(given))
+    os.kill(pid_of(node_dir), signal.SIGKILL)
+    end = until(lambda: given.end)
+    assert (end.outcome, end.exit_code) == (Outcome.KILLED, -9)
+    assert "SIGKILL" in end.reason
+
+
+@pytest.mark.parametrize(("stop_for", "kept"), [("preempt", True), ("cancel", False)])
+def test_a_stopped_training_saves_and_its_checkpoint_is_kept_if_it_is_wanted(
+    portal: FakePortal, start_agent: StartAgent, stop_for: str, kept: bool
+) -> None:
+    given = portal.give("c1", "steady")
+    start_agent()
+    until(lambda: steps(given))
+    given.want, given.stop_for = "stop", stop_for
+    end = until(lambda: given.end)
+    assert (end.outcome, end.exit_code) == (Outcome.STOPPED, 75)
+    assert bool(given.bodies("checkpoint")) == kept
+    assert any(path.startswith("checkpoints/") for path in given.artifacts) == kept
+
+
+def test_a_stop_that_is_ignored_ends_the_training_and_its_detached_grandchild(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent
+) -> None:
+    given = portal.give("c1", "stubborn")
+    given.grace_s = 0.5
+    start_agent()
+    until(lambda: steps(given))
+    pids = [pid_of(node_dir), int((node_dir / "runs" / "c1" / "grandchild").read_text())]
+    given.want, given.stop_for = "stop", "cancel"
+    end = until(lambda: given.end)
+    assert (end.outcome, end.exit_code) == (Outcome.STOPPED, -9)
+    assert "0.5 s of grace" in end.reason
+    assert not any(runs(pid) for pid in pids)
+
+
+def test_a_stop_before_the_start_starts_nothing(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent
+) -> None:
+    given = portal.give("c1", "steady", want="stop")
+    start_agent()
+    assert until(lambda: given.end).outcome == Outcome.STOPPED
+    assert not (node_dir / "runs" / "c1").exists()
+
+
+def test_reports_wait_in_order_while_the_portal_is_away(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent
+) -> None:
+    """F10, F12: nothing is lost or doubled, and no training ends because of the portal."""
+    given = portal.give("c1", "steady")
+    start_agent()
+    until(lambda: steps(given))
+    portal.away = True
+    before = len(given.reports)
+    time.sleep(1.2)
+    (node_dir / "runs" / "c1" / "finish").touch()
+    until(lambda: not runs(pid_of(node_dir)))
+    assert len(given.reports) == before
+    portal.away = False
+    assert until(lambda: given.end).outcome == Outcome.SUCCEEDED
+    numbers = [body["step"] for body in given.bodies("step")]
+    assert numbers == list(range(1, len(numbers) + 1))
+    assert given.artifacts["output/adapter.bin"]
+
+
+@pytest.mark.parametrize("status", [401, 413])
+def test_a_portal_that_refuses_everything_for_a_while_ends_no_training(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent, status: int
+) -> None:
+    given = portal.give("c1", "steady")
+    start_agent()
+    until(lambda: steps(given))
+    portal.status = status
+    time.sleep(0.8)
+    pid, before = pid_of(node_dir), len(given.reports)
+    assert runs(pid)
+    portal.status = 0
+    until(lambda: len(given.reports) > before)
+    assert given.end is None
+
+
+@pytest.mark.parametrize("how", ["stale", "unlisted"])
+def test_a_claim_that_is_not_ours_any_more_is_stopped_and_forgotten(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent, how: str
+) -> None:
+    """F11."""
+    given, other = portal.give("c1", "steady"), portal.give("c2", "steady")
+    start_agent()
+    until(lambda: steps(given) and steps(other))
+    pid = pid_of(node_dir)
+    if how == "stale":
+        given.error = "stale_attempt"
+    else:
+        given.listed = False
+    until(lambda: portal.alive == ["c2"])
+    assert not runs(pid)
+    assert not (node_dir / "runs" / "c1").exists()
+    assert given.end is None
+    assert runs(pid_of(node_dir, "c2"))
+
+
+def test_after_long_silence_the_node_stops_its_own_work(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent
+) -> None:
+    given = portal.give("c1", "steady")
+    start_agent(lease_stop_s=1.0)
+    until(lambda: steps(given))
+    portal.away = True
+    until(lambda: not runs(pid_of(node_dir)))
+    portal.away = False
+    end = until(lambda: given.end)
+    assert end.outcome == Outcome.LOST
+    assert "heard nothing from the portal" in end.reason
+    assert given.bodies("checkpoint")[0]["stored"] == "portal"
+
+
+def test_an_agent_that_is_told_to_leave_stops_its_trainings_with_a_checkpoint(
+    portal: FakePortal, node_dir: Path, start_process: StartProcess
+) -> None:
+    given = portal.give("c1", "steady")
+    agent = start_process()
+    until(lambda: steps(given))
+    pid = pid_of(node_dir)
+    agent.terminate()
+    assert agent.wait(15) == 0
+    assert not runs(pid)
+    assert given.end is not None
+    assert given.end.outcome == Outcome.LOST
+    assert given.bodies("checkpoint")
+
+
+def test_an_agent_that_is_too_old_leaves_and_its_training_lives_on(
+    portal: FakePortal, node_dir: Path, start_process: StartProcess
+) -> None:
+    """F18."""
+    given = portal.give("c1", "steady")
+    agent = start_process()
+    until(lambda: steps(given))
+    portal.status = 426
+    assert agent.wait(10) == 3
+    assert runs(pid_of(node_dir))
+
+
+def test_a_checkpoint_that_is_not_what_its_manifest_says_is_not_reported(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent
+) -> None:
+    """I14."""
+    given = portal.give("c1", "steady")
+    start_agent()
+    until(lambda: steps(given))
+    false: dict[str, Any] = {"step": 7, "files": [{"path": "weights.bin", "sha256": "0" * 64, "bytes": 4}]}
+    folder = node_dir / "runs" / "c1" / "checkpoints" / "step-9999"
+    folder.mkdir(parents=True)
+    (folder / "weights.bin").write_bytes(b"half")
+    (folder / "manifest.json").write_text(json.dumps(false))
+    given.want, given.stop_for = "stop", "preempt"
+    until(lambda: given.end)
+    assert [body["step"] for body in given.bodies("checkpoint")] == [given.bodies("step")[-1]["step"]]

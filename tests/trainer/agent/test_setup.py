@@ -1,0 +1,206 @@
+"""Starting an agent: addresses, tokens, the folder, what the machine is made of, whom trainings run as."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.agent.conftest import ROOT
+from tests.trainer.agent.fake_portal import FakePortal, until
+from trainer.agent.api import Portal, check_url
+from trainer.agent.discovery import cpu_slots, discover
+from trainer.agent.environment import training_environment
+from trainer.agent.errors import SetupError
+from trainer.agent.executors.base import Launch
+from trainer.agent.executors.process import ProcessExecutor
+from trainer.agent.folder import KEEP_CHECKPOINTS_S, NodeFolder, open_inside, write_json
+from trainer.agent.gpus import find_gpus
+from trainer.agent.settings import read_settings
+from trainer.agent.user import RunAs, training_user
+from trainer.protocol import to_json
+from trainer.wire import parse_facts
+
+
+@pytest.mark.parametrize(
+    "url",
+    ["http://portal.example.org", "http://10.0.0.1:8000", "ftp://x", "portal", "", "https://", "http://[::1",
+     "https://user:secret@portal.example.org"],
+)  # fmt: skip
+def test_an_address_that_would_leak_the_token_is_refused(url: str) -> None:
+    with pytest.raises(SetupError, match="--portal"):
+        check_url(url)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://portal.example.org/", "http://127.0.0.1:8000", "http://localhost", "http://[::1]:80"]
+)
+def test_https_and_this_machine_are_accepted(url: str) -> None:
+    assert check_url(url) == url.rstrip("/")
+
+
+def test_a_missing_certificate_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SetupError, match="--ca"):
+        Portal("https://portal.example.org", tmp_path / "none.pem")
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (["--slots", "0"], "--slots"),
+        (["--join", "a", "--join-file", "b"], "--join-file"),
+        (["--join-file", "/nowhere/at/all"], "--join-file"),
+        (["--name", "x" * 101], "--name"),
+    ],
+)
+def test_a_wrong_option_is_named(options: list[str], named: str) -> None:
+    with pytest.raises(SetupError, match=named):
+        read_settings(["--portal", "http://127.0.0.1:1", *options])
+
+
+def test_the_join_token_need_not_stand_in_the_process_list(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "token").write_text("secret\n")
+    given = ["--portal", "http://127.0.0.1:1"]
+    assert read_settings([*given, "--join-file", str(tmp_path / "token")]).join_token == "secret"
+    monkeypatch.setenv("FORETUNE_JOIN_TOKEN", "other")
+    assert read_settings(given).join_token == "other"
+    assert "FORETUNE_JOIN_TOKEN" not in os.environ
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [(["--portal", "http://portal.example.org"], "https"), (["--join", "wrong"], "enrol"), ([], "--join")],
+)
+def test_the_command_says_what_is_wrong_and_exits_2(
+    portal: FakePortal, node_dir: Path, options: list[str], said: str
+) -> None:
+    where = [] if "--portal" in options else ["--portal", portal.url]
+    done = subprocess.run(
+        [sys.executable, "-m", "trainer.agent", *where, "--dir", str(node_dir), "--slots", "1", *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_folder_belongs_to_one_agent(tmp_path: Path) -> None:
+    first, second = NodeFolder(tmp_path), NodeFolder(tmp_path)
+    first.lock()
+    with pytest.raises(SetupError, match="--dir"):
+        second.lock()
+    first.unlock()
+    second.lock()
+    second.unlock()
+
+
+def test_a_link_or_a_way_out_is_not_read_for_a_training(tmp_path: Path) -> None:
+    (tmp_path / "run").mkdir()
+    (tmp_path / "secret").write_text("canary")
+    (tmp_path / "run" / "link").symlink_to(tmp_path / "secret")
+    (tmp_path / "run" / "folder").symlink_to(tmp_path)
+    os.mkfifo(tmp_path / "run" / "pipe")
+    for name in ("link", "../secret", "folder/secret", "pipe", "none"):
+        with pytest.raises(OSError):
+            open_inside(tmp_path / "run", name)
+
+
+def test_writing_replaces_a_link_and_leaves_what_it_points_to(tmp_path: Path) -> None:
+    (tmp_path / "precious").write_text("mine")
+    (tmp_path / "process.json").symlink_to(tmp_path / "precious")
+    write_json(tmp_path / "process.json", {"pid": 1})
+    assert (tmp_path / "precious").read_text() == "mine"
+
+
+def test_forgotten_checkpoints_stay_for_a_day_or_as_long_as_they_are_needed(tmp_path: Path) -> None:
+    folder = NodeFolder(tmp_path)
+    folder.prepare()
+    old = time.time() - KEEP_CHECKPOINTS_S - 60
+    for name in ("old", "needed", "fresh"):
+        (folder.runs / name / "checkpoints").mkdir(parents=True)
+        folder.forget(name, keep_checkpoints=True)
+    for name in ("old", "needed"):
+        os.utime(folder.runs / name, (old, old))
+    folder.sweep(["needed"])
+    assert sorted(path.name for path in folder.runs.iterdir()) == ["fresh", "needed"]
+
+
+def test_facts_are_what_the_portal_understands(node_dir: Path) -> None:
+    folder = NodeFolder(node_dir)
+    folder.prepare()
+    facts = discover(folder)
+    assert parse_facts(to_json(facts)) == facts
+    assert facts.memory_bytes > 2**28
+    assert facts.software["python"]
+    if not find_gpus():
+        assert len(facts.gpus) == max(1, facts.cores - 1)
+
+
+def test_slots_share_the_memory(node_dir: Path) -> None:
+    slots = cpu_slots(4, 8 * 2**30, NodeFolder(node_dir))
+    assert [(slot.index, slot.model, slot.memory_bytes) for slot in slots] == [
+        (index, "cpu", 2 * 2**30) for index in range(4)
+    ]
+
+
+def test_an_online_training_gets_a_proxy_but_no_password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:secret@proxy:3128")
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy:3128")
+    found = training_environment(
+        claim="c", run=Path("/run"), models=Path("/models"), gpus=(1, 3), threads=4, offline=False
+    )
+    assert "HTTPS_PROXY" not in found
+    assert found["HTTP_PROXY"] == "http://proxy:3128"
+    assert (found["CUDA_VISIBLE_DEVICES"], found["OMP_NUM_THREADS"], found["HF_HUB_OFFLINE"]) == (
+        "1,3",
+        "4",
+        "0",
+    )
+
+
+@pytest.fixture
+def open_folder() -> Iterator[Path]:
+    """A folder that other users can pass through, which pytest's own are not."""
+    with tempfile.TemporaryDirectory() as name:
+        Path(name).chmod(0o711)
+        yield Path(name)
+
+
+def test_an_agent_that_is_root_starts_trainings_as_somebody_else(open_folder: Path) -> None:
+    run = open_folder / "run"
+    run.mkdir()
+    root = os.geteuid() == 0  # anybody else can start processes as themselves only
+    uid = 65534 if root else os.geteuid()
+    user = RunAs(name="nobody", uid=uid, gid=uid) if root else None
+    if user is not None:
+        user.own(run)
+    executor = ProcessExecutor(user)
+    command = ["/bin/sh", "-c", "id -u; touch mine"]
+    handle = executor.submit(Launch(claim="c", command=command, run=run, environment={"PATH": os.defpath}))
+    ended = until(lambda: executor.poll(handle))
+    assert ended.code == 0
+    assert executor.logs(run, 0, 100) == f"{uid}\n".encode()
+    assert (run / "mine").stat().st_uid == uid
+
+
+def test_a_user_that_cannot_enter_the_folder_is_not_used(tmp_path: Path) -> None:
+    folder = NodeFolder(tmp_path / "closed" / "node")
+    folder.prepare()
+    (tmp_path / "closed").chmod(0o700)
+    assert training_user("nobody", folder) is None
+    assert training_user("root", folder) is None
+    if os.geteuid() != 0:
+        return
+    with pytest.raises(SetupError, match="--user"):
+        training_user("no-such-user", folder)

@@ -1,0 +1,105 @@
+"""Numbered reports survive whatever ends the agent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from trainer.agent.collect import MAX_BACKLOG, Collector
+from trainer.agent.folder import read_inside
+from trainer.agent.spool import EVENTS, LOG, Spool
+from trainer.protocol import MAX_LOG_BYTES, Kind
+
+
+def read_log(run: Path, offset: int, limit: int) -> bytes:
+    return read_inside(run, "log.txt", offset, limit) if (run / "log.txt").exists() else b""
+
+
+@pytest.fixture
+def spool(tmp_path: Path) -> Spool:
+    return Spool(tmp_path / "reports.jsonl")
+
+
+def numbers(spool: Spool, limit: int = 500, limit_bytes: int = 10**6) -> list[int]:
+    return [report.seq for report in spool.pending(limit, limit_bytes)]
+
+
+def test_numbers_and_positions_go_on_after_a_restart(spool: Spool, tmp_path: Path) -> None:
+    spool.add(Kind.STEP, {"step": 1}, EVENTS, 30)
+    spool.add(Kind.LOG, {"text": "x"}, LOG, 5)
+    again = Spool(tmp_path / "reports.jsonl")
+    assert (again.offset(EVENTS), again.offset(LOG)) == (30, 5)
+    again.add(Kind.STEP, {"step": 2}, EVENTS, 60)
+    again.acknowledge(1)
+    assert numbers(again) == [2, 3]
+
+
+def test_a_line_that_was_cut_off_is_written_again(spool: Spool, tmp_path: Path) -> None:
+    spool.add(Kind.STEP, {"step": 1}, EVENTS, 30)
+    with (tmp_path / "reports.jsonl").open("a") as file:
+        file.write('{"seq": 2, "kind": "st')
+    again = Spool(tmp_path / "reports.jsonl")
+    again.add(Kind.STEP, {"step": 2}, EVENTS, 60)
+    lines = (tmp_path / "reports.jsonl").read_text().splitlines()
+    assert [json.loads(line)["seq"] for line in lines] == [1, 2]
+
+
+def test_nothing_is_sent_before_the_portal_said_what_it_has(spool: Spool) -> None:
+    spool.add(Kind.STEP, {"step": 1})
+    assert numbers(spool) == []
+    spool.acknowledge(0)
+    assert numbers(spool) == [1]
+
+
+def test_a_sync_takes_a_limited_number_and_size_of_reports_but_always_one(spool: Spool) -> None:
+    for step in range(5):
+        spool.add(Kind.STEP, {"step": step})
+    spool.acknowledge(0)
+    assert numbers(spool, limit=3) == [1, 2, 3]
+    assert numbers(spool, limit_bytes=1) == [1]
+    assert numbers(spool, limit=0) == []
+
+
+def test_events_are_reported_when_their_line_is_whole(spool: Spool, tmp_path: Path) -> None:
+    events = tmp_path / "events.jsonl"
+    collector = Collector(tmp_path, spool, read_log)
+    assert collector.events() == []
+    events.write_text('{"kind": "start", "steps_total": 5}\n{"kind": "step", "st')
+    assert collector.events() == [(Kind.START, {"steps_total": 5})]
+    events.write_text('{"kind": "start", "steps_total": 5}\n{"kind": "step", "step": 1}\n')
+    assert collector.events() == [(Kind.STEP, {"step": 1})]
+    assert spool.offset(EVENTS) == events.stat().st_size
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["no json", "[1]", '{"step": 1}', '{"kind": "unknown"}', '{"kind": "step", "x": "\\u0000"}',
+     '{"kind": "step", "x": "\\ud800"}', '{"kind": ["step"]}',
+     '{"kind": "step", "x": "' + "y" * 20_000 + '"}',
+     "[" * 20_000 ],
+)  # fmt: skip
+def test_an_event_that_no_portal_could_take_is_left_out(spool: Spool, tmp_path: Path, line: str) -> None:
+    (tmp_path / "events.jsonl").write_text(line + '\n{"kind": "step", "step": 1, "loss": 1e999}\n')
+    assert Collector(tmp_path, spool, read_log).events() == [(Kind.STEP, {"step": 1, "loss": None})]
+
+
+def test_single_steps_are_left_out_of_a_flood(
+    spool: Spool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert MAX_BACKLOG > 1000
+    monkeypatch.setattr("trainer.agent.collect.MAX_BACKLOG", 10)
+    lines = [json.dumps({"kind": "step", "step": step}) for step in range(50)]
+    (tmp_path / "events.jsonl").write_text("\n".join([*lines, '{"kind": "eval", "eval_loss": 1}', ""]))
+    Collector(tmp_path, spool, read_log).rest()
+    assert spool.backlog == 12
+
+
+def test_a_log_is_told_in_pieces_and_without_a_gap(spool: Spool, tmp_path: Path) -> None:
+    text = "".join(f"ligne {number} \u00e9\n" for number in range(2000))
+    (tmp_path / "log.txt").write_text(text)
+    assert len(text.encode()) < MAX_LOG_BYTES
+    Collector(tmp_path, spool, read_log).rest()
+    spool.acknowledge(0)
+    assert "".join(report.body["text"] for report in spool.pending(500, 10**6)) == text
