@@ -1,0 +1,153 @@
+"""Two at once: real connections, real commits, one of the two orders and nothing else (F15, F16, I10)."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.db import connection
+
+from knowledge.models import Execution
+from scheduler.errors import KeyInUse, KeyReused, SchedulerError
+from scheduler.loop.tick import tick
+from scheduler.models import Allocation, Attempt, IdempotencyKey, Job, JobEvent, Node
+from scheduler.selectors.clock import database_now
+from scheduler.services.idempotency import once
+from scheduler.services.jobs import cancel_job, pause_job, submit_job
+from scheduler.services.nodes import drain_node
+from scheduler.states import LIVE, TRANSITIONS, JobState
+from tests.harness import world
+from tests.harness.fake_node import FakeNode, result, step
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def at_once(*calls: Callable[[], Any]) -> list[Any]:
+    """Run all calls behind one barrier, each on its own connection; errors are returned, not raised."""
+    barrier = threading.Barrier(len(calls))
+    answers: list[Any] = [None] * len(calls)
+
+    def run(index: int, call: Callable[[], Any]) -> None:
+        barrier.wait()
+        try:
+            answers[index] = call()
+        except SchedulerError as refused:
+            answers[index] = refused
+        finally:
+            connection.close()
+
+    threads = [threading.Thread(target=run, args=item) for item in enumerate(calls)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    return answers
+
+
+def assert_sound(job: Job) -> None:
+    job.refresh_from_db()
+    events = list(JobEvent.objects.filter(job=job).order_by("number"))
+    assert [event.number for event in events] == list(range(1, job.version + 1))
+    for event in events[1:]:
+        if event.kind == "state" and event.old != event.new:
+            assert event.new in TRANSITIONS[JobState(event.old)]
+    live = Attempt.objects.filter(job=job, ended_at__isnull=True).count()
+    assert live == int(job.state in LIVE)
+    held = Allocation.objects.filter(claim__attempt__job=job, released_at__isnull=True).count()
+    assert bool(held) == bool(live)
+    ended = Attempt.objects.filter(job=job, ended_at__isnull=False, claims__started=True)
+    assert Execution.objects.filter(attempt_id__in=ended.values("pk")).count() == ended.count()
+
+
+RACERS = ("cancel", "pause", "finish", "progress", "expire", "drain", "tick")
+
+
+@pytest.mark.parametrize("pair", list(itertools.combinations(RACERS, 2)), ids="-".join)
+def test_any_two_at_once_end_in_one_of_the_two_orders(pair: tuple[str, str]) -> None:
+    node = world.fake_node()
+    job = world.placed_job(node)
+    order = node.take_up()
+    node.run(order, step(1))
+    twin = FakeNode(type(node.client)(), node.node_id, node.token, node.boot_id, dict(node.orders))
+    finished = node.say(order, "ended", result(), outcome="succeeded")
+    progress = node.say(order, "running", {"kind": "log", "body": {"text": "x"}})
+    progress["reports"][0]["seq"] = finished["reports"][0]["seq"]
+    admin, row = world.admin(), Node.objects.get()
+    if "expire" in pair:
+        Node.objects.update(last_seen_at=database_now() - timedelta(hours=1))
+    calls: dict[str, Callable[[], Any]] = {
+        "cancel": lambda: cancel_job(job=job, actor=job.owner, now=database_now()),
+        "pause": lambda: pause_job(job=job, actor=job.owner, now=database_now()),
+        "finish": lambda: node.sync(finished),
+        "progress": lambda: twin.sync(progress),
+        "expire": tick,
+        "drain": lambda: drain_node(node=row, actor=admin, reason="r", move_jobs=True, now=database_now()),
+        "tick": tick,
+    }
+    at_once(*(calls[name] for name in pair))
+    assert_sound(job)
+    if pair == ("cancel", "finish"):
+        late = job.events.filter(kind="cancel_too_late").count()
+        assert (job.state, late) in ((JobState.CANCELLED, 0), (JobState.SUCCEEDED, 1))
+
+
+def test_many_schedulers_at_once_place_each_job_once() -> None:
+    """F17"""
+    world.fake_node(slots=3)
+    owner = world.user()
+    file = world.data_file(owner)
+    jobs = [world.job(owner, training_file=file, params={"number_gpus": 1}) for _ in range(5)]
+    for _ in range(3):
+        at_once(*[tick] * 4)
+    assert Attempt.objects.count() == 3
+    assert Allocation.objects.filter(released_at__isnull=True).count() == 3
+    for job in jobs:
+        assert_sound(job)
+
+
+def test_many_twins_under_one_key_make_one_job() -> None:
+    """I1, I10"""
+    owner = world.user()
+    file = world.data_file(owner)
+
+    def submit(body: str = "same") -> tuple[Job, bool]:
+        return once(
+            owner=owner,
+            route="jobs",
+            key="k",
+            body_digest=body,
+            now=database_now(),
+            create=lambda finish: submit_job(
+                owner=owner,
+                model="builtin/tiny-llama",
+                training_file=file,
+                now=database_now(),
+                on_created=finish,
+            ),
+            load=lambda pk: Job.objects.get(pk=pk),
+        )
+
+    answers = at_once(*[submit] * 12)
+    assert Job.objects.count() == 1
+    made = [answer for answer in answers if isinstance(answer, tuple)]
+    assert sum(fresh for _, fresh in made) == 1
+    assert all(isinstance(answer, tuple | KeyInUse) for answer in answers)
+    assert submit() == (Job.objects.get(), False)
+    with pytest.raises(KeyReused):
+        submit("other")
+
+
+def test_a_failed_creation_leaves_its_key_free() -> None:
+    owner = world.user()
+
+    def fail(_: Callable[[Job], None]) -> Job:
+        raise SchedulerError("no")
+
+    with pytest.raises(SchedulerError):
+        once(owner=owner, route="jobs", key="k", body_digest="d", now=database_now(), create=fail,
+             load=lambda pk: Job.objects.get(pk=pk))  # fmt: skip
+    assert not IdempotencyKey.objects.exists()
