@@ -62,7 +62,7 @@ def save(root: Path, step: int, write: Callable[[Path], None], keep: int = 2) ->
         _remove([aside])
         raise
     _remove(_folders(root)[keep:])
-    return Checkpoint(folder, step, describe(folder))
+    return Checkpoint(folder, step, (*files, _file(folder, folder / MANIFEST)))
 
 
 def verify(folder: Path) -> Checkpoint:

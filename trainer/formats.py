@@ -145,11 +145,11 @@ def _lines(lines: BinaryIO, max_line_bytes: int) -> Iterator[tuple[int, bytes]]:
             _reject_binary(line)
             line = line.removeprefix(_BOM)
         line = line.strip()
-        if len(line) > max_line_bytes:
-            raise FormatError([LineError(number, f"is longer than {max_line_bytes} bytes; split the row")])
         if line.startswith(b"["):
             message = "is a JSON array; write one JSON object per line, without [ ] around or , between them"
             raise FormatError([LineError(number, message)])
+        if len(line) > max_line_bytes:
+            raise FormatError([LineError(number, f"is longer than {max_line_bytes} bytes; split the row")])
         if line:
             yield number, line
 

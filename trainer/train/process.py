@@ -62,9 +62,17 @@ def _attempt(run_dir: Path, measured: Measured, stop: StopSignal, started: float
     except Exception as wrong:  # noqa: BLE001 - the edge of the process: any error becomes a result
         traceback.print_exc()
         if is_out_of_memory(wrong):
-            return Outcome.OOM, f"out of memory: {str(wrong) or type(wrong).__name__}"
+            return Outcome.OOM, _out_of_memory(measured.peak_memory_bytes, wrong)
         return Outcome.ERROR, f"{type(wrong).__name__}: {wrong}"
     return Outcome.SUCCEEDED, ""
+
+
+def _out_of_memory(peak_bytes: int, wrong: Exception) -> str:
+    detail = (str(wrong) or type(wrong).__name__).splitlines()[0]
+    return (
+        f"Out of memory at a peak of {peak_bytes / 2**30:.2f} GiB. A smaller per_device_batch_size or "
+        f"tokens_per_sample, or gradient_checkpointing, needs less. ({detail})"
+    )
 
 
 def _set_environment(offline: bool, models_dir: Path) -> None:

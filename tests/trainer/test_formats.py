@@ -1,0 +1,155 @@
+"""Table "JSONL upload" of reliability.md, as far as the file's content decides."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import json
+import pickle
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from trainer.formats import Chat, FormatError, Message, PromptCompletion, check, rows
+
+GOOD = b'{"prompt": "2+2?", "completion": "4"}'
+CHAT = b'{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]}'
+
+
+def errors(content: bytes, **limits: int) -> list[tuple[int, str]]:
+    with pytest.raises(FormatError) as caught:
+        check(io.BytesIO(content), **limits)
+    return [(error.line, error.message) for error in caught.value.errors]
+
+
+def chat(*turns: dict[str, object]) -> bytes:
+    return json.dumps({"messages": turns}).encode()
+
+
+def test_facts_of_a_prompt_completion_file():
+    facts = check(io.BytesIO(GOOD + b"\n" + GOOD + b"\n"))
+    assert (facts.rows, facts.format, facts.text_bytes) == (2, "prompt_completion", 10)
+    assert facts.lengths == ((5, 2),)
+
+
+def test_facts_of_a_chat_file_count_the_plain_rendering():
+    facts = check(io.BytesIO(CHAT))
+    assert facts.format == "chat"
+    assert facts.text_bytes == len("user: hi\nassistant: hello\n")
+
+
+def test_lengths_are_bucketed_upper_bounds_that_cover_all_rows():
+    content = b"".join(
+        json.dumps({"prompt": "p", "completion": "x" * size}).encode() + b"\n" for size in range(1, 2000)
+    )
+    facts = check(io.BytesIO(content))
+    assert sum(count for _, count in facts.lengths) == 1999
+    assert len(facts.lengths) <= 200
+    assert facts.text_bytes <= sum(size * count for size, count in facts.lengths) <= 1.09 * facts.text_bytes
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"\xef\xbb\xbf" + GOOD + b"\n",
+        GOOD + b"\r\n" + GOOD + b"\r\n",
+        GOOD + b"\n" + GOOD,
+        b"\n\n" + GOOD + b"\n  \n",
+        GOOD[:-1] + b', "source": "mine"}',
+        chat(
+            {"role": "developer", "content": "be brief"},
+            {"role": "user", "content": "hi"},
+            {"role": "tool", "content": "42"},
+            {"role": "assistant", "content": "ok", "weight": 1},
+        ),
+        '{"prompt": "größe", "completion": "\\ud83d\\ude00"}'.encode(),
+    ],
+    ids=["BOM", "CRLF", "no newline at the end", "blank lines", "extra field", "all roles", "emoji escape"],
+)
+def test_accepted(content: bytes):
+    assert check(io.BytesIO(content)).rows >= 1
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "empty"),
+        (b"\n \n", "empty"),
+        (b'{"prompt": "caf\xe9", "completion": "x"}', "not UTF-8"),
+        (GOOD.decode().encode("utf-16"), "UTF-16"),
+        (b"[" + GOOD + b"]", "JSON array"),
+        (b'{\n"prompt": "x",\n"completion": "y"\n}', "not one JSON object"),
+        (b'"text"', "must be a JSON object"),
+        (b'{"a":' * 200_000, "nested too deeply"),
+        (b'{"prompt": "x", "completion": "y", "z": ' + b"[" * 200_000, "nested too deeply"),
+        (b'{"prompt": "x", "completion": NaN}', "NaN"),
+        (b'{"prompt": "x", "completion": "y", "w": -Infinity}', "-Infinity"),
+        (b'{"prompt": "x"}', "completion is missing"),
+        (b'{"prompt": "x", "completion": null}', "completion is missing"),
+        (b'{"prompt": " ", "completion": "y"}', "prompt is empty"),
+        (b'{"prompt": 3, "completion": "y"}', "prompt must be a text"),
+        (b'{"text": "x"}', "needs the field messages"),
+        (b'{"prompt": "x", "completion": "y", "messages": []}', "both"),
+        (b'{"prompt": "x", "completion": "\\ud800"}', "surrogate"),
+        (b'{"prompt": "x", "completion": "a\\u0000b"}', "NUL"),
+        (b'{"prompt": "x", "completion": "a\x00b"}', "binary"),
+        (b'{"prompt": "x", "completion": ' + b"9" * 5000 + b"}", "digits"),
+        (b'{"messages": []}', "at least one message"),
+        (b'{"messages": ["hi"]}', "messages[0] must be an object"),
+        (chat({"role": "robot", "content": "x"}), "messages[0].role"),
+        (chat({"role": "user", "content": "x"}), "last message must be the assistant's"),
+        (chat({"role": "assistant", "content": ""}), "messages[0].content is empty"),
+        (chat({"role": "assistant"}), "messages[0].content is missing"),
+        (chat({"role": "assistant", "content": "x", "weight": 0.5}), "weight must be 0 or 1"),
+        (chat({"role": "assistant", "content": "x", "weight": 0}), "nothing to learn"),
+        (pickle.dumps({"a": 1}), "pickle"),
+        (gzip.compress(GOOD), "gzip"),
+    ],
+)
+def test_refused_with_a_reason(content: bytes, message: str):
+    found = errors(content)
+    assert found[0][0] == 1
+    assert message in found[0][1]
+
+
+def test_a_zip_archive_is_refused_before_unpacking():
+    archive = io.BytesIO()
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr("../train.jsonl", GOOD)
+    assert "zip archive" in errors(archive.getvalue())[0][1]
+
+
+def test_ten_million_brackets_are_refused_within_a_second():
+    begun = time.perf_counter()
+    assert "JSON array" in errors(b"[" * 10_000_000)[0][1]
+    assert "longer than" in errors(b'{"a":' + b"[" * 10_000_000)[0][1]
+    assert time.perf_counter() - begun < 1
+
+
+def test_a_huge_line_is_refused_without_reading_on():
+    stream = io.BytesIO(GOOD + b"\n" + b'{"prompt": "' + b"x" * 3_000_000)
+    with pytest.raises(FormatError, match="line 2: is longer than 1000000 bytes"):
+        check(stream)
+    assert stream.tell() < 1_100_000
+
+
+def test_too_many_rows_are_refused():
+    assert "more than 2 rows" in errors((GOOD + b"\n") * 3, max_rows=2)[0][1]
+
+
+def test_mixed_formats_name_the_first_other_line():
+    assert errors(GOOD + b"\n" + CHAT + b"\n") == [(2, "is chat, but the lines before are prompt_completion")]
+
+
+def test_the_first_twenty_bad_lines_are_listed():
+    found = errors((GOOD + b"\n" + b"{}\n") * 30)
+    assert [line for line, _ in found] == list(range(2, 42, 2))
+
+
+def test_rows_reads_both_formats(tmp_path: Path):
+    (tmp_path / "a").write_bytes(GOOD + b"\r\n")
+    (tmp_path / "b").write_bytes(CHAT)
+    assert list(rows(tmp_path / "a")) == [PromptCompletion("2+2?", "4")]
+    assert list(rows(tmp_path / "b")) == [Chat((Message("user", "hi"), Message("assistant", "hello")))]

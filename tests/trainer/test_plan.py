@@ -1,0 +1,73 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import pytest
+
+from trainer.train.plan import Plan
+
+
+def plan(**changes: object) -> Plan:
+    values = {"lengths": [10, 20, 30, 40, 50, 60, 70], "seed": 1, "batch": 4, "micro": 2, "epochs": 2.0}
+    return Plan(**{**values, **changes})  # type: ignore[arg-type]
+
+
+def test_every_row_is_read_once_in_each_epoch():
+    whole = plan(batch=7)
+    assert whole.steps == 2
+    assert sorted(whole.rows(0)) == sorted(whole.rows(1)) == list(range(7))
+    assert whole.rows(0) != whole.rows(1)
+
+
+def test_a_step_reads_the_same_rows_whatever_was_asked_before():
+    fresh, used = plan(epochs=9), plan(epochs=9)
+    for step in range(10):
+        used.rows(step)
+    assert fresh.rows(11) == used.rows(11)
+    assert plan(seed=2).rows(0) != plan(seed=1).rows(0)
+
+
+def test_the_last_batch_is_filled_from_the_next_epoch():
+    assert plan(epochs=1.0).steps == 2
+    counts = Counter(row for step in range(2) for row in plan(epochs=1.0).rows(step))
+    assert sum(counts.values()) == 8
+    assert set(counts) == set(range(7))
+
+
+def test_a_fraction_of_an_epoch_and_a_number_of_steps():
+    assert plan(epochs=0.5).steps == 1
+    assert plan(epochs=0.001).steps == 1
+    assert plan(max_steps=5).steps == 5
+
+
+def test_more_rows_in_a_batch_than_in_the_data():
+    assert Counter(plan(batch=14).rows(0)) == dict.fromkeys(range(7), 2)
+
+
+@pytest.mark.parametrize("size", [1, 2])
+def test_processes_share_the_micro_batches_of_a_step(size: int):
+    shared = [chunk for rank in range(size) for chunk in plan().micro_batches(1, rank, size)]
+    assert sorted(shared) == sorted(plan().micro_batches(1))
+    assert all(len(chunk) == 2 for chunk in shared)
+
+
+def test_tokens_count_the_padding_to_the_longest_row_of_each_micro_batch():
+    even = plan(lengths=[10] * 7)
+    assert even.tokens(0) == 40
+    assert even.tokens_total == 40 * even.steps
+    uneven = plan(lengths=[10, 100], batch=2, epochs=1.0)
+    assert uneven.tokens_total == 200
+
+
+def test_epoch_ends():
+    ends = [step for step in range(7) if plan(epochs=4.0).ends_epoch(step)]
+    assert ends == [1, 3, 5, 6]
+
+
+def test_the_learning_rate_warms_up_and_decays_to_nearly_zero():
+    long = plan(max_steps=100)
+    rates = [long.learning_rate(step, 1.0) for step in range(100)]
+    assert rates[:3] == pytest.approx([1 / 3, 2 / 3, 1.0])
+    assert rates[3] == 1.0
+    assert rates[3:] == sorted(rates[3:], reverse=True)
+    assert 0 < rates[-1] < 0.02

@@ -1,0 +1,49 @@
+"""`python -m trainer.run` with orders that cannot be carried out: a readable reason and exit code 1."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from typing import Any
+
+import pytest
+
+from tests.trainer.runs import REPOSITORY, Run
+
+
+@pytest.mark.parametrize(
+    ("params", "reason"),
+    [
+        ({"precision": "int3"}, "The parameter precision must be one of bfloat16"),
+        ({"learning_rate": "fast"}, "The parameter learning_rate must be a number, not 'fast'."),
+        ({"method": "qlora"}, "qlora needs a GPU"),
+        ({"effective_batch_size": 9}, "make 4"),
+        ({"precision": "float16", "sharding": "fsdp"}, "choose those, or ddp"),
+    ],
+)
+def test_bad_parameters_are_named(run: Run, params: dict[str, Any], reason: str):
+    run.params.update(params)
+    assert run.write().finish() == 1
+    assert reason in run.result["reason"]
+    assert run.result["outcome"] == "error"
+    assert run.events("result")[-1]["exit_code"] == 1
+
+
+def test_a_broken_spec_is_an_error_with_a_result(run: Run):
+    run.write()
+    (run.path / "spec.json").write_text(json.dumps({"spec": {"job": 3}, "local": {}}))
+    assert run.finish() == 1
+    assert "spec.job must be a text" in run.result["reason"]
+
+
+def test_a_missing_run_directory_is_a_usage_error():
+    done = subprocess.run(
+        [sys.executable, "-m", "trainer.run", "nowhere"],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "usage" in done.stderr
