@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django.db.models import QuerySet
@@ -74,14 +75,25 @@ class TokensApi(APIView):
 
     @extend_schema(operation_id="tokens_create", request=TokenIn, responses={201: NewTokenOut})
     def post(self, request: ApiRequest) -> Response:
-        """A new token. A token cannot make one with a greater scope than its own."""
+        """A new token. A token cannot make one that may do more, or lives longer, than itself."""
         data = TokenIn(data=request.data)
         data.is_valid(raise_exception=True)
-        scope = Scope(data.validated_data["scope"])
-        if isinstance(request.auth, ApiToken) and not Scope(request.auth.scope).includes(scope):
-            raise PermissionDenied(f"A token of the scope {request.auth.scope} cannot make one of {scope}.")
+        _refuse_more_than_own(request.auth, data.validated_data)
         token, plain = create_token(owner=request.user, now=timezone.now(), **data.validated_data)
         return Response({**TokenOut(token).data, "token": plain}, status=201)
+
+
+def _refuse_more_than_own(own: object, wanted: Mapping[str, Any]) -> None:
+    """Sessions may make any token. Raises PermissionDenied."""
+    if not isinstance(own, ApiToken):
+        return
+    if not Scope(own.scope).includes(Scope(wanted["scope"])):
+        raise PermissionDenied(f"A token of the scope {own.scope} cannot make one of {wanted['scope']}.")
+    end = wanted.get("expires_at")
+    if own.expires_at and (end is None or end > own.expires_at):
+        raise PermissionDenied(
+            f"A token cannot make one that lives longer; set expires_at by {own.expires_at}."
+        )
 
 
 class RevokeApi(APIView):

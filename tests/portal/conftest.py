@@ -1,0 +1,66 @@
+"""Clients of the doors: one per kind of asker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from portal.accounts.models import Scope, User
+from portal.accounts.services import create_token
+from scheduler.models import DatasetFile
+from tests.harness import world
+
+
+def token_client(owner: User, scope: Scope = Scope.WRITE) -> APIClient:
+    """A program that acts for `owner`."""
+    _, plain = create_token(owner=owner, name="test", now=timezone.now(), scope=scope)
+    client = APIClient()
+    client.credentials(HTTP_AUTHORIZATION=f"Bearer {plain}")
+    return client
+
+
+@pytest.fixture
+def person(db: None) -> User:
+    return world.user("ada")
+
+
+@pytest.fixture
+def api(person: User) -> APIClient:
+    return token_client(person)
+
+
+@pytest.fixture
+def stranger(db: None) -> APIClient:
+    return token_client(world.user("eve"))
+
+
+@pytest.fixture
+def admin_api(db: None) -> APIClient:
+    return token_client(world.admin(), Scope.ADMIN)
+
+
+@pytest.fixture
+def data_file(person: User) -> DatasetFile:
+    return world.data_file(person)
+
+
+@pytest.fixture
+def browser(person: User) -> Client:
+    """A signed-in browser."""
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+@pytest.fixture
+def body(data_file: DatasetFile) -> Callable[..., dict[str, object]]:
+    """The two required values of a job, and whatever else is given."""
+
+    def make(**values: object) -> dict[str, object]:
+        return {"model": "builtin/tiny-llama", "training_file": data_file.pk, **values}
+
+    return make

@@ -1,0 +1,121 @@
+"""Who may do what: every address of the API against every kind of asker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from django.test import Client
+from django.urls import URLPattern, get_resolver
+from rest_framework.test import APIClient
+
+from portal.accounts.models import Scope, User
+from scheduler.models import Job
+from tests.harness import world
+from tests.portal.conftest import token_client
+
+OPEN = {"api/schema/", "api/docs/", "api/^.*$"}
+ADMIN_POSTS = ("nodes/join-tokens/", "nodes/{node}/drain/", "nodes/{node}/resume/")
+JOB_READS = ("", "events/", "metrics/", "logs/", "artifacts/", "artifacts/adapter/model.bin")
+JOB_VERBS = ("cancel", "pause", "resume")
+
+
+def api_routes() -> Iterator[str]:
+    for resolver in get_resolver().url_patterns:
+        if str(resolver.pattern) == "api/":
+            for pattern in resolver.url_patterns:  # type: ignore[union-attr]
+                assert isinstance(pattern, URLPattern)
+                yield f"api/{pattern.pattern}"
+
+
+@pytest.mark.parametrize("route", sorted(set(api_routes()) - OPEN))
+@pytest.mark.parametrize("method", ["get", "post"])
+def test_without_a_token_nothing_is_said(route: str, method: str, db: None) -> None:
+    path = "/" + route.replace("<int:token_id>", "1").replace("<path:path>", "x")
+    for name in ("job_id", "file_id", "node_id"):
+        path = path.replace(f"<str:{name}>", "any")
+    answer = getattr(APIClient(), method)(path)
+    assert answer.status_code == 401, path
+    assert answer["WWW-Authenticate"].startswith("Bearer")
+    assert answer.json()["error"]["code"] == "not_authenticated"
+
+
+@pytest.mark.parametrize("part", JOB_READS)
+def test_a_strangers_job_answers_as_one_that_does_not_exist(
+    part: str, stranger: APIClient, person: User
+) -> None:
+    job = world.job(person)
+    foreign = stranger.get(f"/api/jobs/{job.pk}/{part}")
+    missing = stranger.get(f"/api/jobs/ftjob-none/{part}")
+    assert foreign.status_code == missing.status_code == 404
+    told = foreign.json()["error"]["message"].replace(job.pk, "ftjob-none")
+    assert told == missing.json()["error"]["message"]
+
+
+@pytest.mark.parametrize("verb", JOB_VERBS)
+def test_a_stranger_cannot_act_on_a_job(verb: str, stranger: APIClient, person: User) -> None:
+    job = world.job(person)
+    assert stranger.post(f"/api/jobs/{job.pk}/{verb}/").status_code == 404
+    assert Job.objects.get().state == "queued"
+
+
+def test_a_stranger_sees_neither_file_nor_uses_it(stranger: APIClient, person: User) -> None:
+    file = world.data_file(person)
+    assert stranger.get(f"/api/files/{file.pk}/").status_code == 404
+    assert stranger.get("/api/files/").json()["data"] == []
+    body = {"model": "builtin/tiny-llama", "training_file": file.pk}
+    answer = stranger.post("/api/jobs/", body, format="json")
+    assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, ["training_file"])
+
+
+def test_an_administrator_sees_everything(admin_api: APIClient, person: User) -> None:
+    job = world.job(person)
+    assert admin_api.get(f"/api/jobs/{job.pk}/").status_code == 200
+
+
+@pytest.mark.parametrize("route", ADMIN_POSTS)
+def test_only_administrators_change_nodes(route: str, api: APIClient) -> None:
+    path = "/api/" + route.format(node=world.fake_node().node_id)
+    assert api.post(path, {}, format="json").status_code == 403
+
+
+def test_an_administrators_small_token_cannot_change_nodes(db: None) -> None:
+    client = token_client(world.admin(), Scope.WRITE)
+    assert client.post("/api/nodes/join-tokens/", {}, format="json").status_code == 403
+
+
+def test_an_administrator_drains_and_resumes_a_node(admin_api: APIClient) -> None:
+    path = f"/api/nodes/{world.fake_node().node_id}/"
+    drained = admin_api.post(path + "drain/", {"reason": "new disk", "move_jobs": True}, format="json")
+    assert (drained.status_code, drained.json()["state"], drained.json()["reason"]) == (
+        200,
+        "draining",
+        "new disk",
+    )
+    assert admin_api.post(path + "drain/", {}, format="json").status_code == 409
+    assert admin_api.post(path + "resume/", {}, format="json").json()["state"] == "ready"
+
+
+def test_a_join_token_is_shown_and_lets_a_node_in(admin_api: APIClient) -> None:
+    token = admin_api.post("/api/nodes/join-tokens/", {"uses": 1}, format="json").json()["join_token"]
+    body = {"join_token": token, "protocol": 1, "name": "n", "facts": {}}
+    answer = Client().post("/agent/v1/enrol", body, content_type="application/json")
+    assert answer.status_code == 400, "the token passed; the empty facts did not"
+
+
+def test_nodes_show_which_gpus_are_free(api: APIClient, person: User) -> None:
+    node = world.fake_node(slots=3)
+    world.placed_job(node, owner=person, params={"number_gpus": 1})
+    shown = api.get("/api/nodes/").json()["data"][0]
+    assert shown["free_gpus"] == 2
+    assert sorted(gpu["busy"] for gpu in shown["gpus"]) == [False, False, True]
+    assert api.get(f"/api/nodes/{shown['id']}/").json()["id"] == shown["id"]
+    assert api.get("/api/nodes/node-none/").status_code == 404
+
+
+def test_a_session_speaks_for_its_person_and_needs_the_csrf_token(person: User) -> None:
+    client = APIClient(enforce_csrf_checks=True)
+    client.force_login(person)
+    assert client.get("/api/me/").json()["username"] == "ada"
+    refused = client.post("/api/tokens/", {"name": "x"}, format="json")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (403, "permission_denied")

@@ -1,0 +1,121 @@
+"""Uploads through REST: the table "JSONL upload" of docs/architecture.md, row by row."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core.files.uploadedfile import SimpleUploadedFile
+from rest_framework.test import APIClient
+
+from scheduler.models import DatasetFile
+from tests.harness import world
+
+ROW = b'{"prompt": "1 + 1?", "completion": "2"}'
+CHAT = b'{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]}'
+
+
+def upload(api: APIClient, content: bytes, name: str = "data.jsonl") -> Any:
+    return api.post("/api/files/", {"file": SimpleUploadedFile(name, content)}, format="multipart")
+
+
+def stored_files() -> list[Path]:
+    folder = Path(settings.DATA_DIR) / "files"
+    return [path for path in folder.rglob("*") if path.is_file()] if folder.exists() else []
+
+
+@pytest.mark.parametrize(
+    "content",
+    [ROW, ROW + b"\n", b"\xef\xbb\xbf" + ROW, ROW + b"\r\n" + ROW + b"\r\n", CHAT, CHAT + b"\n" + CHAT],
+)
+def test_training_lines_are_accepted_as_editors_write_them(api: APIClient, content: bytes) -> None:
+    answer = upload(api, content)
+    assert answer.status_code == 201, answer.content
+    assert answer.json()["rows"] >= 1
+    assert api.get(f"/api/files/{answer.json()['id']}/").json() == answer.json()
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\n\n",
+        b"\xff\xfe\x00",
+        b"[" + ROW + b"]",
+        ROW + b"\n{",
+        b"[" * 10_000_000,
+        b'{"messages": [{"role": "boss", "content": "x"}]}',
+        b'{"messages": []}',
+        b'{"prompt": NaN, "completion": "2"}',
+        b'{"prompt": "only"}',
+        pickle.dumps({"prompt": "x"}),
+        b"PK\x03\x04" + b"\x00" * 100,
+    ],
+)
+def test_what_is_not_training_data_is_refused_by_line_and_leaves_nothing(
+    api: APIClient, content: bytes
+) -> None:
+    before = stored_files()
+    answer = upload(api, content)
+    assert answer.status_code == 400, answer.content
+    lines = answer.json()["error"]["lines"]
+    assert lines
+    assert len(lines) <= 20
+    assert all(line["message"] for line in lines)
+    assert not DatasetFile.objects.exists()
+    assert stored_files() == before
+
+
+def test_at_most_twenty_bad_lines_are_told(api: APIClient) -> None:
+    answer = upload(api, b"\n".join([b"{bad"] * 100))
+    assert len(answer.json()["error"]["lines"]) == 20
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "/etc/passwd", "C:\\x\\y.jsonl", "a\nb.jsonl", "<script>.jsonl", "x" * 300]
+)
+def test_strange_names_are_kept_for_show_only(api: APIClient, name: str) -> None:
+    answer = upload(api, ROW, name)
+    assert answer.status_code == 201, answer.content
+    shown = answer.json()["filename"]
+    assert "/" not in shown
+    assert shown.isprintable()
+    assert all(len(path.name) == 64 for path in stored_files())
+
+
+def test_a_file_over_the_limit_is_413(api: APIClient, settings: Any) -> None:
+    settings.MAX_UPLOAD_BYTES = 1000
+    answer = upload(api, ROW * 1000)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+    assert upload(api, b"\n".join([ROW] * 30)).status_code == 413
+    assert not DatasetFile.objects.exists()
+
+
+def test_other_fields_and_a_missing_file_are_named(api: APIClient) -> None:
+    extra = api.post(
+        "/api/files/", {"owner": "eve", "file": SimpleUploadedFile("a", ROW)}, format="multipart"
+    )
+    assert (extra.status_code, list(extra.json()["error"]["fields"])) == (400, ["owner"])
+    none = api.post("/api/files/", {}, format="multipart")
+    assert (none.status_code, list(none.json()["error"]["fields"])) == (400, ["file"])
+    text = api.post("/api/files/", {"file": "text"}, format="multipart")
+    assert (text.status_code, list(text.json()["error"]["fields"])) == (400, ["file"])
+
+
+def test_json_is_not_an_upload(api: APIClient) -> None:
+    assert api.post("/api/files/", {"file": "x"}, format="json").status_code == 415
+
+
+def test_a_broken_multipart_body_is_400(api: APIClient) -> None:
+    broken = api.post("/api/files/", b"--x\r\nnonsense", content_type="multipart/form-data; boundary=y y")
+    assert broken.status_code == 400
+    cut = b'--x\r\nContent-Disposition: form-data; name="file"; filename="a"\r\n\r\n' + ROW
+    assert api.post("/api/files/", cut, content_type="multipart/form-data").status_code == 400
+
+
+def test_files_are_listed_newest_first(api: APIClient, person: object) -> None:
+    ids = [upload(api, world.training_lines(n)).json()["id"] for n in (1, 2)]
+    assert [file["id"] for file in api.get("/api/files/").json()["data"]] == ids[::-1]

@@ -1,0 +1,185 @@
+"""Jobs through REST: from two values to a finished attempt."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from pytest_django import DjangoAssertNumQueries
+from rest_framework.test import APIClient
+
+from portal.accounts.models import Team, User
+from scheduler.loop.tick import tick
+from scheduler.models import Job
+from tests.harness import fake_node, world
+
+Body = Callable[..., dict[str, object]]
+
+
+def submit(api: APIClient, body: dict[str, object], **headers: str) -> Any:
+    return api.post("/api/jobs/", body, format="json", headers=headers)
+
+
+def test_two_values_make_a_job_with_every_parameter_explained(api: APIClient, body: Body) -> None:
+    answer = submit(api, body())
+    assert answer.status_code == 201, answer.content
+    job = answer.json()
+    assert job["state"] == job["internal_state"] == "queued"
+    assert job["params"]["learning_rate"]["by"] in ("default", "recommended")
+    assert all(choice["reason"] for choice in job["params"].values())
+
+
+def test_what_the_user_fixed_is_kept_and_marked_as_theirs(api: APIClient, body: Body) -> None:
+    job = submit(api, body(params={"max_steps": 3, "lora_r": 4}, name="mine", retries=1)).json()
+    assert job["params"]["lora_r"] == {**job["params"]["lora_r"], "value": 4, "by": "user"}
+    assert (job["name"], job["retries"]) == ("mine", 1)
+
+
+def test_a_job_runs_and_its_page_compares_promise_and_actual(api: APIClient, body: Body) -> None:
+    node = world.fake_node(name="gpu-box")
+    job_id = submit(api, body()).json()["id"]
+    assert tick().started == 1
+    order = node.take_up()
+    node.run(order, fake_node.step(3, loss=1.25))
+    running = api.get(f"/api/jobs/{job_id}/").json()
+    assert running["state"] == "running"
+    assert running["progress"]["loss"] == 1.25
+    node.upload(order, "adapter/model.bin", b"weights")
+    node.end(order, "succeeded", fake_node.result(first_loss=2.0))
+    done = api.get(f"/api/jobs/{job_id}/").json()
+    attempt = done["attempts"][-1]
+    assert (done["state"], attempt["outcome"], attempt["number"]) == ("succeeded", "succeeded", 1)
+    assert attempt["nodes"][0]["node"] == "gpu-box"
+    assert attempt["promise"].keys() >= {"duration_s", "tokens_per_second", "peak_memory_bytes", "cost"}
+    assert attempt["actual"]["tokens_per_second"] == 1000.0
+    assert attempt["actual"]["duration_s"] >= 0
+    assert [metric["step"] for metric in api.get(f"/api/jobs/{job_id}/metrics/").json()["data"]] == [3]
+    kinds = [event["new"] for event in api.get(f"/api/jobs/{job_id}/events/").json()["data"]]
+    assert kinds[0] == "queued"
+    assert kinds[-1] == "succeeded"
+    files = api.get(f"/api/jobs/{job_id}/artifacts/").json()["data"]
+    assert [file["path"] for file in files] == ["adapter/model.bin"]
+    download = api.get(f"/api/jobs/{job_id}/artifacts/adapter/model.bin")
+    assert b"".join(download.streaming_content) == b"weights"
+    assert download["Content-Disposition"].startswith("attachment")
+
+
+def test_a_waiting_job_says_why(api: APIClient, body: Body) -> None:
+    job_id = submit(api, body()).json()["id"]
+    tick()
+    wait = api.get(f"/api/jobs/{job_id}/").json()["wait"]
+    assert wait["code"]
+    assert wait["text"]
+
+
+def test_logs_are_read_in_pieces(api: APIClient, body: Body) -> None:
+    node = world.fake_node()
+    job_id = submit(api, body()).json()["id"]
+    tick()
+    order = node.take_up()
+    node.run(order, {"kind": "log", "body": {"text": "hello "}}, {"kind": "log", "body": {"text": "world"}})
+    first = api.get(f"/api/jobs/{job_id}/logs/", {"limit": 8}).json()
+    second = api.get(f"/api/jobs/{job_id}/logs/", {"offset": first["next_offset"]}).json()
+    assert (first["text"], second["text"]) == ("hello wo", "rld")
+
+
+def test_the_same_key_and_body_give_the_same_job(api: APIClient, body: Body) -> None:
+    first = submit(api, body(), **{"Idempotency-Key": "k1"})
+    again = submit(api, body(), **{"Idempotency-Key": "k1"})
+    assert first.json()["id"] == again.json()["id"]
+    assert Job.objects.count() == 1
+
+
+def test_the_same_key_with_another_body_is_refused_without_effect(api: APIClient, body: Body) -> None:
+    submit(api, body(), **{"Idempotency-Key": "k1"})
+    answer = submit(api, body(name="other"), **{"Idempotency-Key": "k1"})
+    assert (answer.status_code, answer.json()["error"]["code"]) == (422, "key_reused")
+    assert Job.objects.count() == 1
+
+
+def test_a_refused_body_does_not_use_its_key_up(api: APIClient, body: Body) -> None:
+    assert submit(api, body(retries=11), **{"Idempotency-Key": "k1"}).status_code == 400
+    assert submit(api, body(), **{"Idempotency-Key": "k1"}).status_code == 201
+
+
+@pytest.mark.parametrize("key", ["", "x" * 201, "a\x07b"])
+def test_an_unusable_key_is_refused(api: APIClient, body: Body, key: str) -> None:
+    answer = submit(api, body(), **{"Idempotency-Key": key})
+    assert answer.status_code == 400
+    assert "Idempotency-Key" in answer.json()["error"]["fields"]
+
+
+def test_verbs_follow_the_state_table(api: APIClient, body: Body) -> None:
+    job_id = submit(api, body()).json()["id"]
+    verb = lambda name: api.post(f"/api/jobs/{job_id}/{name}/")  # noqa: E731
+    assert verb("pause").json()["state"] == "paused"
+    assert verb("resume").json()["state"] == "queued"
+    assert verb("cancel").json()["state"] == "cancelled"
+    assert verb("cancel").status_code == 200
+    refused = verb("resume")
+    assert refused.status_code == 409
+    assert refused.json()["error"]["state"] == "cancelled"
+
+
+def test_cancelling_a_finished_job_says_that_it_finished(api: APIClient, body: Body) -> None:
+    job_id = submit(api, body()).json()["id"]
+    Job.objects.update(state="succeeded")
+    answer = api.post(f"/api/jobs/{job_id}/cancel/")
+    assert (answer.status_code, answer.json()["error"]["state"]) == (409, "succeeded")
+
+
+def test_lists_come_in_pages_newest_first(api: APIClient, body: Body) -> None:
+    ids = [submit(api, body()).json()["id"] for _ in range(3)]
+    first = api.get("/api/jobs/", {"limit": 2}).json()
+    assert [job["id"] for job in first["data"]] == [ids[2], ids[1]]
+    assert (first["has_more"], first["total"]) == (True, 3)
+    rest = api.get("/api/jobs/", {"after": first["next"]}).json()
+    assert [job["id"] for job in rest["data"]] == [ids[0]]
+    assert rest["has_more"] is False
+
+
+def test_lists_filter_by_shown_state_and_model(api: APIClient, body: Body, person: User) -> None:
+    ids = [submit(api, body()).json()["id"] for _ in range(3)]
+    Job.objects.filter(pk=ids[0]).update(state="assigned")
+    Job.objects.filter(pk=ids[1]).update(state="stopping", stop_for="cancel")
+    found = lambda **query: [job["id"] for job in api.get("/api/jobs/", query).json()["data"]]  # noqa: E731
+    assert found(state="queued") == [ids[2], ids[0]]
+    assert found(state="cancelled") == [ids[1]]
+    assert found(model="elsewhere") == []
+
+
+def test_a_list_costs_the_same_queries_however_long(
+    api: APIClient, body: Body, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for _ in range(5):
+        submit(api, body())
+    with django_assert_max_num_queries(6):
+        assert len(api.get("/api/jobs/").json()["data"]) == 5
+
+
+def test_a_team_sees_its_jobs(api: APIClient, person: User) -> None:
+    team = Team.objects.create(name="vision")
+    mate = world.user("mate")
+    team.members.add(person, mate)
+    shared = world.job(mate, team=team)
+    world.job(mate)
+    assert [job["id"] for job in api.get("/api/jobs/").json()["data"]] == [shared.pk]
+
+
+def test_a_recommendation_stores_nothing(api: APIClient, body: Body) -> None:
+    world.fake_node()
+    answer = api.post("/api/recommendations/", body(), format="json")
+    assert answer.status_code == 200, answer.content
+    advice = answer.json()
+    assert advice["params"]["learning_rate"]["reason"]
+    assert advice["options"][0]["duration_s"]["value"] > 0
+    assert not Job.objects.exists()
+
+
+def test_a_deadline_in_the_past_is_refused(api: APIClient, body: Body) -> None:
+    past = (timezone.now() - timedelta(hours=1)).isoformat()
+    answer = submit(api, body(deadline_at=past))
+    assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, ["deadline_at"])

@@ -1,0 +1,152 @@
+"""Health, metrics, request ids, errors without traces, and secrets that stay secret."""
+
+from __future__ import annotations
+
+import json
+import logging
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.db import OperationalError
+from django.test import Client
+from rest_framework.test import APIClient
+
+from portal import health
+from portal.accounts.models import User
+from portal.api import people
+from portal.logs import JsonFormatter, mask
+from scheduler.loop.tick import tick
+from tests.harness import world
+
+CANARY = "ft-CANARYcanaryCANARYcanaryCANARYcanaryCANARYcan"
+
+
+def test_healthz_needs_nothing(client: Client) -> None:
+    assert client.get("/healthz").json() == {"status": "ok"}
+
+
+def test_readyz_names_what_is_missing(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "_broker", lambda: "does not answer")
+    answer = client.get("/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["checks"] == {
+        "database": "ok",
+        "broker": "does not answer",
+        "scheduler": answer.json()["checks"]["scheduler"],
+    }
+
+
+def test_readyz_is_ready_when_the_broker_answers_and_the_loop_looks(
+    client: Client, db: None, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(health, "_broker", lambda: "ok")
+    assert client.get("/readyz").status_code == 503
+    tick()
+    assert client.get("/readyz").json()["status"] == "ready"
+
+
+def test_a_broker_that_is_away_is_told_without_its_address(db: None) -> None:
+    assert health._broker().startswith("does not answer (")
+
+
+def test_metrics_count_the_cluster(client: Client, person: User) -> None:
+    world.placed_job(world.fake_node(slots=3), owner=person, params={"number_gpus": 1})
+    text = client.get("/metrics").content.decode()
+    for line in ('foretune_jobs{state="assigned"} 1.0', "foretune_gpus 3.0", "foretune_gpus_free 2.0"):
+        assert line in text
+    assert "foretune_ticks_total 1.0" in text
+
+
+@pytest.mark.parametrize("remote", [{"REMOTE_ADDR": "10.0.0.9"}, {"HTTP_X_FORWARDED_FOR": "10.0.0.9"}])
+def test_metrics_are_not_for_passers_by(remote: dict[str, str], api: APIClient, admin_api: APIClient) -> None:
+    assert api.get("/metrics", **remote).status_code == 403
+    assert admin_api.get("/metrics", **remote).status_code == 200
+
+
+def test_every_answer_carries_a_request_id(client: Client, db: None) -> None:
+    assert client.get("/healthz", headers={"X-Request-ID": "abc-1"})["X-Request-ID"] == "abc-1"
+    for path in ("/healthz", "/api/jobs/", "/nowhere/", "/login/"):
+        assert len(client.get(path, headers={"X-Request-ID": "bad\tid"})["X-Request-ID"]) == 32
+
+
+def test_a_mistake_of_ours_is_500_without_a_trace(
+    api: APIClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(people, "own_tokens", lambda user: 1 / 0)
+    api.raise_request_exception = False
+    answer = api.get("/api/tokens/")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal_error")
+    assert "ZeroDivision" not in answer.content.decode()
+    assert "ZeroDivision" in caplog.text
+
+
+def test_a_database_that_is_away_is_503_with_retry_after(
+    api: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def away(user: object) -> None:
+        raise OperationalError("database is locked")
+
+    monkeypatch.setattr(people, "own_tokens", away)
+    api.raise_request_exception = False
+    answer = api.get("/api/tokens/")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
+    assert answer["Retry-After"] == "5"
+
+
+def test_pages_that_do_not_exist_are_explained(client: Client, db: None) -> None:
+    answer = client.get("/nowhere/")
+    assert answer.status_code == 404
+    assert b"There is nothing here" in answer.content
+    assert client.post("/agent/v1/none").json()["error"]["code"] == "not_found"
+
+
+def test_logs_are_json_with_ids_and_without_secrets() -> None:
+    record = logging.makeLogRecord(
+        {"msg": "started with %s", "args": (f"Bearer {CANARY}",), "levelname": "INFO", "job": "ftjob-1"}
+    )
+    line = json.loads(JsonFormatter().format(record))
+    assert (line["level"], line["job"]) == ("info", "ftjob-1")
+    assert CANARY not in str(line)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [CANARY, f"Authorization: Bearer {CANARY}", f"--join fjoin-{CANARY[3:]}", "redis://u:CANARYpass@host/0"],
+)
+def test_secrets_are_masked(text: str) -> None:
+    assert "CANARY" not in mask(text)
+
+
+@pytest.mark.parametrize("text", ["ftjob-0193c2a7e4b1aabbccddeeff", "file-0193c2a7e4b1aabbccddeeff", "plain"])
+def test_ids_are_not_masked(text: str) -> None:
+    assert mask(text) == text
+
+
+def test_a_token_never_comes_back(api: APIClient, person: User, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.DEBUG)
+    secret = api._credentials["HTTP_AUTHORIZATION"].split()[1]
+    world.job(person)
+    for path in ("me/", "tokens/", "jobs/", "files/", "nodes/", "schema/", "nothing/"):
+        assert secret not in api.get(f"/api/{path}").content.decode()
+    wrong = api.post("/api/tokens/", {"name": secret, "expires_at": secret}, format="json")
+    assert wrong.status_code == 400
+    formatter = JsonFormatter()
+    assert secret not in "".join(formatter.format(record) for record in caplog.records)
+
+
+def test_the_openapi_schema_is_complete_and_without_warnings(tmp_path: Any) -> None:
+    call_command("spectacular", validate=True, fail_on_warn=True, file=str(tmp_path / "schema.yml"))
+
+
+def test_the_api_page_loads_nothing_from_elsewhere(client: Client, db: None) -> None:
+    page = client.get("/api/docs/").content.decode()
+    assert "swagger-ui" in page
+    assert "https://" not in page
+    assert client.get("/api/docs/?script=").status_code == 200
+
+
+def test_lists_of_knowledge_are_shown(api: APIClient) -> None:
+    assert "builtin/tiny-llama" in [model["id"] for model in api.get("/api/models/").json()["data"]]
+    assert api.get("/api/executions/", {"limit": 1}).json()["total"] == 0
+    assert api.get("/api/predictors/").json() == {"data": []}

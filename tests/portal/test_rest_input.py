@@ -1,0 +1,188 @@
+"""Bad input at the REST door: the table "Bad input" of docs/architecture.md, row by row."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from rest_framework.settings import api_settings
+from rest_framework.test import APIClient
+from rest_framework.throttling import SimpleRateThrottle
+
+from scheduler.models import Job
+
+Body = Callable[..., dict[str, object]]
+
+
+def post(api: APIClient, raw: str | bytes, content_type: str = "application/json") -> Any:
+    return api.post("/api/jobs/", raw, content_type=content_type)
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        "",
+        "{",
+        "[]",
+        "null",
+        '"text"',
+        "NaN",
+        '{"model": "a", "model": "b"}',
+        '{"params": {"seed": 1, "seed": 2}}',
+        '{"budget": NaN}',
+        '{"budget": Infinity}',
+        '{"budget": 1e999}',
+        '{"retries": ' + "9" * 5000 + "}",
+        '{"name": "\\ud800"}',
+        '{"name": "a\\u0000b"}',
+        "[" * 100_000 + "]" * 100_000,
+        '{"params":' * 50 + "{}" + "}" * 50,
+        b"\xff\xfe",
+    ],
+)
+def test_what_is_not_strict_json_is_refused(api: APIClient, raw: str | bytes) -> None:
+    answer = post(api, raw)
+    assert answer.status_code == 400, answer.content
+    assert answer.json()["error"]["message"]
+    assert not Job.objects.exists()
+
+
+def test_another_content_type_is_415(api: APIClient) -> None:
+    assert post(api, "model=x", "application/x-www-form-urlencoded").status_code == 415
+    assert post(api, "<x/>", "text/xml").status_code == 415
+
+
+def test_a_body_over_a_megabyte_is_413(api: APIClient) -> None:
+    answer = post(api, json.dumps({"name": "x" * 1_000_001}))
+    assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("owner", "eve"),
+        ("state", "succeeded"),
+        ("model", 7),
+        ("model", None),
+        ("model", ""),
+        ("model", "x" * 301),
+        ("model", "no such model"),
+        ("training_file", True),
+        ("training_file", "file-none"),
+        ("training_file", "../../etc/passwd"),
+        ("validation_file", "file-none"),
+        ("retries", "3"),
+        ("retries", True),
+        ("retries", 3.0),
+        ("retries", -1),
+        ("retries", 10**30),
+        ("budget", "10"),
+        ("budget", True),
+        ("budget", -1),
+        ("budget", 10**400),
+        ("goal", "best"),
+        ("name", 3),
+        ("name", "x" * 201),
+        ("deadline_at", "tomorrow"),
+        ("deadline_at", 5),
+        ("params", []),
+        ("params", "lora"),
+    ],
+)
+def test_a_wrong_field_is_named(api: APIClient, body: Body, field: str, value: object) -> None:
+    answer = post(api, json.dumps(body(**{field: value})))
+    assert answer.status_code == 400, answer.content
+    assert list(answer.json()["error"]["fields"]) == [field]
+    assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("epochs", "3"),
+        ("epochs", True),
+        ("epochs", 0),
+        ("epochs", 1_000_000),
+        ("lora_r", 3.0),
+        ("lora_r", True),
+        ("method", "magic"),
+        ("gpu_model", "abacus"),
+        ("gradient_checkpointing", 1),
+        ("batch", 3),
+        ("seed", [1]),
+        ("seed", 10**400),
+        ("gpu_model", {"a": 1}),
+    ],
+)
+def test_a_wrong_parameter_is_named(api: APIClient, body: Body, name: str, value: object) -> None:
+    answer = post(api, json.dumps(body(params={name: value})))
+    assert answer.status_code == 400, answer.content
+    assert list(answer.json()["error"]["fields"]) == [f"params.{name}"]
+    assert not Job.objects.exists()
+
+
+def test_missing_fields_are_both_named(api: APIClient) -> None:
+    assert sorted(post(api, "{}").json()["error"]["fields"]) == ["model", "training_file"]
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "limit=0",
+        "limit=-1",
+        "limit=1000000",
+        "limit=ten",
+        "after=ftjob-none",
+        "after=" + "x" * 100,
+        "after=%00",
+        "order=owner__password",
+        "state=stopping",
+        "owner=eve",
+        "limit=1&limit=2",
+    ],
+)
+@pytest.mark.parametrize("path", ["/api/jobs/", "/api/files/", "/api/executions/"])
+def test_a_bad_query_is_refused_by_name(api: APIClient, path: str, query: str) -> None:
+    answer = api.get(f"{path}?{query}")
+    assert answer.status_code == 400, answer.content
+    assert list(answer.json()["error"]["fields"]) == [query.split("=")[0]]
+
+
+@pytest.mark.parametrize(
+    "query", ["offset=-1", "limit=0", "limit=10000000", "offset=1e3", f"offset={10**40}"]
+)
+def test_a_bad_log_range_is_refused(api: APIClient, body: Body, query: str) -> None:
+    job_id = api.post("/api/jobs/", body(), format="json").json()["id"]
+    assert api.get(f"/api/jobs/{job_id}/logs/?{query}").status_code == 400
+
+
+def test_too_many_requests_are_429_with_the_time_to_wait(
+    api: APIClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        SimpleRateThrottle, "THROTTLE_RATES", {**api_settings.DEFAULT_THROTTLE_RATES, "user": "2/min"}
+    )
+    answers = [api.get("/api/me/") for _ in range(3)]
+    assert [answer.status_code for answer in answers] == [200, 200, 429]
+    assert int(answers[2]["Retry-After"]) > 0
+    assert answers[2].json()["error"]["code"] == "throttled"
+
+
+@pytest.mark.parametrize("method", ["get", "post", "put", "delete"])
+def test_an_unknown_address_is_404_in_json(api: APIClient, method: str) -> None:
+    answer = getattr(api, method)("/api/nothing/here/")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
+
+
+def test_a_forgotten_slash_is_named_and_not_redirected(api: APIClient, body: Body) -> None:
+    answer = api.post("/api/jobs", body(), format="json")
+    assert answer.status_code == 404
+    assert "/api/jobs/ with the slash" in answer.json()["error"]["message"]
+    assert not Job.objects.exists()
+
+
+def test_a_method_that_is_not_offered_is_405(api: APIClient) -> None:
+    answer = api.delete("/api/jobs/")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
