@@ -15,13 +15,32 @@ GpuId = tuple[str, int]  # (node, index)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Holding:
+    """What a running job holds: its option, its GPUs, and since when (s)."""
+
+    option: Option
+    gpus: tuple[GpuId, ...]
+    since: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """A waiting job with the options knowledge gave it, best first. Times are seconds."""
+    """A job with the options knowledge gave it, best first; waiting unless it holds GPUs. Times in s."""
 
     id: str
     submitted_at: float
     options: tuple[Option, ...]
     goal: Goal = Goal.BALANCED
+    user: str = ""
+    weight: float = 1.0  # of its user, for fair shares
+    priority: int = 0  # larger goes first; equal or larger is never evicted
+    due_at: float | None = None
+    work_left: float = 1.0  # share of the job that is still to do, 0 to 1
+    attained_gpu_s: float = 0.0  # GPU-seconds received so far
+    restart_s: float = 0.0  # what stopping and starting it again costs
+    preemptible: bool = True
+    preemptions: int = 0
+    holds: Holding | None = None
     only_node: str | None = None  # its last checkpoint lies on this node alone
     hold: str = ""  # why it may not start now, in words for its owner
 
@@ -39,7 +58,7 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
-    """Everything a policy may know, at one moment."""
+    """Everything a policy may know, at one moment: waiting and running jobs, nodes, its own memory."""
 
     jobs: tuple[Job, ...]
     nodes: tuple[Node, ...]
@@ -56,6 +75,23 @@ class Start:
 
 
 @dataclass(frozen=True, slots=True)
+class Preempt:
+    """Take a running job's GPUs back with a checkpoint; it waits again."""
+
+    job: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resize:
+    """Move a running job to another option or other GPUs, through a checkpoint."""
+
+    job: str
+    option: Option
+    gpus: tuple[GpuId, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Wait:
     """Leave this job waiting; `code` for programs, `reason` for its owner."""
 
@@ -64,7 +100,7 @@ class Wait:
     reason: str
 
 
-Action = Start | Wait
+Action = Start | Wait | Preempt | Resize
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,5 +116,10 @@ class Policy(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def preempts(self) -> bool:
+        """Does it stop or resize running jobs? Such a policy cannot be chosen live yet."""
+        ...
 
     def decide(self, state: ClusterState, now: float) -> Plan: ...

@@ -21,13 +21,15 @@ TOLERANCE = 1.25
 @dataclass(frozen=True, slots=True)
 class Fifo:
     name: str = "fifo"
+    preempts: bool = False
 
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start jobs in the order of their arrival; ties end in the id."""
         nodes = {(node.id, node.gpu_model): node for node in state.nodes}
         taken: set[str] = set()  # GPU models that a job further ahead waits for
         actions: list[Action] = []
-        for job in sorted(state.jobs, key=lambda job: (job.submitted_at, job.id)):
+        waiting = [job for job in state.jobs if job.holds is None]
+        for job in sorted(waiting, key=lambda job: (job.submitted_at, job.id)):
             action = _decide_one(job, tuple(nodes.values()), taken)
             actions.append(action)
             if isinstance(action, Start):
