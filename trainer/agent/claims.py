@@ -51,7 +51,6 @@ class Claim:
         self._collector = Collector(record.run, self._spool, executor.logs)
         self._uploader = CheckpointUploader(self.spec, record.run, self._spool, self._transfers, changed)
         self._thread: threading.Thread | None = None
-        self._sent = 0
         self._ids = {"claim": self.spec.claim, "job": self.spec.job}
 
     def start(self) -> None:
@@ -64,6 +63,11 @@ class Claim:
     def was_launched(self) -> bool:
         """A training was started, by this agent or an earlier one."""
         return self._record.process_file.exists()
+
+    @property
+    def _phase(self) -> Phase:
+        """Running from the moment that the model is loaded and the data is counted."""
+        return Phase.RUNNING if Kind.START in self._spool.kinds else Phase.STARTING
 
     @property
     def busy(self) -> bool:
@@ -79,11 +83,10 @@ class Claim:
 
     def obey(self, order: ClaimOrder) -> None:
         """Do what the portal's answer says of this claim."""
-        if order.error == "stale_attempt" or (order.error and order.fence > self.spec.fence):
+        if order.error == "stale_attempt":
             return self.stop(FORGET)
-        if order.error:
-            log.error("the portal refused reports", extra={**self._ids, "detail": order.detail})
-            self._spool.acknowledge(self._sent)  # sending the same again would be refused again
+        if order.error:  # the portal skips what it refuses: acked_seq has gone past it
+            log.error("the portal refused a report", extra={**self._ids, "detail": order.detail})
         self._spool.acknowledge(order.acked_seq)
         if order.want == "stop":
             cancelled = order.stop_for == "cancel"
@@ -105,11 +108,7 @@ class Claim:
         ending = self._record.ending if self._record.ended else None
         forgotten = self._stop is not None and self._stop.forget
         reports = () if forgotten else self._spool.pending(limit, limit_bytes)
-        if reports:
-            self._sent = reports[-1].seq
-        told = ClaimState(
-            claim=self.spec.claim, fence=self.spec.fence, phase=self._record.phase, reports=reports
-        )
+        told = ClaimState(claim=self.spec.claim, fence=self.spec.fence, phase=self._phase, reports=reports)
         if ending is None or len(reports) < self._spool.backlog:
             return told
         return replace(
@@ -191,9 +190,7 @@ class Claim:
         return handle
 
     def _note(self, seen: set[Kind]) -> None:
-        if Kind.START in seen and self._record.phase != Phase.RUNNING:
-            self._record.phase = Phase.RUNNING
-            self._save()
+        if Kind.START in seen:
             self._changed()
         if Kind.CHECKPOINT in seen:
             self._uploader.wake()

@@ -48,7 +48,7 @@ def deliver(
         if ending.outcome == Outcome.SUCCEEDED:
             ending = replace(ending, outcome=Outcome.STOPPED, reason="cancelled before its outputs were kept")
     result = read_result(record.run)
-    if result is not None and not spool.has_result:
+    if result is not None and Kind.RESULT not in spool.kinds:
         spool.add(Kind.RESULT, result)
     return ending
 

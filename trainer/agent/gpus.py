@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 from trainer.protocol import GpuFacts, GpuUse
@@ -15,36 +14,31 @@ log = logging.getLogger(__name__)
 _TOPOLOGY = {0: "same-board", 10: "pix", 20: "pxb", 30: "phb", 40: "node", 50: "sys"}
 
 
-@contextmanager
-def _library() -> Iterator[Any]:
-    """The initialised library, or None."""
+@functools.cache
+def _library() -> Any:
+    """The library, initialised once (that wakes the driver, which takes its time), or None."""
     try:
         import pynvml
-    except ImportError:
-        yield None
-        return
-    try:
+
         pynvml.nvmlInit()
+    except ImportError:
+        return None
     except pynvml.NVMLError:
-        yield None
-        return
-    try:
-        yield pynvml
-    finally:
-        pynvml.nvmlShutdown()
+        return None
+    return pynvml
 
 
 def find_gpus() -> tuple[GpuFacts, ...]:
     """Every GPU with its memory and its links to the others, in the order of the PCI bus."""
-    with _library() as nvml:
-        if nvml is None:
-            return ()
-        try:
-            handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
-            return tuple(_facts(nvml, index, handles) for index in range(len(handles)))
-        except nvml.NVMLError as error:
-            log.warning("GPUs could not be listed", extra={"error": str(error)})
-            return ()
+    nvml = _library()
+    if nvml is None:
+        return ()
+    try:
+        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
+        return tuple(_facts(nvml, index, handles) for index in range(len(handles)))
+    except nvml.NVMLError as error:
+        log.warning("GPUs could not be listed", extra={"error": str(error)})
+        return ()
 
 
 def _facts(nvml: Any, index: int, handles: list[Any]) -> GpuFacts:
@@ -78,10 +72,10 @@ def _link(nvml: Any, one: Any, other: Any) -> str:
 
 def gpu_use(count: int) -> tuple[GpuUse, ...]:
     """Load and memory of the first `count` GPUs now; what cannot be read is 0."""
-    with _library() as nvml:
-        if nvml is None:
-            return ()
-        return tuple(_use(nvml, index) for index in range(count))
+    nvml = _library()
+    if nvml is None:
+        return ()
+    return tuple(_use(nvml, index) for index in range(count))
 
 
 def _use(nvml: Any, index: int) -> GpuUse:
@@ -97,17 +91,17 @@ def _use(nvml: Any, index: int) -> GpuUse:
 
 def driver_facts() -> dict[str, str]:
     """Versions of driver and CUDA, where there are any."""
-    with _library() as nvml:
-        if nvml is None:
-            return {}
-        try:
-            cuda = int(nvml.nvmlSystemGetCudaDriverVersion())
-            return {
-                "nvidia_driver": _text(nvml.nvmlSystemGetDriverVersion()),
-                "cuda": f"{cuda // 1000}.{cuda % 1000 // 10}",
-            }
-        except nvml.NVMLError:
-            return {}
+    nvml = _library()
+    if nvml is None:
+        return {}
+    try:
+        cuda = int(nvml.nvmlSystemGetCudaDriverVersion())
+        return {
+            "nvidia_driver": _text(nvml.nvmlSystemGetDriverVersion()),
+            "cuda": f"{cuda // 1000}.{cuda % 1000 // 10}",
+        }
+    except nvml.NVMLError:
+        return {}
 
 
 def _text(value: str | bytes) -> str:

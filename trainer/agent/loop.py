@@ -19,7 +19,7 @@ from trainer.agent.prepare import Workshop
 from trainer.agent.roster import Roster
 from trainer.agent.settings import Settings
 from trainer.agent.usage import SlotUse
-from trainer.protocol import MAX_REPORTS_PER_SYNC, PROTOCOL, NodeFacts, Outcome, Sync, SyncReply
+from trainer.protocol import MAX_REPORTS_PER_SYNC, PROTOCOL, NodeFacts, Sync, SyncReply
 
 log = logging.getLogger(__name__)
 
@@ -27,6 +27,7 @@ EXIT_UPGRADE = 3
 SHORTEST_PAUSE_S, LONGEST_PAUSE_S = 0.2, 10.0
 FACTS_EVERY_S = 300.0
 DELIVER_AFTER_STOP_S = 5.0  # beyond the grace: uploads that take longer are done by the next agent
+LAST_SYNCS = 10
 REPORT_BYTES = 500_000
 
 
@@ -122,7 +123,7 @@ class Agent:
         silent_s = time.monotonic() - self._heard
         if silent_s > self._settings.lease_stop_s:
             reason = f"the node heard nothing from the portal for {silent_s:.0f} s and stopped its work"
-            self.roster.stop_all(Stop(outcome=Outcome.LOST, reason=reason))
+            self.roster.stop_all(Stop(reason=reason))
         asked = error.retry_after_s if isinstance(error, PortalAway) else 0.0
         pause_s = min(LONGEST_PAUSE_S, 0.25 * float(2 ** min(self._failures, 6)))
         return max(asked, pause_s * random.uniform(0.8, 1.0))
@@ -146,16 +147,24 @@ class Agent:
         self._facts = facts
 
     def _shut_down(self) -> None:
-        """Stop every training with a checkpoint, tell the portal once, leave."""
+        """Stop every training with a checkpoint, tell the portal, leave."""
         grace_s = self._settings.stop_grace_s
         log.info("stopping", extra={"claims": len(self.roster.running())})
-        self.roster.stop_all(Stop(outcome=Outcome.LOST, reason="the node agent was stopped", grace_s=grace_s))
+        self.roster.stop_all(Stop(reason="the node agent was stopped", grace_s=grace_s))
         deadline = time.monotonic() + grace_s + DELIVER_AFTER_STOP_S
         while self.roster.running() and time.monotonic() < deadline and self.stops_asked < 2:
             self.roster.wait(0.1)
         self.roster.kill_all()
+        self._say_goodbye()
+        log.info("stopped")
+
+    def _say_goodbye(self) -> None:
+        """The last reports; what the portal cannot take now is told by the next agent."""
         try:
-            self.roster.obey(self._portal.sync(self._message()).claims, take_up=False)
+            for _ in range(LAST_SYNCS):
+                message = self._message()
+                self.roster.obey(self._portal.sync(message).claims, take_up=False)
+                if not any(state.reports for state in message.claims):
+                    return
         except AgentError as error:
             log.warning("the last sync failed", extra={"error": str(error)[:300]})
-        log.info("stopped")

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from trainer.agent.folder import NodeFolder, read_json, write_json
 from trainer.agent.outcome import Ending
-from trainer.protocol import Outcome, Phase, ProtocolError, Spec, to_json
+from trainer.protocol import Outcome, ProtocolError, Spec, to_json
 from trainer.wire import parse_spec
 
 
@@ -18,7 +17,6 @@ class Record:
 
     spec: Spec
     folder: NodeFolder
-    phase: Phase = Phase.STARTING
     ending: Ending | None = None
     ended: bool = False
 
@@ -42,8 +40,8 @@ class Record:
         for path in (self.spool, self.run):
             path.mkdir(mode=0o700, exist_ok=True)
         ending = None if self.ending is None else to_json(self.ending)
-        value: dict[str, Any] = {"phase": self.phase, "ending": ending, "ended": self.ended}
-        write_json(self.spool / "claim.json", {"spec": to_json(self.spec), **value})
+        value = {"spec": to_json(self.spec), "ending": ending, "ended": self.ended}
+        write_json(self.spool / "claim.json", value)
 
 
 def load_record(folder: NodeFolder, claim: str) -> Record | None:
@@ -56,7 +54,6 @@ def load_record(folder: NodeFolder, claim: str) -> Record | None:
         return Record(
             spec=parse_spec(value["spec"]),
             folder=folder,
-            phase=Phase(value["phase"]),
             ending=None if ending is None else Ending(**{**ending, "outcome": Outcome(ending["outcome"])}),
             ended=bool(value["ended"]),
         )

@@ -30,7 +30,7 @@ class Spool:
         self._acked: int | None = None
         self._offsets = {EVENTS: 0, LOG: 0, AGENT: 0}
         self._checkpoints: dict[int, str] = {}  # step -> where it is stored
-        self.has_result = False
+        self.kinds: set[Kind] = set()  # kinds of all reports ever made
         self._size = self._load()
 
     def _load(self) -> int:
@@ -52,7 +52,7 @@ class Spool:
         report = Report(seq=entry["seq"], kind=Kind(entry["kind"]), body=entry["body"])
         if report.kind == Kind.CHECKPOINT:
             self._checkpoints[int(report.body["step"])] = str(report.body["stored"])
-        self.has_result |= report.kind == Kind.RESULT
+        self.kinds.add(report.kind)
         self._pending.append((report, size))
 
     def add(self, kind: Kind, body: dict[str, Any], source: str = AGENT, offset: int = 0) -> None:

@@ -221,7 +221,7 @@ def test_after_long_silence_the_node_stops_its_own_work(
     until(lambda: not runs(pid_of(node_dir)))
     portal.away = False
     end = until(lambda: given.end)
-    assert end.outcome == Outcome.LOST
+    assert end.outcome == Outcome.STOPPED
     assert "heard nothing from the portal" in end.reason
     assert given.bodies("checkpoint")[0]["stored"] == "portal"
 
@@ -237,7 +237,7 @@ def test_an_agent_that_is_told_to_leave_stops_its_trainings_with_a_checkpoint(
     assert agent.wait(15) == 0
     assert not runs(pid)
     assert given.end is not None
-    assert given.end.outcome == Outcome.LOST
+    assert given.end.outcome == Outcome.STOPPED
     assert given.bodies("checkpoint")
 
 
