@@ -16,6 +16,7 @@ log = logging.getLogger("portal.requests")
 _USABLE = re.compile(r"[\w-]{1,64}\Z", re.ASCII)
 # Polling pages and agents would drown what changed something or went wrong.
 QUIET_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+QUIET_PATHS = frozenset({"/agent/v1/sync"})
 
 
 def request_id_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
@@ -29,7 +30,8 @@ def request_id_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -
         try:
             response = get_response(request)
             response["X-Request-ID"] = name
-            if request.method not in QUIET_METHODS or response.status_code >= 500:
+            quiet = request.method in QUIET_METHODS or request.path in QUIET_PATHS
+            if not quiet or response.status_code >= 500:
                 spent = round((time.monotonic() - begun) * 1000)
                 log.info(
                     "%s %s",

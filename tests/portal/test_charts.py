@@ -1,0 +1,94 @@
+"""Charts and figures: pure functions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pytest
+
+from portal.web.charts import MAX_POINTS, loss_curve
+from portal.web.templatetags.portal_format import duration, number, percent, size
+
+
+@dataclass
+class Line:
+    step: int
+    loss: float | None = None
+    eval_loss: float | None = None
+    tokens_per_second: float | None = None
+
+
+def test_the_loss_curve_tells_its_story_in_words_too() -> None:
+    figure = loss_curve([Line(1, 3.0), Line(2, 1.0), Line(3, 2.0)])
+    assert figure["data"][0]["x"] == [1, 2, 3]
+    assert figure["summary"] == (
+        "Training loss went from 3.000 at step 1 to 2.000 at step 3; the lowest was 1.000."
+    )
+
+
+def test_evaluation_is_a_line_of_its_own() -> None:
+    figure = loss_curve([Line(1, 3.0), Line(1, None, 2.5)])
+    assert [trace["name"] for trace in figure["data"]] == ["training loss", "evaluation loss"]
+    assert figure["layout"]["showlegend"]
+
+
+def test_without_steps_the_chart_says_so() -> None:
+    assert loss_curve([])["summary"] == "No step has been measured yet."
+
+
+@pytest.mark.parametrize("steps", [1, MAX_POINTS, MAX_POINTS + 1, 10 * MAX_POINTS + 7])
+def test_long_curves_are_thinned_and_keep_their_end(steps: int) -> None:
+    trace = loss_curve([Line(step, 1.0) for step in range(steps)])["data"][0]
+    assert len(trace["x"]) <= MAX_POINTS + 1
+    assert trace["x"][-1] == steps - 1
+
+
+@pytest.mark.parametrize(
+    ("seconds", "text"),
+    [
+        (None, "–"),
+        (0, "0.0 s"),
+        (9.96, "10.0 s"),
+        (59.6, "1 min"),
+        (200, "3 min 20 s"),
+        (18_600, "5 h 10 min"),
+        (183_600, "2 d 3 h"),
+    ],
+)
+def test_durations(seconds: float | None, text: str) -> None:
+    assert duration(seconds) == text
+
+
+@pytest.mark.parametrize(
+    ("count", "text"),
+    [
+        (None, "–"),
+        (0, "0 B"),
+        (1023, "1023 B"),
+        (1536, "1.5 KiB"),
+        (3 << 30, "3.0 GiB"),
+        (5 << 40, "5.0 TiB"),
+    ],
+)
+def test_sizes(count: float | None, text: str) -> None:
+    assert size(count) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        ("lora", "lora"),
+        (True, "yes"),
+        (16, "16"),
+        (123_456, "123,456"),
+        (2e-4, "0.0002"),
+        (1.23456, "1.23"),
+    ],
+)
+def test_numbers(value: object, text: str) -> None:
+    assert number(value) == text
+
+
+def test_percentages() -> None:
+    assert (percent(0.937), percent(None)) == ("94%", "–")

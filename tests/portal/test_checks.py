@@ -1,0 +1,50 @@
+"""System checks explain settings that would fail later."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from portal import checks
+
+
+def ids(found: list[Any]) -> list[str]:
+    assert all(message.hint for message in found)
+    return [message.id for message in found]
+
+
+def test_the_settings_of_the_tests_are_fine() -> None:
+    assert checks.data_dir() == checks.broker() == []
+
+
+def test_a_data_folder_that_is_a_file_is_explained(settings: Any, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    settings.DATA_DIR = tmp_path / "file"
+    assert ids(checks.data_dir()) == ["portal.E001"]
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        ("redis://localhost:6379/0", []),
+        ("rediss://user:pass@host/1", []),
+        ("filesystem://", []),
+        ("http://localhost", ["portal.E002"]),
+        ("localhost:6379", ["portal.E002"]),
+        ("redis:///0", ["portal.E003"]),
+        ("redis+socket:///" + "x" * 101, ["portal.E004"]),
+    ],
+)
+def test_broker_addresses(url: str, expected: list[str], settings: Any) -> None:
+    settings.CELERY_BROKER_URL = url
+    assert ids(checks.broker()) == expected
+
+
+def test_production_on_sqlite_with_a_made_up_key_is_warned_of(
+    settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", "django.db.backends.sqlite3")
+    monkeypatch.delenv("SECRET_KEY", raising=False)
+    assert ids(checks.production()) == ["portal.W001", "portal.W002"]
