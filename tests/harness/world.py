@@ -13,7 +13,7 @@ from django.db.models.functions import Now
 
 from portal.accounts.models import User
 from scheduler.loop.tick import tick
-from scheduler.models import DatasetFile, Epoch, Job, Node
+from scheduler.models import Allocation, DatasetFile, Epoch, Job, Node
 from scheduler.selectors.clock import database_now
 from scheduler.services.files import store_file
 from scheduler.services.jobs import submit_job
@@ -62,6 +62,17 @@ def placed_job(node: FakeNode, **values: Any) -> Job:
     node.sync()
     made.refresh_from_db()
     return made
+
+
+def state_of(of: Job) -> str:
+    """The job's state now."""
+    of.refresh_from_db()
+    return of.state
+
+
+def open_allocations() -> int:
+    """How many GPUs are held."""
+    return Allocation.objects.filter(released_at__isnull=True).count()
 
 
 def silence(node: FakeNode, seconds: float) -> None:

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from django.db import IntegrityError, transaction
 
 from knowledge.models import Execution
-from scheduler.errors import IllegalTransition
 from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Allocation, Attempt, Checkpoint, Job, JobEvent, Node
-from scheduler.selectors.clock import database_now
-from scheduler.services.jobs import cancel_job, pause_job, resume_job
-from scheduler.services.nodes import drain_node
+from scheduler.models import Attempt, Node
 from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
@@ -20,25 +15,11 @@ from tests.harness.fake_node import FakeNode, result, step
 pytestmark = pytest.mark.django_db
 
 
-@pytest.fixture
-def node() -> FakeNode:
-    return world.fake_node()
-
-
-def state_of(job: Job) -> str:
-    job.refresh_from_db()
-    return job.state
-
-
-def open_allocations() -> int:
-    return Allocation.objects.filter(released_at__isnull=True).count()
-
-
 def test_a_job_runs_from_submission_to_one_execution(node: FakeNode) -> None:
     job = world.placed_job(node)
-    assert state_of(job) == JobState.ASSIGNED
+    assert world.state_of(job) == JobState.ASSIGNED
     order = node.take_up()
-    assert state_of(job) == JobState.STARTING
+    assert world.state_of(job) == JobState.STARTING
     assert order.spec is not None
     assert order.spec.params["method"] == "lora"
     assert order.spec.params["per_device_batch_size"] >= 1
@@ -47,8 +28,8 @@ def test_a_job_runs_from_submission_to_one_execution(node: FakeNode) -> None:
     job.refresh_from_db()
     assert (job.state, job.step, job.loss) == (JobState.RUNNING, 2, 1.8)
     node.end(order, "succeeded", result())
-    assert state_of(job) == JobState.SUCCEEDED
-    assert open_allocations() == 0
+    assert world.state_of(job) == JobState.SUCCEEDED
+    assert world.open_allocations() == 0
     execution = Execution.objects.get(attempt_id=job.attempts.get().pk)
     assert execution.status == "ok"
     assert execution.tokens_per_second == 1000.0
@@ -78,7 +59,7 @@ def test_a_short_training_may_end_before_it_was_seen_running(node: FakeNode) -> 
     job = world.placed_job(node)
     order = next(iter(node.orders.values()))
     node.end(order, "succeeded", step(1), result())
-    assert state_of(job) == JobState.SUCCEEDED
+    assert world.state_of(job) == JobState.SUCCEEDED
     kinds = list(job.events.filter(kind="state").values_list("new", flat=True))
     assert kinds == ["assigned", "starting", "running", "succeeded"]
 
@@ -114,7 +95,7 @@ def test_a_phase_that_goes_back_is_refused(node: FakeNode) -> None:
     order = node.take_up()
     node.run(order, step(1))
     assert node.sync(node.say(order, "starting")).claims[0].error == "bad_report"
-    assert state_of(job) == JobState.RUNNING
+    assert world.state_of(job) == JobState.RUNNING
 
 
 def test_a_lost_node_frees_its_job_and_its_late_reports_change_nothing(node: FakeNode) -> None:
@@ -128,14 +109,14 @@ def test_a_lost_node_frees_its_job_and_its_late_reports_change_nothing(node: Fak
     job.refresh_from_db()
     assert (job.state, job.infrastructure_used, job.errors_used) == (JobState.QUEUED, 1, 0)
     assert Node.objects.get().state == NodeState.LOST
-    assert open_allocations() == 0
+    assert world.open_allocations() == 0
     late = node.run(order, step(9))
     assert (late.claims[0].want, late.claims[0].error) == ("stop", "stale_attempt")
     assert Node.objects.get().state == NodeState.LOST  # it still runs what it should not
     assert node.upload(order, "output/adapter.bin", b"late").status_code == 409
     node.sync()
     assert Node.objects.get().state == NodeState.READY
-    assert state_of(job) == JobState.QUEUED
+    assert world.state_of(job) == JobState.QUEUED
     assert tick().started == 1
     resumed = node.take_up()
     assert resumed.fence == order.fence + 1
@@ -153,7 +134,7 @@ def test_a_killed_training_is_tried_again_within_the_infrastructure_budget(node:
         node.run(order, step(1))
         node.end(order, "killed", reason="Killed by signal 9.")
         expected = JobState.FAILED if tries == 6 else JobState.QUEUED
-        assert state_of(job) == expected
+        assert world.state_of(job) == expected
         tick()
     assert job.failure_class == "system"
     assert Execution.objects.filter(attempt_id__isnull=False).count() == 6
@@ -164,7 +145,7 @@ def test_an_error_fails_the_job_unless_the_user_asked_for_retries(node: FakeNode
     for expected in (JobState.QUEUED, JobState.FAILED):
         order = node.take_up()
         node.end(order, "error", reason="The file has no rows that fit.")
-        assert state_of(job) == expected
+        assert world.state_of(job) == expected
         tick()
     assert job.failure_class == "user"
     assert job.failure_reason == "The file has no rows that fit."
@@ -196,158 +177,5 @@ def test_out_of_memory_with_everything_fixed_fails_and_says_what_to_do(node: Fak
     job = world.placed_job(node, params=fixed)
     node.end(node.take_up(), "oom", reason="Out of memory.")
     refresh_options()
-    assert state_of(job) == JobState.FAILED
+    assert world.state_of(job) == JobState.FAILED
     assert "Free a parameter" in job.failure_reason
-
-
-def test_cancelling_a_running_job_stops_its_node_and_frees_the_gpus(node: FakeNode) -> None:
-    job = world.placed_job(node)
-    order = node.take_up()
-    node.run(order, step(1))
-    cancel_job(job=job, actor=job.owner, now=database_now())
-    cancel_job(job=job, actor=job.owner, now=database_now())  # twice changes nothing
-    reply = node.sync(node.say(order, "running"))
-    assert (reply.claims[0].want, reply.claims[0].stop_for) == ("stop", "cancel")
-    node.end(order, "stopped")
-    assert state_of(job) == JobState.CANCELLED
-    assert open_allocations() == 0
-
-
-def test_an_accepted_cancel_ends_as_cancelled_even_if_the_training_finished(node: FakeNode) -> None:
-    """I12, cancel first"""
-    job = world.placed_job(node)
-    order = node.take_up()
-    node.run(order, step(1))
-    cancel_job(job=job, actor=job.owner, now=database_now())
-    node.end(order, "succeeded", result())
-    assert state_of(job) == JobState.CANCELLED
-
-
-def test_a_cancel_after_the_end_is_refused_and_noted(node: FakeNode) -> None:
-    """I12, finish first; I2"""
-    job = world.placed_job(node)
-    node.end(node.take_up(), "succeeded", result())
-    with pytest.raises(IllegalTransition):
-        cancel_job(job=job, actor=job.owner, now=database_now())
-    assert state_of(job) == JobState.SUCCEEDED
-    assert JobEvent.objects.filter(job=job, kind="cancel_too_late").count() == 1
-
-
-def test_pause_saves_and_resume_goes_on_from_the_checkpoint(node: FakeNode) -> None:
-    job = world.placed_job(node)
-    order = node.take_up()
-    node.run(order, step(4))
-    pause_job(job=job, actor=job.owner, now=database_now())
-    assert node.sync(node.say(order, "running")).claims[0].stop_for == "pause"
-    node.save_checkpoint(order, 4)
-    node.end(order, "stopped")
-    assert state_of(job) == JobState.PAUSED
-    assert tick().started == 0
-    resume_job(job=job, actor=job.owner, now=database_now())
-    assert tick().started == 1
-    again = node.take_up()
-    assert again.spec is not None
-    assert again.spec.resume is not None
-    assert again.spec.resume.step == 4
-
-
-def test_a_stop_that_nobody_confirms_ends_the_attempt_and_blocks_the_node(node: FakeNode) -> None:
-    """L4, I5"""
-    job = world.placed_job(node)
-    order = node.take_up()
-    node.run(order, step(1))
-    cancel_job(job=job, actor=job.owner, now=database_now())
-    world.age_state(job, 1000)
-    tick()
-    assert state_of(job) == JobState.CANCELLED
-    assert job.attempts.get().outcome == "lost"
-    assert Node.objects.get().state == NodeState.BLOCKED
-    node.run(order)
-    assert Node.objects.get().state == NodeState.BLOCKED
-    node.sync()
-    assert Node.objects.get().state == NodeState.READY
-
-
-@pytest.mark.parametrize("phase", ["assigned", "starting"])
-def test_states_with_a_deadline_end(node: FakeNode, phase: str) -> None:
-    """L4"""
-    job = world.placed_job(node)
-    if phase == "starting":
-        node.take_up()
-    world.age_state(job, 10_000)
-    tick()
-    attempt = job.attempts.get(fence=1)
-    assert attempt.outcome == "timeout"
-    assert Execution.objects.filter(attempt_id=attempt.pk).exists() == (phase == "starting")
-
-
-def test_three_declined_starts_block_the_node_for_a_while(node: FakeNode) -> None:
-    """I20"""
-    job = world.placed_job(node)
-    for _ in range(3):
-        node.end(next(iter(node.sync().claims)), "declined", reason="The disk is full.")
-        tick()
-    blocked = Node.objects.get()
-    assert blocked.state == NodeState.BLOCKED
-    assert blocked.until is not None
-    assert "disk is full" in blocked.reason
-    assert state_of(job) == JobState.QUEUED
-    assert not Execution.objects.filter(attempt_id__isnull=False).exists()
-
-
-def test_draining_with_move_sends_the_job_elsewhere_with_its_checkpoint(node: FakeNode) -> None:
-    job = world.placed_job(node)
-    order = node.take_up()
-    node.run(order, step(2))
-    row = Node.objects.get()
-    drain_node(node=row, actor=world.admin(), reason="New fans", move_jobs=True, now=database_now())
-    tick()
-    assert node.sync(node.say(order, "running")).claims[0].stop_for == "drain"
-    node.save_checkpoint(order, 2)
-    node.end(order, "stopped")
-    tick()
-    assert Node.objects.get().state == NodeState.DRAINED
-    other = world.fake_node()
-    assert tick().started == 1
-    moved = other.take_up()
-    assert moved.spec is not None
-    assert moved.spec.resume is not None
-    other.end(moved, "succeeded", result())
-    assert state_of(job) == JobState.SUCCEEDED
-
-
-def test_a_checkpoint_counts_only_with_all_its_files(node: FakeNode) -> None:
-    """I14"""
-    job = world.placed_job(node)
-    order = node.take_up()
-    missing = [{"path": "weights.bin", "sha256": "0" * 64, "bytes": 3}]
-    reply = node.run(order, {"kind": "checkpoint", "body": {"step": 1, "stored": "portal", "files": missing}})
-    assert reply.claims[0].error == "bad_report"
-    assert not Checkpoint.objects.filter(job=job).exists()
-
-
-def test_a_checkpoint_on_the_node_alone_pins_the_job_to_it(node: FakeNode) -> None:
-    job = world.placed_job(node)
-    order = node.take_up()
-    big = [{"path": "weights.bin", "sha256": "0" * 64, "bytes": 10**11}]
-    node.run(order, {"kind": "checkpoint", "body": {"step": 1, "stored": "node", "files": big}})
-    world.silence(node, 1000)
-    world.fake_node()
-    tick()
-    job.refresh_from_db()
-    assert (job.state, job.wait_code) == (JobState.QUEUED, "checkpoint-node")
-    node.sync()
-    node.sync()
-    assert tick().started == 1
-    assert job.attempts.get(fence=2).claims.get().node_id == node.node_id
-
-
-def test_one_gpu_cannot_be_held_twice_nor_one_job_tried_twice(node: FakeNode) -> None:
-    """I4, I5"""
-    job = world.placed_job(node)
-    attempt = job.attempts.get()
-    held = Allocation.objects.filter(claim__attempt=attempt)[0]
-    with pytest.raises(IntegrityError), transaction.atomic():
-        Allocation.objects.create(claim=held.claim, gpu=held.gpu, allocated_at=database_now())
-    with pytest.raises(IntegrityError), transaction.atomic():
-        Attempt.objects.create(job=job, fence=99, option=attempt.option, created_at=database_now())
