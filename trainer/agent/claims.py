@@ -43,7 +43,6 @@ class Claim:
     ) -> None:
         self.spec = record.spec
         self._record, self._executor, self._workshop, self._changed = record, executor, workshop, changed
-        record.save()
         self._spool = Spool(record.spool / "reports.jsonl")
         self._stop: Stop | None = None
         self._stopping, self._given_up = threading.Event(), threading.Event()
@@ -98,7 +97,10 @@ class Claim:
         """Stop the training. A later call may only make it more urgent."""
         if self._stop is None or _urgency(stop) > _urgency(self._stop):
             self._stop = stop
-            log.info("claim is to stop", extra={**self._ids, "reason": stop.reason or "not ours any more"})
+            if self.busy:
+                log.info(
+                    "claim is to stop", extra={**self._ids, "reason": stop.reason or "not ours any more"}
+                )
         if not stop.wanted_files:
             self._given_up.set()
         self._stopping.set()

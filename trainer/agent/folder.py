@@ -17,6 +17,7 @@ import stat
 import tempfile
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -111,7 +112,8 @@ class NodeFolder:
         run = self.runs / claim
         if keep_checkpoints:
             shutil.rmtree(run / "inputs", ignore_errors=True)
-            os.utime(run)
+            with suppress(FileNotFoundError):
+                os.utime(run)
         else:
             shutil.rmtree(run, ignore_errors=True)
         shutil.rmtree(self.spool / claim, ignore_errors=True)
@@ -124,5 +126,5 @@ class NodeFolder:
         """
         keep = {*needed, *self.known_claims()}
         for run in self.runs.iterdir():
-            if run.name not in keep and time.time() - run.stat().st_mtime > KEEP_CHECKPOINTS_S:
+            if run.name not in keep and time.time() - run.lstat().st_mtime > KEEP_CHECKPOINTS_S:
                 shutil.rmtree(run, ignore_errors=True)

@@ -63,7 +63,7 @@ class Agent:
         self.roster.recall()
         try:
             while not self.stops_asked:
-                self._rest(self._sync())
+                self._rest(self._turn())
         except UpgradeNeeded as error:
             log.error("this agent is too old for the portal: upgrade it", extra={"error": str(error)})
             return EXIT_UPGRADE
@@ -78,6 +78,16 @@ class Agent:
                 time.sleep(SHORTEST_PAUSE_S)  # what happens together is told together
                 break
         self._wake.clear()
+
+    def _turn(self) -> float:
+        """One sync. Whatever goes wrong with it, trainings must not be left without an agent."""
+        try:
+            return self._sync()
+        except UpgradeNeeded:
+            raise
+        except Exception:
+            log.exception("a sync went wrong on this node")
+            return LONGEST_PAUSE_S
 
     def _sync(self) -> float:
         """One exchange; returns how long to wait until the next."""

@@ -41,6 +41,7 @@ class Roster:
             record = load_record(self._folder, name)
             if record is None:
                 log.error("the record of a claim cannot be read", extra={"claim": name})
+                self._executor.cancel({"claim": name}, force=True)
                 self._folder.forget(name, keep_checkpoints=True)
                 continue
             claim = self._claims[name] = self._make(record)
@@ -80,8 +81,10 @@ class Roster:
 
     def _start(self, order: ClaimOrder, spec: Spec) -> None:
         """Write the claim down before anything else: an agent that dies now must still know it."""
+        record = Record(spec=spec, folder=self._folder)
         try:
-            claim = self._make(Record(spec=spec, folder=self._folder))
+            record.save()
+            claim = self._make(record)
         except OSError as error:
             return self._refuse(order, Outcome.DECLINED, f"the node cannot write its records: {error}")
         self._claims[order.claim] = claim

@@ -8,6 +8,7 @@ doubles a report.
 from __future__ import annotations
 
 import json
+import logging
 import os
 import threading
 from collections import deque
@@ -15,6 +16,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer.protocol import Kind, Report
+
+log = logging.getLogger(__name__)
 
 EVENTS, LOG, AGENT = "events", "log", "agent"  # sources of reports
 
@@ -40,9 +43,13 @@ class Spool:
             return size
         with self._path.open("rb") as file:
             for line in file:
-                if not line.endswith(b"\n"):
+                try:
+                    if not line.endswith(b"\n"):
+                        raise ValueError("the line is not whole")
+                    self._remember(json.loads(line), len(line))
+                except (ValueError, KeyError):
+                    log.warning("reports end in a broken line", extra={"file": self._path, "byte": size})
                     break
-                self._remember(json.loads(line), len(line))
                 size += len(line)
         return size
 

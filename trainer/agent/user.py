@@ -10,12 +10,18 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from trainer.agent.errors import SetupError
 from trainer.agent.folder import NodeFolder
 
 log = logging.getLogger(__name__)
 
-_PROBE = "import os, sys, httpx, trainer.protocol; sys.exit(not os.access(sys.argv[1], os.X_OK))"
+_PROBE = """
+import os, sys, trainer.protocol
+folder, installed = sys.argv[1:]
+sys.exit(not (os.access(folder, os.X_OK) and os.access(installed, os.R_OK)))
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +68,7 @@ def training_user(name: str, folder: NodeFolder) -> RunAs | None:
 def _can_train(user: RunAs, folder: NodeFolder) -> bool:
     try:
         done = subprocess.run(
-            [sys.executable, "-c", _PROBE, str(folder.runs)],
+            [sys.executable, "-c", _PROBE, str(folder.runs), psutil.__file__],
             env={"PATH": os.defpath, "PYTHONPATH": str(Path(__file__).parents[2])},
             cwd="/",
             user=user.uid,

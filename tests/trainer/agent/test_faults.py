@@ -104,6 +104,21 @@ def test_a_training_whose_pid_was_never_written_down_is_found_by_its_mark(
     assert not runs(pid)
 
 
+def test_a_training_whose_record_is_broken_is_ended_and_reported_lost(
+    portal: FakePortal, node_dir: Path, start_process: StartProcess
+) -> None:
+    """F3: adopted, or the whole tree ended; never a second start."""
+    given = portal.give("c1", "steady")
+    agent = start_process()
+    until(lambda: steps(given))
+    kill(agent)
+    pid = pid_of(node_dir)
+    (node_dir / "spool" / "c1" / "claim.json").write_text("{")
+    start_process()
+    assert until(lambda: given.end).outcome == Outcome.LOST
+    assert not runs(pid)
+
+
 def test_a_training_killed_by_somebody_else_is_told_as_killed(
     portal: FakePortal, node_dir: Path, start_agent: StartAgent
 ) -> None:

@@ -36,10 +36,12 @@ def test_numbers_and_positions_go_on_after_a_restart(spool: Spool, tmp_path: Pat
     assert numbers(again) == [2, 3]
 
 
-def test_a_line_that_was_cut_off_is_written_again(spool: Spool, tmp_path: Path) -> None:
+@pytest.mark.parametrize("cut", [15, -1])
+def test_a_line_that_was_cut_off_is_written_again(spool: Spool, tmp_path: Path, cut: int) -> None:
     spool.add(Kind.STEP, {"step": 1}, EVENTS, 30)
-    with (tmp_path / "reports.jsonl").open("a") as file:
-        file.write('{"seq": 2, "kind": "st')
+    spool.add(Kind.STEP, {"step": 2}, EVENTS, 60)
+    first, second = (tmp_path / "reports.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "reports.jsonl").write_text(first + second[:cut])
     again = Spool(tmp_path / "reports.jsonl")
     again.add(Kind.STEP, {"step": 2}, EVENTS, 60)
     lines = (tmp_path / "reports.jsonl").read_text().splitlines()
