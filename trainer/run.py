@@ -20,7 +20,7 @@ from types import FrameType
 from trainer.protocol import EXIT_STOPPED, Kind, Outcome
 from trainer.train.errors import TrainError
 from trainer.train.journal import Measured, append_event
-from trainer.train.process import STARTED, StopSignal, run_process, write_result
+from trainer.train.process import STARTED, STOP_SIGNALS, StopSignal, run_process, write_result
 from trainer.train.settings import Order, read_order
 
 _started = time.monotonic()
@@ -52,11 +52,14 @@ def _train(order: Order) -> None:
     if order.processes == 1:
         run_process(order.run_dir, StopSignal(), _started)
         return
-    processes = _launch(order)
-    failed = _wait(processes)
-    if failed < 0:
-        # as if it had hit this process: the agent then tells a kill from an error
-        signal.signal(-failed, signal.SIG_DFL)
+    failed = _wait(_launch(order))
+    result = order.run_dir / "result.json"
+    if failed == -signal.SIGKILL:
+        result.unlink(missing_ok=True)  # at most another process's complaint about the lost connection
+    if failed < 0 and not result.exists():
+        # as if the signal had hit this process: the agent then tells a kill from an error
+        if failed != -signal.SIGKILL:
+            signal.signal(-failed, signal.SIG_DFL)
         os.kill(os.getpid(), -failed)
 
 
@@ -78,19 +81,26 @@ def _launch(order: Order) -> list[subprocess.Popen[bytes]]:
         for process in processes:
             process.send_signal(number)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    # held back until every process exists here and has its own handler there
+    signal.pthread_sigmask(signal.SIG_BLOCK, STOP_SIGNALS)
+    for number in STOP_SIGNALS:
         signal.signal(number, forward)
     for index in range(here):
         ranks = {"RANK": str(order.spec.rank * here + index), "LOCAL_RANK": str(index)}
         processes.append(subprocess.Popen(command, env={**os.environ, **shared, **ranks}))
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     return processes
 
 
 def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
-    """Wait for all; when one fails, the others wait for it in vain and are killed. Its exit code, or 0."""
+    """Wait for all and return 0, or the exit code of the process that failed first.
+
+    The others wait for a failed one in vain and are killed. Some may have noticed and failed already; a kill
+    from outside is then the cause.
+    """
     while True:
         codes = [process.poll() for process in processes]
-        failed = next((code for code in codes if code not in (None, *_ORDERLY)), 0)
+        failed = [code for code in codes if code is not None and code not in _ORDERLY]
         if failed or None not in codes:
             break
         time.sleep(0.1)
@@ -98,7 +108,7 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
         if process.poll() is None:
             process.kill()
         process.wait()
-    return failed or 0
+    return min(failed, key=lambda code: code != -signal.SIGKILL, default=0)
 
 
 if __name__ == "__main__":

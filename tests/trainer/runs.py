@@ -113,6 +113,7 @@ class Run:
         """Wait until so many events of a kind were written."""
         end = time.monotonic() + timeout_s
         while len(self.events(kind)) < count:
+            assert not (self.path / "result.json").exists(), self.result["reason"]
             assert time.monotonic() < end, f"no {count} events of {kind} in {timeout_s} s"
             time.sleep(0.01)
 

@@ -36,8 +36,9 @@ def write(
     folder.mkdir(parents=True, exist_ok=True)
     if order.settings.method == "full":
         dtype = getattr(torch, order.settings.precision)
-        model.config.dtype = dtype
         model.save_pretrained(folder, state_dict={name: value.to(dtype) for name, value in weights.items()})
+        model.config.dtype = dtype  # save_pretrained noted that of the master weights
+        model.config.save_pretrained(folder)
     else:
         model.save_pretrained(folder, state_dict=weights, save_embedding_layers=False)
     tokenizer.save_pretrained(folder)

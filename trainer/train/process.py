@@ -23,6 +23,7 @@ from trainer.train.settings import read_order
 
 EXIT_CODES = {Outcome.SUCCEEDED: 0, Outcome.STOPPED: EXIT_STOPPED, Outcome.OOM: EXIT_OOM, Outcome.ERROR: 1}
 STARTED = "FORETUNE_STARTED"  # time.monotonic() of the launching process
+STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _MAX_REASON = 2000
 
 
@@ -31,8 +32,9 @@ class StopSignal:
 
     def __init__(self) -> None:
         self.requested = False
-        for number in (signal.SIGTERM, signal.SIGINT):
+        for number in STOP_SIGNALS:
             signal.signal(number, self._receive)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
 
     def _receive(self, _number: int, _frame: FrameType | None) -> None:
         self.requested = True

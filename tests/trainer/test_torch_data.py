@@ -1,0 +1,118 @@
+"""What of a row the model is trained on."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from trainer import builtin
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.fixture
+def tokenizer(models_dir: Path) -> Any:
+    from transformers import AutoTokenizer
+
+    return AutoTokenizer.from_pretrained(builtin.ensure("builtin/tiny-llama", models_dir))
+
+
+def read(tmp_path: Path, tokenizer: Any, *rows: Any, longest: int = 500) -> list[tuple[str, str]]:
+    """(what is read, what is trained) of each row, as text."""
+    from trainer.train.data import IGNORED, read_samples
+
+    path = tmp_path / "train.jsonl"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return [
+        (
+            tokenizer.decode(sample.ids),
+            tokenizer.decode([label for label in sample.labels if label != IGNORED]),
+        )
+        for sample in read_samples(path, tokenizer, longest)
+    ]
+
+
+def chat(*turns: tuple[str, str] | tuple[str, str, int]) -> dict[str, Any]:
+    names = ("role", "content", "weight")
+    return {"messages": [dict(zip(names, turn, strict=False)) for turn in turns]}
+
+
+def test_of_prompt_and_completion_only_the_completion_and_the_end_are_trained(tmp_path: Path, tokenizer: Any):
+    found = read(tmp_path, tokenizer, {"prompt": "Größe?", "completion": " groß"})
+    assert found == [("Größe? groß</s>", " groß</s>")]
+
+
+def test_of_a_chat_only_the_assistants_turns_are_trained(tmp_path: Path, tokenizer: Any):
+    row = chat(("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"))
+    assert read(tmp_path, tokenizer, row)[0][1] == "b</s>\nd</s>\n"
+
+
+def test_a_weight_of_zero_keeps_a_turn_out_of_the_loss(tmp_path: Path, tokenizer: Any):
+    row = chat(("user", "a"), ("assistant", "b", 0), ("user", "c"), ("assistant", "d", 1))
+    assert read(tmp_path, tokenizer, row)[0][1] == "d</s>\n"
+
+
+def test_without_a_chat_template_a_chat_is_lines_of_role_and_content(tmp_path: Path, tokenizer: Any):
+    tokenizer.chat_template = None
+    row = chat(("system", "s"), ("user", "a"), ("assistant", "b"))
+    assert read(tmp_path, tokenizer, row) == [("system: s\nuser: a\nassistant: b\n</s>", "b\n</s>")]
+
+
+def test_a_template_that_rewrites_earlier_turns_never_trains_other_roles(tmp_path: Path, tokenizer: Any):
+    tokenizer.chat_template = (
+        "{% for m in messages %}{{ m.role }}: "
+        "{{ '(cut)' if m.role == 'assistant' and not loop.last else m.content }}{{ '\\n' }}{% endfor %}"
+        "{% if add_generation_prompt %}assistant: {% endif %}"
+    )
+    row = chat(("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"))
+    assert read(tmp_path, tokenizer, row)[0][1] == "d\n"
+
+
+def test_a_template_that_refuses_a_row_is_named(tmp_path: Path, tokenizer: Any):
+    from trainer.train.errors import TrainError
+
+    tokenizer.chat_template = "{{ raise_exception('no system turns') }}"
+    with pytest.raises(TrainError, match="chat template refuses a row: no system turns"):
+        read(tmp_path, tokenizer, chat(("system", "a"), ("assistant", "b")))
+
+
+def test_long_rows_are_cut_and_rows_without_a_completion_left_do_not_count(
+    tmp_path: Path, tokenizer: Any, capsys: Any
+):
+    rows = {"prompt": "ab", "completion": "cdef"}, {"prompt": "abcdef", "completion": "g"}
+    assert read(tmp_path, tokenizer, *rows, longest=4) == [("abcd", "cd"), ("abcd", "")]
+    assert "1 of 2 rows" in capsys.readouterr().out
+
+
+def test_only_rows_without_a_completion_left_is_an_error(tmp_path: Path, tokenizer: Any):
+    from trainer.train.errors import TrainError
+
+    with pytest.raises(TrainError, match="Raise tokens_per_sample"):
+        read(tmp_path, tokenizer, {"prompt": "abcdef", "completion": "g"}, longest=4)
+
+
+def test_a_bad_row_is_named_by_its_line(tmp_path: Path, tokenizer: Any):
+    from trainer.train.errors import TrainError
+
+    with pytest.raises(TrainError, match=r"train.jsonl cannot be used: line 2: completion is missing"):
+        read(tmp_path, tokenizer, {"prompt": "a", "completion": "b"}, {"prompt": "a"})
+
+
+def test_a_micro_batch_is_padded_to_its_longest_row():
+    from array import array
+
+    import torch
+
+    from trainer.train.data import Sample, collate
+
+    long, short = (
+        Sample(array("i", [5, 6, 7]), array("i", [-100, 6, 7]), 2),
+        Sample(array("i", [8]), array("i", [8]), 0),
+    )
+    batch = collate([long, short], 0, torch.device("cpu"))
+    assert batch.ids.tolist() == [[5, 6, 7], [8, 0, 0]]
+    assert batch.mask.tolist() == [[1, 1, 1], [1, 0, 0]]
+    assert batch.labels.tolist() == [[-100, 6, 7], [8, -100, -100]]

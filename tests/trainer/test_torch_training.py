@@ -1,0 +1,187 @@
+"""Trainings of a second, in this process: losses, outputs, exact resuming, readable reasons."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.trainer.runs import ROWS, Run, StopAtLook
+from trainer.checkpoint import digest, newest
+
+pytestmark = pytest.mark.torch
+
+
+@pytest.mark.parametrize("method", ["lora", "full"])
+@pytest.mark.parametrize("model", ["builtin/tiny-llama", "builtin/tiny-qwen"])
+def test_the_loss_falls(run: Run, method: str, model: str):
+    run.model = model
+    run.params.update(method=method, max_steps=12)
+    result = run.write().train()
+    assert result["outcome"] == "succeeded", result["reason"]
+    assert result["final_loss"] < 0.8 * result["first_loss"]
+    assert (result["step"], result["total_steps"], result["exit_code"]) == (12, 12, 0)
+
+
+@pytest.mark.parametrize("precision", ["bfloat16", "float16"])
+def test_half_precision_with_gradient_checkpointing_and_accumulation(run: Run, precision: str):
+    run.params.update(precision=precision, gradient_checkpointing=True)
+    run.params.update(per_device_batch_size=2, gradient_accumulation_steps=2)
+    run.write().train()
+    half = run.losses
+    exact = Run(run.path.with_name("exact"), run.models_dir)
+    exact.write().train()
+    assert half == pytest.approx(exact.losses, rel=0.01)
+
+
+def test_the_adapter_loads_in_peft_and_gives_finite_logits(run: Run):
+    import torch
+    from peft import PeftModel
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    result = run.write().train()
+    output = run.path / "output"
+    assert {file["path"]: file["sha256"] for file in result["output"]} == {
+        path.name: digest(path) for path in output.iterdir()
+    }
+    base = AutoModelForCausalLM.from_pretrained(run.models_dir / run.model)
+    ids = AutoTokenizer.from_pretrained(output)("What follows one?\n", return_tensors="pt")["input_ids"]
+    plain = base(ids).logits
+    tuned = PeftModel.from_pretrained(base, output)(ids).logits
+    assert torch.isfinite(tuned).all()
+    assert not torch.allclose(plain, tuned)
+    assert json.loads((output / "adapter_config.json").read_text())["base_model_name_or_path"] == run.model
+
+
+def test_the_full_model_loads_and_has_learnt(run: Run):
+    import torch
+    from transformers import AutoModelForCausalLM, AutoTokenizer
+
+    run.params.update(method="full", precision="bfloat16", max_steps=60, learning_rate=0.003)
+    run.write(rows=ROWS[:4]).train()
+    model = AutoModelForCausalLM.from_pretrained(run.path / "output")
+    tokenizer = AutoTokenizer.from_pretrained(run.path / "output")
+    assert model.dtype == torch.bfloat16
+    ids = tokenizer("What follows two?\n", return_tensors="pt")["input_ids"]
+    answer = model.generate(ids, max_new_tokens=30, do_sample=False)[0, ids.shape[1] :]
+    assert tokenizer.decode(answer, skip_special_tokens=True) == "After two comes TWO."
+
+
+def test_events_and_metrics_tell_the_whole_run(run: Run):
+    run.params["epochs"] = 2.0
+    run.params["max_steps"] = None
+    result = run.write(validation=ROWS[:3]).train()
+    start = run.events("start")[0]
+    assert (start["rows"], start["steps_total"]) == (11, 6)
+    assert start["tokens_total"] == result["tokens"]
+    steps = run.events("step")
+    assert [event["step"] for event in steps] == [1, 2, 3, 4, 5, 6]
+    assert steps[-1]["eta_s"] == 0
+    assert [event["step"] for event in run.events("eval")] == [3, 6]
+    assert result["eval_loss"] == run.events("eval")[-1]["eval_loss"]
+    assert result["evaluation_s"] > 0
+    assert result["peak_memory_bytes"] > 50_000_000
+    assert result["tokens_per_s"] > 0
+    assert result["runtime_s"] >= result["startup_s"] + result["train_s"]
+    table = list(csv.DictReader(io.StringIO((run.path / "output" / "metrics.csv").read_text())))
+    assert [row["step"] for row in table] == ["1", "2", "3", "4", "5", "6"]
+    assert float(table[2]["eval_loss"]) == run.events("eval")[0]["eval_loss"]
+    card = (run.path / "output" / "README.md").read_text()
+    assert digest(run.path / "inputs" / "train.jsonl") in card
+    assert "base_model: builtin/tiny-llama" in card
+
+
+@pytest.mark.parametrize("precision", ["float32", "float16"])
+def test_a_stopped_training_resumes_with_the_same_losses(run: Run, precision: str):
+    run.params.update(precision=precision, epochs=3.0, max_steps=None)
+    run.write(validation=ROWS[:2]).train()
+    whole = Run(run.path.with_name("stopped"), run.models_dir, params=run.params)
+    stopped = whole.write(validation=ROWS[:2]).train(StopAtLook(5))
+    assert (stopped["outcome"], stopped["exit_code"]) == ("stopped", 75)
+    assert whole.events("checkpoint")[-1]["step"] == stopped["step"] < 9
+    found = newest(whole.path / "checkpoints")
+    resumed = Run(run.path.with_name("resumed"), run.models_dir, params=run.params)
+    resumed.write(validation=ROWS[:2], resume=found.folder if found else None).train()
+    assert {**whole.losses, **resumed.losses} == run.losses
+    for name in ("final_loss", "first_loss", "eval_loss", "step", "tokens"):
+        assert resumed.result[name] == run.result[name]
+    assert resumed.result["attempt_tokens"] < resumed.result["tokens"]
+    metrics = [Path(one.path / "output" / "metrics.csv").read_text().splitlines() for one in (run, resumed)]
+    assert len(metrics[0]) == len(metrics[1])
+
+
+def test_a_stop_before_the_first_step_ends_at_once_without_a_checkpoint(run: Run):
+    result = run.write().train(StopAtLook(1))
+    assert (result["outcome"], result["step"]) == ("stopped", 0)
+    assert newest(run.path / "checkpoints") is None
+
+
+def test_checkpoints_come_by_time_and_only_two_stay(run: Run):
+    run.checkpoint_every_s = 0.0
+    run.write().train()
+    assert [event["step"] for event in run.events("checkpoint")] == [1, 2, 3, 4, 5]
+    assert sorted(path.name for path in (run.path / "checkpoints").iterdir()) == ["step-4", "step-5"]
+    last = run.events("checkpoint")[-1]
+    for file in last["files"]:
+        assert digest(run.path / last["dir"] / file["path"]) == file["sha256"]
+
+
+def damage_weights(run: Run, folder: Path) -> None:
+    (folder / "weights.safetensors").write_bytes(b"x")
+
+
+def change_rank(run: Run, folder: Path) -> None:
+    run.params["lora_r"] = 8
+
+
+@pytest.mark.parametrize(
+    ("change", "reason"),
+    [(damage_weights, "step-5/weights.safetensors is missing or differs"), (change_rank, "lora_r differ")],
+)
+def test_a_checkpoint_that_does_not_fit_is_refused(run: Run, change: Any, reason: str):
+    run.checkpoint_every_s = 0.0
+    run.write().train()
+    folder = run.path / "checkpoints" / "step-5"
+    change(run, folder)
+    assert reason in run.write(resume=folder).train()["reason"]
+
+
+@pytest.mark.parametrize(
+    ("model", "reason"),
+    [
+        ("builtin/tiny-gpt", "There is no model builtin/tiny-gpt; builtin are builtin/tiny-llama"),
+        ("/nowhere/model", "The model directory /nowhere/model does not exist on this node"),
+        ("some-lab/some-model", "`hf download some-lab/some-model`"),
+        ("../secrets", "is no model"),
+    ],
+)
+def test_a_model_that_cannot_be_loaded_is_explained(run: Run, model: str, reason: str):
+    run.model = model
+    result = run.write().train()
+    assert (result["outcome"], result["exit_code"]) == ("error", 1)
+    assert reason in result["reason"]
+
+
+def test_more_tokens_than_the_model_reads_is_explained(run: Run):
+    run.params["tokens_per_sample"] = 4096
+    assert "choose at most 2048" in run.write().train()["reason"]
+
+
+def test_a_loss_that_is_no_number_ends_the_training_with_a_remedy(run: Run):
+    run.params.update(method="full", learning_rate=1.0, precision="float16", max_steps=200)
+    result = run.write().train()
+    if result["outcome"] == "error":
+        assert "Lower learning_rate" in result["reason"]
+
+
+def test_a_local_directory_is_a_base_model_and_its_path_stays_out_of_the_card(run: Run):
+    from trainer import builtin
+
+    run.model = str(builtin.ensure("builtin/tiny-qwen", run.models_dir))
+    result = run.write().train()
+    assert result["outcome"] == "succeeded", result["reason"]
+    assert "base_model: tiny-qwen\n" in (run.path / "output" / "README.md").read_text()
