@@ -7,11 +7,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from enum import StrEnum
+from typing import Any, NamedTuple, Protocol
 
 from knowledge.core.types import Goal, Option
 
 GpuId = tuple[str, int]  # (node, index)
+
+
+class Topology(StrEnum):
+    """How much a job insists on GPUs that lie close together."""
+
+    NONE = "none"
+    BEST_EFFORT = "best_effort"
+    GUARANTEED = "guaranteed"
+
+
+class GpuSite(NamedTuple):
+    """Where a GPU sits in its node; ids are unique within the node. `nvlink` None: no such link."""
+
+    socket: int
+    numa: int
+    switch: int
+    nvlink: int | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,13 +51,20 @@ class Job:
     goal: Goal = Goal.BALANCED
     user: str = ""
     weight: float = 1.0  # of its user, for fair shares
-    priority: int = 0  # larger goes first; equal or larger is never evicted
+    priority: int = 0  # larger goes first and may evict smaller; equals are ranked by the policy
     due_at: float | None = None
     work_left: float = 1.0  # share of the job that is still to do, 0 to 1
     attained_gpu_s: float = 0.0  # GPU-seconds received so far
     restart_s: float = 0.0  # what stopping and starting it again costs
     preemptible: bool = True
     preemptions: int = 0
+    restarts: int = 0  # how often it started again, after preemptions, resizes and losses of nodes
+    first_started_at: float | None = None
+    stopped_at: float | None = None  # since when a job that ran before waits again
+    unsaved_s: float = 0.0  # running time since its last checkpoint, lost if it is stopped now
+    host_memory_bytes: float = 0.0  # what it needs on each node; 0 is unknown
+    topology: Topology = Topology.NONE
+    level: int = 1  # the least topology level it asks for (scheduler.core.topology.Level)
     holds: Holding | None = None
     only_node: str | None = None  # its last checkpoint lies on this node alone
     hold: str = ""  # why it may not start now, in words for its owner
@@ -54,6 +79,8 @@ class Node:
     total: int
     free: tuple[int, ...]
     ready: bool = True
+    free_memory_bytes: float = 0.0  # of the host; 0 is unknown
+    sites: tuple[GpuSite, ...] = ()  # by GPU index; empty: nothing is known but the node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,6 +90,7 @@ class ClusterState:
     jobs: tuple[Job, ...]
     nodes: tuple[Node, ...]
     memory: Mapping[str, Any] = field(default_factory=dict)
+    explain: bool = True  # False: leave the Waits out of the plan, which saves a simulation their cost
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +133,11 @@ Action = Start | Wait | Preempt | Resize
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A policy's decision: actions in the order in which to apply them, and its memory."""
+    """A policy's decision: actions in the order in which to apply them, and its memory.
+
+    All GPUs of preempted and resized jobs are released before any Resize or Start takes GPUs. The memory
+    is made of JSON values only. A running job without an action keeps what it holds.
+    """
 
     actions: tuple[Action, ...]
     memory: Mapping[str, Any] = field(default_factory=dict)
@@ -120,6 +152,11 @@ class Policy(Protocol):
     @property
     def preempts(self) -> bool:
         """Does it stop or resize running jobs? Such a policy cannot be chosen live yet."""
+        ...
+
+    @property
+    def round_s(self) -> float | None:
+        """How often it wants to decide although nothing happened (s); None: on events alone."""
         ...
 
     def decide(self, state: ClusterState, now: float) -> Plan: ...

@@ -22,6 +22,7 @@ TOLERANCE = 1.25
 class Fifo:
     name: str = "fifo"
     preempts: bool = False
+    round_s: float | None = None
 
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start jobs in the order of their arrival; ties end in the id."""
