@@ -20,10 +20,12 @@ class Compared:
     low: float | None
     high: float | None
     actual: float | None
+    final: bool = False
 
     @property
     def inside(self) -> bool | None:
-        if self.actual is None or self.low is None or self.high is None:
+        """Was the promise kept? None while that may still change, and where nothing was promised."""
+        if not self.final or self.actual is None or self.low is None or self.high is None:
             return None
         return self.low <= self.actual <= self.high
 
@@ -49,11 +51,16 @@ def _cost(attempt: Attempt, duration: float | None) -> float | None:
 
 
 def compare(promise: Mapping[str, Any], attempt: Attempt | None) -> list[Compared]:
-    """Each promised figure beside the attempt's; without an attempt the actual ones are None."""
+    """Each promised figure beside the attempt's; without an attempt the actual ones are None.
+
+    Cost is left out where nodes have no price.
+    """
     actual = actual_of(attempt) if attempt else {}
+    final = attempt is not None and attempt.ended_at is not None
     lines = []
     for name in COMPARED:
         interval = promise.get(name) or {}
         bounds = {bound: interval.get(bound) for bound in ("value", "low", "high")}
-        lines.append(Compared(name=name, actual=actual.get(name), **bounds))
+        if name != "cost" or bounds["value"]:
+            lines.append(Compared(name=name, actual=actual.get(name), final=final, **bounds))
     return lines

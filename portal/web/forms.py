@@ -9,6 +9,7 @@ from django import forms
 
 from knowledge.core.types import Goal
 from portal.accounts.models import User
+from portal.web.templatetags.portal_format import words
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import visible_files
 from trainer.recipes import RECIPES, Param
@@ -22,7 +23,7 @@ GOALS = {
 
 
 def _field_of(name: str, param: Param) -> forms.Field:
-    common: dict[str, Any] = {"required": False, "help_text": param.help, "label": name.replace("_", " ")}
+    common: dict[str, Any] = {"required": False, "help_text": param.help, "label": words(name)}
     if param.kind is bool:
         choices = [("", "recommended"), ("true", "yes"), ("false", "no")]
         return forms.TypedChoiceField(

@@ -19,7 +19,7 @@ from scheduler.errors import IllegalTransition, NotFound, StaleJob
 from scheduler.models import Job
 from scheduler.selectors.jobs import artifacts, events, get_job, log_tail, metrics, visible_jobs
 from scheduler.services.jobs import cancel_job, pause_job, resume_job
-from scheduler.states import TERMINAL
+from scheduler.states import TERMINAL, JobState
 
 PAGE = 25
 CHART_ROWS = 20_000
@@ -55,6 +55,8 @@ def job_list(request: PageRequest) -> HttpResponse:
 
 
 def _percent(job: Job) -> int | None:
+    if job.state == JobState.SUCCEEDED:
+        return 100
     return min(100, round(100 * job.step / job.total_steps)) if job.total_steps else None
 
 

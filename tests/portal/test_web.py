@@ -137,7 +137,7 @@ def test_the_recommendation_is_shown_with_reasons(browser: Client, data_file: Da
     world.fake_node()
     query = {"model": "builtin/tiny-llama", "training_file": data_file.pk}
     shown = browser.get("/jobs/new/advice/", query).content.decode()
-    assert "tokens/s" in shown
+    assert "Tokens per second" in shown
     assert "Learning rate" in shown
     unknown = browser.get("/jobs/new/advice/", {**query, "model": "llama-banana"}).content.decode()
     assert "is not in the catalogue" in unknown

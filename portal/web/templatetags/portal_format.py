@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -12,6 +13,7 @@ from django.utils.safestring import SafeString
 
 register = template.Library()
 UNKNOWN = "–"
+ACRONYMS = {"lora": "LoRA", "gpu": "GPU", "gpus": "GPUs"}
 
 
 @register.filter
@@ -64,8 +66,21 @@ def percent(share: float | None) -> str:
 
 @register.filter
 def words(name: str) -> str:
-    """A parameter's name as a label: `lora_r` becomes `Lora r`."""
-    return name.replace("_", " ").capitalize()
+    """A parameter's name as a label: `lora_r` becomes `LoRA r`."""
+    text = " ".join(ACRONYMS.get(word, word) for word in name.split("_"))
+    return text[:1].upper() + text[1:]
+
+
+@register.filter
+def figure_name(name: str) -> str:
+    """The label of a compared figure."""
+    return FIGURES[name][0]
+
+
+@register.filter
+def figure(value: float | None, name: str) -> str:
+    """A compared figure in its own unit."""
+    return FIGURES[name][1](value)
 
 
 @register.filter
@@ -85,3 +100,11 @@ def ago(moment: datetime | None) -> str | SafeString:
     return format_html(
         '<time datetime="{}" title="{}">{}</time>', exact.isoformat(), f"{exact:%Y-%m-%d %H:%M:%S %Z}", text
     )
+
+
+FIGURES: dict[str, tuple[str, Callable[[Any], str]]] = {
+    "duration_s": ("Duration", duration),
+    "tokens_per_second": ("Tokens per second", number),
+    "peak_memory_bytes": ("Peak memory per GPU", size),
+    "cost": ("Cost", number),
+}
