@@ -7,6 +7,7 @@ the request that sent it.
 from __future__ import annotations
 
 import logging
+import time
 
 from celery import current_app
 from django.conf import settings
@@ -15,6 +16,8 @@ from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
 log = logging.getLogger(__name__)
+QUIET_S = 5.0  # after a failure: a stuck broker must not slow down every request
+_quiet_until = 0.0
 
 
 def tick() -> None:
@@ -37,6 +40,9 @@ def _after_commit(task: str, queue: str) -> None:
 
 
 def _send(task: str, queue: str) -> None:
+    global _quiet_until
+    if time.monotonic() < _quiet_until:
+        return
     try:
         with current_app.connection_for_write(
             connect_timeout=settings.HINT_TIMEOUT_S,
@@ -49,4 +55,5 @@ def _send(task: str, queue: str) -> None:
         ) as connection:
             current_app.send_task(task, queue=queue, expires=5, connection=connection, retry=False)
     except (KombuError, RedisError, OSError) as broker_away:
+        _quiet_until = time.monotonic() + QUIET_S
         log.warning("hint not sent", extra={"task": task, "reason": str(broker_away)})
