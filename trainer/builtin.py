@@ -4,8 +4,11 @@ They are untrained and exist to show and test the whole path. Every weight is a 
 (SHAKE-256 bytes as uniform numbers), so no version of a random generator matters. The tokenizer is fixed too:
 ids 0 to 2 are pad, bos and eos, ids 3 to 258 the 256 bytes; one byte is one token.
 
-    name                parameters  layers  hidden  heads  kv_heads  head_dim  mlp_width  vocab  context  tied
-    builtin/tiny-llama  ...
+    name                parameters  tied  type
+    builtin/tiny-llama     804,736  no    llama
+    builtin/tiny-qwen      772,608  yes   qwen2, with biases on query, key and value
+
+Both: 4 layers, hidden 128, 4 heads, 2 kv heads, head_dim 32, mlp_width 352, vocab 259, context 2048.
 """
 
 from __future__ import annotations

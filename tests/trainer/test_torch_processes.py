@@ -76,6 +76,9 @@ def test_running_out_of_memory_is_told_from_other_errors(run: Run):
 
 @pytest.mark.parametrize("sharding", ["ddp", "fsdp"])
 def test_two_slots_learn_what_one_learns(run: Run, sharding: str):
+    import torch
+    from safetensors.torch import load_file
+
     run.params.update(sharding=sharding, per_device_batch_size=2)
     run.slots, run.checkpoint_every_s = 2, 0.0
     assert run.write().finish() == 0, run.result["reason"]
@@ -85,6 +88,9 @@ def test_two_slots_learn_what_one_learns(run: Run, sharding: str):
     alone.write().train()
     assert run.losses == pytest.approx(alone.losses, rel=1e-4)
     assert run.result["tokens"] == alone.result["tokens"]
+    adapters = [load_file(one.path / "output" / "adapter_model.safetensors") for one in (run, alone)]
+    assert adapters[0].keys() == adapters[1].keys()
+    assert all(torch.allclose(adapters[0][name], adapters[1][name], atol=1e-4) for name in adapters[0])
     # another number of processes may go on from the checkpoint
     again = Run(run.path.with_name("again"), run.models_dir, params=alone.params)
     again.write(resume=run.path / "checkpoints" / "step-5").train()

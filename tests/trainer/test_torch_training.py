@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import shutil
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -171,11 +173,56 @@ def test_more_tokens_than_the_model_reads_is_explained(run: Run):
     assert "choose at most 2048" in run.write().train()["reason"]
 
 
-def test_a_loss_that_is_no_number_ends_the_training_with_a_remedy(run: Run):
-    run.params.update(method="full", learning_rate=1.0, precision="float16", max_steps=200)
-    result = run.write().train()
-    if result["outcome"] == "error":
-        assert "Lower learning_rate" in result["reason"]
+def test_a_loss_that_is_no_number_ends_the_training_with_a_remedy(run: Run, tmp_path: Path):
+    from safetensors.torch import load_file, save_file
+
+    from trainer import builtin
+
+    base = shutil.copytree(builtin.ensure("builtin/tiny-llama", run.models_dir), tmp_path / "broken")
+    weights = load_file(base / "model.safetensors")
+    weights["lm_head.weight"][5] = float("nan")
+    save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
+    run.model = str(base)
+    assert "is not a finite number. Lower learning_rate" in run.write().train()["reason"]
+
+
+def test_a_gpu_that_is_not_there_is_explained(run: Run):
+    run.write()
+    order = json.loads((run.path / "spec.json").read_text())
+    order["local"]["device"] = "cuda"
+    (run.path / "spec.json").write_text(json.dumps(order))
+    assert "no usable CUDA GPU" in run.train()["reason"]
+
+
+def test_qlora_without_bitsandbytes_is_explained():
+    import torch
+
+    from trainer.train.errors import TrainError
+    from trainer.train.models import _four_bit
+
+    if find_spec("bitsandbytes") is None:
+        with pytest.raises(TrainError, match="install it or choose lora"):
+            _four_bit(torch.bfloat16)
+
+
+def test_a_full_disk_is_named_and_leaves_the_last_checkpoint(run: Run, monkeypatch: pytest.MonkeyPatch):
+    from trainer.train.state import Snapshot
+
+    written = []
+
+    def write(snapshot: Snapshot, folder: Path) -> None:
+        written.append(folder)
+        if len(written) == 3:
+            raise OSError(28, "No space left on device")
+        original(snapshot, folder)
+
+    original = Snapshot.write
+    monkeypatch.setattr(Snapshot, "write", write)
+    run.checkpoint_every_s = 0.0
+    assert "disk is full" in run.write().train()["reason"]
+    found = newest(run.path / "checkpoints")
+    assert found is not None
+    assert found.step == 2
 
 
 def test_a_local_directory_is_a_base_model_and_its_path_stays_out_of_the_card(run: Run):

@@ -56,7 +56,7 @@ class Journal:
     _seconds: float = 0.0
 
     def event(self, kind: Kind, **body: Any) -> None:
-        """Append one line; it is complete on disk's cache when this returns."""
+        """Append one line; it can be read when this returns."""
         self._spoken_at = time.monotonic()
         if self.path is not None:
             append_event(self.path, kind, body)
@@ -81,6 +81,10 @@ class Journal:
             "learning_rate": rate,
         }
         self.rows.append(row)
+        self.say(
+            f"step {measured.step}/{measured.total_steps}  loss {row['loss']:.4f}  "
+            f"{row['tokens_per_s']:.0f} tokens/s"
+        )
         self._losses, self._tokens, self._seconds = [], 0, 0.0
         self.event(
             Kind.STEP,
@@ -93,11 +97,17 @@ class Journal:
 
     def evaluated(self, step: int, eval_loss: float) -> None:
         """Report an evaluation."""
+        self.say(f"step {step}  validation loss {eval_loss:.4f}")
         if self.rows and self.rows[-1]["step"] == step:
             self.rows[-1]["eval_loss"] = eval_loss
         else:
             self.rows.append({"step": step, "eval_loss": eval_loss})
         self.event(Kind.EVAL, step=step, eval_loss=eval_loss)
+
+    def say(self, line: str) -> None:
+        """One line for people, in the log."""
+        if self.path is not None:
+            print(line, flush=True)
 
     def alive(self, memory: int) -> None:
         """Break a long silence (tokenising, evaluating), lest the agent take it for a hang."""

@@ -84,12 +84,15 @@ class Loop:
             group["lr"] = rate
         torch.manual_seed(self.order.settings.seed * 1_000_003 + step * self.world.size + self.world.rank)
         loss = self._update(step)
+        self._reject_not_finite(loss)
+        self._count(loss, self.plan.tokens(step), time.monotonic() - begun, rate)
+
+    def _reject_not_finite(self, loss: float) -> None:
         if not math.isfinite(loss):
             raise TrainError(
-                f"The loss of step {step + 1} is not a finite number. Lower learning_rate"
+                f"The loss after step {self.measured.step} is not a finite number. Lower learning_rate"
                 " or choose bfloat16 or float32 as precision."
             )
-        self._count(loss, self.plan.tokens(step), time.monotonic() - begun, rate)
 
     def _update(self, step: int) -> float:
         """One optimiser step; the loss over all processes."""
@@ -170,8 +173,10 @@ class Loop:
                 loss += part if mine < len(chunks) else 0
                 self.journal.alive(peak_bytes(self.world.device))
             targets = sum(sample.targets for sample in self.validation)
-            self.measured.eval_loss = self.world.sum(loss.item())[0] / max(1, targets)
-        self.journal.evaluated(self.measured.step, self.measured.eval_loss)
+            mean = self.world.sum(loss.item())[0] / max(1, targets)
+        self._reject_not_finite(mean)
+        self.measured.eval_loss = mean
+        self.journal.evaluated(self.measured.step, mean)
         return True
 
     @contextmanager

@@ -18,6 +18,9 @@ from trainer.wire import safe_path
 
 def load(order: Order, world: World) -> tuple[Any, Any]:
     """The model, trainable parts on, and the tokenizer. Raises TrainError with the remedy."""
+    from transformers.utils import logging
+
+    logging.disable_progress_bar()  # bars are noise in a log file
     source = locate(order)
     try:
         tokenizer = _tokenizer(source, order)

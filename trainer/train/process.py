@@ -10,6 +10,7 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
@@ -65,6 +66,8 @@ def _attempt(run_dir: Path, measured: Measured, stop: StopSignal, started: float
         traceback.print_exc()
         if is_out_of_memory(wrong):
             return Outcome.OOM, _out_of_memory(measured.peak_memory_bytes, wrong)
+        if "No space left" in str(wrong):  # OSError, or safetensors' own error
+            return Outcome.ERROR, f"The node's disk is full; earlier checkpoints are kept. ({wrong})"
         return Outcome.ERROR, f"{type(wrong).__name__}: {wrong}"
     return Outcome.SUCCEEDED, ""
 
@@ -83,6 +86,8 @@ def _set_environment(offline: bool, models_dir: Path) -> None:
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     os.environ.setdefault("HF_HOME", str(models_dir / "huggingface"))
+    # what later versions of the libraries will change is no news for a log
+    warnings.simplefilter("ignore", FutureWarning)
     if offline:
         os.environ["HF_HUB_OFFLINE"] = "1"
 

@@ -10,6 +10,7 @@ import torch
 from trainer.protocol import Kind
 from trainer.train import output, state
 from trainer.train.data import Sample, read_samples
+from trainer.train.errors import TrainError
 from trainer.train.journal import Journal, Measured
 from trainer.train.loop import Loop, StopRequest
 from trainer.train.memory import capacity_bytes, peak_bytes
@@ -83,7 +84,7 @@ def _samples(order: Order, tokenizer: Any) -> tuple[list[Sample], list[Sample]]:
     longest = order.settings.tokens_per_sample
     train, validation = order.input("train.jsonl"), order.input("validation.jsonl")
     if train is None:
-        raise FileNotFoundError("inputs/train.jsonl is missing in the run directory")
+        raise TrainError("inputs/train.jsonl is missing in the run directory.")
     samples = read_samples(train, tokenizer, longest)
     return samples, [] if validation is None else read_samples(validation, tokenizer, longest)
 
@@ -102,16 +103,22 @@ def _identity(order: Order, plan: Plan) -> dict[str, Any]:
 
 
 def _report_start(loop: Loop) -> None:
-    weights = [weight.numel() for weight in loop.model.parameters()]
+    plan = loop.plan
+    parameters = sum(weight.numel() for weight in loop.model.parameters())
+    trainable = sum(weight.numel() for _, weight in state.trainable(loop.model))
+    loop.journal.say(f"{loop.order.spec.model}: {parameters:,} parameters, {trainable:,} of them learn")
+    loop.journal.say(f"{len(plan.lengths):,} rows, {plan.steps:,} steps of {plan.batch} rows")
+    if loop.measured.step:
+        loop.journal.say(f"going on after step {loop.measured.step}")
     loop.journal.event(
         Kind.START,
-        tokens_total=loop.plan.tokens_total,
-        row_tokens=sum(loop.plan.lengths),
-        rows=len(loop.plan.lengths),
-        steps_total=loop.plan.steps,
+        tokens_total=plan.tokens_total,
+        row_tokens=sum(plan.lengths),
+        rows=len(plan.lengths),
+        steps_total=plan.steps,
         startup_s=loop.measured.startup_s,
-        parameters=sum(weights),
-        trainable_parameters=sum(weight.numel() for _, weight in state.trainable(loop.model)),
+        parameters=parameters,
+        trainable_parameters=trainable,
     )
 
 
