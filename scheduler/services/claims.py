@@ -105,7 +105,7 @@ def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
     outcome = said.outcome or Outcome.ERROR
     reason = said.reason or f"Ended as {outcome}."
     claim.phase, claim.outcome, claim.exit_code = Phase.ENDED, outcome, said.exit_code
-    claim.started = claim.started or outcome is not Outcome.DECLINED
+    claim.started = not _never_ran(claim, said, outcome)
     claim.save(update_fields=["phase", "outcome", "exit_code", "started"])
     if outcome is Outcome.DECLINED:
         note_decline(node=claim.node, reason=reason, now=now)
@@ -120,3 +120,10 @@ def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
             reason=attempt.pending_reason or reason,
             now=now,
         )
+
+
+def _never_ran(claim: Claim, said: ClaimState, outcome: Outcome) -> bool:
+    """Declined, or stopped before there was a process: no exit code and nothing measured."""
+    if outcome not in (Outcome.DECLINED, Outcome.STOPPED) or said.exit_code is not None:
+        return False
+    return not claim.attempt.measured and not claim.attempt.metrics.exists()

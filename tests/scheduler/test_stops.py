@@ -170,3 +170,13 @@ def test_one_gpu_cannot_be_held_twice_nor_one_job_tried_twice(node: FakeNode) ->
         Allocation.objects.create(claim=held.claim, gpu=held.gpu, allocated_at=database_now())
     with pytest.raises(IntegrityError), transaction.atomic():
         Attempt.objects.create(job=job, fence=99, option=attempt.option, created_at=database_now())
+
+
+def test_a_claim_stopped_before_its_process_began_teaches_nothing(node: FakeNode) -> None:
+    """I9"""
+    job = world.placed_job(node)
+    order = node.take_up()
+    cancel_job(job=job, actor=job.owner, now=database_now())
+    node.end(order, "stopped", reason="Stopped before it was started.")
+    assert world.state_of(job) == JobState.CANCELLED
+    assert not Execution.objects.filter(attempt_id__isnull=False).exists()
