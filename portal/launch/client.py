@@ -55,10 +55,20 @@ class PortalClient:
     def job(self, job_id: str) -> dict[str, Any]:
         return dict(self.get(f"jobs/{job_id}/"))
 
+    def wait_for_node(self, name: str = "", *, timeout_s: float = 60.0) -> None:
+        """Return once a node (of this name) is ready: what is recommended depends on the nodes there are."""
+        end = time.monotonic() + timeout_s
+        while time.monotonic() < end:
+            nodes = self.get("nodes/")["data"]
+            if any(node["state"] == "ready" and name in ("", node["name"]) for node in nodes):
+                return
+            time.sleep(0.2)
+        raise TimeoutError(f"no node became ready within {timeout_s:g} s; see the agent's log")
+
     def wait(
         self,
         job_id: str,
-        until: Callable[[dict[str, Any]], bool] = lambda job: job["state"] in FINAL,
+        until: Callable[[dict[str, Any]], bool] = lambda job: job["internal_state"] in FINAL,
         *,
         timeout_s: float = 120.0,
         every_s: float = 0.2,

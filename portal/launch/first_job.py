@@ -33,10 +33,11 @@ class FirstJob:
         corpus = self.data / "demo" / "python-library.jsonl"
         subprocess.run([sys.executable, "-m", "portal.launch.corpus", str(corpus), str(ROWS)], check=True)
         file_id = self.client.upload(corpus)
+        self.client.wait_for_node()
         job = self.client.submit(model=MODEL, training_file=file_id, name="First job")
         self.console.print(f"First job submitted: {MODEL} on {ROWS} docstrings of this Python ({job['id']})")
         job = self.follow(job["id"])
-        if job["state"] in FINAL:
+        if job["internal_state"] in FINAL:
             self.report(job, before)
         return bool(job["state"] == "succeeded")
 
@@ -51,7 +52,7 @@ class FirstJob:
                 job = self.client.wait(job_id, until=lambda _: True)
                 line, now = screen.progress_line(job), time.monotonic()
                 status.update(line)
-                if job["state"] in FINAL or self.stop.is_set():
+                if job["internal_state"] in FINAL or self.stop.is_set():
                     return job
                 changed = job["internal_state"] != shown_state or now - shown_at > LINE_EVERY_S
                 if changed and not self.console.is_terminal:

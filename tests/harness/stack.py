@@ -123,6 +123,7 @@ class Stack:
         options = ("--name", name, "--slots", str(slots))
         made = processes.agent(self.url, folder, self.root / "join_token", *options)
         self.supervisor.start(Process(name=name, command=made.command, stop_s=made.stop_s))
+        self.client.wait_for_node(name)
         return self[name]
 
     def __getitem__(self, name: str) -> Child:
@@ -130,9 +131,12 @@ class Stack:
 
     def kill(self, name: str) -> None:
         """kill -9 the process and its group; trainings are in groups of their own and live on."""
-        popen = self[name].popen
-        os.killpg(popen.pid, signal.SIGKILL)
-        popen.wait()
+        self.signal_group(name, signal.SIGKILL)
+        self[name].popen.wait()
+
+    def signal_group(self, name: str, number: signal.Signals) -> None:
+        """To a process and its children, e.g. a Celery worker with its pool."""
+        os.killpg(self[name].popen.pid, number)
 
     def submit(self, *, key: str = "", **params: Any) -> str:
         """A small job on the built-in model; returns its id."""

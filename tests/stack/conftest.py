@@ -1,0 +1,70 @@
+"""One live stack for all fault tests, and the checker that judges it after each of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+
+import pytest
+from pytest_django import DjangoDbBlocker
+
+from tests.harness.invariants import assert_all_hold
+from tests.harness.stack import Stack
+from tests.stack.jobs import LONG, final_loss
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "tests/stack/" in str(item.path):
+            item.add_marker(pytest.mark.stack)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item):  # type: ignore[no-untyped-def]
+    """A failure shows what the processes had logged last."""
+    report = yield
+    if report.failed:
+        for stack in {thing for thing in item.funcargs.values() if isinstance(thing, Stack)}:
+            for log in sorted((stack.data / "log").glob("*.log")):
+                report.sections.append((f"end of {log.name}", log.read_text(errors="replace")[-2000:]))
+    return report
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _quiet_client() -> None:
+    """Hundreds of lines of polling would hide what matters in a failure."""
+    logging.getLogger("httpx").setLevel(logging.WARNING)
+
+
+@pytest.fixture(scope="session")
+def _rows_are_readable(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """The stack's own database is read; pytest-django's test database is not used here."""
+    with django_db_blocker.unblock():
+        yield
+
+
+@pytest.fixture(scope="session")
+def stack(_rows_are_readable: None) -> Iterator[Stack]:
+    made = Stack()
+    try:
+        made.start()
+        made.start_agent("alpha")
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.fixture(scope="session")
+def undisturbed_loss(stack: Stack) -> float:
+    """The final loss of the long job when nothing happens to it."""
+    job = stack.client.wait(stack.submit(**LONG))
+    assert job["state"] == "succeeded", job["error"]
+    return final_loss(job)
+
+
+@pytest.fixture
+def judged(stack: Stack) -> Iterator[Stack]:
+    """The stack, with every invariant checked once the test has ended well."""
+    yield stack
+    assert_all_hold()
+    assert not stack.trainings()

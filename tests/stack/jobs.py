@@ -1,0 +1,35 @@
+"""Jobs for fault tests, and how to catch them at the right moment."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler.models import Checkpoint
+from tests.harness.stack import ALIAS, Stack, until
+
+# Some 10 s of training on a quiet core; small steps make it quick to stop.
+LONG = {"max_steps": 300, "tokens_per_sample": 64, "per_device_batch_size": 2, "effective_batch_size": 2}
+NOWHERE = {"gpu_model": "NVIDIA H100 80GB HBM3"}  # no node here has one: the job waits
+
+
+def caught_with_a_checkpoint(stack: Stack) -> str:
+    """The id of a long job that runs and whose first checkpoint the portal holds."""
+    job_id = stack.submit(**LONG)
+    stack.client.wait(job_id, lambda job: job["internal_state"] == "running")
+    until(lambda: Checkpoint.objects.using(ALIAS).filter(job=job_id).exists(), what="a checkpoint")
+    assert stack.client.job(job_id)["internal_state"] == "running", "the job is too short for this test"
+    return job_id
+
+
+def ended(stack: Stack, job_id: str) -> dict[str, Any]:
+    job = stack.client.wait(job_id)
+    assert job["state"] == "succeeded", job["error"]
+    return job
+
+
+def outcomes(job: dict[str, Any]) -> list[str]:
+    return [attempt["outcome"] for attempt in job["attempts"]]
+
+
+def final_loss(job: dict[str, Any]) -> float:
+    return float(job["attempts"][-1]["measured"]["final_loss"])

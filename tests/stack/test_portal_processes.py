@@ -1,0 +1,94 @@
+"""F1, F2, F5, F6, F17: what happens to the portal's own processes."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+
+import httpx
+import pytest
+
+from portal.launch import machine
+from portal.launch.processes import worker
+from portal.launch.supervisor import Process
+from scheduler.models import Epoch, Job
+from tests.harness.stack import ALIAS, Stack, until
+from tests.stack.jobs import NOWHERE, ended
+
+pytestmark = pytest.mark.stack
+
+
+def test_f1_a_request_cut_off_by_a_dying_web_server_makes_one_job_or_none(judged: Stack) -> None:
+    keys = [f"web-killed-{number}" for number in range(20)]
+    unknown: list[str] = []
+
+    def submit_all() -> None:
+        for key in keys:
+            try:
+                judged.submit(key=key, **NOWHERE)
+            except httpx.TransportError:
+                unknown.append(key)
+
+    client = threading.Thread(target=submit_all)
+    client.start()
+    time.sleep(0.3)
+    judged.kill("web")
+    client.join()
+    judged["web"].start()
+    machine.wait_until_served(judged.url)
+    assert unknown, "the server died too late for this test"
+    ids = [judged.submit(key=key, **NOWHERE) for key in keys]
+    assert len(set(ids)) == len(keys)
+    assert Job.objects.using(ALIAS).filter(id__in=ids).count() == len(keys)
+    waiting = Job.objects.using(ALIAS).filter(fixed__gpu_model__isnull=False, ended_at__isnull=True)
+    assert waiting.count() == len(keys), "a job was made twice"
+    for job_id in ids:
+        judged.client.post(f"jobs/{job_id}/cancel/")
+
+
+def mid_tick() -> bool:
+    return Epoch.objects.using(ALIAS).filter(busy=True).exists()
+
+
+def ticks() -> int:
+    return Epoch.objects.using(ALIAS).get().ticks
+
+
+def test_f2_a_scheduler_killed_in_mid_tick_is_followed_by_another(judged: Stack) -> None:
+    job_id = judged.submit()
+    until(mid_tick, every_s=0.001, what="a tick in progress")
+    judged.kill("worker-control")
+    judged["worker-control"].start()
+    before, began = ticks(), time.monotonic()
+    until(lambda: ticks() > before + 1, timeout_s=30, what="ticks go on")
+    assert time.monotonic() - began < 15
+    ended(judged, job_id)
+
+
+def test_f5_f6_a_killed_broker_costs_time_only(judged: Stack) -> None:
+    judged.signal_group("worker-control", signal.SIGSTOP)  # so that messages are queued
+    first = judged.submit()
+    judged.kill("broker")
+    began = time.monotonic()
+    second = judged.submit()
+    assert time.monotonic() - began < 3, "a request waited for the broker"
+    judged.signal_group("worker-control", signal.SIGCONT)
+    judged.start_broker()
+    for job_id in (first, second):
+        ended(judged, job_id)
+
+
+def test_f17_two_schedulers_one_of_them_paused_in_mid_tick_never_place_twice(judged: Stack) -> None:
+    second = worker("control")
+    command = tuple("second@%h" if word == "control@%h" else word for word in second.command)
+    judged.supervisor.start(Process(name="second", command=command))
+    jobs = [judged.submit() for _ in range(2)]
+    until(mid_tick, every_s=0.001, what="a tick in progress")
+    judged.signal_group("worker-control", signal.SIGSTOP)
+    before = ticks()
+    until(lambda: ticks() > before + 2, what="the other scheduler goes on")
+    judged.signal_group("worker-control", signal.SIGCONT)
+    for job_id in jobs:
+        ended(judged, job_id)
+    judged.supervisor.children.pop("second").stop()

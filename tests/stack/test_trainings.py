@@ -1,0 +1,85 @@
+"""F3, F4, F11: what happens to trainings and node agents."""
+
+from __future__ import annotations
+
+import signal
+
+import pytest
+
+from tests.harness.stack import Stack, until
+from tests.stack.jobs import caught_with_a_checkpoint, ended, final_loss, outcomes
+
+pytestmark = pytest.mark.stack
+SAME = 1e-4
+
+
+def test_f4_a_killed_training_goes_on_from_its_checkpoint(judged: Stack, undisturbed_loss: float) -> None:
+    job_id = caught_with_a_checkpoint(judged)
+    for training in judged.trainings():
+        training.kill()
+    job = ended(judged, job_id)
+    assert outcomes(job) == ["killed", "succeeded"]
+    assert job["attempts"][1]["resume_step"] > 0
+    assert final_loss(job) == pytest.approx(undisturbed_loss, abs=SAME)
+
+
+def test_f3_a_new_agent_adopts_a_training_that_outlived_the_old_one(
+    judged: Stack, undisturbed_loss: float
+) -> None:
+    job_id = caught_with_a_checkpoint(judged)
+    before = {training.pid for training in judged.trainings()}
+    judged.kill("alpha")
+    assert {training.pid for training in judged.trainings()} == before
+    judged["alpha"].start()
+    job = ended(judged, job_id)
+    assert outcomes(job) == ["succeeded"]
+    assert final_loss(job) == pytest.approx(undisturbed_loss, abs=SAME)
+
+
+def test_f3_agent_and_training_killed_together_cost_one_attempt(
+    judged: Stack, undisturbed_loss: float
+) -> None:
+    job_id = caught_with_a_checkpoint(judged)
+    judged.kill("alpha")
+    for training in judged.trainings():
+        training.kill()
+    judged["alpha"].start()
+    job = ended(judged, job_id)
+    assert outcomes(job) == ["killed", "succeeded"]
+    assert final_loss(job) == pytest.approx(undisturbed_loss, abs=SAME)
+
+
+def test_f11_a_node_that_was_silent_too_long_comes_back_with_a_stale_fence(
+    judged: Stack, undisturbed_loss: float
+) -> None:
+    job_id = caught_with_a_checkpoint(judged)
+    abandoned = judged.trainings()
+    judged["alpha"].popen.send_signal(signal.SIGSTOP)
+    judged.start_agent("beta")
+    job = judged.client.wait(
+        job_id, lambda job: len(job["attempts"]) == 2 and job["internal_state"] == "running"
+    )
+    assert job["attempts"][1]["nodes"][0]["node"] == "beta"
+    judged["alpha"].popen.send_signal(signal.SIGCONT)
+    until(lambda: not any(training.is_running() for training in abandoned), what="the old training stops")
+    job = ended(judged, job_id)
+    assert outcomes(job) == ["lost", "succeeded"]
+    assert final_loss(job) == pytest.approx(undisturbed_loss, abs=SAME)
+    judged.supervisor.children.pop("beta").stop()
+
+
+def test_a_cancelled_training_stops_and_frees_its_gpu(judged: Stack) -> None:
+    job_id = caught_with_a_checkpoint(judged)
+    judged.client.post(f"jobs/{job_id}/cancel/")
+    assert judged.client.wait(job_id)["state"] == "cancelled"
+    until(lambda: not judged.trainings(), what="the training stops")
+
+
+def test_a_paused_training_resumes_where_it_was(judged: Stack, undisturbed_loss: float) -> None:
+    job_id = caught_with_a_checkpoint(judged)
+    judged.client.post(f"jobs/{job_id}/pause/")
+    judged.client.wait(job_id, lambda job: job["state"] == "paused")
+    judged.client.post(f"jobs/{job_id}/resume/")
+    job = ended(judged, job_id)
+    assert outcomes(job) == ["stopped", "succeeded"]
+    assert final_loss(job) == pytest.approx(undisturbed_loss, abs=SAME)
