@@ -15,6 +15,7 @@ TEXTS = {
     400: ("bad_request", "This request cannot be read", "Go back and try again."),
     403: ("forbidden", "This is not allowed", "If the form was open for long, load it again and repeat."),
     404: ("not_found", "There is nothing here", "It may have moved, or it belongs to someone else."),
+    413: ("too_large", "This is too large", "Send a smaller file, or ask for a greater limit."),
     500: ("internal_error", "Something went wrong on our side", "It was noted. Please try again."),
     503: ("unavailable", "The portal is busy for a moment", "Nothing is lost. Please try again shortly."),
 }

@@ -7,11 +7,13 @@ import logging
 import re
 from contextvars import ContextVar
 from datetime import UTC, datetime
+from uuid import UUID
 
 # Set per request by portal.middleware; logs of the same request are found by it.
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
-EXTRA_FIELDS = ("job", "attempt", "claim", "node", "request_id", "user", "status", "duration_ms")
+# What every record has; anything else was given as `extra`: job, attempt, claim, node, ...
+STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
 # Tokens (ids of jobs are shorter than 32 characters), bearer headers, passwords in addresses.
 _SECRETS = re.compile(
     r"(?P<kept>\bf[a-z]*-(?=[\w-]{32})|\bbearer\s+|://[^\s/:@]*:)[^\s\"'@,;&]{8,}", re.IGNORECASE
@@ -35,8 +37,8 @@ class JsonFormatter(logging.Formatter):
         }
         if current := request_id.get():
             line["request_id"] = current
-        for name in EXTRA_FIELDS:
-            if (value := getattr(record, name, None)) is not None:
+        for name, value in vars(record).items():
+            if name not in STANDARD and isinstance(value, int | float | str | UUID):
                 line[name] = value if isinstance(value, int | float) else mask(str(value))
         if record.exc_info:
             line["trace"] = mask(self.formatException(record.exc_info))

@@ -1,4 +1,4 @@
-"""What holds for every request: an id that logs and answers share."""
+"""What holds for every request: an id that logs and answers share, and a limit on what is sent."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ import time
 import uuid
 from collections.abc import Callable
 
+from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from portal.error_pages import answer
 from portal.logs import request_id
 
 log = logging.getLogger("portal.requests")
@@ -42,5 +44,23 @@ def request_id_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -
             return response
         finally:
             request_id.reset(mark)
+
+    return middleware
+
+
+# What multipart headers and boundaries may add to the file itself.
+ENVELOPE_BYTES = 100_000
+
+
+def upload_limit_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """Refuse an upload by its announced size: the CSRF check would read all of it before any view."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        announced = request.META.get("CONTENT_LENGTH") or "0"
+        # Nodes have a limit of their own, kept while their files stream in.
+        limited = not request.path.startswith("/agent/")
+        if limited and announced.isdecimal() and int(announced) > settings.MAX_UPLOAD_BYTES + ENVELOPE_BYTES:
+            return answer(request, 413)
+        return get_response(request)
 
     return middleware

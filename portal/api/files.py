@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, BinaryIO, cast
 
-from django.conf import settings
 from django.core.files.uploadedfile import UploadedFile
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
@@ -16,13 +15,9 @@ from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
 from portal.api.pages import PageQuery, page, page_of, read_query
-from portal.api.parsers import TooLarge
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import get_file, visible_files
 from scheduler.services.files import store_file
-
-# What multipart headers and boundaries may add to the file itself.
-ENVELOPE_BYTES = 10_000
 
 
 class FileOut(serializers.ModelSerializer[DatasetFile]):
@@ -39,9 +34,7 @@ class Upload(serializers.Serializer[Any]):
 
 
 def uploaded(request: ApiRequest) -> UploadedFile[Any]:
-    """The one file of a multipart request. Raises TooLarge before reading, ValidationError by field."""
-    if int(request.META.get("CONTENT_LENGTH") or 0) > settings.MAX_UPLOAD_BYTES + ENVELOPE_BYTES:
-        raise TooLarge(f"The file is larger than {settings.MAX_UPLOAD_BYTES:,} bytes.")
+    """The one file of a multipart request. Raises ValidationError naming the wrong field."""
     unknown = {name: ["is not known here; send one field, file"] for name in request.data if name != "file"}
     if unknown:
         raise ValidationError(unknown)

@@ -88,7 +88,7 @@ def test_strange_names_are_kept_for_show_only(api: APIClient, name: str) -> None
 
 def test_a_file_over_the_limit_is_413(api: APIClient, settings: Any) -> None:
     settings.MAX_UPLOAD_BYTES = 1000
-    answer = upload(api, ROW * 1000)
+    answer = upload(api, ROW * 10_000)
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "too_large")
     assert upload(api, b"\n".join([ROW] * 30)).status_code == 413
     assert not DatasetFile.objects.exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from typing import Any
+from uuid import UUID
 
 import pytest
 from django.core.management import call_command
@@ -103,10 +104,16 @@ def test_pages_that_do_not_exist_are_explained(client: Client, db: None) -> None
 
 def test_logs_are_json_with_ids_and_without_secrets() -> None:
     record = logging.makeLogRecord(
-        {"msg": "started with %s", "args": (f"Bearer {CANARY}",), "levelname": "INFO", "job": "ftjob-1"}
+        {
+            "msg": "started with %s",
+            "args": (f"Bearer {CANARY}",),
+            "levelname": "INFO",
+            "job": "ftjob-1",
+            "claim": UUID(int=1),
+        }
     )
     line = json.loads(JsonFormatter().format(record))
-    assert (line["level"], line["job"]) == ("info", "ftjob-1")
+    assert (line["level"], line["job"], line["claim"]) == ("info", "ftjob-1", str(UUID(int=1)))
     assert CANARY not in str(line)
 
 
@@ -150,3 +157,14 @@ def test_lists_of_knowledge_are_shown(api: APIClient) -> None:
     assert "builtin/tiny-llama" in [model["id"] for model in api.get("/api/models/").json()["data"]]
     assert api.get("/api/executions/", {"limit": 1}).json()["total"] == 0
     assert api.get("/api/predictors/").json() == {"data": []}
+
+
+@pytest.mark.parametrize(
+    "path",
+    ["bootstrap/css/bootstrap.min.css", "plotly/plotly.min.js", "django_htmx/htmx-2.min.js", "js/charts.js"],
+)
+def test_files_of_installed_packages_are_served_without_collectstatic(path: str, client: Client) -> None:
+    answer = client.get(f"/static/{path}")
+    assert answer.status_code == 200
+    assert sum(map(len, answer)) > 500
+    assert client.get("/static/plotly/widgetbundle.js").status_code == 404
