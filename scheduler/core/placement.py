@@ -2,38 +2,150 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from itertools import groupby
 
 from knowledge.core.types import Option
-from scheduler.core.types import GpuId, Node
+from scheduler.core.pool import Pool
+from scheduler.core.types import GpuId, Job, Node
+
+Shares = tuple[int, ...]  # GPUs on each node, largest first
 
 
-def could_hold(option: Option, nodes: Iterable[Node], only_node: str | None = None) -> bool:
-    """Would the option fit if every ready node were empty?"""
-    return _enough(option, [node.total for node in _suitable(option, nodes, only_node)])
+class Placement(StrEnum):
+    """Which of the places that fit a gang takes. Only the first three keep to the option's nodes."""
+
+    BEST_FIT = "best-fit"  # the fullest nodes, so that large holes stay for large gangs
+    SPREAD = "spread"  # the emptiest nodes
+    ALPHA = "alpha-evolve"  # the highest score over GPUs and host memory
+    CONSOLIDATED = "consolidated"  # the fewest nodes: whole ones, and the rest on the fullest that fits
+    DISTRIBUTED = "distributed"  # any free GPUs, as if the cluster were one large node
 
 
-def place(option: Option, nodes: Iterable[Node], only_node: str | None = None) -> tuple[GpuId, ...] | None:
-    """GPUs for the whole gang by best fit, or None.
+class FreeGpus:
+    """Who could take what, right now: an index of the ready nodes' free GPUs that a decision uses up.
 
-    Best fit takes the nodes that the gang leaves fullest, so that large holes stay for large gangs;
-    ties go to the smaller id. Indices are taken from the lowest.
+    Placing costs about log(nodes). What failed once is remembered until GPUs are given back.
     """
-    per_node = option.gpus // option.nodes
-    fitting = [node for node in _suitable(option, nodes, only_node) if len(node.free) >= per_node]
-    if len(fitting) < option.nodes:
-        return None
-    fullest = sorted(fitting, key=lambda node: (len(node.free), node.id))[: option.nodes]
-    return tuple((node.id, index) for node in fullest for index in sorted(node.free)[:per_node])
+
+    def __init__(self, nodes: Iterable[Node], placement: Placement = Placement.BEST_FIT) -> None:
+        self.placement = placement
+        groups: dict[str, list[Node]] = defaultdict(list)
+        for node in nodes:
+            if node.ready:
+                groups[node.gpu_model].append(node)
+        self.pools = {model: Pool(group) for model, group in groups.items()}
+        self._failed: set[tuple[str, Shares, str | None]] = set()
+        self._holdable: dict[tuple[str, Shares, str | None], bool] = {}
+
+    def count(self, gpu_model: str | None = None) -> int:
+        """Free GPUs of a model, or of all."""
+        if gpu_model is None:
+            return sum(pool.total for pool in self.pools.values())
+        return self.pools[gpu_model].total if gpu_model in self.pools else 0
+
+    def could_hold(self, option: Option, only_node: str | None = None) -> bool:
+        """Would the option fit if every ready node were empty?"""
+        pool = self.pools.get(option.gpu_model)
+        if pool is None:
+            return False
+        key = (option.gpu_model, self.shares(option), only_node)
+        if key not in self._holdable:
+            self._holdable[key] = self._fit(key[1], pool.sizes(only_node))
+        return self._holdable[key]
+
+    def place(self, option: Option, job: Job | None = None) -> tuple[GpuId, ...] | None:
+        """GPUs for the whole gang, or None. Ties go to the smaller node id, then to the lower index."""
+        pool = self.pools.get(option.gpu_model)
+        if pool is None or pool.total < option.gpus:
+            return None
+        only_node = job.only_node if job else None
+        key = (option.gpu_model, self.shares(option), only_node)
+        if key in self._failed:
+            return None
+        shares = self._on_nodes(pool, key[1], job)
+        if shares is None:
+            if self.placement is not Placement.ALPHA:  # whose fit depends on the job's memory
+                self._failed.add(key)
+            return None
+        return tuple((node, index) for node, share in shares for index in pool.lowest(node, share))
+
+    def take(self, option: Option, gpus: Iterable[GpuId]) -> None:
+        """Mark GPUs of the option's model as held, where their nodes are ready."""
+        if option.gpu_model in self.pools:
+            self.pools[option.gpu_model].take(gpus)
+
+    def give(self, option: Option, gpus: Iterable[GpuId]) -> None:
+        """Mark GPUs of the option's model as free, where their nodes are ready."""
+        if option.gpu_model in self.pools:
+            self.pools[option.gpu_model].give(gpus)
+            self._failed.clear()
+
+    def shares(self, option: Option) -> Shares:
+        """How many GPUs the gang takes on each of its nodes."""
+        if self.placement is Placement.DISTRIBUTED:
+            return (option.gpus,)
+        if self.placement is Placement.CONSOLIDATED and option.gpu_model in self.pools:
+            whole, rest = divmod(option.gpus, self.pools[option.gpu_model].largest)
+            return (self.pools[option.gpu_model].largest,) * whole + ((rest,) if rest else ())
+        return equal_shares(option)
+
+    def _on_nodes(self, pool: Pool, shares: Shares, job: Job | None) -> list[tuple[str, int]] | None:
+        if job and job.only_node:
+            fits = self._fit(shares, [len(pool.free.get(job.only_node, ()))])
+            return [(job.only_node, sum(shares))] if fits else None
+        if self.placement is Placement.DISTRIBUTED:
+            return pool.anywhere(sum(shares))
+        if self.placement is Placement.ALPHA:
+            return _best_scores(pool, shares, job.host_memory_bytes if job else 0.0)
+        chosen: dict[str, int] = {}
+        for share, equal in groupby(shares):
+            nodes = pool.choose(share, len(list(equal)), chosen, emptiest=self.placement is Placement.SPREAD)
+            if nodes is None:
+                return None
+            chosen.update(dict.fromkeys(nodes, share))
+        return list(chosen.items())
+
+    def _fit(self, shares: Shares, sizes: Sequence[int]) -> bool:
+        """Do the shares fit empty nodes of these sizes, both largest first?"""
+        if self.placement is Placement.DISTRIBUTED:
+            return sum(sizes) >= sum(shares)
+        enough = all(size >= share for share, size in zip(shares, sizes, strict=False))
+        return enough and len(shares) <= len(sizes)
 
 
-def _suitable(option: Option, nodes: Iterable[Node], only_node: str | None) -> list[Node]:
-    return [
-        node
-        for node in nodes
-        if node.ready and node.gpu_model == option.gpu_model and only_node in (None, node.id)
-    ]
+def equal_shares(option: Option) -> Shares:
+    """The option's GPUs over its nodes, as evenly as they divide."""
+    each, rest = divmod(option.gpus, option.nodes)
+    return (each + 1,) * rest + (each,) * (option.nodes - rest)
 
 
-def _enough(option: Option, sizes: list[int]) -> bool:
-    return sum(size >= option.gpus // option.nodes for size in sizes) >= option.nodes
+def alpha_score(gpus: float, free_gpus: float, memory: float, free_memory: float) -> float:
+    """How well a request fits what is free, higher is better: -(c + m + m/c + c/m).
+
+    c and m are the requested shares of the free GPUs and of the free memory, both above 0. Where a memory
+    is unknown (0), m is taken as c. Source: Novikov et al., AlphaEvolve, white paper, 2025.
+    """
+    c = gpus / free_gpus
+    m = memory / free_memory if memory and free_memory else c
+    return -(c + m + m / c + c / m)
+
+
+def _best_scores(pool: Pool, shares: Shares, memory: float) -> list[tuple[str, int]] | None:
+    chosen: dict[str, int] = {}
+    for share in shares:
+        scores = [
+            (-alpha_score(share, len(free), memory, pool.nodes[node].free_memory_bytes), node)
+            for node, free in pool.free.items()
+            if len(free) >= share and node not in chosen and _has_memory(pool.nodes[node], memory)
+        ]
+        if not scores:
+            return None
+        chosen[min(scores)[1]] = share
+    return list(chosen.items())
+
+
+def _has_memory(node: Node, memory: float) -> bool:
+    return not node.free_memory_bytes or node.free_memory_bytes >= memory

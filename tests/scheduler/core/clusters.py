@@ -1,57 +1,114 @@
-"""Random small clusters for properties of policies."""
+"""Jobs, nodes and random small clusters for tests of policies."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from hypothesis import strategies as st
 
 from knowledge.core.types import Config, Goal, Interval, Option, Source
-from scheduler.core.types import ClusterState, Job, Node
+from scheduler.core.policies import POLICIES
+from scheduler.core.types import Action, ClusterState, GpuId, GpuSite, Holding, Job, Node, Topology
 
 MODELS = ("A100", "L40S")
+SITES = tuple(GpuSite(socket=i // 4, numa=i // 2, switch=i // 2) for i in range(8))
 
 
-def option(model: str = "A100", gpus: int = 1, nodes: int = 1, duration_s: float = 100.0) -> Option:
+def option(
+    model: str = "A100", gpus: int = 1, nodes: int = 1, duration_s: float = 100.0, rate: float = 1000.0
+) -> Option:
     config = Config(
         model_name="m", method="lora", gpu_model=model, number_gpus=gpus, number_nodes=nodes,
         tokens_per_sample=512, per_device_batch_size=1,
     )  # fmt: skip
     return Option(
-        config=config, p_valid=0.99, tokens_per_second=Interval(1000.0), peak_memory_bytes=Interval(1e9),
+        config=config, p_valid=0.99, tokens_per_second=Interval(rate), peak_memory_bytes=Interval(1e9),
         startup_s=10.0, duration_s=Interval(duration_s), cost=Interval(1.0), source=Source.MODEL,
     )  # fmt: skip
+
+
+def job(name: str, *options: Option, at: float = 0.0, goal: Goal = Goal.FASTEST, **more: Any) -> Job:
+    return Job(id=name, submitted_at=at, options=tuple(options), goal=goal, **more)
+
+
+def running(name: str, held: Option, *gpus: GpuId, since: float = -1e6, at: float = -1e6, **more: Any) -> Job:
+    """A job that has run long enough to be stopped, unless told otherwise."""
+    holding = Holding(option=held, gpus=gpus, since=since)
+    return job(name, held, at=at, holds=holding, first_started_at=since, **more)
+
+
+def node(name: str, free: int, total: int | None = None, model: str = "A100", **more: Any) -> Node:
+    """A node whose first `free` GPUs nobody holds."""
+    return Node(id=name, gpu_model=model, total=total or free, free=tuple(range(free)), **more)
+
+
+def decide(
+    policy: str, jobs: list[Job], nodes: list[Node], now: float = 0.0, **memory: Any
+) -> dict[str, Action]:
+    """The action of each job."""
+    plan = POLICIES[policy].decide(ClusterState(jobs=tuple(jobs), nodes=tuple(nodes), memory=memory), now)
+    return {action.job: action for action in plan.actions}
 
 
 @st.composite
 def options(draw: st.DrawFn) -> Option:
     nodes = draw(st.integers(1, 2))
     per_node = draw(st.sampled_from([1, 2, 4, 8]))
-    return option(draw(st.sampled_from(MODELS)), nodes * per_node, nodes, draw(st.floats(10, 1e5)))
+    duration_s = draw(st.floats(10, 1e5))
+    return option(draw(st.sampled_from(MODELS)), nodes * per_node, nodes, duration_s, 1e6 / duration_s)
+
+
+def jobs(draw: st.DrawFn, name: str, **more: Any) -> Job:
+    ran = draw(st.booleans())
+    return Job(
+        id=name,
+        submitted_at=float(draw(st.integers(-1000, 5))),
+        options=more.pop("options", None) or tuple(draw(st.lists(options(), max_size=3))),
+        goal=draw(st.sampled_from(list(Goal))),
+        user=draw(st.sampled_from(["u", "v", "w"])),
+        weight=draw(st.sampled_from([1.0, 2.0])),
+        priority=draw(st.sampled_from([0, 0, 0, 1])),
+        due_at=draw(st.one_of(st.none(), st.floats(-10, 1e5))),
+        work_left=draw(st.floats(0.01, 1.0)),
+        attained_gpu_s=draw(st.floats(0, 1e5)) if ran else 0.0,
+        first_started_at=-500.0 if ran or "holds" in more else None,
+        stopped_at=draw(st.sampled_from([-400.0, -10.0])) if ran and "holds" not in more else None,
+        restart_s=draw(st.sampled_from([0.0, 30.0])),
+        restarts=draw(st.integers(0, 3)),
+        unsaved_s=draw(st.sampled_from([0.0, 100.0])),
+        topology=draw(st.sampled_from(list(Topology))),
+        level=draw(st.integers(1, 3)),
+        **more,
+    )
 
 
 @st.composite
 def cluster_states(draw: st.DrawFn) -> ClusterState:
-    nodes = []
+    """Up to 5 nodes, whose held GPUs belong to running jobs or to nobody known, and up to 8 waiting jobs."""
+    nodes: list[Node] = []
+    found: list[Job] = []
     for number in range(draw(st.integers(0, 5))):
         total = draw(st.sampled_from([1, 2, 4, 8]))
         free = draw(st.sets(st.integers(0, total - 1)))
+        model = draw(st.sampled_from(MODELS))
+        ready = draw(st.booleans()) or draw(st.booleans())
+        sites = draw(st.sampled_from([(), SITES[:total]]))
         nodes.append(
             Node(
-                id=f"n{number}",
-                gpu_model=draw(st.sampled_from(MODELS)),
-                total=total,
-                free=tuple(sorted(free)),
-                ready=draw(st.booleans()) or draw(st.booleans()),
+                id=f"n{number}", gpu_model=model, total=total, free=tuple(sorted(free)),
+                ready=ready, sites=sites,
             )
-        )
-    jobs = [
-        Job(
-            id=f"j{number}",
-            submitted_at=float(draw(st.integers(0, 5))),
-            options=tuple(draw(st.lists(options(), max_size=3))),
-            goal=draw(st.sampled_from(list(Goal))),
-            only_node=draw(st.sampled_from([None, None, None, "n0"])),
-            hold=draw(st.sampled_from(["", "", "", "not yet"])),
-        )
-        for number in range(draw(st.integers(0, 8)))
-    ]
-    return ClusterState(jobs=tuple(jobs), nodes=tuple(nodes))
+        )  # fmt: skip
+        held = sorted(set(range(total)) - free)
+        while held and draw(st.booleans()):
+            size = draw(st.integers(1, len(held)))
+            gpus, held = tuple((f"n{number}", index) for index in held[:size]), held[size:]
+            own = option(model, size, duration_s=draw(st.floats(10, 1e5)))
+            holding = Holding(option=own, gpus=gpus, since=draw(st.sampled_from([-500.0, -120.0, -5.0])))
+            preemptible = draw(st.sampled_from([True, True, False]))
+            found.append(jobs(draw, f"r{len(found)}", options=(own,), holds=holding, preemptible=preemptible))
+    for number in range(draw(st.integers(0, 8))):
+        only_node = draw(st.sampled_from([None, None, None, "n0"]))
+        hold = draw(st.sampled_from(["", "", "", "not yet"]))
+        found.append(jobs(draw, f"j{number}", only_node=only_node, hold=hold))
+    return ClusterState(jobs=tuple(found), nodes=tuple(nodes))

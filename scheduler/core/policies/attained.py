@@ -1,0 +1,51 @@
+"""Least attained service: what a job received so far stands for what it still needs. No predictions.
+
+Attained service is GPU-seconds (2D: GPUs times time). `las` ranks by it continuously; `tiresias` by queues,
+first in first out in each. Source: Gu et al., Tiresias, NSDI 2019, and the authors' open code; the limits
+differ between implementations and change results, so they are parameters.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from scheduler.core.cycle import Key, Rank, Ranked
+from scheduler.core.forecast import option_of
+from scheduler.core.rules import Blocks, Rules
+from scheduler.core.types import Job
+
+LIMITS_GPU_S = (3_600.0, 36_000.0)
+PROMOTION = 8.0  # a job that waited this many times as long as it ran goes back to the top; 0: never
+RULES = Rules(blocks=Blocks.NOTHING, preempts=True)
+
+
+def by_attained_gpu_s(job: Job, _now: float) -> Rank:
+    """Least GPU-seconds received first."""
+    return (job.attained_gpu_s,)
+
+
+def by_queues(limits: tuple[float, ...] = LIMITS_GPU_S, promotion: float = PROMOTION) -> Key:
+    """Tiresias' (queue, first start), with queues that end at `limits` GPU-seconds.
+
+    A job that never started counts from its submission. `promotion`: see PROMOTION.
+    """
+
+    def key(job: Job, now: float) -> Rank:
+        queue = 0 if _starves(job, now, promotion) else bisect_right(limits, job.attained_gpu_s)
+        return float(queue), job.submitted_at if job.first_started_at is None else job.first_started_at
+
+    return key
+
+
+def _starves(job: Job, now: float, promotion: float) -> bool:
+    option = option_of(job)
+    if not promotion or option is None or job.holds or job.stopped_at is None:
+        return False
+    executed_s = job.attained_gpu_s / option.gpus
+    return now - job.stopped_at >= promotion * executed_s
+
+
+LAS = Ranked(
+    "las", by_attained_gpu_s, Rules(blocks=Blocks.NOTHING, preempts=True, hysteresis=0.1), round_s=60.0
+)
+TIRESIAS = Ranked("tiresias", by_queues(), RULES, round_s=60.0)

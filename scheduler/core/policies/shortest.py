@@ -1,0 +1,30 @@
+"""Shortest first, by the predicted durations of the jobs' options.
+
+`sjf` never stops a job. `srtf` does, for one that has clearly less left. Lucid's priority (`lucid`) is
+predicted duration times GPUs, without preemption, best fit. Sources: the classic rules; Hu et al., Lucid,
+ASPLOS 2023 (packing of two jobs on one GPU is left to the simulator: a live GPU has one holder).
+"""
+
+from __future__ import annotations
+
+from scheduler.core.cycle import Rank, Ranked
+from scheduler.core.forecast import remaining_gpu_s, remaining_s
+from scheduler.core.rules import Blocks, Rules
+from scheduler.core.types import Job
+
+
+def by_remaining_s(job: Job, _now: float) -> Rank:
+    """Fewest predicted seconds left first; jobs without a prediction go last."""
+    return (remaining_s(job),)
+
+
+def by_remaining_gpu_s(job: Job, _now: float) -> Rank:
+    """Fewest predicted GPU-seconds left first."""
+    return (remaining_gpu_s(job),)
+
+
+SJF = Ranked("sjf", by_remaining_s)
+SRTF = Ranked(
+    "srtf", by_remaining_s, Rules(blocks=Blocks.NOTHING, preempts=True, hysteresis=0.1), round_s=60.0
+)
+LUCID = Ranked("lucid", by_remaining_gpu_s)

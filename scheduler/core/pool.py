@@ -1,0 +1,101 @@
+"""The free GPUs of one model, indexed by how many each node has free."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Sequence
+from heapq import heapify, heappop, heappush
+
+from scheduler.core.types import GpuId, Node
+
+
+class Pool:
+    """Ready nodes of one GPU model.
+
+    `_by_count` holds a heap of node ids for each number of free GPUs. Entries go stale when a node's number
+    changes, and are dropped when they come up: that is cheaper than finding them.
+    """
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.nodes = {node.id: node for node in nodes}
+        self.free: dict[str, Sequence[int]] = {node.id: node.free for node in nodes}
+        self.total = sum(len(node.free) for node in nodes)
+        self.largest = max((node.total for node in nodes), default=0)
+        self._by_count: dict[int, list[str]] = defaultdict(list)
+        for node in nodes:
+            self._by_count[len(node.free)].append(node.id)
+        for heap in self._by_count.values():
+            heapify(heap)
+
+    def sizes(self, only_node: str | None = None) -> list[int]:
+        """GPUs of each node, free or not, largest first."""
+        if only_node is not None:
+            return [self.nodes[only_node].total] if only_node in self.nodes else []
+        return sorted((node.total for node in self.nodes.values()), reverse=True)
+
+    def choose(
+        self, share: int, count: int, excluded: Collection[str], *, emptiest: bool
+    ) -> list[str] | None:
+        """`count` nodes with `share` free GPUs each, the fullest (or emptiest) first; None if too few."""
+        chosen: list[str] = []
+        for number in self._numbers(share, emptiest=emptiest):
+            chosen += self._first(number, count - len(chosen), excluded)
+            if len(chosen) == count:
+                return chosen
+        return None
+
+    def anywhere(self, count: int) -> list[tuple[str, int]] | None:
+        """`count` free GPUs on whatever nodes, the emptiest first."""
+        chosen: list[tuple[str, int]] = []
+        for number in self._numbers(1, emptiest=True):
+            for node in self._first(number, -(-count // number), ()):
+                chosen.append((node, min(number, count)))
+                count -= chosen[-1][1]
+            if count <= 0:
+                return chosen
+        return None
+
+    def lowest(self, node: str, share: int) -> Sequence[int]:
+        """The lowest free indices of a node."""
+        return sorted(self.free[node])[:share]
+
+    def take(self, gpus: Iterable[GpuId]) -> None:
+        for node, indices in _by_node(gpus).items():
+            if node in self.nodes:
+                self._set(node, [index for index in self.free[node] if index not in indices])
+
+    def give(self, gpus: Iterable[GpuId]) -> None:
+        for node, indices in _by_node(gpus).items():
+            if node in self.nodes:
+                self._set(node, [*self.free[node], *indices])
+
+    def _set(self, node: str, free: Sequence[int]) -> None:
+        self.total += len(free) - len(self.free[node])
+        self.free[node] = free
+        heappush(self._by_count[len(free)], node)
+
+    def _numbers(self, at_least: int, *, emptiest: bool) -> list[int]:
+        return sorted((n for n in self._by_count if n >= at_least), reverse=emptiest)
+
+    def _first(self, number: int, count: int, excluded: Collection[str]) -> list[str]:
+        """Up to `count` nodes with exactly this many free GPUs, smallest ids first."""
+        heap = self._by_count[number]
+        popped: list[str] = []
+        chosen: list[str] = []
+        while heap and len(chosen) < count:
+            node = heappop(heap)
+            if len(self.free[node]) != number or (popped and node == popped[-1]):
+                continue  # stale, or entered twice
+            popped.append(node)
+            if node not in excluded:
+                chosen.append(node)
+        for node in popped:
+            heappush(heap, node)
+        return chosen
+
+
+def _by_node(gpus: Iterable[GpuId]) -> dict[str, list[int]]:
+    nodes: dict[str, list[int]] = defaultdict(list)
+    for node, index in gpus:
+        nodes[node].append(index)
+    return nodes
