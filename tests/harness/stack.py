@@ -5,6 +5,7 @@ Nothing restarts by itself here: a test kills and starts processes by name.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -86,6 +87,8 @@ class Stack:
     def _add_database(self, database_url: str) -> None:
         """Let tests read the stack's rows: `Job.objects.using(ALIAS)`."""
         parsed = Env.db_url_config(database_url)
+        with contextlib.suppress(AttributeError):
+            del connections[ALIAS]  # the connection to an earlier stack
         connections.settings[ALIAS] = {**connections.settings["default"], "OPTIONS": {}, **parsed}
 
     def start(self) -> Stack:
