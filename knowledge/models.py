@@ -8,6 +8,7 @@ from typing import Any
 from django.db import models
 from django.db.models import Q
 
+from knowledge.core.rows import Row
 from knowledge.core.types import Config
 
 
@@ -90,6 +91,25 @@ class Execution(models.Model):
         """The configuration as the core knows it."""
         values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(Config)}
         return Config(**values)
+
+    @property
+    def row(self) -> Row:
+        """The execution as the core learns from it."""
+        return Row(
+            config=self.config,
+            status=self.status,
+            source=self.source,
+            origin=self.origin,
+            effective_batch_size=self.effective_batch_size,
+            tokens_per_second=self.tokens_per_second,
+            runtime_s=self.runtime_s,
+            startup_s=self.startup_s,
+            peak_memory_fraction=self.peak_memory_fraction,
+            padded_tokens=self.padded_tokens,
+            learn=self.learn,
+            learn_validity=self.learn_validity,
+            flag_reason=self.flag_reason,
+        )
 
 
 class PredictorVersion(models.Model):

@@ -13,6 +13,7 @@ from knowledge.models import Execution, PredictorVersion, Status
 
 OWN = "own"
 RECENT_STARTUPS = 500
+RECENT_RUNS = 2000
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,9 +56,20 @@ def learnable() -> QuerySet[Execution]:
 
 
 def own_measurements() -> QuerySet[Execution]:
-    """Own successful runs with a rate: what repeats and near repeats are answered from."""
+    """Own successful runs with a rate, oldest first."""
     rows = Execution.objects.filter(source=OWN, learn=True, status=Status.OK, tokens_per_second__isnull=False)
     return rows.order_by("pk")
+
+
+def own_runs(*, up_to: int) -> list[Execution]:
+    """The newest own runs that tell whether and how fast something runs, oldest first."""
+    rows = Execution.objects.filter(source=OWN, learn=True, pk__lte=up_to)
+    return list(rows.filter(status__in=(Status.OK, Status.OOM)).order_by("-pk")[:RECENT_RUNS])[::-1]
+
+
+def latest_predictor() -> PredictorVersion | None:
+    """The version that was trained last, promoted or not."""
+    return PredictorVersion.objects.order_by("-number").first()
 
 
 def new_rows_since(version: PredictorVersion | None) -> int:

@@ -1,0 +1,128 @@
+"""Estimators that learn what the prior gets wrong. They follow scikit-learn and see rows as matrices.
+
+Boosting and extremely randomised trees err differently, so their mean beats both (docs/knowledge.md has the
+figures). Every estimator guards against columns that hold no value at all in a training set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    ExtraTreesRegressor,
+    HistGradientBoostingClassifier,
+    HistGradientBoostingRegressor,
+)
+from sklearn.isotonic import IsotonicRegression
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold
+from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
+
+from knowledge.core.columns import Array
+
+FOLDS = 5
+ISOTONIC_ROWS = 200
+_MISSING = -1.0  # the trees that cannot take NaN read this
+
+
+@lru_cache(maxsize=1)
+def _threads() -> ThreadpoolController:
+    return ThreadpoolController()
+
+
+@contextmanager
+def one_thread() -> Iterator[None]:
+    """Boosting on one thread: two of them on a busy machine take up to twenty times as long as one."""
+    with _threads().limit(limits=1):
+        yield
+
+
+def regressors(trees: int = 60) -> list[Any]:
+    """Fresh estimators for a residual."""
+    return [
+        HistGradientBoostingRegressor(max_iter=200, learning_rate=0.08, max_depth=6, min_samples_leaf=5),
+        ExtraTreesRegressor(trees, max_features=0.7, random_state=0),
+    ]
+
+
+def quick_regressors() -> list[Any]:
+    """Fresh estimators where only the size of the error matters, not its last percent."""
+    return [ExtraTreesRegressor(30, max_features=0.7, random_state=0)]
+
+
+def classifiers(trees: int = 60) -> list[Any]:
+    """Fresh estimators for validity."""
+    return [
+        HistGradientBoostingClassifier(max_iter=150, learning_rate=0.08, max_depth=6, min_samples_leaf=5),
+        ExtraTreesClassifier(trees, max_features=0.5, random_state=0),
+    ]
+
+
+class Ensemble:
+    """The mean of several estimators on the columns that hold values.
+
+    After `fit`: `columns_` (mask of shape (k,)) and `members_`.
+    """
+
+    def __init__(self, make: Callable[[], list[Any]]) -> None:
+        self.make = make
+
+    def fit(self, X: Array, y: Array) -> Ensemble:
+        """X: shape (n, k), NaN unknown. y: shape (n,)."""
+        self.columns_: Array = np.asarray(np.isfinite(X).any(axis=0))
+        self.members_ = [member.fit(self._view(X, member), y) for member in self.make()]
+        return self
+
+    def predict(self, X: Array) -> Array:
+        """The members' mean; for classifiers the probability of class 1. Shape (n,)."""
+        found: Array = np.mean([self._one(member, self._view(X, member)) for member in self.members_], axis=0)
+        return found
+
+    def _view(self, X: Array, member: Any) -> Array:
+        used = X[:, self.columns_]
+        takes_nan = isinstance(member, HistGradientBoostingRegressor | HistGradientBoostingClassifier)
+        return used if takes_nan else np.nan_to_num(used, nan=_MISSING)
+
+    @staticmethod
+    def _one(member: Any, X: Array) -> Any:
+        return member.predict_proba(X)[:, 1] if hasattr(member, "predict_proba") else member.predict(X)
+
+
+def out_of_fold(make: Callable[[], list[Any]], X: Array, y: Array, groups: Sequence[str]) -> Array:
+    """Predictions for every row by estimators that never saw a row of its group. Shape (n,)."""
+    found = np.full(len(y), np.nan)
+    folds = min(FOLDS, len(set(groups)))
+    if folds < 2:
+        return found
+    for train, test in GroupKFold(folds, shuffle=True, random_state=0).split(X, y, groups):
+        if len(set(y[train])) > 1:
+            found[test] = Ensemble(make).fit(X[train], y[train]).predict(X[test])
+    return found
+
+
+class Calibration:
+    """Monotone map from raw to calibrated probabilities: isotonic with 200 rows, else a sigmoid.
+
+    After `fit`: `raw_` and `calibrated_`, knots between which it interpolates.
+    """
+
+    def fit(self, raw: Array, happened: Array) -> Calibration:
+        """raw: out-of-fold probabilities, shape (n,). happened: 0 or 1, shape (n,)."""
+        grid = np.linspace(0.0, 1.0, 101)
+        if len(raw) >= ISOTONIC_ROWS:
+            curve = IsotonicRegression(y_min=0.005, y_max=0.995, out_of_bounds="clip").fit(raw, happened)
+            self.calibrated_: Array = curve.predict(grid)
+        else:
+            curve = LogisticRegression().fit(raw.reshape(-1, 1), happened)
+            self.calibrated_ = curve.predict_proba(grid.reshape(-1, 1))[:, 1]
+        self.raw_: Array = grid
+        return self
+
+    def predict(self, raw: Array) -> Array:
+        """Calibrated probabilities, shape (n,)."""
+        return np.interp(raw, self.raw_, self.calibrated_)

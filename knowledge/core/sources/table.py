@@ -1,0 +1,155 @@
+"""Reading CSV text with errors that name line, column and remedy; nothing is accepted if a row is bad."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from knowledge.core import catalog
+from knowledge.core.rows import Row, finished, flag_implausible
+
+MAX_ERRORS = 20
+MAX_CELL = 2000
+
+
+class BadTable(ValueError):
+    """A file that cannot be imported; `errors` lists (line, column, what is wrong)."""
+
+    def __init__(self, errors: Sequence[tuple[int, str, str]]) -> None:
+        self.errors = list(errors)
+        first = "; ".join(f"line {line}, {column}: {message}" for line, column, message in self.errors[:3])
+        super().__init__(f"{len(self.errors)} wrong cells, nothing was imported: {first}")
+
+
+class BadCell(ValueError):
+    """One wrong cell."""
+
+    def __init__(self, column: str, message: str) -> None:
+        self.column = column
+        super().__init__(message)
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """One line with typed access; an empty cell or a missing column reads as None."""
+
+    raw: dict[str, str]
+
+    def text(self, column: str) -> str | None:
+        value = (self.raw.get(column) or "").strip()
+        if len(value) > MAX_CELL or "\x00" in value:
+            raise BadCell(column, f"is longer than {MAX_CELL} characters or not a text")
+        return value or None
+
+    def need(self, column: str) -> str:
+        value = self.text(column)
+        if value is None:
+            raise BadCell(column, "is empty")
+        return value
+
+    def number(self, column: str, low: float = 0.0, high: float = math.inf) -> float | None:
+        value = self.text(column)
+        if value is None:
+            return None
+        try:
+            found = float(value)
+        except ValueError:
+            raise BadCell(column, f"{value!r} is not a number; write 1234.5") from None
+        if not math.isfinite(found) or not low <= found <= high:
+            raise BadCell(column, f"{value} is not between {low:g} and {high:g}")
+        return found
+
+    def whole(self, column: str, low: int = 0, high: int = 10**9) -> int | None:
+        found = self.number(column, low, high)
+        if found is not None and found != int(found):
+            raise BadCell(column, f"{found:g} is not a whole number")
+        return None if found is None else int(found)
+
+    def count(self, column: str, low: int = 1, high: int = 10**9) -> int:
+        found = self.whole(column, low, high)
+        if found is None:
+            raise BadCell(column, "is empty")
+        return found
+
+    def flag(self, column: str) -> bool | None:
+        value = self.text(column)
+        if value is None:
+            return None
+        if value.lower() in ("1", "true", "1.0"):
+            return True
+        if value.lower() in ("0", "false", "0.0"):
+            return False
+        raise BadCell(column, f"{value!r} is neither true nor false")
+
+    def choice(self, column: str, allowed: Sequence[str]) -> str | None:
+        value = self.text(column)
+        if value is not None and value not in allowed:
+            raise BadCell(column, f"{value!r} is not one of {', '.join(allowed)}")
+        return value
+
+    def gpu(self, column: str) -> str:
+        value = self.need(column)
+        try:
+            return catalog.gpu(value).gpu_model
+        except catalog.UnknownGpu as unknown:
+            raise BadCell(column, str(unknown)) from None
+
+    def model(self, column: str) -> str:
+        """The catalogue's key, or the name as it is: unknown models are kept, not learnt from."""
+        value = self.need(column)
+        try:
+            return catalog.model(value).model_name
+        except catalog.UnknownModel:
+            return value
+
+
+def read(text: str, required: Sequence[str], make: Callable[[Cells], Row | None]) -> list[Row]:
+    """The rows of a CSV text; `make` turns a line into a row, or None to leave it out. Raises BadTable."""
+    lines = _lines(text, required)
+    rows: list[Row] = []
+    errors: list[tuple[int, str, str]] = []
+    for number, cells in lines:
+        try:
+            row = make(cells)
+        except BadCell as wrong:
+            errors.append((number, wrong.column, str(wrong)))
+            if len(errors) >= MAX_ERRORS:
+                break
+        else:
+            if row is not None:
+                rows.append(finished(row))
+    if errors:
+        raise BadTable(errors)
+    return flag_implausible(rows)
+
+
+def header(text: str) -> list[str]:
+    """The column names of the first line, or an empty list."""
+    first = next(csv.reader(io.StringIO(text.lstrip("\ufeff"))), [])
+    return [name.strip() for name in first]
+
+
+def _lines(text: str, required: Sequence[str]) -> Iterator[tuple[int, Cells]]:
+    names = header(text)
+    doubled = sorted({name for name in names if names.count(name) > 1})
+    if doubled:
+        raise BadTable([(1, name, "this column is there twice") for name in doubled])
+    missing = [name for name in required if name not in names]
+    if missing:
+        hint = "; columns must be separated by commas" if len(names) == 1 else ""
+        raise BadTable([(1, name, f"this column is missing{hint}") for name in missing])
+    return _cells(text, names)
+
+
+def _cells(text: str, names: list[str]) -> Iterator[tuple[int, Cells]]:
+    reader = csv.reader(io.StringIO(text.lstrip("\ufeff")))
+    next(reader)
+    for values in reader:
+        if values:
+            if len(values) != len(names):
+                wrong = f"has {len(values)} cells instead of {len(names)}"
+                raise BadTable([(reader.line_num, "line", wrong)])
+            yield reader.line_num, Cells(dict(zip(names, values, strict=True)))

@@ -1,0 +1,119 @@
+"""Predictors as files: skops, never pickle, with a digest; only listed types come to life on loading."""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import skops.io
+
+from knowledge.core import estimators
+from knowledge.core.estimators import Calibration, Ensemble
+from knowledge.core.intervals import Widths
+from knowledge.core.learned import Knowledge, Residual, Seen, Validity
+
+FORMAT = 1
+TRUSTED = (
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.tree._tree.Tree",
+)
+
+
+class BadPredictor(ValueError):
+    """A predictor file that is missing, was changed, or holds types that are not allowed."""
+
+
+def save(knowledge: Mapping[str, Knowledge], path: Path) -> str:
+    """Write the knowledge of each kind; returns the file's SHA-256 as hexadecimal digits."""
+    raw = {"format": FORMAT, "kinds": {kind: _to_values(found) for kind, found in knowledge.items()}}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(".part")
+    aside.write_bytes(skops.io.dumps(raw, compression=zipfile.ZIP_DEFLATED, compresslevel=1))
+    aside.replace(path)
+    return digest(path)
+
+
+def load(path: Path, sha256: str, folder: Path) -> dict[str, Knowledge]:
+    """What `save` wrote. Raises BadPredictor unless the file lies in `folder` and has that digest."""
+    if folder.resolve() not in path.resolve().parents:
+        raise BadPredictor(f"{path.name} does not lie in the predictors' folder; train a new predictor")
+    if not path.is_file():
+        raise BadPredictor(f"{path.name} is missing; train a new predictor")
+    if digest(path) != sha256:
+        raise BadPredictor(f"{path.name} is not the file that was written; train a new predictor")
+    data = path.read_bytes()
+    strange = sorted(set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED))
+    if strange:
+        raise BadPredictor(f"{path.name} holds types that are not allowed: {', '.join(strange)}")
+    raw = skops.io.loads(data, trusted=list(TRUSTED))
+    if raw.get("format") != FORMAT:
+        raise BadPredictor(f"{path.name} has format {raw.get('format')}, not {FORMAT}; train a new predictor")
+    return {kind: _from_values(values) for kind, values in raw["kinds"].items()}
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _to_values(found: Knowledge) -> dict[str, Any]:
+    seen = asdict(found.seen)
+    return {
+        "rows": found.rows,
+        "vocabulary": found.vocabulary,
+        "rate": _residual(found.rate),
+        "memory": found.memory and _residual(found.memory),
+        "validity": found.validity and _validity(found.validity),
+        "seen": {k: sorted(v) if isinstance(v, frozenset) else dict(v) for k, v in seen.items()},
+    }
+
+
+def _ensemble(found: Ensemble) -> dict[str, Any]:
+    return {"columns": found.columns_, "members": found.members_}
+
+
+def _residual(found: Residual) -> dict[str, Any]:
+    widths = {"pooled": found.widths.pooled, "by_kind": dict(found.widths.by_kind)}
+    return {"ensemble": _ensemble(found.ensemble), "widths": widths, "unseen": found.unseen_width}
+
+
+def _validity(found: Validity) -> dict[str, Any]:
+    return {
+        "ensemble": _ensemble(found.ensemble),
+        "raw": found.calibration.raw_,
+        "calibrated": found.calibration.calibrated_,
+    }
+
+
+def _from_values(raw: dict[str, Any]) -> Knowledge:
+    seen: dict[str, Any] = {k: frozenset(v) if isinstance(v, list) else v for k, v in raw["seen"].items()}
+    return Knowledge(
+        rows=raw["rows"],
+        vocabulary=raw["vocabulary"],
+        rate=_read_residual(raw["rate"]),
+        memory=raw["memory"] and _read_residual(raw["memory"]),
+        validity=raw["validity"] and _read_validity(raw["validity"]),
+        seen=Seen(**seen),
+    )
+
+
+def _read_ensemble(raw: dict[str, Any], make: Any) -> Ensemble:
+    found = Ensemble(make)
+    found.columns_, found.members_ = raw["columns"], raw["members"]
+    return found
+
+
+def _read_residual(raw: dict[str, Any]) -> Residual:
+    ensemble = _read_ensemble(raw["ensemble"], estimators.regressors)
+    return Residual(ensemble, Widths(**raw["widths"]), raw["unseen"])
+
+
+def _read_validity(raw: dict[str, Any]) -> Validity:
+    calibration = Calibration()
+    calibration.raw_, calibration.calibrated_ = raw["raw"], raw["calibrated"]
+    return Validity(_read_ensemble(raw["ensemble"], estimators.classifiers), calibration)

@@ -1,0 +1,88 @@
+"""Importing past executions from files: all or nothing, and the same file twice adds nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from knowledge.core import space
+from knowledge.core.rows import Row, digests
+from knowledge.core.sources import registry
+from knowledge.models import Execution, Status
+
+BATCH = 500
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import found and did."""
+
+    rows: int
+    added: int
+    refused: int
+    flagged: int
+    unknown_models: tuple[str, ...]
+
+    def __str__(self) -> str:
+        unknown = f"; unknown models: {', '.join(self.unknown_models)}" if self.unknown_models else ""
+        return (
+            f"{self.rows} rows read, {self.added} added; {self.refused} break a launch rule,"
+            f" {self.flagged} are implausible and not learnt from{unknown}"
+        )
+
+
+def import_history(*, text: str, source: str | None = None, now: datetime) -> ImportReport:
+    """Import a CSV text of the named source (found by its columns if None).
+
+    Raises BadTable listing the wrong cells; then nothing is stored.
+    """
+    rows = registry.parse(text, source)
+    added = store_rows(rows, now)
+    return ImportReport(
+        rows=len(rows),
+        added=added,
+        refused=sum(row.status == Status.REFUSED for row in rows),
+        flagged=sum(not row.learn for row in rows),
+        unknown_models=tuple(sorted({row.config.model_name for row in rows if not row.known})),
+    )
+
+
+@transaction.atomic
+def store_rows(rows: Sequence[Row], now: datetime) -> int:
+    """Store rows that are not there yet; returns how many."""
+    names = digests(rows)
+    there: set[str | None] = set()
+    for start in range(0, len(names), BATCH):
+        some = Execution.objects.filter(row_digest__in=names[start : start + BATCH])
+        there.update(some.values_list("row_digest", flat=True))
+    new = [
+        Execution(row_digest=name, created_at=now, **imported_values(row))
+        for name, row in zip(names, rows, strict=True)
+        if name not in there
+    ]
+    Execution.objects.bulk_create(new, batch_size=BATCH)
+    return len(new)
+
+
+def imported_values(row: Row) -> dict[str, Any]:
+    """The columns of an imported row."""
+    return {
+        **asdict(row.config),
+        "effective_batch_size": row.effective_batch_size,
+        "config_hash": space.config_hash(row.config),
+        "source": row.source,
+        "origin": row.origin[:100],
+        "status": row.status,
+        "tokens_per_second": row.tokens_per_second,
+        "runtime_s": row.runtime_s if row.status == Status.OK else None,
+        "startup_s": row.startup_s,
+        "peak_memory_fraction": row.peak_memory_fraction,
+        "padded_tokens": row.padded_tokens,
+        "learn": row.learn,
+        "learn_validity": row.learn_validity,
+        "flag_reason": row.flag_reason[:300],
+    }

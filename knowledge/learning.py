@@ -1,0 +1,148 @@
+"""Training predictors, and promoting them only if they are not worse."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from knowledge import active, selectors
+from knowledge.core import evaluate, store
+from knowledge.core.learned import Knowledge
+from knowledge.core.learned_predictor import LearnedPredictor
+from knowledge.core.rows import Row
+from knowledge.models import Execution, PredictorVersion
+
+log = logging.getLogger(__name__)
+
+NEW_ROWS = 50
+AT_LEAST_EVERY = timedelta(days=1)
+YARDSTICK = 12  # one configuration in so many is never learnt: every version is measured against it
+KEPT_FILES = 5
+SLACK = 1.02  # errors this near count as equal: the yardstick is finite
+
+
+def is_due(now: datetime) -> bool:
+    """Is there enough that is new: 50 rows, or any at all and a day has passed?"""
+    last = selectors.latest_predictor()
+    new = selectors.new_rows_since(last)
+    if last is None:
+        return new > 0
+    return new >= NEW_ROWS or (new > 0 and now - last.created_at >= AT_LEAST_EVERY)
+
+
+def train(*, now: datetime, force: bool = False) -> PredictorVersion | None:
+    """Train a predictor on all learnable rows and promote it if it is not worse.
+
+    None if nothing new is due, or if there are too few rows to learn from.
+    """
+    if not force and not is_due(now):
+        return None
+    before = selectors.active_predictor()
+    executions = list(selectors.learnable())
+    unseen = before.last_execution if before else None
+    held, known = _split(executions, unseen)
+    knowledge = evaluate.train(known)
+    if not knowledge:
+        return None
+    metrics, reason, better = _compare(knowledge, before, held)
+    if better and unseen is not None:
+        knowledge = evaluate.train([row.row for row in executions if not _on_yardstick(row)])
+    version = _save(knowledge, metrics, executions, now=now, reason=reason)
+    if version is not None and better:
+        promote(version, now=now)
+    return version
+
+
+@transaction.atomic
+def promote(version: PredictorVersion, *, now: datetime) -> None:
+    """Make this version the one that answers."""
+    PredictorVersion.objects.filter(active=True).update(active=False)
+    version.active, version.promoted_at = True, now
+    version.save(update_fields=["active", "promoted_at"])
+    log.info("predictor promoted", extra={"predictor": version.number})
+
+
+def rollback(*, now: datetime) -> PredictorVersion | None:
+    """Go back to the version that was promoted before the active one; None if there is none."""
+    earlier = PredictorVersion.objects.filter(active=False, promoted_at__isnull=False)
+    version = earlier.order_by("-promoted_at").first()
+    if version is not None:
+        promote(version, now=now)
+    return version
+
+
+def _on_yardstick(row: Execution) -> bool:
+    """Imported rows of one configuration in twelve, the same for ever."""
+    return row.source != selectors.OWN and int(row.config_hash[:8], 16) % YARDSTICK == 0
+
+
+def _split(rows: Sequence[Execution], seen_up_to: int | None) -> tuple[list[Row], list[Row]]:
+    """(held out, to learn from): the yardstick, and own rows that the active version never saw."""
+
+    def held(row: Execution) -> bool:
+        is_new = row.source == selectors.OWN and seen_up_to is not None and row.pk > seen_up_to
+        return is_new or _on_yardstick(row)
+
+    return [row.row for row in rows if held(row)], [row.row for row in rows if not held(row)]
+
+
+def _compare(
+    knowledge: Mapping[str, Knowledge], before: PredictorVersion | None, held: Sequence[Row]
+) -> tuple[dict[str, Any], str, bool]:
+    """(metrics, reason, is not worse) against the active version on the same held-out rows."""
+    mine = evaluate.metrics(LearnedPredictor(knowledge=knowledge), held)
+    old = active.knowledge_of(before)
+    if old is None:
+        return dict(mine), "the first one that can be used", True
+    theirs = evaluate.metrics(LearnedPredictor(knowledge=old), held)
+    metrics: dict[str, Any] = {**mine, "active": theirs, "active_version": before and before.number}
+    worse = [name for name in ("throughput_log_error", "validity_error") if _worse(mine, theirs, name)]
+    if worse:
+        return metrics, f"not promoted: worse in {' and '.join(worse)} on {len(held)} held-out rows", False
+    return metrics, f"not worse on {len(held)} held-out rows", True
+
+
+def _worse(mine: Mapping[str, float], theirs: Mapping[str, float], name: str) -> bool:
+    return name in mine and name in theirs and mine[name] > theirs[name] * SLACK
+
+
+def _save(
+    knowledge: Mapping[str, Knowledge],
+    metrics: dict[str, Any],
+    executions: Sequence[Execution],
+    *,
+    now: datetime,
+    reason: str,
+) -> PredictorVersion | None:
+    """The version's file and row; None if another training took the number meanwhile."""
+    last = selectors.latest_predictor()
+    number = last.number + 1 if last else 1
+    path = active.folder() / f"predictor-{number}.skops"
+    digest = store.save(knowledge, path)
+    try:
+        with transaction.atomic():
+            version = PredictorVersion.objects.create(
+                number=number,
+                path=path.name,
+                sha256=digest,
+                metrics=metrics,
+                rows=len(executions),
+                last_execution=max(row.pk for row in executions),
+                created_at=now,
+                reason=reason,
+            )
+    except IntegrityError:
+        log.warning("another training took the number", extra={"predictor": number})
+        return None
+    _forget_old_files(number)
+    return version
+
+
+def _forget_old_files(newest: int) -> None:
+    """Files of versions long replaced go; their rows stay as a record."""
+    for version in PredictorVersion.objects.filter(active=False, number__lte=newest - KEPT_FILES):
+        (active.folder() / version.path).unlink(missing_ok=True)
