@@ -57,7 +57,6 @@ class Job(models.Model):
     options_for = models.CharField(max_length=64, blank=True)  # inventory and predictor they were made for
     binding = models.JSONField(null=True, blank=True)  # the option it keeps when it runs again
     less_memory_than = models.FloatField(null=True, blank=True)  # after running out of memory
-    tokens_exact = models.BigIntegerField(null=True, blank=True)
 
     wait_code = models.CharField(max_length=40, blank=True)
     wait_text = models.CharField(max_length=500, blank=True)
@@ -109,6 +108,9 @@ class Attempt(models.Model):
     pending_outcome = models.CharField(max_length=10, blank=True)  # a gang whose first bad end stops the rest
     pending_reason = models.TextField(blank=True)
     measured = models.JSONField(default=dict)  # the trainer's start and result reports
+    forecast = models.JSONField(
+        null=True, blank=True
+    )  # the promise again, once the trainer has counted tokens
     peak_memory_bytes = models.BigIntegerField(null=True, blank=True)
 
     class Meta:

@@ -6,7 +6,7 @@ Advice that fails never blocks a submission: the job then gets one option of sta
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from knowledge import advice as knowledge
@@ -80,6 +80,21 @@ def advise(
         return knowledge.default_bound(
             model=model, fixed=fixed, workload=workload, inventory=stock, goal=goal
         )
+
+
+def reforecast(*, job: Job, promised: Option, row_tokens: float, startup_s: float) -> Option:
+    """The promise again with the trainer's exact count and the start-up that the attempt really took.
+
+    `row_tokens`: tokens of all rows of one epoch, each cut at the configuration's length.
+    """
+    estimate = workload_of(model=job.model, training_file=job.training_file, validation_file=None)
+    limit = promised.config.tokens_per_sample
+    estimated = sum(min(length, limit) * rows for length, rows in estimate.lengths)
+    factor = row_tokens / estimated if estimated else 1.0
+    exact = replace(
+        estimate, lengths=tuple((max(1, round(n * factor)), rows) for n, rows in estimate.lengths)
+    )
+    return knowledge.reforecast(promised, workload=exact, startup_s=startup_s)
 
 
 def current_digest(stock: Inventory) -> str:

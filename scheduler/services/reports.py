@@ -9,14 +9,16 @@ from typing import Any
 
 from django.db.models import F
 
+from knowledge.core.types import Option
 from scheduler.errors import BadReport
 from scheduler.models import Artifact, Attempt, Checkpoint, Claim, Job, LogPiece, Metric
+from scheduler.services.advice import reforecast
 from scheduler.services.moves import note_job
 from trainer.protocol import MAX_LOG_BYTES, File, Kind, ProtocolError, Report
 from trainer.wire import parse_file
 
 MEASURED = (
-    "tokens_total", "rows", "steps_total", "startup_s", "parameters", "trainable_parameters",
+    "tokens_total", "row_tokens", "rows", "steps_total", "startup_s", "parameters", "trainable_parameters",
     "tokens", "tokens_per_s", "train_s", "runtime_s", "saving_s", "evaluation_s",
     "first_loss", "final_loss", "eval_loss", "step", "total_steps", "software",
 )  # fmt: skip
@@ -54,12 +56,18 @@ def _loss(body: dict[str, Any], name: str) -> float | None:
 
 
 def _start(job: Job, claim: Claim, report: Report, now: datetime) -> None:
-    del now
-    _keep_measured(claim.attempt, report.body)
-    if claim.rank == 0 and report.body.get("tokens_total") is not None:
-        Job.objects.filter(pk=job.pk).update(
-            tokens_exact=_whole(report.body, "tokens_total"), total_steps=_whole(report.body, "steps_total")
-        )
+    body, attempt = report.body, claim.attempt
+    _keep_measured(attempt, body)
+    if claim.rank or body.get("steps_total") is None:
+        return
+    Job.objects.filter(pk=job.pk).update(total_steps=_whole(body, "steps_total"))
+    if (row_tokens := _number(body, "row_tokens")) and not attempt.resume_step:
+        took = (now - attempt.created_at).total_seconds()
+        promised = Option.from_json(attempt.option)
+        attempt.forecast = reforecast(
+            job=job, promised=promised, row_tokens=row_tokens, startup_s=took
+        ).as_json()
+        attempt.save(update_fields=["forecast"])
 
 
 def _step(job: Job, claim: Claim, report: Report, now: datetime) -> None:

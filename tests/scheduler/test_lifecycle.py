@@ -179,3 +179,21 @@ def test_out_of_memory_with_everything_fixed_fails_and_says_what_to_do(node: Fak
     refresh_options()
     assert world.state_of(job) == JobState.FAILED
     assert "Free a parameter" in job.failure_reason
+
+
+def test_the_trainers_exact_count_brings_a_new_forecast(node: FakeNode) -> None:
+    job = world.placed_job(node)
+    order = node.take_up()
+    promised = job.attempts.get().option
+    limit = promised["config"]["tokens_per_sample"]
+    estimate = sum(min(size, limit) * rows for size, rows in job.training_file.lengths)
+    counted = {"tokens_total": 1000, "row_tokens": estimate // 2, "steps_total": 7, "startup_s": 2.0}
+    node.run(order, {"kind": "start", "body": counted})
+    job.refresh_from_db()
+    assert job.total_steps == 7
+    forecast = job.attempts.get().forecast
+    assert forecast is not None
+    before = promised["duration_s"]["value"] - promised["startup_s"]
+    assert forecast["duration_s"]["value"] - forecast["startup_s"] < before
+    assert forecast["padded_tokens"] == pytest.approx(promised["padded_tokens"] / 2, rel=0.1)
+    assert forecast["startup_s"] < 5  # what it took, not what was expected
