@@ -7,7 +7,7 @@ from typing import Any
 from django.http import HttpRequest, JsonResponse
 from django.urls import Resolver404, resolve
 from django.views.decorators.csrf import csrf_exempt
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerExtension
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.renderers import TemplateHTMLRenderer
 
@@ -20,6 +20,44 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
     def get_security_definition(self, auto_schema: Any) -> dict[str, str]:
         return {"type": "http", "scheme": "bearer", "description": "A token: `Bearer ft-…`."}
+
+
+class StrictSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
+    """Tells generated clients what `Strict` does with unknown fields."""
+
+    target_class = "portal.api.fields.Strict"
+    match_subclasses = True
+
+    def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:
+        schema: dict[str, Any] = auto_schema._map_serializer(self.target, direction, bypass_extensions=True)
+        return {**schema, "additionalProperties": False}
+
+
+ERROR: dict[str, Any] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message", "fields"],
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "fields": {"type": "object", "additionalProperties": {"type": "string"}},
+            },
+        }
+    },
+}
+
+
+def add_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Every operation may answer with the one form of an error (a hook of drf-spectacular)."""
+    result["components"]["schemas"]["Error"] = ERROR
+    content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
+    for operations in result["paths"].values():
+        for operation in operations.values():
+            operation["responses"]["default"] = {"description": "Any error.", "content": content}
+    return result
 
 
 class SwaggerApi(SpectacularSwaggerSplitView):

@@ -24,6 +24,11 @@ class Strict(serializers.Serializer[Any]):
 class Text(serializers.CharField):
     """A JSON text; numbers are not turned into one."""
 
+    def __init__(self, **kwargs: Any) -> None:
+        if not kwargs.get("allow_blank"):
+            kwargs.setdefault("min_length", 1)  # blank is refused anyway; this puts it into the schema
+        super().__init__(**kwargs)
+
     def to_internal_value(self, data: Any) -> str:
         if not isinstance(data, str):
             raise ValidationError("must be a text")

@@ -8,7 +8,6 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from django.core.management import call_command
 from django.db import OperationalError
 from django.test import Client
 from rest_framework.test import APIClient
@@ -140,10 +139,6 @@ def test_a_token_never_comes_back(api: APIClient, person: User, caplog: pytest.L
     assert wrong.status_code == 400
     formatter = JsonFormatter()
     assert secret not in "".join(formatter.format(record) for record in caplog.records)
-
-
-def test_the_openapi_schema_is_complete_and_without_warnings(tmp_path: Any) -> None:
-    call_command("spectacular", validate=True, fail_on_warn=True, file=str(tmp_path / "schema.yml"))
 
 
 def test_the_api_page_loads_nothing_from_elsewhere(client: Client, db: None) -> None:
