@@ -11,11 +11,12 @@ from knowledge.core import blend, estimators, features, prior
 from knowledge.core.blend import Observations
 from knowledge.core.columns import Array, Columns, Hardware, columns
 from knowledge.core.learned import Knowledge, interval_kind, kind_of
-from knowledge.core.predictor import PriorPredictor, Scorer, Scores, p_fits
+from knowledge.core.predictor import PriorPredictor, Scorer, Scores, p_fits, p_room
 from knowledge.core.rows import Row
 from knowledge.core.types import Config, Source
 
 REPEATED_P_VALID = 0.98
+MEASURED_MARGIN = 1.05  # a learnt peak includes fragmentation, so it needs less room than the prior's
 FAILED_P_VALID = 0.05
 
 
@@ -153,7 +154,7 @@ def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Sco
         known = knowledge.memory.widths.look_up(kinds)
         memory_width = _width(known, knowledge.memory.unseen_width, unseen)
     return Scores(
-        p_valid=_p_valid(knowledge, configs, c, outside),
+        p_valid=_p_valid(knowledge, configs, c, np.where(outside, memory, 0.0)),
         rate=rate,
         rate_low=rate * np.exp(-width),
         rate_high=rate * np.exp(width),
@@ -169,11 +170,15 @@ def _width(known: Array, unseen_width: float, unseen: Array) -> Array:
     return np.where(unseen, np.maximum(known, unseen_width), known)
 
 
-def _p_valid(knowledge: Knowledge, configs: Sequence[Config], c: Columns, outside: Array) -> Array:
-    """The classifier's word; outside the training data physics may only lower it."""
+def _p_valid(knowledge: Knowledge, configs: Sequence[Config], c: Columns, outside_memory: Array) -> Array:
+    """The classifier's word; outside the training data the memory forecasts may lower it.
+
+    outside_memory: predicted bytes of one GPU for rows outside the training data, 0 for the others.
+    """
     fits = p_fits(c)
     if knowledge.validity is None:
         return fits
     raw = knowledge.validity.ensemble.predict(features.validity_matrix(configs, c))
     learned = knowledge.validity.calibration.predict(raw)
-    return np.where(outside, np.minimum(learned, fits), learned)
+    doubted = np.minimum(fits, p_room(c.memory / np.maximum(outside_memory, 1.0), MEASURED_MARGIN))
+    return np.where(outside_memory > 0, np.minimum(learned, doubted), learned)

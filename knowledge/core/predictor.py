@@ -68,14 +68,17 @@ def _interval(value: float, low: float, high: float) -> Interval:
 
 
 def p_fits(c: Columns) -> Array:
-    """Probability that a configuration fits, from the memory prior alone.
+    """Probability that a configuration fits, from the memory prior alone."""
+    return p_room(prior.fits(c) * prior.MEMORY_MARGIN, prior.MEMORY_MARGIN)
 
-    A logistic curve in ln(capacity / peak), 0.5 where the peak equals the capacity and `MIN_P_VALID`
-    exactly where the prior's margin is kept.
+
+def p_room(room: Array, margin: float) -> Array:
+    """Probability of fitting with `room` = capacity / predicted peak.
+
+    A logistic curve in ln(room): 0.5 where the peak equals the capacity, `MIN_P_VALID` at the margin.
     """
-    steepness = np.log(MIN_P_VALID / (1 - MIN_P_VALID)) / np.log(prior.MEMORY_MARGIN)
-    room = np.log(prior.fits(c) * prior.MEMORY_MARGIN)
-    share: Array = 1 / (1 + np.exp(-np.clip(steepness * room, -50, 50)))
+    steepness = np.log(MIN_P_VALID / (1 - MIN_P_VALID)) / np.log(margin)
+    share: Array = 1 / (1 + np.exp(-np.clip(steepness * np.log(room), -50, 50)))
     return share
 
 

@@ -1,0 +1,72 @@
+"""Worked numbers of conformal intervals and of blending own measurements with a prediction."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+from knowledge.core import intervals
+from knowledge.core.blend import Observations, precision_mean
+from knowledge.core.rows import Row
+from knowledge.core.types import Config
+
+RESIDUALS = [0.02, 0.03, 0.05, 0.06, 0.08, 0.10, 0.12, 0.15, 0.22]
+
+
+def test_the_eighth_of_nine_residuals_bounds_80_percent() -> None:
+    q = intervals.quantile(RESIDUALS, alpha=0.2)
+    assert q == 0.15
+    assert 3.0 * math.exp(-q) == pytest.approx(2.58, abs=0.005)
+    assert 3.0 * math.exp(q) == pytest.approx(3.49, abs=0.005)
+
+
+def test_too_few_residuals_leave_the_interval_unbounded() -> None:
+    assert intervals.quantile(RESIDUALS, alpha=0.05) == math.inf
+    assert intervals.quantile([], alpha=0.2) == math.inf
+
+
+def test_kinds_with_twenty_residuals_get_their_own_width() -> None:
+    residuals = np.array([0.1] * 20 + [0.5] * 5)
+    widths = intervals.Widths.of(residuals, ["lora|A"] * 20 + ["full|A"] * 5)
+    assert widths.look_up(["lora|A", "full|A", "full|B"]).tolist() == [0.1, widths.pooled, widths.pooled]
+
+
+def test_two_runs_move_a_wide_prior_most_of_the_way() -> None:
+    rate, sd = precision_mean(7000, 0.35, [8200, 8600], 0.10)
+    assert rate == pytest.approx(8338, abs=1)
+    assert sd == pytest.approx(0.0693, abs=0.0001)
+
+
+def _row(rate: float | None, status: str = "ok") -> Row:
+    config = Config(
+        model_name="builtin/tiny-llama",
+        method="lora",
+        gpu_model="cpu",
+        number_gpus=1,
+        tokens_per_sample=256,
+        per_device_batch_size=4,
+    )
+    return Row(config=config, status=status, source="own", tokens_per_second=rate)
+
+
+def test_repeats_answer_with_their_median_from_the_second_run_on() -> None:
+    one, two = Observations.of([_row(900)]), Observations.of([_row(900), _row(1100)])
+    config = _row(None).config
+    first, second = one.repeat(config, None), two.repeat(config, None)
+    assert first is not None
+    assert first.rate is None
+    assert second is not None
+    assert second.rate == 1000
+
+
+def test_repeats_count_only_on_data_of_about_the_same_length() -> None:
+    seen = Observations.of([_row(900), _row(1100)])
+    assert seen.repeat(_row(None).config, 40.0) is None
+
+
+def test_out_of_memory_is_remembered() -> None:
+    seen = Observations.of([_row(None, status="oom")]).repeat(_row(None).config, None)
+    assert seen is not None
+    assert (seen.runs, seen.out_of_memory) == (0, 1)
