@@ -1,0 +1,37 @@
+# Two images from one file: `portal` (web, workers, beat; no PyTorch) and `node` (agent and trainer; no Django).
+#   docker build --target portal -t foretune-portal .
+#   docker build --target node   -t foretune-node .
+FROM python:3.11-slim AS base
+ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
+    OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
+RUN useradd --create-home --uid 10001 foretune && mkdir /data && chown foretune /data
+WORKDIR /app
+
+FROM base AS portal
+COPY requirements/build.lock requirements/core.lock requirements/
+RUN pip install --no-deps --require-hashes -r requirements/build.lock \
+ && pip install --no-deps --require-hashes --no-build-isolation -r requirements/core.lock
+COPY manage.py ./
+COPY portal portal
+COPY scheduler scheduler
+COPY knowledge knowledge
+COPY trainer trainer
+COPY templates templates
+COPY static static
+ENV DATA_DIR=/data DJANGO_SETTINGS_MODULE=portal.settings
+USER foretune
+VOLUME /data
+EXPOSE 8000
+HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
+  CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
+CMD ["python", "-m", "gunicorn", "portal.wsgi", "--bind=0.0.0.0:8000", "--worker-class=gthread", \
+     "--workers=2", "--threads=8", "--graceful-timeout=10", "--timeout=60"]
+
+FROM base AS node
+COPY requirements/train.lock requirements/
+RUN pip install torch==2.13.0 && pip install --no-deps --require-hashes -r requirements/train.lock
+COPY trainer trainer
+USER foretune
+VOLUME /data
+# PORTAL is the portal's https address; the join token is read from a file so that no process list shows it.
+CMD ["sh", "-c", "exec python -m trainer.agent --portal \"$PORTAL\" --join-file /run/secrets/join_token --dir /data/node"]
