@@ -75,9 +75,13 @@ def sign_in(page: Any) -> None:
     page.get_by_role("button", name="Sign in").click()
 
 
-def picture(page: Any, name: str) -> None:
-    """A screenshot where SCREENSHOTS names a folder; and no page is wider than its window."""
+def look(page: Any, name: str) -> None:
+    """The page fits its window and has no accessibility fault; SCREENSHOTS names a folder for pictures."""
+    from axe_playwright_python.sync_playwright import Axe
+
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+    found = Axe().run(page, options={"runOnly": ["wcag2a", "wcag2aa", "wcag21aa", "wcag22aa"]})
+    assert found.violations_count == 0, found.generate_report()
     if folder := os.environ.get("SCREENSHOTS"):
         path = Path(folder, f"{name}-{page.viewport_size['width']}.png")
         page.screenshot(path=str(path), full_page=True)
@@ -90,7 +94,7 @@ def test_two_values_make_a_job_that_is_watched_until_it_ends(page: Any, tmp_path
     node = world.fake_node(name="gpu-box")
     sign_in(page)
     expect(page.get_by_text("No jobs yet")).to_be_visible()
-    picture(page, "empty")
+    look(page, "empty")
     page.get_by_role("link", name="New job").click()
     page.get_by_label("Base model").fill("builtin/tiny-llama")
     rows = tmp_path / "rows.jsonl"
@@ -98,7 +102,7 @@ def test_two_values_make_a_job_that_is_watched_until_it_ends(page: Any, tmp_path
     page.get_by_label("or upload").set_input_files(rows)
     expect(page.get_by_text("50 rows")).to_be_visible()
     expect(page.locator("#advice").get_by_text("Peak memory per GPU")).to_be_visible()
-    picture(page, "new")
+    look(page, "new")
     page.get_by_role("button", name="Submit job").click()
     expect(page.locator("#live .state")).to_have_text("queued")
     tick()
@@ -109,14 +113,14 @@ def test_two_values_make_a_job_that_is_watched_until_it_ends(page: Any, tmp_path
     expect(page.locator("#live .state")).to_have_text("running")
     expect(page.get_by_text("6 of 10")).to_be_visible()
     expect(page.get_by_text("the lowest was 1.800")).to_be_visible()
-    picture(page, "running")
+    look(page, "running")
     node.upload(order, "adapter/adapter_model.safetensors", b"weights")
     node.end(order, "succeeded", fake_node.result(first_loss=2.8))
     expect(page.locator("#live .state")).to_have_text("succeeded")
     expect(page.get_by_role("link", name="adapter/adapter_model.safetensors")).to_be_visible()
-    picture(page, "succeeded")
+    look(page, "succeeded")
     page.get_by_role("link", name="Jobs", exact=True).first.click()
-    picture(page, "jobs")
+    look(page, "jobs")
 
 
 def test_a_running_job_is_cancelled_from_its_page(page: Any) -> None:
@@ -140,7 +144,7 @@ def test_an_administrator_adds_and_drains_a_node(page: Any) -> None:
     page.get_by_role("link", name="Nodes").click()
     page.get_by_role("button", name="Add a node").click()
     expect(page.get_by_text("--join fjoin-")).to_be_visible()
-    picture(page, "nodes")
+    look(page, "nodes")
     page.get_by_role("button", name="Drain").click()
     expect(page.locator("#rows .state")).to_have_text("draining")
 
