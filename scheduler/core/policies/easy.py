@@ -148,9 +148,12 @@ class _Walk:
         """When running jobs, and those started just now, are predicted to end."""
         waiting = {job.id: job for job in self.state.jobs if job.holds is None}
         fresh = [
-            (remaining_s(waiting[start.job], start.option), Holding(option=start.option, gpus=start.gpus, since=0))
+            (
+                remaining_s(waiting[start.job], start.option),
+                Holding(option=start.option, gpus=start.gpus, since=self.now),
+            )
             for start in self.started
-        ]  # fmt: skip
+        ]
         running = [(remaining_s(job), job.holds) for job in self.state.jobs if job.holds]
         ends = [(self.now + left, holding) for left, holding in (*running, *fresh)
                 if holding.option.gpu_model == gpu_model]  # fmt: skip

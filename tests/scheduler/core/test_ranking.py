@@ -19,7 +19,8 @@ ONE, TWO, FOUR = (option(gpus=gpus) for gpus in (1, 2, 4))
 def test_strict_fifo_lets_nobody_pass_on_any_gpus() -> None:
     nodes = [node("n", 1, total=8), node("m", 1, model="L40S")]
     plan = decide("fifo-strict", [job("gang", FOUR), job("other", option("L40S"), at=1)], nodes)
-    assert plan["other"] == Wait("other", "behind", "Needs 1 L40S GPU; 1 is free. Jobs that were submitted earlier go first.")  # fmt: skip
+    text = "Needs 1 L40S GPU; 1 is free. Jobs that were submitted earlier go first."
+    assert plan["other"] == Wait("other", "behind", text)
 
 
 def test_sjf_starts_the_shortest_and_lucid_the_one_with_least_gpu_time() -> None:
@@ -72,7 +73,7 @@ def test_the_victims_are_those_that_lose_least_and_no_more_than_needed() -> None
     long = option(gpus=1, duration_s=1e4)
     dear = running("dear", long, ("n", 0), unsaved_s=500.0)
     cheap = [running(f"cheap{i}", long, ("m", i), unsaved_s=10.0) for i in range(3)]
-    plan = decide("srtf", [dear, *cheap, job("pair", TWO)], [node("n", 1, total=2), node("m", 0, total=3)])
+    plan = decide("srtf", [dear, *cheap, job("pair", TWO)], [node("n", 0, total=1), node("m", 0, total=3)])
     assert {name for name, action in plan.items() if isinstance(action, Preempt)} == {"cheap1", "cheap2"}
     assert plan["pair"] == Start("pair", TWO, (("m", 1), ("m", 2)))
 
@@ -93,9 +94,8 @@ def test_a_victim_goes_on_elsewhere_if_its_option_fits_there() -> None:
 def test_a_gang_over_two_nodes_evicts_on_both() -> None:
     long = option(gpus=1, duration_s=1e4)
     holders = [running("a", long, ("n", 1)), running("b", long, ("m", 1))]
-    plan = decide(
-        "srtf", [*holders, job("gang", option(gpus=4, nodes=2))], [node("n", 1, total=2), node("m", 1, total=2)]
-    )  # fmt: skip
+    nodes = [node("n", 1, total=2), node("m", 1, total=2)]
+    plan = decide("srtf", [*holders, job("gang", option(gpus=4, nodes=2))], nodes)
     assert isinstance(plan["gang"], Start)
     assert isinstance(plan["a"], Preempt)
     assert isinstance(plan["b"], Preempt)
