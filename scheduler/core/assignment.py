@@ -1,0 +1,153 @@
+"""At most one bundle for each job within the GPUs of each type, at the least total cost."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from heapq import heapify, heappop, heappush
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import csr_array
+
+MILP_COLUMNS = 10_000  # above, the LP relaxation is solved and rounded: within 0.04 % on such sizes
+TIME_LIMIT_S = 5.0
+GAP = 1e-4
+SURE = 1 - 1e-6
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Columns:
+    """One column is one bundle of one job.
+
+    costs, jobs, kinds, gpus: shape (columns,): what choosing it costs beside leaving the job idle (negative:
+    a gain), the row of its job, its GPU type, its GPUs. capacity: shape (types,), GPUs of each type.
+    """
+
+    costs: Floats
+    jobs: Ints
+    kinds: Ints
+    gpus: Ints
+    capacity: Ints
+
+    @property
+    def count(self) -> int:
+        return len(self.costs)
+
+
+def assign(columns: Columns, milp_columns: int = MILP_COLUMNS) -> list[int]:
+    """The chosen columns, in order.
+
+    Mixed integer program up to `milp_columns`, rounded linear program above, greedy if the solver gives up.
+    """
+    if not columns.count:
+        return []
+    integer = columns.count <= milp_columns
+    shares = _solve(columns, integer=integer)
+    return greedy(columns) if shares is None else _round(columns, shares)
+
+
+def total(columns: Columns, chosen: Sequence[int]) -> float:
+    """The cost of a choice beside leaving everybody idle."""
+    return float(columns.costs[list(chosen)].sum())
+
+
+def _solve(columns: Columns, *, integer: bool) -> Floats | None:
+    found = milp(
+        columns.costs,
+        integrality=np.full(columns.count, int(integer)),
+        bounds=Bounds(0, 1),
+        constraints=_limits(columns),
+        options={"time_limit": TIME_LIMIT_S, "mip_rel_gap": GAP},
+    )
+    return None if found.x is None else np.asarray(found.x)
+
+
+def _limits(columns: Columns) -> list[LinearConstraint]:
+    every = np.arange(columns.count)
+    jobs = csr_array(
+        (np.ones(columns.count), (columns.jobs, every)), shape=(columns.jobs.max() + 1, columns.count)
+    )
+    kinds = csr_array(
+        (columns.gpus.astype(float), (columns.kinds, every)), shape=(len(columns.capacity), columns.count)
+    )
+    return [LinearConstraint(jobs, ub=1.0), LinearConstraint(kinds, ub=columns.capacity.astype(float))]
+
+
+def _round(columns: Columns, shares: Floats) -> list[int]:
+    """Whole columns first, then what fits in the order of shares; jobs left over take what still gains."""
+    taken = _Taken(columns)
+    for column in np.lexsort((columns.costs, -shares)):
+        if shares[column] < GAP:
+            break
+        taken.take_if_fits(int(column))
+    if shares.max() < SURE or ((shares > GAP) & (shares < SURE)).any():
+        for column in np.lexsort((columns.gpus, columns.costs)):
+            if columns.costs[column] >= 0:
+                break
+            taken.take_if_fits(int(column))
+    return sorted(taken.by_job.values())
+
+
+def greedy(columns: Columns) -> list[int]:
+    """Everybody's smallest bundle in the order of rows, then the upgrades that gain most per GPU."""
+    taken = _Taken(columns)
+    for column in np.lexsort((columns.costs, columns.gpus, columns.jobs)):
+        if columns.costs[column] < 0:
+            taken.take_if_fits(int(column))
+    options: dict[int, list[int]] = {}
+    for column, job in enumerate(columns.jobs):
+        options.setdefault(int(job), []).append(column)
+    heap = [step for job, held in taken.by_job.items() for step in _upgrades(columns, held, options[job])]
+    heapify(heap)
+    while heap:
+        _, column, held = heappop(heap)
+        job = int(columns.jobs[column])
+        if taken.by_job.get(job) == held and taken.swap_if_fits(held, column):
+            for step in _upgrades(columns, column, options[job]):
+                heappush(heap, step)
+    return sorted(taken.by_job.values())
+
+
+def _upgrades(columns: Columns, held: int, options: Sequence[int]) -> list[tuple[float, int, int]]:
+    """(minus the gain per further GPU, column, held) for each better column of the job."""
+    better = [column for column in options if columns.costs[column] < columns.costs[held]]
+    return [
+        (
+            float(columns.costs[column] - columns.costs[held])
+            / max(1, int(columns.gpus[column] - columns.gpus[held])),
+            column,
+            held,
+        )
+        for column in better
+    ]
+
+
+class _Taken:
+    """Columns chosen so far and the GPUs left."""
+
+    def __init__(self, columns: Columns) -> None:
+        self.columns = columns
+        self.left = columns.capacity.copy()
+        self.by_job: dict[int, int] = {}
+
+    def take_if_fits(self, column: int) -> bool:
+        job, kind = int(self.columns.jobs[column]), self.columns.kinds[column]
+        if job in self.by_job or self.columns.gpus[column] > self.left[kind]:
+            return False
+        self.by_job[job] = column
+        self.left[kind] -= self.columns.gpus[column]
+        return True
+
+    def swap_if_fits(self, held: int, column: int) -> bool:
+        job = int(self.columns.jobs[held])
+        del self.by_job[job]
+        self.left[self.columns.kinds[held]] += self.columns.gpus[held]
+        if self.take_if_fits(column):
+            return True
+        self.take_if_fits(held)
+        return False

@@ -1,0 +1,98 @@
+"""Sia: every round, the bundle for each job that serves all of them best, heterogeneous GPUs included.
+
+A job's gain from a bundle is its goodput there over that of its worst bundle, raised to the power p; a
+running job's is lowered by what a restart has cost it so far. Goodput is the option's tokens per second.
+Source: Jayaram Subramanya et al., Sia, SOSP 2023, and the authors' open code, which multiplies by the job's
+minimum GPUs (1 here), rounds to 2 decimals, clips and never uses lambda_a (docs/scheduling.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from knowledge.core.types import Option
+from scheduler.core.allocation import bundle, capacity, movable, possible, realise
+from scheduler.core.assignment import MILP_COLUMNS, Columns, assign
+from scheduler.core.placement import FreeGpus, Placement
+from scheduler.core.types import ClusterState, Job, Plan
+
+CLIP = 3000.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sia:
+    """idle: the cost of leaving a job without GPUs (lambda_n); above 1, any job's smallest bundle beats it.
+    change: the cost of each difference to the allocation before (lambda_a). decimals: to round costs to, as
+    the authors' code does; None keeps them.
+    """
+
+    name: str = "sia"
+    preempts: bool = True
+    round_s: float | None = 60.0
+    power: float = -0.5
+    idle: float = 1.1
+    change: float = 0.01
+    decimals: int | None = None
+    placement: Placement = Placement.BEST_FIT
+    milp_columns: int = MILP_COLUMNS
+
+    def decide(self, state: ClusterState, now: float) -> Plan:
+        """Divide the GPUs among all jobs, larger priorities first, at the least total cost."""
+        jobs = sorted(movable(state), key=lambda job: (job.submitted_at, job.id))
+        free = FreeGpus(state.nodes, self.placement)
+        left = capacity(state, jobs)
+        wishes: dict[str, Option] = {}
+        for priority in sorted({job.priority for job in jobs}, reverse=True):
+            peers = [job for job in jobs if job.priority == priority]
+            for job, option in self.choose(peers, [possible(job, free) for job in peers], left, now):
+                wishes[job.id] = option
+                left[option.gpu_model] -= option.gpus
+        return Plan(realise(state, jobs, wishes, self.placement), state.memory)
+
+    def choose(
+        self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], free: dict[str, int], now: float
+    ) -> list[tuple[Job, Option]]:
+        """Jobs with the options they should have; who is missing should have none."""
+        kinds = {model: number for number, model in enumerate(sorted(free))}
+        places = [(row, option) for row, found in enumerate(options) for option in found]
+        costs = [
+            cost for job, found in zip(jobs, options, strict=True) for cost in self.costs(job, found, now)
+        ]
+        columns = Columns(
+            costs=np.array(costs, float) - self.idle,
+            jobs=np.array([row for row, _ in places], np.int64),
+            kinds=np.array([kinds[option.gpu_model] for _, option in places], np.int64),
+            gpus=np.array([option.gpus for _, option in places], np.int64),
+            capacity=np.array([free[model] for model in kinds], np.int64),
+        )
+        chosen = assign(columns, self.milp_columns)
+        return [(jobs[places[column][0]], places[column][1]) for column in chosen]
+
+    def costs(self, job: Job, options: Sequence[Option], now: float) -> list[float]:
+        """A of each option, changes included: what the job costs with it, `idle` being the cost of none."""
+        rates = [option.tokens_per_second.value for option in options]
+        worst = min((rate for rate in rates if rate > 0), default=0.0)
+        current = bundle(job.holds.option) if job.holds else None
+        factor = restart_factor(job, now) if current else 1.0
+        costs = []
+        for option, rate in zip(options, rates, strict=True):
+            same = bundle(option) == current
+            gain = (1.0 if same else factor) * rate / worst if worst else 0.0
+            cost = min(gain**self.power, CLIP) if gain > 0 else CLIP
+            cost = cost if self.decimals is None else round(cost, self.decimals)
+            costs.append(cost + (-self.change if same else self.change))
+        return costs
+
+
+def restart_factor(job: Job, now: float) -> float:
+    """The share of its life that a job would have kept had it restarted once more: 0 to 1."""
+    age_s = now - job.submitted_at
+    if age_s <= 0 or age_s < job.restart_s:
+        return 1.0
+    return max(age_s - job.restarts * job.restart_s, 0.0) / (age_s + job.restart_s)
+
+
+SIA = Sia()
