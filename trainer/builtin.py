@@ -77,7 +77,9 @@ def _publish(aside: Path, folder: Path) -> None:
 
 def _write(settings: dict[str, Any], folder: Path) -> None:
     from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers.utils import logging
 
+    logging.disable_progress_bar()
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**settings, **SHAPE))
     _fill(model)
     model.save_pretrained(folder)

@@ -36,12 +36,10 @@ def main(arguments: list[str]) -> int:
     result = run_dir / "result.json"
     result.unlink(missing_ok=True)
     try:
-        order = read_order(run_dir)
-    except TrainError as wrong:
+        _train(read_order(run_dir))
+    except (TrainError, OSError) as wrong:
         print(wrong, file=sys.stderr)
         write_result(run_dir, Outcome.ERROR, str(wrong), Measured(), _started)
-    else:
-        _train(order)
     body = json.loads(result.read_text(encoding="utf-8"))
     append_event(run_dir / "events.jsonl", Kind.RESULT, body)
     return int(body["exit_code"])
@@ -53,6 +51,7 @@ def _train(order: Order) -> None:
         run_process(order.run_dir, StopSignal(), _started)
         return
     failed = _wait(_launch(order))
+    _store(order).unlink(missing_ok=True)
     result = order.run_dir / "result.json"
     if failed == -signal.SIGKILL:
         result.unlink(missing_ok=True)  # at most another process's complaint about the lost connection
@@ -69,7 +68,7 @@ def _launch(order: Order) -> list[subprocess.Popen[bytes]]:
     shared = {
         "WORLD_SIZE": str(order.processes),
         "LOCAL_WORLD_SIZE": str(here),
-        "FORETUNE_STORE": str(order.run_dir / f".store-{os.getpid()}"),
+        "FORETUNE_STORE": str(_store(order)),
         STARTED: str(_started),
     }
     if order.spec.nodes == 1:  # a host name that resolves elsewhere must not matter on one node
@@ -90,6 +89,11 @@ def _launch(order: Order) -> list[subprocess.Popen[bytes]]:
         processes.append(subprocess.Popen(command, env={**os.environ, **shared, **ranks}))
     signal.pthread_sigmask(signal.SIG_UNBLOCK, STOP_SIGNALS)
     return processes
+
+
+def _store(order: Order) -> Path:
+    """The file through which the processes of one node find each other."""
+    return order.run_dir / f".store-{os.getpid()}"
 
 
 def _wait(processes: list[subprocess.Popen[bytes]]) -> int:

@@ -40,6 +40,7 @@ class Run:
     model: str = "builtin/tiny-llama"
     slots: int = 1
     checkpoint_every_s: float = 3600.0
+    node: dict[str, Any] = field(default_factory=dict)
 
     def write(
         self, rows: list[Any] | None = None, validation: list[Any] | None = None, resume: Path | None = None
@@ -61,6 +62,7 @@ class Run:
             "params": self.params,
             "gpus": list(range(self.slots)),
             "checkpoint_every_s": self.checkpoint_every_s,
+            **self.node,
         }
         local = {
             "models_dir": str(self.models_dir),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import time
 
 import psutil
@@ -117,3 +118,28 @@ def test_term_reaches_both_processes_and_a_killed_one_ends_the_other(run: Run):
     process.communicate(timeout=30)
     assert process.returncode == -signal.SIGKILL
     assert not any(rank.is_running() and rank.status() != psutil.STATUS_ZOMBIE for rank in ranks)
+
+
+def test_two_nodes_meet_and_a_stop_of_one_stops_both_after_the_same_step(run: Run):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    run.params.update(max_steps=5000, per_device_batch_size=2)
+    nodes = [
+        Run(
+            run.path / str(rank),
+            run.path / "models",  # made by both at once
+            run.params,
+            node={"nodes": 2, "rank": rank, "rendezvous": address},
+        )
+        for rank in range(2)
+    ]
+    processes = [node.write().start() for node in nodes]
+    nodes[0].await_event("step", 3)
+    processes[1].terminate()
+    for process in processes:
+        process.communicate(timeout=30)
+    assert [process.returncode for process in processes] == [75, 75]
+    assert nodes[0].result["step"] == nodes[1].result["step"] >= 3
+    assert newest(nodes[0].path / "checkpoints") is not None
+    assert not nodes[1].events("step")

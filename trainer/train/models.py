@@ -16,12 +16,14 @@ from trainer.train.world import World
 from trainer.wire import safe_path
 
 
-def load(order: Order, world: World) -> tuple[Any, Any]:
-    """The model, trainable parts on, and the tokenizer. Raises TrainError with the remedy."""
+def load(order: Order, world: World, source: str) -> tuple[Any, Any]:
+    """The model at `source` (see `locate`), trainable parts on, and the tokenizer.
+
+    Raises TrainError with the remedy.
+    """
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # bars are noise in a log file
-    source = locate(order)
     try:
         tokenizer = _tokenizer(source, order)
         model = _base(source, order, world)
@@ -41,7 +43,11 @@ def load(order: Order, world: World) -> tuple[Any, Any]:
 
 
 def locate(order: Order) -> str:
-    """The folder of the model, or the hub id that transformers resolves."""
+    """The folder of the model, or the hub id that transformers resolves. Raises TrainError.
+
+    To be called before the processes meet: among several, transformers saves files in the first one only, and
+    a builtin model that another process makes would lack them.
+    """
     name = order.spec.model
     if name.startswith(builtin.PREFIX):
         return str(_builtin(name, order))

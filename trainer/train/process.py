@@ -45,7 +45,7 @@ def run_process(run_dir: Path, stop: StopSignal, started: float) -> int:
     """Train and write result.json. Returns the exit code of `trainer.protocol`."""
     measured = Measured()
     outcome, reason = _attempt(run_dir, measured, stop, started)
-    first = os.environ.get("RANK", "0") == "0"
+    first = os.environ.get("LOCAL_RANK", "0") == "0"  # one result on each node
     if (first or outcome in (Outcome.OOM, Outcome.ERROR)) and not (run_dir / "result.json").exists():
         write_result(run_dir, outcome, reason, measured, started)
     return EXIT_CODES[outcome]

@@ -14,7 +14,7 @@ from trainer.train.errors import TrainError
 from trainer.train.journal import Journal, Measured
 from trainer.train.loop import Loop, StopRequest
 from trainer.train.memory import capacity_bytes, peak_bytes
-from trainer.train.models import load
+from trainer.train.models import load, locate
 from trainer.train.plan import Plan
 from trainer.train.settings import Order
 from trainer.train.world import World, joined, wrap
@@ -26,12 +26,13 @@ def train(order: Order, measured: Measured, stop: StopRequest, started: float) -
     Raises TrainError with a reason for the user, Stopped after saving a checkpoint on request, and whatever
     torch raises; `errors.is_out_of_memory` tells when memory ran out.
     """
+    source = locate(order)
     with joined(order) as world:
         journal = Journal(order.run_dir / "events.jsonl" if world.main else None)
         measured.software = output.software()
         measured.memory_capacity_bytes = capacity_bytes(world.device)
         try:
-            loop, tokenizer = _prepare(order, world, journal, measured, stop)
+            loop, tokenizer = _prepare(order, world, source, journal, measured, stop)
             measured.startup_s = time.monotonic() - started
             _report_start(loop)
             loop.run()
@@ -43,11 +44,11 @@ def train(order: Order, measured: Measured, stop: StopRequest, started: float) -
 
 
 def _prepare(
-    order: Order, world: World, journal: Journal, measured: Measured, stop: StopRequest
+    order: Order, world: World, source: str, journal: Journal, measured: Measured, stop: StopRequest
 ) -> tuple[Loop, Any]:
     """Model, data and optimiser, where a checkpoint left them if there is one."""
     settings = order.settings
-    model, tokenizer = load(order, world)
+    model, tokenizer = load(order, world, source)
     samples, validation = _samples(order, tokenizer)
     plan = Plan(
         lengths=[len(sample) for sample in samples],
