@@ -107,13 +107,13 @@ def default_options(
     return fallback.default_options(request, bound)
 
 
-def default_bound(
+def default_advice(
     *,
     model: str,
     fixed: Mapping[str, Any],
     workload: Workload,
     inventory: Inventory,
-    goal: Goal = Goal.BALANCED,  # noqa: ARG001 - the same call as `advise`; nothing here can be ranked by it
+    goal: Goal = Goal.BALANCED,  # noqa: ARG001 - called like `advise`; nothing here can be ranked by it
 ) -> Advice:
     """The advice of stated defaults, for a submission whose advice failed."""
     request = Request(model, None, fixed, workload, inventory)

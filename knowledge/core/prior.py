@@ -16,7 +16,7 @@ from knowledge.core.columns import Array, Columns
 MEMORY_MARGIN = 1.08  # fragmentation and what nobody counts
 QUANTIZED_SLOWDOWN = 1.35  # κ_q: dequantising 4-bit weights
 CONTEXT_BYTES = 1.5e9  # CUDA context, workspaces, allocator
-CPU_CONTEXT_BYTES = 0.6e9  # interpreter and libraries of a CPU process
+CPU_CONTEXT_BYTES = 0.45e9  # interpreter and libraries of a CPU process, measured
 HOP_S, CROSS_NODE_HOP_S = 10e-6, 30e-6
 TAU, CPU_TAU = 0.35, 0.7  # stated standard deviation of ln θ
 Z_80 = 1.28

@@ -1,0 +1,44 @@
+"""Workloads, inventories and executions that the tests of knowledge share."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from knowledge.core.types import Config, Inventory, Pool, Workload
+
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+GIB = 2**30
+
+CPU = Pool(gpu_model="cpu", node_sizes=(1,), memory_bytes=4 * GIB, peak_flops=5e10, bandwidth_bytes_s=1e10)
+A100 = Pool(gpu_model="A100-SXM4-80GB", node_sizes=(8, 8), memory_bytes=80 * GIB, price_per_gpu_hour=2.0)
+L40S = Pool(gpu_model="L40S", node_sizes=(4,), memory_bytes=45 * GIB, price_per_gpu_hour=1.0)
+CLUSTER = Inventory(pools=(CPU, A100, L40S))
+LAPTOP = Inventory(pools=(CPU,))
+DATA = Workload(rows=400, lengths=((100, 50), (200, 150), (400, 150), (700, 50)), validation_rows=40)
+
+TINY = Config(
+    model_name="builtin/tiny-llama",
+    method="lora",
+    gpu_model="cpu",
+    number_gpus=1,
+    tokens_per_sample=704,
+    per_device_batch_size=2,
+    gradient_accumulation_steps=4,
+    precision="float32",
+    quantization="none",
+    lora_r=16,
+    lora_alpha=32,
+    gradient_checkpointing=False,
+    sharding="none",
+    network="none",
+)
+
+
+@pytest.fixture
+def data_dir(tmp_path: Path, settings: pytest.FixtureRequest) -> Path:
+    """A DATA_DIR of its own: predictors are written there."""
+    settings.DATA_DIR = tmp_path  # type: ignore[attr-defined]
+    return tmp_path

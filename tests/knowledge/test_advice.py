@@ -1,0 +1,184 @@
+"""Advice from physics alone: what is filled in, what never changes, and what is said about it."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from knowledge import advice
+from knowledge.core import catalog
+from knowledge.core.types import Goal, Inventory, Option, Pool, Source
+from tests.knowledge.conftest import A100, CLUSTER, CPU, DATA, GIB, LAPTOP
+from trainer.recipes import RECIPES, Binds
+
+pytestmark = pytest.mark.django_db
+LLAMA = "meta-llama/Llama-3.1-8B"
+RECIPE = RECIPES["sft"]
+
+
+def ask(model: str = LLAMA, inventory: Inventory = CLUSTER, goal: Goal = Goal.BALANCED, **fixed: Any):  # type: ignore[no-untyped-def]
+    return advice.advise(
+        model=model, fixed=RECIPE.clean(fixed), workload=DATA, inventory=inventory, goal=goal
+    )
+
+
+def test_every_parameter_has_a_value_and_a_reason_of_its_own() -> None:
+    found = ask()
+    assert set(found.chosen) == set(RECIPE.params)
+    assert all(choice.reason.endswith(".") for choice in found.chosen.values())
+    needed = set(RECIPE.binding(Binds.SUBMIT)) - {"max_steps"}
+    assert set(found.bound) == needed
+    assert RECIPE.clean(found.bound) == found.bound
+
+
+def test_a_cpu_job_trains_in_float32_and_says_that_physics_speaks() -> None:
+    found = ask("builtin/tiny-llama", LAPTOP)
+    best = found.best
+    assert best is not None
+    assert best.key == "cpu:1x1"
+    assert found.bound["precision"] == "float32"
+    assert best.source is Source.PRIOR
+    assert best.duration_s.low < best.duration_s.value < best.duration_s.high
+    assert any("physics" in note for note in found.notes)
+
+
+def test_options_are_one_a_bundle_and_keep_the_effective_batch() -> None:
+    found = ask()
+    assert len({option.key for option in found.options}) == len(found.options)
+    batch = found.bound["effective_batch_size"]
+    assert all(option.config.effective_batch_size == batch for option in found.options)
+
+
+FIXED = st.fixed_dictionaries(
+    {},
+    optional={
+        "method": st.sampled_from(["full", "lora"]),
+        "tokens_per_sample": st.sampled_from([64, 512, 2048]),
+        "per_device_batch_size": st.sampled_from([1, 2, 3, 8]),
+        "gradient_accumulation_steps": st.sampled_from([1, 3, 4]),
+        "number_gpus": st.sampled_from([1, 2, 3, 8]),
+        "gradient_checkpointing": st.booleans(),
+        "learning_rate": st.floats(1e-6, 1e-2),
+        "seed": st.integers(0, 99),
+        "epochs": st.floats(0.5, 5),
+    },
+)
+
+
+@given(fixed=FIXED, goal=st.sampled_from(Goal))
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_what_the_user_fixed_never_changes(fixed: dict[str, Any], goal: Goal) -> None:
+    found = ask(goal=goal, **fixed)
+    for name, value in fixed.items():
+        assert found.chosen[name].value == value
+        assert found.chosen[name].by == "user"
+        if RECIPE.params[name].binds is Binds.SUBMIT:
+            assert found.bound[name] == value
+        else:
+            assert all(getattr(option.config, name) == value for option in found.options)
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    assert ask() == ask()
+
+
+def test_a_partly_fixed_batch_binds_the_nearest_whole_one() -> None:
+    found = ask(per_device_batch_size=3)
+    assert found.bound["effective_batch_size"] == 9
+    assert all(option.config.per_device_batch_size == 3 for option in found.options)
+
+
+def test_cheapest_costs_no_more_and_fastest_takes_no_longer() -> None:
+    cheapest, fastest = ask(goal=Goal.CHEAPEST).best, ask(goal=Goal.FASTEST).best
+    assert cheapest.cost.value <= fastest.cost.value
+    assert fastest.duration_s.value <= cheapest.duration_s.value
+
+
+def test_qlora_is_chosen_where_lora_fits_no_gpu() -> None:
+    small = Inventory(pools=(Pool(gpu_model="L4", node_sizes=(1,), memory_bytes=15 * GIB),))
+    found = ask(inventory=small)
+    assert found.bound["method"] == "qlora"
+    assert found.bound["quantization"] == "bnb-4bit"
+    assert found.best.config.gpu_model == "L4"
+
+
+def test_gpus_without_bfloat16_train_in_float16() -> None:
+    old = Inventory(pools=(Pool(gpu_model="T4", node_sizes=(1,), memory_bytes=15 * GIB),))
+    assert ask("builtin/tiny-llama", old).bound["precision"] == "float16"
+
+
+def test_after_running_out_of_memory_only_smaller_options_are_left() -> None:
+    found = ask()
+    limit = found.best.peak_memory_bytes.value
+    smaller = advice.options(
+        model=LLAMA,
+        bound=found.bound,
+        fixed={},
+        workload=DATA,
+        inventory=CLUSTER,
+        less_memory_than=limit,
+    )
+    assert smaller
+    assert all(option.peak_memory_bytes.value < limit for option in smaller)
+
+
+def test_what_fits_nowhere_has_no_option_and_says_why() -> None:
+    found = ask("llama3.1-70b", LAPTOP)
+    assert found.options == ()
+    assert "GB" in found.notes[0]
+
+
+def test_without_a_node_the_job_waits_and_says_so() -> None:
+    found = ask(inventory=Inventory())
+    assert found.options == ()
+    assert "No node is registered" in found.notes[0]
+
+
+def test_an_unknown_hub_model_gets_stated_defaults() -> None:
+    found = ask("some-one/new-model")
+    assert found.best.source is Source.DEFAULT
+    assert found.best.tokens_per_second.value == 0
+    assert "not in the catalogue" in found.notes[0]
+
+
+def test_a_mistyped_name_is_refused_with_suggestions() -> None:
+    with pytest.raises(catalog.UnknownModel, match="llama3-8b"):
+        ask("lama3-8b")
+
+
+def test_an_unknown_gpu_gets_stated_defaults_beside_the_known_ones() -> None:
+    mixed = Inventory(pools=(A100, Pool(gpu_model="Exotic-9000", node_sizes=(2,), memory_bytes=64 * GIB)))
+    sources = {option.gpu_model: option.source for option in ask(inventory=mixed).options}
+    assert sources == {"A100-SXM4-80GB": Source.PRIOR, "Exotic-9000": Source.DEFAULT}
+
+
+def test_a_forecast_with_exact_tokens_scales_the_training_time_alone() -> None:
+    promised = ask("builtin/tiny-llama", LAPTOP).best
+    doubled = advice.reforecast(
+        promised, workload=type(DATA)(rows=400, lengths=((50, 400),)), startup_s=promised.startup_s
+    )
+    assert doubled.padded_tokens == 50
+    assert promised.startup_s < doubled.duration_s.value < promised.duration_s.value
+    assert advice.reforecast(promised, workload=DATA) == promised
+
+
+def test_default_advice_predicts_nothing_and_survives_storage() -> None:
+    found = advice.default_advice(model=LLAMA, fixed={}, workload=DATA, inventory=CLUSTER)
+    assert {option.source for option in found.options} == {Source.DEFAULT}
+    assert [Option.from_json(option.as_json()) for option in found.options] == list(found.options)
+
+
+def test_advice_is_quick() -> None:
+    ask()
+    began = time.process_time()
+    ask()
+    assert time.process_time() - began < 0.3
+
+
+def test_the_unforeseen_becomes_advice_failed() -> None:
+    with pytest.raises(advice.AdviceFailed):
+        advice.options(model=LLAMA, bound={}, fixed={}, workload=DATA, inventory=Inventory(pools=(CPU,)))

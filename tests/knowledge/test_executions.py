@@ -1,0 +1,125 @@
+"""Each ended attempt leaves one execution, and the next prediction knows it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from knowledge import advice, selectors
+from knowledge.core.types import Source
+from knowledge.models import Execution
+from knowledge.services import record_execution
+from tests.knowledge.conftest import DATA, GIB, LAPTOP, NOW, TINY
+
+pytestmark = pytest.mark.django_db
+
+
+def record(**values: object) -> Execution:
+    known: dict[str, object] = {"attempt_id": uuid4(), "config": TINY, "status": "ok", "now": NOW, **values}
+    return record_execution(**known)  # type: ignore[arg-type]
+
+
+def test_an_attempt_is_recorded_once() -> None:
+    attempt = uuid4()
+    first = record(attempt_id=attempt, tokens_per_second=900.0)
+    again = record(attempt_id=attempt, tokens_per_second=123.0, status="failed")
+    assert first.pk == again.pk
+    assert again.tokens_per_second == 900.0
+    assert Execution.objects.count() == 1
+
+
+def test_a_row_keeps_configuration_promise_and_outcome() -> None:
+    promise = {"padded_tokens": 400.0, "tokens_per_second": {"value": 800.0}}
+    row = record(
+        tokens_per_second=900.0,
+        runtime_s=60.0,
+        startup_s=5.0,
+        peak_memory_bytes=GIB,
+        memory_capacity_bytes=4 * GIB,
+        promise=promise,
+        predictor_version=3,
+    )
+    row.refresh_from_db()
+    assert row.config == TINY
+    assert row.effective_batch_size == 8
+    assert row.peak_memory_fraction == 0.25
+    assert row.padded_tokens == 400.0
+    assert row.predicted == promise
+
+
+def test_a_run_that_did_not_end_by_itself_has_no_duration() -> None:
+    assert record(status="oom", runtime_s=60.0).runtime_s is None
+
+
+def test_an_unknown_status_is_refused() -> None:
+    with pytest.raises(ValueError, match="use one of"):
+        record(status="great")
+
+
+def test_aliases_are_stored_under_the_catalogue_s_name() -> None:
+    row = record(config=replace(TINY, model_name="llama3.1-8b", gpu_model="NVIDIA A100-SXM4-80GB"))
+    assert (row.model_name, row.gpu_model) == ("meta-llama/Llama-3.1-8B", "A100-SXM4-80GB")
+
+
+def test_start_up_is_learnt_from_own_runs() -> None:
+    for seconds in (4.0, 6.0, 50.0):
+        record(startup_s=seconds)
+    option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    assert option is not None
+    assert option.startup_s == 6.0
+
+
+def _rate() -> float:
+    option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    assert option is not None
+    return option.tokens_per_second.value
+
+
+def test_one_own_run_moves_the_next_prediction_towards_it() -> None:
+    before = _rate()
+    option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    assert option is not None
+    record(config=option.config, tokens_per_second=3 * before, promise=option.as_json())
+    assert 2 * before < _rate() < 3 * before
+
+
+def test_two_repeats_are_answered_exactly() -> None:
+    option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    assert option is not None
+    for rate in (900.0, 1000.0):
+        record(config=option.config, tokens_per_second=rate, promise=option.as_json())
+    again = advice.options(
+        model=TINY.model_name,
+        bound={**option_bound(), "effective_batch_size": option.config.effective_batch_size},
+        fixed={
+            "per_device_batch_size": option.config.per_device_batch_size,
+            "gradient_checkpointing": option.config.gradient_checkpointing,
+        },
+        workload=DATA,
+        inventory=LAPTOP,
+    )[0]
+    assert again.config == option.config
+    assert again.source is Source.EXACT
+    assert again.tokens_per_second.value == 950.0
+
+
+def option_bound() -> dict[str, object]:
+    return advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).bound
+
+
+def test_what_ran_out_of_memory_is_not_offered_again() -> None:
+    option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    assert option is not None
+    record(config=option.config, status="oom", promise=option.as_json())
+    after = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    assert after is not None
+    assert after.config != option.config
+
+
+def test_the_token_changes_with_the_predictor_alone() -> None:
+    before = advice.inventory_options_version()
+    record(tokens_per_second=900.0)
+    assert advice.inventory_options_version() == before == "prior"
+    assert selectors.state().last_own > 0
