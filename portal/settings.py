@@ -150,7 +150,8 @@ STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "whitenoise.storage.CompressedStaticFilesStorage"},
 }
-WHITENOISE_USE_FINDERS = True  # works without collectstatic, which only adds compression
+# Without collectstatic the files come from their packages; with it, compressed from STATIC_ROOT.
+WHITENOISE_USE_FINDERS = not (STATIC_ROOT / "plotly").is_dir()
 WHITENOISE_MAX_AGE = 3600
 
 # Uploads are streamed to disk by digest; the limit protects the disk, not memory.

@@ -83,6 +83,8 @@ def _detail(job: Job) -> dict[str, Any]:
         "final": job.state in TERMINAL,
         "percent": _percent(job),
         "may": may(job),
+        # While it runs the last step's rate, afterwards that of the whole attempt.
+        "rate": last.measured.get("tokens_per_s") if last and last.ended_at else job.tokens_per_second,
         "promise": promise,
         "compared": compare(promise, last),
         "attempts": attempts,

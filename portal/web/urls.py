@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 from django.views.generic import RedirectView
@@ -9,6 +10,7 @@ from django.views.generic import RedirectView
 from portal.web import jobs, nodes, submit
 
 urlpatterns = [
+    path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}img/icon.svg")),
     path("", RedirectView.as_view(pattern_name="jobs"), name="home"),
     path(
         "login/",

@@ -12,11 +12,13 @@ window.addEventListener("pageshow", () => {
 // What people opened or scrolled stays so when a fragment is replaced by its successor.
 document.body.addEventListener("htmx:beforeSwap", (event) => {
   const log = event.target.querySelector?.("#log");
-  if (log) event.detail.foretuneLog = window.foretuneLog = { open: log.open };
+  if (log) window.foretuneLog = { open: log.open };
 });
-document.body.addEventListener("htmx:afterSettle", () => {
+function showEndOfLog() {
   const log = document.getElementById("log");
   if (log && window.foretuneLog) log.open = window.foretuneLog.open;
   const text = log?.querySelector("pre");
   if (text) text.scrollTop = text.scrollHeight;
-});
+}
+document.body.addEventListener("htmx:afterSettle", showEndOfLog);
+showEndOfLog();
