@@ -77,7 +77,7 @@ def advise(
     except catalog.UnknownModel as unknown:
         raise BadParameters({"model": str(unknown)}) from unknown
     except knowledge.AdviceFailed:
-        return knowledge.default_bound(
+        return knowledge.default_advice(
             model=model, fixed=fixed, workload=workload, inventory=stock, goal=goal
         )
 
