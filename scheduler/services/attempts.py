@@ -37,7 +37,7 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
     indices: dict[str, list[int]] = defaultdict(list)
     for node_id, index in gpus:
         indices[node_id].append(index)
-    _hold_ready_nodes(sorted(indices), now)
+    names = _hold_ready_nodes(sorted(indices), now)
     checkpoint = resumable(job)
     attempt = Attempt.objects.create(
         job=job,
@@ -53,7 +53,7 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
         job=job,
         to=JobState.ASSIGNED,
         now=now,
-        reason=f"Placed on {', '.join(sorted(indices))}.",
+        reason=f"Placed on {', '.join(names)}.",
         data={"attempt": str(attempt.pk), "option": option.key, "gpus": [list(gpu) for gpu in gpus]},
         fence=attempt.fence,
         binding=option.as_json(),
@@ -63,13 +63,15 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
     return attempt
 
 
-def _hold_ready_nodes(node_ids: list[str], now: datetime) -> None:
+def _hold_ready_nodes(node_ids: list[str], now: datetime) -> list[str]:
+    """The nodes' names; they stay ready until the transaction ends."""
     fresh = now - timedelta(seconds=settings.NODE_SUSPECT_S)
     ready = Node.objects.select_for_update().filter(
         pk__in=node_ids, state=NodeState.READY, last_seen_at__gte=fresh
     )
     if len(ready) != len(node_ids):
         raise CannotPlace("A node of the decision is not ready any more.")
+    return [node.name for node in ready]
 
 
 def _claim(attempt: Attempt, node_id: str, rank: int, indices: list[int], now: datetime) -> None:
