@@ -100,7 +100,7 @@ def out_of_fold(make: Callable[[], list[Any]], X: Array, y: Array, groups: Seque
     if folds < 2:
         return found
     for train, test in GroupKFold(folds, shuffle=True, random_state=0).split(X, y, groups):
-        if len(set(y[train])) > 1:
+        if y.dtype.kind == "f" or len(set(y[train])) > 1:  # a classifier needs both classes
             found[test] = Ensemble(make).fit(X[train], y[train]).predict(X[test])
     return found
 

@@ -167,14 +167,14 @@ def _learn_residual(rows: Sequence[Row], X: Array, target: Array) -> Residual:
     by_model = _residuals(estimators.quick_regressors, X, target, [x.model_name for x in configs])
     kinds = [interval_kind(x) for x in configs]
     widths = Widths.of(by_config, kinds)
-    unseen = max(Widths.of(by_model, kinds).pooled, widths.pooled) if len(by_model) else widths.pooled
+    unseen = max(Widths.of(by_model, kinds).pooled, widths.pooled)
     return Residual(Ensemble(estimators.regressors).fit(X, target), widths, unseen)
 
 
 def _residuals(make: Callable[[], list[Any]], X: Array, target: Array, groups: Sequence[str]) -> Array:
-    """Absolute out-of-fold residuals; empty where the rows form a single group."""
+    """Absolute out-of-fold residuals; infinite, that is unknown, where the rows form a single group."""
     found = np.abs(target - estimators.out_of_fold(make, X, target, groups))
-    return found if np.isfinite(found).all() else np.array([])
+    return np.where(np.isfinite(found), found, np.inf)
 
 
 def interval_kind(config: Config) -> str:

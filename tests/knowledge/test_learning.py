@@ -1,0 +1,144 @@
+"""Training and promotion on a few hundred synthetic rows whose truth is known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from knowledge import active, advice, importing, learning, selectors
+from knowledge.core import prior, store
+from knowledge.core.columns import columns
+from knowledge.core.rows import Row
+from knowledge.core.types import Config, Inventory, Source
+from knowledge.models import PredictorVersion
+from tests.knowledge.conftest import A100, CLUSTER, DATA, NOW
+
+pytestmark = pytest.mark.django_db
+SLOWER = 0.5  # the truth of these tests: everything runs at half the prior's rate
+
+
+def rows(count: int, seed: int, factor: float = SLOWER) -> list[Row]:
+    """Executions on A100s whose rate is the prior's times a factor, those above the memory invalid."""
+    random = np.random.default_rng(seed)
+    names = ["meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.2-1B", "mistralai/Mistral-7B-v0.1"]
+    configs = [
+        Config(
+            model_name=names[random.integers(3)],
+            method=("full", "lora")[random.integers(2)],
+            gpu_model="A100-SXM4-80GB",
+            number_gpus=int(2 ** random.integers(0, 4)),
+            tokens_per_sample=int(2 ** random.integers(8, 13)),
+            per_device_batch_size=int(2 ** random.integers(0, 7)),
+            precision="bfloat16",
+            gradient_checkpointing=True,
+            sharding="fsdp",
+        )
+        for _ in range(count)
+    ]
+    c = columns(configs)
+    share, rates = prior.memory(c).total / c.memory, prior.throughput(c) * factor
+    return [
+        Row(
+            config=config,
+            status="ok" if share[i] < 1 else "oom",
+            source="synthetic",
+            tokens_per_second=float(rates[i]) if share[i] < 1 else None,
+            peak_memory_fraction=float(share[i]) if share[i] < 1 else None,
+        )
+        for i, config in enumerate(configs)
+    ]
+
+
+@pytest.fixture
+def trained(data_dir: Path) -> PredictorVersion:
+    importing.store_rows(rows(300, seed=1), NOW)
+    version = learning.train(now=NOW)
+    assert version is not None
+    return version
+
+
+def test_the_first_predictor_is_promoted_and_learns_what_the_prior_gets_wrong(
+    trained: PredictorVersion,
+) -> None:
+    assert trained.active
+    assert trained.metrics["throughput_median_ape"] < 0.1
+    assert trained.metrics["validity_error"] < 0.1
+    found = advice.advise(model="llama3.2-1b", fixed={}, workload=DATA, inventory=Inventory(pools=(A100,)))
+    assert found.predictor_version == trained.number
+    assert found.best.source is Source.MODEL
+    assert found.evidence[0].source == "synthetic"
+    assert advice.inventory_options_version() == str(trained.number)
+
+
+def test_nothing_is_trained_before_fifty_new_rows_or_a_day(trained: PredictorVersion) -> None:
+    importing.store_rows(rows(10, seed=2), NOW)
+    assert learning.train(now=NOW + timedelta(hours=1)) is None
+    assert learning.is_due(NOW + timedelta(hours=25))
+    importing.store_rows(rows(90, seed=3), NOW)
+    assert learning.is_due(NOW + timedelta(hours=1))
+
+
+def test_a_worse_predictor_is_kept_but_not_promoted(trained: PredictorVersion) -> None:
+    wrong = [replace(row, source="wrong") for row in rows(600, seed=4, factor=5.0)]
+    importing.store_rows([row for row in wrong if not _held(row)], NOW)
+    worse = learning.train(now=NOW, force=True)
+    assert worse is not None
+    assert not worse.active
+    assert "worse in throughput" in worse.reason
+    assert selectors.active_predictor() == trained
+
+
+def _held(row: Row) -> bool:
+    digest = importing.imported_values(row)["config_hash"]
+    return int(digest[:8], 16) % learning.YARDSTICK == 0
+
+
+def test_an_equal_predictor_is_promoted_and_can_be_rolled_back(trained: PredictorVersion) -> None:
+    importing.store_rows(rows(100, seed=5), NOW)
+    second = learning.train(now=NOW + timedelta(days=1), force=True)
+    assert second is not None
+    assert selectors.active_predictor() == second
+    assert learning.rollback(now=NOW + timedelta(days=2)) == trained
+    assert PredictorVersion.objects.filter(active=True).count() == 1
+
+
+def test_a_predictor_survives_its_file(trained: PredictorVersion) -> None:
+    found = active.knowledge_of(trained)
+    assert found is not None
+    assert set(found) == {"gpu"}
+
+
+def test_a_changed_file_is_not_loaded_and_physics_answers(trained: PredictorVersion, data_dir: Path) -> None:
+    path = data_dir / "predictors" / trained.path
+    path.write_bytes(path.read_bytes() + b"x")
+    with pytest.raises(store.BadPredictor, match="not the file that was written"):
+        store.load(path, trained.sha256, path.parent)
+    found = advice.advise(model="llama3.2-1b", fixed={}, workload=DATA, inventory=CLUSTER)
+    assert found.best.source is Source.PRIOR
+
+
+def test_files_from_elsewhere_are_not_loaded(trained: PredictorVersion, data_dir: Path) -> None:
+    path = data_dir / "predictors" / trained.path
+    elsewhere = data_dir / "elsewhere.skops"
+    elsewhere.write_bytes(path.read_bytes())
+    with pytest.raises(store.BadPredictor, match="does not lie"):
+        store.load(elsewhere, trained.sha256, path.parent)
+
+
+def test_cpu_rows_never_teach_about_gpus(trained: PredictorVersion, data_dir: Path) -> None:
+    some = [replace(row, config=replace(row.config, gpu_model="cpu")) for row in rows(60, seed=6)]
+    importing.store_rows([row for row in some if row.status == "ok"], NOW)
+    second = learning.train(now=NOW, force=True)
+    assert second is not None
+    found = active.knowledge_of(second)
+    assert found is not None
+    assert found["gpu"].seen.gpus == {"A100-SXM4-80GB"}
+
+
+def test_too_few_rows_train_nothing(data_dir: Path) -> None:
+    importing.store_rows(rows(20, seed=7), NOW)
+    assert learning.train(now=NOW, force=True) is None
