@@ -12,6 +12,7 @@ from scheduler.core.pool import Pool
 from scheduler.core.types import GpuId, Job, Node
 
 Shares = tuple[int, ...]  # GPUs on each node, largest first
+_Request = tuple[str, int, int, str | None]  # all that decides whether a gang fits
 
 
 class Placement(StrEnum):
@@ -37,8 +38,8 @@ class FreeGpus:
             if node.ready:
                 groups[node.gpu_model].append(node)
         self.pools = {model: Pool(group) for model, group in groups.items()}
-        self._failed: set[tuple[str, Shares, str | None]] = set()
-        self._holdable: dict[tuple[str, Shares, str | None], bool] = {}
+        self._failed: set[_Request] = set()
+        self._holdable: dict[_Request, bool] = {}
 
     def count(self, gpu_model: str | None = None) -> int:
         """Free GPUs of a model, or of all."""
@@ -48,27 +49,26 @@ class FreeGpus:
 
     def could_hold(self, option: Option, only_node: str | None = None) -> bool:
         """Would the option fit if every ready node were empty?"""
-        pool = self.pools.get(option.gpu_model)
-        if pool is None:
-            return False
-        key = (option.gpu_model, self.shares(option), only_node)
-        if key not in self._holdable:
-            self._holdable[key] = self._fit(key[1], pool.sizes(only_node))
-        return self._holdable[key]
+        request = _request(option, only_node)
+        known = self._holdable.get(request)
+        if known is None:
+            pool = self.pools.get(option.gpu_model)
+            known = pool is not None and self._fit(self.shares(option), pool.sizes(only_node))
+            self._holdable[request] = known
+        return known
 
     def place(self, option: Option, job: Job | None = None) -> tuple[GpuId, ...] | None:
         """GPUs for the whole gang, or None. Ties go to the smaller node id, then to the lower index."""
         pool = self.pools.get(option.gpu_model)
         if pool is None or pool.total < option.gpus:
             return None
-        only_node = job.only_node if job else None
-        key = (option.gpu_model, self.shares(option), only_node)
-        if key in self._failed:
+        request = _request(option, job.only_node if job else None)
+        if request in self._failed:
             return None
-        shares = self._on_nodes(pool, key[1], job)
+        shares = self._on_nodes(pool, self.shares(option), job)
         if shares is None:
             if self.placement is not Placement.ALPHA:  # whose fit depends on the job's memory
-                self._failed.add(key)
+                self._failed.add(request)
             return None
         return tuple((node, index) for node, share in shares for index in pool.lowest(node, share))
 
@@ -114,6 +114,11 @@ class FreeGpus:
             return sum(sizes) >= sum(shares)
         enough = all(size >= share for share, size in zip(shares, sizes, strict=False))
         return enough and len(shares) <= len(sizes)
+
+
+def _request(option: Option, only_node: str | None) -> _Request:
+    config = option.config
+    return config.gpu_model, config.number_nodes, config.number_gpus, only_node
 
 
 def equal_shares(option: Option) -> Shares:

@@ -8,6 +8,8 @@ from enum import StrEnum
 from scheduler.core.placement import Placement
 from scheduler.core.types import Job
 
+RESTARTS_IN_A_SEGMENT = 10  # a segment shorter than this many restarts is not worth ending
+
 
 class Blocks(StrEnum):
     """What a job that does not fit withholds from those behind it."""
@@ -50,4 +52,6 @@ class Rules:
         ran = now - job.holds.since
         if self.segment_s is None:
             return ran >= self.min_run_s
+        if job.restart_s * RESTARTS_IN_A_SEGMENT >= self.segment_s:
+            return False
         return ran >= self.segment_s and ran % self.segment_s < self.boundary_s

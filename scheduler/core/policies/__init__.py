@@ -2,14 +2,20 @@
 
 from scheduler.core.policies.attained import LAS, TIRESIAS
 from scheduler.core.policies.easy import EASY
+from scheduler.core.policies.fair import FAIR
 from scheduler.core.policies.fifo import DISTRIBUTED, FIFO, STRICT
+from scheduler.core.policies.gittins import GITTINS
 from scheduler.core.policies.shortest import LUCID, SJF, SRTF
 from scheduler.core.policies.sia import SIA
+from scheduler.core.policies.tardiness import EDD, MDD, MDDC
+from scheduler.core.policies.uwfq import SEGMENTED, WHOLE
 from scheduler.core.types import Policy
 
-POLICIES: dict[str, Policy] = {
-    policy.name: policy for policy in (FIFO, STRICT, DISTRIBUTED, EASY, SJF, SRTF, LUCID, LAS, TIRESIAS, SIA)
-}
+_ALL: tuple[Policy, ...] = (
+    FIFO, STRICT, DISTRIBUTED, EASY, SJF, SRTF, LUCID, LAS, TIRESIAS, GITTINS, SIA, SEGMENTED, WHOLE, FAIR,
+    EDD, MDD, MDDC,
+)  # fmt: skip
+POLICIES: dict[str, Policy] = {policy.name: policy for policy in _ALL}
 FREE_PLACEMENT = frozenset({"fifo-strict", "fifo-distributed"})  # do not keep to an option's nodes
 LIVE = tuple(name for name in POLICIES if not POLICIES[name].preempts and name not in FREE_PLACEMENT)
 

@@ -1,0 +1,74 @@
+"""2D-Gittins: the job most likely to end within the next quantum, for the service that takes.
+
+Knows only how much service past jobs needed in all (GPU-seconds), never which job is which. The history is
+the policy's memory: a job that is gone has ended with what it had attained when last seen. Without history
+it is least attained service. Source: Gu et al., Tiresias, NSDI 2019.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import accumulate
+from math import inf
+from typing import Any
+
+from scheduler.core.cycle import Cycle, Rank, ranking
+from scheduler.core.rules import Blocks, Rules
+from scheduler.core.types import ClusterState, Job, Plan
+
+QUANTUM_GPU_S = 3600.0
+REMEMBERED = 1000  # services of the jobs that ended last
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gittins:
+    """`history`: services known from the start, GPU-seconds."""
+
+    name: str = "gittins"
+    quantum: float = QUANTUM_GPU_S
+    history: tuple[float, ...] = ()
+    rules: Rules = field(default_factory=lambda: Rules(blocks=Blocks.NOTHING, preempts=True, hysteresis=0.1))
+    preempts: bool = True
+    round_s: float | None = 60.0
+
+    def decide(self, state: ClusterState, now: float) -> Plan:
+        """Start jobs by their index, stopping those with a clearly smaller one."""
+        memory = self._learnt(state)
+        services = Services(memory["ended"])
+
+        def key(job: Job) -> Rank:
+            index = services.index(job.attained_gpu_s, self.quantum)
+            return (1 / index if index else inf, job.attained_gpu_s)
+
+        order = ranking(state.jobs, key, self.rules)
+        return Plan(Cycle(state, now, self.rules).run(order), memory)
+
+    def _learnt(self, state: ClusterState) -> dict[str, Any]:
+        memory: Mapping[str, Any] = state.memory
+        seen = {job.id: job.attained_gpu_s for job in sorted(state.jobs, key=lambda job: job.id)}
+        gone = [service for job, service in memory.get("seen", {}).items() if job not in seen and service]
+        ended = [*memory.get("ended", self.history), *gone]
+        return {"seen": seen, "ended": ended[-REMEMBERED:]}
+
+
+class Services:
+    """The distribution of total service D over jobs that ended."""
+
+    def __init__(self, history: Sequence[float]) -> None:
+        self.sorted = sorted(history)
+        self.sums = [0.0, *accumulate(self.sorted)]
+
+    def index(self, attained: float, quantum: float) -> float:
+        """P(D <= a + quantum | D > a) / E[min(D - a, quantum) | D > a]; 0 where no job needed more."""
+        beyond = bisect_right(self.sorted, attained)
+        within = bisect_right(self.sorted, attained + quantum)
+        count = len(self.sorted)
+        if beyond == count:
+            return 0.0
+        served = self.sums[within] - self.sums[beyond] - attained * (within - beyond)
+        return (within - beyond) / (served + quantum * (count - within))
+
+
+GITTINS = Gittins()

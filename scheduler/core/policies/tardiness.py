@@ -1,0 +1,67 @@
+"""Deadlines: low total tardiness over the jobs that have a due time; the others follow in their order.
+
+The cluster counts as one lane: a job takes its predicted GPU-seconds over all GPUs. Nobody is stopped.
+`edd` is earliest due date, `mdd` modified due date, `mddc` the better of MDD and its corrected form by
+predicted total tardiness (MDDC is worse on slack instances). Source: scheduler.core.sequence.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from math import isfinite
+
+import numpy as np
+
+from scheduler.core.cycle import Cycle, ranking
+from scheduler.core.forecast import remaining_gpu_s
+from scheduler.core.rules import Rules
+from scheduler.core.sequence import Floats, edd, mdd, mddc, tardiness
+from scheduler.core.types import ClusterState, Job, Plan
+
+Order = Callable[[Floats, Floats, float], list[int]]
+BEHIND = "Jobs whose due time is closer go first."
+
+
+@dataclass(frozen=True, slots=True)
+class Tardiness:
+    name: str
+    order: Order
+    rules: Rules = field(default_factory=Rules)
+    preempts: bool = False
+    round_s: float | None = None
+
+    def decide(self, state: ClusterState, now: float) -> Plan:
+        """Start jobs in the order of the sequence."""
+        turn = self.sequence(state, now)
+        ranked = ranking(state.jobs, lambda job: (turn.get(job.id, len(turn)),), self.rules)
+        return Plan(Cycle(state, now, self.rules, BEHIND).run(ranked), state.memory)
+
+    def sequence(self, state: ClusterState, now: float) -> dict[str, int]:
+        """The turn of each waiting job with a due time."""
+        gpus = sum(node.total for node in state.nodes if node.ready) or 1
+        due = sorted(filter(_is_due, state.jobs), key=lambda job: (job.submitted_at, job.id))
+        if not due:
+            return {}
+        p = np.array([remaining_gpu_s(job) / gpus for job in due])
+        d = np.array([job.due_at for job in due], float) - now
+        committed = sum(remaining_gpu_s(job) for job in state.jobs if job.holds) / gpus
+        return {due[index].id: turn for turn, index in enumerate(self.order(p, d, committed))}
+
+
+def _is_due(job: Job) -> bool:
+    return job.holds is None and job.due_at is not None and isfinite(remaining_gpu_s(job))
+
+
+def _edd(p: Floats, d: Floats, _start: float) -> list[int]:
+    return edd(p, d)
+
+
+def better_of_both(p: Floats, d: Floats, start: float) -> list[int]:
+    """MDD's or MDDC's order, whichever promises less tardiness."""
+    return min((mdd(p, d, start), mddc(p, d, start)), key=lambda order: tardiness(order, p, d, start))
+
+
+EDD = Tardiness("edd", _edd)
+MDD = Tardiness("mdd", mdd)
+MDDC = Tardiness("mddc", better_of_both)

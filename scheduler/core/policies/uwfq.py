@@ -1,0 +1,73 @@
+"""User weighted fair queuing: jobs in the order in which a fluid, user-fair system would end them.
+
+`uwfq` cuts runs into segments that end with a checkpoint; only there may a job with an earlier virtual
+deadline take the GPUs, and only from a job whose restart costs less than a tenth of a segment. `uwfq-whole`
+never stops a job. Idle GPUs go to the next job that fits. Work is predicted GPU-seconds, and a wrong estimate
+is corrected when the prediction changes. Source: scheduler.core.fairqueue.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from math import inf, isfinite
+
+from scheduler.core.cycle import Cycle, ranking
+from scheduler.core.fairqueue import FairQueue
+from scheduler.core.forecast import remaining_gpu_s
+from scheduler.core.rules import Blocks, Rules
+from scheduler.core.types import ClusterState, Job, Plan
+
+SEGMENT_S = 900.0
+CHANGED = 0.1  # a prediction that moved by more than this share corrects the queue
+BEHIND = "Users who received less than their share go first."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Uwfq:
+    name: str
+    rules: Rules = field(default_factory=lambda: Rules(blocks=Blocks.NOTHING))
+    round_s: float | None = None
+
+    @property
+    def preempts(self) -> bool:
+        return self.rules.preempts
+
+    def decide(self, state: ClusterState, now: float) -> Plan:
+        """Start jobs by their virtual deadlines; ties go to the earlier submission."""
+        known = [job for job in state.jobs if isfinite(remaining_gpu_s(job))]
+        queue = self.queue(state, known, now)
+        deadlines = queue.deadlines()
+        order = ranking(state.jobs, lambda job: (deadlines.get(job.id, inf),), self.rules)
+        actions = Cycle(state, now, self.rules, BEHIND).run(order)
+        present = {job.id for job in state.jobs}
+        queue.ended = {job: end for job, end in queue.ended.items() if job in present}
+        return Plan(actions, queue.as_memory())
+
+    def queue(self, state: ClusterState, jobs: Sequence[Job], now: float) -> FairQueue:
+        """The virtual queue at `now`: those who came since, in their order, and corrected predictions."""
+        gpus = float(sum(node.total for node in state.nodes if node.ready))
+        new = not state.memory
+        queue = FairQueue.from_memory(state.memory)
+        queue.at = min((job.submitted_at for job in jobs), default=now) if new else queue.at
+        for job in sorted(jobs, key=lambda job: (job.submitted_at, job.id)):
+            work = job.attained_gpu_s + remaining_gpu_s(job)
+            if not queue.knows(job.id, job.user):
+                queue.advance(max(min(job.submitted_at, now), queue.at), gpus)
+                queue.submit(job.id, job.user, work, job.weight)
+            elif _moved(queue.expected(job.id, job.user), work):
+                queue.correct(job.id, job.user, work)
+        queue.advance(max(now, queue.at), gpus)
+        return queue
+
+
+def _moved(expected: float | None, work: float) -> bool:
+    return expected is not None and abs(work - expected) > CHANGED * expected
+
+
+SEGMENTED = Uwfq(
+    name="uwfq",
+    rules=Rules(blocks=Blocks.NOTHING, preempts=True, segment_s=SEGMENT_S),
+    round_s=60.0,
+)
+WHOLE = Uwfq(name="uwfq-whole")

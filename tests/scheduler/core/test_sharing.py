@@ -1,0 +1,62 @@
+"""Fair share and Gittins: their worked numbers and what they do."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.core.policies.fair import FAIR, WEEK_S, in_turns
+from scheduler.core.policies.gittins import GITTINS, Services
+from scheduler.core.types import ClusterState, Preempt, Start
+from tests.scheduler.core.clusters import decide, job, node, option, running
+
+ONE = option(gpus=1)
+
+
+def test_the_gittins_index_of_the_worked_example() -> None:
+    services = Services([1, 1, 2, 4, 8, 16])
+    assert services.index(0, 2) == pytest.approx(0.3)
+    assert services.index(1, 2) == pytest.approx(0.1429, abs=1e-4)
+    assert services.index(2, 2) == pytest.approx(0.1667, abs=1e-4)
+    assert services.index(4, 2) == 0
+
+
+def test_gittins_prefers_the_job_that_is_likely_to_end() -> None:
+    """Jobs end at 3,600 or at 36,000: one that has 3,000 is nearly done, one that has 20,000 is not."""
+    ended = [3600.0] * 8 + [36000.0] * 2
+    jobs = [job("near", ONE, attained_gpu_s=3000.0), job("far", ONE, attained_gpu_s=20000.0)]
+    plan = decide("gittins", jobs, [node("n", 1)], ended=ended)
+    assert isinstance(plan["near"], Start)
+    fed = running("far", ONE, ("n", 0), attained_gpu_s=20000.0)
+    assert isinstance(decide("gittins", [fed, jobs[0]], [node("n", 0, total=1)], ended=ended)["far"], Preempt)
+
+
+def test_gittins_learns_the_service_of_jobs_that_are_gone() -> None:
+    first = GITTINS.decide(
+        ClusterState(jobs=(running("a", ONE, ("n", 0), attained_gpu_s=50.0),), nodes=()), 0.0
+    )
+    again = GITTINS.decide(ClusterState(jobs=(), nodes=(), memory=first.memory), 60.0)
+    assert again.memory == {"seen": {}, "ended": [50.0]}
+
+
+def test_users_take_turns_by_predicted_time_per_weight() -> None:
+    jobs = [job(f"a{i}", ONE, user="A", weight=2.0) for i in range(3)]
+    jobs += [job(f"b{i}", ONE, at=1, user="B") for i in range(2)]
+    assert [found.id for found in in_turns(jobs, {})] == ["a0", "b0", "a1", "a2", "b1"]
+
+
+def test_who_used_more_waits() -> None:
+    jobs = [job("a", ONE, user="A"), job("b", ONE, at=1, user="B")]
+    memory = {"at": 0.0, "used": {"A": 500.0}, "held": {}}
+    assert isinstance(decide("fair", jobs, [node("n", 1)], **memory)["b"], Start)
+
+
+def test_use_is_charged_while_gpus_are_held_and_halves_in_a_week() -> None:
+    memory = {"at": 0.0, "used": {"A": 800.0}, "held": {"B": 4}}
+    assert FAIR.used(memory, 10.0) == pytest.approx({"A": 800, "B": 40}, rel=1e-4)
+    assert FAIR.used({**memory, "held": {}}, WEEK_S) == pytest.approx({"A": 400})
+
+
+def test_what_starts_now_counts_from_now_on() -> None:
+    state = ClusterState(jobs=(job("a", option(gpus=2), user="A"),), nodes=(node("n", 2),))
+    plan = FAIR.decide(state, 5.0)
+    assert plan.memory == {"at": 5.0, "used": {}, "held": {"A": 2}}
