@@ -14,7 +14,7 @@ from django.views.decorators.http import require_GET, require_POST
 from portal.accounts.requests import PageRequest
 from portal.comparison import compare
 from portal.public_states import PUBLIC_STATES, in_public_state, may, shown_state
-from portal.web.charts import loss_curve
+from portal.web.charts.loss import loss_curve
 from scheduler.errors import IllegalTransition, NotFound, StaleJob
 from scheduler.models import Job
 from scheduler.selectors.jobs import artifacts, events, get_job, log_tail, metrics, visible_jobs

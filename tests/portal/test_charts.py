@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from portal.web.charts import MAX_POINTS, loss_curve
+from portal.web.charts.loss import MAX_POINTS, loss_curve
 from portal.web.templatetags.portal_format import duration, number, percent, size
 
 

@@ -1,4 +1,4 @@
-"""Charts: rows in, a Plotly figure as plain values out."""
+"""The loss curve: rows in, a Plotly figure as plain values out."""
 
 from __future__ import annotations
 
