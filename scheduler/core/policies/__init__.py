@@ -8,12 +8,13 @@ from scheduler.core.policies.gittins import GITTINS
 from scheduler.core.policies.shortest import LUCID, SJF, SRTF
 from scheduler.core.policies.sia import SIA
 from scheduler.core.policies.tardiness import EDD, MDD, MDDC
+from scheduler.core.policies.topology import TOPOLOGY
 from scheduler.core.policies.uwfq import SEGMENTED, WHOLE
 from scheduler.core.types import Policy
 
 _ALL: tuple[Policy, ...] = (
     FIFO, STRICT, DISTRIBUTED, EASY, SJF, SRTF, LUCID, LAS, TIRESIAS, GITTINS, SIA, SEGMENTED, WHOLE, FAIR,
-    EDD, MDD, MDDC,
+    EDD, MDD, MDDC, TOPOLOGY,
 )  # fmt: skip
 POLICIES: dict[str, Policy] = {policy.name: policy for policy in _ALL}
 FREE_PLACEMENT = frozenset({"fifo-strict", "fifo-distributed"})  # do not keep to an option's nodes

@@ -1,0 +1,160 @@
+"""Topology-aware preemption: close GPUs for jobs that ask for them, from running jobs of lower priority.
+
+Larger priorities first, then first in, first out. A job with `guaranteed` topology starts at its level or
+better, or waits. One with `best_effort` weighs level against disruption. Whom to stop is chosen together
+with the GPUs, so nobody is stopped for GPUs that do not help. Only gangs on one node look at levels; no
+preemption at all if free GPUs reach the level. Source: scheduler.core.topology.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from knowledge.core.types import Option
+from scheduler.core import reasons
+from scheduler.core.cycle import acceptable
+from scheduler.core.placement import FreeGpus
+from scheduler.core.rules import Rules
+from scheduler.core.topology import Level, Spot, disruption, spots
+from scheduler.core.types import ClusterState, GpuId, Job, Node, Plan, Preempt, Start, Topology, Wait
+
+ALPHA = 0.7  # of best effort: weight of the level against the disruption
+BEHIND = "It asks for GPUs close together, and jobs it may not stop hold those."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TopologyAware:
+    name: str = "topology"
+    alpha: float = ALPHA
+    rules: Rules = field(default_factory=lambda: Rules(preempts=True))
+    preempts: bool = True
+    round_s: float | None = 60.0
+
+    def decide(self, state: ClusterState, now: float) -> Plan:
+        """Start waiting jobs in order, stopping lower priorities where that gives close GPUs."""
+        walk = _Walk(state, now, self)
+        waiting = (job for job in state.jobs if job.holds is None)
+        for job in sorted(waiting, key=lambda job: (-job.priority, job.submitted_at, job.id)):
+            walk.decide(job)
+        return Plan((*walk.stopped, *walk.started, *walk.waits), state.memory)
+
+
+class _Walk:
+    def __init__(self, state: ClusterState, now: float, policy: TopologyAware) -> None:
+        self.now, self.policy, self.explain = now, policy, state.explain
+        self.nodes = {
+            (node.gpu_model, node.id): node for node in sorted(state.nodes, key=lambda node: node.id)
+        }
+        self.free = FreeGpus(state.nodes, policy.rules.placement)
+        running = sorted((job for job in state.jobs if job.holds), key=lambda job: job.id)
+        self.victims = {job.id: job for job in running if policy.rules.evictable(job, now)}
+        self.taken: set[str] = set()  # GPU models that a job further ahead waits for
+        self.failed: set[tuple[object, ...]] = set()  # requests without a place since the last stop
+        self.stopped: list[Preempt] = []
+        self.started: list[Start] = []
+        self.waits: list[Wait] = []
+
+    def decide(self, job: Job) -> None:
+        options = acceptable(job, self.free, self.policy.rules.tolerance)
+        if job.hold or not options:
+            self._wait(Wait(job.id, "hold", job.hold) if job.hold else reasons.nowhere(job))
+            return
+        for option in options:
+            if option.gpu_model not in self.taken and self._start(job, option):
+                return
+        if job.topology is not Topology.GUARANTEED:  # who insists must not hold up those who do not
+            self.taken.update(option.gpu_model for option in options)
+        free = self.free.count(options[0].gpu_model)
+        self._wait(reasons.busy(job, options[0], free, behind=BEHIND if free >= options[0].gpus else ""))
+
+    def _start(self, job: Job, option: Option) -> bool:
+        if option.nodes > 1 or job.topology is Topology.NONE:
+            gpus = self.free.place(option, job)
+            if gpus or option.nodes > 1:
+                return bool(gpus) and self._grant(job, option, gpus or ())
+        alike = (option.key, job.topology, job.level, job.priority, job.only_node, self._may_evict(job))
+        if alike in self.failed:
+            return False
+        spot = self._free_spot(job, option) or self._cleared_spot(job, option)
+        if spot is None:
+            self.failed.add(alike)
+            return False
+        for victim in spot.victims:
+            self._stop(victim, job)
+        return self._grant(job, option, tuple((spot.node, index) for index in spot.indices))
+
+    def _may_evict(self, job: Job) -> bool:
+        return self.policy.rules.may_evict(job, self.now)
+
+    def _free_spot(self, job: Job, option: Option) -> Spot | None:
+        """Free GPUs at the job's level: the closest, then the fullest node."""
+        nodes = self._nodes(job, option)
+        found = [(node, spot) for node in nodes for spot in spots(node, option.gpus, _least(job), ())]
+        best = max(found, key=lambda pair: (pair[1].level, -len(pair[0].free)), default=None)
+        return best[1] if best else None
+
+    def _cleared_spot(self, job: Job, option: Option) -> Spot | None:
+        """The spot that costs least at the level, or weighs best; None if nobody may be stopped for it."""
+        able = self._may_evict(job)
+        candidates = [victim for victim in self.victims.values() if able and victim.priority < job.priority]
+        best_effort = job.topology is Topology.BEST_EFFORT
+        least = Level.NODE if best_effort else _least(job)
+        found: list[Spot] = []
+        for node in self._nodes(job, option):
+            here = [victim for victim in candidates if victim.holds and _is_on(victim, node)]
+            found += spots(node, option.gpus, least, here, fewest=not best_effort)
+        return self._best(found, best_effort=best_effort)
+
+    def _best(self, found: Sequence[Spot], *, best_effort: bool) -> Spot | None:
+        lowest = min((job.priority for spot in found for job in spot.victims), default=0)
+        costs = [disruption(spot.victims, lowest) for spot in found]
+        dearest = max(costs, default=0.0) or 1.0
+        alpha = self.policy.alpha
+
+        def order(entry: tuple[Spot, float]) -> tuple[float, int, list[str], str]:
+            spot, cost = entry
+            score = cost
+            if best_effort:
+                score = (1 - alpha) * cost / dearest - alpha * spot.level / Level.NVLINK
+            return score, len(spot.victims), sorted(job.id for job in spot.victims), spot.node
+
+        ranked = min(zip(found, costs, strict=True), key=order, default=None)
+        return ranked[0] if ranked else None
+
+    def _nodes(self, job: Job, option: Option) -> list[Node]:
+        """The option's nodes with what is free by now."""
+        pool = self.free.pools[option.gpu_model]
+        return [
+            replace(node, free=tuple(sorted(pool.free[name])))
+            for (model, name), node in self.nodes.items()
+            if model == option.gpu_model and name in pool.free and job.only_node in (None, name)
+        ]
+
+    def _stop(self, victim: Job, job: Job) -> None:
+        del self.victims[victim.id]
+        self.failed.clear()
+        if victim.holds:
+            self.free.give(victim.holds.option, victim.holds.gpus)
+        reason = f"{job.id} has a larger priority and needs its GPUs; it continues from its checkpoint."
+        self.stopped.append(Preempt(victim.id, reason))
+
+    def _grant(self, job: Job, option: Option, gpus: tuple[GpuId, ...]) -> bool:
+        self.free.take(option, gpus)
+        self.started.append(Start(job.id, option, gpus))
+        return True
+
+    def _wait(self, wait: Wait) -> None:
+        if self.explain:
+            self.waits.append(wait)
+
+
+def _least(job: Job) -> Level:
+    return Level.NODE if job.topology is Topology.NONE else Level(job.level)
+
+
+def _is_on(job: Job, node: Node) -> bool:
+    return any(name == node.id for name, _ in (job.holds.gpus if job.holds else ()))
+
+
+TOPOLOGY = TopologyAware()
