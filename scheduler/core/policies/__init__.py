@@ -4,7 +4,9 @@ from scheduler.core.policies.attained import LAS, TIRESIAS
 from scheduler.core.policies.easy import EASY
 from scheduler.core.policies.fair import FAIR
 from scheduler.core.policies.fifo import DISTRIBUTED, FIFO, STRICT
+from scheduler.core.policies.gavel import GAVEL
 from scheduler.core.policies.gittins import GITTINS
+from scheduler.core.policies.pollux import POLLUX
 from scheduler.core.policies.shortest import LUCID, SJF, SRTF
 from scheduler.core.policies.sia import SIA
 from scheduler.core.policies.tardiness import EDD, MDD, MDDC
@@ -13,8 +15,8 @@ from scheduler.core.policies.uwfq import SEGMENTED, WHOLE
 from scheduler.core.types import Policy
 
 _ALL: tuple[Policy, ...] = (
-    FIFO, STRICT, DISTRIBUTED, EASY, SJF, SRTF, LUCID, LAS, TIRESIAS, GITTINS, SIA, SEGMENTED, WHOLE, FAIR,
-    EDD, MDD, MDDC, TOPOLOGY,
+    FIFO, STRICT, DISTRIBUTED, EASY, SJF, SRTF, LUCID, LAS, TIRESIAS, GITTINS, SIA, POLLUX, GAVEL,
+    SEGMENTED, WHOLE, FAIR, EDD, MDD, MDDC, TOPOLOGY,
 )  # fmt: skip
 POLICIES: dict[str, Policy] = {policy.name: policy for policy in _ALL}
 FREE_PLACEMENT = frozenset({"fifo-strict", "fifo-distributed"})  # do not keep to an option's nodes

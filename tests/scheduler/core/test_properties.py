@@ -9,7 +9,8 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from scheduler.core.placement import equal_shares
+from scheduler.core.cycle import acceptable
+from scheduler.core.placement import FreeGpus, equal_shares
 from scheduler.core.policies import FREE_PLACEMENT, POLICIES
 from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wait
 from tests.scheduler.core.clusters import cluster_states
@@ -30,6 +31,27 @@ def test_every_policy_keeps_the_rules(name: str, state: ClusterState) -> None:
     nobody_is_evicted_for_a_lower_priority(state, plan)
     equal_inputs_give_equal_plans(name, state, plan)
     without_explanations_the_decision_is_the_same(name, state, plan)
+
+
+@pytest.mark.parametrize("name", ["srtf", "las", "tiresias", "gittins", "uwfq", "uwfq-whole"])
+@given(state=cluster_states())
+@random_clusters
+def test_no_gpu_idles_while_a_job_that_fits_waits(name: str, state: ClusterState) -> None:
+    """Not promised to jobs that were just stopped, and those that jobs ahead wait with (other policies)."""
+    plan = POLICIES[name].decide(state, 0.0)
+    back = {action.job for action in plan.actions if isinstance(action, Preempt | Resize)}
+    free = FreeGpus(state.nodes)
+    for job in state.jobs:
+        if job.id in back and job.holds:
+            free.give(job.holds.option, job.holds.gpus)
+    for action in plan.actions:
+        if isinstance(action, Start | Resize):
+            free.take(action.option, action.gpus)
+    waits = {action.job for action in plan.actions if isinstance(action, Wait)}
+    for job in state.jobs:
+        cooling = job.stopped_at is not None and job.stopped_at > -60.0
+        if job.id in waits and not job.hold and not cooling:
+            assert not any(free.place(option, job) for option in acceptable(job, free, 1.25))
 
 
 def available(state: ClusterState, plan: Plan) -> dict[tuple[str, int], str]:

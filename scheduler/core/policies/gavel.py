@@ -1,0 +1,152 @@
+"""Gavel: shares of time on each GPU type that make the worst-off job as well off as possible.
+
+A linear program finds X[j, t], the share of time job j spends on type t, so that the least normalised
+throughput is largest; normalised by what the job would get from an equal share of the cluster, and by its
+user's weight. Rounds realise the shares: the larger X over the share received so far, the earlier the turn.
+Source: Narayanan et al., Gavel, OSDI 2020, and the authors' open code.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import linprog
+from scipy.sparse import coo_array
+
+from knowledge.core.types import Option
+from scheduler.core.allocation import capacity, movable, possible, realise
+from scheduler.core.placement import FreeGpus, Placement
+from scheduler.core.types import ClusterState, Job, Plan
+
+Floats = NDArray[np.float64]
+SUM_WEIGHT = 1e-4  # breaks ties among max-min solutions towards more throughput in all
+TINY = 1e-6
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gavel:
+    name: str = "gavel"
+    preempts: bool = True
+    round_s: float | None = 360.0
+    placement: Placement = Placement.BEST_FIT
+
+    def decide(self, state: ClusterState, now: float) -> Plan:
+        """Give this round's GPUs to those furthest behind their shares, larger priorities first."""
+        jobs = sorted(movable(state), key=lambda job: (job.submitted_at, job.id))
+        free = FreeGpus(state.nodes, self.placement)
+        left = capacity(state, jobs)
+        received = _received(state, now)
+        options = [_by_model(job, possible(job, free)) for job in jobs]
+        shares = time_shares(jobs, options, left)
+        wishes: dict[str, Option] = {}
+        for row, model in _turns(jobs, options, shares, received, now):
+            option = options[row][model]
+            if jobs[row].id not in wishes and option.gpus <= left[model]:
+                wishes[jobs[row].id] = option
+                left[model] -= option.gpus
+        return Plan(
+            realise(state, jobs, wishes, self.placement), {"at": now, "received": _kept(state, received)}
+        )
+
+
+def max_min(rates: Floats, gpus: Floats, free: Floats, weights: Floats) -> Floats:
+    """Time shares X of shape (jobs, types) that maximise the least weighted normalised throughput.
+
+    rates: (jobs, types), throughput of each job alone on each type, 0 where it cannot run. gpus: (jobs,
+    types), how many it takes there. free: (types,). weights: (jobs,).
+    """
+    count, kinds = rates.shape
+    equal = np.minimum(free / count, 1.0)
+    equal = equal / max(equal.sum(), 1.0)
+    fair = rates @ equal
+    normal = rates / np.where(fair > 0, fair * weights, 1.0)[:, None]
+    job, kind = (index.ravel() for index in np.indices(rates.shape))
+    column = np.arange(count * kinds)
+    worst, one = np.full(count, count * kinds), np.ones(count)
+    # Rows: worst - normal X <= 0 and sum of X <= 1 for each job; sum of gpus X <= free for each type.
+    matrix = coo_array(
+        (
+            np.concatenate([-normal.ravel(), one * (fair > 0), np.ones(count * kinds), gpus.ravel()]),
+            (
+                np.concatenate([job, np.arange(count), count + job, 2 * count + kind]),
+                np.concatenate([column, worst, column, column]),
+            ),
+        ),
+        shape=(2 * count + kinds, count * kinds + 1),
+    )
+    limits = np.concatenate([np.zeros(count), np.ones(count), free])
+    gain = np.append(-SUM_WEIGHT / count * normal.ravel(), -1.0)
+    bounds = [(0.0, 1.0 if rate > 0 else 0.0) for rate in rates.ravel()] + [(0.0, None)]
+    found = linprog(gain, A_ub=matrix.tocsr(), b_ub=limits, bounds=bounds, method="highs")
+    return np.zeros(rates.shape) if found.x is None else np.asarray(found.x[:-1]).reshape(rates.shape)
+
+
+def time_shares(
+    jobs: Sequence[Job], options: Sequence[Mapping[str, Option]], free: Mapping[str, int]
+) -> dict[tuple[int, str], float]:
+    """(row of the job, GPU model) -> share of time."""
+    models = sorted(free)
+    if not jobs or not models:
+        return {}
+    rates = np.zeros((len(jobs), len(models)))
+    gpus = np.zeros_like(rates)
+    for row, found in enumerate(options):
+        for column, model in enumerate(models):
+            if model in found:
+                rates[row, column] = found[model].tokens_per_second.value
+                gpus[row, column] = found[model].gpus
+    weights = np.array([job.weight for job in jobs])
+    shares = max_min(rates, gpus, np.array([free[model] for model in models], float), weights)
+    return {(row, model): float(shares[row, column]) for row in range(len(jobs))
+            for column, model in enumerate(models)}  # fmt: skip
+
+
+def _by_model(job: Job, options: Sequence[Option]) -> dict[str, Option]:
+    """The option that the job's goal prefers on each GPU model."""
+    best: dict[str, Option] = {}
+    for option in sorted(options, key=lambda option: (-option.score(job.goal), -option.gpus)):
+        best[option.gpu_model] = option
+    return best
+
+
+def _turns(
+    jobs: Sequence[Job],
+    options: Sequence[Mapping[str, Option]],
+    shares: Mapping[tuple[int, str], float],
+    received: Mapping[str, Mapping[str, float]],
+    now: float,
+) -> list[tuple[int, str]]:
+    """Everybody's options, the one most behind its share first; ties to who holds it, then by arrival."""
+
+    def turn(place: tuple[int, str]) -> tuple[float, float, bool, float, str, str]:
+        row, model = place
+        job = jobs[row]
+        had = received.get(job.id, {}).get(model, 0.0) / max(now - job.submitted_at, 1.0)
+        holds = job.holds is not None and job.holds.option.gpu_model == model
+        return -job.priority, -shares[place] / (had + TINY), not holds, job.submitted_at, job.id, model
+
+    return sorted(((row, model) for row, found in enumerate(options) for model in found), key=turn)
+
+
+def _received(state: ClusterState, now: float) -> dict[str, dict[str, float]]:
+    """Seconds that each job has had on each GPU model, the round that ends now included."""
+    received = {job: dict(times) for job, times in state.memory.get("received", {}).items()}
+    since: float = state.memory.get("at", now)
+    for job in state.jobs:
+        if job.holds:
+            times = received.setdefault(job.id, {})
+            model = job.holds.option.gpu_model
+            times[model] = times.get(model, 0.0) + now - max(since, min(job.holds.since, now))
+    return received
+
+
+def _kept(state: ClusterState, received: Mapping[str, dict[str, float]]) -> dict[str, Any]:
+    present = {job.id for job in state.jobs}
+    return {job: received[job] for job in sorted(received) if job in present}
+
+
+GAVEL = Gavel()

@@ -1,0 +1,144 @@
+"""Pollux, as a baseline: a genetic search for the allocation with the best power mean of speed-ups.
+
+Fitness is the power mean (p = -1) over jobs of restart factor times speed-up, where speed-up is goodput over
+goodput on a fair share of the GPUs. An individual says which option each job has, or none; the authors search
+GPU counts by node and repair afterwards, here nodes are filled once the search is over. The search knows no
+GPU types beyond what the options say. The generator is seeded, so equal states give equal plans.
+Source: Qiao et al., Pollux, OSDI 2021, and AdaptDL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowledge.core.types import Option
+from scheduler.core.allocation import bundle, capacity, movable, possible, realise
+from scheduler.core.placement import FreeGpus, Placement
+from scheduler.core.policies.sia import restart_factor
+from scheduler.core.types import ClusterState, Job, Plan
+
+Ints = NDArray[np.int64]
+Floats = NDArray[np.float64]
+IDLE = 1e-2  # speed-up of a job without GPUs: 0 would make all allocations that leave one out equal
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pollux:
+    name: str = "pollux"
+    preempts: bool = True
+    round_s: float | None = 60.0
+    power: float = -1.0
+    individuals: int = 100
+    generations: int = 100
+    seed: int = 0
+    placement: Placement = Placement.BEST_FIT
+
+    def decide(self, state: ClusterState, now: float) -> Plan:
+        """Divide the GPUs among all jobs, larger priorities first."""
+        jobs = sorted(movable(state), key=lambda job: (job.submitted_at, job.id))
+        free = FreeGpus(state.nodes, self.placement)
+        left = capacity(state, jobs)
+        wishes: dict[str, Option] = {}
+        for priority in sorted({job.priority for job in jobs}, reverse=True):
+            peers = [job for job in jobs if job.priority == priority]
+            found = self.choose(peers, [possible(job, free) for job in peers], left, now)
+            for job, option in zip(peers, found, strict=True):
+                if option:
+                    wishes[job.id] = option
+                    left[option.gpu_model] -= option.gpus
+        return Plan(realise(state, jobs, wishes, self.placement), state.memory)
+
+    def choose(
+        self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], free: dict[str, int], now: float
+    ) -> list[Option | None]:
+        """Each job's option, or None."""
+        search = _Search(jobs, options, free, now, self.power, np.random.default_rng(self.seed))
+        best = search.run(self.individuals, self.generations)
+        return [found[gene - 1] if gene else None for found, gene in zip(options, best, strict=True)]
+
+
+class _Search:
+    """Genes: 0 is no GPUs, k the job's k-th option. Tables are of shape (jobs, most options + 1)."""
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        options: Sequence[Sequence[Option]],
+        free: dict[str, int],
+        now: float,
+        power: float,
+        rng: np.random.Generator,
+    ) -> None:
+        self.rng, self.power = rng, power
+        self.free = np.array([free[model] for model in sorted(free)], np.int64)
+        kinds = {model: kind for kind, model in enumerate(sorted(free))}
+        width = 1 + max(map(len, options), default=0)
+        self.counts = np.array([len(found) for found in options], np.int64)
+        self.value = np.full((len(jobs), width), IDLE)
+        self.gpus = np.zeros((len(jobs), width), np.int64)
+        self.kind = np.zeros((len(jobs), width), np.int64)
+        self.current = np.zeros(len(jobs), np.int64)
+        for row, (job, found) in enumerate(zip(jobs, options, strict=True)):
+            fair = _fair(found, self.free.sum() / len(jobs))
+            for gene, option in enumerate(found, 1):
+                stays = job.holds is not None and bundle(job.holds.option) == bundle(option)
+                factor = 1.0 if stays or not job.holds else restart_factor(job, now)
+                self.value[row, gene] = max(factor * option.tokens_per_second.value / fair, IDLE)
+                self.gpus[row, gene], self.kind[row, gene] = option.gpus, kinds[option.gpu_model]
+                self.current[row] = gene if stays else self.current[row]
+        self.rows = np.arange(len(jobs))
+
+    def run(self, individuals: int, generations: int) -> list[int]:
+        """The fittest individual of the last generation; the present allocation is among the first."""
+        if not len(self.rows) or not self.counts.any():
+            return [0] * len(self.rows)
+        people = self._repair(self._random((individuals, len(self.rows))))
+        people[0] = self._repair(self.current[None, :])[0]
+        for _ in range(generations):
+            children = self._repair(self._mutate(self._cross(people)))
+            everybody = np.concatenate([people, children])
+            fittest = np.argsort(-self._fitness(everybody), kind="stable")[:individuals]
+            people = everybody[fittest]
+        return [int(gene) for gene in people[0]]
+
+    def _fitness(self, people: Ints) -> Floats:
+        speedups = self.value[self.rows, people]
+        return np.asarray((speedups**self.power).mean(axis=1) ** (1 / self.power))
+
+    def _random(self, shape: tuple[int, int]) -> Ints:
+        return np.asarray(self.rng.integers(0, self.counts + 1, shape))
+
+    def _cross(self, people: Ints) -> Ints:
+        partners = people[self.rng.permutation(len(people))]
+        return np.where(self.rng.random(people.shape) < 0.5, people, partners)
+
+    def _mutate(self, people: Ints) -> Ints:
+        changes = self.rng.random(people.shape) < 1 / len(self.rows)
+        return np.where(changes, self._random((people.shape[0], people.shape[1])), people)
+
+    def _repair(self, people: Ints) -> Ints:
+        """In a random order of jobs, those that exceed what is left of their type get nothing."""
+        order = self.rng.permuted(np.broadcast_to(self.rows, people.shape), axis=1)
+        genes = np.take_along_axis(people, order, axis=1)
+        gpus, kind = self.gpus[order, genes], self.kind[order, genes]
+        kept = np.ones(people.shape, bool)
+        for number, limit in enumerate(self.free):
+            kept &= np.where(kind == number, np.cumsum(gpus * (kind == number), axis=1) <= limit, True)
+        repaired = np.empty_like(people)
+        np.put_along_axis(repaired, order, np.where(kept, genes, 0), axis=1)
+        return repaired
+
+
+def _fair(options: Sequence[Option], gpus: float) -> float:
+    """Goodput of the best option within a fair share, or of the smallest one."""
+    within = [option.tokens_per_second.value for option in options if option.gpus <= gpus]
+    smallest = min(options, key=lambda option: option.gpus, default=None)
+    rate = max(within, default=smallest.tokens_per_second.value if smallest else 1.0)
+    return rate if rate > 0 else 1.0
+
+
+POLLUX = Pollux()
