@@ -58,6 +58,7 @@ class Columns:
     matmul: Array
     blocks: Array
     experts: Array
+    expert_width: Array
     attention_layers: Array
     # GPU
     cpu: Mask
@@ -107,7 +108,8 @@ LINK_BYTES_S = {
     "pcie5": 28e9,
     "memory": 1e9,  # processes of one CPU node, gloo over loopback
 }
-NETWORK_BYTES_S = {"none": 1e9, "tcp": 1e9, "roce": 20e9, "infiniband": 20e9}
+# Between nodes; 100 Gb/s Ethernet and 200 Gb/s links of the shipped history, 10 Gb/s where nothing is stated.
+NETWORK_BYTES_S = {"none": 1e9, "tcp": 8e9, "roce": 35e9, "infiniband": 35e9}
 DEFAULT_LORA_R = 16
 
 
@@ -201,6 +203,7 @@ def _model_facts(configs: Sequence[Config]) -> dict[str, Array]:
         "matmul": [m.matmul_parameters for m in models],
         "blocks": [m.block_parameters for m in models],
         "experts": [m.experts for m in models],
+        "expert_width": [m.mlp_width for m in models],
         "attention_layers": [m.attention_layers for m in models],
     }
     return {name: np.array(values, dtype=float)[codes] for name, values in facts.items()}

@@ -72,13 +72,14 @@ def _rate(scores: Scores, rows: Sequence[Row]) -> Figures:
     actual = np.array([row.tokens_per_second or np.nan for row in rows], dtype=float)[rated]
     error = np.abs(scores.rate[rated] / actual - 1)
     low, high = scores.rate_low[rated], scores.rate_high[rated]
+    bounded = (high / low)[np.isfinite(high / low)]
     return {
         "throughput_rows": int(rated.sum()),
         "throughput_mape": float(error.mean()),
         "throughput_median_ape": float(np.median(error)),
         "throughput_log_error": float(np.mean(np.abs(np.log(scores.rate[rated] / actual)))),
         "coverage_80": float(np.mean((low <= actual) & (actual <= high))),
-        "mean_width_80": float(np.mean(high / low)),
+        "mean_width_80": float(np.mean(bounded)) if len(bounded) else 0.0,
     }
 
 

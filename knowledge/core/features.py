@@ -61,6 +61,7 @@ def physics(c: Columns) -> dict[str, Array]:
         "parameters": np.log(c.parameters),
         "active": np.log(c.active_parameters),
         "experts": c.experts,
+        "mlp_share": c.expert_width / c.hidden,
         "layers": c.layers,
         "hidden": c.hidden,
         "vocab": c.vocab,

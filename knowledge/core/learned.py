@@ -64,6 +64,10 @@ class Seen:
             high={name: float(values.max()) for name, values in ranges.items()},
         )
 
+    def unseen_gpu(self, configs: Sequence[Config]) -> Mask:
+        """Rows whose GPU was never measured."""
+        return np.array([x.gpu_model not in self.gpus for x in configs], dtype=bool)
+
     def unseen_model(self, configs: Sequence[Config]) -> Mask:
         """Rows whose model or GPU was never measured."""
         canonical = [space.canonical(x) for x in _distinct(configs)]
@@ -168,6 +172,8 @@ def _learn_residual(rows: Sequence[Row], X: Array, target: Array) -> Residual:
     kinds = [interval_kind(x) for x in configs]
     widths = Widths.of(by_config, kinds)
     unseen = max(Widths.of(by_model, kinds).pooled, widths.pooled)
+    if not np.isfinite(unseen):  # a single model was measured: what another one does is the prior's guess
+        unseen = prior.Z_80 * prior.TAU
     return Residual(Ensemble(estimators.regressors).fit(X, target), widths, unseen)
 
 

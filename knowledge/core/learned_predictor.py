@@ -148,6 +148,7 @@ def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Sco
     outside = knowledge.seen.outside(configs, c)
     rate = prior.throughput(c) * np.exp(knowledge.rate.ensemble.predict(X))
     width = _width(knowledge.rate.widths.look_up(kinds), knowledge.rate.unseen_width, unseen)
+    width = _width(width, prior.Z_80 * prior.TAU, knowledge.seen.unseen_gpu(configs))
     memory, memory_width = prior.memory(c).total, np.full(len(configs), 0.2)
     if knowledge.memory is not None:
         memory = memory * np.exp(knowledge.memory.ensemble.predict(X))
