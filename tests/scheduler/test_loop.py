@@ -72,6 +72,19 @@ def test_a_stale_decision_is_dropped_and_decided_anew() -> None:
     assert not Attempt.objects.exists()
 
 
+def test_a_node_that_began_to_drain_after_the_snapshot_gets_nothing() -> None:
+    """I5"""
+    node, job = world.fake_node(), world.job()
+    state = snapshot.take({}, database_now())
+    row = Node.objects.get()
+    drain_node(node=row, actor=world.admin(), reason="New fans", move_jobs=False, now=database_now())
+    epoch = epochs.acquire(database_now())
+    assert epoch is not None
+    plan = Plan((Start(job.pk, state.jobs[0].options[0], ((node.node_id, 0),)),))
+    assert apply(epoch, plan, database_now()) == 0
+    assert not Attempt.objects.exists()
+
+
 def test_leases_begin_anew_after_the_portal_was_away() -> None:
     """F12"""
     node = world.fake_node()

@@ -8,7 +8,7 @@ from django.db import IntegrityError, transaction
 from knowledge.models import Execution
 from scheduler.errors import IllegalTransition
 from scheduler.loop.tick import tick
-from scheduler.models import Allocation, Attempt, Checkpoint, JobEvent, Node
+from scheduler.models import Allocation, Attempt, Checkpoint, Claim, JobEvent, Node
 from scheduler.selectors.clock import database_now
 from scheduler.services.jobs import cancel_job, pause_job, resume_job
 from scheduler.services.nodes import drain_node
@@ -166,8 +166,9 @@ def test_one_gpu_cannot_be_held_twice_nor_one_job_tried_twice(node: FakeNode) ->
     job = world.placed_job(node)
     attempt = job.attempts.get()
     held = Allocation.objects.filter(claim__attempt=attempt)[0]
+    other = Claim.objects.create(attempt=attempt, node_id=world.fake_node().node_id, rank=1)
     with pytest.raises(IntegrityError), transaction.atomic():
-        Allocation.objects.create(claim=held.claim, gpu=held.gpu, allocated_at=database_now())
+        Allocation.objects.create(claim=other, gpu=held.gpu, allocated_at=database_now())
     with pytest.raises(IntegrityError), transaction.atomic():
         Attempt.objects.create(job=job, fence=99, option=attempt.option, created_at=database_now())
 

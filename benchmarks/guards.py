@@ -1,0 +1,120 @@
+"""Take away one guard at a time; the tests must notice each time.
+
+python benchmarks/guards.py [NAME ...]     (run in .venv; about ten seconds a guard, in a copy of the tree)
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+SUITES = ["tests/scheduler", "tests/portal/nodes"]
+PACKAGES = ("portal", "scheduler", "knowledge", "trainer", "tests", "templates", "static", "pyproject.toml")
+
+
+class Guard(NamedTuple):
+    """A line that keeps an invariant, and the same line without it."""
+
+    file: str
+    line: str
+    without: str
+
+
+GUARDS = {
+    "fence": Guard(
+        "scheduler/services/claims.py",
+        "if attempt.ended_at is not None or fence != attempt.fence or fence != attempt.job.fence:",
+        "if False:",
+    ),
+    "node of a claim": Guard(
+        "scheduler/services/claims.py", "if claim is None or claim.node_id != node.pk:", "if claim is None:"
+    ),
+    "one report, one effect": Guard(
+        "scheduler/services/claims.py", "if report.seq != acked + 1:", "if False:"
+    ),
+    "version of a job": Guard(
+        "scheduler/services/moves.py",
+        "here = Job.objects.filter(pk=job.pk, version=job.version, state=old)",
+        "here = Job.objects.filter(pk=job.pk)",
+    ),
+    "transition table": Guard(
+        "scheduler/services/moves.py", "if to not in TRANSITIONS[old] and not raises_stop:", "if False:"
+    ),
+    "one holder of a GPU": Guard(
+        "scheduler/migrations/0001_initial.py",
+        "fields=('gpu',), name='one_holder_per_gpu'",
+        "fields=('gpu', 'claim'), name='one_holder_per_gpu'",
+    ),
+    "epoch": Guard(
+        "scheduler/loop/epoch.py",
+        "filter(pk=epoch.pk, number=epoch.number, busy=True).update(since=Now())",
+        "filter(pk=epoch.pk).update(since=Now())",
+    ),
+    "single tick": Guard("scheduler/loop/epoch.py", "Q(busy=False) | Q(since__lt=overdue), pk=1", "pk=1"),
+    "leases after a gap": Guard(
+        "scheduler/loop/deadlines.py",
+        "if epoch.last_tick_at is not None and now - epoch.last_tick_at > gap:",
+        "if False:",
+    ),
+    "ready nodes only": Guard(
+        "scheduler/services/attempts.py", "if len(ready) != len(node_ids):", "if False:"
+    ),
+    "lost until nothing runs": Guard("scheduler/services/sync.py", "if not still_running and (", "if ("),
+    "complete checkpoints": Guard(
+        "scheduler/services/reports.py", "_require_received(claim, step, files)", "pass"
+    ),
+    "digest of an artifact": Guard(
+        "scheduler/services/artifacts.py", "if digest.hexdigest() != sha256:", "if False:"
+    ),
+    "key and body": Guard(
+        "scheduler/services/idempotency.py", "if row.body_digest != body_digest:", "if False:"
+    ),
+    "a key answered once": Guard(
+        "scheduler/services/idempotency.py",
+        "if now - row.created_at < ABANDONED_AFTER:",
+        "if False:",
+    ),
+    "cancel wins": Guard(
+        "scheduler/services/attempts.py",
+        "if outcome is Outcome.SUCCEEDED and stop_for is not StopFor.CANCEL:",
+        "if outcome is Outcome.SUCCEEDED:",
+    ),
+}
+
+
+def is_noticed(guard: Guard) -> bool:
+    """Does a test fail in a copy of the tree without the guard? Raises ValueError if it is not there."""
+    with tempfile.TemporaryDirectory(prefix="foretune-guard-") as folder:
+        for name in PACKAGES:
+            source = ROOT / name
+            copy = shutil.copytree if source.is_dir() else shutil.copy
+            copy(source, Path(folder) / name)
+        file = Path(folder) / guard.file
+        text = file.read_text()
+        if text.count(guard.line) != 1:
+            raise ValueError(f"{guard.file} no longer holds exactly one line {guard.line!r}")
+        file.write_text(text.replace(guard.line, guard.without))
+        command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *SUITES]
+        return subprocess.run(command, cwd=folder, capture_output=True, check=False).returncode == 1
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", help=f"of: {', '.join(GUARDS)}")
+    missed = []
+    for name in parser.parse_args().names or GUARDS:
+        noticed = is_noticed(GUARDS[name])
+        print(f"{name:28} {'noticed' if noticed else 'NOT NOTICED'}", flush=True)
+        missed += [] if noticed else [name]
+    print(f"{len(missed)} of the guards can go without a test failing")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
