@@ -1,0 +1,108 @@
+"""What the cluster and a person's jobs did over a period, aggregated by the database."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Sum, Value
+from django.db.models.functions import Greatest
+
+from knowledge.models import Execution, Status
+from knowledge.selectors import OWN
+from portal.accounts.models import User
+from scheduler.models import Allocation, Attempt, Gpu
+from scheduler.selectors.histogram import Histogram, histogram, histograms
+from scheduler.selectors.jobs import visible_jobs
+from scheduler.selectors.period import Period, Seconds, by_slice, counts_by_slice, first_of, unit_seconds
+from scheduler.states import TERMINAL, JobState, Outcome
+
+# Below this a job's slowdown says more about its shortness than about the queue (bounded slowdown,
+# Feitelson and Rudolph, JSSPP 1998).
+SHORT_S = 10.0
+FAILURES = [outcome.value for outcome in Outcome if outcome not in (Outcome.SUCCEEDED, Outcome.STOPPED)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """How long jobs took. JCT and slowdown of jobs that succeeded in the period, wait of those started."""
+
+    jct_s: Histogram
+    wait_s: Histogram
+    slowdown: Histogram
+
+
+def waiting(user: User, period: Period) -> Waiting:
+    """Three queries over the user's visible jobs."""
+    jobs = visible_jobs(user)
+    ended = jobs.filter(period.holds("ended_at"), state=JobState.SUCCEEDED)
+    started = jobs.filter(period.holds("first_started_at"))
+    jct = Seconds(F("ended_at"), F("submitted_at"))
+    own_attempts = Attempt.objects.filter(job=OuterRef("pk")).order_by().values("job")
+    run = Subquery(own_attempts.annotate(s=Sum(Seconds(F("ended_at"), F("created_at")))).values("s"))
+    return Waiting(
+        jct_s=histogram(ended, jct),
+        wait_s=histogram(started, Seconds(F("first_started_at"), F("submitted_at"))),
+        slowdown=histogram(ended, Greatest(jct / Greatest(run, Value(SHORT_S)), Value(1.0))),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utilisation:
+    """GPU-seconds by slice: offered by registered nodes, held by anybody, held by the user's jobs."""
+
+    offered: list[float]
+    held: list[float]
+    own: list[float] | None  # None for administrators, whose jobs are everybody's
+
+
+def utilisation(user: User, period: Period) -> Utilisation:
+    """At most eight queries. A node offers its GPUs from the day it joined, lost or not."""
+    span = ("allocated_at", "released_at", period)
+    own = Allocation.objects.filter(claim__attempt__job__in=visible_jobs(user).values("pk"))
+    return Utilisation(
+        offered=unit_seconds(Gpu.objects.all(), "node__enrolled_at", None, period),
+        held=unit_seconds(Allocation.objects.all(), *span),
+        own=None if user.is_admin else unit_seconds(own, *span),
+    )
+
+
+def ended_by_state(user: User, period: Period) -> dict[str, list[int]]:
+    """By final state: how many of the user's visible jobs ended so in each slice."""
+    found = counts_by_slice(visible_jobs(user).filter(state__in=TERMINAL), "ended_at", period, "state")
+    states = sorted(TERMINAL, key=list(JobState).index)
+    return {
+        state.value: by_slice(period, [(number, n) for number, by, n in found if by == (state,)])
+        for state in states
+    }
+
+
+def failed_attempts(user: User, period: Period) -> dict[str, int]:
+    """By outcome: attempts that ended badly, whether their job was tried again or not."""
+    ended = _attempts(user, period).filter(outcome__in=FAILURES)
+    return dict(ended.order_by().values_list("outcome").annotate(n=Count("pk")))
+
+
+def failed_jobs(user: User, period: Period) -> dict[str, int]:
+    """By class of failure: the jobs that failed for good."""
+    failed = visible_jobs(user).filter(period.holds("ended_at"), state=JobState.FAILED)
+    return dict(failed.order_by().values_list("failure_class").annotate(n=Count("pk")))
+
+
+def throughput_by_gpu(user: User, period: Period) -> dict[str, Histogram]:
+    """By GPU model: tokens per second and GPU of the attempts that ran."""
+    of_attempts = Execution.objects.filter(
+        source=OWN, status=Status.OK, attempt_id__in=_attempts(user, period).values("pk")
+    )
+    per_gpu = F("tokens_per_second") / F("number_gpus")
+    return {model: found for (model,), found in histograms(of_attempts, per_gpu, by=("gpu_model",)).items()}
+
+
+def first_submission(user: User) -> datetime | None:
+    """When the oldest job that the user may see was submitted."""
+    return first_of(visible_jobs(user), "submitted_at")
+
+
+def _attempts(user: User, period: Period) -> QuerySet[Attempt]:
+    ended = Attempt.objects.filter(period.holds("ended_at"))
+    return ended if user.is_admin else ended.filter(job__in=visible_jobs(user).values("pk"))
