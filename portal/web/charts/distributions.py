@@ -1,0 +1,86 @@
+"""How values are distributed: a stepped area on a logarithmic axis with three quantiles marked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from portal.web.charts.chart import FIRST, SECOND, Chart, Trace, axis, duration_axis
+from portal.web.templatetags.portal_format import duration
+from scheduler.selectors.histogram import Histogram
+
+QUANTILES = {0.5: "p50", 0.95: "p95", 0.99: "p99"}
+COARSE = 25  # bins of the drawing: a factor of e to the quarter each
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """How a distribution is told: `measure` as in `The JCT of half of the jobs was at most 5 min`."""
+
+    name: str
+    title: str
+    measure: str
+    unit: str
+    text: Callable[[float], str]
+    axis: dict[str, Any]
+
+
+def times(value: float) -> str:
+    """A slowdown, e.g. `1.3 times`."""
+    return f"{value:.1f} times" if value < 100 else f"{value:,.0f} times"
+
+
+JCT = Words(
+    name="jct", title="Job completion time", measure="The time from submission to success", unit="jobs",
+    text=duration, axis=duration_axis("from submission to success"),
+)  # fmt: skip
+WAIT = Words(
+    name="wait", title="Waiting time", measure="The wait for the first start", unit="jobs",
+    text=duration, axis=duration_axis("from submission to first start"),
+)  # fmt: skip
+SLOWDOWN = Words(
+    name="slowdown", title="Slowdown", measure="Completion time over running time", unit="jobs",
+    text=times, axis=axis("completion time / running time", type="log"),
+)  # fmt: skip
+
+
+def distribution(found: Histogram, words: Words) -> Chart:
+    """The distribution drawn, in words, and as a table of its bins."""
+    bins = found.coarse(COARSE)
+    marks = [
+        (name, value) for share, name in QUANTILES.items() if (value := found.quantile(share)) is not None
+    ]
+    return Chart(
+        name=words.name,
+        title=words.title,
+        summary=_summary(found, marks, words),
+        data=[_area(bins), *(_mark(name, value, bins, words) for name, value in marks)] if bins else [],
+        layout={"xaxis": words.axis, "yaxis": axis(words.unit, rangemode="tozero"), "showlegend": False},
+        columns=("from", "to", words.unit),
+        rows=[(words.text(low), words.text(high), f"{count:,}") for low, high, count in bins if count],
+    )
+
+
+def _area(bins: list[tuple[float, float, int]]) -> Trace:
+    edges = [low for low, _, _ in bins] + [bins[-1][1]]
+    return {
+        "type": "scatter", "mode": "lines", "name": "number", "x": edges, "fill": "tozeroy",
+        "y": [count for _, _, count in bins] + [0], "line": {"shape": "hv", "color": FIRST},
+    }  # fmt: skip
+
+
+def _mark(name: str, value: float, bins: list[tuple[float, float, int]], words: Words) -> Trace:
+    top = max(count for _, _, count in bins)
+    return {
+        "type": "scatter", "mode": "lines+text", "name": f"{name}: {words.text(value)}", "x": [value, value],
+        "y": [0, top * 1.05], "text": ["", name], "textposition": "top center", "hoverinfo": "name",
+        "line": {"color": SECOND, "dash": "dot", "width": 1.5},
+    }  # fmt: skip
+
+
+def _summary(found: Histogram, marks: list[tuple[str, float]], words: Words) -> str:
+    if not found.total:
+        return f"No {words.unit} in this period."
+    told = ", ".join(f"{words.text(value)} ({name})" for name, value in marks)
+    return f"{words.measure} over {found.total:,} {words.unit}: {told}."

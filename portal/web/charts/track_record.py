@@ -1,0 +1,152 @@
+"""Promised against measured: scatter with intervals, and the error over time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from portal.web.charts.chart import FIRST, GOOD, MUTED, SECOND, Chart, Trace, axis, duration_axis
+from portal.web.templatetags.portal_format import FIGURES, percent
+from scheduler.selectors.track_record import Pair
+
+FEW = 10  # below this many runs a coverage says nothing
+SHOWN = 300
+WINDOW = 25
+TABLE_ROWS = 25
+MARKS = {True: ("inside the interval", GOOD, "circle"), False: ("outside", SECOND, "diamond")}
+UNJUDGED = ("no interval", MUTED, "circle-open")
+LINES = {"duration_s": FIRST, "tokens_per_second": SECOND, "peak_memory_bytes": GOOD}
+
+
+def inside(pair: Pair) -> bool | None:
+    """Did the interval hold the measured value? None without an interval."""
+    if pair.low is None or pair.high is None:
+        return None
+    return pair.low <= pair.measured <= pair.high
+
+
+def error(pair: Pair) -> float:
+    """Absolute error as a share of the measured value."""
+    return abs(pair.promised - pair.measured) / pair.measured
+
+
+def scatter(target: str, pairs: Sequence[Pair]) -> Chart:
+    """The latest runs, with the line on which promises come true and a bar for each interval."""
+    label, text = FIGURES[target]
+    shown = list(pairs)[-SHOWN:]
+    groups = [
+        (mark, [p for p in shown if inside(p) is kind]) for kind, mark in (*MARKS.items(), (None, UNJUDGED))
+    ]
+    ends = (
+        [min(min(p.promised, p.measured) for p in shown), max(max(p.promised, p.measured) for p in shown)]
+        if shown
+        else []
+    )
+    return Chart(
+        name=f"scatter-{target}",
+        title=label,
+        summary=_scatter_summary(pairs, shown),
+        data=[_identity(ends), *(_points(*mark, group) for mark, group in groups if group)] if shown else [],
+        layout={
+            "xaxis": _scale(target, "promised"),
+            "yaxis": _scale(target, "measured"),
+            "showlegend": True,
+            "height": 360,
+        },
+        columns=("ended", "promised", "interval", "measured", ""),
+        rows=[_row(pair, text) for pair in reversed(shown[-TABLE_ROWS:])],
+    )
+
+
+def _scale(target: str, title: str) -> dict[str, Any]:
+    if target == "duration_s":
+        return duration_axis(title)
+    unit = "bytes" if target == "peak_memory_bytes" else "tokens/s"
+    return axis(f"{title}, {unit}", type="log", exponentformat="SI", dtick=1)
+
+
+def _identity(ends: Sequence[float]) -> Trace:
+    return {
+        "type": "scatter", "mode": "lines", "name": "as promised", "x": ends, "y": ends,
+        "line": {"color": MUTED, "dash": "dash", "width": 1}, "hoverinfo": "skip",
+    }  # fmt: skip
+
+
+def _points(name: str, colour: str, symbol: str, pairs: Sequence[Pair]) -> Trace:
+    return {
+        "type": "scatter", "mode": "markers", "name": name,
+        "x": [_short(p.promised) for p in pairs], "y": [_short(p.measured) for p in pairs],
+        "marker": {"color": colour, "symbol": symbol, "size": 6},
+        "error_x": {
+            "type": "data", "symmetric": False, "thickness": 0.5, "width": 0, "color": colour,
+            "array": [_short((p.high or p.promised) - p.promised) for p in pairs],
+            "arrayminus": [_short(p.promised - (p.low or p.promised)) for p in pairs],
+        },
+    }  # fmt: skip
+
+
+def _short(value: float) -> float:
+    """Four digits are enough to draw, and make the page small."""
+    return float(f"{value:.4g}")
+
+
+def _scatter_summary(pairs: Sequence[Pair], shown: Sequence[Pair]) -> str:
+    if not pairs:
+        return "No run with a promise has been measured in this period."
+    middle = median(error(pair) for pair in pairs)
+    told = f"Half of the latest {len(pairs):,} promises were wrong by less than {percent(middle)}."
+    if len(shown) < len(pairs):
+        told += f" The latest {len(shown)} are drawn."
+    return told
+
+
+def _row(pair: Pair, text: Callable[[Any], str]) -> tuple[str, ...]:
+    verdict = {True: "inside", False: "outside", None: ""}[inside(pair)]
+    interval = f"{text(pair.low)} to {text(pair.high)}"
+    return f"{pair.at:%Y-%m-%d %H:%M}", text(pair.promised), interval, text(pair.measured), verdict
+
+
+def error_over_time(pairs: Mapping[str, Sequence[Pair]]) -> Chart:
+    """For each figure the median error of the WINDOW runs before, so that a drift is seen."""
+    lines = {target: rolling_median(found) for target, found in pairs.items()}
+    drawn = {target: line for target, line in lines.items() if line}
+    told = "; ".join(
+        f"{FIGURES[target][0].lower()} {percent(line[0][1])} to {percent(line[-1][1])}"
+        for target, line in drawn.items()
+    )
+    return Chart(
+        name="error",
+        title="Error over time",
+        summary=f"Median error of {WINDOW} runs in a row, from the first to the last: {told}."
+        if drawn
+        else f"Too few runs to say: it takes {WINDOW}.",
+        data=[_error_line(target, line) for target, line in drawn.items()],
+        layout={
+            "xaxis": {"type": "date"}, "showlegend": True,
+            "yaxis": axis("median absolute error", tickformat=".0%", rangemode="tozero"),
+        },
+        columns=("figure", "ended", f"median error of the {WINDOW} runs before"),
+        rows=[
+            (FIGURES[target][0], f"{at:%Y-%m-%d %H:%M}", percent(value))
+            for target, line in drawn.items()
+            for at, value in line[:: max(1, len(line) // 10)]
+        ],
+    )  # fmt: skip
+
+
+def _error_line(target: str, line: Sequence[tuple[datetime, float]]) -> Trace:
+    return {
+        "type": "scatter", "mode": "lines", "name": FIGURES[target][0], "line": {"color": LINES[target]},
+        "x": [at.isoformat(timespec="minutes") for at, _ in line],
+        "y": [round(value, 4) for _, value in line],
+    }  # fmt: skip
+
+
+def rolling_median(pairs: Sequence[Pair]) -> list[tuple[datetime, float]]:
+    """(end of the last run, median error) over every WINDOW runs in a row, at most about SHOWN of them."""
+    errors = [error(pair) for pair in pairs]
+    ends = range(WINDOW, len(pairs) + 1)
+    every = max(1, len(ends) // SHOWN)
+    return [(pairs[end - 1].at, median(errors[end - WINDOW : end])) for end in ends[::every]]
