@@ -93,11 +93,12 @@ class _Search:
         self.rows = np.arange(len(jobs))
 
     def run(self, individuals: int, generations: int) -> list[int]:
-        """The fittest individual of the last generation; the present allocation is among the first."""
+        """The fittest individual of the last generation; the first know the present allocation and everybody's smallest."""
         if not len(self.rows) or not self.counts.any():
             return [0] * len(self.rows)
         people = self._repair(self._random((individuals, len(self.rows))))
         people[0] = self._repair(self.current[None, :])[0]
+        people[1] = self._repair(np.minimum(1, self.counts)[None, :])[0]
         for _ in range(generations):
             children = self._repair(self._mutate(self._cross(people)))
             everybody = np.concatenate([people, children])
