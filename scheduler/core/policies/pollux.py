@@ -93,7 +93,7 @@ class _Search:
         self.rows = np.arange(len(jobs))
 
     def run(self, individuals: int, generations: int) -> list[int]:
-        """The fittest individual of the last generation; the first know the present allocation and everybody's smallest."""
+        """The fittest of the last generation; the first knows the present and everybody's smallest."""
         if not len(self.rows) or not self.counts.any():
             return [0] * len(self.rows)
         people = self._repair(self._random((individuals, len(self.rows))))
