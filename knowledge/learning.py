@@ -26,11 +26,14 @@ SLACK = 1.02  # errors this near count as equal: the yardstick is finite
 
 
 def is_due(now: datetime) -> bool:
-    """Is there enough that is new: 50 rows, or any at all and a day has passed?"""
+    """Is there enough that is new: 50 rows, or any at all and a day has passed?
+
+    A predictor that cannot be used, after an upgrade say, is replaced at once.
+    """
     last = selectors.latest_predictor()
+    if last is None or active.knowledge_of(selectors.active_predictor()) is None:
+        return selectors.new_rows_since(None) > 0
     new = selectors.new_rows_since(last)
-    if last is None:
-        return new > 0
     return new >= NEW_ROWS or (new > 0 and now - last.created_at >= AT_LEAST_EVERY)
 
 

@@ -16,7 +16,9 @@ from knowledge.core.estimators import Calibration, Ensemble
 from knowledge.core.intervals import Widths
 from knowledge.core.learned import Knowledge, Residual, Seen, Validity
 
-FORMAT = 1
+FORMAT = (
+    2  # to be raised whenever prior or features change: residuals belong to the prior they were learnt on
+)
 TRUSTED = (
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",

@@ -119,6 +119,7 @@ def test_a_changed_file_is_not_loaded_and_physics_answers(trained: PredictorVers
         store.load(path, trained.sha256, path.parent)
     found = advice.advise(model="llama3.2-1b", fixed={}, workload=DATA, inventory=CLUSTER)
     assert found.best.source is Source.PRIOR
+    assert learning.is_due(NOW)
 
 
 def test_files_from_elsewhere_are_not_loaded(trained: PredictorVersion, data_dir: Path) -> None:
