@@ -1,24 +1,94 @@
 // A second click on a form that is on its way does nothing; going back makes it usable again.
-for (const form of document.querySelectorAll("form[data-submit-once]")) {
-  form.addEventListener("submit", (event) => {
-    if (form.dataset.sent) event.preventDefault();
-    form.dataset.sent = "yes";
-  });
-}
+document.addEventListener("submit", (event) => {
+  const form = event.target.closest("form[data-submit-once]");
+  if (!form) return;
+  if (form.dataset.sent) event.preventDefault();
+  form.dataset.sent = "yes";
+});
 window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
-// What people opened or scrolled stays so when a fragment is replaced by its successor.
-document.body.addEventListener("htmx:beforeSwap", (event) => {
-  const log = event.target.querySelector?.("#log");
-  if (log) window.foretuneLog = { open: log.open };
+// Polled fragments: an unchanged one is answered with 304 and left alone; hidden tabs do not ask.
+const etags = new Map();
+const isPoll = (config) => config.verb === "get" && !config.triggeringEvent;
+document.addEventListener("htmx:configRequest", ({ detail }) => {
+  if (!isPoll(detail) || !etags.has(detail.elt)) return;
+  const { path, etag } = etags.get(detail.elt);
+  if (path === detail.path) detail.headers["If-None-Match"] = etag;
+});
+document.addEventListener("htmx:beforeRequest", (event) => {
+  if (document.hidden && isPoll(event.detail.requestConfig)) event.preventDefault();
+});
+document.addEventListener("htmx:afterOnLoad", ({ detail }) => {
+  const etag = detail.xhr.getResponseHeader("ETag");
+  const target = detail.target.isConnected ? detail.target : document.getElementById(detail.target.id);
+  if (etag && target) etags.set(target, { path: detail.requestConfig.path, etag });
+});
+
+// Say so when what is shown grows old, and stop saying it with the next answer.
+const stale = document.getElementById("stale");
+let lastAnswer = new Date();
+function outOfDate() {
+  stale.querySelector("[data-stale-since]").textContent = lastAnswer.toLocaleTimeString();
+  stale.hidden = false;
+}
+for (const name of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) document.addEventListener(name, outOfDate);
+document.addEventListener("htmx:afterOnLoad", ({ detail }) => {
+  if (detail.xhr.status >= 400) return;
+  lastAnswer = new Date();
+  stale.hidden = true;
+});
+
+// Relative times go on without being asked for.
+const UNITS = [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]];
+function inWords(seconds) {
+  for (const [size, unit, smaller, smallerUnit] of UNITS) {
+    if (seconds < size) continue;
+    const rest = Math.floor((seconds % size) / smaller);
+    return `${Math.floor(seconds / size)} ${unit}` + (rest ? ` ${rest} ${smallerUnit}` : "");
+  }
+  return `${Math.round(seconds)} s`;
+}
+function tellTimes() {
+  for (const time of document.querySelectorAll("time[data-ago]")) {
+    const passed = (Date.now() - Date.parse(time.dateTime)) / 1000;
+    const words = inWords(Math.abs(passed));
+    time.textContent = Math.abs(passed) < 5 ? "just now" : passed > 0 ? `${words} ago` : `in ${words}`;
+  }
+}
+setInterval(tellTimes, 5000);
+
+// [data-copy="ID"] copies the text of that element; [data-fill] writes its values into the form's fields.
+async function copy(button) {
+  await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
+  button.textContent = "Copied";
+}
+function fill(values) {
+  let last;
+  for (const [name, value] of Object.entries(values)) {
+    last = document.querySelector(`[name="${name}"]`);
+    if (last) last.value = value;
+  }
+  last?.dispatchEvent(new Event("change", { bubbles: true }));
+}
+document.addEventListener("click", (event) => {
+  const button = event.target.closest?.("[data-copy], [data-fill]");
+  if (button?.dataset.copy) copy(button);
+  if (button?.dataset.fill) fill(JSON.parse(button.dataset.fill));
+});
+document.addEventListener("chart-pick", (event) => fill(event.detail));
+
+// A log stays at its end while nobody has scrolled up in it.
+let following = true;
+const log = () => document.querySelector("pre[data-log]");
+document.addEventListener("htmx:beforeSwap", () => {
+  const shown = log();
+  if (shown) following = shown.scrollHeight - shown.scrollTop - shown.clientHeight < 40;
 });
 function showEndOfLog() {
-  const log = document.getElementById("log");
-  if (log && window.foretuneLog) log.open = window.foretuneLog.open;
-  const text = log?.querySelector("pre");
-  if (text) text.scrollTop = text.scrollHeight;
+  const shown = log();
+  if (shown && following) shown.scrollTop = shown.scrollHeight;
 }
-document.body.addEventListener("htmx:afterSettle", showEndOfLog);
+document.addEventListener("htmx:afterSettle", showEndOfLog);
 showEndOfLog();

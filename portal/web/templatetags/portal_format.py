@@ -97,8 +97,9 @@ def ago(moment: datetime | None) -> str | SafeString:
         else f"in {duration(-passed)}"
     )
     exact = timezone.localtime(moment)
+    shown = f"{exact:%Y-%m-%d %H:%M:%S %Z}"
     return format_html(
-        '<time datetime="{}" title="{}">{}</time>', exact.isoformat(), f"{exact:%Y-%m-%d %H:%M:%S %Z}", text
+        '<time data-ago datetime="{}" title="{}">{}</time>', exact.isoformat(), shown, text
     )
 
 

@@ -1,0 +1,21 @@
+"""Links of the navigation, which know whether the page shown lies behind them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import template
+from django.urls import reverse
+from django.utils.html import format_html
+from django.utils.safestring import SafeString
+
+register = template.Library()
+
+
+@register.simple_tag(takes_context=True)
+def nav_link(context: dict[str, Any], name: str, label: str, kind: str = "nav-link") -> SafeString:
+    """A link to the page `name`; marked while that page or one below it is shown."""
+    address = reverse(name)
+    if context["request"].path.startswith(address):
+        return format_html('<a class="{} active" aria-current="page" href="{}">{}</a>', kind, address, label)
+    return format_html('<a class="{}" href="{}">{}</a>', kind, address, label)
