@@ -7,7 +7,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 from django.views.generic import RedirectView
 
-from portal.web import jobs, nodes, submit
+from portal.web import analytics, jobs, nodes, predictions, queue, submit
 
 urlpatterns = [
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}img/icon.svg")),
@@ -26,6 +26,11 @@ urlpatterns = [
     path("jobs/<str:job_id>/live/", jobs.job_live, name="job-live"),
     path("jobs/<str:job_id>/chart/", jobs.job_chart, name="job-chart"),
     path("jobs/<str:job_id>/<str:verb>/", jobs.job_verb, name="job-verb"),
+    path("queue/", queue.queue, name="queue"),
+    path("analytics/", analytics.analytics, name="analytics"),
+    path("analytics/predictions/", predictions.predictions, name="predictions"),
+    path("analytics/predictions/rollback/", predictions.rollback, name="predictor-rollback"),
+    path("analytics/predictions/<int:number>/promote/", predictions.promote, name="predictor-promote"),
     path("nodes/", nodes.node_list, name="nodes"),
     path("nodes/join-token/", nodes.join_token, name="join-token"),
     path("nodes/<str:node_id>/<str:verb>/", nodes.node_verb, name="node-verb"),

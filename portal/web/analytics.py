@@ -1,0 +1,41 @@
+"""Analytics: how long jobs took, what the cluster was used for, and what went wrong."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from portal.accounts.requests import PageRequest
+from portal.web.charts import distributions, usage
+from portal.web.charts.chart import Chart
+from portal.web.period import RANGES, Chosen, chosen
+from scheduler.selectors import analytics as figures
+
+
+@login_required
+@require_GET
+def analytics(request: PageRequest) -> HttpResponse:
+    """All charts over the chosen period; of the reader's own and their teams' jobs."""
+    first = partial(figures.first_submission, request.user)
+    when = chosen(request.GET.dict(), now=timezone.now(), first=first)
+    context = {"chosen": when, "ranges": RANGES, "charts": _charts(request, when)}
+    return render(request, "analytics/page.html", context, status=400 if when.errors else 200)
+
+
+def _charts(request: PageRequest, when: Chosen) -> list[Chart]:
+    user, period = request.user, when.period
+    waiting = figures.waiting(user, period)
+    return [
+        usage.utilisation_chart(figures.utilisation(user, period), period.slices),
+        usage.outcomes_chart(figures.ended_by_state(user, period), period.slices),
+        distributions.distribution(waiting.jct_s, distributions.JCT),
+        distributions.distribution(waiting.wait_s, distributions.WAIT),
+        distributions.distribution(waiting.slowdown, distributions.SLOWDOWN),
+        usage.failures_chart(figures.failed_attempts(user, period), figures.failed_jobs(user, period)),
+        usage.throughput_chart(figures.throughput_by_gpu(user, period)),
+    ]

@@ -1,0 +1,128 @@
+"""Predicted against actual, and the predictor versions with promote and roll back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from knowledge.models import PredictorVersion
+from knowledge.promotion import CannotPromote, NoSuchPredictor, promote_version, roll_back
+from knowledge.selectors import predictor_versions
+from portal.accounts.requests import PageRequest
+from portal.web.charts import track_record as charts
+from portal.web.period import RANGES, chosen
+from scheduler.selectors import track_record as figures
+from scheduler.selectors.track_record import Verdict
+
+VERSIONS = 20
+SOURCES = {
+    "exact": "the same configuration, measured before",
+    "model": "learnt from history",
+    "prior": "physics alone: stated, not calibrated",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A verdict as the table shows it; `coverage` None: too few runs to say."""
+
+    verdict: Verdict
+
+    @property
+    def source(self) -> str:
+        return SOURCES[self.verdict.source.value]
+
+    @property
+    def coverage(self) -> float | None:
+        return self.verdict.inside / self.verdict.judged if self.verdict.judged >= charts.FEW else None
+
+    @property
+    def bias(self) -> float | None:
+        """How much more was measured than promised, as a share (geometric mean)."""
+        return math.expm1(self.verdict.log_ratio) if self.verdict.runs >= charts.FEW else None
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A predictor with its errors on the rows that were held out; None where none could be measured."""
+
+    row: PredictorVersion
+
+    @property
+    def speed_error(self) -> float | None:
+        return self._metric("throughput_median_ape")
+
+    @property
+    def validity_error(self) -> float | None:
+        return self._metric("validity_error")
+
+    @property
+    def coverage(self) -> float | None:
+        return self._metric("coverage_80")
+
+    def _metric(self, name: str) -> float | None:
+        value: float | None = self.row.metrics.get(name)
+        return value
+
+
+@login_required
+@require_GET
+def predictions(request: PageRequest) -> HttpResponse:
+    """The track record over the chosen period, of the reader's own and their teams' jobs."""
+    first = partial(figures.first_promise, request.user)
+    when = chosen({"range": "30d", **request.GET.dict()}, now=timezone.now(), first=first)
+    pairs = figures.pairs(request.user, when.period)
+    context = {
+        "chosen": when,
+        "ranges": RANGES,
+        "few": charts.FEW,
+        "lines": [Line(verdict) for verdict in figures.verdicts(request.user, when.period)],
+        "charts": [
+            *(charts.scatter(target, found) for target, found in pairs.items()),
+            charts.error_over_time(pairs),
+        ],
+        "versions": [Version(row) for row in predictor_versions()[:VERSIONS]],
+    }
+    return render(request, "analytics/predictions.html", context, status=400 if when.errors else 200)
+
+
+@login_required
+@require_POST
+def promote(request: PageRequest, number: int) -> HttpResponse:
+    """Make a version the one that answers; for administrators."""
+    _admin(request)
+    try:
+        version = promote_version(number=number, actor=request.user, now=timezone.now())
+        messages.info(request, f"Predictor {version.number} answers from now on.")
+    except NoSuchPredictor as unknown:
+        raise Http404 from unknown
+    except CannotPromote as refused:
+        messages.warning(request, str(refused))
+    return redirect("predictions")
+
+
+@login_required
+@require_POST
+def rollback(request: PageRequest) -> HttpResponse:
+    """Go back to the version that answered before; for administrators."""
+    _admin(request)
+    try:
+        version = roll_back(actor=request.user, now=timezone.now())
+        messages.info(request, f"Predictor {version.number} answers again.")
+    except CannotPromote as refused:
+        messages.warning(request, str(refused))
+    return redirect("predictions")
+
+
+def _admin(request: PageRequest) -> None:
+    if not request.user.is_admin:
+        raise PermissionDenied

@@ -1,0 +1,51 @@
+"""The queue: who waits in which place, and what every GPU did in the last hours."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.conf import settings
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET
+
+from portal.accounts.requests import PageRequest
+from portal.web.charts.lanes import lanes_chart
+from scheduler.selectors.queue import lanes, nodes_with_gpus, waiting_count, waiting_places
+
+PAGE = 25
+NODES = 8
+WINDOW = timedelta(hours=6)
+
+
+@login_required
+@require_GET
+def queue(request: PageRequest) -> HttpResponse:
+    """The waiting jobs with the lanes; for htmx the waiting jobs alone."""
+    context = _waiting(request)
+    if request.headers.get("HX-Request") == "true":
+        return render(request, "queue/rows.html", context)
+    return render(request, "queue/page.html", context | _lanes(request))
+
+
+def _waiting(request: PageRequest) -> dict[str, Any]:
+    count = waiting_count()
+    page = Paginator(range(count), PAGE).get_page(request.GET.get("page"))
+    offset = PAGE * (page.number - 1)
+    return {
+        "page": page,
+        "count": count,
+        "places": waiting_places(request.user, offset=offset, limit=PAGE),
+        "policy": settings.POLICY,
+    }
+
+
+def _lanes(request: PageRequest) -> dict[str, Any]:
+    now = timezone.now()
+    nodes = Paginator(nodes_with_gpus(), NODES).get_page(request.GET.get("nodes"))
+    shown = lanes(request.user, nodes.object_list, since=now - WINDOW)
+    return {"nodes": nodes, "chart": lanes_chart(shown, since=now - WINDOW, now=now)}
