@@ -3,7 +3,7 @@
 from scheduler.core.policies.attained import LAS, TIRESIAS
 from scheduler.core.policies.easy import EASY
 from scheduler.core.policies.fair import FAIR
-from scheduler.core.policies.fifo import DISTRIBUTED, FIFO, STRICT
+from scheduler.core.policies.fifo import BACKFILL, DISTRIBUTED, FIFO, STRICT
 from scheduler.core.policies.gavel import GAVEL
 from scheduler.core.policies.gittins import GITTINS
 from scheduler.core.policies.pollux import POLLUX
@@ -15,7 +15,7 @@ from scheduler.core.policies.uwfq import SEGMENTED, WHOLE
 from scheduler.core.types import Policy
 
 _ALL: tuple[Policy, ...] = (
-    FIFO, STRICT, DISTRIBUTED, EASY, SJF, SRTF, LUCID, LAS, TIRESIAS, GITTINS, SIA, POLLUX, GAVEL,
+    FIFO, BACKFILL, STRICT, DISTRIBUTED, EASY, SJF, SRTF, LUCID, LAS, TIRESIAS, GITTINS, SIA, POLLUX, GAVEL,
     SEGMENTED, WHOLE, FAIR, EDD, MDD, MDDC, TOPOLOGY,
 )  # fmt: skip
 POLICIES: dict[str, Policy] = {policy.name: policy for policy in _ALL}

@@ -2,10 +2,11 @@
 
 `fifo`: a job takes its best option that fits now, if that is within the tolerance of the best one it could
 get on the empty cluster; else it waits and nobody behind it may take the GPU models it waits for, so that no
-gang starves. Jobs that need other GPU models pass. `fifo-strict`: nobody passes, and gangs take the fewest
-nodes. `fifo-distributed`: nobody passes, and gangs take any free GPUs.
-Sources: FIFO with filled-in configurations, after Jansen et al., CoTune; the strict ones are the
-`consolidated-fcfs` and `distributed-fcfs` of Kavier (docs/scheduling.md).
+gang starves. Jobs that need other GPU models pass. `fifo-backfill`: whoever fits passes, so a large gang may
+starve. `fifo-strict`: nobody passes, and gangs take the fewest nodes. `fifo-distributed`: nobody passes, and
+gangs take any free GPUs.
+Sources: FIFO with filled-in configurations, after Jansen et al., CoTune; the others are Kavier's
+`consolidated-backfill`, `consolidated-fcfs` and `distributed-fcfs` (docs/scheduling.md).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ def by_arrival(job: Job, _now: float) -> Rank:
 
 
 FIFO = Ranked("fifo", by_arrival, behind=AHEAD)
+BACKFILL = Ranked("fifo-backfill", by_arrival, Rules(blocks=Blocks.NOTHING), behind=AHEAD)
 STRICT = Ranked(
     "fifo-strict", by_arrival, Rules(blocks=Blocks.ALL, placement=Placement.CONSOLIDATED), behind=AHEAD
 )

@@ -33,7 +33,9 @@ def test_every_policy_keeps_the_rules(name: str, state: ClusterState) -> None:
     without_explanations_the_decision_is_the_same(name, state, plan)
 
 
-@pytest.mark.parametrize("name", ["srtf", "las", "tiresias", "gittins", "uwfq", "uwfq-whole"])
+@pytest.mark.parametrize(
+    "name", ["fifo-backfill", "srtf", "las", "tiresias", "gittins", "uwfq", "uwfq-whole"]
+)
 @given(state=cluster_states())
 @random_clusters
 def test_no_gpu_idles_while_a_job_that_fits_waits(name: str, state: ClusterState) -> None:
