@@ -128,13 +128,10 @@ def default_advice(
     )
 
 
-def options_version() -> str:
+def inventory_options_version() -> str:
     """A token that changes when options should be computed anew: the active predictor, or `prior`."""
     number = selectors.state().predictor
     return "prior" if number is None else str(number)
-
-
-inventory_options_version = options_version
 
 
 def reforecast(option: Option, *, workload: Workload, startup_s: float | None = None) -> Option:

@@ -124,6 +124,8 @@ def notes(request: Request, bound: Mapping[str, Any], options: tuple[Option, ...
         )
     elif options[0].p_valid < MIN_P_VALID:
         found.append(f"Risky: the best option runs with a probability of {options[0].p_valid:.0%}.")
+    if options[0].outside and options[0].source is Source.MODEL:
+        found.append("Beyond what was measured so far: this GPU, kind of model, setting or size is new.")
     if options[0].source is Source.PRIOR:
         found.append("Predicted from physics alone; the intervals are stated, not calibrated.")
     return tuple(found)

@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from knowledge.core import catalog, forecast, prior, space, workload
-from knowledge.core.columns import columns
+from knowledge.core.columns import Mask, columns
 from knowledge.core.predictor import MIN_P_VALID, Scorer, Scores, prediction
 from knowledge.core.settle import Request
 from knowledge.core.types import Config, Goal, Option, Pool
 
+ROOMY = 0.95  # fuller GPUs still run, but often several times slower: the allocator thrashes
 SAME_RATE = 0.97  # rates this near to the best count as equal: take the one that needs less memory
 HOPELESS = 0.05  # below this probability nothing is offered at all
 RISKY_OPTIONS = 5
@@ -124,11 +125,13 @@ def options(
         return ()
     configs = [candidate.config for candidate in found]
     padded = _padded(request, configs)
-    scores = predictor.score(configs, columns(configs, predictor.here, padded))
+    c = columns(configs, predictor.here, padded)
+    scores = predictor.score(configs, c)
+    roomy = scores.memory <= ROOMY * c.memory
     room = np.ones(len(found), dtype=bool) if less_memory_than is None else scores.memory < less_memory_than
-    chosen = _per_bundle(configs, scores, room & (scores.p_valid >= MIN_P_VALID))
+    chosen = _per_bundle(configs, scores, room & (scores.p_valid >= MIN_P_VALID), roomy)
     if not chosen:
-        likely = _per_bundle(configs, scores, room & (scores.p_valid >= HOPELESS))
+        likely = _per_bundle(configs, scores, room & (scores.p_valid >= HOPELESS), roomy)
         chosen = sorted(likely, key=lambda row: -scores.p_valid[row])[:RISKY_OPTIONS]
     made = [
         forecast.option(
@@ -156,16 +159,20 @@ def _padded(request: Request, configs: list[Config]) -> list[float | None]:
     return [lengths[c.tokens_per_sample, c.per_device_batch_size] or None for c in configs]
 
 
-def _per_bundle(configs: list[Config], scores: Scores, allowed: np.ndarray[Any, Any]) -> list[int]:
+def _per_bundle(configs: list[Config], scores: Scores, allowed: Mask, roomy: Mask) -> list[int]:
     """The row to take of each bundle: within 3 % of its best rate, the one with the smallest footprint.
 
-    The smallest batch that loses no throughput is safer than the biggest that fits.
+    The smallest batch that loses no throughput is safer than the biggest that fits. Rows that leave some
+    room are preferred where a bundle has any.
     """
     rows: dict[tuple[str, int, int], list[int]] = {}
     for row in np.flatnonzero(allowed):
         config = configs[row]
         rows.setdefault((config.gpu_model, config.number_nodes, config.number_gpus), []).append(int(row))
-    return [_least_memory(configs, scores, bundle) for bundle in rows.values()]
+    return [
+        _least_memory(configs, scores, [row for row in bundle if roomy[row]] or bundle)
+        for bundle in rows.values()
+    ]
 
 
 def _least_memory(configs: list[Config], scores: Scores, rows: list[int]) -> int:
