@@ -99,7 +99,7 @@ def reforecast(*, job: Job, promised: Option, row_tokens: float, startup_s: floa
 
 def current_digest(stock: Inventory) -> str:
     """Names the nodes and the predictor that options computed now belong to."""
-    return digest_of(stock, knowledge.options_version())
+    return digest_of(stock, knowledge.inventory_options_version())
 
 
 def options_for(job: Job, stock: Inventory) -> tuple[Option, ...]:
