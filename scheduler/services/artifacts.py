@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import secrets
 from datetime import datetime
 from pathlib import Path
@@ -12,12 +10,11 @@ from typing import BinaryIO
 from django.conf import settings
 from django.db import transaction
 
-from scheduler.errors import BadReport, FileTooLarge, StaleAttempt
+from scheduler.errors import BadReport, StaleAttempt
 from scheduler.models import Artifact, Attempt, Claim
 from scheduler.services.moves import locked
+from scheduler.services.storage import write_new
 from trainer.wire import safe_path
-
-CHUNK = 1 << 20
 
 
 def artifact_path(job_id: str, claim_id: str, path: str) -> Path:
@@ -37,7 +34,9 @@ def store_artifact(*, claim: Claim, path: str, sha256: str, stream: BinaryIO, no
     target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     partial = target.with_name(f".{secrets.token_hex(8)}.partial")
     try:
-        size = _copy(stream, partial, sha256)
+        digest, size = write_new(stream, partial, limit=settings.MAX_ARTIFACT_BYTES)
+        if digest != sha256:
+            raise BadReport("the content does not match X-Content-SHA256; send it again")
         with transaction.atomic():
             locked(job_id)
             if Attempt.objects.filter(pk=claim.attempt_id, ended_at__isnull=False).exists():
@@ -50,19 +49,3 @@ def store_artifact(*, claim: Claim, path: str, sha256: str, stream: BinaryIO, no
             )[0]
     finally:
         partial.unlink(missing_ok=True)
-
-
-def _copy(stream: BinaryIO, path: Path, sha256: str) -> int:
-    digest, size = hashlib.sha256(), 0
-    with path.open("xb") as out:
-        while chunk := stream.read(CHUNK):
-            size += len(chunk)
-            if size > settings.MAX_ARTIFACT_BYTES:
-                raise FileTooLarge(f"The artifact is larger than {settings.MAX_ARTIFACT_BYTES:,} bytes.")
-            digest.update(chunk)
-            out.write(chunk)
-        out.flush()
-        os.fsync(out.fileno())
-    if digest.hexdigest() != sha256:
-        raise BadReport("the content does not match X-Content-SHA256; send it again")
-    return size

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import os
 import secrets
 from datetime import datetime
 from pathlib import Path
@@ -12,11 +10,10 @@ from typing import BinaryIO
 from django.conf import settings
 
 from portal.accounts.models import Team, User
-from scheduler.errors import BadFile, FileTooLarge
+from scheduler.errors import BadFile
 from scheduler.models import DatasetFile
+from scheduler.services.storage import write_new
 from trainer import formats
-
-CHUNK = 1 << 20
 
 
 def path_of(sha256: str) -> Path:
@@ -36,7 +33,7 @@ def store_file(
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     partial = folder / f".upload-{secrets.token_hex(8)}"
     try:
-        digest, size = _copy(stream, partial)
+        digest, size = write_new(stream, partial, limit=settings.MAX_UPLOAD_BYTES)
         facts = _check(partial)
         target = path_of(digest)
         target.parent.mkdir(exist_ok=True, mode=0o700)
@@ -54,20 +51,6 @@ def store_file(
         lengths=[list(pair) for pair in facts.lengths],
         created_at=now,
     )
-
-
-def _copy(stream: BinaryIO, path: Path) -> tuple[str, int]:
-    digest, size = hashlib.sha256(), 0
-    with path.open("xb") as out:
-        while chunk := stream.read(CHUNK):
-            size += len(chunk)
-            if size > settings.MAX_UPLOAD_BYTES:
-                raise FileTooLarge(f"The file is larger than {settings.MAX_UPLOAD_BYTES:,} bytes.")
-            digest.update(chunk)
-            out.write(chunk)
-        out.flush()
-        os.fsync(out.fileno())
-    return digest.hexdigest(), size
 
 
 def _check(path: Path) -> formats.FileFacts:

@@ -1,0 +1,30 @@
+"""Bytes to disk: counted, digested and synced, under a name that nothing reads until they are complete."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from pathlib import Path
+from typing import BinaryIO
+
+from scheduler.errors import FileTooLarge
+
+CHUNK = 1 << 20
+
+
+def write_new(stream: BinaryIO, path: Path, *, limit: int) -> tuple[str, int]:
+    """Copy a stream to a file that must not exist yet; returns SHA-256 in hexadecimal and size in bytes.
+
+    Raises FileTooLarge beyond `limit` bytes; the caller removes what was written.
+    """
+    digest, size = hashlib.sha256(), 0
+    with path.open("xb") as out:
+        while chunk := stream.read(CHUNK):
+            size += len(chunk)
+            if size > limit:
+                raise FileTooLarge(f"The file is larger than {limit:,} bytes.")
+            digest.update(chunk)
+            out.write(chunk)
+        out.flush()
+        os.fsync(out.fileno())
+    return digest.hexdigest(), size
