@@ -20,6 +20,7 @@ ANSWERS: list[tuple[type[Exception], int, str]] = [
     (scheduler.BadParameters, 400, "invalid"),
     (scheduler.BadFile, 400, "bad_file"),
     (scheduler.FileTooLarge, 413, "too_large"),
+    (scheduler.StorageFull, 507, "storage_full"),
     (scheduler.IllegalTransition, 409, "illegal_state"),
     (scheduler.StaleJob, 409, "changed_meanwhile"),
     (scheduler.Conflict, 409, "conflict"),

@@ -21,6 +21,7 @@ from scheduler.errors import (
     OldProtocol,
     SchedulerError,
     StaleAttempt,
+    StorageFull,
 )
 from scheduler.models import Node
 from scheduler.selectors.clock import database_now
@@ -35,6 +36,7 @@ STATUS: dict[type[SchedulerError], tuple[int, str]] = {
     StaleAttempt: (409, "stale_attempt"),
     BadReport: (400, "bad_report"),
     FileTooLarge: (413, "too_large"),
+    StorageFull: (507, "storage_full"),
     OldProtocol: (426, "old_protocol"),
 }
 

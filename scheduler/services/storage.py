@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 from pathlib import Path
 from typing import BinaryIO
 
-from scheduler.errors import FileTooLarge
+from scheduler.errors import FileTooLarge, StorageFull
 
 CHUNK = 1 << 20
 
@@ -15,8 +16,17 @@ CHUNK = 1 << 20
 def write_new(stream: BinaryIO, path: Path, *, limit: int) -> tuple[str, int]:
     """Copy a stream to a file that must not exist yet; returns SHA-256 in hexadecimal and size in bytes.
 
-    Raises FileTooLarge beyond `limit` bytes; the caller removes what was written.
+    Raises FileTooLarge beyond `limit` bytes and StorageFull; the caller removes what was written.
     """
+    try:
+        return _write(stream, path, limit)
+    except OSError as failed:
+        if failed.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StorageFull("The portal's disk is full; nothing was stored. Try again later.") from failed
+        raise
+
+
+def _write(stream: BinaryIO, path: Path, limit: int) -> tuple[str, int]:
     digest, size = hashlib.sha256(), 0
     with path.open("xb") as out:
         while chunk := stream.read(CHUNK):

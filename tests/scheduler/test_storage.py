@@ -1,0 +1,52 @@
+"""Uploads meet a full disk: nothing is half stored (F9)."""
+
+from __future__ import annotations
+
+import errno
+from typing import Any
+
+import pytest
+from django.conf import settings
+
+from scheduler.models import Artifact, DatasetFile
+from scheduler.services import storage
+from tests.harness import world
+from tests.harness.fake_node import FakeNode
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def _full_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Writing succeeds, syncing finds no room: the worst moment."""
+
+    def no_room(_: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(storage.os, "fsync", no_room)
+
+
+def leftovers() -> list[Any]:
+    return [*settings.DATA_DIR.glob("**/*.partial"), *settings.DATA_DIR.glob("**/.upload-*")]
+
+
+@pytest.mark.usefixtures("_full_disk")
+def test_an_upload_of_data_leaves_nothing_behind() -> None:
+    with pytest.raises(storage.StorageFull):
+        world.data_file(world.user())
+    assert not DatasetFile.objects.exists()
+    assert leftovers() == []
+
+
+def test_an_artifact_is_refused_and_can_be_sent_again(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    world.placed_job(node)
+    order = node.take_up()
+    with monkeypatch.context():
+        request.getfixturevalue("_full_disk")
+        assert node.upload(order, "output/a.bin", b"content").status_code == 507
+    assert not Artifact.objects.exists()
+    assert leftovers() == []
+    monkeypatch.undo()
+    assert node.upload(order, "output/a.bin", b"content").status_code == 204
