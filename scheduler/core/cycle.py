@@ -5,7 +5,7 @@ A policy that only ranks is one key function in a `Ranked`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from knowledge.core.types import Option
@@ -40,11 +40,11 @@ class Ranked:
 
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start jobs in the order of their ranks, and stop lower ranked ones for them if the rules say so."""
-        order = ranking(state.jobs, lambda job: self.key(job, now), self.rules)
+        order = ranking(state, lambda job: self.key(job, now), self.rules)
         return Plan(Cycle(state, now, self.rules, self.behind).run(order), state.memory)
 
 
-def ranking(jobs: Iterable[Job], key: Callable[[Job], Rank], rules: Rules) -> list[Job]:
+def ranking(state: ClusterState, key: Callable[[Job], Rank], rules: Rules) -> list[Job]:
     """Jobs as the walk meets them, best first; running ones only where they may be stopped."""
 
     def place(job: Job) -> tuple[float, Rank, bool, float, str]:
@@ -53,7 +53,7 @@ def ranking(jobs: Iterable[Job], key: Callable[[Job], Rank], rules: Rules) -> li
             rank = (rank[0] / (1 + rules.hysteresis), *rank[1:])
         return -job.priority, rank, job.holds is None, job.submitted_at, job.id
 
-    return sorted((job for job in jobs if rules.preempts or job.holds is None), key=place)
+    return sorted(state.jobs if rules.preempts else state.waiting, key=place)
 
 
 class Cycle:

@@ -5,7 +5,7 @@ Import the module as `types` where scheduler.models is in sight: both have a `Jo
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
@@ -91,6 +91,16 @@ class ClusterState:
     nodes: tuple[Node, ...]
     memory: Mapping[str, Any] = field(default_factory=dict)
     explain: bool = True  # False: leave the Waits out of the plan, which saves a simulation their cost
+
+    @property
+    def waiting(self) -> Sequence[Job]:
+        """Jobs that hold nothing."""
+        return [job for job in self.jobs if job.holds is None]
+
+    @property
+    def running(self) -> Sequence[Job]:
+        """Jobs that hold GPUs. Policies ask when they need it, so that a state may be made on demand."""
+        return [job for job in self.jobs if job.holds is not None]
 
 
 @dataclass(frozen=True, slots=True)

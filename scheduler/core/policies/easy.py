@@ -42,9 +42,7 @@ class Easy:
 
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start jobs in the order of their arrival, then fill the gaps before the first one that waits."""
-        waiting = sorted(
-            (job for job in state.jobs if job.holds is None), key=lambda job: (job.submitted_at, job.id)
-        )
+        waiting = sorted(state.waiting, key=lambda job: (job.submitted_at, job.id))
         walk = _Walk(state, now, self.rules)
         for number, job in enumerate(waiting):
             if walk.start_or_explain(job, walk.free):
@@ -146,7 +144,7 @@ class _Walk:
 
     def _ends(self, gpu_model: str) -> list[tuple[float, Holding]]:
         """When running jobs, and those started just now, are predicted to end."""
-        waiting = {job.id: job for job in self.state.jobs if job.holds is None}
+        waiting = {job.id: job for job in self.state.waiting}
         fresh = [
             (
                 remaining_s(waiting[start.job], start.option),
@@ -154,7 +152,7 @@ class _Walk:
             )
             for start in self.started
         ]
-        running = [(remaining_s(job), job.holds) for job in self.state.jobs if job.holds]
+        running = [(remaining_s(job), job.holds) for job in self.state.running if job.holds]
         ends = [(self.now + left, holding) for left, holding in (*running, *fresh)
                 if holding.option.gpu_model == gpu_model]  # fmt: skip
         return sorted(ends, key=lambda end: (end[0], end[1].gpus))

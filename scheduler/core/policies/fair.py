@@ -35,8 +35,7 @@ class Fair:
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start jobs in turns of their users, larger priorities first."""
         used = self.used(state.memory, now)
-        waiting = [job for job in state.jobs if job.holds is None]
-        actions = Cycle(state, now, self.rules, BEHIND).run(in_turns(waiting, used))
+        actions = Cycle(state, now, self.rules, BEHIND).run(in_turns(state.waiting, used))
         started = {action.job: len(action.gpus) for action in actions if isinstance(action, Start)}
         held: dict[str, float] = defaultdict(float)
         for job in sorted(state.jobs, key=lambda job: job.id):

@@ -42,7 +42,7 @@ class Gittins:
             index = services.index(job.attained_gpu_s, self.quantum)
             return (1 / index if index else inf, job.attained_gpu_s)
 
-        order = ranking(state.jobs, key, self.rules)
+        order = ranking(state, key, self.rules)
         return Plan(Cycle(state, now, self.rules).run(order), memory)
 
     def _learnt(self, state: ClusterState) -> dict[str, Any]:

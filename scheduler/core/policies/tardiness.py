@@ -34,23 +34,23 @@ class Tardiness:
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start jobs in the order of the sequence."""
         turn = self.sequence(state, now)
-        ranked = ranking(state.jobs, lambda job: (turn.get(job.id, len(turn)),), self.rules)
+        ranked = ranking(state, lambda job: (turn.get(job.id, len(turn)),), self.rules)
         return Plan(Cycle(state, now, self.rules, BEHIND).run(ranked), state.memory)
 
     def sequence(self, state: ClusterState, now: float) -> dict[str, int]:
         """The turn of each waiting job with a due time."""
         gpus = sum(node.total for node in state.nodes if node.ready) or 1
-        due = sorted(filter(_is_due, state.jobs), key=lambda job: (job.submitted_at, job.id))
+        due = sorted(filter(_is_due, state.waiting), key=lambda job: (job.submitted_at, job.id))
         if not due:
             return {}
         p = np.array([remaining_gpu_s(job) / gpus for job in due])
         d = np.array([job.due_at for job in due], float) - now
-        committed = sum(remaining_gpu_s(job) for job in state.jobs if job.holds) / gpus
+        committed = sum(map(remaining_gpu_s, state.running)) / gpus
         return {due[index].id: turn for turn, index in enumerate(self.order(p, d, committed))}
 
 
 def _is_due(job: Job) -> bool:
-    return job.holds is None and job.due_at is not None and isfinite(remaining_gpu_s(job))
+    return job.due_at is not None and isfinite(remaining_gpu_s(job))
 
 
 def _edd(p: Floats, d: Floats, _start: float) -> list[int]:

@@ -34,8 +34,7 @@ class TopologyAware:
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start waiting jobs in order, stopping lower priorities where that gives close GPUs."""
         walk = _Walk(state, now, self)
-        waiting = (job for job in state.jobs if job.holds is None)
-        for job in sorted(waiting, key=lambda job: (-job.priority, job.submitted_at, job.id)):
+        for job in sorted(state.waiting, key=lambda job: (-job.priority, job.submitted_at, job.id)):
             walk.decide(job)
         return Plan((*walk.stopped, *walk.started, *walk.waits), state.memory)
 
@@ -47,7 +46,7 @@ class _Walk:
             (node.gpu_model, node.id): node for node in sorted(state.nodes, key=lambda node: node.id)
         }
         self.free = FreeGpus(state.nodes, policy.rules.placement)
-        running = sorted((job for job in state.jobs if job.holds), key=lambda job: job.id)
+        running = sorted(state.running, key=lambda job: job.id)
         self.victims = {job.id: job for job in running if policy.rules.evictable(job, now)}
         self.taken: set[str] = set()  # GPU models that a job further ahead waits for
         self.failed: set[tuple[object, ...]] = set()  # requests without a place since the last stop

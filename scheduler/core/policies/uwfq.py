@@ -38,7 +38,7 @@ class Uwfq:
         known = [job for job in state.jobs if isfinite(remaining_gpu_s(job))]
         queue = self.queue(state, known, now)
         deadlines = queue.deadlines()
-        order = ranking(state.jobs, lambda job: (deadlines.get(job.id, inf),), self.rules)
+        order = ranking(state, lambda job: (deadlines.get(job.id, inf),), self.rules)
         actions = Cycle(state, now, self.rules, BEHIND).run(order)
         present = {job.id for job in state.jobs}
         queue.ended = {job: end for job, end in queue.ended.items() if job in present}
