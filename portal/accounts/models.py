@@ -30,7 +30,9 @@ class Role(models.TextChoices):
 
 
 class User(AbstractUser):
-    """A person. Administrators are `is_staff`."""
+    """A person. Administrators are `is_staff`. `seen_at`: when they last looked at the start page."""
+
+    seen_at = models.DateTimeField(null=True, blank=True, editable=False)
 
     @property
     def is_admin(self) -> bool:

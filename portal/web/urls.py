@@ -7,11 +7,11 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 from django.views.generic import RedirectView
 
-from portal.web import analytics, jobs, nodes, predictions, queue, submit
+from portal.web import analytics, home, job, jobs, nodes, predictions, queue, submit
 
 urlpatterns = [
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}img/icon.svg")),
-    path("", RedirectView.as_view(pattern_name="jobs"), name="home"),
+    path("", home.home, name="home"),
     path(
         "login/",
         LoginView.as_view(template_name="login.html", redirect_authenticated_user=True),
@@ -22,10 +22,11 @@ urlpatterns = [
     path("jobs/new/", submit.new_job, name="job-new"),
     path("jobs/new/upload/", submit.upload, name="job-upload"),
     path("jobs/new/advice/", submit.advice, name="job-advice"),
-    path("jobs/<str:job_id>/", jobs.job_detail, name="job"),
-    path("jobs/<str:job_id>/live/", jobs.job_live, name="job-live"),
-    path("jobs/<str:job_id>/chart/", jobs.job_chart, name="job-chart"),
-    path("jobs/<str:job_id>/<str:verb>/", jobs.job_verb, name="job-verb"),
+    path("jobs/<str:job_id>/", job.job_detail, name="job"),
+    path("jobs/<str:job_id>/live/", job.job_live, name="job-live"),
+    path("jobs/<str:job_id>/tabs/<str:tab>/", job.job_tab, name="job-tab"),
+    path("jobs/<str:job_id>/charts/<str:chart>/", job.job_chart, name="job-chart"),
+    path("jobs/<str:job_id>/<str:verb>/", job.job_verb, name="job-verb"),
     path("queue/", queue.queue, name="queue"),
     path("analytics/", analytics.analytics, name="analytics"),
     path("analytics/predictions/", predictions.predictions, name="predictions"),

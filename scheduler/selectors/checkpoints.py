@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from django.db.models import QuerySet
+
 from scheduler.models import Checkpoint, Job
 
 
@@ -26,3 +28,8 @@ def only_nodes(job_ids: Iterable[str]) -> dict[str, str]:
         candidate = (checkpoint.step, at_portal, checkpoint.node_id or "")
         furthest[checkpoint.job_id] = max(furthest.get(checkpoint.job_id, (-1, False, "")), candidate)
     return {job: node for job, (_, at_portal, node) in furthest.items() if not at_portal and node}
+
+
+def of_job(job: Job) -> QuerySet[Checkpoint]:
+    """All registered checkpoints with where they lie, the furthest first."""
+    return Checkpoint.objects.filter(job=job).select_related("node", "attempt").order_by("-step", "-pk")

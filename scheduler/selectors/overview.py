@@ -36,3 +36,8 @@ def counts() -> Counts:
         ticks=epoch.ticks if epoch else 0,
         last_tick_at=epoch.last_tick_at if epoch else None,
     )
+
+
+def waiting_jobs() -> int:
+    """How many jobs of all people wait for GPUs. One query."""
+    return Job.objects.filter(state=JobState.QUEUED).count()

@@ -1,6 +1,7 @@
-// Draws every [data-chart] from the figure its address answers with, again every 3 s until it is final,
-// and every [data-figure] from the JSON element of that id. Colours may be names of CSS variables.
+// Draws [data-chart] from the figure its address answers with, again every 3 s until it is final,
+// and [data-chart-from] from the JSON that lies on the page under that id.
 const AGAIN_MS = 3000;
+const TABLE_ROWS = 60;
 
 function style() {
   const css = getComputedStyle(document.body);
@@ -9,24 +10,12 @@ function style() {
     color: css.color,
     font: css.fontFamily,
     axis: { gridcolor: line, zerolinecolor: line, linecolor: line, automargin: true },
-    lines: [css.getPropertyValue("--chart-1").trim(), css.getPropertyValue("--chart-2").trim()],
+    lines: [1, 2, 3, 4].map((n) => css.getPropertyValue(`--chart-${n}`).trim()).filter(Boolean),
   };
 }
 
-// "var(--chart-1)" anywhere in a figure becomes the colour it stands for in the present theme.
-function coloured(value, css) {
-  if (typeof value === "string") {
-    const name = /^var\((--[\w-]+)\)$/.exec(value)?.[1];
-    return name ? css.getPropertyValue(name).trim() : value;
-  }
-  if (Array.isArray(value)) return value.map((entry) => coloured(entry, css));
-  if (value === null || typeof value !== "object") return value;
-  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, coloured(entry, css)]));
-}
-
-function draw(place, given) {
+function draw(place, figure) {
   const look = style();
-  const figure = coloured(given, getComputedStyle(document.body));
   const axis = (given) => ({ ...look.axis, ...given });
   const layout = {
     ...figure.layout,
@@ -39,27 +28,75 @@ function draw(place, given) {
     height: figure.layout.height ?? 280,
     xaxis: axis(figure.layout.xaxis),
     yaxis: axis(figure.layout.yaxis),
-    legend: { orientation: "h", y: 1.15 },
+    legend: { orientation: "h", y: 1.15, ...figure.layout.legend },
   };
   Plotly.react(place, figure.data, layout, { displaylogo: false, responsive: true, displayModeBar: false });
 }
 
-async function follow(place) {
-  const response = await fetch(place.dataset.chart, { headers: { Accept: "application/json" } });
-  const figure = response.ok ? await response.json() : null;
-  if (figure) {
-    place.parentElement.querySelector("[data-chart-summary]").textContent = figure.summary;
-    draw(place, figure);
-  }
-  if (!figure?.final) setTimeout(() => follow(place).catch(() => setTimeout(() => follow(place), AGAIN_MS)), AGAIN_MS);
+// The same figure for those who do not see it: one row for each x, evenly taken where there are many.
+function tabulate(box, figure) {
+  const columns = figure.data.filter((trace) => Array.isArray(trace.x) && Array.isArray(trace.y));
+  const xs = [...new Set(columns.flatMap((trace) => trace.x))];
+  const every = Math.ceil(xs.length / TABLE_ROWS) || 1;
+  const shown = xs.filter((_, n) => n % every === 0 || n === xs.length - 1);
+  const values = columns.map((trace) => new Map(trace.x.map((x, n) => [x, trace.y[n]])));
+  const tell = (value) => (typeof value === "number" ? +value.toPrecision(5) : value ?? "");
+  const row = (cells, tag) => {
+    const line = document.createElement("tr");
+    for (const cell of cells) line.appendChild(document.createElement(tag)).textContent = cell;
+    return line;
+  };
+  const table = document.createElement("table");
+  table.className = "table table-sm mt-2 mb-0";
+  const title = figure.layout.xaxis?.title?.text ?? "x";
+  table.createTHead().append(row([title, ...columns.map((trace) => trace.name ?? "value")], "th"));
+  table.createTBody().append(...shown.map((x) => row([tell(x), ...values.map((column) => tell(column.get(x)))], "td")));
+  box.querySelector("table")?.remove();
+  box.append(table);
 }
 
-for (const place of document.querySelectorAll("[data-chart]")) follow(place);
-
-function drawFigures() {
-  for (const place of document.querySelectorAll("[data-figure]")) {
-    draw(place, JSON.parse(document.getElementById(place.dataset.figure).textContent));
-  }
+const figures = new Map();
+function show(place, figure) {
+  const frame = place.closest("figure") ?? place.parentElement;
+  const summary = frame.querySelector("[data-chart-summary]");
+  if (summary) summary.textContent = figure.summary;
+  const box = frame.querySelector("[data-chart-table]");
+  if (box) tabulate(box, figure);
+  figures.set(place, figure);
+  draw(place, figure);
 }
-drawFigures();
-new MutationObserver(drawFigures).observe(document.documentElement, { attributeFilter: ["data-bs-theme"] });
+
+async function follow(place, etag) {
+  if (!place.isConnected) return;
+  const again = (known) => setTimeout(() => follow(place, known).catch(() => again(known)), AGAIN_MS);
+  if (document.hidden && figures.has(place)) return again(etag);
+  const headers = { Accept: "application/json", ...(etag && { "If-None-Match": etag }) };
+  const response = await fetch(place.dataset.chart, { headers, cache: "no-store" });
+  if (response.status === 200) {
+    const figure = await response.json();
+    show(place, figure);
+    if (figure.final) return;
+  }
+  again(response.headers.get("ETag") ?? etag);
+}
+
+// A point with a `pick` can be clicked: portal.js puts its values into the form.
+function showFromPage(place) {
+  show(place, JSON.parse(document.getElementById(place.dataset.chartFrom).textContent));
+  place.on("plotly_click", ({ points: [point] }) => {
+    const pick = point.data.customdata?.[point.pointNumber];
+    if (pick) place.dispatchEvent(new CustomEvent("chart-pick", { detail: pick, bubbles: true }));
+  });
+}
+
+function start() {
+  for (const place of document.querySelectorAll("[data-chart]:not([data-drawn]), [data-chart-from]:not([data-drawn])")) {
+    place.dataset.drawn = "yes";
+    if (place.dataset.chart) follow(place);
+    else showFromPage(place);
+  }
+  for (const place of figures.keys()) if (!place.isConnected) figures.delete(place);
+}
+document.addEventListener("htmx:afterSettle", start);
+document.addEventListener("theme-changed", () => { for (const [place, figure] of figures) draw(place, figure); });
+start();

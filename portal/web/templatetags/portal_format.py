@@ -98,9 +98,7 @@ def ago(moment: datetime | None) -> str | SafeString:
     )
     exact = timezone.localtime(moment)
     shown = f"{exact:%Y-%m-%d %H:%M:%S %Z}"
-    return format_html(
-        '<time data-ago datetime="{}" title="{}">{}</time>', exact.isoformat(), shown, text
-    )
+    return format_html('<time data-ago datetime="{}" title="{}">{}</time>', exact.isoformat(), shown, text)
 
 
 FIGURES: dict[str, tuple[str, Callable[[Any], str]]] = {

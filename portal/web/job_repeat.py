@@ -1,0 +1,35 @@
+"""A job as a call of the API, and as the beginning of another job."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import Any
+
+from scheduler.models import Job
+
+
+def request_of(job: Job) -> dict[str, Any]:
+    """What its owner asked for, as POST /api/jobs/ takes it; recommended values are recommended anew."""
+    asked = {
+        "model": job.model,
+        "training_file": job.training_file_id,
+        "validation_file": job.validation_file_id,
+        "goal": job.goal,
+        "name": job.name,
+        "budget": job.budget,
+        "retries": job.retries,
+        "params": job.fixed,
+    }
+    return {name: value for name, value in asked.items() if value}
+
+
+def as_curl(job: Job, *, portal: str) -> str:
+    """A command line that submits the same job again."""
+    body = shlex.quote(json.dumps(request_of(job), indent=2, ensure_ascii=False))
+    return (
+        f"curl {shlex.quote(portal + '/api/jobs/')} \\\n"
+        '  -H "Authorization: Bearer $FORETUNE_TOKEN" \\\n'
+        '  -H "Content-Type: application/json" \\\n'
+        f"  -d {body}"
+    )

@@ -1,0 +1,31 @@
+"""What a person has going on, and what happened while they were away."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from portal.accounts.models import User
+from scheduler.models import Job, JobEvent, NodeEvent
+from scheduler.states import TERMINAL, JobState
+
+NEWS = frozenset({JobState.RUNNING, JobState.PAUSED, *TERMINAL})
+NODE_NEWS = ("joined", "lost", "back", "blocked", "drained")
+
+
+def unfinished_jobs(user: User) -> QuerySet[Job]:
+    """The user's own jobs that have not ended, newest first."""
+    return Job.objects.filter(owner=user).exclude(state__in=TERMINAL).order_by("-pk")
+
+
+def job_news(user: User, since: datetime) -> QuerySet[JobEvent]:
+    """Starts and ends of the user's own jobs that someone or something else brought about, newest first."""
+    found = JobEvent.objects.filter(job__owner=user, kind="state", new__in=NEWS, at__gt=since)
+    return found.exclude(actor=user).select_related("job").order_by("-at", "-pk")
+
+
+def node_news(since: datetime) -> QuerySet[NodeEvent]:
+    """Nodes that came or went, newest first."""
+    found = NodeEvent.objects.filter(kind__in=NODE_NEWS, at__gt=since)
+    return found.select_related("node").order_by("-id")

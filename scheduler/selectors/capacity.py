@@ -1,0 +1,27 @@
+"""How much of the cluster is in use, by GPU model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.db.models import Avg, Count, Exists, OuterRef, Q
+
+from scheduler.models import Allocation, Gpu
+from scheduler.states import NodeState
+
+
+def load() -> list[Mapping[str, Any]]:
+    """One entry a GPU model, most GPUs first: `model`, `total`, `ready`, `held`, `util`. One query.
+
+    `ready`: on nodes that take new work; `held`: by live attempts; `util`: mean of those that tell it, 0..1.
+    """
+    held = Allocation.objects.filter(gpu=OuterRef("pk"), released_at__isnull=True)
+    gpus = Gpu.objects.annotate(is_held=Exists(held)).values("model")
+    counted = gpus.annotate(
+        total=Count("pk"),
+        ready=Count("pk", filter=Q(node__state=NodeState.READY)),
+        held=Count("pk", filter=Q(is_held=True)),
+        mean_util=Avg("util"),
+    )
+    return list(counted.order_by("-total", "model"))

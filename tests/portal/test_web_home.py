@@ -1,0 +1,79 @@
+"""The start page through the test client."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.test import Client
+from django.utils import timezone
+
+from portal.accounts.models import User
+from portal.accounts.visits import SAME_VISIT
+from scheduler.loop.tick import tick
+from scheduler.models import Job, JobEvent, NodeEvent
+from tests.harness import fake_node, world
+
+
+def page(client: Client) -> str:
+    return client.get("/").content.decode()
+
+
+def went_away(person: User) -> None:
+    """As if the person's last look was longer ago than a visit lasts."""
+    User.objects.filter(pk=person.pk).update(seen_at=timezone.now() - SAME_VISIT - timedelta(minutes=1))
+
+
+def test_who_is_new_is_shown_three_steps(browser: Client) -> None:
+    shown = page(browser)
+    assert "Three steps" in shown
+    assert "No node has joined yet" in shown
+    assert "Since your last visit" not in shown
+
+
+def test_my_jobs_and_the_cluster_now(browser: Client, person: User) -> None:
+    node = world.fake_node(slots=3)
+    world.job(person, name="quick one", params={"number_gpus": 1})
+    tick()
+    node.run(node.take_up(), fake_node.step(5))
+    Job.objects.update(eta_s=90)
+    world.job(name="not mine")
+    shown = page(browser)
+    assert "in about 1 min 30 s" in shown
+    assert "1 of 3 held" in shown
+    assert "1 job waiting" in shown
+    assert "not mine" not in shown
+    fragment = browser.get("/", headers={"HX-Request": "true"}).content.decode()
+    assert "quick one" in fragment
+    assert "<html" not in fragment
+
+
+def test_who_has_nothing_going_on_is_led_to_earlier_jobs(browser: Client, person: User) -> None:
+    job = world.job(person)
+    browser.post(f"/jobs/{job.pk}/cancel/")
+    assert "Earlier jobs" in page(browser)
+
+
+def test_what_ended_since_the_last_visit_is_told_until_the_next(browser: Client, person: User) -> None:
+    page(browser)
+    went_away(person)
+    node = world.fake_node(name="new-box")
+    world.placed_job(node, owner=person, name="ended meanwhile")
+    order = next(iter(node.orders.values()))
+    node.run(order, fake_node.step(1))
+    node.end(order, "succeeded", fake_node.result())
+    for _ in range(2):  # a reload keeps the news
+        shown = page(browser)
+        news = shown[shown.index("Since your last visit") :]
+        assert "ended meanwhile" in news
+        assert "new-box" in news
+    for happened in (JobEvent, NodeEvent):
+        happened.objects.update(at=timezone.now() - 2 * SAME_VISIT)
+    went_away(person)
+    assert "Nothing of yours started or ended" in page(browser)
+
+
+def test_what_others_do_is_no_news_of_mine(browser: Client, person: User) -> None:
+    page(browser)
+    went_away(person)
+    world.placed_job(world.fake_node(), name="their job")
+    assert "their job" not in page(browser)
