@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
-from portal.api import docs, files, job_parts, jobs, knowledge, nodes, people
+from portal.api import docs, files, job_parts, jobs, knowledge, nodes, people, policy
 
 urlpatterns = [
     path("files/", files.FilesApi.as_view()),
@@ -29,6 +29,7 @@ urlpatterns = [
     path("nodes/<str:node_id>/", nodes.NodeApi.as_view()),
     path("nodes/<str:node_id>/drain/", nodes.DrainApi.as_view()),
     path("nodes/<str:node_id>/resume/", nodes.ResumeNodeApi.as_view()),
+    path("policy/", policy.PolicyApi.as_view()),
     path("me/", people.MeApi.as_view()),
     path("tokens/", people.TokensApi.as_view()),
     path("tokens/<int:token_id>/revoke/", people.RevokeApi.as_view()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,36 +11,82 @@ from django.conf import settings
 
 from knowledge.core.types import Goal, Option
 from scheduler.core import types
-from scheduler.models import Allocation, Gpu, Job
+from scheduler.models import Allocation, Attempt, Gpu, Job
 from scheduler.selectors.checkpoints import only_nodes
-from scheduler.states import JobState, NodeState
+from scheduler.states import LIVE, JobState, NodeState
 
-COLUMNS = ("id", "submitted_at", "goal", "options", "binding", "wait_code", "wait_text")
+COLUMNS = (
+    "id", "owner_id", "submitted_at", "first_started_at", "deadline_at", "goal", "state", "options",
+    "binding", "step", "total_steps", "wait_code", "wait_text",
+)  # fmt: skip
 
 
 def take(memory: Mapping[str, Any], now: datetime) -> types.ClusterState:
-    """The cluster at `now`: queued jobs with their options, nodes with what nobody holds."""
-    queued = list(Job.objects.filter(state=JobState.QUEUED).order_by("submitted_at", "id").only(*COLUMNS))
-    pinned = only_nodes(job.pk for job in queued) if queued else {}
+    """The cluster at `now`: waiting and running jobs with their options, nodes with what nobody holds."""
+    rows = Job.objects.filter(state__in=[JobState.QUEUED, *LIVE]).order_by("submitted_at", "id")
+    jobs = list(rows.only(*COLUMNS))
+    held = _held()
+    history = _history(job.pk for job in jobs)
+    pinned = only_nodes(job.pk for job in jobs if job.state == JobState.QUEUED)
     return types.ClusterState(
-        jobs=tuple(_job(job, pinned.get(job.pk)) for job in queued), nodes=_nodes(now), memory=memory
+        jobs=tuple(_job(job, held.get(job.pk, ()), history[job.pk], pinned.get(job.pk), now) for job in jobs),
+        nodes=_nodes({gpu for gpus in held.values() for gpu in gpus}, now),
+        memory=memory,
     )
 
 
-def _job(job: Job, only_node: str | None) -> types.Job:
+def _held() -> dict[str, tuple[types.GpuId, ...]]:
+    """The GPUs that each job holds."""
+    rows = Allocation.objects.filter(released_at__isnull=True).order_by("gpu__node_id", "gpu__index")
+    held: dict[str, tuple[types.GpuId, ...]] = defaultdict(tuple)
+    for job, node, index in rows.values_list("claim__attempt__job_id", "gpu__node_id", "gpu__index"):
+        held[job] += ((node, index),)
+    return held
+
+
+def _history(job_ids: Iterable[str]) -> dict[str, list[Attempt]]:
+    attempts: dict[str, list[Attempt]] = defaultdict(list)
+    rows = Attempt.objects.filter(job_id__in=list(job_ids)).order_by("fence")
+    for attempt in rows.only("job_id", "fence", "option", "created_at", "ended_at"):
+        attempts[attempt.job_id].append(attempt)
+    return attempts
+
+
+def _job(
+    job: Job, gpus: tuple[types.GpuId, ...], attempts: list[Attempt], only_node: str | None, now: datetime
+) -> types.Job:
     raw = [job.binding] if job.binding else job.options
+    live = next((attempt for attempt in attempts if attempt.ended_at is None), None)
+    ended = [attempt.ended_at.timestamp() for attempt in attempts if attempt.ended_at]
     return types.Job(
         id=job.pk,
         submitted_at=job.submitted_at.timestamp(),
         options=tuple(Option.from_json(option) for option in raw),
         goal=Goal(job.goal),
+        user=str(job.owner_id),
+        due_at=job.deadline_at.timestamp() if job.deadline_at else None,
+        work_left=1 - job.step / job.total_steps if job.total_steps and job.step <= job.total_steps else 1.0,
+        attained_gpu_s=sum(_gpu_seconds(attempt, now) for attempt in attempts),
+        restarts=max(0, len(attempts) - 1),
+        first_started_at=job.first_started_at.timestamp() if job.first_started_at else None,
+        stopped_at=ended[-1] if ended and live is None else None,
+        holds=_holding(live, gpus) if live and gpus else None,
         only_node=only_node,
         hold=job.wait_text if job.wait_code == "options" else "",
     )
 
 
-def _nodes(now: datetime) -> tuple[types.Node, ...]:
-    held = set(Allocation.objects.filter(released_at__isnull=True).values_list("gpu_id", flat=True))
+def _gpu_seconds(attempt: Attempt, now: datetime) -> float:
+    lasted = ((attempt.ended_at or now) - attempt.created_at).total_seconds()
+    return max(0.0, lasted) * int(attempt.option["config"]["number_gpus"])
+
+
+def _holding(attempt: Attempt, gpus: tuple[types.GpuId, ...]) -> types.Holding:
+    option = Option.from_json(attempt.option)
+    return types.Holding(option=option, gpus=gpus, since=attempt.created_at.timestamp())
+
+
+def _nodes(held: set[types.GpuId], now: datetime) -> tuple[types.Node, ...]:
     fresh = now - timedelta(seconds=settings.NODE_SUSPECT_S)
     groups: dict[tuple[str, str], list[Gpu]] = defaultdict(list)
     for gpu in Gpu.objects.select_related("node").order_by("node_id", "index"):
@@ -50,7 +96,7 @@ def _nodes(now: datetime) -> tuple[types.Node, ...]:
             id=node_id,
             gpu_model=model,
             total=len(gpus),
-            free=tuple(gpu.index for gpu in gpus if gpu.pk not in held),
+            free=tuple(gpu.index for gpu in gpus if (node_id, gpu.index) not in held),
             ready=gpus[0].node.state == NodeState.READY and gpus[0].node.last_seen_at >= fresh,
         )
         for (node_id, model), gpus in sorted(groups.items())

@@ -5,14 +5,13 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
-from django.conf import settings
-
 from scheduler.core.policies import POLICIES
 from scheduler.errors import SchedulerReplaced
 from scheduler.loop import deadlines, snapshot
 from scheduler.loop import epoch as epochs
 from scheduler.loop.apply import apply
 from scheduler.selectors.clock import database_now
+from scheduler.selectors.policy import current_policy
 
 log = logging.getLogger(__name__)
 
@@ -39,7 +38,7 @@ def tick() -> TickReport:
         deadlines.enforce_deadlines(epoch, now)
         deadlines.heal_and_drain(epoch, now)
         state = snapshot.take(memory, now)
-        plan = POLICIES[settings.POLICY].decide(state, now.timestamp())
+        plan = POLICIES[current_policy()].decide(state, now.timestamp())
         started = apply(epoch, plan, database_now())
         memory = dict(plan.memory)
     except SchedulerReplaced as replaced:

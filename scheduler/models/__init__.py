@@ -1,4 +1,4 @@
-from scheduler.models.decisions import Epoch, IdempotencyKey
+from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice
 from scheduler.models.files import DatasetFile
 from scheduler.models.jobs import Allocation, Attempt, Claim, Job, JobEvent
 from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent
@@ -21,4 +21,5 @@ __all__ = [
     "Metric",
     "Node",
     "NodeEvent",
+    "PolicyChoice",
 ]

@@ -35,3 +35,18 @@ class IdempotencyKey(models.Model):
 
     def __str__(self) -> str:
         return f"{self.route} {self.key}"
+
+
+class PolicyChoice(models.Model):
+    """Which policy runs the cluster from then on, who chose it and why; the newest row counts."""
+
+    name = models.CharField(max_length=40)
+    reason = models.CharField(max_length=500, blank=True)
+    chosen_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
+    at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["-id"]
+
+    def __str__(self) -> str:
+        return f"{self.name} since {self.at:%Y-%m-%d %H:%M}"

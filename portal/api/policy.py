@@ -1,0 +1,70 @@
+"""The policy that runs the cluster: what it is, and choosing another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.permissions import AdminOnly
+from portal.accounts.requests import ApiRequest
+from portal.api.fields import Strict, Text
+from scheduler.core.policies import LIVE, POLICIES
+from scheduler.models import PolicyChoice
+from scheduler.selectors.policy import current_policy, policy_history
+from scheduler.services.policy import choose_policy
+
+SHOWN = 20
+
+
+class ChoiceOut(serializers.ModelSerializer[PolicyChoice]):
+    chosen_by = serializers.CharField(allow_null=True)
+
+    class Meta:
+        model = PolicyChoice
+        fields = ["name", "reason", "chosen_by", "at"]
+
+
+class PolicyOut(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="The one that decides now.")
+    live = serializers.ListField(child=serializers.CharField(), help_text="Those that can be chosen.")
+    simulated = serializers.ListField(child=serializers.CharField(), help_text="In the simulator only.")
+    history = ChoiceOut(many=True)
+
+
+class PolicyIn(Strict):
+    name = Text(max_length=40)
+    reason = Text(max_length=500, allow_blank=True, default="")
+
+
+class PolicyApi(APIView):
+    def get_permissions(self) -> list[Any]:
+        return [AdminOnly()] if self.request.method == "POST" else list(super().get_permissions())
+
+    @extend_schema(operation_id="policy_retrieve", responses=PolicyOut)
+    def get(self, request: ApiRequest) -> Response:
+        """Which policy decides now, and which others there are."""
+        return Response(_shown())
+
+    @extend_schema(operation_id="policy_choose", request=PolicyIn, responses=PolicyOut)
+    def post(self, request: ApiRequest) -> Response:
+        """Let another policy decide from the next tick on (administrators)."""
+        asked = PolicyIn(data=request.data)
+        asked.is_valid(raise_exception=True)
+        choose_policy(**asked.validated_data, actor=request.user, now=timezone.now())
+        return Response(_shown())
+
+
+def _shown() -> dict[str, Any]:
+    return PolicyOut(
+        {
+            "name": current_policy(),
+            "live": LIVE,
+            "simulated": [name for name in POLICIES if name not in LIVE],
+            "history": policy_history()[:SHOWN],
+        }
+    ).data

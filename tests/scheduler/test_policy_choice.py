@@ -1,0 +1,70 @@
+"""Every policy that may run live does, on the real loop; choosing one is the administrators' affair."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from portal.accounts.models import AuditEntry, User
+from scheduler.core.policies import LIVE, POLICIES
+from scheduler.errors import BadParameters
+from scheduler.loop.tick import tick
+from scheduler.models import Allocation, Epoch, Job
+from scheduler.selectors.clock import database_now
+from scheduler.selectors.policy import current_policy
+from scheduler.services.policy import choose_policy
+from scheduler.states import JobState
+from tests.harness import world
+from tests.harness.fake_node import result, step
+
+pytestmark = pytest.mark.django_db
+
+
+def choose(name: str) -> None:
+    choose_policy(name=name, actor=world.admin(), reason="test", now=database_now())
+
+
+@pytest.mark.parametrize("name", LIVE)
+def test_every_live_policy_runs_all_jobs_to_their_end(name: str) -> None:
+    choose(name)
+    node, owner = world.fake_node(slots=2), world.user()
+    file = world.data_file(owner)
+    for gpus in (1, 2, 1, 1):
+        world.job(owner, training_file=file, params={"number_gpus": gpus})
+    for _ in range(6):
+        tick()
+        assert Epoch.objects.get().ticks > 0
+        assert Allocation.objects.filter(released_at__isnull=True).count() <= 2
+        for order in [order for order in node.sync().claims if order.spec]:
+            node.sync(node.say(order, "starting"))
+            node.run(order, step(1))
+        tick()  # with jobs running
+        for claim in node.sync().claims:
+            node.end(node.orders[claim.claim], "succeeded", result())
+    assert set(Job.objects.values_list("state", flat=True)) == {JobState.SUCCEEDED}
+
+
+@pytest.mark.parametrize("name", sorted(set(POLICIES) - set(LIVE)))
+def test_a_policy_that_preempts_cannot_be_chosen_yet(name: str) -> None:
+    with pytest.raises(BadParameters, match="simulator only"):
+        choose(name)
+    assert current_policy() == "fifo"
+
+
+def post(asker: User, body: object) -> int:
+    client = Client(enforce_csrf_checks=False)
+    client.force_login(asker)
+    return client.post("/api/policy/", body, content_type="application/json").status_code
+
+
+def test_choosing_over_rest_is_for_administrators_and_audited() -> None:
+    assert post(world.user(), {"name": "sjf"}) == 403
+    admin = world.admin()
+    assert post(admin, {"name": "nonsense"}) == 400
+    assert post(admin, {"name": "sjf", "reason": "short jobs first"}) == 200
+    assert current_policy() == "sjf"
+    assert AuditEntry.objects.get(action="policy chosen").target == "sjf"
+    client = Client()
+    client.force_login(admin)
+    shown = client.get("/api/policy/").json()
+    assert (shown["name"], shown["history"][0]["reason"]) == ("sjf", "short jobs first")
