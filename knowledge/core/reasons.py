@@ -132,6 +132,9 @@ def notes(request: Request, bound: Mapping[str, Any], options: tuple[Option, ...
 
 
 def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
+    limit = request.inventory.max_nodes
+    if not any(space.open_bundles(pool.node_sizes, request.fixed, limit) for pool in request.pools):
+        return _no_such_bundle(request.fixed, limit)
     needed = recommend.needed_bytes(request, bound)
     if needed is None:
         batch = bound.get("effective_batch_size")
@@ -144,3 +147,15 @@ def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
         f"Out of reach: this needs about {needed / GB:.1f} GB on each GPU and the largest registered one has"
         f" {largest / GB:.1f} GB. A shorter tokens_per_sample or the method qlora needs less."
     )
+
+
+def _no_such_bundle(fixed: Mapping[str, Any], max_nodes: int) -> str:
+    nodes, gpus = fixed.get("number_nodes"), fixed.get("number_gpus")
+    limit = "a single node" if max_nodes == 1 else f"{max_nodes} nodes"
+    if nodes is not None and nodes > max_nodes:
+        return (
+            f"A job may use {limit} at most here and number_nodes is {nodes};"
+            f" leave it out or set it to {max_nodes} or less."
+        )
+    wanted = "the GPUs" if gpus is None else f"{gpus} GPUs"
+    return f"The registered nodes cannot give {wanted} to one job on {limit}; set number_gpus to fewer."

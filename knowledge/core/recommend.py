@@ -40,9 +40,7 @@ def candidates(request: Request, bound: Mapping[str, Any]) -> list[Candidate]:
         Candidate(config, pool)
         for pool in request.pools
         if _can_compute(pool, bound["precision"])
-        for nodes, gpus in space.bundles(pool.node_sizes)
-        if request.fixed.get("number_gpus", gpus) == gpus
-        and request.fixed.get("number_nodes", nodes) == nodes
+        for nodes, gpus in space.open_bundles(pool.node_sizes, request.fixed, request.inventory.max_nodes)
         for config in _on_bundle(request, bound, pool, nodes, gpus)
         if space.refused(config) is None
     ]

@@ -50,7 +50,7 @@ class Request:
         return self._on(tuple(p for p in self.inventory.pools if not catalog.known_gpu(p.gpu_model)))
 
     def _on(self, pools: tuple[Pool, ...]) -> Request:
-        return replace(self, inventory=Inventory(pools=pools))
+        return replace(self, inventory=replace(self.inventory, pools=pools))
 
 
 def same_gpu(one: str, other: str) -> bool:
@@ -105,7 +105,7 @@ def _least_memory(request: Request, pools: list[Pool]) -> dict[str, Array]:
             model_name=request.model_name,
             method="lora",
             gpu_model=pool.gpu_model,
-            number_gpus=space.bundles(pool.node_sizes)[-1][1],
+            number_gpus=space.bundles(pool.node_sizes, request.inventory.max_nodes)[-1][1],
             tokens_per_sample=int(request.fixed.get("tokens_per_sample", length)),
             per_device_batch_size=1,
             precision="bfloat16",
@@ -205,7 +205,11 @@ def batch_choices(request: Request, default: Choice) -> tuple[Choice, ...]:
     accumulation = fixed.get("gradient_accumulation_steps")
     if default.by == "user" or (unit == 1 and accumulation is None):
         return (default,)
-    counts = {gpus for pool in request.pools for _, gpus in space.open_bundles(pool.node_sizes, fixed)}
+    counts = {
+        gpus
+        for pool in request.pools
+        for _, gpus in space.open_bundles(pool.node_sizes, fixed, request.inventory.max_nodes)
+    }
     sizes = {
         unit * gpus * (accumulation or max(1, math.floor(default.value / (unit * gpus) + 0.5)))
         for gpus in counts or {fixed.get("number_gpus", 1)}

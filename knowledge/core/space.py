@@ -40,7 +40,7 @@ def per_device_batches(samples_per_gpu: int) -> tuple[int, ...]:
     return tuple(size for size in range(1, limit + 1) if samples_per_gpu % size == 0)
 
 
-def bundles(node_sizes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
+def bundles(node_sizes: tuple[int, ...], max_nodes: int) -> tuple[tuple[int, int], ...]:
     """The (nodes, GPUs) worth asking for: 1, 2, 4 ... on one node, then 2, 3 ... whole equal nodes."""
     if not node_sizes:
         return ()
@@ -48,17 +48,19 @@ def bundles(node_sizes: tuple[int, ...]) -> tuple[tuple[int, int], ...]:
     inside = {2**power for power in range(largest.bit_length()) if 2**power <= largest} | {largest}
     found = [(1, gpus) for gpus in sorted(inside)]
     whole = sum(1 for size in node_sizes if size == largest)
-    return (*found, *((nodes, nodes * largest) for nodes in range(2, whole + 1)))
+    return (*found, *((nodes, nodes * largest) for nodes in range(2, min(whole, max_nodes) + 1)))
 
 
-def open_bundles(node_sizes: tuple[int, ...], fixed: Mapping[str, Any]) -> list[tuple[int, int]]:
+def open_bundles(
+    node_sizes: tuple[int, ...], fixed: Mapping[str, Any], max_nodes: int
+) -> list[tuple[int, int]]:
     """The bundles that the user left open; a fixed number of GPUs may be any that the nodes have."""
     gpus, nodes = fixed.get("number_gpus"), fixed.get("number_nodes")
     if gpus is None:
-        return [bundle for bundle in bundles(node_sizes) if nodes in (None, bundle[0])]
-    for count in range(1, len(node_sizes) + 1) if nodes is None else (nodes,):
-        share = gpus // count
-        if gpus % count == 0 and sum(size >= share for size in node_sizes) >= count:
+        return [bundle for bundle in bundles(node_sizes, max_nodes) if nodes in (None, bundle[0])]
+    for count in range(1, min(len(node_sizes), max_nodes) + 1):
+        share, whole = gpus // count, gpus % count == 0
+        if nodes in (None, count) and whole and sum(size >= share for size in node_sizes) >= count:
             return [(count, gpus)]
     return []
 

@@ -115,9 +115,13 @@ class Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """What could be had if the cluster were empty; the scheduler builds it from registered nodes."""
+    """What could be had if the cluster were empty; the scheduler builds it from registered nodes.
+
+    `max_nodes`: over how many nodes one job may be spread.
+    """
 
     pools: tuple[Pool, ...] = ()
+    max_nodes: int = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -130,6 +131,24 @@ def test_what_fits_nowhere_has_no_option_and_says_why() -> None:
     found = ask("llama3.1-70b", LAPTOP)
     assert found.options == ()
     assert "GB" in found.notes[0]
+
+
+def test_a_job_is_not_spread_over_more_nodes_than_the_cluster_allows() -> None:
+    spread = replace(CLUSTER, max_nodes=2)
+    assert {option.nodes for option in ask(effective_batch_size=16).options} == {1}
+    assert {option.nodes for option in ask(inventory=spread, effective_batch_size=16).options} == {1, 2}
+
+
+def test_too_many_fixed_nodes_or_gpus_have_no_option_and_say_why() -> None:
+    nodes, gpus = ask(number_nodes=2), ask(number_gpus=16, effective_batch_size=16)
+    assert nodes.options == gpus.options == ()
+    assert "a single node at most" in nodes.notes[0]
+    assert "16 GPUs" in gpus.notes[0]
+
+
+def test_a_fixed_number_of_gpus_need_not_be_a_power_of_two() -> None:
+    found = ask(number_gpus=3, effective_batch_size=6)
+    assert {option.gpus for option in found.options} == {3}
 
 
 def test_without_a_node_the_job_waits_and_says_so() -> None:
