@@ -41,6 +41,8 @@ class Ranked:
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start jobs in the order of their ranks, and stop lower ranked ones for them if the rules say so."""
         order = ranking(state, lambda job: self.key(job, now), self.rules)
+        if not order:
+            return Plan((), state.memory)
         return Plan(Cycle(state, now, self.rules, self.behind).run(order), state.memory)
 
 

@@ -88,8 +88,9 @@ class FreeGpus:
         if self.placement is Placement.DISTRIBUTED:
             return (option.gpus,)
         if self.placement is Placement.CONSOLIDATED and option.gpu_model in self.pools:
-            whole, rest = divmod(option.gpus, self.pools[option.gpu_model].largest)
-            return (self.pools[option.gpu_model].largest,) * whole + ((rest,) if rest else ())
+            largest = self.pools[option.gpu_model].largest
+            whole, rest = divmod(option.gpus, largest)
+            return (largest,) * whole + ((rest,) if rest else ())
         return equal_shares(option)
 
     def _on_nodes(self, pool: Pool, shares: Shares, job: Job | None) -> list[tuple[str, int]] | None:

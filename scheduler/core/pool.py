@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Sequence
+from functools import cached_property
 from heapq import heapify, heappop, heappush
 
 from scheduler.core.types import GpuId, Node
@@ -18,14 +19,22 @@ class Pool:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.nodes = {node.id: node for node in nodes}
-        self.free: dict[str, Sequence[int]] = {node.id: node.free for node in nodes}
-        self.total = sum(len(node.free) for node in nodes)
-        self.largest = max((node.total for node in nodes), default=0)
+        self.free: dict[str, Sequence[int]] = {}
+        self.total = 0
         self._by_count: dict[int, list[str]] = defaultdict(list)
-        for node in nodes:
-            self._by_count[len(node.free)].append(node.id)
+        for name, node in self.nodes.items():
+            free = node.free
+            count = len(free)
+            self.free[name] = free
+            self.total += count
+            self._by_count[count].append(name)
         for heap in self._by_count.values():
             heapify(heap)
+
+    @cached_property
+    def largest(self) -> int:
+        """GPUs of the largest node, free or not."""
+        return max((node.total for node in self.nodes.values()), default=0)
 
     def sizes(self, only_node: str | None = None) -> list[int]:
         """GPUs of each node, free or not, largest first."""

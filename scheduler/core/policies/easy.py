@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import itemgetter
 from typing import Any
 
 from knowledge.core.types import Option
@@ -18,7 +19,9 @@ from scheduler.core.cycle import acceptable
 from scheduler.core.forecast import remaining_s
 from scheduler.core.placement import FreeGpus
 from scheduler.core.rules import Rules
-from scheduler.core.types import ClusterState, GpuId, Holding, Job, Node, Plan, Start, Wait
+from scheduler.core.types import ClusterState, GpuId, Job, Node, Plan, Start, Wait
+
+_End = tuple[float, tuple[GpuId, ...], Option]  # (time, released GPUs, option)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class Easy:
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start jobs in the order of their arrival, then fill the gaps before the first one that waits."""
         waiting = sorted(state.waiting, key=lambda job: (job.submitted_at, job.id))
+        if not waiting:
+            return Plan(())
         walk = _Walk(state, now, self.rules)
         for number, job in enumerate(waiting):
             if walk.start_or_explain(job, walk.free):
@@ -125,37 +130,38 @@ class _Walk:
         return all(node in ready for node, _ in promise.gpus)
 
     def _earliest(self, head: Job, options: Sequence[Option]) -> Reservation:
-        found = [(self._when(head, option), option) for option in options]
+        ends = self._ends()
+        found = [(self._when(head, option, ends), option) for option in options]
         known = [(place[0] + remaining_s(head, option), place) for place, option in found if place]
         if not known:
             return Reservation(head.id, None, frozenset())
         _, (at, gpus) = min(known, key=lambda end: end[0])
         return Reservation(head.id, at, frozenset(gpus))
 
-    def _when(self, head: Job, option: Option) -> tuple[float, tuple[GpuId, ...]] | None:
+    def _when(
+        self, head: Job, option: Option, ends: Iterable[_End]
+    ) -> tuple[float, tuple[GpuId, ...]] | None:
         later = FreeGpus(self.state.nodes, self.rules.placement)
         for start in self.started:
             later.take(start.option, start.gpus)
-        for at, holding in self._ends(option.gpu_model):
-            later.give(holding.option, holding.gpus)
-            if gpus := later.place(option, head):
-                return at, gpus
+        for at, released, held in ends:
+            if held.gpu_model == option.gpu_model:
+                later.give(held, released)
+                if gpus := later.place(option, head):
+                    return at, gpus
         return None
 
-    def _ends(self, gpu_model: str) -> list[tuple[float, Holding]]:
-        """When running jobs, and those started just now, are predicted to end."""
-        waiting = {job.id: job for job in self.state.waiting}
-        fresh = [
-            (
-                remaining_s(waiting[start.job], start.option),
-                Holding(option=start.option, gpus=start.gpus, since=self.now),
-            )
-            for start in self.started
-        ]
-        running = [(remaining_s(job), job.holds) for job in self.state.running if job.holds]
-        ends = [(self.now + left, holding) for left, holding in (*running, *fresh)
-                if holding.option.gpu_model == gpu_model]  # fmt: skip
-        return sorted(ends, key=lambda end: (end[0], end[1].gpus))
+    def _ends(self) -> list[_End]:
+        """When running jobs, and those started just now, are predicted to end, and what they release."""
+        ends: list[_End] = []
+        for job in self.state.running:
+            if job.holds:
+                ends.append((self.now + remaining_s(job), job.holds.gpus, job.holds.option))
+        waiting = {job.id: job for job in self.state.waiting} if self.started else {}
+        for start in self.started:
+            ends.append((self.now + remaining_s(waiting[start.job], start.option), start.gpus, start.option))
+        ends.sort(key=itemgetter(0, 1))
+        return ends
 
     def _explain(self, job: Job, option: Option, behind: str) -> None:
         if self.state.explain:
