@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db.models import QuerySet
 
 from knowledge.core.types import Goal, Option
 from scheduler.core import types
+from scheduler.loop.parsed import options_of
 from scheduler.models import Allocation, Attempt, Gpu, Job
 from scheduler.selectors.checkpoints import only_nodes
 from scheduler.states import LIVE, JobState, NodeState
 
 COLUMNS = (
-    "id", "owner_id", "submitted_at", "first_started_at", "deadline_at", "goal", "state", "options",
-    "binding", "step", "total_steps", "wait_code", "wait_text",
+    "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "goal",
+    "state", "step", "total_steps", "wait_code", "wait_text",
 )  # fmt: skip
 
 
@@ -25,11 +27,15 @@ def take(memory: Mapping[str, Any], now: datetime) -> types.ClusterState:
     """The cluster at `now`: waiting and running jobs with their options, nodes with what nobody holds."""
     rows = Job.objects.filter(state__in=[JobState.QUEUED, *LIVE]).order_by("submitted_at", "id")
     jobs = list(rows.only(*COLUMNS))
+    options = options_of(jobs)
     held = _held()
-    history = _history(job.pk for job in jobs)
-    pinned = only_nodes(job.pk for job in jobs if job.state == JobState.QUEUED)
+    history = _history(rows)
+    pinned = only_nodes(rows.filter(state=JobState.QUEUED))
     return types.ClusterState(
-        jobs=tuple(_job(job, held.get(job.pk, ()), history[job.pk], pinned.get(job.pk), now) for job in jobs),
+        jobs=tuple(
+            _job(job, options[job.pk], held.get(job.pk, ()), history[job.pk], pinned.get(job.pk), now)
+            for job in jobs
+        ),
         nodes=_nodes({gpu for gpus in held.values() for gpu in gpus}, now),
         memory=memory,
     )
@@ -44,24 +50,28 @@ def _held() -> dict[str, tuple[types.GpuId, ...]]:
     return held
 
 
-def _history(job_ids: Iterable[str]) -> dict[str, list[Attempt]]:
+def _history(jobs: QuerySet[Job]) -> dict[str, list[Attempt]]:
     attempts: dict[str, list[Attempt]] = defaultdict(list)
-    rows = Attempt.objects.filter(job_id__in=list(job_ids)).order_by("fence")
+    rows = Attempt.objects.filter(job__in=jobs.order_by().values("pk")).order_by("fence")
     for attempt in rows.only("job_id", "fence", "option", "created_at", "ended_at"):
         attempts[attempt.job_id].append(attempt)
     return attempts
 
 
 def _job(
-    job: Job, gpus: tuple[types.GpuId, ...], attempts: list[Attempt], only_node: str | None, now: datetime
+    job: Job,
+    options: tuple[Option, ...],
+    gpus: tuple[types.GpuId, ...],
+    attempts: list[Attempt],
+    only_node: str | None,
+    now: datetime,
 ) -> types.Job:
-    raw = [job.binding] if job.binding else job.options
     live = next((attempt for attempt in attempts if attempt.ended_at is None), None)
     ended = [attempt.ended_at.timestamp() for attempt in attempts if attempt.ended_at]
     return types.Job(
         id=job.pk,
         submitted_at=job.submitted_at.timestamp(),
-        options=tuple(Option.from_json(option) for option in raw),
+        options=options,
         goal=Goal(job.goal),
         user=str(job.owner_id),
         due_at=job.deadline_at.timestamp() if job.deadline_at else None,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from django.db.models import QuerySet
 
 from scheduler.models import Checkpoint, Job
@@ -20,10 +18,11 @@ def resumable(job: Job) -> Checkpoint | None:
     )
 
 
-def only_nodes(job_ids: Iterable[str]) -> dict[str, str]:
+def only_nodes(jobs: QuerySet[Job]) -> dict[str, str]:
     """For jobs whose furthest checkpoint lies on one node alone: that node. One query."""
+    found = Checkpoint.objects.filter(job__in=jobs.order_by().values("pk")).only("job_id", "step", "node_id")
     furthest: dict[str, tuple[int, bool, str]] = {}
-    for checkpoint in Checkpoint.objects.filter(job__in=list(job_ids)).only("job_id", "step", "node_id"):
+    for checkpoint in found:
         at_portal = checkpoint.node_id is None
         candidate = (checkpoint.step, at_portal, checkpoint.node_id or "")
         furthest[checkpoint.job_id] = max(furthest.get(checkpoint.job_id, (-1, False, "")), candidate)

@@ -1,0 +1,33 @@
+"""Jobs' options as values, parsed once: most of a long queue is the same from tick to tick."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from knowledge.core.types import Option
+from scheduler.models import Job
+
+SLICE = 1000  # ids a query: databases limit the number of values
+
+# job -> (version, inventory and predictor, options): both change whenever the options or the binding do.
+_parsed: dict[str, tuple[int, str, tuple[Option, ...]]] = {}
+
+
+def options_of(jobs: Iterable[Job]) -> dict[str, tuple[Option, ...]]:
+    """The options of each job, or the one that it is bound to; only those not known yet are read.
+
+    The jobs need `version` and `options_for`. Jobs that are not asked for are forgotten.
+    """
+    wanted = {job.pk: (job.version, job.options_for) for job in jobs}
+    for gone in _parsed.keys() - wanted.keys():
+        del _parsed[gone]
+    unknown = [pk for pk, key in wanted.items() if pk not in _parsed or _parsed[pk][:2] != key]
+    for start in range(0, len(unknown), SLICE):
+        _read(unknown[start : start + SLICE])
+    return {pk: _parsed[pk][2] if pk in _parsed else () for pk in wanted}
+
+
+def _read(job_ids: list[str]) -> None:
+    for job in Job.objects.filter(pk__in=job_ids).only("version", "options_for", "options", "binding"):
+        raw = [job.binding] if job.binding else job.options
+        _parsed[job.pk] = (job.version, job.options_for, tuple(Option.from_json(option) for option in raw))
