@@ -6,63 +6,89 @@ import uuid
 from typing import Any
 
 from django import forms
+from django.conf import settings
 
 from knowledge.core.types import Goal
-from portal.accounts.models import User
-from portal.web.templatetags.portal_format import words
+from portal.accounts.models import Team, User
+from portal.web.param_fields import PREFIX, param_fields
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import visible_files
-from trainer.recipes import RECIPES, Param
+from scheduler.services.jobs import MAX_RETRIES
 
-PREFIX = "params-"
 GOALS = {
     Goal.BALANCED: "Balanced: time and cost alike",
     Goal.FASTEST: "Fastest",
     Goal.CHEAPEST: "Cheapest",
 }
+# The field that takes an upload, and the one that then shows the stored file.
+UPLOADS = {"upload": "training_file", "validation_upload": "validation_file"}
+MORE = ("validation_file", "validation_upload", "team", "deadline_at", "budget", "retries")
+SHOWN_FILES = 50
 
 
-def _field_of(name: str, param: Param) -> forms.Field:
-    common: dict[str, Any] = {"required": False, "help_text": param.help, "label": words(name)}
-    if param.kind is bool:
-        choices = [("", "recommended"), ("true", "yes"), ("false", "no")]
-        return forms.TypedChoiceField(
-            choices=choices, coerce=lambda text: text == "true", empty_value=None, **common
-        )
-    if param.choices:
-        return forms.ChoiceField(choices=[("", "recommended"), *((c, c) for c in param.choices)], **common)
-    if param.kind is str:
-        return forms.CharField(max_length=100, **common)
-    kind = forms.IntegerField if param.kind is int else forms.FloatField
-    low, high = (None if b is None else param.kind(b) for b in (param.low, param.high))
-    return kind(min_value=low, max_value=high, **common)
+def _files(label: str, nothing: str) -> forms.ModelChoiceField[DatasetFile]:
+    return forms.ModelChoiceField(
+        DatasetFile.objects.none(), required=False, empty_label=nothing, label=label
+    )
 
 
 class SubmitForm(forms.Form):
     model = forms.CharField(max_length=300, label="Base model")
-    training_file = forms.ModelChoiceField(
-        DatasetFile.objects.none(),
-        required=False,
-        empty_label="choose an earlier file",
-        label="Training data",
-    )
+    training_file = _files("Training data", "choose an earlier file")
     upload = forms.FileField(required=False, label="or upload a JSONL file")
     goal = forms.ChoiceField(
         choices=[(goal.value, text) for goal, text in GOALS.items()], initial=Goal.BALANCED, required=False
     )
     name = forms.CharField(max_length=200, required=False)
+    validation_file = _files("Validation data", "none")
+    validation_upload = forms.FileField(required=False, label="or upload a JSONL file")
+    team = forms.ModelChoiceField(
+        Team.objects.none(),
+        required=False,
+        empty_label="only me",
+        help_text="Its members see the job, and it is charged.",
+    )
+    deadline_at = forms.DateTimeField(
+        required=False,
+        label="Deadline",
+        help_text=f"In the time of {settings.TIME_ZONE}.",
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    )
+    budget = forms.FloatField(
+        required=False, min_value=0, max_value=1e12, help_text="In the currency of the nodes' prices."
+    )
+    retries = forms.IntegerField(
+        required=False,
+        min_value=0,
+        max_value=MAX_RETRIES,
+        help_text="After an error of data or code; 0 is usual.",
+    )
     # Sent back with the form: a double click, a reload or the back button gives the same job again.
     key = forms.CharField(max_length=64, widget=forms.HiddenInput, required=False)
 
     def __init__(self, *args: Any, user: User, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.user = user
-        files: forms.ModelChoiceField[DatasetFile] = self.fields["training_file"]  # type: ignore[assignment]
-        files.queryset = visible_files(user)
         self.fields["key"].initial = uuid.uuid4().hex
-        for name, param in RECIPES["sft"].params.items():
-            self.fields[PREFIX + name] = _field_of(name, param)
+        self.fields.update(param_fields())
+        self.fields["params-gpu_model"].widget.attrs["list"] = "gpu-models"
+        self._offer_files()
+        teams: forms.ModelChoiceField[Team] = self.fields["team"]  # type: ignore[assignment]
+        teams.queryset = user.teams.all()
         self._style()
+
+    def _offer_files(self) -> None:
+        """Show the newest files; every visible one may be chosen."""
+        visible = visible_files(self.user).defer("lengths")
+        newest = {file.pk: f"{file.filename} ({file.rows:,} rows)" for file in visible[:SHOWN_FILES]}
+        for name in UPLOADS.values():
+            field: forms.ModelChoiceField[DatasetFile] = self.fields[name]  # type: ignore[assignment]
+            field.queryset = visible
+            value = self[name].value() or ""
+            known = isinstance(value, DatasetFile)
+            chosen = value if known else visible.filter(pk=str(value).replace("\x00", "")).first()
+            offered = newest if chosen is None or chosen.pk in newest else {chosen.pk: str(chosen), **newest}
+            field.widget.choices = [("", field.empty_label), *offered.items()]
 
     def _style(self) -> None:
         for name, field in self.fields.items():
@@ -94,8 +120,16 @@ class SubmitForm(forms.Form):
     def param_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in self.fields if name.startswith(PREFIX)]
 
+    def is_used(self, *names: str) -> bool:
+        """Does one of the fields hold something, or complain?"""
+        return any(self[name].value() or (self.is_bound and name in self.errors) for name in names)
+
     def take(self, errors: dict[str, str]) -> None:
         """Show a service's errors at the fields they name."""
         for name, message in errors.items():
             field = PREFIX + name.removeprefix("params.") if name.startswith("params.") else name
             self.add_error(field if field in self.fields else None, message)
+
+    def renew_key(self) -> None:
+        """Sending the form again is then another submission."""
+        self.data = {**self.data.dict(), "key": uuid.uuid4().hex}  # type: ignore[attr-defined]

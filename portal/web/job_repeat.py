@@ -6,6 +6,7 @@ import json
 import shlex
 from typing import Any
 
+from portal.web.param_fields import as_form_values
 from scheduler.models import Job
 
 
@@ -33,3 +34,9 @@ def as_curl(job: Job, *, portal: str) -> str:
         '  -H "Content-Type: application/json" \\\n'
         f"  -d {body}"
     )
+
+
+def as_form(job: Job) -> dict[str, Any]:
+    """The job's own values as the first values of the form of a new one."""
+    asked = request_of(job)
+    return {**asked, **as_form_values(asked.pop("params", {})), "team": job.team_id}

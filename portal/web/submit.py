@@ -1,4 +1,4 @@
-"""The page of a new job, with the recommendation beside it."""
+"""The page of a new job, and what becomes of it when it is sent."""
 
 from __future__ import annotations
 
@@ -6,23 +6,23 @@ import hashlib
 import json
 import logging
 from functools import partial
-from typing import Any, BinaryIO, cast
+from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
-from django.views.decorators.http import require_GET, require_http_methods, require_POST
+from django.views.decorators.http import require_http_methods
 
 from knowledge.core import catalog
 from portal.accounts.requests import PageRequest
-from portal.web.forms import PREFIX, SubmitForm
+from portal.web.forms import MORE, UPLOADS, SubmitForm
+from portal.web.job import own_job
+from portal.web.job_repeat import as_form
+from portal.web.uploads import complaints, stored
 from scheduler.errors import BadFile, BadParameters, Conflict, FileTooLarge, KeyInUse, KeyReused
 from scheduler.models import DatasetFile, Job
 from scheduler.selectors.jobs import get_job
-from scheduler.services.advice import recommend
-from scheduler.services.files import store_file
 from scheduler.services.idempotency import once
 from scheduler.services.jobs import submit_job
 
@@ -32,30 +32,40 @@ log = logging.getLogger(__name__)
 @login_required
 @require_http_methods(["GET", "POST"])
 def new_job(request: PageRequest) -> HttpResponse:
-    """Fill in, submit, and go to the job's page."""
-    form = SubmitForm(request.POST or None, request.FILES or None, user=request.user)
+    """Fill in, submit, and go to the job's page. `?from=JOB` begins with that job's values."""
+    form = SubmitForm(
+        request.POST or None, request.FILES or None, user=request.user, initial=_initial(request)
+    )
     if request.method == "POST" and form.is_valid() and (job := _submitted(request, form)):
         return redirect(job)
     status = 400 if form.is_bound else 200
     return render(request, "jobs/new.html", _context(form), status=status)
 
 
+def _initial(request: PageRequest) -> dict[str, Any]:
+    like = request.GET.get("from")
+    return as_form(own_job(request, like)) if like else {}
+
+
 def _context(form: SubmitForm) -> dict[str, Any]:
-    opened = any(name.startswith(PREFIX) for name in form.errors) if form.is_bound else False
-    return {"form": form, "models": catalog.model_names(), "parameters_open": opened}
+    return {
+        "form": form,
+        "models": [catalog.model(name) for name in catalog.model_names()],
+        "gpus": catalog.gpu_names(),
+        "more_open": form.is_used(*MORE),
+        "parameters_open": form.is_used(*(field.name for field in form.param_fields)),
+    }
 
 
 def _submitted(request: PageRequest, form: SubmitForm) -> Job | None:
     """The job, or None with the reasons in the form."""
-    values = form.cleaned_data
     _note_extra_fields(request, form)
-    key = values["key"] or form.fields["key"].initial
     body = {name: str(value) for name, value in request.POST.items() if name != "csrfmiddlewaretoken"}
     try:
         job, _ = once(
             owner=request.user,
             route="form",
-            key=key,
+            key=form.cleaned_data["key"] or form.fields["key"].initial,
             body_digest=hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest(),
             now=timezone.now(),
             create=lambda finish: _create(request, form, finish),
@@ -63,13 +73,11 @@ def _submitted(request: PageRequest, form: SubmitForm) -> Job | None:
         )
     except BadParameters as wrong:
         form.take(wrong.fields)
-    except BadFile as wrong:
-        for line, message in wrong.lines:
-            form.add_error("upload", f"line {line}: {message}" if line else message)
-    except FileTooLarge as wrong:
-        form.add_error("upload", str(wrong))
-    except (KeyReused, KeyInUse, Conflict):
-        form.add_error(None, "This form was sent before with other values. Open a new one to submit again.")
+    except KeyReused:
+        form.renew_key()
+        form.add_error(None, "This form was sent before with other values. Send it again for another job.")
+    except (KeyInUse, Conflict):
+        form.add_error(None, "This form is on its way already; look at your jobs in a moment.")
     else:
         return job
     return None
@@ -80,26 +88,30 @@ def _create(request: PageRequest, form: SubmitForm, finish: Any) -> Job:
     return submit_job(
         owner=request.user,
         model=values["model"],
-        training_file=_training_file(request, values),
+        training_file=_file(request, form, "upload"),  # type: ignore[arg-type]  # the form requires one
+        validation_file=_file(request, form, "validation_upload"),
         params=form.params,
         goal=values["goal"] or "balanced",
         name=values["name"],
+        team=values["team"],
+        deadline_at=values["deadline_at"],
+        budget=values["budget"],
+        retries=values["retries"] or 0,
         now=timezone.now(),
         on_created=finish,
     )
 
 
-def _training_file(request: PageRequest, values: dict[str, Any]) -> DatasetFile:
-    upload = values.get("upload")
-    if upload is None:
-        chosen: DatasetFile = values["training_file"]
+def _file(request: PageRequest, form: SubmitForm, upload: str) -> DatasetFile | None:
+    """The file sent with the form, stored, or else the chosen one. Raises BadParameters."""
+    file = form.cleaned_data.get(upload)
+    if file is None:
+        chosen: DatasetFile | None = form.cleaned_data[UPLOADS[upload]]
         return chosen
-    return _stored(request, upload)
-
-
-def _stored(request: PageRequest, file: UploadedFile[Any]) -> DatasetFile:
-    stream = cast(BinaryIO, file.file)
-    return store_file(owner=request.user, stream=stream, filename=file.name or "", now=timezone.now())
+    try:
+        return stored(request, file)
+    except (BadFile, FileTooLarge) as wrong:
+        raise BadParameters({upload: "; ".join(complaints(wrong))}) from wrong
 
 
 def _note_extra_fields(request: PageRequest, form: SubmitForm) -> None:
@@ -108,43 +120,3 @@ def _note_extra_fields(request: PageRequest, form: SubmitForm) -> None:
         log.warning(
             "unknown form fields ignored: %s", ", ".join(extra)[:200], extra={"user": request.user.pk}
         )
-
-
-@login_required
-@require_POST
-def upload(request: PageRequest) -> HttpResponse:
-    """Take a file as soon as it is chosen, and answer with the file field showing it or what is wrong."""
-    errors: list[str] = []
-    stored = None
-    file = request.FILES.get("upload")
-    if file is not None:
-        try:
-            stored = _stored(request, file)
-        except BadFile as wrong:
-            errors = [f"line {line}: {message}" if line else message for line, message in wrong.lines]
-        except FileTooLarge as wrong:
-            errors = [str(wrong)]
-    form = SubmitForm(user=request.user, initial={"training_file": stored})
-    return render(request, "jobs/file_field.html", {"form": form, "stored": stored, "file_errors": errors})
-
-
-@login_required
-@require_GET
-def advice(request: PageRequest) -> HttpResponse:
-    """What would be recommended for the form as it is now: a fragment, asked for on every change."""
-    form = SubmitForm(request.GET, user=request.user)
-    form.is_valid()
-    model, file = form.cleaned_data.get("model"), form.cleaned_data.get("training_file")
-    context: dict[str, Any] = {}
-    if model and file:
-        try:
-            found = recommend(
-                model=model,
-                training_file=file,
-                params=form.params,
-                goal=form.cleaned_data.get("goal") or "balanced",
-            )
-            context = {"advice": found, "best": found.best, "others": found.options[1:4]}
-        except BadParameters as wrong:
-            context = {"problems": wrong.fields}
-    return render(request, "jobs/advice.html", context)

@@ -7,7 +7,7 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 from django.views.generic import RedirectView
 
-from portal.web import analytics, home, job, jobs, nodes, predictions, queue, submit
+from portal.web import analytics, home, job, jobs, nodes, predictions, queue, recommendation, submit, uploads
 
 urlpatterns = [
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}img/icon.svg")),
@@ -20,8 +20,9 @@ urlpatterns = [
     path("logout/", LogoutView.as_view(), name="logout"),
     path("jobs/", jobs.job_list, name="jobs"),
     path("jobs/new/", submit.new_job, name="job-new"),
-    path("jobs/new/upload/", submit.upload, name="job-upload"),
-    path("jobs/new/advice/", submit.advice, name="job-advice"),
+    path("jobs/new/upload/", uploads.upload, name="job-upload"),
+    path("jobs/new/file/", uploads.file_report, name="job-file"),
+    path("jobs/new/advice/", recommendation.advice, name="job-advice"),
     path("jobs/<str:job_id>/", job.job_detail, name="job"),
     path("jobs/<str:job_id>/live/", job.job_live, name="job-live"),
     path("jobs/<str:job_id>/tabs/<str:tab>/", job.job_tab, name="job-tab"),

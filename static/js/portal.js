@@ -11,14 +11,14 @@ window.addEventListener("pageshow", () => {
 
 // Polled fragments: an unchanged one is answered with 304 and left alone; hidden tabs do not ask.
 const etags = new Map();
-const isPoll = (config) => config.verb === "get" && !config.triggeringEvent;
+const isPoll = (elt) => elt.getAttribute("hx-trigger")?.startsWith("every");
 document.addEventListener("htmx:configRequest", ({ detail }) => {
-  if (!isPoll(detail) || !etags.has(detail.elt)) return;
+  if (!isPoll(detail.elt) || !etags.has(detail.elt)) return;
   const { path, etag } = etags.get(detail.elt);
   if (path === detail.path) detail.headers["If-None-Match"] = etag;
 });
 document.addEventListener("htmx:beforeRequest", (event) => {
-  if (document.hidden && isPoll(event.detail.requestConfig)) event.preventDefault();
+  if (document.hidden && isPoll(event.detail.elt)) event.preventDefault();
 });
 document.addEventListener("htmx:afterOnLoad", ({ detail }) => {
   const etag = detail.xhr.getResponseHeader("ETag");

@@ -60,6 +60,15 @@ def number(value: Any) -> str:
 
 
 @register.filter
+def count(value: float) -> str:
+    """A large count in short, e.g. `8.0 B` for 8 billion."""
+    for scale, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
+        if value >= scale:
+            return f"{value / scale:.1f} {unit}"
+    return f"{value:.0f}"
+
+
+@register.filter
 def percent(share: float | None) -> str:
     return UNKNOWN if share is None else f"{share:.0%}"
 

@@ -1,0 +1,92 @@
+"""Training data on the page of a new job: stored as soon as it is chosen, and reported on."""
+
+from __future__ import annotations
+
+from itertools import islice
+from typing import Any, BinaryIO, cast
+
+from django.contrib.auth.decorators import login_required
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from portal.accounts.requests import PageRequest
+from portal.web.charts.lengths import lengths_histogram
+from portal.web.forms import UPLOADS, SubmitForm
+from scheduler.errors import BadFile, FileTooLarge, NotFound
+from scheduler.models import DatasetFile
+from scheduler.selectors.files import get_file
+from scheduler.services.files import path_of, store_file
+from trainer import formats
+
+PREVIEWED_ROWS, PREVIEWED_CHARACTERS = 3, 300
+
+
+def stored(request: PageRequest, file: UploadedFile[Any]) -> DatasetFile:
+    """Raises BadFile, FileTooLarge."""
+    stream = cast(BinaryIO, file.file)
+    return store_file(owner=request.user, stream=stream, filename=file.name or "", now=timezone.now())
+
+
+def complaints(wrong: BadFile | FileTooLarge) -> list[str]:
+    """What is wrong with an upload, line by line."""
+    if isinstance(wrong, FileTooLarge):
+        return [str(wrong)]
+    return [f"line {line}: {message}" if line else message for line, message in wrong.lines]
+
+
+@login_required
+@require_POST
+def upload(request: PageRequest) -> HttpResponse:
+    """Take a file as soon as it is chosen, and answer with its field showing it or what is wrong."""
+    name = next((name for name in UPLOADS if name in request.FILES), "upload")
+    found, errors = None, ["No file arrived; choose it again."]
+    if file := request.FILES.get(name):
+        try:
+            found, errors = stored(request, file), []
+        except (BadFile, FileTooLarge) as wrong:
+            errors = complaints(wrong)
+    form = SubmitForm(user=request.user, initial={UPLOADS[name]: found})
+    context = {"field": form[UPLOADS[name]], "upload": form[name], "file_errors": errors}
+    answer = render(request, "jobs/file_field.html", {**context, **_report(found)})
+    answer["HX-Trigger-After-Settle"] = "file-stored"
+    return answer
+
+
+@login_required
+@require_GET
+def file_report(request: PageRequest) -> HttpResponse:
+    """What the chosen file holds: a fragment, asked for when another one is chosen."""
+    name = next((name for name in UPLOADS.values() if name in request.GET), "training_file")
+    try:
+        file = get_file(request.user, request.GET.get(name, "").replace("\x00", ""))
+    except NotFound:
+        return HttpResponse()
+    return render(request, "jobs/file_report.html", _report(file))
+
+
+def _report(file: DatasetFile | None) -> dict[str, Any]:
+    if file is None:
+        return {}
+    path = path_of(file.sha256)
+    rows = list(islice(formats.rows(path), PREVIEWED_ROWS)) if path.exists() else []
+    return {
+        "file": file,
+        "preview": [_parts(row) for row in rows],
+        "lengths": lengths_histogram(file.lengths),
+    }
+
+
+def _parts(row: formats.Row) -> list[tuple[str, str]]:
+    """A row as (who or what, text), long texts cut."""
+    if isinstance(row, formats.Chat):
+        parts = [(turn.role, turn.content) for turn in row.messages]
+    else:
+        parts = [("prompt", row.prompt), ("completion", row.completion)]
+    return [(name, _cut(text)) for name, text in parts]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= PREVIEWED_CHARACTERS else text[:PREVIEWED_CHARACTERS] + " …"

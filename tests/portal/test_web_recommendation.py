@@ -1,0 +1,133 @@
+"""What the page of a new job says before anything is sent: files and the recommendation."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+
+from scheduler.models import DatasetFile, Node
+from tests.harness import world
+
+
+def advice(client: Client, file: DatasetFile, **values: Any) -> str:
+    query = {"model": "builtin/tiny-llama", "training_file": file.pk, **values}
+    answer = client.get("/jobs/new/advice/", query)
+    assert answer.status_code == 200
+    return answer.content.decode()
+
+
+def upload(client: Client, name: str, content: bytes) -> Any:
+    return client.post("/jobs/new/upload/", {name: SimpleUploadedFile("rows.jsonl", content)})
+
+
+@pytest.mark.parametrize(
+    ("name", "field"), [("upload", "training_file"), ("validation_upload", "validation_file")]
+)
+def test_a_chosen_file_is_stored_at_once_and_reported_on(browser: Client, name: str, field: str) -> None:
+    answer = upload(browser, name, world.training_lines(3))
+    stored, page = DatasetFile.objects.get(), answer.content.decode()
+    assert f'value="{stored.pk}" selected' in page
+    assert f'name="{field}"' in page
+    assert "3 rows" in page
+    assert "What is 1 + 1?" in page
+    assert answer["HX-Trigger-After-Settle"] == "file-stored"
+
+
+def test_a_file_that_cannot_be_used_is_told_by_line(browser: Client) -> None:
+    page = upload(browser, "upload", world.training_lines(2) + b"\n{bad\n{}").content.decode()
+    assert "line 3" in page
+    assert not DatasetFile.objects.exists()
+
+
+def test_nothing_sent_is_told_in_words(browser: Client) -> None:
+    assert b"No file arrived" in browser.post("/jobs/new/upload/").content
+
+
+def test_texts_of_a_file_are_shown_as_plain_text(browser: Client) -> None:
+    row = {"prompt": "<script>alert(1)</script>", "completion": "x" * 1000}
+    page = upload(browser, "upload", json.dumps(row).encode()).content.decode()
+    assert "<script>alert" not in page
+    assert "x" * 301 not in page
+
+
+def test_an_earlier_file_is_reported_on_when_it_is_chosen(browser: Client, data_file: DatasetFile) -> None:
+    report = browser.get("/jobs/new/file/", {"training_file": data_file.pk}).content.decode()
+    assert "20 rows" in report
+    assert "Half of the rows" in report
+
+
+@pytest.mark.parametrize("value", ["", "file-none", "a\x00b"])
+def test_no_report_without_a_file_of_mine(browser: Client, value: str) -> None:
+    assert browser.get("/jobs/new/file/", {"training_file": value}).content == b""
+    foreign = world.data_file(world.user("eve"))
+    assert browser.get("/jobs/new/file/", {"training_file": foreign.pk}).content == b""
+
+
+def test_the_recommendation_is_shown_with_reasons(browser: Client, data_file: DatasetFile) -> None:
+    world.fake_node()
+    shown = advice(browser, data_file)
+    for expected in ("Peak memory per GPU", "Will it run?", "Learning rate", "Evidence"):
+        assert expected in shown
+    assert "Cost" not in shown
+
+
+def test_an_unknown_model_is_told_with_the_nearest(browser: Client, data_file: DatasetFile) -> None:
+    assert "is not in the catalogue" in advice(browser, data_file, model="llama-banana")
+
+
+def test_values_fixed_by_hand_stay_and_can_be_released(browser: Client, data_file: DatasetFile) -> None:
+    world.fake_node()
+    shown = advice(browser, data_file, **{"params-lora_r": "4"})
+    assert "release" in shown
+    assert "{&quot;params-lora_r&quot;: &quot;&quot;}" in shown
+
+
+def test_a_wrong_value_is_named_and_the_rest_still_recommended(
+    browser: Client, data_file: DatasetFile
+) -> None:
+    world.fake_node()
+    shown = advice(browser, data_file, **{"params-lora_r": "many"})
+    assert "Not counted in" in shown
+    assert "Peak memory per GPU" in shown
+
+
+def test_values_that_contradict_each_other_are_told(browser: Client, data_file: DatasetFile) -> None:
+    shown = advice(browser, data_file, **{"params-epochs": "1", "params-max_steps": "5"})
+    assert "give epochs or max_steps, not both" in shown
+
+
+def test_places_are_offered_and_stay_on_offer_when_one_is_fixed(
+    browser: Client, data_file: DatasetFile
+) -> None:
+    world.fake_node(slots=2)
+    figure = browser.get(
+        "/jobs/new/advice/", {"model": "builtin/tiny-llama", "training_file": data_file.pk}
+    ).context["tradeoff"]
+    picks = [pick for trace in figure["data"] for pick in trace["customdata"]]
+    assert {pick["params-number_gpus"] for pick in picks} == {"1", "2"}
+    for pick in picks:
+        shown = advice(browser, data_file, **pick)
+        assert "You fixed where it runs" in shown
+        assert f"on {pick['params-number_gpus']} × cpu" in shown
+        assert 'id="tradeoff"' in shown
+
+
+def test_cost_is_foretold_where_nodes_have_a_price(browser: Client, data_file: DatasetFile) -> None:
+    world.fake_node()
+    Node.objects.update(price_per_gpu_hour=2.0)
+    assert "<dt>Cost</dt>" in advice(browser, data_file)
+
+
+def test_a_deadline_or_budget_that_may_not_be_kept_is_told(browser: Client, data_file: DatasetFile) -> None:
+    world.fake_node()
+    Node.objects.update(price_per_gpu_hour=2.0)
+    soon = (timezone.now() + timedelta(minutes=1)).strftime("%Y-%m-%dT%H:%M")
+    shown = advice(browser, data_file, deadline_at=soon, budget="0.000001", **{"params-max_steps": "90000"})
+    assert "The deadline leaves" in shown
+    assert "The budget is" in shown
