@@ -84,9 +84,9 @@ class SubmitForm(forms.Form):
         for name in UPLOADS.values():
             field: forms.ModelChoiceField[DatasetFile] = self.fields[name]  # type: ignore[assignment]
             field.queryset = visible
-            value = self[name].value() or ""
-            known = isinstance(value, DatasetFile)
-            chosen = value if known else visible.filter(pk=str(value).replace("\x00", "")).first()
+            chosen = self[name].value() or ""
+            if not isinstance(chosen, DatasetFile):
+                chosen = visible.filter(pk=str(chosen).replace("\x00", "")).first()
             offered = newest if chosen is None or chosen.pk in newest else {chosen.pk: str(chosen), **newest}
             field.widget.choices = [("", field.empty_label), *offered.items()]
 
