@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET
 
 from portal.accounts.requests import PageRequest
 from portal.web.charts.lanes import lanes_chart
+from portal.web.fragments import fragment, is_fragment
 from scheduler.selectors.queue import lanes, nodes_with_gpus, waiting_count, waiting_places
 
 PAGE = 25
@@ -27,8 +28,8 @@ WINDOW = timedelta(hours=6)
 def queue(request: PageRequest) -> HttpResponse:
     """The waiting jobs with the lanes; for htmx the waiting jobs alone."""
     context = _waiting(request)
-    if request.headers.get("HX-Request") == "true":
-        return render(request, "queue/rows.html", context)
+    if is_fragment(request):
+        return fragment(request, "queue/rows.html", context)
     return render(request, "queue/page.html", context | _lanes(request))
 
 
