@@ -99,14 +99,15 @@ def _turn(job: Job, wishes: Wishes, *, stay: bool) -> tuple[bool, int, int, bool
 def _make_do(
     state: ClusterState, jobs: Sequence[Job], wishes: Wishes, places: Places, placement: Placement
 ) -> Places:
-    """Something smaller, or the old place, for those whose wish found none."""
+    """The old place, or something smaller, for those whose wish found none; then who could stay after all."""
     free = _emptied(state, jobs, placement)
     for option, gpus in places.values():
         free.take(option, gpus)
-    for job in sorted(jobs, key=lambda job: (job.submitted_at, job.id)):
-        if job.id not in wishes or job.id in places:
+    for job in sorted(jobs, key=lambda job: (job.id not in wishes, job.submitted_at, job.id)):
+        if job.id in places:
             continue
-        found = _old_place(job, free) or _smaller(job, wishes[job.id], free)
+        wish = wishes.get(job.id)
+        found = _old_place(job, free) or (_smaller(job, wish, free) if wish else None)
         if found:
             free.take(*found)
             places[job.id] = found

@@ -14,7 +14,6 @@ from scipy.sparse import csr_array
 MILP_COLUMNS = 10_000  # above, the LP relaxation is solved and rounded: within 0.04 % on such sizes
 TIME_LIMIT_S = 5.0
 GAP = 1e-4
-SURE = 1 - 1e-6
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -79,18 +78,13 @@ def _limits(columns: Columns) -> list[LinearConstraint]:
 
 
 def _round(columns: Columns, shares: Floats) -> list[int]:
-    """Whole columns first, then what fits in the order of shares; jobs left over take what still gains."""
+    """Columns in the order of their shares, as long as they fit."""
     taken = _Taken(columns)
     for column in np.lexsort((columns.costs, -shares)):
         if shares[column] < GAP:
             break
         taken.take_if_fits(int(column))
-    if shares.max() < SURE or ((shares > GAP) & (shares < SURE)).any():
-        for column in np.lexsort((columns.gpus, columns.costs)):
-            if columns.costs[column] >= 0:
-                break
-            taken.take_if_fits(int(column))
-    return sorted(taken.by_job.values())
+    return taken.filled()
 
 
 def greedy(columns: Columns) -> list[int]:
@@ -110,7 +104,7 @@ def greedy(columns: Columns) -> list[int]:
         if taken.by_job.get(job) == held and taken.swap_if_fits(held, column):
             for step in _upgrades(columns, column, options[job]):
                 heappush(heap, step)
-    return sorted(taken.by_job.values())
+    return taken.filled()
 
 
 def _upgrades(columns: Columns, held: int, options: Sequence[int]) -> list[tuple[float, int, int]]:
@@ -151,3 +145,11 @@ class _Taken:
             return True
         self.take_if_fits(held)
         return False
+
+    def filled(self) -> list[int]:
+        """The choice, after giving jobs left over whatever still fits and gains, the largest gain first."""
+        for column in np.lexsort((self.columns.gpus, self.columns.costs)):
+            if self.columns.costs[column] >= 0:
+                break
+            self.take_if_fits(int(column))
+        return sorted(self.by_job.values())

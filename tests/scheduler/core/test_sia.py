@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.allocation import realise
 from scheduler.core.assignment import Columns, assign, greedy, total
 from scheduler.core.policies.sia import SIA, restart_factor
-from scheduler.core.types import Job, Preempt, Resize, Start
+from scheduler.core.types import ClusterState, Job, Preempt, Resize, Start, Wait
 from tests.scheduler.core.clusters import decide, job, node, option, running
 
 PLAIN = replace(SIA, change=0.0)
@@ -161,3 +162,12 @@ def test_a_larger_priority_is_served_first() -> None:
     plan = sia([running("old", one, ("n", 0)), job("urgent", one, priority=1)], [node("n", 0, total=1)])
     assert isinstance(plan["urgent"], Start)
     assert isinstance(plan["old"], Preempt)
+
+
+def test_nobody_is_stopped_for_a_gang_that_then_finds_no_place() -> None:
+    """Four GPUs are enough in number for the gang, but no node has four."""
+    one, four = option(gpus=1), option(gpus=4, rate=1e6)
+    jobs = [running("old", one, ("n", 0)), job("gang", four)]
+    nodes = [node("m", 1, total=2), replace(node("n", 0, total=2), free=(1,)), node("o", 1, total=4)]
+    state = ClusterState(jobs=tuple(jobs), nodes=tuple(nodes))
+    assert not [action for action in realise(state, jobs, {"gang": four}) if not isinstance(action, Wait)]
