@@ -1,6 +1,6 @@
 """All policies by name. A new one is one file and one line here."""
 
-from scheduler.core.policies.attained import LAS, TIRESIAS
+from scheduler.core.policies.attained import ADAPTDL, LAS, TIRESIAS
 from scheduler.core.policies.easy import EASY
 from scheduler.core.policies.fair import FAIR
 from scheduler.core.policies.fifo import BACKFILL, DISTRIBUTED, FIFO, STRICT
@@ -15,11 +15,11 @@ from scheduler.core.policies.uwfq import SEGMENTED, WHOLE
 from scheduler.core.types import Policy
 
 _ALL: tuple[Policy, ...] = (
-    FIFO, BACKFILL, STRICT, DISTRIBUTED, EASY, SJF, SRTF, LUCID, LAS, TIRESIAS, GITTINS, SIA, POLLUX, GAVEL,
-    SEGMENTED, WHOLE, FAIR, EDD, MDD, MDDC, TOPOLOGY,
+    FIFO, BACKFILL, STRICT, DISTRIBUTED, EASY, SJF, SRTF, LUCID, LAS, TIRESIAS, ADAPTDL, GITTINS,
+    SIA, POLLUX, GAVEL, SEGMENTED, WHOLE, FAIR, EDD, MDD, MDDC, TOPOLOGY,
 )  # fmt: skip
 POLICIES: dict[str, Policy] = {policy.name: policy for policy in _ALL}
-FREE_PLACEMENT = frozenset({"fifo-strict", "fifo-distributed"})  # do not keep to an option's nodes
+FREE_PLACEMENT = frozenset({STRICT.name, DISTRIBUTED.name, ADAPTDL.name})  # do not keep to an option's nodes
 LIVE = tuple(name for name in POLICIES if not POLICIES[name].preempts and name not in FREE_PLACEMENT)
 
 __all__ = ["FREE_PLACEMENT", "LIVE", "POLICIES"]

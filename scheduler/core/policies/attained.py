@@ -2,7 +2,8 @@
 
 Attained service is GPU-seconds (2D: GPUs times time). `las` ranks by it continuously; `tiresias` by queues,
 first in first out in each. Source: Gu et al., Tiresias, NSDI 2019, and the authors' open code; the limits
-differ between implementations and change results, so they are parameters.
+differ between implementations and change results, so they are parameters. `tiresias-adaptdl` is the form in
+AdaptDL's simulator: one limit, in a queue by submission, any free GPUs, no rules on preemption.
 """
 
 from __future__ import annotations
@@ -11,10 +12,12 @@ from bisect import bisect_right
 
 from scheduler.core.cycle import Key, Rank, Ranked
 from scheduler.core.forecast import option_of
+from scheduler.core.placement import Placement
 from scheduler.core.rules import Blocks, Rules
 from scheduler.core.types import Job
 
 LIMITS_GPU_S = (3_600.0, 36_000.0)
+ADAPTDL_LIMITS_GPU_S = (57_600.0,)
 PROMOTION = 8.0  # a job that waited this many times as long as it ran goes back to the top; 0: never
 RULES = Rules(blocks=Blocks.NOTHING, preempts=True)
 
@@ -24,15 +27,19 @@ def by_attained_gpu_s(job: Job, _now: float) -> Rank:
     return (job.attained_gpu_s,)
 
 
-def by_queues(limits: tuple[float, ...] = LIMITS_GPU_S, promotion: float = PROMOTION) -> Key:
+def by_queues(
+    limits: tuple[float, ...] = LIMITS_GPU_S, promotion: float = PROMOTION, *, by_submission: bool = False
+) -> Key:
     """Tiresias' (queue, first start), with queues that end at `limits` GPU-seconds.
 
-    A job that never started counts from its submission. `promotion`: see PROMOTION.
+    A job that never started, or every job if `by_submission`, counts from its submission. `promotion`: see
+    PROMOTION.
     """
 
     def key(job: Job, now: float) -> Rank:
         queue = 0 if _starves(job, now, promotion) else bisect_right(limits, job.attained_gpu_s)
-        return float(queue), job.submitted_at if job.first_started_at is None else job.first_started_at
+        first = None if by_submission else job.first_started_at
+        return float(queue), job.submitted_at if first is None else first
 
     return key
 
@@ -49,3 +56,11 @@ LAS = Ranked(
     "las", by_attained_gpu_s, Rules(blocks=Blocks.NOTHING, preempts=True, hysteresis=0.1), round_s=60.0
 )
 TIRESIAS = Ranked("tiresias", by_queues(), RULES, round_s=60.0)
+ADAPTDL = Ranked(
+    "tiresias-adaptdl",
+    by_queues(ADAPTDL_LIMITS_GPU_S, promotion=0, by_submission=True),
+    Rules(
+        blocks=Blocks.NOTHING, preempts=True, placement=Placement.DISTRIBUTED, min_run_s=0.0, cooldown_s=0.0
+    ),
+    round_s=60.0,
+)
