@@ -1,39 +1,55 @@
-"""People in Django's admin, until the portal's own pages for them come."""
+"""People in Django's admin, to look at only: the portal's own pages change them and keep the record."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from django.contrib import admin
-from django.contrib.auth.admin import UserAdmin
 from django.http import HttpRequest
 
 from portal.accounts.models import ApiToken, AuditEntry, Membership, Team, User
 
-admin.site.register(User, UserAdmin)
+
+class LookOnly:
+    """These rows are written by services alone: no adding, changing or deleting by hand."""
+
+    def has_add_permission(self, *_: Any) -> bool:
+        return False
+
+    def has_change_permission(self, *_: Any, **__: Any) -> bool:
+        return False
+
+    def has_delete_permission(self, *_: Any, **__: Any) -> bool:
+        return False
+
+    def has_view_permission(self, request: HttpRequest, *_: Any) -> bool:
+        return bool(getattr(request.user, "is_admin", False))
+
+    def has_module_permission(self, request: HttpRequest) -> bool:
+        return bool(getattr(request.user, "is_admin", False))
 
 
-class Members(admin.TabularInline):  # type: ignore[type-arg]  # generic in the stubs only
+class ReadOnly(LookOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+    list_per_page = 50
+    show_full_result_count = False  # counting a large table costs more than it tells
+
+
+class Members(LookOnly, admin.TabularInline):  # type: ignore[type-arg]
     model = Membership
-    extra = 1
+    extra = 0
+
+
+@admin.register(User)
+class PersonAdmin(ReadOnly):
+    list_display = ("username", "email", "is_staff", "is_active", "last_login", "date_joined")
+    list_filter = ("is_staff", "is_active")
+    search_fields = ("username", "email")
+    exclude = ("password",)
 
 
 @admin.register(Team)
-class TeamAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+class TeamAdmin(ReadOnly):
     inlines = (Members,)
-
-
-class ReadOnly(admin.ModelAdmin):  # type: ignore[type-arg]
-    """Looking only: these rows are written by services."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Any = None) -> bool:
-        return False
 
 
 @admin.register(ApiToken)

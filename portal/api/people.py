@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from django.db.models import QuerySet
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -15,6 +14,7 @@ from rest_framework.views import APIView
 
 from portal.accounts.models import ApiToken, Scope, Team, User
 from portal.accounts.requests import ApiRequest
+from portal.accounts.selectors import own_tokens
 from portal.accounts.services import create_token, revoke_token
 from portal.api.fields import Strict, Text
 from portal.api.pages import list_of
@@ -54,10 +54,6 @@ class NewTokenOut(TokenOut):
 
     class Meta(TokenOut.Meta):
         fields = [*TokenOut.Meta.fields, "token"]
-
-
-def own_tokens(user: User) -> QuerySet[ApiToken]:
-    return ApiToken.objects.filter(owner=user)
 
 
 class MeApi(APIView):

@@ -102,9 +102,7 @@ def _limits(values: dict[str, Any], best: Option | None, now: datetime) -> list[
     deadline, budget = values.get("deadline_at"), values.get("budget")
     if best and deadline and (left := (deadline - now).total_seconds()) < _high(best.duration_s):
         longest = duration(_high(best.duration_s))
-        told.append(
-            f"The deadline leaves {duration(max(0.0, left))}; it may take {longest} and waits first."
-        )
+        told.append(f"The deadline leaves {duration(max(0.0, left))}; it may take {longest} and waits first.")
     if best and budget is not None and budget < _high(best.cost):
         told.append(f"The budget is {number(budget)}; the job may cost {number(_high(best.cost))}.")
     return told

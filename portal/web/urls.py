@@ -3,11 +3,27 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.contrib.auth.views import LoginView, LogoutView
+from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
 from django.urls import path
 from django.views.generic import RedirectView
 
-from portal.web import analytics, home, job, jobs, nodes, predictions, queue, recommendation, submit, uploads
+from portal.web import (
+    analytics,
+    audit,
+    home,
+    job,
+    jobs,
+    node,
+    nodes,
+    people,
+    predictions,
+    queue,
+    recommendation,
+    submit,
+    teams,
+    tokens,
+    uploads,
+)
 
 urlpatterns = [
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}img/icon.svg")),
@@ -18,6 +34,11 @@ urlpatterns = [
         name="login",
     ),
     path("logout/", LogoutView.as_view(), name="logout"),
+    path(
+        "password/",
+        PasswordChangeView.as_view(template_name="people/change_password.html", success_url="/"),
+        name="password",
+    ),
     path("jobs/", jobs.job_list, name="jobs"),
     path("jobs/new/", submit.new_job, name="job-new"),
     path("jobs/new/upload/", uploads.upload, name="job-upload"),
@@ -28,6 +49,17 @@ urlpatterns = [
     path("jobs/<str:job_id>/tabs/<str:tab>/", job.job_tab, name="job-tab"),
     path("jobs/<str:job_id>/charts/<str:chart>/", job.job_chart, name="job-chart"),
     path("jobs/<str:job_id>/<str:verb>/", job.job_verb, name="job-verb"),
+    path("users/", people.user_list, name="users"),
+    path("users/<int:user_id>/", people.user_detail, name="user"),
+    path("users/<int:user_id>/change/", people.user_change, name="user-change"),
+    path("users/<int:user_id>/<str:verb>/", people.user_verb, name="user-verb"),
+    path("teams/", teams.team_list, name="teams"),
+    path("teams/<int:team_id>/", teams.team_detail, name="team"),
+    path("teams/<int:team_id>/<str:verb>/", teams.team_verb, name="team-verb"),
+    path("teams/<int:team_id>/members/<int:member_id>/<str:verb>/", teams.member_verb, name="member-verb"),
+    path("tokens/", tokens.token_list, name="tokens"),
+    path("tokens/<int:token_id>/revoke/", tokens.token_revoke, name="token-revoke"),
+    path("audit/", audit.audit_list, name="audit"),
     path("queue/", queue.queue, name="queue"),
     path("analytics/", analytics.analytics, name="analytics"),
     path("analytics/predictions/", predictions.predictions, name="predictions"),
@@ -35,5 +67,7 @@ urlpatterns = [
     path("analytics/predictions/<int:number>/promote/", predictions.promote, name="predictor-promote"),
     path("nodes/", nodes.node_list, name="nodes"),
     path("nodes/join-token/", nodes.join_token, name="join-token"),
-    path("nodes/<str:node_id>/<str:verb>/", nodes.node_verb, name="node-verb"),
+    path("nodes/<str:node_id>/", node.node_detail, name="node"),
+    path("nodes/<str:node_id>/live/", node.node_live, name="node-live"),
+    path("nodes/<str:node_id>/<str:verb>/", node.node_verb, name="node-verb"),
 ]

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from django.db.models import Count, Prefetch, Q, QuerySet
+from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models.functions import Coalesce
 
 from portal.accounts.services import digest_of
 from scheduler.errors import NotFound
-from scheduler.models import Claim, Gpu, Node, NodeEvent
+from scheduler.models import Allocation, Claim, Gpu, Node, NodeEvent
 
 
 def all_nodes() -> QuerySet[Node]:
     """Every node with its GPUs, the number held (`held`) and its live claims (`live_claims`)."""
-    gpus = Gpu.objects.annotate(held=Count("allocations", filter=Q(allocations__released_at__isnull=True)))
+    allocations = Allocation.objects.filter(released_at__isnull=True)
+    gpus = Gpu.objects.annotate(held=Exists(allocations.filter(gpu=OuterRef("pk"))))
     live = Claim.objects.filter(attempt__ended_at__isnull=True).select_related("attempt__job")
-    return Node.objects.annotate(
+    # Counted apart: a join would walk through all allocations there ever were.
+    of_node = allocations.filter(gpu__node=OuterRef("pk")).order_by().values("gpu__node")
+    return Node.objects.select_related("state_by").annotate(
         gpu_count=Count("gpus", distinct=True),
-        held=Count("gpus__allocations", filter=Q(gpus__allocations__released_at__isnull=True), distinct=True),
+        held=Coalesce(Subquery(of_node.annotate(n=Count("pk")).values("n")), 0),
     ).prefetch_related(
         Prefetch("gpus", gpus.order_by("index")), Prefetch("claims", live, to_attr="live_claims")
     )

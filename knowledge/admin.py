@@ -1,0 +1,28 @@
+"""Executions and predictors in Django's admin, to look at only: services import, train and promote."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+
+from knowledge.models import Execution, PredictorVersion
+from portal.accounts.admin import ReadOnly
+
+
+@admin.register(Execution)
+class ExecutionAdmin(ReadOnly):
+    list_display = (
+        "model_name",
+        "method",
+        "gpu_model",
+        "number_gpus",
+        "status",
+        "tokens_per_second",
+        "source",
+    )
+    list_filter = ("status", "method", "learn")
+    search_fields = ("model_name", "gpu_model", "source")
+
+
+@admin.register(PredictorVersion)
+class PredictorVersionAdmin(ReadOnly):
+    list_display = ("number", "active", "rows", "reason", "created_at", "promoted_at")

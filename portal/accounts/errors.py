@@ -1,0 +1,27 @@
+"""Errors about people.
+
+AccountError
+├── NotAllowed      the actor's role does not reach that far
+├── Changed         someone else changed the same thing meanwhile
+└── Refused         a value that cannot be taken; `field` names it
+"""
+
+from __future__ import annotations
+
+
+class AccountError(Exception):
+    """Anything below; its text is a full sentence for the person who asked."""
+
+
+class NotAllowed(AccountError):
+    pass
+
+
+class Changed(AccountError):
+    pass
+
+
+class Refused(AccountError):
+    def __init__(self, field: str, message: str) -> None:
+        self.field = field
+        super().__init__(message)

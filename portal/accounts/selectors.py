@@ -1,0 +1,45 @@
+"""Reading people. Whom a person may see is decided here and nowhere else."""
+
+from __future__ import annotations
+
+from django.db.models import Count, Q, QuerySet
+
+from portal.accounts.models import ApiToken, AuditEntry, Membership, Team, User
+
+
+def visible_users(user: User) -> QuerySet[User]:
+    """All people for administrators; nobody for others, who meet people in their teams."""
+    return User.objects.order_by("username") if user.is_admin else User.objects.none()
+
+
+def visible_teams(user: User) -> QuerySet[Team]:
+    """The person's teams with the number of their members (`size`); all for administrators."""
+    teams = Team.objects.all() if user.is_admin else Team.objects.filter(memberships__user=user)
+    counted = Team.objects.filter(pk__in=teams.values("pk")).annotate(size=Count("memberships"))
+    return counted.order_by("name")
+
+
+def members(team: Team) -> QuerySet[Membership]:
+    """Who is in the team, leads first."""
+    return (
+        Membership.objects.filter(team=team).select_related("user", "team").order_by("role", "user__username")
+    )
+
+
+def own_tokens(user: User) -> QuerySet[ApiToken]:
+    """The person's tokens, newest first; nobody sees those of others."""
+    return ApiToken.objects.filter(owner=user)
+
+
+def visible_audit(user: User) -> QuerySet[AuditEntry]:
+    """The record for administrators; nothing for others."""
+    return AuditEntry.objects.order_by("-pk") if user.is_admin else AuditEntry.objects.none()
+
+
+def audit_matching(rows: QuerySet[AuditEntry], *, actor: str, action: str, text: str) -> QuerySet[AuditEntry]:
+    """Those of the entries that hold all given texts; empty ones ask for nothing."""
+    if actor:
+        rows = rows.filter(Q(actor_name__icontains=actor) | Q(node__icontains=actor))
+    if action:
+        rows = rows.filter(action__icontains=action)
+    return rows.filter(target__icontains=text) if text else rows

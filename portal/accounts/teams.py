@@ -1,0 +1,94 @@
+"""Teams: made by administrators, run by their leads; every act leaves a line in the audit record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from django.db import IntegrityError, transaction
+
+from portal.accounts.errors import Changed, NotAllowed, Refused
+from portal.accounts.models import Membership, Role, Team, User
+from portal.accounts.people import require_admin
+from portal.accounts.services import audit
+
+Data = Mapping[str, object]  # what the record says beside the act
+
+
+def may_manage(user: User, team: Team) -> bool:
+    """Administrators manage every team, leads their own."""
+    return user.is_admin or Membership.objects.filter(team=team, user=user, role=Role.LEAD).exists()
+
+
+def require_lead(actor: User, team: Team) -> None:
+    """Raises NotAllowed."""
+    if not may_manage(actor, team):
+        raise NotAllowed("Only the team's leads and administrators may do this.")
+
+
+def create_team(*, name: str, actor: User, now: datetime) -> Team:
+    """Raises Refused for a name that is taken, NotAllowed."""
+    require_admin(actor)
+    try:
+        with transaction.atomic():
+            team = Team.objects.create(name=name)
+            _note("team created", team, actor, now)
+    except IntegrityError as taken:
+        raise Refused("name", "A team has this name already; choose another.") from taken
+    return team
+
+
+def rename_team(*, team: Team, name: str, seen: str, actor: User, now: datetime) -> Team:
+    """Rename a team whose name the actor saw as `seen`. Raises Changed, Refused, NotAllowed."""
+    require_lead(actor, team)
+    try:
+        with transaction.atomic():
+            if not Team.objects.filter(pk=team.pk, name=seen).update(name=name):
+                raise Changed("Someone renamed the team meanwhile; look again and decide anew.")
+            _note("team renamed", team, actor, now, {"from": seen, "to": name})
+    except IntegrityError as taken:
+        raise Refused("name", "A team has this name already; choose another.") from taken
+    team.refresh_from_db()
+    return team
+
+
+@transaction.atomic
+def add_member(*, team: Team, username: str, role: Role, actor: User, now: datetime) -> Membership:
+    """Raises Refused for a name nobody has or who is a member already, NotAllowed."""
+    require_lead(actor, team)
+    user = User.objects.filter(username=username, is_active=True).first()
+    if user is None:
+        raise Refused("username", "Nobody has this name.")
+    membership, made = Membership.objects.get_or_create(team=team, user=user, defaults={"role": role})
+    if not made:
+        raise Refused("username", "This person is in the team already.")
+    _note("member added", team, actor, now, {"user": username, "role": role})
+    return membership
+
+
+@transaction.atomic
+def change_role(*, membership: Membership, role: Role, seen: Role, actor: User, now: datetime) -> None:
+    """Change a member's role that the actor saw as `seen`. Raises Changed, NotAllowed."""
+    require_lead(actor, membership.team)
+    if not Membership.objects.filter(pk=membership.pk, role=seen).update(role=role):
+        raise Changed("Someone changed this member meanwhile; look again and decide anew.")
+    who = {"user": membership.user.get_username(), "from": seen, "to": role}
+    _note("role changed", membership.team, actor, now, who)
+
+
+@transaction.atomic
+def remove_member(*, membership: Membership, actor: User, now: datetime) -> None:
+    """Removing someone who is gone already changes nothing. Raises NotAllowed."""
+    require_lead(actor, membership.team)
+    if Membership.objects.filter(pk=membership.pk).delete()[0]:
+        _note("member removed", membership.team, actor, now, {"user": membership.user.get_username()})
+
+
+def _note(action: str, team: Team, actor: User, now: datetime, data: Data | None = None) -> None:
+    audit(
+        action=action,
+        actor=actor,
+        target=f"team {team.pk}",
+        data={"name": team.name, **(data or {})},
+        now=now,
+    )

@@ -1,0 +1,43 @@
+"""My API tokens: made, shown once, revoked."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST
+
+from portal.accounts.models import Scope
+from portal.accounts.requests import PageRequest
+from portal.accounts.selectors import own_tokens
+from portal.accounts.services import create_token, revoke_token
+from portal.web.people_forms import TokenForm
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def token_list(request: PageRequest) -> HttpResponse:
+    form = TokenForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        now = timezone.now()
+        token, plain = create_token(
+            owner=request.user,
+            name=form.cleaned_data["name"],
+            scope=Scope(form.cleaned_data["scope"]),
+            expires_at=form.expires_at(now),
+            now=now,
+        )
+        return render(request, "people/token.html", {"token": token, "plain": plain}, status=201)
+    context = {"tokens": own_tokens(request.user), "form": form, "now": timezone.now()}
+    return render(request, "people/tokens.html", context, status=400 if form.is_bound else 200)
+
+
+@login_required
+@require_POST
+def token_revoke(request: PageRequest, token_id: int) -> HttpResponse:
+    token = own_tokens(request.user).filter(pk=token_id).first()
+    if token is None:
+        raise Http404
+    revoke_token(token=token, actor=request.user, now=timezone.now())
+    return redirect("tokens")

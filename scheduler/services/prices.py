@@ -1,0 +1,34 @@
+"""What a GPU hour costs on a node."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from portal.accounts.models import User
+from portal.accounts.services import audit
+from scheduler import hints
+from scheduler.errors import BadParameters, Conflict
+from scheduler.models import Node, NodeEvent
+
+MAX_PRICE = 1e6
+
+
+@transaction.atomic
+def set_price(*, node: Node, price: float, seen: float, actor: User, now: datetime) -> Node:
+    """Change the price per GPU hour of a node whose price the actor saw as `seen`.
+
+    Raises BadParameters; Conflict when someone else changed it meanwhile.
+    """
+    if not 0 <= price <= MAX_PRICE:
+        raise BadParameters({"price": f"must be between 0 and {MAX_PRICE:,.0f}"})
+    here = Node.objects.filter(pk=node.pk, price_per_gpu_hour=seen)
+    if not here.update(price_per_gpu_hour=price):
+        raise Conflict("Someone changed the price meanwhile; look at it and decide again.")
+    change = f"Price per GPU hour: {seen:g} to {price:g}."
+    NodeEvent.objects.create(node=node, kind="price", reason=change, actor=actor, at=now)
+    audit(action="node price changed", actor=actor, target=node.pk, data={"from": seen, "to": price}, now=now)
+    hints.refresh_options()
+    node.refresh_from_db()
+    return node
