@@ -87,7 +87,7 @@ class Node:
 class ClusterState:
     """Everything a policy may know, at one moment: waiting and running jobs, nodes, its own memory."""
 
-    jobs: tuple[Job, ...]
+    jobs: Sequence[Job]
     nodes: tuple[Node, ...]
     memory: Mapping[str, Any] = field(default_factory=dict)
     explain: bool = True  # False: leave the Waits out of the plan, which saves a simulation their cost
