@@ -1,0 +1,205 @@
+"""Asking a policy: with the whole state at each decision, or with what changed since the last one.
+
+Both run the policy's own code. `Snapshots` builds the ClusterState that the live loop would build.
+`Standing` is for ranking policies whose ranks do not change while a job waits: it keeps their cycle, its
+index of free GPUs and the ranking itself from one decision to the next, so that a decision costs what it
+decides and not what waits. `tests/scheduler/simulator/test_deciders.py` holds the two to equal decisions.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from scheduler.core.cycle import Cycle, Key, Ranked
+from scheduler.core.policies.fifo import by_arrival
+from scheduler.core.policies.shortest import by_remaining_gpu_s, by_remaining_s
+from scheduler.core.rules import Blocks
+from scheduler.core.simulator.machines import Machines
+from scheduler.core.simulator.runs import Run
+from scheduler.core.simulator.settings import Settings
+from scheduler.core.types import Action, ClusterState, Job, Policy
+
+STANDING_KEYS: frozenset[Key] = frozenset({by_arrival, by_remaining_s, by_remaining_gpu_s})
+_Place = tuple[Any, ...]
+
+
+class Decider(Protocol):
+    """Hears of every change, and decides when asked."""
+
+    def waits(self, run: Run, now: float) -> None:
+        """A job waits from now on, or waits with other options."""
+        ...
+
+    def starts(self, run: Run) -> None: ...
+
+    def stops(self, run: Run) -> None:
+        """A running job lets its GPUs go; called while it still names them."""
+        ...
+
+    def nodes_change(self) -> None: ...
+
+    def decide(self, now: float) -> Iterable[Action]: ...
+
+
+def decider(policy: Policy, machines: Machines, prices: Mapping[str, float], settings: Settings) -> Decider:
+    """The quickest one that is right for this policy."""
+    if isinstance(policy, Ranked) and can_stand(policy) and not settings.snapshots:
+        return Standing(policy, machines, settings)
+    return Snapshots(policy, machines, prices, settings)
+
+
+def can_stand(policy: Ranked) -> bool:
+    """Do its decisions follow from a ranking of waiting jobs that time does not change?"""
+    return not policy.preempts and policy.key in STANDING_KEYS and policy.rules.blocks is not Blocks.NOTHING
+
+
+class Snapshots:
+    """The whole state at each decision."""
+
+    def __init__(
+        self, policy: Policy, machines: Machines, prices: Mapping[str, float], settings: Settings
+    ) -> None:
+        self.policy, self.machines, self.prices, self.settings = policy, machines, prices, settings
+        self.waiting: dict[str, Run] = {}
+        self.running: dict[str, Run] = {}
+        self.memory: Mapping[str, Any] = {}
+
+    def waits(self, run: Run, now: float) -> None:
+        self.waiting[run.job.job_id] = run
+
+    def starts(self, run: Run) -> None:
+        self.running[run.job.job_id] = self.waiting.pop(run.job.job_id, run)
+
+    def stops(self, run: Run) -> None:
+        del self.running[run.job.job_id]
+
+    def nodes_change(self) -> None: ...
+
+    def decide(self, now: float) -> Iterable[Action]:
+        plan = self.policy.decide(self.state(now), now)
+        self.memory = plan.memory
+        return plan.actions
+
+    def state(self, now: float) -> ClusterState:
+        """What the live loop would show the policy now."""
+        jobs = _Seen(self, now)
+        return _State(jobs=jobs, nodes=self.machines.views(), memory=self.memory, explain=False)
+
+    def seen(self, run: Run, now: float) -> Job:
+        if run.option is not None:
+            run.advance(now, self.prices[run.option.gpu_model])
+        return self.settings.seen(run, now)
+
+
+class _Seen(Sequence[Job]):
+    """All jobs as policies see them at one moment, each made when it is looked at."""
+
+    def __init__(self, snapshots: Snapshots, now: float) -> None:
+        self.snapshots, self.now = snapshots, now
+
+    def waiting(self) -> list[Job]:
+        return [self.snapshots.seen(run, self.now) for run in self.snapshots.waiting.values()]
+
+    def running(self) -> list[Job]:
+        return [self.snapshots.seen(run, self.now) for run in self.snapshots.running.values()]
+
+    def __len__(self) -> int:
+        return len(self.snapshots.waiting) + len(self.snapshots.running)
+
+    def __iter__(self) -> Iterator[Job]:
+        return iter([*self.waiting(), *self.running()])
+
+    def __getitem__(self, index: Any) -> Any:
+        return list(self)[index]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _State(ClusterState):
+    """A state whose running jobs cost nothing unless the policy asks for them."""
+
+    jobs: _Seen
+
+    @property
+    def waiting(self) -> Sequence[Job]:
+        return self.jobs.waiting()
+
+    @property
+    def running(self) -> Sequence[Job]:
+        return self.jobs.running()
+
+
+class Standing:
+    """The ranking and the cycle of a policy, kept up to date."""
+
+    def __init__(self, policy: Ranked, machines: Machines, settings: Settings) -> None:
+        self.policy, self.machines, self.settings = policy, machines, settings
+        self.cycle = self._new_cycle()
+        self.queue: list[tuple[_Place, Job]] = []
+        self.places: dict[str, _Place] = {}
+        self.blocked = False  # the first of the queue waits for GPUs, and none were freed since
+
+    def waits(self, run: Run, now: float) -> None:
+        self._leave(run.job.job_id)
+        job = self.settings.seen(run, now)
+        place = (-job.priority, self.policy.key(job, now), job.submitted_at, job.id)
+        self.places[job.id] = place
+        insort(self.queue, (place, job), key=lambda entry: entry[0])
+        self.blocked = self.blocked and self.queue[0][1] is not job
+
+    def starts(self, run: Run) -> None:
+        """The cycle took the GPUs itself."""
+        self._leave(run.job.job_id)
+
+    def stops(self, run: Run) -> None:
+        self.cycle.free.give(run.held, run.gpus)
+        self.blocked = False
+
+    def nodes_change(self) -> None:
+        self.cycle = self._new_cycle()
+        self.blocked = False
+
+    def decide(self, now: float) -> Iterable[Action]:
+        if not self.queue or self.blocked:
+            return ()
+        self.cycle.begin(now)
+        actions = self.cycle.run(_Jobs(self.queue))
+        self.blocked = len(actions) < len(self.queue) and self.cycle._is_over()
+        return actions
+
+    def _leave(self, job_id: str) -> None:
+        place = self.places.pop(job_id, None)
+        if place is not None:
+            del self.queue[bisect_left(self.queue, place, key=lambda entry: entry[0])]
+
+    def _new_cycle(self) -> _StandingCycle:
+        state = ClusterState(jobs=(), nodes=self.machines.views(), explain=False)
+        return _StandingCycle(state, 0.0, self.policy.rules)
+
+
+class _StandingCycle(Cycle):
+    """A cycle that goes through its ranking again and again; the free GPUs carry over."""
+
+    def begin(self, now: float) -> None:
+        self.now = now
+        self.closed = False
+        self.taken = set()
+        self.started = []
+
+    def _is_over(self) -> bool:
+        return super()._is_over() or self.taken >= self.free.pools.keys()
+
+
+class _Jobs(Sequence[Job]):
+    """The jobs of a ranking without copying it."""
+
+    def __init__(self, queue: list[tuple[_Place, Job]]) -> None:
+        self.queue = queue
+
+    def __len__(self) -> int:
+        return len(self.queue)
+
+    def __getitem__(self, index: Any) -> Any:
+        return self.queue[index][1]

@@ -1,0 +1,127 @@
+"""A trace on a cluster under a policy: from files to figures in a few calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from scheduler.core.policies import POLICIES
+from scheduler.core.simulator import files
+from scheduler.core.simulator.cluster import Cluster, requested, why_impossible
+from scheduler.core.simulator.colocation import Colocation
+from scheduler.core.simulator.engine import Engine
+from scheduler.core.simulator.errors import SimulatorError, TraceError
+from scheduler.core.simulator.foresight import Foresight, Level
+from scheduler.core.simulator.goodput import GoodputTruth
+from scheduler.core.simulator.importers.registry import load_trace
+from scheduler.core.simulator.metrics import Metrics, measure
+from scheduler.core.simulator.profiles import Application, read_applications
+from scheduler.core.simulator.settings import Settings
+from scheduler.core.simulator.trace import Refusal, Trace, TraceJob, offered_gpus
+from scheduler.core.simulator.truth import RecordedTruth, Truth, gavel_rates
+from scheduler.core.types import Policy
+
+_PROFILES = ("profiles/placements.csv.gz", "sia/profiles/placements.csv.gz")
+_GAVEL = ("simulation_throughputs.json.gz", "simulation_throughputs.json")
+
+
+@dataclass(slots=True)
+class Scenario:
+    """A trace that fits a cluster, and what is true about its jobs. Jobs that fit nowhere are refused."""
+
+    trace: Trace
+    cluster: Cluster
+    applications: dict[str, Application] = field(default_factory=dict)
+    rates: Truth | None = None
+    impossible: list[Refusal] = field(default_factory=list)
+    _alone_s: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises TraceError if no job fits."""
+        truth, jobs = self.truth(Level.DEFAULT), []
+        foresight = Foresight(Level.ORACLE, truth, self.cluster)
+        for row, job in enumerate(self.trace.jobs, start=1):
+            if not requested(job, self.cluster):
+                self.impossible.append(Refusal(row, job.job_id, why_impossible(job, self.cluster)))
+            elif options := foresight.options(job):
+                self._alone_s[job.job_id] = options[0].duration_s.value
+                jobs.append(job)
+            else:
+                self.impossible.append(Refusal(row, job.job_id, "its profile was not measured on these GPUs"))
+        if not jobs:
+            raise TraceError(f"no job fits the cluster; the first {self.impossible[0].reason}")
+        self.trace = replace(self.trace, jobs=tuple(jobs))
+
+    @property
+    def refused(self) -> list[Refusal]:
+        """What the importer and the cluster refuse."""
+        return [*self.trace.refused, *self.impossible]
+
+    @property
+    def load(self) -> float:
+        """Offered load: GPU time asked for over GPU time there is while jobs arrive."""
+        pairs = [(job, self.alone_s(job)) for job in self.trace.jobs]
+        return offered_gpus(pairs, self.trace.span_s) / self.cluster.total_gpus
+
+    def alone_s(self, job: TraceJob) -> float:
+        """How long it truly runs with the GPUs it asks for, on the quickest pool."""
+        return self._alone_s[job.job_id]
+
+    def truth(self, level: Level) -> Truth:
+        """What happens to the jobs; measured applications tune their batch where knowledge may choose."""
+        if self.applications:
+            return GoodputTruth(self.applications, tuned=level.chooses)
+        return self.rates or RecordedTruth()
+
+    def simulate(
+        self,
+        policy: Policy,
+        level: Level,
+        settings: Settings | None = None,
+        *,
+        error: float = 0.0,
+        seed: int = 0,
+        colocation: Colocation | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> tuple[Engine, Metrics]:
+        """Play the trace to its end. error: MdAPE of the predictions, see Foresight."""
+        truth = self.truth(level)
+        foresight = Foresight(level, truth, self.cluster, error=error, seed=seed)
+        engine = Engine(
+            self.trace.jobs, self.cluster, policy, truth, foresight, settings, self.trace.capacity, colocation
+        )
+        engine.run(progress)
+        return engine, measure(engine, [self.alone_s(run.job) for run in engine.runs.values()])
+
+
+def open_scenario(path: Path, cluster: Cluster) -> Scenario:
+    """Read a trace and the measurements that belong to it. Raises TraceError."""
+    trace = load_trace(path)
+    if trace.meta["source"] == "sia":
+        return Scenario(trace, cluster, applications=_applications(path))
+    if any(job.profile for job in trace.jobs):
+        found = files.find_beside(path, *_GAVEL)
+        if found is None:
+            raise TraceError(f"{path}: its jobs have profiles; no {_GAVEL[0]} lies beside it")
+        return Scenario(trace, cluster, rates=gavel_rates(files.read_json(found)))
+    return Scenario(trace, cluster)
+
+
+def policy_named(name: str) -> Policy:
+    """A policy of the table. Raises SimulatorError with the names there are."""
+    if name not in POLICIES:
+        raise SimulatorError(f"--policy: {name!r} is no policy; there are {', '.join(sorted(POLICIES))}")
+    return POLICIES[name]
+
+
+def _applications(path: Path) -> dict[str, Application]:
+    found = files.find_beside(path, *_PROFILES)
+    if found is None:
+        raise TraceError(
+            f"{path}: its jobs need the folder profiles/ of Sia's measurements beside or above it"
+        )
+    folder = found.parent
+    return read_applications(
+        *(files.read_rows(folder / f"{name}.csv.gz") for name in ("validation", "placements", "scalability"))
+    )

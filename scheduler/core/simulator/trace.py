@@ -1,0 +1,107 @@
+"""The trace schema: jobs as they were submitted, and what a cluster can do with them.
+
+One row a job; columns as in docs/simulator.md. Times in s from the trace's own origin; `gpus` may be a
+fraction (a share of one GPU), which the simulator rounds up because a GPU has one holder.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TraceJob:
+    """One job as submitted. Either `duration_s` (at `gpus`) or `profile` and `work` say how long it takes."""
+
+    job_id: str
+    submit_s: float
+    gpus: float
+    user: str = ""
+    group: str = ""  # virtual cluster or queue
+    nodes: int = 0  # 0: as few as hold it
+    gpu_type: str = ""  # empty: any; "a|b": either
+    min_gpus: int = 0  # 0: as `gpus`
+    max_gpus: int = 0
+    duration_s: float | None = None
+    work: float | None = None
+    work_unit: str = ""
+    profile: str = ""
+    batch_size: int = 0
+    method: str = ""
+    model: str = ""
+    priority: int = 0
+    weight: float = 1.0
+    deadline_s: float | None = None  # absolute
+    preemptible: bool = True
+    spot_ok: bool = False
+    restart_s: float | None = None  # None: as the simulation says
+    status: str = ""
+    pred_duration_s: float | None = None
+    pred_source: str = ""
+
+    @property
+    def whole_gpus(self) -> int:
+        return math.ceil(self.gpus)
+
+    def problem(self) -> str | None:
+        """Why this job could never be simulated on any cluster, or None."""
+        if not math.isfinite(self.submit_s) or self.submit_s < 0:
+            return f"submit_s is {self.submit_s:g}; it must be a finite number of seconds, 0 or more"
+        if not math.isfinite(self.gpus) or self.gpus <= 0:
+            return f"gpus is {self.gpus:g}; a job needs more than 0"
+        if self.duration_s is None and not self.profile:
+            return "neither duration_s nor profile says how long it runs"
+        if self.duration_s is not None and not (math.isfinite(self.duration_s) and self.duration_s > 0):
+            return f"duration_s is {self.duration_s:g}; it must be finite and more than 0"
+        if self.nodes > self.whole_gpus:
+            return f"{self.nodes} nodes for {self.whole_gpus} GPUs; each node must hold one at least"
+        if self.max_gpus and self.max_gpus < self.min_gpus:
+            return f"max_gpus {self.max_gpus} is below min_gpus {self.min_gpus}"
+        return None
+
+
+COLUMNS = tuple(column.name for column in fields(TraceJob))
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A row that is left out, and why. Rows count from 1, the header apart."""
+
+    row: int
+    job_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class CapacityChange:
+    """From `t_s` on, `available` nodes of a pool (or one node: 0 or 1) can be used."""
+
+    t_s: float
+    where: str
+    available: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trace:
+    """Jobs in the order of their submission, what was refused, and where it all comes from."""
+
+    jobs: tuple[TraceJob, ...]
+    refused: tuple[Refusal, ...] = ()
+    capacity: tuple[CapacityChange, ...] = ()
+    meta: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def span_s(self) -> float:
+        """From the first to the last submission; at least 1 s."""
+        return max(self.jobs[-1].submit_s - self.jobs[0].submit_s, 1.0) if self.jobs else 1.0
+
+
+def offered_gpus(jobs: Iterable[tuple[TraceJob, float]], span_s: float) -> float:
+    """GPUs that would be busy on average if nobody waited: GPU-seconds asked for over the span of arrivals.
+
+    jobs: each with its duration in s at the GPUs it asks for.
+    """
+    return sum(job.whole_gpus * duration_s for job, duration_s in jobs) / span_s

@@ -1,0 +1,24 @@
+"""Play a trace of jobs on a cluster under any policy, without touching the portal's own jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from scheduler.core.simulator import door
+from scheduler.core.simulator.errors import SimulatorError
+
+
+class Command(BaseCommand):
+    help = "Simulate policies on a public trace, on our own schema, or on the portal's exported past."
+    requires_system_checks: list[str] = []
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        door.add_arguments(parser)
+
+    def handle(self, *_: Any, **options: Any) -> None:
+        try:
+            door.run(options)
+        except SimulatorError as error:
+            raise CommandError(str(error)) from error
