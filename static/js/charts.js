@@ -14,8 +14,20 @@ function style() {
   };
 }
 
-function draw(place, figure) {
+// "var(--chart-1)" anywhere in a figure becomes the colour it stands for in the present theme.
+function coloured(value, css) {
+  if (typeof value === "string") {
+    const name = /^var\((--[\w-]+)\)$/.exec(value)?.[1];
+    return name ? css.getPropertyValue(name).trim() : value;
+  }
+  if (Array.isArray(value)) return value.map((entry) => coloured(entry, css));
+  if (value === null || typeof value !== "object") return value;
+  return Object.fromEntries(Object.entries(value).map(([key, entry]) => [key, coloured(entry, css)]));
+}
+
+function draw(place, given) {
   const look = style();
+  const figure = coloured(given, getComputedStyle(document.body));
   const axis = (given) => ({ ...look.axis, ...given });
   const layout = {
     ...figure.layout,
