@@ -10,7 +10,7 @@ from datetime import datetime
 from portal.accounts.models import Membership, Role, Team, User
 from scheduler.models import DatasetFile
 
-ADMIN, USER = "admin", "user"
+ADMIN = "admin"
 TEAMS = {"Language": ("user", "ada", "ben"), "Search": ("chloe", "dmitri")}
 ROW_BYTES = ((400, 0.3), (1200, 0.4), (2800, 0.2), (6000, 0.1))  # (bytes, share of the rows)
 FILES = {
@@ -33,12 +33,12 @@ class People:
 
 def settle_in(rng: random.Random, *, password: str, now: datetime) -> People:
     """An administrator, five members of two teams, and a few files of each."""
-    admin = User.objects.filter(username=ADMIN).first() or User.objects.create_superuser(ADMIN)
+    admin = User.objects.create_superuser(ADMIN)
     members, teams = [], {}
     for team_name, names in TEAMS.items():
         team = Team.objects.create(name=team_name)
         for place, name in enumerate(names):
-            person = User.objects.filter(username=name).first() or User.objects.create_user(name)
+            person = User.objects.create_user(name)
             role = Role.MEMBER if place else Role.LEAD
             Membership.objects.create(team=team, user=person, role=role)
             members.append(person)

@@ -9,20 +9,21 @@ from django.db import transaction
 from django.db.models.functions import Now
 
 from knowledge import learning
+from portal.accounts.models import User
 from portal.demo.jobs import wishes
 from portal.demo.machines import MACHINES, join
 from portal.demo.mark import mark
 from portal.demo.people import settle_in
 from portal.demo.play import Play
 from scheduler.loop.tick import tick
-from scheduler.models import Job, Node
+from scheduler.models import Node
 from scheduler.services.nodes import drain_node
 
 DAYS = 14
 
 
 class NotEmpty(Exception):
-    """The portal holds jobs or nodes already."""
+    """The portal is in use."""
 
 
 @transaction.atomic
@@ -31,8 +32,8 @@ def build(*, seed: int, jobs: int, password: str, train: bool, now: datetime) ->
 
     Raises NotEmpty: simulated data never mix with real ones.
     """
-    if Job.objects.exists() or Node.objects.exists():
-        raise NotEmpty("This portal has jobs or nodes already; demo data go into an empty database only.")
+    if User.objects.exists() or Node.objects.exists():
+        raise NotEmpty("This portal has people or nodes already; demo data go into an empty database only.")
     rng, start = random.Random(seed), now - timedelta(days=DAYS)
     people = settle_in(rng, password=password, now=start)
     mark(actor=people.admin, seed=seed, now=now)

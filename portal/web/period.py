@@ -18,6 +18,7 @@ RANGES: dict[str, timedelta | None] = {
     "all": None,
 }
 DEFAULT = "7d"
+LONGEST = len("2026-11-01T12:30:00.000000+01:00")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +76,8 @@ def _between(query: Mapping[str, str], now: datetime) -> Chosen:
 
 def _moment(raw: str, *, end: bool) -> datetime | None:
     """A day counts from its first moment, or as `end` up to its last one."""
+    if len(raw) > LONGEST:
+        return None
     try:
         if day := parse_date(raw):
             day += timedelta(days=1) if end else timedelta()
