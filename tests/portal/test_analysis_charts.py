@@ -1,0 +1,136 @@
+"""Charts of the queue, the cluster and the promises: pure functions that tell their story in words too."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from portal.web.charts import distributions, lanes, track_record, usage
+from portal.web.charts.chart import Chart
+from portal.web.period import chosen
+from scheduler.selectors.analytics import Utilisation
+from scheduler.selectors.histogram import Histogram, of
+from scheduler.selectors.queue import Bar, Lane
+from scheduler.selectors.track_record import Pair
+
+NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+SLICES = [NOW - 2 * HOUR, NOW - HOUR]
+
+
+def drawable(chart: Chart) -> Chart:
+    """Plain JSON without NaN, and as many cells as columns."""
+    json.dumps(chart.figure, allow_nan=False)
+    assert {len(row) for row in chart.rows} <= {len(chart.columns)}
+    return chart
+
+
+def test_a_distribution_is_told_by_its_quantiles() -> None:
+    chart = drawable(distributions.distribution(of([(409, 98), (819, 2)]), distributions.WAIT))
+    assert chart.summary == (
+        "The wait for the first start over 100 jobs: 1 min (p50), 1 min (p95), 1 h (p99)."
+    )
+    assert [trace["name"] for trace in chart.data][1:] == ["p50: 1 min", "p95: 1 min", "p99: 1 h"]
+
+
+def test_nothing_measured_is_said_and_not_drawn() -> None:
+    empty = [
+        distributions.distribution(Histogram(), distributions.JCT),
+        usage.utilisation_chart(Utilisation(offered=[0, 0], held=[0, 0], own=None), SLICES),
+        usage.outcomes_chart({"failed": [0, 0]}, SLICES),
+        usage.failures_chart({}, {}),
+        usage.throughput_chart({}),
+        track_record.scatter("duration_s", []),
+        track_record.error_over_time({"duration_s": []}),
+    ]
+    assert [drawable(chart).data for chart in empty] == [[]] * len(empty)
+    assert all(chart.summary for chart in empty)
+
+
+def test_utilisation_shows_the_own_share_beside_the_clusters() -> None:
+    found = Utilisation(offered=[7200, 7200], held=[3600, 7200], own=[0, 3600])
+    chart = drawable(usage.utilisation_chart(found, SLICES))
+    assert chart.summary.startswith("On average 75% of the GPU time was used; at most 100%")
+    assert [trace["y"] for trace in chart.data] == [[0.5, 1.0], [0, 0.5]]
+
+
+def test_failures_are_named_in_words() -> None:
+    chart = drawable(usage.failures_chart({"oom": 3, "lost": 1}, {"resource": 1}))
+    assert chart.summary == "4 attempts ended badly. Failed for good: 1 of resources."
+    assert chart.rows[0] == ("attempts", "out of memory", "3")
+
+
+def test_lanes_are_cut_at_the_window_and_hide_strangers_names() -> None:
+    bars = (Bar(node="n", gpu_index=1, start=NOW - 9 * HOUR, end=None, job=None),)
+    chart = drawable(lanes.lanes_chart([Lane(name="box", gpus=2, bars=bars)], since=NOW - 6 * HOUR, now=NOW))
+    assert chart.data[0]["base"] == ["2026-03-01T06:00:00+00:00"]
+    assert chart.data[0]["x"] == [6 * 3600 * 1000]
+    assert chart.rows == [("box", "1", "a job of another user", "2026-03-01 03:00:00", "held now")]
+    assert chart.summary.startswith(
+        "1 of the 2 GPUs shown are held now; over the last 6 h they were held 50%"
+    )
+
+
+def test_lanes_without_nodes_say_so() -> None:
+    assert "No node" in drawable(lanes.lanes_chart([], since=NOW - HOUR, now=NOW)).summary
+
+
+def pair(measured: float, at: datetime = NOW) -> Pair:
+    return Pair(at=at, promised=100.0, low=80.0, high=125.0, measured=measured)
+
+
+def test_the_scatter_parts_kept_promises_from_broken_ones() -> None:
+    chart = drawable(track_record.scatter("duration_s", [pair(100.0), pair(200.0)]))
+    assert [trace["name"] for trace in chart.data] == ["as promised", "inside the interval", "outside"]
+    assert chart.data[0]["x"] == [100.0, 200.0]
+    assert chart.data[1]["error_x"]["arrayminus"] == [20.0]
+    assert [row[-1] for row in chart.rows] == ["outside", "inside"]
+
+
+def test_only_the_latest_are_drawn_and_that_is_said() -> None:
+    chart = drawable(track_record.scatter("duration_s", [pair(100.0)] * 400))
+    assert len(chart.data[1]["x"]) == track_record.SHOWN
+    assert "The latest 300 are drawn" in chart.summary
+
+
+def test_the_rolling_error_needs_a_window_and_follows_a_drift() -> None:
+    assert track_record.rolling_median([pair(100.0)] * (track_record.WINDOW - 1)) == []
+    drift = [pair(100.0)] * 40 + [pair(200.0)] * 40
+    line = track_record.rolling_median(drift)
+    assert (line[0][1], line[-1][1]) == (0.0, 0.5)
+    assert "0% to 50%" in drawable(track_record.error_over_time({"duration_s": drift})).summary
+
+
+def period_of(**query: str) -> tuple[timedelta, bool]:
+    found = chosen(query, now=NOW, first=lambda: NOW - timedelta(days=100))
+    return found.period.end - found.period.start, bool(found.errors)
+
+
+@pytest.mark.parametrize(
+    ("query", "length"),
+    [
+        ({}, timedelta(days=7)),
+        ({"range": "24h"}, timedelta(days=1)),
+        ({"range": "all"}, timedelta(days=100)),
+        ({"from": "2026-02-01", "to": "2026-02-03"}, timedelta(days=3)),
+        ({"from": "2026-03-01T10:00", "to": "2026-03-01T11:30"}, timedelta(hours=1.5)),
+        ({"to": "2026-02-03"}, timedelta(days=7)),
+        ({"from": "2026-02-27"}, timedelta(days=2.5)),
+    ],
+)
+def test_the_address_names_the_period(query: dict[str, str], length: timedelta) -> None:
+    assert period_of(**query) == (length, False)
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        {"range": "decade"}, {"from": "yesterday"}, {"to": "2026-13-01"}, {"from": "2027-01-01"},
+        {"from": "2026-02-03", "to": "2026-02-01"}, {"to": "9999-12-31", "from": "9999-12-31"},
+        {"from": "0001-01-01", "to": "0001-01-01T00:00"}, {"from": "2026-02-30"}, {"from": "1" * 400},
+    ],
+)  # fmt: skip
+def test_a_period_that_makes_no_sense_is_told(query: dict[str, str]) -> None:
+    assert period_of(**query)[1]
