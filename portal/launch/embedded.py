@@ -22,6 +22,7 @@ from portal.launch.first_job import FirstJob
 from portal.launch.machine import LaunchFailed
 from portal.launch.supervisor import Supervisor
 
+LINE_WIDTH = 130
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
@@ -40,7 +41,9 @@ class EmbeddedPortal:
     """One portal on one machine, from start to stop."""
 
     def __init__(self, options: Options) -> None:
-        self.options, self.console, self.stop = options, Console(), Event()
+        self.options, self.stop = options, Event()
+        # Into a file or a pipe, lines are not folded at 80 columns.
+        self.console = Console() if sys.stdout.isatty() else Console(width=LINE_WIDTH)
         self.node = options.data / "node"
         local = "127.0.0.1" if options.host in ("0.0.0.0", "::") else options.host  # noqa: S104
         self.url = f"http://{f'[{local}]' if ':' in local else local}:{options.port}"

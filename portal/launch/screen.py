@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
+from rich import box
 from rich.table import Table
 from rich.text import Text
 
@@ -29,9 +30,11 @@ def progress_line(job: Mapping[str, Any]) -> Text:
 
 def configuration(job: Mapping[str, Any]) -> Table:
     """What was required, and who chose all the rest, and why."""
-    table = Table(title="Configuration", title_justify="left", show_lines=False)
-    for heading in ("parameter", "value", "chosen by", "why"):
-        table.add_column(heading)
+    table = Table(title="Configuration", title_justify="left", box=box.SIMPLE_HEAD)
+    table.add_column("parameter", no_wrap=True)
+    table.add_column("value", overflow="fold")
+    table.add_column("chosen by", min_width=len("recommended"))
+    table.add_column("why", min_width=20)
     for name in REQUIRED:
         table.add_row(name, str(job[name]), "user", "required")
     for name, choice in job["params"].items():
@@ -43,9 +46,9 @@ def configuration(job: Mapping[str, Any]) -> Table:
 def comparison(job: Mapping[str, Any]) -> Table:
     """Promised against actual, with the interval that holds four times in five."""
     promise, actual = job["attempts"][-1]["promise"], actual_of(job)
-    table = Table(title="Promised and actual", title_justify="left")
+    table = Table(title="Promised and actual", title_justify="left", box=box.SIMPLE_HEAD)
     for heading in ("", "promised", "interval (80 %)", "actual", "inside"):
-        table.add_column(heading, justify="left" if heading in ("", "inside") else "right")
+        table.add_column(heading, justify="left" if heading in ("", "inside") else "right", no_wrap=True)
     for title, name, unit in (
         ("duration", "duration_s", "s"),
         ("throughput", "tokens_per_second", "tokens/s"),
@@ -77,14 +80,18 @@ def _compared(promised: Mapping[str, Any] | None, actual: float | None, unit: st
     if promised is None or promised["low"] is None or promised["high"] is None:
         return "not foretold", "", _amount(actual, unit), ""
     inside = "" if actual is None else "yes" if promised["low"] <= actual <= promised["high"] else "no"
-    interval = f"{_amount(promised['low'], unit)} to {_amount(promised['high'], unit)}"
+    interval = f"{_number(promised['low'], unit)} to {_number(promised['high'], unit)}"
     return _amount(promised["value"], unit), interval, _amount(actual, unit), inside
 
 
 def _amount(value: float | None, unit: str) -> str:
     if value is None:
         return "unknown"
-    return f"{value / 2**20 if unit == 'MiB' else value:,.0f} {unit}"
+    return f"{_number(value, unit)} {unit}"
+
+
+def _number(value: float, unit: str) -> str:
+    return f"{value / 2**20 if unit == 'MiB' else value:,.0f}"
 
 
 def _value(value: object) -> str:

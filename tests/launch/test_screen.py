@@ -1,0 +1,66 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from portal.launch import screen
+
+
+def job(**more: Any) -> dict[str, Any]:
+    interval = {"value": 60.0, "low": 40.0, "high": 90.0}
+    attempt = {
+        "created_at": "2026-01-01T10:00:00Z",
+        "ended_at": "2026-01-01T10:01:40Z",
+        "peak_memory_bytes": 600 * 2**20,
+        "measured": {"tokens_per_s": 7000.0},
+        "promise": {
+            "duration_s": interval,
+            "tokens_per_second": {"value": 6000.0, "low": 5000.0, "high": 9000.0},
+            "peak_memory_bytes": {"value": 500 * 2**20, "low": None, "high": None},
+        },
+    }
+    progress = {"step": 0, "total_steps": 50, "loss": None, "tokens_per_second": None, "eta_s": None}
+    fields = {"model": "builtin/tiny-llama", "training_file": "file-1", "params": {}, "wait": None}
+    return {**fields, "state": "running", "internal_state": "running", "attempts": [attempt],
+            "progress": progress, **more}  # fmt: skip
+
+
+def shown(thing: Any, width: int = 100) -> str:
+    console = Console(width=width, color_system=None)
+    with console.capture() as captured:
+        console.print(thing)
+    return captured.get()
+
+
+def test_a_waiting_job_says_why() -> None:
+    waiting = job(state="queued", wait={"code": "gpus", "text": "needs 8 GPUs; 5 are left"})
+    assert "needs 8 GPUs; 5 are left" in shown(screen.progress_line(waiting))
+
+
+def test_progress_names_step_loss_rate_and_time_left() -> None:
+    progress = {"step": 7, "total_steps": 50, "loss": 1.5, "tokens_per_second": 6543.2, "eta_s": 12.0}
+    line = shown(screen.progress_line(job(progress=progress)))
+    assert all(part in line for part in ("step 7/50", "loss 1.500", "6,543 tokens/s", "12 s left"))
+
+
+@pytest.mark.parametrize("width", [80, 130])
+def test_the_configuration_gives_every_value_its_author_and_reason(width: int) -> None:
+    chosen = {"value": 0.002, "by": "recommended", "reason": "Large steps."}
+    unset = {"value": None, "by": "default", "reason": "Not used."}
+    params = {"gradient_accumulation_steps": chosen, "max_steps": unset}
+    text = shown(screen.configuration(job(params=params)), width)
+    assert all(
+        part in text for part in ("gradient_accumulation_steps", "0.002", "recommended", "Large steps.")
+    )
+    assert "max_steps" not in text
+
+
+def test_the_comparison_says_what_was_inside_and_what_was_never_foretold() -> None:
+    duration, throughput, memory = shown(screen.comparison(job())).splitlines()[4:7]
+    assert duration.split()[-1] == "no"
+    assert "100 s" in duration
+    assert throughput.split()[-1] == "yes"
+    assert "not foretold" in memory
+    assert "600 MiB" in memory
