@@ -1,0 +1,98 @@
+"""How long pages take on a large portal: `python -m benchmarks.pages [--small]`.
+
+Fills a throw-away PostgreSQL and asks for every page as an administrator and as a person through Django's
+test client, so that neither network nor browser counts. Aim: p95 below 200 ms, pages below 100 kB.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tests.harness.servers import NotInstalled, Postgres
+
+SIZES = {"jobs": 100_000, "nodes": 1_000, "executions": 50_000, "people": 50}
+SMALL = {"jobs": 2_000, "nodes": 50, "executions": 1_000, "people": 5}
+PATHS = (
+    "/", "/jobs/", "/jobs/?state=failed", "/jobs/new/", "/queue/", "/nodes/", "/analytics/?range=24h",
+    "/analytics/", "/analytics/?range=all", "/analytics/predictions/?range=7d", "/analytics/predictions/",
+)  # fmt: skip
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.pages", description=__doc__)
+    parser.add_argument("--small", action="store_true", help=f"only {SMALL}")
+    parser.add_argument("--requests", type=int, default=20)
+    given = parser.parse_args()
+    try:
+        postgres = Postgres()
+    except NotInstalled as missing:
+        print(f"{missing} is not on this machine.", file=sys.stderr)
+        return 1
+    os.environ |= {"DATABASE_URL": postgres.url, "DJANGO_SETTINGS_MODULE": "portal.settings"}
+    os.environ |= {"DATA_DIR": str(postgres.root), "LOG_LEVEL": "ERROR", "OMP_NUM_THREADS": "1"}
+    (postgres.root / "static").mkdir()  # WhiteNoise warns where there is none
+    try:
+        measure(SMALL if given.small else SIZES, given.requests)
+    finally:
+        postgres.remove()
+    return 0
+
+
+def measure(sizes: dict[str, int], requests: int) -> None:
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+    from django.db import connection
+    from django.test import Client
+    from django.utils import timezone
+
+    from benchmarks.crowd import fill
+    from portal.accounts.models import User
+
+    call_command("migrate", verbosity=0)
+    began = time.perf_counter()
+    fill(**sizes, now=timezone.now())
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+    print(f"{sizes} in {time.perf_counter() - began:.0f} s")
+    User.objects.create_superuser("root")
+    print(f"{'who':<8} {'page':<34} {'p50 ms':>7} {'p95 ms':>7} {'kB':>6} {'queries':>8}")
+    for name in ("root", "person0"):
+        client = Client(SERVER_NAME="localhost")
+        client.force_login(User.objects.get(username=name))
+        for path in PATHS:
+            show(name, path, client, requests)
+
+
+def show(name: str, path: str, client: object, requests: int) -> None:
+    from django.db import connection
+
+    get = client.get  # type: ignore[attr-defined]
+    asked: list[str] = []
+
+    def note(execute: Callable[..., Any], sql: str, *more: Any) -> Any:
+        asked.append(sql)
+        return execute(sql, *more)
+
+    with connection.execute_wrapper(note):
+        answer = get(path)
+    assert answer.status_code == 200, (path, answer.status_code)
+    times = []
+    for _ in range(requests):
+        began = time.perf_counter()
+        get(path)
+        times.append(1000 * (time.perf_counter() - began))
+    times.sort()
+    p50, p95 = times[len(times) // 2], times[min(len(times) - 1, round(0.95 * len(times)))]
+    size = len(answer.content) / 1000
+    print(f"{name:<8} {path:<34} {p50:>7.0f} {p95:>7.0f} {size:>6.0f} {len(asked):>8}", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
