@@ -92,7 +92,7 @@ def test_the_scatter_parts_kept_promises_from_broken_ones() -> None:
 def test_only_the_latest_are_drawn_and_that_is_said() -> None:
     chart = drawable(track_record.scatter("duration_s", [pair(100.0)] * 400))
     assert len(chart.data[1]["x"]) == track_record.SHOWN
-    assert "The latest 300 are drawn" in chart.summary
+    assert "The latest 200 are drawn" in chart.summary
 
 
 def test_the_rolling_error_needs_a_window_and_follows_a_drift() -> None:

@@ -12,7 +12,7 @@ from portal.web.templatetags.portal_format import FIGURES, percent
 from scheduler.selectors.track_record import Pair
 
 FEW = 10  # below this many runs a coverage says nothing
-SHOWN = 300
+SHOWN = 200
 WINDOW = 25
 TABLE_ROWS = 25
 MARKS = {True: ("inside the interval", GOOD, "circle"), False: ("outside", SECOND, "diamond")}
