@@ -50,6 +50,7 @@ class Execution(models.Model):
     fast_kernels = models.BooleanField(null=True, blank=True)
     padding_free = models.BooleanField(null=True, blank=True)
     expert_parallel = models.PositiveIntegerField(null=True, blank=True)
+    model_parallel = models.PositiveIntegerField(null=True, blank=True)
     sharding = models.CharField(max_length=20, null=True, blank=True)
     network = models.CharField(max_length=20, null=True, blank=True)
     software = models.CharField(max_length=200, null=True, blank=True)

@@ -38,6 +38,7 @@ class Columns:
     accumulation: Array
     lora_r: Array
     expert_parallel: Array
+    model_parallel: Array  # GPUs that share a sample, 1 where each has its own
     adapter: Mask
     quantized: Mask
     checkpointing: Mask
@@ -77,12 +78,12 @@ class Columns:
     @property
     def micro_tokens(self) -> Array:
         """Tokens a GPU handles in a usual micro-step (`T`)."""
-        return self.batch * self.padded
+        return self.batch * self.padded / self.model_parallel
 
     @property
     def peak_tokens(self) -> Array:
         """Tokens a GPU holds in the longest micro-step: what memory must bear."""
-        return self.batch * self.tokens
+        return self.batch * self.tokens / self.model_parallel
 
     @property
     def lora_parameters(self) -> Array:
@@ -172,6 +173,7 @@ _FLOATS: dict[str, Callable[[Config], float]] = {
     "accumulation": lambda c: c.gradient_accumulation_steps,
     "lora_r": lambda c: c.lora_r or DEFAULT_LORA_R,
     "expert_parallel": lambda c: c.expert_parallel or 0,
+    "model_parallel": lambda c: c.model_parallel or 1,
     "state_bytes": _state_bytes,
     "network_bytes_s": lambda c: NETWORK_BYTES_S.get(c.network or "none", 1e9),
 }

@@ -20,12 +20,11 @@ from sklearn.ensemble import (
 )
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
+from knowledge.core import folds
 from knowledge.core.columns import Array
 
-FOLDS = 5
 ISOTONIC_ROWS = 200
 _MISSING = -1.0  # the trees that cannot take NaN read this
 
@@ -94,13 +93,10 @@ class Ensemble:
 
 
 def out_of_fold(make: Callable[[], list[Any]], X: Array, y: Array, groups: Sequence[str]) -> Array:
-    """Predictions for every row by estimators that never saw a row of its group. Shape (n,)."""
+    """Probabilities of class 1 by classifiers that never saw a row of the group. Shape (n,); NaN unknown."""
     found = np.full(len(y), np.nan)
-    folds = min(FOLDS, len(set(groups)))
-    if folds < 2:
-        return found
-    for train, test in GroupKFold(folds, shuffle=True, random_state=0).split(X, y, groups):
-        if y.dtype.kind == "f" or len(set(y[train])) > 1:  # a classifier needs both classes
+    for train, test in folds.grouped(groups):
+        if len(set(y[train])) > 1:
             found[test] = Ensemble(make).fit(X[train], y[train]).predict(X[test])
     return found
 

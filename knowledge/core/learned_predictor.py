@@ -10,7 +10,7 @@ import numpy as np
 from knowledge.core import blend, estimators, features, prior
 from knowledge.core.blend import Observations
 from knowledge.core.columns import Array, Columns, Hardware, columns
-from knowledge.core.learned import Knowledge, interval_kind, kind_of
+from knowledge.core.learned import Knowledge, kind_of
 from knowledge.core.predictor import PriorPredictor, Scorer, Scores, p_fits, p_room
 from knowledge.core.rows import Row
 from knowledge.core.types import Config, Source
@@ -18,6 +18,7 @@ from knowledge.core.types import Config, Source
 REPEATED_P_VALID = 0.98
 MEASURED_MARGIN = 1.05  # a learnt peak includes fragmentation, so it needs less room than the prior's
 FAILED_P_VALID = 0.05
+MEMORY_WIDTH = 0.2  # stated half-width of ln(peak) where no peak was measured
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -143,32 +144,26 @@ def _memory_shift(runs: Sequence[Row], base: Scores, there: Columns) -> float:
 
 def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Scores:
     X = features.matrix(configs, c, knowledge.vocabulary)
-    kinds = [interval_kind(x) for x in configs]
-    unseen = knowledge.seen.unseen_model(configs)
-    outside = knowledge.seen.outside(configs, c)
-    rate = prior.throughput(c) * np.exp(knowledge.rate.ensemble.predict(X))
-    width = _width(knowledge.rate.widths.look_up(kinds), knowledge.rate.unseen_width, unseen)
-    width = _width(width, prior.Z_80 * prior.TAU, knowledge.seen.unseen_gpu(configs))
-    memory, memory_width = prior.memory(c).total, np.full(len(configs), 0.2)
+    seen = knowledge.seen
+    unseen_model, unseen_gpu = seen.unseen_model(configs), seen.unseen_gpu(configs)
+    outside = seen.outside(configs, c)
+    rate = knowledge.rate.predict(c, X, unseen_model, unseen_gpu)
+    width = np.exp(knowledge.rate.width(configs, unseen_model, unseen_gpu))
+    memory, memory_width = prior.memory(c).total, np.full(len(configs), np.exp(MEMORY_WIDTH))
     if knowledge.memory is not None:
-        memory = memory * np.exp(knowledge.memory.ensemble.predict(X))
-        known = knowledge.memory.widths.look_up(kinds)
-        memory_width = _width(known, knowledge.memory.unseen_width, unseen)
+        memory = knowledge.memory.predict(c, X, unseen_model, unseen_gpu)
+        memory_width = np.exp(knowledge.memory.width(configs, unseen_model, unseen_gpu))
     return Scores(
         p_valid=_p_valid(knowledge, configs, c, np.where(outside, memory, 0.0)),
         rate=rate,
-        rate_low=rate * np.exp(-width),
-        rate_high=rate * np.exp(width),
+        rate_low=rate / width,
+        rate_high=rate * width,
         memory=memory,
-        memory_low=memory * np.exp(-memory_width),
-        memory_high=memory * np.exp(memory_width),
+        memory_low=memory / memory_width,
+        memory_high=memory * memory_width,
         source=[Source.MODEL] * len(configs),
         outside=outside,
     )
-
-
-def _width(known: Array, unseen_width: float, unseen: Array) -> Array:
-    return np.where(unseen, np.maximum(known, unseen_width), known)
 
 
 def _p_valid(knowledge: Knowledge, configs: Sequence[Config], c: Columns, outside_memory: Array) -> Array:

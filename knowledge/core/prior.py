@@ -90,16 +90,16 @@ def throughput(c: Columns) -> Array:
     tokens = c.micro_tokens
     flops = flops_per_token(c) + 6 * c.lora_parameters
     slowdown = np.where(c.quantized, QUANTIZED_SLOWDOWN, 1.0)
-    compute = tokens * flops * slowdown / (c.peak * saturation(tokens, _eta_max(c), _half_tokens(c)))
-    compute = compute + _launch_time(c)
-    step = step_time(compute, _network_time(c), _optimizer_time(c), c.accumulation, c.fsdp)
+    compute = tokens * flops * slowdown / (c.peak * saturation(tokens, eta_max(c), half_tokens(c)))
+    compute = compute + launch_time(c)
+    step = step_time(compute, network_time(c), optimizer_time(c), c.accumulation, c.fsdp)
     rate: Array = c.gpus * c.accumulation * tokens / step
     return rate
 
 
 def memory(c: Columns) -> Memory:
     """The peak of one GPU in its parts, bytes; 1.08 times the total must fit."""
-    shards = np.where(c.fsdp, c.gpus, 1.0)
+    shards = np.where(c.fsdp, c.gpus, c.model_parallel)
     width = np.where(c.float32, 4.0, 2.0)
     frozen = np.where(c.quantized, 0.516 * c.blocks + width * (c.parameters - c.blocks), width * c.parameters)
     weights = np.where(c.adapter, frozen, width * c.parameters)
@@ -142,7 +142,7 @@ def _activation_bytes(c: Columns) -> Array:
     return kept
 
 
-def _eta_max(c: Columns) -> Array:
+def eta_max(c: Columns) -> Array:
     """Highest share of the peak, by method and size.
 
     Less on GPUs with little bandwidth for their peak, and for models with narrow experts.
@@ -154,17 +154,19 @@ def _eta_max(c: Columns) -> Array:
     return np.where(c.cpu, 0.45, known * starved * experts)
 
 
-def _half_tokens(c: Columns) -> Array:
+def half_tokens(c: Columns) -> Array:
+    """T½: tokens in flight at which half of the highest efficiency is reached."""
     return np.where(c.cpu, 64.0, 500.0)
 
 
-def _launch_time(c: Columns) -> Array:
+def launch_time(c: Columns) -> Array:
     """Seconds a micro-step spends on starting operations: what bounds tiny models on a CPU."""
     per_layer = np.where(c.adapter, 1.5e-3, 0.8e-3)
     return np.where(c.cpu, 2e-3 + c.layers * per_layer, 0.0)
 
 
-def _network_time(c: Columns) -> Array:
+def network_time(c: Columns) -> Array:
+    """Seconds of one exchange of gradients, and with fsdp of weights, over the slowest link."""
     ranks = c.gpus
     frozen_bytes = np.where(c.float32, 4.0, 2.0) * c.parameters
     gradient_bytes = np.where(c.float32 | c.adapter, 4.0, 2.0) * trained_parameters(c)
@@ -177,7 +179,8 @@ def _network_time(c: Columns) -> Array:
     return seconds
 
 
-def _optimizer_time(c: Columns) -> Array:
+def optimizer_time(c: Columns) -> Array:
+    """Seconds of the weights' update, bound by memory traffic."""
     shards = np.where(c.fsdp, c.gpus, 1.0)
     seconds: Array = 28 * trained_parameters(c) / shards / c.bandwidth
     return seconds

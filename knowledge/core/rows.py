@@ -84,7 +84,10 @@ def digests(rows: Sequence[Row]) -> list[str]:
     seen: Counter[str] = Counter()
     found = []
     for row in rows:
-        text = json.dumps(asdict(row), sort_keys=True)
+        values = asdict(row)
+        # Unknown values are left out, so that a field added later does not make old files new.
+        values["config"] = {name: value for name, value in values["config"].items() if value is not None}
+        text = json.dumps(values, sort_keys=True)
         seen[text] += 1
         found.append(hashlib.sha256(f"{text}{seen[text]}".encode()).hexdigest())
     return found

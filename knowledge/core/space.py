@@ -77,6 +77,13 @@ def _nodes_divide(config: Config) -> str | None:
     return None
 
 
+def _replicas_are_whole(config: Config) -> str | None:
+    degree = config.model_parallel or 1
+    if config.number_gpus % degree:
+        return f"{config.number_gpus} GPUs are not a multiple of the model-parallel degree {degree}."
+    return None
+
+
 def _experts_divide(config: Config) -> str | None:
     degree = config.expert_parallel or 0
     if degree and config.number_gpus % degree:
@@ -110,6 +117,7 @@ def _sharding_fits(config: Config) -> str | None:
 RULES: tuple[Callable[[Config], str | None], ...] = (
     _batch_divides,
     _nodes_divide,
+    _replicas_are_whole,
     _experts_divide,
     _adapter_values,
     _quantization_fits,
@@ -134,4 +142,6 @@ def canonical(config: Config) -> Config:
 def config_hash(config: Config) -> str:
     """The identity of a configuration: equal for repeats, whatever software or protocol ran them."""
     values = asdict(replace(canonical(config), software=None, run_protocol=None))
-    return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()
+    # Unknown values are left out, so that a field added later changes no identity.
+    known = {name: value for name, value in values.items() if value is not None}
+    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()

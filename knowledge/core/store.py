@@ -14,11 +14,12 @@ import skops.io
 from knowledge.core import estimators
 from knowledge.core.estimators import Calibration, Ensemble
 from knowledge.core.intervals import Widths
-from knowledge.core.learned import Knowledge, Residual, Seen, Validity
+from knowledge.core.learned import Knowledge, Validity
+from knowledge.core.regressor import Physics, Regressor, StatedMemory
+from knowledge.core.seen import Seen
+from knowledge.core.step_time import StepTime
 
-FORMAT = (
-    2  # to be raised whenever prior or features change: residuals belong to the prior they were learnt on
-)
+FORMAT = 3  # to be raised whenever prior or features change: corrections belong to what they were learnt on
 TRUSTED = (
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",
@@ -68,8 +69,8 @@ def _to_values(found: Knowledge) -> dict[str, Any]:
     return {
         "rows": found.rows,
         "vocabulary": found.vocabulary,
-        "rate": _residual(found.rate),
-        "memory": found.memory and _residual(found.memory),
+        "rate": _regressor(found.rate),
+        "memory": found.memory and _regressor(found.memory),
         "validity": found.validity and _validity(found.validity),
         "seen": {k: sorted(v) if isinstance(v, frozenset) else dict(v) for k, v in seen.items()},
     }
@@ -79,9 +80,14 @@ def _ensemble(found: Ensemble) -> dict[str, Any]:
     return {"columns": found.columns_, "members": found.members_}
 
 
-def _residual(found: Residual) -> dict[str, Any]:
-    widths = {"pooled": found.widths.pooled, "by_kind": dict(found.widths.by_kind)}
-    return {"ensemble": _ensemble(found.ensemble), "widths": widths, "unseen": found.unseen_width}
+def _regressor(found: Regressor) -> dict[str, Any]:
+    return {
+        "weights": found.physics_.weights_,
+        "ensemble": _ensemble(found.ensemble_),
+        "widths": {"pooled": found.widths_.pooled, "by_kind": dict(found.widths_.by_kind)},
+        "unseen_widths": found.unseen_widths_,
+        "trust": found.trust_,
+    }
 
 
 def _validity(found: Validity) -> dict[str, Any]:
@@ -97,8 +103,8 @@ def _from_values(raw: dict[str, Any]) -> Knowledge:
     return Knowledge(
         rows=raw["rows"],
         vocabulary=raw["vocabulary"],
-        rate=_read_residual(raw["rate"]),
-        memory=raw["memory"] and _read_residual(raw["memory"]),
+        rate=_read_regressor(raw["rate"], StepTime),
+        memory=raw["memory"] and _read_regressor(raw["memory"], StatedMemory),
         validity=raw["validity"] and _read_validity(raw["validity"]),
         seen=Seen(**seen),
     )
@@ -110,9 +116,14 @@ def _read_ensemble(raw: dict[str, Any], make: Any) -> Ensemble:
     return found
 
 
-def _read_residual(raw: dict[str, Any]) -> Residual:
-    ensemble = _read_ensemble(raw["ensemble"], estimators.regressors)
-    return Residual(ensemble, Widths(**raw["widths"]), raw["unseen"])
+def _read_regressor(raw: dict[str, Any], physics: type[Physics]) -> Regressor:
+    found = Regressor(physics)
+    found.physics_ = physics()
+    found.physics_.weights_ = raw["weights"]
+    found.ensemble_ = _read_ensemble(raw["ensemble"], estimators.regressors)
+    found.widths_ = Widths(**raw["widths"])
+    found.unseen_widths_, found.trust_ = raw["unseen_widths"], raw["trust"]
+    return found
 
 
 def _read_validity(raw: dict[str, Any]) -> Validity:

@@ -48,7 +48,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """One configuration, as in docs/knowledge.md. `number_gpus` is the total over all nodes."""
+    """One configuration, as in docs/knowledge.md. `number_gpus` is the total over all nodes.
+
+    `model_parallel`: GPUs that work on one sample together (tensor, context or pipeline parallel).
+    """
 
     model_name: str
     method: str
@@ -68,6 +71,7 @@ class Config:
     fast_kernels: bool | None = None
     padding_free: bool | None = None
     expert_parallel: int | None = None
+    model_parallel: int | None = None
     sharding: str | None = None
     network: str | None = None
     software: str | None = None
@@ -76,7 +80,8 @@ class Config:
     @property
     def effective_batch_size(self) -> int:
         """Samples per optimiser step, all GPUs together."""
-        return self.per_device_batch_size * self.gradient_accumulation_steps * self.number_gpus
+        replicas = self.number_gpus // (self.model_parallel or 1)
+        return self.per_device_batch_size * self.gradient_accumulation_steps * replicas
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,6 +32,8 @@ def _mlperf(cells: Cells) -> Row:
     gpus, batch = cells.count("total_accelerators"), cells.count("global_batch_size")
     nodes = cells.whole("number_of_nodes", 1) or 1
     rate = cells.number("samples_per_second", 1e-9)
+    steps = cells.whole("gradient_accumulation_steps", 1) or 1
+    software = cells.text("framework") or ""
     config = Config(
         model_name=catalog.model("llama2_70b_lora").model_name,
         method="lora",
@@ -39,13 +41,15 @@ def _mlperf(cells: Cells) -> Row:
         number_gpus=gpus,
         number_nodes=nodes if gpus % nodes == 0 else 1,
         tokens_per_sample=MLPERF_TOKENS,
-        per_device_batch_size=max(1, batch // gpus),  # below 1 where tensor parallelism shares a sample
+        per_device_batch_size=max(1, batch // (gpus * steps)),
+        gradient_accumulation_steps=steps,
+        model_parallel=max(1, gpus * steps // batch),
         quantization="none",
         lora_r=cells.whole("lora_rank", 1),
         lora_alpha=cells.whole("lora_alpha", 1),
-        sharding="fsdp" if gpus > 1 else "none",
+        sharding=_mlperf_sharding(software, gpus),
         network="none" if nodes == 1 else "infiniband",
-        software=cells.text("framework"),
+        software=software,
         run_protocol=f"mlperf-{cells.text('round')}",
     )
     return Row(
@@ -58,6 +62,13 @@ def _mlperf(cells: Cells) -> Row:
         runtime_s=cells.number("time_to_train_s", 1e-3),
         learn_validity=False,
     )
+
+
+def _mlperf_sharding(software: str, gpus: int) -> str:
+    """DeepSpeed submissions shard as FSDP does (ZeRO-3); the others keep a model-parallel copy a replica."""
+    if gpus == 1:
+        return "none"
+    return "fsdp" if "deepspeed" in software.lower() else "ddp"
 
 
 def _vectorlm(cells: Cells) -> Row | None:

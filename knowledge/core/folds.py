@@ -1,0 +1,66 @@
+"""Measured rows as one value, and how to leave whole configurations, models or GPUs out of them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.model_selection import GroupKFold
+
+from knowledge.core import space
+from knowledge.core.columns import Array, Columns
+from knowledge.core.types import Config
+
+Rows = NDArray[np.intp]
+Fold = tuple[Rows, Rows]  # (to learn from, left out)
+
+FOLDS = 5
+ENOUGH_OF_A_GPU = 20  # rows before leaving a GPU out says how well others foretell it
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """n configurations with what estimators see of them, X of shape (n, k), and a measured quantity."""
+
+    configs: Sequence[Config]
+    c: Columns
+    X: Array
+    values: Array
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def take(self, rows: Rows) -> Measured:
+        """The chosen rows."""
+        some = [self.configs[row] for row in rows]
+        return Measured(some, self.c.take(rows), self.X[rows], self.values[rows])
+
+
+def by_config(configs: Sequence[Config]) -> Iterator[Fold]:
+    """Folds that never part repeats of a configuration; none if there is but one."""
+    return grouped([space.config_hash(x) for x in configs])
+
+
+def by_model(configs: Sequence[Config]) -> Iterator[Fold]:
+    """Folds that never part the rows of a model."""
+    return grouped([x.model_name for x in configs])
+
+
+def by_gpu(configs: Sequence[Config]) -> Iterator[Fold]:
+    """Each GPU model left out in turn; those with few rows are never, and nothing if no other is left."""
+    names = np.array([x.gpu_model for x in configs])
+    counts = Counter(names.tolist())
+    for name in sorted(counts):
+        rest = np.flatnonzero(names != name)
+        if counts[name] >= ENOUGH_OF_A_GPU and len(rest) >= ENOUGH_OF_A_GPU:
+            yield rest, np.flatnonzero(names == name)
+
+
+def grouped(groups: Sequence[str]) -> Iterator[Fold]:
+    """Folds that never part a group; none if there is but one."""
+    folds = min(FOLDS, len(set(groups)))
+    if folds >= 2:
+        yield from GroupKFold(folds, shuffle=True, random_state=0).split(np.zeros(len(groups)), None, groups)

@@ -1,0 +1,137 @@
+"""A regressor of rates or peaks: physics, times what trees learnt of its error, with conformal intervals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from knowledge.core import estimators, folds, prior, space
+from knowledge.core.columns import Array, Columns, Mask
+from knowledge.core.estimators import Ensemble
+from knowledge.core.folds import Fold, Measured
+from knowledge.core.intervals import Widths
+from knowledge.core.types import Config
+
+ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
+TRUSTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+
+
+class Physics(Protocol):
+    """A formula with or without weights of its own; `value` and `features` have n rows."""
+
+    weights_: Array
+
+    def fit(self, c: Columns, measured: Array, groups: Sequence[str]) -> Physics: ...
+
+    def value(self, c: Columns) -> Array: ...
+
+    def features(self, c: Columns) -> Array: ...
+
+
+class StatedMemory:
+    """The memory prior as it stands: fitting its parts to measured peaks helped nowhere."""
+
+    def fit(self, c: Columns, measured: Array, groups: Sequence[str]) -> StatedMemory:
+        """Nothing is learnt; `weights_` is empty."""
+        self.weights_: Array = np.zeros(0)
+        return self
+
+    def value(self, c: Columns) -> Array:
+        """Bytes of one GPU."""
+        return prior.memory(c).total
+
+    def features(self, c: Columns) -> Array:
+        """None beyond those that all estimators see."""
+        return np.zeros((len(c), 0))
+
+
+class Regressor:
+    """Predicts a positive quantity. What the trees say counts less for models and GPUs they never saw.
+
+    After `fit`: `physics_`, `ensemble_`, `widths_` (of ln, known models), `unseen_widths_` and `trust_` (by
+    "model" and "gpu": half-width of ln, and the share of the trees' correction that is believed).
+    """
+
+    def __init__(self, physics: type[Physics]) -> None:
+        self.physics = physics
+
+    def fit(self, configs: Sequence[Config], c: Columns, X: Array, measured: Array) -> Regressor:
+        """X: shape (n, k), NaN unknown. measured: shape (n,), positive."""
+        data = Measured(configs, c, X, measured)
+        self._fit(data, estimators.regressors)
+        self.widths_ = Widths.of(self._errors(data, folds.by_config(configs)), _varied_kinds(configs))
+        self.trust_, self.unseen_widths_ = {}, {}
+        for what, left_out in (("model", folds.by_model(configs)), ("gpu", folds.by_gpu(configs))):
+            self.trust_[what], width = self._away(data, left_out)
+            self.unseen_widths_[what] = max(width, self.widths_.pooled)
+        self.unseen_widths_["gpu"] = max(self.unseen_widths_.values())
+        return self
+
+    def predict(self, c: Columns, X: Array, unseen_model: Mask, unseen_gpu: Mask) -> Array:
+        """Predicted values, shape (n,)."""
+        trust = np.where(unseen_model, self.trust_["model"], 1.0)
+        trust = np.where(unseen_gpu, self.trust_["gpu"], trust)
+        found: Array = self.physics_.value(c) * np.exp(trust * self._correction(c, X))
+        return found
+
+    def width(self, configs: Sequence[Config], unseen_model: Mask, unseen_gpu: Mask) -> Array:
+        """Half-widths of ln(prediction), shape (n,)."""
+        known = self.widths_.look_up([interval_kind(x) for x in configs])
+        away = np.where(unseen_model, self.unseen_widths_["model"], 0.0)
+        return np.maximum(known, np.where(unseen_gpu, self.unseen_widths_["gpu"], away))
+
+    def _fit(self, data: Measured, make: Callable[[], list[Any]]) -> Regressor:
+        groups = [space.config_hash(x) for x in data.configs]
+        self.physics_ = self.physics().fit(data.c, data.values, groups)
+        wrong = np.log(data.values / self.physics_.value(data.c))
+        self.ensemble_ = Ensemble(make).fit(self._view(data.c, data.X), wrong)
+        return self
+
+    def _correction(self, c: Columns, X: Array) -> Array:
+        return self.ensemble_.predict(self._view(c, X))
+
+    def _view(self, c: Columns, X: Array) -> Array:
+        return np.column_stack([X, self.physics_.features(c)])
+
+    def _errors(self, data: Measured, left_out: Iterator[Fold]) -> Array:
+        """Absolute out-of-fold errors of ln; infinite, that is unknown, for rows in no fold."""
+        wrong, correction = self._out_of_fold(data, left_out, estimators.regressors)
+        errors = np.abs(wrong - correction)
+        return np.where(np.isfinite(errors), errors, np.inf)
+
+    def _away(self, data: Measured, left_out: Iterator[Fold]) -> tuple[float, float]:
+        """(trust, half-width) for what was left out by the folds; stated ones without any fold."""
+        wrong, correction = self._out_of_fold(data, left_out, estimators.quick_regressors)
+        known = np.isfinite(wrong)
+        if not known.any():
+            return 1.0, prior.Z_80 * prior.TAU
+        errors = [np.abs(wrong - trust * correction)[known] for trust in TRUSTS]
+        best = int(np.argmin([error.mean() for error in errors]))
+        return TRUSTS[best], Widths.of(errors[best], [""] * len(errors[best])).pooled
+
+    def _out_of_fold(
+        self, data: Measured, left_out: Iterator[Fold], make: Callable[[], list[Any]]
+    ) -> tuple[Array, Array]:
+        """(ln measured - ln physics, the trees' correction) of rows that neither was fitted to."""
+        wrong, correction = np.full(len(data), np.nan), np.full(len(data), np.nan)
+        for train, test in left_out:
+            part = Regressor(self.physics)._fit(data.take(train), make)
+            rest = data.take(test)
+            wrong[test] = np.log(rest.values / part.physics_.value(rest.c))
+            correction[test] = part._correction(rest.c, rest.X)
+        return wrong, correction
+
+
+def interval_kind(config: Config) -> str:
+    """The table that an interval comes from."""
+    return f"{config.method}|{config.gpu_model}"
+
+
+def _varied_kinds(configs: Sequence[Config]) -> list[str]:
+    """Each row's kind, empty where the kind has few configurations: their repeats err alike."""
+    kinds = [interval_kind(x) for x in configs]
+    varied = Counter(kind for kind, _ in {(interval_kind(x), space.config_hash(x)) for x in configs})
+    return [kind if varied[kind] >= ENOUGH_CONFIGS else "" for kind in kinds]

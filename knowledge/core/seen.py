@@ -1,0 +1,87 @@
+"""The reach of what was measured: which models, GPUs, settings and sizes predictions may lean on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from knowledge.core import catalog, space
+from knowledge.core.columns import Array, Columns, Mask
+from knowledge.core.types import Config
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """The reach of the training rows; what lies beyond is marked as outside."""
+
+    models: frozenset[str]
+    families: frozenset[str]
+    gpus: frozenset[str]
+    settings: frozenset[str]
+    low: Mapping[str, float]
+    high: Mapping[str, float]
+
+    @classmethod
+    def of(cls, configs: Sequence[Config], c: Columns) -> Seen:
+        """The reach of these rows."""
+        ranges = _ranges(c)
+        return cls(
+            models=frozenset(x.model_name for x in configs),
+            families=frozenset(_family(x) for x in configs),
+            gpus=frozenset(x.gpu_model for x in configs),
+            settings=frozenset(_setting(x) for x in configs),
+            low={name: float(values.min()) for name, values in ranges.items()},
+            high={name: float(values.max()) for name, values in ranges.items()},
+        )
+
+    def unseen_gpu(self, configs: Sequence[Config]) -> Mask:
+        """Rows whose GPU was never measured."""
+        return np.array([x.gpu_model not in self.gpus for x in configs], dtype=bool)
+
+    def unseen_model(self, configs: Sequence[Config]) -> Mask:
+        """Rows whose model was never measured."""
+        canonical = [space.canonical(x) for x in _distinct(configs)]
+        known = {x for x, k in zip(_distinct(configs), canonical, strict=True) if self._knows(k)}
+        return np.array([x not in known for x in configs], dtype=bool)
+
+    def outside(self, configs: Sequence[Config], c: Columns) -> Mask:
+        """Rows with an unseen family, GPU or setting, or with a size twice beyond what was measured."""
+        names = np.array(
+            [
+                _family(x) not in self.families
+                or x.gpu_model not in self.gpus
+                or _setting(x) not in self.settings
+                for x in configs
+            ],
+            dtype=bool,
+        )
+        for name, values in _ranges(c).items():
+            names |= (values < self.low[name] - 1) | (values > self.high[name] + 1)
+        return names
+
+    def _knows(self, config: Config) -> bool:
+        return config.model_name in self.models
+
+
+def _distinct(configs: Sequence[Config]) -> list[Config]:
+    return list(dict.fromkeys(configs))
+
+
+def _family(config: Config) -> str:
+    return catalog.model(config.model_name).architecture
+
+
+def _setting(config: Config) -> str:
+    checkpointing = config.gradient_checkpointing is not False
+    shared = "ddp" if config.sharding == "ddp" else ""
+    return f"{config.method} {checkpointing} {shared}"
+
+
+def _ranges(c: Columns) -> dict[str, Array]:
+    return {
+        "gpus": np.log2(c.gpus),
+        "micro_tokens": np.log2(np.maximum(c.micro_tokens, 1)),
+        "parameters": np.log2(c.parameters),
+    }

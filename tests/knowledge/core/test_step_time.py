@@ -1,0 +1,80 @@
+"""Physics fitted to measured steps, and what is believed of it for models and GPUs never seen."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from knowledge.core import features, space
+from knowledge.core.columns import columns
+from knowledge.core.folds import by_config, by_gpu, by_model
+from knowledge.core.regressor import Regressor
+from knowledge.core.sources import registry
+from knowledge.core.step_time import StepTime, step_parts, step_tokens
+from knowledge.core.types import Config
+
+MODELS = ("llama3.2-1b", "llama3.2-3b", "mistral-7b-v0.1", "llama3.1-8b")
+BASE = Config(
+    model_name=MODELS[0],
+    method="lora",
+    gpu_model="A100-SXM4-80GB",
+    number_gpus=1,
+    tokens_per_sample=512,
+    per_device_batch_size=1,
+    precision="bfloat16",
+)
+CONFIGS = [
+    replace(BASE, model_name=model, gpu_model=gpu, number_gpus=gpus, per_device_batch_size=batch)
+    for model in MODELS
+    for gpu in ("A100-SXM4-80GB", "L40S")
+    for gpus in (1, 4)
+    for batch in (1, 2, 4, 8)
+]
+NONE = np.zeros(len(CONFIGS), dtype=bool)
+
+
+def test_weights_are_recovered_from_steps_that_follow_them() -> None:
+    c = columns(CONFIGS)
+    weights = np.exp(np.random.default_rng(0).normal(0.0, 0.5, step_parts(c).shape[1]))
+    measured = step_tokens(c) / (step_parts(c) @ weights)
+    found = StepTime().fit(c, measured, [space.config_hash(x) for x in CONFIGS])
+    assert np.max(np.abs(np.log(found.value(c) / measured))) < 0.1
+
+
+def test_few_rows_leave_the_stated_weights_nearly_as_they_are() -> None:
+    c = columns(CONFIGS[:2])
+    stated = step_tokens(c) / step_parts(c).sum(axis=1)
+    found = StepTime().fit(c, 1.5 * stated, ["a", "b"])
+    assert np.all((found.weights_ > 0.5) & (found.weights_ <= 1.0 + 1e-9))
+
+
+def test_a_gpu_that_was_never_seen_gets_a_wider_interval_and_less_of_the_trees() -> None:
+    c = columns(CONFIGS)
+    slow = np.array([0.3 if x.gpu_model == "L40S" else 1.0 for x in CONFIGS])
+    rates = step_tokens(c) / step_parts(c).sum(axis=1) * slow
+    X = features.matrix(CONFIGS, c, {})
+    found = Regressor(StepTime).fit(CONFIGS, c, X, rates)
+    assert np.all(found.width(CONFIGS, NONE, ~NONE) >= found.width(CONFIGS, NONE, NONE))
+    assert found.trust_["gpu"] < 1.0
+    assert np.median(np.abs(np.log(found.predict(c, X, NONE, NONE) / rates))) < 0.05
+
+
+@pytest.mark.parametrize("by", [by_config, by_model, by_gpu])
+def test_no_fold_parts_a_group(by) -> None:  # type: ignore[no-untyped-def]
+    names = {by_config: space.config_hash, by_model: lambda x: x.model_name, by_gpu: lambda x: x.gpu_model}
+    for train, test in by(CONFIGS):
+        kept, left = ({names[by](CONFIGS[row]) for row in rows} for rows in (train, test))
+        assert kept and left
+        assert not kept & left
+
+
+def test_samples_shared_by_gpus_keep_the_batch_of_the_log() -> None:
+    text = (
+        "global_batch_size,accelerator_model_name,total_accelerators,samples_per_second,framework,"
+        "gradient_accumulation_steps,number_of_nodes\n8,NVIDIA H100-SXM5-80GB,64,10.5,NeMo,1,8\n"
+    )
+    config = registry.parse(text)[0].config
+    assert (config.model_parallel, config.per_device_batch_size, config.effective_batch_size) == (8, 1, 8)
+    assert columns([config]).micro_tokens[0] == 1024
