@@ -65,7 +65,10 @@ def until(true: Callable[[], Any], *, timeout_s: float = 30.0, every_s: float = 
 class Stack:
     """Broker, web, workers, beat and node agents; `client` acts as an ordinary user."""
 
-    def __init__(self, *, database_url: str = "", redis_url: str = "") -> None:
+    def __init__(
+        self, *, database_url: str = "", redis_url: str = "", leases: Mapping[str, str] = SHORT_LEASES
+    ) -> None:
+        self.leases = leases
         self.root = Path(tempfile.mkdtemp(prefix="foretune-stack-"))
         self.root.chmod(0o711)
         self.data, self.port = self.root / "data", free_port()
@@ -82,7 +85,7 @@ class Stack:
         own = {"DATA_DIR": str(self.data), "DJANGO_SETTINGS_MODULE": "portal.settings"}
         own["CELERY_BROKER_URL"] = broker.url(self.socket) if self.socket else redis_url
         own["DATABASE_URL"] = database_url or f"sqlite:///{self.data / 'portal.sqlite3'}"
-        return {**inherited, **SHORT_LEASES, **own}
+        return {**inherited, **self.leases, **own}
 
     def _add_database(self, database_url: str) -> None:
         """Let tests read the stack's rows: `Job.objects.using(ALIAS)`."""

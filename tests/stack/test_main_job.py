@@ -1,0 +1,56 @@
+"""The main job through every real part: REST, Celery loop, node agent, trainer, history."""
+
+from __future__ import annotations
+
+import hashlib
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from knowledge.models import Execution
+from portal.launch.processes import TRAINING_PYTHON
+from tests.harness.stack import ALIAS, Stack
+from tests.stack.jobs import ended, outcomes
+
+pytestmark = pytest.mark.stack
+ANSWER = """
+import sys, torch
+from peft import PeftModel
+from transformers import AutoModelForCausalLM
+from pathlib import Path
+from trainer.builtin import ensure
+base = ensure("builtin/tiny-llama", Path(sys.argv[2]))
+model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), sys.argv[1])
+logits = model(torch.tensor([[1, 65, 66]])).logits
+assert torch.isfinite(logits).all()
+"""
+
+
+def test_two_values_are_enough_for_an_adapter_and_a_lesson(judged: Stack, tmp_path: Path) -> None:
+    before = Execution.objects.using(ALIAS).count()
+    file = judged.training_file
+    job_id = judged.client.submit(model="builtin/tiny-llama", training_file=file)["id"]
+    job = ended(judged, job_id)
+    attempt = job["attempts"][0]
+    assert outcomes(job) == ["succeeded"]
+    assert attempt["measured"]["final_loss"] < attempt["measured"]["first_loss"]
+    assert all(choice["reason"] for choice in job["params"].values())
+    for promised in ("duration_s", "tokens_per_second", "peak_memory_bytes"):
+        assert attempt["promise"][promised]["low"] <= attempt["promise"][promised]["value"]
+    assert attempt["measured"]["tokens_per_s"] > 0
+    assert attempt["peak_memory_bytes"] > 0
+    assert Execution.objects.using(ALIAS).count() == before + 1
+    adapter_loads(judged, job_id, tmp_path)
+
+
+def adapter_loads(stack: Stack, job_id: str, folder: Path) -> None:
+    """Every artifact is what its digest says, and peft takes the adapter."""
+    for artifact in stack.client.get(f"jobs/{job_id}/artifacts/")["data"]:
+        content = stack.client.http.get(f"/api/jobs/{job_id}/artifacts/{artifact['path']}").content
+        assert hashlib.sha256(content).hexdigest() == artifact["sha256"]
+        path = folder / artifact["path"]
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    command = [str(TRAINING_PYTHON), "-c", ANSWER, str(folder / "output"), str(folder / "base")]
+    subprocess.run(command, check=True)
