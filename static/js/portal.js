@@ -92,3 +92,21 @@ function showEndOfLog() {
 }
 document.addEventListener("htmx:afterSettle", showEndOfLog);
 showEndOfLog();
+
+// What scrolls sideways can be scrolled with the keyboard, too.
+function reachScrolled() {
+  for (const box of document.querySelectorAll(".table-responsive")) {
+    if (box.scrollWidth > box.clientWidth) box.tabIndex = 0;
+    else box.removeAttribute("tabindex");
+  }
+}
+window.addEventListener("resize", reachScrolled);
+document.addEventListener("htmx:afterSettle", reachScrolled);
+reachScrolled();
+
+// A file that was chosen before the page was ready, or that the browser kept, is taken up now.
+document.addEventListener("htmx:load", () => {
+  for (const input of document.querySelectorAll("input[type=file][hx-post]")) {
+    if (input.files.length) input.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+}, { once: true });

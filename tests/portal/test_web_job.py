@@ -109,7 +109,7 @@ def test_parameters_say_who_chose_them(browser: Client, person: User) -> None:
     job = world.job(person, params={"lora_r": 4})
     shown = text(browser, f"/jobs/{job.pk}/?tab=parameters")
     assert "LoRA r" in shown
-    assert "<td>user</td>" in shown
+    assert '<div class="text-body-secondary">user</div>' in shown
     assert "Evidence" in shown
 
 

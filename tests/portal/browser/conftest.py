@@ -1,0 +1,84 @@
+"""A real browser before a real server: pages that complain, ask other hosts or leave their frame fail."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+
+from tests.harness.tools import chromium
+from tests.portal.browser.looking import SIZES
+
+ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
+             "--disable-background-networking", "--disable-component-update"]  # fmt: skip
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "portal/browser" in item.path.as_posix():
+            item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.django_db(transaction=True))
+            if chromium() is None:
+                item.add_marker(pytest.mark.skip(reason="no Chromium on this machine"))
+
+
+@pytest.fixture(scope="session")
+def chromium_browser() -> Iterator[Any]:
+    from playwright.sync_api import sync_playwright
+
+    # Playwright's loop runs in this thread, where Django would refuse to touch the database.
+    os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"] = "1"
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=chromium(), args=ARGUMENTS)
+        yield browser
+        browser.close()
+    del os.environ["DJANGO_ALLOW_ASYNC_UNSAFE"]
+
+
+class Watch:
+    """What a page must not do: complain in its console, fail, or ask another host."""
+
+    def __init__(self, page: Any) -> None:
+        self.complaints: list[str] = []
+        self.hosts: set[str | None] = set()
+        page.on("console", self._console)
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("request", lambda request: self.hosts.add(urlsplit(request.url).hostname))
+
+    def _console(self, message: Any) -> None:
+        if message.type in ("error", "warning"):
+            self.complaints.append(message.text)
+
+
+@pytest.fixture
+def opened(chromium_browser: Any, live_server: Any) -> Iterator[Any]:
+    """A function that opens a page of a fresh person's browser, `wide` or `narrow`, `light` or `dark`.
+
+    `quiet`: whatever it complains of, or asks other hosts for, is a failure.
+    """
+    watches, contexts = [], []
+
+    def open_page(size: str = "wide", scheme: str = "light", *, quiet: bool = True) -> Any:
+        context = chromium_browser.new_context(
+            base_url=live_server.url, viewport=SIZES[size], color_scheme=scheme, accept_downloads=True
+        )
+        page = context.new_page()
+        contexts.append(context)
+        if quiet:
+            watches.append(Watch(page))
+        return page
+
+    yield open_page
+    for context in contexts:
+        context.close()
+    assert [text for watch in watches for text in watch.complaints] == []
+    assert {host for watch in watches for host in watch.hosts if host} <= {"localhost"}
+
+
+@pytest.fixture(params=["wide-light", "narrow-dark"])
+def page(request: pytest.FixtureRequest, opened: Any) -> Any:
+    """Wide and light, then as narrow as a small telephone and dark."""
+    return opened(*request.param.split("-"))

@@ -1,0 +1,117 @@
+"""From the first sign-in to a downloaded artifact, with two values."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from scheduler.loop.tick import tick
+from scheduler.models import Job
+from tests.harness import fake_node, world
+from tests.portal.browser.looking import look, sign_in
+
+WEIGHTS = "adapter/adapter_model.safetensors"
+
+
+def test_two_values_make_a_job_that_is_watched_until_its_artifact_is_here(page: Any, tmp_path: Path) -> None:
+    from playwright.sync_api import expect
+
+    world.user("ada")
+    node = world.fake_node(name="gpu-box")
+    sign_in(page)
+    expect(page.get_by_text("Three steps")).to_be_visible()
+    look(page, "home-first")
+    page.get_by_role("link", name="Submit the first job").click()
+    page.get_by_label("Base model").fill("builtin/tiny-llama")
+    rows = tmp_path / "rows.jsonl"
+    rows.write_bytes(world.training_lines(50))
+    page.get_by_label("or upload").first.set_input_files(rows)
+    expect(page.get_by_text("50 rows, Prompt")).to_be_visible()
+    expect(page.locator("#advice").get_by_text("Peak memory per GPU")).to_be_visible()
+    page.get_by_text("Lengths and first rows").click()
+    expect(page.get_by_text("What is 1 + 1?")).to_be_visible()
+    expect(page.locator(".file-report .main-svg").first).to_be_visible()
+    look(page, "new")
+    page.get_by_role("button", name="Submit job").click()
+    expect(page.locator("#live .state")).to_have_text("queued")
+    tick()
+    order = node.take_up()
+    start = {"row_tokens": 5000, "steps_total": 10, "startup_s": 2.0}
+    node.run(order, {"kind": "start", "body": start})
+    node.run(order, *(fake_node.step(n, loss=3 - n / 5) for n in range(1, 7)))
+    expect(page.locator("#live .state")).to_have_text("running")
+    expect(page.get_by_text("6 of 10")).to_be_visible()
+    expect(page.get_by_text("the lowest was 1.800")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="New forecast")).to_be_visible()
+    look(page, "job-running")
+    node.upload(order, WEIGHTS, b"weights")
+    node.end(order, "succeeded", fake_node.result(first_loss=2.8))
+    expect(page.locator("#live .state")).to_have_text("succeeded")
+    with page.expect_download() as download:
+        page.get_by_role("link", name=WEIGHTS).click()
+    assert Path(download.value.path()).read_bytes() == b"weights"
+    look(page, "job-succeeded")
+    page.get_by_role("link", name="Jobs", exact=True).first.click()
+    look(page, "jobs")
+
+
+def test_every_part_of_a_job_can_be_looked_at(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    person, node = world.user("ada"), world.fake_node(name="gpu-box")
+    job = world.job(person, name="summaries", params={"lora_r": 8})
+    tick()
+    order = node.take_up()
+    node.run(order, fake_node.step(3), {"kind": "log", "body": {"text": "Loading\nTraining begins\n"}})
+    node.save_checkpoint(order, 4)
+    sign_in(page)
+    page.goto(f"/jobs/{job.pk}/")
+    parts = page.get_by_role("navigation", name="Parts of this job")
+    expected = {
+        "Log": "Training begins",
+        "Parameters": "Evidence",
+        "Attempts": "at the portal",
+        "Events": "Checkpoint at step 4",
+        "API call": "FORETUNE_TOKEN",
+    }
+    for name, text in expected.items():
+        parts.get_by_role("link", name=name).click()
+        expect(page.get_by_text(text).first).to_be_visible()
+        look(page, f"job-{name.lower().replace(' ', '-')}")
+    parts.get_by_role("link", name="Log").click()
+    page.get_by_role("searchbox").fill("training")
+    page.get_by_role("button", name="Search").click()
+    expect(page.get_by_text("1 line with")).to_be_visible()
+
+
+def test_a_running_job_is_paused_resumed_and_cancelled(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    person, node = world.user("ada"), world.fake_node()
+    job = world.job(person)
+    tick()
+    order = node.take_up()
+    node.run(order, fake_node.step(2))
+    sign_in(page)
+    page.goto(f"/jobs/{job.pk}/")
+    shown = page.locator("#live .state")
+    expect(shown).to_have_text("running")
+    page.get_by_role("button", name="Pause").click()
+    expect(shown).to_have_text("pausing")
+    node.save_checkpoint(order, 2)
+    node.end(order, "stopped")
+    expect(shown).to_have_text("paused")
+    page.get_by_role("button", name="Resume").click()
+    expect(shown).to_have_text("queued")
+    tick()
+    again = node.take_up()
+    assert again.spec is not None
+    assert again.spec.resume is not None
+    assert again.spec.resume.step == 2
+    node.run(again, fake_node.step(3))
+    expect(shown).to_have_text("running")
+    page.get_by_role("button", name="Cancel").click()
+    expect(shown).to_have_text("cancelled")
+    node.end(again, "stopped")
+    assert world.state_of(job) == "cancelled"
+    assert Job.objects.count() == 1

@@ -1,0 +1,136 @@
+"""Choosing by hand on the page of a new job: everything else adapts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler.models import Job, Node
+from tests.harness import world
+from tests.portal.browser.looking import look, sign_in
+
+
+def begin(page: Any) -> Any:
+    """The form with its two required values; returns the panel of the recommendation."""
+    from playwright.sync_api import expect
+
+    file = world.data_file(world.user("ada"), rows=200)
+    sign_in(page)
+    page.goto("/jobs/new/")
+    page.get_by_label("Base model").fill("builtin/tiny-llama")
+    page.get_by_label("Training data").select_option(file.pk)
+    advice = page.locator("#advice")
+    expect(advice.get_by_text("Will it run?")).to_be_visible()
+    return advice
+
+
+def duration(advice: Any) -> str:
+    return str(advice.locator("dd").first.inner_text())
+
+
+def test_one_value_fixed_by_hand_stays_and_the_others_adapt(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.fake_node(slots=2)
+    advice = begin(page)
+    before = duration(advice)
+    page.get_by_text("All parameters").click()
+    page.get_by_label("Max steps").fill("5000")
+    page.get_by_label("Max steps").blur()
+    line = advice.get_by_role("row").filter(has_text="Max steps")
+    expect(line).to_contain_text("user")
+    expect(advice.locator("dd").first).not_to_have_text(before)
+    advice.get_by_role("button", name="fix Learning rate").click()
+    fixed = advice.get_by_role("row").filter(has_text="Learning rate")
+    expect(fixed).to_contain_text("user")
+    assert page.get_by_label("Learning rate").input_value() != ""
+    advice.get_by_role("button", name="release Learning rate").click()
+    expect(fixed).not_to_contain_text("user")
+    expect(page.get_by_label("Max steps")).to_have_value("5000")
+    look(page, "new-fixed")
+    page.get_by_role("button", name="Submit job").click()
+    page.wait_for_url("**/jobs/ftjob-*/")
+    assert Job.objects.get().fixed == {"max_steps": 5000}
+
+
+def test_a_place_is_chosen_from_the_figure_or_its_table(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.fake_node(slots=4)
+    Node.objects.update(price_per_gpu_hour=1.5)
+    advice = begin(page)
+    points = advice.locator(".scatterlayer .point")
+    expect(points.first).to_be_visible()
+    look(page, "new-places")
+    points.last.click(force=True)
+    expect(advice.get_by_text("You fixed where it runs")).to_be_visible()
+    expect(page.get_by_label("GPU model")).to_have_value("cpu")
+    advice.get_by_role("button", name="Let it be recommended").click()
+    expect(advice.get_by_text("You fixed where it runs")).to_be_hidden()
+    advice.get_by_text("As a table").click()
+    advice.get_by_role("button", name="use 2 × cpu").click()
+    expect(advice.get_by_text("on 2 × cpu")).to_be_visible()
+
+
+def test_a_mistake_is_told_at_its_field_and_nothing_is_lost(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    begin(page)
+    page.get_by_text("validation data, deadline").click()
+    page.get_by_label("Budget").fill("-5")
+    page.get_by_label("Name", exact=True).fill("my name stays")
+    page.get_by_role("button", name="Submit job").click()
+    expect(page.locator("#id_budget")).to_have_attribute("aria-invalid", "true")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("my name stays")
+    look(page, "new-mistake")
+    assert not Job.objects.exists()
+
+
+def test_going_back_and_sending_again_is_the_same_job(page: Any) -> None:
+    begin(page)
+    page.get_by_role("button", name="Submit job").dblclick()
+    page.wait_for_url("**/jobs/ftjob-*/")
+    made = page.url
+    page.go_back()
+    page.get_by_role("button", name="Submit job").click()
+    page.wait_for_url("**/jobs/ftjob-*/")
+    assert page.url == made
+    assert Job.objects.count() == 1
+
+
+def test_the_keyboard_alone_submits_a_job(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    file = world.data_file(world.user("ada"))
+    page.goto("/")
+    page.keyboard.type("ada")
+    page.keyboard.press("Tab")
+    page.keyboard.type("x")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="Home")).to_be_visible()
+    tab_to(page, "New job")
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("heading", name="New job")).to_be_visible()
+    tab_to(page, "id_model")
+    page.keyboard.type("builtin/tiny-llama")
+    tab_to(page, "id_training_file")
+    page.keyboard.type(file.filename)
+    expect(page.locator("#advice").get_by_text("Every parameter")).to_be_visible()
+    tab_to(page, "Submit job")
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/jobs/ftjob-*/")
+    assert Job.objects.get().training_file == file
+
+
+def tab_to(page: Any, wanted: str) -> None:
+    """Press Tab until the focus is on the thing with this id or text; it must be seen there."""
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(
+            "({id: document.activeElement.id, text: document.activeElement.textContent.trim(),"
+            " outline: getComputedStyle(document.activeElement).outlineStyle,"
+            " shadow: getComputedStyle(document.activeElement).boxShadow})"
+        )
+        if wanted in (focused["id"], focused["text"]):
+            assert focused["outline"] != "none" or focused["shadow"] != "none", f"{wanted}: focus is not seen"
+            return
+    raise AssertionError(f"the keyboard does not reach {wanted}")
