@@ -46,9 +46,11 @@ class Line:
         return self.verdict.inside / self.verdict.judged if self.verdict.judged >= charts.FEW else None
 
     @property
-    def bias(self) -> float | None:
-        """How much more was measured than promised, as a share (geometric mean)."""
-        return math.expm1(self.verdict.log_ratio) if self.verdict.runs >= charts.FEW else None
+    def bias(self) -> str:
+        """How much more was measured than promised, as a signed share (geometric mean)."""
+        if self.verdict.runs < charts.FEW:
+            return ""
+        return f"{round(math.expm1(self.verdict.log_ratio), 2) + 0.0:+.0%}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -37,8 +37,25 @@ class Chart:
         return {"data": self.data, "layout": self.layout}
 
 
+# Above the plot and growing upwards, however many lines it takes on a narrow screen.
+LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
+
+
 def axis(title: str, **more: Any) -> dict[str, Any]:
     return {"title": {"text": title}, **more}
+
+
+def log_axis(title: str) -> dict[str, Any]:
+    """A logarithmic axis with ticks at 1, 2, 5, 10 and so on."""
+    ticks = [digit * 10.0**power for power in range(-1, 9) for digit in (1, 2, 5)]
+    return axis(title, type="log", tickvals=ticks, ticktext=[_tick(value) for value in ticks])
+
+
+def _tick(value: float) -> str:
+    for size, unit in ((1e6, "M"), (1e3, "k")):
+        if value >= size:
+            return f"{value / size:g}{unit}"
+    return f"{value:g}"
 
 
 def duration_axis(title: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from portal.web.charts.chart import FIRST, SECOND, Chart, Trace, axis, duration_axis
+from portal.web.charts.chart import FIRST, SECOND, Chart, Trace, axis, duration_axis, log_axis
 from portal.web.templatetags.portal_format import duration
 from scheduler.selectors.histogram import Histogram
 
@@ -41,13 +41,14 @@ WAIT = Words(
 )  # fmt: skip
 SLOWDOWN = Words(
     name="slowdown", title="Slowdown", measure="Completion time over running time", unit="jobs",
-    text=times, axis=axis("completion time / running time", type="log"),
+    text=times, axis=log_axis("completion time / running time"),
 )  # fmt: skip
 
 
 def distribution(found: Histogram, words: Words) -> Chart:
     """The distribution drawn, in words, and as a table of its bins."""
     bins = found.coarse(COARSE)
+    top = max((count for _, _, count in bins), default=0)
     marks = [
         (name, value) for share, name in QUANTILES.items() if (value := found.quantile(share)) is not None
     ]
@@ -55,8 +56,8 @@ def distribution(found: Histogram, words: Words) -> Chart:
         name=words.name,
         title=words.title,
         summary=_summary(found, marks, words),
-        data=[_area(bins), *(_mark(name, value, bins, words) for name, value in marks)] if bins else [],
-        layout={"xaxis": words.axis, "yaxis": axis(words.unit, rangemode="tozero"), "showlegend": False},
+        data=[_area(bins), *(_mark(name, value, top, words) for name, value in marks)] if bins else [],
+        layout={"xaxis": words.axis, "yaxis": axis(words.unit, range=[0, 1.2 * top]), "showlegend": False},
         columns=("from", "to", words.unit),
         rows=[(words.text(low), words.text(high), f"{count:,}") for low, high, count in bins if count],
     )
@@ -70,8 +71,7 @@ def _area(bins: list[tuple[float, float, int]]) -> Trace:
     }  # fmt: skip
 
 
-def _mark(name: str, value: float, bins: list[tuple[float, float, int]], words: Words) -> Trace:
-    top = max(count for _, _, count in bins)
+def _mark(name: str, value: float, top: int, words: Words) -> Trace:
     return {
         "type": "scatter", "mode": "lines+text", "name": f"{name}: {words.text(value)}", "x": [value, value],
         "y": [0, top * 1.05], "text": ["", name], "textposition": "top center", "hoverinfo": "name",

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from portal.web.charts.chart import FIRST, GAP, MUTED, Chart, Trace
+from portal.web.charts.chart import FIRST, GAP, LEGEND, MUTED, Chart, Trace
 from portal.web.templatetags.portal_format import duration, percent
 from scheduler.selectors.queue import Bar, Lane
 
@@ -24,7 +24,7 @@ def lanes_chart(lanes: Sequence[Lane], *, since: datetime, now: datetime) -> Cha
     lines = tops[-1] + lanes[-1].gpus if lanes else 0
     return Chart(
         name="lanes",
-        title="GPUs over the last hours",
+        title="Who held which GPU",
         summary=_summary(lanes, since, now),
         data=[
             *([_trace("your jobs", own, FIRST, since, now)] if own else []),
@@ -50,7 +50,8 @@ def _layout(
 ) -> dict[str, Any]:
     middles = [top + (lane.gpus - 1) / 2 for top, lane in zip(tops, lanes, strict=True)]
     return {
-        "barmode": "overlay", "bargap": 0.2, "height": SPACE_PX + LINE_PX * lines, "showlegend": True,
+        "barmode": "overlay", "bargap": 0.2, "height": SPACE_PX + LINE_PX * lines,
+        "showlegend": True, "legend": LEGEND,
         "xaxis": {"type": "date", "range": [since.isoformat(), now.isoformat()]},
         "yaxis": {
             "tickvals": middles, "ticktext": [lane.name for lane in lanes], "range": [lines - 0.5, -0.5],

@@ -3,11 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from statistics import median
 from typing import Any
 
-from portal.web.charts.chart import FIRST, GOOD, MUTED, SECOND, Chart, Trace, axis, duration_axis
+from portal.web.charts.chart import (
+    FIRST,
+    GOOD,
+    LEGEND,
+    MUTED,
+    SECOND,
+    Chart,
+    Trace,
+    axis,
+    duration_axis,
+    log_axis,
+)
 from portal.web.templatetags.portal_format import FIGURES, percent
 from scheduler.selectors.track_record import Pair
 
@@ -15,8 +27,12 @@ FEW = 10  # below this many runs a coverage says nothing
 SHOWN = 200
 WINDOW = 25
 TABLE_ROWS = 25
-MARKS = {True: ("inside the interval", GOOD, "circle"), False: ("outside", SECOND, "diamond")}
-UNJUDGED = ("no interval", MUTED, "circle-open")
+MARKS = {
+    True: ("inside the interval", GOOD, "circle"),
+    False: ("outside", SECOND, "diamond"),
+    None: ("no interval", MUTED, "circle-open"),
+}
+UNITS = {"peak_memory_bytes": 2.0**30}  # what one unit of the axis is, where it is not 1
 LINES = {"duration_s": FIRST, "tokens_per_second": SECOND, "peak_memory_bytes": GOOD}
 
 
@@ -36,35 +52,39 @@ def scatter(target: str, pairs: Sequence[Pair]) -> Chart:
     """The latest runs, with the line on which promises come true and a bar for each interval."""
     label, text = FIGURES[target]
     shown = list(pairs)[-SHOWN:]
-    groups = [
-        (mark, [p for p in shown if inside(p) is kind]) for kind, mark in (*MARKS.items(), (None, UNJUDGED))
-    ]
-    ends = (
-        [min(min(p.promised, p.measured) for p in shown), max(max(p.promised, p.measured) for p in shown)]
-        if shown
-        else []
-    )
     return Chart(
         name=f"scatter-{target}",
         title=label,
         summary=_scatter_summary(pairs, shown),
-        data=[_identity(ends), *(_points(*mark, group) for mark, group in groups if group)] if shown else [],
+        data=_traces([_scaled(pair, UNITS.get(target, 1.0)) for pair in shown]),
         layout={
-            "xaxis": _scale(target, "promised"),
-            "yaxis": _scale(target, "measured"),
-            "showlegend": True,
-            "height": 360,
+            "xaxis": _scale(target, "promised"), "yaxis": _scale(target, "measured"),
+            "showlegend": True, "legend": LEGEND, "height": 360,
         },
         columns=("ended", "promised", "interval", "measured", ""),
         rows=[_row(pair, text) for pair in reversed(shown[-TABLE_ROWS:])],
-    )
+    )  # fmt: skip
+
+
+def _scaled(pair: Pair, unit: float) -> Pair:
+    low, high = (None if bound is None else bound / unit for bound in (pair.low, pair.high))
+    return replace(pair, promised=pair.promised / unit, measured=pair.measured / unit, low=low, high=high)
 
 
 def _scale(target: str, title: str) -> dict[str, Any]:
     if target == "duration_s":
         return duration_axis(title)
-    unit = "bytes" if target == "peak_memory_bytes" else "tokens/s"
-    return axis(f"{title}, {unit}", type="log", exponentformat="SI", dtick=1)
+    return log_axis(f"{title}, {'GiB' if target in UNITS else 'tokens/s'}")
+
+
+def _traces(pairs: Sequence[Pair]) -> list[Trace]:
+    """The identity line, then the kept promises, the broken ones, and those without an interval."""
+    if not pairs:
+        return []
+    values = [value for pair in pairs for value in (pair.promised, pair.measured)]
+    groups = [(mark, [p for p in pairs if inside(p) is kind]) for kind, mark in MARKS.items()]
+    line = _identity([_short(min(values)), _short(max(values))])
+    return [line, *(_points(*mark, group) for mark, group in groups if group)]
 
 
 def _identity(ends: Sequence[float]) -> Trace:
@@ -113,8 +133,7 @@ def error_over_time(pairs: Mapping[str, Sequence[Pair]]) -> Chart:
     lines = {target: rolling_median(found) for target, found in pairs.items()}
     drawn = {target: line for target, line in lines.items() if line}
     told = "; ".join(
-        f"{FIGURES[target][0].lower()} {percent(line[0][1])} to {percent(line[-1][1])}"
-        for target, line in drawn.items()
+        f"{_named(target)} {percent(line[0][1])} to {percent(line[-1][1])}" for target, line in drawn.items()
     )
     return Chart(
         name="error",
@@ -124,7 +143,7 @@ def error_over_time(pairs: Mapping[str, Sequence[Pair]]) -> Chart:
         else f"Too few runs to say: it takes {WINDOW}.",
         data=[_error_line(target, line) for target, line in drawn.items()],
         layout={
-            "xaxis": {"type": "date"}, "showlegend": True,
+            "xaxis": {"type": "date"}, "showlegend": True, "legend": LEGEND,
             "yaxis": axis("median absolute error", tickformat=".0%", rangemode="tozero"),
         },
         columns=("figure", "ended", f"median error of the {WINDOW} runs before"),
@@ -136,9 +155,15 @@ def error_over_time(pairs: Mapping[str, Sequence[Pair]]) -> Chart:
     )  # fmt: skip
 
 
+def _named(target: str) -> str:
+    """The figure's label within a sentence."""
+    label = FIGURES[target][0]
+    return label[0].lower() + label[1:]
+
+
 def _error_line(target: str, line: Sequence[tuple[datetime, float]]) -> Trace:
     return {
-        "type": "scatter", "mode": "lines", "name": FIGURES[target][0], "line": {"color": LINES[target]},
+        "type": "scatter", "mode": "lines", "name": _named(target), "line": {"color": LINES[target]},
         "x": [at.isoformat(timespec="minutes") for at, _ in line],
         "y": [round(value, 4) for _, value in line],
     }  # fmt: skip
