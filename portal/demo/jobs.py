@@ -22,8 +22,8 @@ A100 = "A100-SXM4-80GB"
 FIXED: tuple[dict[str, Any], ...] = (
     {}, {"epochs": 1}, {"number_gpus": 1}, {"number_gpus": 1, "lora_r": 32}, {"number_gpus": 2},
     {"number_gpus": 4}, {"gpu_model": A100, "number_gpus": 2}, {"gpu_model": A100, "number_gpus": 4},
-    {"gpu_model": A100, "number_gpus": 1}, {"gpu_model": "L40S", "number_gpus": 1}, {"gpu_model": "L40S"},
-    {"method": "qlora", "epochs": 1},
+    {"gpu_model": A100, "number_gpus": 1}, {"gpu_model": A100, "number_gpus": 8, "epochs": 4},
+    {"gpu_model": "L40S", "epochs": 1}, {"method": "qlora", "epochs": 1},
 )  # fmt: skip
 GOALS = ("balanced", "balanced", "fastest", "cheapest")
 

@@ -67,6 +67,10 @@ SHOTS = (
     Shot("nodes", "/nodes/"),
     Shot("analytics", "/analytics/?range=all"),
     Shot("predictions", "/analytics/predictions/?range=all"),
+    Shot("users", "/users/"),
+    Shot("teams", "/teams/"),
+    Shot("tokens", "/tokens/", "user"),
+    Shot("audit", "/audit/"),
     Shot("not-found", "/jobs/ftjob-none/"),
 )
 
@@ -92,6 +96,7 @@ def demo_portal(data: Path, password: str) -> Iterator[str]:
     }
     for name in ("DATABASE_URL", "REDIS_URL", "SECURE"):
         env.pop(name, None)
+    (data / "static").mkdir(parents=True, exist_ok=True)  # WhiteNoise warns where there is none
     manage = (sys.executable, str(processes.REPOSITORY / "manage.py"))
     if not (data / "portal.sqlite3").exists():
         subprocess.run([*manage, "migrate", "-v0"], env=env, check=True)
