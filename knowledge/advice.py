@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 from knowledge import selectors
 from knowledge.active import predictor_for
-from knowledge.core import catalog, fallback, forecast, nearest, reasons, recommend
+from knowledge.core import catalog, fallback, forecast, nearest, objectives, reasons, recommend
+from knowledge.core import check as checking
+from knowledge.core.check import Check
 from knowledge.core.columns import hardware
 from knowledge.core.settle import Request, batch_choices, settle
 from knowledge.core.types import (
@@ -53,16 +56,20 @@ def advise(
     workload: Workload,
     inventory: Inventory,
     goal: Goal = Goal.BALANCED,
+    deadline_s: float | None = None,
+    budget: float | None = None,
 ) -> Advice:
     """A whole configuration for the model and data, with every value's reason, and options for dispatch.
 
-    `fixed` holds what the user set, already cleaned by `Recipe.clean`; none of it ever changes. Raises
-    UnknownModel (with suggestions) for a plain name that is no model, AdviceFailed for the unexpected.
+    Options within `deadline_s` seconds and `budget` come first, whatever the goal. `fixed` holds what the
+    user set, already cleaned by `Recipe.clean`; none of it ever changes. Raises UnknownModel (with
+    suggestions) for a plain name that is no model, AdviceFailed for the unexpected.
     """
     with _edge("advise"):
         request = _request(model, fixed, workload, inventory)
         choices = settle(request)
         choices, found = _settle_batch(request, choices, goal)
+        found = objectives.ranked(found, goal, deadline_s, budget)
         bound = _values(choices)
         best = found[0] if found else None
         return Advice(
@@ -71,8 +78,22 @@ def advise(
             options=found,
             evidence=_evidence(best.config) if best and request.model else (),
             predictor_version=selectors.state().predictor,
-            notes=reasons.notes(request, bound, found),
+            notes=reasons.notes(request, bound, found) + reasons.missed(found, deadline_s, budget),
+            pareto=tuple(option.key for option in objectives.pareto(found)),
         )
+
+
+def check(*, model: str, fixed: Mapping[str, Any], workload: Workload, inventory: Inventory) -> Check:
+    """Does the configuration that the user fixed fit, and if not, what is the smallest change that does?
+
+    The effective batch is kept. Raises as `advise`.
+    """
+    with _edge("check"):
+        request = _request(model, fixed, workload, inventory)
+        choices, _ = _settle_batch(request, settle(request), Goal.BALANCED)
+        batch = choices["effective_batch_size"].value
+        whole = replace(request, fixed={**fixed, "effective_batch_size": batch})
+        return checking.check(whole, lambda one: _options(one, _values(settle(one)), Goal.BALANCED))
 
 
 def options(

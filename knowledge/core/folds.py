@@ -59,8 +59,8 @@ def by_gpu(configs: Sequence[Config]) -> Iterator[Fold]:
             yield rest, np.flatnonzero(names == name)
 
 
-def grouped(groups: Sequence[str]) -> Iterator[Fold]:
+def grouped(groups: Sequence[str], parts: int = FOLDS) -> Iterator[Fold]:
     """Folds that never part a group; none if there is but one."""
-    folds = min(FOLDS, len(set(groups)))
+    folds = min(parts, len(set(groups)))
     if folds >= 2:
         yield from GroupKFold(folds, shuffle=True, random_state=0).split(np.zeros(len(groups)), None, groups)

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from knowledge.core import recommend, space
+from knowledge.core.objectives import meets
 from knowledge.core.predictor import MIN_P_VALID
 from knowledge.core.settle import Request, user_choice
 from knowledge.core.types import Choice, Option, Source
@@ -129,6 +130,17 @@ def notes(request: Request, bound: Mapping[str, Any], options: tuple[Option, ...
     if options[0].source is Source.PRIOR:
         found.append("Predicted from physics alone; the intervals are stated, not calibrated.")
     return tuple(found)
+
+
+def missed(options: tuple[Option, ...], deadline_s: float | None, budget: float | None) -> tuple[str, ...]:
+    """A note when even the first option exceeds the deadline or the budget."""
+    if not options or options[0].source is Source.DEFAULT or meets(options[0], deadline_s, budget):
+        return ()
+    best = options[0]
+    return (
+        f"No option meets the limits; the nearest takes {_time(best)} and costs {best.cost.value:.2f}."
+        " Allow more time or money, or train on fewer rows.",
+    )
 
 
 def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:

@@ -230,7 +230,10 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Advice:
-    """A recommendation. `bound`: what a submission fixes for good; `options`: best first by the goal."""
+    """A recommendation. `bound`: what a submission fixes for good; `options`: best first by the goal.
+
+    `pareto`: keys of the options that no other beats in both time and cost, fastest first.
+    """
 
     bound: dict[str, Any]
     chosen: dict[str, Choice]
@@ -238,6 +241,7 @@ class Advice:
     evidence: tuple[Evidence, ...] = ()
     predictor_version: int | None = None
     notes: tuple[str, ...] = ()
+    pareto: tuple[str, ...] = ()
 
     @property
     def best(self) -> Option | None:

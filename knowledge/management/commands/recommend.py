@@ -43,8 +43,13 @@ def _advise(request: Mapping[str, Any]) -> Advice:
         model=request["model"],
         fixed=RECIPES["sft"].clean(request.get("params", {})),
         workload=_workload(request.get("workload", {"rows": 1000, "lengths": [[512, 1000]]})),
-        inventory=Inventory(pools=tuple(_pool(pool) for pool in request.get("inventory", ()))),
+        inventory=Inventory(
+            pools=tuple(_pool(pool) for pool in request.get("inventory", ())),
+            max_nodes=int(request.get("max_nodes", 1)),
+        ),
         goal=Goal(request.get("goal", Goal.BALANCED)),
+        deadline_s=request.get("deadline_s"),
+        budget=request.get("budget"),
     )
 
 

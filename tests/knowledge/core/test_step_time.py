@@ -66,7 +66,8 @@ def test_no_fold_parts_a_group(by) -> None:  # type: ignore[no-untyped-def]
     names = {by_config: space.config_hash, by_model: lambda x: x.model_name, by_gpu: lambda x: x.gpu_model}
     for train, test in by(CONFIGS):
         kept, left = ({names[by](CONFIGS[row]) for row in rows} for rows in (train, test))
-        assert kept and left
+        assert kept
+        assert left
         assert not kept & left
 
 
