@@ -135,3 +135,23 @@ class PredictorVersion(models.Model):
 
     def __str__(self) -> str:
         return f"predictor {self.number}"
+
+
+class CatalogEntry(models.Model):
+    """A model or GPU beyond the shipped catalogue; `facts` are those of `catalog.Model` or `catalog.Gpu`."""
+
+    class Kind(models.TextChoices):
+        MODEL = "model"
+        GPU = "gpu", "GPU"
+
+    kind = models.CharField(max_length=10, choices=Kind.choices)
+    name = models.CharField(max_length=300)
+    facts = models.JSONField()
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["kind", "name"]
+        constraints = [models.UniqueConstraint(fields=["kind", "name"], name="one_catalog_entry_a_name")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.name}"

@@ -10,7 +10,7 @@ import csv
 import difflib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import lru_cache
 from importlib.resources import files
@@ -111,9 +111,20 @@ class Gpu:
         return best or self.bf16_flops or self.fp16_flops or self.fp32_flops or 1.0
 
 
+class Beyond:
+    """Where to look for names that the shipped tables lack; the app sets both at its start."""
+
+    def __init__(self) -> None:
+        self.model: Callable[[str], Model | None] = lambda _: None
+        self.gpu: Callable[[str], Gpu | None] = lambda _: None
+
+
+beyond = Beyond()
+
+
 def model(name: str) -> Model:
     """The model of that name or alias. Raises UnknownModel."""
-    found = _lookup(_models(), name)
+    found = _lookup(_models(), name) or beyond.model(name)
     if found is None:
         raise UnknownModel(name, _suggest(_models(), name))
     return found
@@ -121,7 +132,7 @@ def model(name: str) -> Model:
 
 def gpu(name: str) -> Gpu:
     """The GPU of that name or alias. Raises UnknownGpu."""
-    found = _lookup(_gpus(), name)
+    found = known_gpu(name)
     if found is None:
         raise UnknownGpu(name, _suggest(_gpus(), name))
     return found
@@ -129,7 +140,7 @@ def gpu(name: str) -> Gpu:
 
 def known_gpu(name: str) -> Gpu | None:
     """The GPU of that name or alias, or None."""
-    return _lookup(_gpus(), name)
+    return _lookup(_gpus(), name) or beyond.gpu(name)
 
 
 def model_names() -> list[str]:

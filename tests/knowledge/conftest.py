@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from knowledge import additions
 from knowledge.core.types import Config, Inventory, Pool, Workload
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
@@ -42,3 +43,9 @@ def data_dir(tmp_path: Path, settings: pytest.FixtureRequest) -> Path:
     """A DATA_DIR of its own: predictors are written there."""
     settings.DATA_DIR = tmp_path  # type: ignore[attr-defined]
     return tmp_path
+
+
+@pytest.fixture(autouse=True)
+def _forget_added_names() -> None:
+    """Entries are cached for seconds; each test has a database of its own."""
+    additions._entries.cache_clear()

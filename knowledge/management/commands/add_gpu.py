@@ -1,0 +1,30 @@
+"""Add a GPU to the catalogue from a short form of its data sheet."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from knowledge import additions
+
+
+class Command(BaseCommand):
+    help = "Add a GPU model: its name as nodes report it, and four figures of its data sheet."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name")
+        parser.add_argument("--memory-gib", type=float, required=True)
+        parser.add_argument("--tflops", type=float, required=True, help="dense bf16 peak, no sparsity")
+        parser.add_argument("--bandwidth-gb-s", type=float, required=True, help="of its memory")
+        parser.add_argument("--link", default="pcie4", help="between GPUs of a node (pcie4)")
+
+    def handle(self, *, name: str, link: str, **options: Any) -> None:
+        figures = {key: options[key] for key in ("memory_gib", "tflops", "bandwidth_gb_s")}
+        try:
+            gpu = additions.add_gpu(name=name, link=link, now=timezone.now(), **figures)
+        except additions.CannotAdd as wrong:
+            raise CommandError(str(wrong)) from wrong
+        self.stdout.write(f"{gpu.gpu_model}: {gpu.memory_bytes / 2**30:g} GiB, link {gpu.link}")

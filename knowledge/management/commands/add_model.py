@@ -1,0 +1,30 @@
+"""Add a model to the catalogue from its config.json."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+from django.utils import timezone
+
+from knowledge import additions
+
+HUB = "https://huggingface.co"
+
+
+class Command(BaseCommand):
+    help = "Add a model from a config.json, a folder that holds one, or a hub id (HF_ENDPOINT: another hub)."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("place", metavar="PATH|HUB_ID")
+        parser.add_argument("--name", help="under which jobs ask for it (the place as given)")
+
+    def handle(self, *, place: str, name: str | None, **_: Any) -> None:
+        try:
+            text = additions.config_text(place, os.environ.get("HF_ENDPOINT", HUB))
+            model = additions.add_model(text=text, name=name or place, now=timezone.now())
+        except additions.CannotAdd as wrong:
+            raise CommandError(str(wrong)) from wrong
+        self.stdout.write(f"{model.model_name}: {model.parameters / 1e9:.2f} billion parameters")

@@ -1,0 +1,73 @@
+"""Models and GPUs beyond the shipped catalogue."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from knowledge import advice
+from knowledge.core import catalog
+from knowledge.core.types import Inventory, Pool, Source
+from tests.knowledge.conftest import CLUSTER, DATA, GIB
+
+pytestmark = pytest.mark.django_db
+SHAPE = {
+    "model_type": "llama",
+    "hidden_size": 2048,
+    "num_hidden_layers": 16,
+    "num_attention_heads": 32,
+    "num_key_value_heads": 8,
+    "intermediate_size": 8192,
+    "vocab_size": 128256,
+    "tie_word_embeddings": True,
+    "head_dim": 64,
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A model's folder with its config.json."""
+    (tmp_path / "config.json").write_text(json.dumps(SHAPE), encoding="utf-8")
+    return tmp_path
+
+
+def test_a_model_in_a_folder_of_this_machine_is_predicted_by_its_sizes(folder: Path) -> None:
+    found = advice.advise(model=str(folder), fixed={}, workload=DATA, inventory=CLUSTER)
+    assert found.best.source is Source.PRIOR
+    assert catalog.model(str(folder)).parameters == pytest.approx(1.236e9, rel=0.01)
+
+
+def test_an_added_model_is_known_by_its_name(folder: Path) -> None:
+    call_command("add_model", str(folder), "--name", "our/model")
+    assert catalog.model("our/model").layers == 16
+    assert advice.advise(model="our/model", fixed={}, workload=DATA, inventory=CLUSTER).best.tokens_per_second
+
+
+def test_a_config_without_sizes_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text("{}", encoding="utf-8")
+    with pytest.raises(CommandError, match="lacks a size"):
+        call_command("add_model", str(tmp_path))
+
+
+def test_a_hub_that_cannot_be_reached_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+    with pytest.raises(CommandError, match="without internet, copy its"):
+        call_command("add_model", "some-one/model")
+
+
+def test_an_added_gpu_is_predicted_instead_of_answered_by_defaults() -> None:
+    call_command(
+        "add_gpu", "Exotic-9000", "--memory-gib", "64", "--tflops", "300", "--bandwidth-gb-s", "2000"
+    )
+    pool = Pool(gpu_model="Exotic-9000", node_sizes=(2,), memory_bytes=64 * GIB)
+    found = advice.advise(model="llama3.1-8b", fixed={}, workload=DATA, inventory=Inventory(pools=(pool,)))
+    assert {option.source for option in found.options} == {Source.PRIOR}
+
+
+def test_an_unknown_link_is_refused_with_the_known_ones() -> None:
+    figures = ("--memory-gib", "64", "--tflops", "300", "--bandwidth-gb-s", "2000")
+    with pytest.raises(CommandError, match="nvlink4"):
+        call_command("add_gpu", "Exotic-9000", *figures, "--link", "string")
