@@ -155,3 +155,19 @@ class CatalogEntry(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} {self.name}"
+
+
+class TrackRecord(models.Model):
+    """How the promises of the runs before a day held; `median_error` of ln(rate)."""
+
+    day = models.DateField(unique=True)
+    runs = models.PositiveIntegerField()
+    coverage = models.FloatField(null=True, blank=True, help_text="share inside their 80 % intervals")
+    median_error = models.FloatField(null=True, blank=True)
+    alarm = models.CharField(max_length=300, blank=True, help_text="what has drifted, empty if nothing")
+
+    class Meta:
+        ordering = ["-day"]
+
+    def __str__(self) -> str:
+        return f"track record of {self.day}"

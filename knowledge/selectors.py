@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
+from typing import Any
 
 from django.db.models import Count, Max, QuerySet
 
 from knowledge.core import catalog, forecast
-from knowledge.models import Execution, PredictorVersion, Status
+from knowledge.core.types import Source
+from knowledge.models import Execution, PredictorVersion, Status, TrackRecord
 
 OWN = "own"
 RECENT_STARTUPS = 500
@@ -103,3 +105,20 @@ def counts_by_source() -> dict[str, int]:
         row["source"]: row["rows"]
         for row in Execution.objects.values("source").annotate(rows=Count("pk")).order_by("source")
     }
+
+
+def promises(*, limit: int) -> list[tuple[dict[str, Any], float]]:
+    """(promise, measured tokens/s) of the newest own runs that were predicted, oldest first."""
+    rows = own_measurements().filter(predicted__isnull=False)
+    rows = rows.exclude(predicted__source=Source.DEFAULT.value).order_by("-pk")
+    return list(rows.values_list("predicted", "tokens_per_second")[:limit])[::-1]
+
+
+def track_record(*, days: int = 90) -> list[TrackRecord]:
+    """Coverage and error day by day, oldest first."""
+    return list(TrackRecord.objects.order_by("-day")[:days])[::-1]
+
+
+def drift_alarm() -> str:
+    """What has drifted by the latest judgement; empty if nothing has."""
+    return TrackRecord.objects.order_by("-day").values_list("alarm", flat=True).first() or ""

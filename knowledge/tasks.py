@@ -5,10 +5,11 @@ from __future__ import annotations
 from celery import shared_task
 from django.utils import timezone
 
-from knowledge import learning
+from knowledge import learning, watch
 
 
 @shared_task(name="knowledge.tasks.train", queue="work", ignore_result=True)
 def train() -> None:
-    """Retrain if enough is new; most calls find nothing to do and return at once."""
+    """Judge the promises once a day, and retrain if enough is new; most calls find nothing to do."""
+    watch.watch(now=timezone.now())
     learning.train(now=timezone.now())
