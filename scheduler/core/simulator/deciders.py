@@ -88,11 +88,6 @@ class Snapshots:
         jobs = _Seen(self, now)
         return _State(jobs=jobs, nodes=self.machines.views(), memory=self.memory, explain=False)
 
-    def seen(self, run: Run, now: float) -> Job:
-        if run.option is not None:
-            run.advance(now, self.prices[run.option.gpu_model])
-        return self.settings.seen(run, now)
-
 
 class _Seen(Sequence[Job]):
     """All jobs as policies see them at one moment, each made when it is looked at."""
@@ -101,10 +96,14 @@ class _Seen(Sequence[Job]):
         self.snapshots, self.now = snapshots, now
 
     def waiting(self) -> list[Job]:
-        return [self.snapshots.seen(run, self.now) for run in self.snapshots.waiting.values()]
+        seen, now = self.snapshots.settings.seen, self.now
+        return [run.waiting_view or seen(run, now) for run in self.snapshots.waiting.values()]
 
     def running(self) -> list[Job]:
-        return [self.snapshots.seen(run, self.now) for run in self.snapshots.running.values()]
+        seen, prices, now = self.snapshots.settings.seen, self.snapshots.prices, self.now
+        for run in self.snapshots.running.values():
+            run.advance(now, prices[run.held.gpu_model])
+        return [seen(run, now) for run in self.snapshots.running.values()]
 
     def __len__(self) -> int:
         return len(self.snapshots.waiting) + len(self.snapshots.running)
@@ -139,7 +138,7 @@ class Standing:
         self.cycle = self._new_cycle()
         self.queue: list[tuple[_Place, Job]] = []
         self.places: dict[str, _Place] = {}
-        self.blocked = False  # the first of the queue waits for GPUs, and none were freed since
+        self.over_at: _Place | None = None  # where nobody further down could start; None once GPUs are freed
 
     def waits(self, run: Run, now: float) -> None:
         self._leave(run.job.job_id)
@@ -147,7 +146,8 @@ class Standing:
         place = (-job.priority, self.policy.key(job, now), job.submitted_at, job.id)
         self.places[job.id] = place
         insort(self.queue, (place, job), key=lambda entry: entry[0])
-        self.blocked = self.blocked and self.queue[0][1] is not job
+        if self.over_at is not None and place < self.over_at:
+            self.over_at = None
 
     def starts(self, run: Run) -> None:
         """The cycle took the GPUs itself."""
@@ -155,18 +155,19 @@ class Standing:
 
     def stops(self, run: Run) -> None:
         self.cycle.free.give(run.held, run.gpus)
-        self.blocked = False
+        self.over_at = None
 
     def nodes_change(self) -> None:
         self.cycle = self._new_cycle()
-        self.blocked = False
+        self.over_at = None
 
     def decide(self, now: float) -> Iterable[Action]:
-        if not self.queue or self.blocked:
+        if not self.queue or self.over_at is not None:
             return ()
         self.cycle.begin(now)
-        actions = self.cycle.run(_Jobs(self.queue))
-        self.blocked = len(actions) < len(self.queue) and self.cycle._is_over()
+        jobs = _Jobs(self.queue)
+        actions = self.cycle.run(jobs)
+        self.over_at = self.queue[jobs.met - 1][0] if self.cycle._is_over() else None
         return actions
 
     def _leave(self, job_id: str) -> None:
@@ -193,10 +194,16 @@ class _StandingCycle(Cycle):
 
 
 class _Jobs(Sequence[Job]):
-    """The jobs of a ranking without copying it."""
+    """The jobs of a ranking without copying it; `met` of them were looked at."""
 
     def __init__(self, queue: list[tuple[_Place, Job]]) -> None:
         self.queue = queue
+        self.met = 0
+
+    def __iter__(self) -> Iterator[Job]:
+        for _, job in self.queue:
+            self.met += 1
+            yield job
 
     def __len__(self) -> int:
         return len(self.queue)

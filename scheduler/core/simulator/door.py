@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 import resource
 import sys
 import time
@@ -115,6 +116,10 @@ def _figures(
 
 
 def _settings(options: dict[str, Any]) -> Settings:
+    for name in ("error", "round_s", "restart_s", "checkpoint_s"):
+        value = options[name]
+        if value is not None and not 0.0 <= value < math.inf:
+            raise SimulatorError(f"--{name.replace('_', '-')} is {value:g}; give 0 or more")
     return Settings(
         round_s=options["round_s"], restart_s=options["restart_s"], checkpoint_s=options["checkpoint_s"]
     )

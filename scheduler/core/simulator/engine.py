@@ -123,6 +123,7 @@ class Engine:
         if plan != run.plan or run.option is None:
             return False
         failed = run.option
+        run.moving = now  # it never made progress
         self._release(run, now)
         run.failures += 1
         left = tuple(option for option in run.options if option.key != failed.key)

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TextIO
 
-from scheduler.core.simulator.errors import TraceError
+from scheduler.core.simulator.errors import SimulatorError, TraceError
 
 Row = Mapping[str, str]
 
@@ -69,7 +69,11 @@ def write_rows(path: Path, columns: Iterable[str], rows: Iterable[Iterable[Any]]
 
 
 def write_text(path: Path, text: str) -> None:
-    path.write_text(text, encoding="utf-8")
+    """Raises SimulatorError if the file cannot be written."""
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise SimulatorError(f"{path}: cannot be written: {error.strerror}") from error
 
 
 def _write(stream: Any, columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:

@@ -16,9 +16,9 @@ class Run:
     """
 
     __slots__ = (
-        "attained_gpu_s", "charged", "cost", "done", "factor", "failures", "finished", "first_start", "gpus",
-        "job", "lost_gpu_s", "mark", "moving", "option", "options", "plan", "preemptions", "rate", "restarts",
-        "saved", "since", "stopped_at", "until", "waiting_view",
+        "attained_gpu_s", "charged", "cost", "done", "factor", "failures", "finished", "first_start",
+        "gpus", "holds", "job", "lost_gpu_s", "mark", "moving", "option", "options", "plan", "preemptions",
+        "rate", "restarts", "saved", "since", "stopped_at", "until", "waiting_view",
     )  # fmt: skip
 
     def __init__(self, job: TraceJob, options: tuple[Option, ...]) -> None:
@@ -26,6 +26,7 @@ class Run:
         self.options = options
         self.option: Option | None = None
         self.gpus: tuple[GpuId, ...] = ()
+        self.holds: Holding | None = None
         self.done = 0.0
         self.rate = 0.0
         self.factor = 1.0  # below 1 beside other jobs
@@ -56,6 +57,7 @@ class Run:
     def start(self, now: float, option: Option, gpus: tuple[GpuId, ...], delay_s: float) -> None:
         """Hold GPUs; progress begins after the delay."""
         self.option, self.gpus = option, gpus
+        self.holds = Holding(option=option, gpus=gpus, since=now)
         self.since = self.charged = now
         self.mark = self.moving = now + delay_s
         self.saved = self.done
@@ -70,7 +72,7 @@ class Run:
         """Let the GPUs go with all progress saved; returns them."""
         self.advance(now, price_per_gpu_h)
         self.lost_gpu_s += len(self.gpus) * (min(now, self.moving) - self.since)
-        gpus, self.gpus, self.option = self.gpus, (), None
+        gpus, self.gpus, self.option, self.holds = self.gpus, (), None, None
         self.plan += 1
         self.stopped_at = now
         return gpus
@@ -102,8 +104,7 @@ class Run:
         """The job as policies see it now; advance it first. A waiting one is made once."""
         if self.option is not None:
             unsaved_s = max(now - self.moving, 0.0) % checkpoint_s if checkpoint_s else 0.0
-            held = Holding(option=self.option, gpus=self.gpus, since=self.since)
-            return self._job(goal, restart_s, held, unsaved_s)
+            return self._job(goal, restart_s, self.holds, unsaved_s)
         if self.waiting_view is None:
             self.waiting_view = self._job(goal, restart_s, None, 0.0)
         return self.waiting_view

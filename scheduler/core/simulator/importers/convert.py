@@ -23,7 +23,7 @@ def optional(row: Row, column: str) -> float | None:
 def whole(row: Row, column: str) -> int:
     """The column as a whole number."""
     value = number(row, column)
-    if value != int(value):
+    if not value.is_integer():
         raise ValueError(f"{column} is {row[column]!r}; it must be a whole number")
     return int(value)
 

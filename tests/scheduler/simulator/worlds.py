@@ -1,0 +1,49 @@
+"""Small traces and clusters for tests of the simulator."""
+
+from __future__ import annotations
+
+from scheduler.core.policies import POLICIES
+from scheduler.core.simulator.cluster import Cluster, parse_cluster
+from scheduler.core.simulator.colocation import Colocation
+from scheduler.core.simulator.engine import Engine
+from scheduler.core.simulator.foresight import Foresight, Level
+from scheduler.core.simulator.settings import Settings
+from scheduler.core.simulator.trace import CapacityChange, TraceJob
+from scheduler.core.simulator.truth import RecordedTruth, Truth
+
+
+def job(name: str, at: float = 0.0, *, gpus: float = 1, runs_s: float = 100.0, **rest: object) -> TraceJob:
+    return TraceJob(job_id=name, submit_s=at, gpus=gpus, duration_s=runs_s, **rest)  # type: ignore[arg-type]
+
+
+def play(
+    jobs: list[TraceJob],
+    cluster: str | Cluster = "gpu:1x4",
+    policy: str = "fifo",
+    *,
+    level: Level = Level.ORACLE,
+    truth: Truth | None = None,
+    capacity: tuple[CapacityChange, ...] = (),
+    colocation: Colocation | None = None,
+    error: float = 0.0,
+    **settings: object,
+) -> Engine:
+    """A simulation that has run."""
+    pools = parse_cluster(cluster) if isinstance(cluster, str) else cluster
+    truth = truth or RecordedTruth()
+    engine = Engine(
+        jobs,
+        pools,
+        POLICIES[policy],
+        truth,
+        Foresight(level, truth, pools, error=error),
+        Settings(**settings),  # type: ignore[arg-type]
+        capacity,
+        colocation,
+    )
+    engine.run()
+    return engine
+
+
+def finishes(engine: Engine) -> dict[str, float | None]:
+    return {name: run.finished for name, run in engine.runs.items()}
