@@ -9,6 +9,11 @@ window.addEventListener("pageshow", () => {
   for (const form of document.querySelectorAll("form[data-sent]")) delete form.dataset.sent;
 });
 
+// Going back or loading again keeps the form's key, so that sending it again is the same submission.
+const key = document.querySelector("form[data-submit-once] input[name=key]");
+if (key && history.state?.key) key.value = history.state.key;
+else if (key) history.replaceState({ ...history.state, key: key.value }, "");
+
 // Polled fragments: an unchanged one is answered with 304 and left alone; hidden tabs do not ask.
 const etags = new Map();
 const isPoll = (elt) => elt.getAttribute("hx-trigger")?.startsWith("every");

@@ -98,13 +98,9 @@ def ago(moment: datetime | None) -> str | SafeString:
     if moment is None:
         return UNKNOWN
     passed = (timezone.now() - moment).total_seconds()
-    text = (
-        "just now"
-        if -5 < passed < 5
-        else f"{duration(passed)} ago"
-        if passed > 0
-        else f"in {duration(-passed)}"
-    )
+    apart = abs(passed)
+    told = duration(apart) if apart >= 60 else f"{apart:.0f} s"
+    text = "just now" if apart < 5 else f"{told} ago" if passed > 0 else f"in {told}"
     exact = timezone.localtime(moment)
     shown = f"{exact:%Y-%m-%d %H:%M:%S %Z}"
     return format_html('<time data-ago datetime="{}" title="{}">{}</time>', exact.isoformat(), shown, text)

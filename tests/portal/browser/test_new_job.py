@@ -19,7 +19,7 @@ def begin(page: Any) -> Any:
     page.get_by_label("Base model").fill("builtin/tiny-llama")
     page.get_by_label("Training data").select_option(file.pk)
     advice = page.locator("#advice")
-    expect(advice.get_by_text("Will it run?")).to_be_visible()
+    expect(advice.get_by_role("heading", name="Every parameter")).to_be_visible()
     return advice
 
 
@@ -90,7 +90,7 @@ def test_going_back_and_sending_again_is_the_same_job(page: Any) -> None:
     page.get_by_role("button", name="Submit job").dblclick()
     page.wait_for_url("**/jobs/ftjob-*/")
     made = page.url
-    page.go_back()
+    page.go_back(wait_until="load")
     page.get_by_role("button", name="Submit job").click()
     page.wait_for_url("**/jobs/ftjob-*/")
     assert page.url == made
@@ -114,7 +114,7 @@ def test_the_keyboard_alone_submits_a_job(page: Any) -> None:
     page.keyboard.type("builtin/tiny-llama")
     tab_to(page, "id_training_file")
     page.keyboard.type(file.filename)
-    expect(page.locator("#advice").get_by_text("Every parameter")).to_be_visible()
+    expect(page.locator("#advice").get_by_role("heading", name="Every parameter")).to_be_visible()
     tab_to(page, "Submit job")
     page.keyboard.press("Enter")
     page.wait_for_url("**/jobs/ftjob-*/")
