@@ -6,12 +6,15 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from statistics import median
 from typing import Any
 
 from knowledge import selectors
 from knowledge.active import predictor_for
-from knowledge.core import catalog, fallback, forecast, nearest, objectives, reasons, recommend
+from knowledge.core import catalog, evaluate, fallback, forecast, nearest, objectives, reasons, recommend
 from knowledge.core import check as checking
+from knowledge.core import informative as choosing
+from knowledge.core.blend import Observations
 from knowledge.core.check import Check
 from knowledge.core.columns import hardware
 from knowledge.core.settle import Request, batch_choices, settle
@@ -23,9 +26,11 @@ from knowledge.core.types import (
     Goal,
     Inventory,
     Option,
+    Pool,
     Prediction,
     Workload,
 )
+from knowledge.models import Execution
 
 log = logging.getLogger(__name__)
 
@@ -164,6 +169,27 @@ def predict(configs: Sequence[Config], inventory: Inventory | None = None) -> li
     """Predictions for any configurations, on the inventory's hardware where it is given."""
     with _edge("predict"):
         return predictor_for(hardware(inventory)).predict(configs)
+
+
+def informative(*, models: Sequence[str], pool: Pool, inventory: Inventory, count: int) -> list[Config]:
+    """The runs on one GPU of the pool that would teach most, best first. Raises UnknownModel."""
+    with _edge("informative"):
+        known = [catalog.model(model).model_name for model in models]
+        return choosing.choose(choosing.candidates(known, pool), predictor_for(hardware(inventory)), count)
+
+
+def errors_without_and_with(
+    taught: Sequence[Execution], rest: Sequence[Execution], inventory: Inventory
+) -> tuple[float, float]:
+    """Median |ln| errors of the rate on `rest`, by the active version alone and with `taught` on top."""
+    with _edge("errors"):
+        active = predictor_for(hardware(inventory))
+        rows = [run.row for run in rest]
+        without, with_them = (
+            evaluate.log_errors(replace(active, observations=Observations.of(own)), rows)
+            for own in ([], [run.row for run in taught])
+        )
+        return median(without), median(with_them)
 
 
 def _request(model: str, fixed: Mapping[str, Any], data: Workload, inventory: Inventory) -> Request:

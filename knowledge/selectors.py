@@ -111,7 +111,8 @@ def promises(*, limit: int) -> list[tuple[dict[str, Any], float]]:
     """(promise, measured tokens/s) of the newest own runs that were predicted, oldest first."""
     rows = own_measurements().filter(predicted__isnull=False)
     rows = rows.exclude(predicted__source=Source.DEFAULT.value).order_by("-pk")
-    return list(rows.values_list("predicted", "tokens_per_second")[:limit])[::-1]
+    pairs = rows.values_list("predicted", "tokens_per_second")[:limit]
+    return [(dict(promise or {}), float(rate or 0.0)) for promise, rate in pairs][::-1]
 
 
 def track_record(*, days: int = 90) -> list[TrackRecord]:

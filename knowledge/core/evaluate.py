@@ -44,6 +44,19 @@ def metrics(scorer: Scorer, rows: Sequence[Row]) -> Figures:
     return found | _validity(scores, known) | _rate(scores, known) | _memory(scores, known, c.memory)
 
 
+def log_errors(scorer: Scorer, rows: Sequence[Row]) -> list[float]:
+    """|ln measured - ln predicted| of the rate of each measured row."""
+    known = [row for row in rows if row.measured]
+    configs = [row.config for row in known]
+    if not known:
+        return []
+    rates = scorer.score(configs, columns(configs, scorer.here, [row.padded_tokens for row in known])).rate
+    return [
+        abs(float(np.log((row.tokens_per_second or 1.0) / rate)))
+        for row, rate in zip(known, rates, strict=True)
+    ]
+
+
 def _rule_safe(row: Row) -> Row:
     """Refused rows may state no whole per-device batch; one sample stands in, their answer is the rule's."""
     batch = max(1, row.config.per_device_batch_size)

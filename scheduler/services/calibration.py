@@ -1,0 +1,89 @@
+"""Calibrating a node: short real trainings through the queue, chosen where predictions are least certain."""
+
+from __future__ import annotations
+
+import io
+import json
+import random
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from knowledge import advice
+from knowledge.core.types import Config
+from knowledge.models import Execution
+from portal.accounts.models import User
+from scheduler.models import Attempt, DatasetFile, Job, Node
+from scheduler.selectors.inventory import inventory
+from scheduler.services.files import store_file
+from scheduler.services.jobs import submit_job
+
+STEPS = 6  # optimiser steps of a run: enough for a steady rate
+ROWS = 64
+LETTERS = "abcdefghijklmnopqrstuvwxyz "
+BYTES_PER_TOKEN = 6  # more than any tokenizer packs on average, so that every row is cut at the limit
+
+
+class CannotCalibrate(ValueError):
+    """The node cannot be calibrated; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Median |ln measured - ln predicted| of the rate on runs that were not learnt from."""
+
+    runs: int
+    before: float
+    after: float
+
+
+def plan(*, node: Node, models: Sequence[str], count: int) -> list[Config]:
+    """The configurations to run for the node's GPU. Raises CannotCalibrate."""
+    gpu = node.gpus.order_by("index").first()
+    pool = next((pool for pool in inventory().pools if gpu and pool.gpu_model == gpu.model), None)
+    if pool is None:
+        raise CannotCalibrate(f"{node.name} offers no GPU and no slot")
+    return advice.informative(models=models, pool=pool, inventory=inventory(), count=count)
+
+
+def training_file(*, owner: User, longest: int, now: datetime) -> DatasetFile:
+    """Rows of random letters, each longer than the longest sample: the content does not matter for speed."""
+    letters = random.Random(0)
+    size = longest * BYTES_PER_TOKEN
+    rows = [
+        {"prompt": "Repeat", "completion": "".join(letters.choices(LETTERS, k=size))} for _ in range(ROWS)
+    ]
+    text = "\n".join(json.dumps(row) for row in rows).encode()
+    return store_file(owner=owner, stream=io.BytesIO(text), filename="calibration.jsonl", now=now)
+
+
+def submit(*, config: Config, owner: User, file: DatasetFile, now: datetime) -> Job:
+    """The configuration as a job of a few steps, everything fixed."""
+    names = (
+        *("method", "precision", "quantization", "lora_r", "lora_alpha", "tokens_per_sample", "gpu_model"),
+        *("number_gpus", "per_device_batch_size", "gradient_accumulation_steps", "gradient_checkpointing"),
+    )
+    values = {name: getattr(config, name) for name in names if getattr(config, name) is not None}
+    batch = config.per_device_batch_size * config.gradient_accumulation_steps
+    params = {**values, "effective_batch_size": batch, "max_steps": STEPS}
+    return submit_job(
+        owner=owner, model=config.model_name, training_file=file, params=params, name="calibration", now=now
+    )
+
+
+def executions(jobs: Iterable[Job]) -> QuerySet[Execution]:
+    """What the jobs' attempts measured, oldest first."""
+    attempts = Attempt.objects.filter(job__in=[job.pk for job in jobs]).values("pk")
+    return Execution.objects.filter(attempt_id__in=attempts).order_by("pk")
+
+
+def errors(runs: Sequence[Execution]) -> Errors | None:
+    """How much the first two thirds of the runs improve predictions of the rest; None with too few runs."""
+    measured = [run for run in runs if run.tokens_per_second and run.learn]
+    taught, rest = measured[: 2 * len(measured) // 3], measured[2 * len(measured) // 3 :]
+    if not taught or not rest:
+        return None
+    before, after = advice.errors_without_and_with(taught, rest, inventory())
+    return Errors(len(rest), before, after)
