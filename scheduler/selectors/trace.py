@@ -1,0 +1,65 @@
+"""The portal's own past as a trace that the simulator can play (the schema of docs/simulator.md)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.db.models import Prefetch, QuerySet
+
+from scheduler.core.simulator.trace import TraceJob
+from scheduler.models import Attempt, Job
+
+
+def past_jobs(since: datetime | None = None) -> QuerySet[Job]:
+    """Ended jobs in the order of submission, with their attempts; two queries."""
+    jobs = Job.objects.filter(ended_at__isnull=False, attempts__running_at__isnull=False).distinct()
+    if since is not None:
+        jobs = jobs.filter(submitted_at__gte=since)
+    return jobs.order_by("submitted_at", "id").prefetch_related(
+        Prefetch("attempts", Attempt.objects.order_by("fence"))
+    )
+
+
+def trace_jobs(jobs: QuerySet[Job]) -> Iterator[TraceJob]:
+    """Jobs that ran, as the simulator reads them; owners and teams are numbers, never names.
+
+    A job's duration is the time that its attempts ran; its GPUs are those of its last attempt.
+    """
+    origin: datetime | None = None
+    for job in jobs:
+        ran = [attempt for attempt in job.attempts.all() if attempt.running_at and attempt.ended_at]
+        duration_s = sum(_ran_s(attempt) for attempt in ran)
+        if not ran or duration_s <= 0:
+            continue
+        origin = origin or job.submitted_at
+        yield _trace_job(job, ran[-1].option, duration_s, origin)
+
+
+def _trace_job(job: Job, option: dict[str, Any], duration_s: float, origin: datetime) -> TraceJob:
+    config, promise = option["config"], job.promise or {}
+    due = job.deadline_at
+    return TraceJob(
+        job_id=job.pk,
+        submit_s=(job.submitted_at - origin).total_seconds(),
+        user=f"user-{job.owner_id}",
+        group=f"team-{job.team_id}" if job.team_id else "",
+        gpus=config["number_gpus"],
+        nodes=config["number_nodes"],
+        gpu_type=config["gpu_model"],
+        duration_s=duration_s,
+        batch_size=config["per_device_batch_size"],
+        method=config["method"],
+        model=job.model,
+        deadline_s=(due - origin).total_seconds() if due else None,
+        status=job.state,
+        pred_duration_s=promise.get("duration_s", {}).get("value"),
+        pred_source=promise.get("source", ""),
+    )
+
+
+def _ran_s(attempt: Attempt) -> float:
+    if attempt.running_at is None or attempt.ended_at is None:
+        return 0.0
+    return (attempt.ended_at - attempt.running_at).total_seconds()

@@ -1,0 +1,62 @@
+"""The portal's own past becomes a trace that the simulator plays."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from scheduler.core.simulator.importers.registry import load_trace
+from scheduler.models import Job
+from scheduler.selectors.trace import past_jobs, trace_jobs
+from tests.harness import world
+from tests.harness.fake_node import FakeNode, result, step
+
+pytestmark = pytest.mark.django_db
+
+
+def _ended_job(node: FakeNode, *, ran_s: float) -> Job:
+    job = world.placed_job(node)
+    order = node.take_up()
+    node.run(order, step(1))
+    node.end(order, "succeeded", result())
+    attempt = job.attempts.get()
+    attempt.ended_at = attempt.running_at + timedelta(seconds=ran_s)
+    attempt.save()
+    job.refresh_from_db()
+    return job
+
+
+def test_ended_jobs_are_written_and_can_be_played(node: FakeNode, tmp_path: Path) -> None:
+    job = _ended_job(node, ran_s=90)
+    world.job()  # has not run: no part of the past
+    call_command("export_trace", str(tmp_path / "past.csv"))
+    [found] = load_trace(tmp_path / "past.csv").jobs
+    assert (found.job_id, found.submit_s, found.duration_s) == (job.pk, 0.0, 90.0)
+    assert (found.gpus, found.model, found.status) == (1, job.model, "succeeded")
+    assert found.user == f"user-{job.owner_id}"
+    assert job.owner.username not in (tmp_path / "past.csv").read_text()
+    assert found.pred_duration_s == pytest.approx(job.promise["duration_s"]["value"])
+    out = tmp_path / "out.json"
+    arguments = ["--trace", str(tmp_path / "past.csv"), "--cluster", f"{found.gpu_type}:1x2"]
+    call_command("simulate", *arguments, "--policy", "fifo", "--json", str(out))
+    assert '"jct_mean_s": 90.0' in out.read_text()
+
+
+def test_the_past_is_read_in_two_queries_however_long_it_is(node: FakeNode) -> None:
+    for _ in range(3):
+        _ended_job(node, ran_s=5)
+    with CaptureQueriesContext(
+        connection,
+    ) as queries:
+        assert len(list(trace_jobs(past_jobs()))) == 3
+    assert len(queries) == 2
+
+
+def test_a_time_without_its_zone_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(CommandError, match="--since must be a date and time with its zone"):
+        call_command("export_trace", str(tmp_path / "x.csv"), "--since", "2026-01-31")

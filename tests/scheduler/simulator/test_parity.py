@@ -1,0 +1,78 @@
+"""Figures of public simulators on public traces (docs/simulator.md says where each comes from)."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from scheduler.core.policies import POLICIES
+from scheduler.core.simulator.cluster import parse_cluster
+from scheduler.core.simulator.foresight import Level
+from scheduler.core.simulator.metrics import Metrics
+from scheduler.core.simulator.scenario import Scenario, open_scenario
+from scheduler.core.simulator.settings import Settings
+
+TRACES = Path(__file__).parents[4] / "shared" / "data" / "traces"
+VENUS = "helios_venus/bench_venus_sept_5000.csv.gz"
+
+pytestmark = [
+    pytest.mark.shared_data,
+    pytest.mark.skipif(not TRACES.exists(), reason="../shared/data is not here"),
+]
+
+
+@cache
+def scenario(trace: str, cluster: str) -> Scenario:
+    return open_scenario(TRACES / trace, parse_cluster(cluster))
+
+
+def played(trace: str, cluster: str, policy: str, level: Level = Level.ORACLE, **settings: float) -> Metrics:
+    _, metrics = scenario(trace, cluster).simulate(POLICIES[policy], level, Settings(**settings))  # type: ignore[arg-type]
+    return metrics
+
+
+@pytest.mark.parametrize(
+    ("cluster", "policy", "jct_s", "makespan_s", "within"),
+    [
+        ("gpu:90x8", "fifo-strict", 20_555.5, 689_008, 0.001),
+        ("gpu:64x8", "fifo-strict", 102_642.9, 856_823, 0.001),
+        ("gpu:90x8", "fifo-distributed", 17_265.6, 689_008, 0.001),
+        ("gpu:90x8", "fifo-backfill", 9_563.9, 689_008, 0.001),
+        ("gpu:90x8", "sjf", 9_230.2, 689_008, 0.01),
+    ],
+)
+def test_rigid_jobs_on_venus(
+    cluster: str, policy: str, jct_s: float, makespan_s: float, within: float
+) -> None:
+    metrics = played(VENUS, cluster, policy)
+    assert metrics.jct_mean_s == pytest.approx(jct_s, rel=within)
+    assert metrics.makespan_s == pytest.approx(makespan_s, rel=within)
+
+
+def test_the_offered_load_of_the_bench_file_is_what_its_readme_says() -> None:
+    assert scenario(VENUS, "gpu:90x8").load * 720 == pytest.approx(651, abs=1)
+
+
+@pytest.mark.slow
+def test_shortest_remaining_time_on_venus_with_a_restart_of_60_s() -> None:
+    metrics = played(VENUS, "gpu:90x8", "srtf", restart_s=60)
+    assert metrics.jct_mean_s == pytest.approx(8_426.9, rel=0.01)
+
+
+def test_tiresias_on_pollux_workload_6() -> None:
+    metrics = played("pollux_osdi21/workloads/workload-6.csv", "gpu:16x4", "tiresias-adaptdl", Level.DEFAULT)
+    assert metrics.jct_mean_s == pytest.approx(3_469.7, rel=0.03)
+
+
+@pytest.mark.slow
+def test_sia_on_its_own_workload() -> None:
+    metrics = played("sia/workloads/philly/workload-1.csv", "aws:6x4,rtx:3x8,dgx-ext:2x8", "sia")
+    assert metrics.finished == 160
+    assert metrics.jct_mean_s <= 1_950
+
+
+def test_all_of_philly_lands_where_kavier_does() -> None:
+    metrics = played("philly/philly_jobs.csv.gz", "gpu:100x8", "fifo-distributed")
+    assert metrics.jct_mean_s == pytest.approx(14_383.8, rel=0.0001)
