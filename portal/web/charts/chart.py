@@ -14,8 +14,8 @@ GOOD, BAD, MUTED, GAP = "var(--chart-good)", "var(--chart-bad)", "var(--chart-mu
 
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 DURATION_TICKS = {
-    0.1: "0.1 s", 1: "1 s", 10: "10 s", _MINUTE: "1 min", 10 * _MINUTE: "10 min", _HOUR: "1 h",
-    10 * _HOUR: "10 h", 4 * _DAY: "4 d", 40 * _DAY: "40 d",
+    0.1: "0.1 s", 1: "1 s", 10: "10 s", _MINUTE: "1 min", 5 * _MINUTE: "5 min", 20 * _MINUTE: "20 min",
+    _HOUR: "1 h", 4 * _HOUR: "4 h", _DAY: "1 d", 4 * _DAY: "4 d", 16 * _DAY: "16 d", 64 * _DAY: "64 d",
 }  # fmt: skip
 
 

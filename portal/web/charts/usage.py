@@ -115,7 +115,7 @@ def throughput_chart(found: Mapping[str, Histogram]) -> Chart:
     order = sorted(spread, key=lambda model: spread[model][1])
     bars = _bars(order, [round(spread[model][1], 1) for model in order], FIRST)
     bars["error_x"] = {
-        "type": "data", "symmetric": False, "thickness": 1,
+        "type": "data", "symmetric": False, "thickness": 1, "color": MUTED,
         "array": [round(spread[m][2] - spread[m][1], 1) for m in order],
         "arrayminus": [round(spread[m][1] - spread[m][0], 1) for m in order],
     }  # fmt: skip
