@@ -21,7 +21,7 @@ from scheduler.services.policy import choose_policy
 SHOWN = 20
 
 
-class ChoiceOut(serializers.ModelSerializer[PolicyChoice]):
+class PolicyChoiceOut(serializers.ModelSerializer[PolicyChoice]):
     chosen_by = serializers.CharField(allow_null=True)
 
     class Meta:
@@ -33,7 +33,7 @@ class PolicyOut(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="The one that decides now.")
     live = serializers.ListField(child=serializers.CharField(), help_text="Those that can be chosen.")
     simulated = serializers.ListField(child=serializers.CharField(), help_text="In the simulator only.")
-    history = ChoiceOut(many=True)
+    history = PolicyChoiceOut(many=True)
 
 
 class PolicyIn(Strict):

@@ -48,7 +48,9 @@ def advice(request: PageRequest) -> HttpResponse:
             context = _context(form)
         except BadParameters as wrong:
             context = {"problems": {_label(name): message for name, message in wrong.fields.items()}}
-    context["wrong"] = {form.fields[name].label or name: errors for name, errors in form.errors.items()}
+    context["wrong"] = {
+        form[name].label: errors for name, errors in form.errors.items() if name in form.fields
+    }
     return render(request, "jobs/advice.html", context)
 
 
