@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.model_selection import GroupKFold
 
-from knowledge.core import space
 from knowledge.core.columns import Array, Columns
 from knowledge.core.types import Config
 
@@ -23,9 +22,13 @@ ENOUGH_OF_A_GPU = 20  # rows before leaving a GPU out says how well others foret
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """n configurations with what estimators see of them, X of shape (n, k), and a measured quantity."""
+    """n configurations with what estimators see of them, X of shape (n, k), and a measured quantity.
+
+    `hashes` are the configurations' identities, made once: each takes as long as fitting it to a tree.
+    """
 
     configs: Sequence[Config]
+    hashes: Sequence[str]
     c: Columns
     X: Array
     values: Array
@@ -35,13 +38,8 @@ class Measured:
 
     def take(self, rows: Rows) -> Measured:
         """The chosen rows."""
-        some = [self.configs[row] for row in rows]
-        return Measured(some, self.c.take(rows), self.X[rows], self.values[rows])
-
-
-def by_config(configs: Sequence[Config]) -> Iterator[Fold]:
-    """Folds that never part repeats of a configuration; none if there is but one."""
-    return grouped([space.config_hash(x) for x in configs])
+        configs, hashes = [self.configs[row] for row in rows], [self.hashes[row] for row in rows]
+        return Measured(configs, hashes, self.c.take(rows), self.X[rows], self.values[rows])
 
 
 def by_model(configs: Sequence[Config]) -> Iterator[Fold]:

@@ -60,9 +60,9 @@ class Regressor:
 
     def fit(self, configs: Sequence[Config], c: Columns, X: Array, measured: Array) -> Regressor:
         """X: shape (n, k), NaN unknown. measured: shape (n,), positive."""
-        data = Measured(configs, c, X, measured)
+        data = Measured(configs, [space.config_hash(x) for x in configs], c, X, measured)
         self._fit(data, estimators.regressors)
-        self.widths_ = Widths.of(self._errors(data, folds.by_config(configs)), _varied_kinds(configs))
+        self.widths_ = Widths.of(self._errors(data, folds.grouped(data.hashes)), _varied_kinds(data))
         self.trust_, self.unseen_widths_ = {}, {}
         for what, left_out in (("model", folds.by_model(configs)), ("gpu", folds.by_gpu(configs))):
             self.trust_[what], width = self._away(data, left_out)
@@ -84,8 +84,7 @@ class Regressor:
         return np.maximum(known, np.where(unseen_gpu, self.unseen_widths_["gpu"], away))
 
     def _fit(self, data: Measured, make: Callable[[], list[Any]]) -> Regressor:
-        groups = [space.config_hash(x) for x in data.configs]
-        self.physics_ = self.physics().fit(data.c, data.values, groups)
+        self.physics_ = self.physics().fit(data.c, data.values, data.hashes)
         wrong = np.log(data.values / self.physics_.value(data.c))
         self.ensemble_ = Ensemble(make).fit(self._view(data.c, data.X), wrong)
         return self
@@ -130,8 +129,8 @@ def interval_kind(config: Config) -> str:
     return f"{config.method}|{config.gpu_model}"
 
 
-def _varied_kinds(configs: Sequence[Config]) -> list[str]:
+def _varied_kinds(data: Measured) -> list[str]:
     """Each row's kind, empty where the kind has few configurations: their repeats err alike."""
-    kinds = [interval_kind(x) for x in configs]
-    varied = Counter(kind for kind, _ in {(interval_kind(x), space.config_hash(x)) for x in configs})
+    kinds = [interval_kind(x) for x in data.configs]
+    varied = Counter(kind for kind, _ in set(zip(kinds, data.hashes, strict=True)))
     return [kind if varied[kind] >= ENOUGH_CONFIGS else "" for kind in kinds]

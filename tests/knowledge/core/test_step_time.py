@@ -9,7 +9,7 @@ import pytest
 
 from knowledge.core import features, space
 from knowledge.core.columns import columns
-from knowledge.core.folds import by_config, by_gpu, by_model
+from knowledge.core.folds import by_gpu, by_model
 from knowledge.core.regressor import Regressor
 from knowledge.core.sources import registry
 from knowledge.core.step_time import StepTime, step_parts, step_tokens
@@ -61,9 +61,9 @@ def test_a_gpu_that_was_never_seen_gets_a_wider_interval_and_less_of_the_trees()
     assert np.median(np.abs(np.log(found.predict(c, X, NONE, NONE) / rates))) < 0.05
 
 
-@pytest.mark.parametrize("by", [by_config, by_model, by_gpu])
+@pytest.mark.parametrize("by", [by_model, by_gpu])
 def test_no_fold_parts_a_group(by) -> None:  # type: ignore[no-untyped-def]
-    names = {by_config: space.config_hash, by_model: lambda x: x.model_name, by_gpu: lambda x: x.gpu_model}
+    names = {by_model: lambda x: x.model_name, by_gpu: lambda x: x.gpu_model}
     for train, test in by(CONFIGS):
         kept, left = ({names[by](CONFIGS[row]) for row in rows} for rows in (train, test))
         assert kept
