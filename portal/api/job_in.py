@@ -16,6 +16,7 @@ from portal.api.pages import PageQuery
 from portal.public_states import PUBLIC_STATES
 from scheduler.errors import NotFound
 from scheduler.selectors.files import get_file
+from scheduler.services.jobs import MAX_RETRIES
 
 
 class Params(serializers.DictField):
@@ -41,7 +42,7 @@ class JobIn(RecommendationIn):
     name = Text(max_length=200, required=False, allow_blank=True)
     deadline_at = serializers.DateTimeField(required=False, allow_null=True)
     budget = Number(min_value=0, max_value=1e12, required=False, allow_null=True)
-    retries = Whole(min_value=0, max_value=20, required=False)
+    retries = Whole(min_value=0, max_value=MAX_RETRIES, required=False)
 
 
 class JobQuery(PageQuery):
