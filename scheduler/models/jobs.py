@@ -75,6 +75,15 @@ class Job(models.Model):
         indexes = [
             models.Index(fields=["state", "submitted_at"], name="job_queue"),
             models.Index(fields=["owner", "-id"], name="job_of_owner"),
+            # Rows are wide; what analytics reads of a period lies in the index itself.
+            models.Index(
+                fields=["ended_at"],
+                include=["state", "submitted_at", "owner", "team", "failure_class"],
+                name="job_ended",
+            ),
+            models.Index(
+                fields=["first_started_at"], include=["submitted_at", "owner", "team"], name="job_started"
+            ),
         ]
         constraints = [
             models.CheckConstraint(
@@ -115,6 +124,7 @@ class Attempt(models.Model):
 
     class Meta:
         ordering = ["fence"]
+        indexes = [models.Index(fields=["ended_at"], include=["job", "outcome"], name="attempt_ended")]
         constraints = [
             models.UniqueConstraint(fields=["job", "fence"], name="one_attempt_per_fence"),
             models.UniqueConstraint(
@@ -166,6 +176,10 @@ class Allocation(models.Model):
     released_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
+        indexes = [
+            models.Index(fields=["allocated_at"], name="allocation_began"),
+            models.Index(fields=["released_at"], name="allocation_ended"),
+        ]
         constraints = [
             models.UniqueConstraint(
                 fields=["gpu"], condition=Q(released_at__isnull=True), name="one_holder_per_gpu"
