@@ -7,14 +7,15 @@ from functools import partial
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.web.charts import distributions, usage
 from portal.web.charts.chart import Chart
-from portal.web.period import RANGES, Chosen, chosen
+from portal.web.period import RANGES, chosen, present, remembered
 from scheduler.selectors import analytics as figures
+from scheduler.selectors.period import Period
 
 
 @login_required
@@ -22,13 +23,13 @@ from scheduler.selectors import analytics as figures
 def analytics(request: PageRequest) -> HttpResponse:
     """All charts over the chosen period; of the reader's own and their teams' jobs."""
     first = partial(figures.first_submission, request.user)
-    when = chosen(request.GET.dict(), now=timezone.now(), first=first)
-    context = {"chosen": when, "ranges": RANGES, "charts": _charts(request, when)}
+    when = chosen(request.GET.dict(), now=present(), first=first)
+    charts = remembered("analytics", request.user, when.period, partial(_charts, request.user, when.period))
+    context = {"chosen": when, "ranges": RANGES, "charts": charts}
     return render(request, "analytics/page.html", context, status=400 if when.errors else 200)
 
 
-def _charts(request: PageRequest, when: Chosen) -> list[Chart]:
-    user, period = request.user, when.period
+def _charts(user: User, period: Period) -> list[Chart]:
     waiting = figures.waiting(user, period)
     return [
         usage.utilisation_chart(figures.utilisation(user, period), period.slices),

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
+from typing import TypeVar
 
+from django.core.cache import cache
 from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
+from portal.accounts.models import User
 from scheduler.selectors.period import Period
+
+T = TypeVar("T")
 
 RANGES: dict[str, timedelta | None] = {
     "24h": timedelta(hours=24),
@@ -18,6 +23,7 @@ RANGES: dict[str, timedelta | None] = {
     "all": None,
 }
 DEFAULT = "7d"
+REMEMBERED_S = 60
 LONGEST = len("2026-11-01T12:30:00.000000+01:00")
 
 
@@ -34,6 +40,22 @@ class Chosen:
         """First and last day, as the form shows them."""
         last = self.period.end - timedelta(microseconds=1)
         return timezone.localtime(self.period.start).date(), timezone.localtime(last).date()
+
+
+def present() -> datetime:
+    """The end of the minute that runs: equal ranges asked for within a minute are equal periods."""
+    return timezone.now().replace(second=0, microsecond=0) + timedelta(minutes=1)
+
+
+def remembered(page: str, user: User, period: Period, make: Callable[[], T]) -> T:
+    """What `make` answers for this reader and period, made once a minute however many look."""
+    reader = "all" if user.is_admin else user.pk
+    key = f"{page}:{reader}:{period.start.timestamp()}:{period.end.timestamp()}"
+    found: T | None = cache.get(key)
+    if found is None:
+        found = make()
+        cache.set(key, found, REMEMBERED_S)
+    return found
 
 
 def chosen(query: Mapping[str, str], *, now: datetime, first: Callable[[], datetime | None]) -> Chosen:

@@ -17,11 +17,13 @@ from django.views.decorators.http import require_GET, require_POST
 from knowledge.models import PredictorVersion
 from knowledge.promotion import CannotPromote, NoSuchPredictor, promote_version, roll_back
 from knowledge.selectors import predictor_versions
+from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.web.charts import track_record as charts
-from portal.web.period import RANGES, chosen
+from portal.web.period import RANGES, chosen, present, remembered
 from scheduler.selectors import track_record as figures
-from scheduler.selectors.track_record import Verdict
+from scheduler.selectors.period import Period
+from scheduler.selectors.track_record import Pair, Verdict
 
 VERSIONS = 20
 SOURCES = {
@@ -81,13 +83,14 @@ class Version:
 def predictions(request: PageRequest) -> HttpResponse:
     """The track record over the chosen period, of the reader's own and their teams' jobs."""
     first = partial(figures.first_promise, request.user)
-    when = chosen({"range": "30d", **request.GET.dict()}, now=timezone.now(), first=first)
-    pairs = figures.pairs(request.user, when.period)
+    when = chosen({"range": "30d", **request.GET.dict()}, now=present(), first=first)
+    both = partial(_figures, request.user, when.period)
+    verdicts, pairs = remembered("predictions", request.user, when.period, both)
     context = {
         "chosen": when,
         "ranges": RANGES,
         "few": charts.FEW,
-        "lines": [Line(verdict) for verdict in figures.verdicts(request.user, when.period)],
+        "lines": [Line(verdict) for verdict in verdicts],
         "charts": [
             *(charts.scatter(target, found) for target, found in pairs.items()),
             charts.error_over_time(pairs),
@@ -95,6 +98,10 @@ def predictions(request: PageRequest) -> HttpResponse:
         "versions": [Version(row) for row in predictor_versions()[:VERSIONS]],
     }
     return render(request, "analytics/predictions.html", context, status=400 if when.errors else 200)
+
+
+def _figures(user: User, period: Period) -> tuple[list[Verdict], dict[str, list[Pair]]]:
+    return figures.verdicts(user, period), figures.pairs(user, period)
 
 
 @login_required

@@ -7,9 +7,10 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from portal.accounts.models import User
 from portal.web.charts import distributions, lanes, track_record, usage
 from portal.web.charts.chart import Chart
-from portal.web.period import chosen
+from portal.web.period import chosen, remembered
 from scheduler.selectors.analytics import Utilisation
 from scheduler.selectors.histogram import Histogram, of
 from scheduler.selectors.queue import Bar, Lane
@@ -134,3 +135,17 @@ def test_the_address_names_the_period(query: dict[str, str], length: timedelta) 
 )  # fmt: skip
 def test_a_period_that_makes_no_sense_is_told(query: dict[str, str]) -> None:
     assert period_of(**query)[1]
+
+
+def test_figures_are_made_once_a_minute_for_each_reader() -> None:
+    made: list[int] = []
+    when = chosen({}, now=NOW, first=lambda: None).period
+
+    def make() -> list[int]:
+        made.append(1)
+        return made
+
+    ada, eve, root, other_root = User(pk=1), User(pk=2), User(pk=3, is_staff=True), User(pk=4, is_staff=True)
+    for reader in (ada, ada, eve, root, other_root):
+        remembered("page", reader, when, make)
+    assert len(made) == 3
