@@ -21,6 +21,7 @@ from scheduler.states import JobState, NodeState
 GPUS_A_NODE = 4
 DAYS = 30
 BATCH = 5_000
+PROMISES = 200  # drawn from, since making one takes longer than inserting it
 MODELS = ("A100-SXM4-80GB", "H100-SXM5-80GB", "L40S")
 STATES = (("succeeded", 90), ("failed", 5), ("cancelled", 2), ("queued", 2), ("running", 1))
 CAUSES = {"failed": "error", "cancelled": "stopped", "succeeded": "succeeded"}
@@ -33,7 +34,8 @@ def fill(*, jobs: int, nodes: int, executions: int, people: int, now: datetime, 
     files = [_file(owner, now) for owner in owners]
     gpus = _nodes(nodes, now)
     free = list(gpus)
-    rows = [_job(rng, number, owners, files, now, jobs) for number in range(jobs)]
+    promises = [_promise(rng) for _ in range(PROMISES)]
+    rows = [_job(rng, number, owners, files, promises, now, jobs) for number in range(jobs)]
     _insert(Job, rows)
     _insert(JobEvent, (event for job in rows for event in _events(job)))
     attempts = [_attempt(rng, job) for job in rows if job.first_started_at]
@@ -82,7 +84,13 @@ def _nodes(count: int, now: datetime) -> list[Gpu]:
 
 
 def _job(
-    rng: random.Random, number: int, owners: list[User], files: list[DatasetFile], now: datetime, count: int
+    rng: random.Random,
+    number: int,
+    owners: list[User],
+    files: list[DatasetFile],
+    promises: list[dict[str, Any]],
+    now: datetime,
+    count: int,
 ) -> Job:
     state = rng.choices([name for name, _ in STATES], [weight for _, weight in STATES])[0]
     who = rng.randrange(len(owners))
@@ -95,7 +103,7 @@ def _job(
         model="meta-llama/Llama-3.1-8B", state=state, version=2, submitted_at=submitted,
         state_since=ended if final else submitted, ended_at=ended if final else None,
         first_started_at=None if state == JobState.QUEUED else min(started, now),
-        failure_class="user" if state == "failed" else "", options=[_promise(rng)], promise=_promise(rng),
+        failure_class="user" if state == "failed" else "", options=[rng.choice(promises)], promise=rng.choice(promises),
         wait_text="Needs 4 A100-SXM4-80GB GPUs; 2 are free.", step=500, total_steps=1000, loss=1.2,
     )  # fmt: skip
 
