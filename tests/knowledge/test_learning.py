@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from knowledge import active, advice, importing, learning, selectors
-from knowledge.core import prior, store
+from knowledge.core import evaluate, prior, store
 from knowledge.core.columns import columns
-from knowledge.core.rows import Row
+from knowledge.core.learned import Knowledge
+from knowledge.core.rows import Row, digests
 from knowledge.core.types import Config, Inventory, Source
 from knowledge.models import PredictorVersion
 from tests.knowledge.conftest import A100, CLUSTER, DATA, NOW
@@ -51,6 +52,23 @@ def rows(count: int, seed: int, factor: float = SLOWER) -> list[Row]:
         )
         for i, config in enumerate(configs)
     ]
+
+
+TRAIN = evaluate.train
+REMEMBERED: dict[tuple[str, ...], dict[str, Knowledge]] = {}
+
+
+@pytest.fixture(autouse=True)
+def _train_equal_rows_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Most tests begin with the same training, which takes seconds: equal rows teach the same."""
+
+    def train(some: list[Row]) -> dict[str, Knowledge]:
+        key = tuple(digests(some))
+        if key not in REMEMBERED:
+            REMEMBERED[key] = TRAIN(some)
+        return REMEMBERED[key]
+
+    monkeypatch.setattr(evaluate, "train", train)
 
 
 @pytest.fixture
