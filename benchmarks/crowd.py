@@ -103,7 +103,8 @@ def _job(
         model="meta-llama/Llama-3.1-8B", state=state, version=2, submitted_at=submitted,
         state_since=ended if final else submitted, ended_at=ended if final else None,
         first_started_at=None if state == JobState.QUEUED else min(started, now),
-        failure_class="user" if state == "failed" else "", options=[rng.choice(promises)], promise=rng.choice(promises),
+        failure_class="user" if state == "failed" else "", promise=rng.choice(promises),
+        options=[rng.choice(promises)],
         wait_text="Needs 4 A100-SXM4-80GB GPUs; 2 are free.", step=500, total_steps=1000, loss=1.2,
     )  # fmt: skip
 

@@ -43,7 +43,9 @@ def waiting(user: User, period: Period) -> Waiting:
     return Waiting(
         jct_s=histogram(ended, jct),
         wait_s=histogram(started, Seconds(F("first_started_at"), F("submitted_at"))),
-        slowdown=histogram(ended, Greatest(jct / Greatest(run, Value(SHORT_S)), Value(1.0))),
+        slowdown=histogram(
+            ended, Greatest(jct / Greatest(run, Value(SHORT_S)), Value(1.0)), always_known=True
+        ),
     )
 
 

@@ -52,19 +52,23 @@ def of(counts: Iterable[tuple[float, int]]) -> Histogram:
     return Histogram(tuple(sorted((int(number), count) for number, count in counts)))
 
 
-def histogram(rows: QuerySet[Any], value: Combinable) -> Histogram:
+def histogram(rows: QuerySet[Any], value: Combinable, *, always_known: bool = False) -> Histogram:
     """The distribution of an expression over the rows where it is known; one query."""
-    return histograms(rows, value).get((), Histogram())
+    return histograms(rows, value, always_known=always_known).get((), Histogram())
 
 
 def histograms(
-    rows: QuerySet[Any], value: Combinable, by: Sequence[str] = ()
+    rows: QuerySet[Any], value: Combinable, by: Sequence[str] = (), *, always_known: bool = False
 ) -> dict[tuple[Any, ...], Histogram]:
-    """One distribution for each combination of the columns `by`; one query for all."""
+    """One distribution for each combination of the columns `by`; one query for all.
+
+    `always_known` spares asking whether the value is null, which computes it a second time.
+    """
     number = Floor(Ln(Greatest("measured", Value(LEAST))) * Value(float(PER_E)))
+    valued = rows.alias(measured=value)
     # GREATEST overlooks nulls on PostgreSQL, so unknown values leave beforehand.
-    known = rows.alias(measured=value).filter(measured__isnull=False).annotate(bin=number)
-    found = known.order_by().values_list(*by, "bin").annotate(n=Count("pk"))
+    known = valued if always_known else valued.filter(measured__isnull=False)
+    found = known.annotate(bin=number).order_by().values_list(*by, "bin").annotate(n=Count("pk"))
     groups: dict[tuple[Any, ...], list[tuple[float, int]]] = {}
     for *key, bin_number, count in found:
         groups.setdefault(tuple(key), []).append((bin_number, count))
