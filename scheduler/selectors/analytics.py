@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Count, F, OuterRef, QuerySet, Subquery, Sum, Value
-from django.db.models.functions import Greatest
+from django.db.models.functions import Coalesce, Greatest
 
 from knowledge.models import Execution, Status
 from knowledge.selectors import OWN
@@ -44,7 +44,9 @@ def waiting(user: User, period: Period) -> Waiting:
         jct_s=histogram(ended, jct),
         wait_s=histogram(started, Seconds(F("first_started_at"), F("submitted_at"))),
         slowdown=histogram(
-            ended, Greatest(jct / Greatest(run, Value(SHORT_S)), Value(1.0)), always_known=True
+            ended,
+            Greatest(jct / Greatest(Coalesce(run, Value(0.0)), Value(SHORT_S)), Value(1.0)),
+            always_known=True,
         ),
     )
 
