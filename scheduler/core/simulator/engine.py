@@ -18,7 +18,7 @@ from scheduler.core.simulator.cluster import Cluster
 from scheduler.core.simulator.colocation import Colocation
 from scheduler.core.simulator.deciders import decider
 from scheduler.core.simulator.errors import PolicyBroke
-from scheduler.core.simulator.foresight import Foresight
+from scheduler.core.simulator.foresight import Informant
 from scheduler.core.simulator.machines import Machines
 from scheduler.core.simulator.runs import Run
 from scheduler.core.simulator.settings import RETRIES, Settings
@@ -46,7 +46,7 @@ class Engine:
         cluster: Cluster,
         policy: Policy,
         truth: Truth,
-        foresight: Foresight,
+        foresight: Informant,
         settings: Settings | None = None,
         capacity: Iterable[CapacityChange] = (),
         colocation: Colocation | None = None,
@@ -127,8 +127,7 @@ class Engine:
         self._release(run, now)
         run.failures += 1
         left = tuple(option for option in run.options if option.key != failed.key)
-        if run.failures > RETRIES:
-            left = ()
+        left = self.foresight.retry(run.job, left) if run.failures <= RETRIES else ()
         run.options, run.waiting_view = left, None
         if left:
             self.decider.waits(run, now)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
 from statistics import NormalDist, median
+from typing import Protocol
 
 from knowledge.core.types import Config, Interval, Option, Source
 from scheduler.core.simulator.cluster import Bundle, Cluster, elastic, requested
@@ -38,6 +39,22 @@ class Level(StrEnum):
     def chooses(self) -> bool:
         """Does it know enough to choose another configuration than the one submitted?"""
         return self in (Level.PERFORMANCE, Level.ORACLE)
+
+
+class Informant(Protocol):
+    """Whoever tells policies what to expect of a job."""
+
+    def options(self, job: TraceJob, done: float = 0.0) -> tuple[Option, ...]:
+        """What it may run with, best first, once this share of it is done."""
+        ...
+
+    def retry(self, job: TraceJob, left: tuple[Option, ...]) -> tuple[Option, ...]:
+        """What it may run with after an option did not run; `left` are the others."""
+        ...
+
+    def learn(self, job: TraceJob, option: Option, duration_s: float) -> None:
+        """A job has finished."""
+        ...
 
 
 def lognormal_sigma(mdape: float) -> float:
@@ -65,6 +82,10 @@ class Foresight:
         if len(options) > 1:
             options.sort(key=lambda option: option.duration_s.value)
         return tuple(options)
+
+    def retry(self, job: TraceJob, left: tuple[Option, ...]) -> tuple[Option, ...]:
+        """The options that have not failed yet."""
+        return left
 
     def learn(self, job: TraceJob, option: Option, duration_s: float) -> None:
         """Remember how long a finished job ran, for `exact`."""
