@@ -19,7 +19,7 @@ from scheduler.core.simulator.metrics import Metrics, measure
 from scheduler.core.simulator.profiles import Application, read_applications
 from scheduler.core.simulator.settings import Settings
 from scheduler.core.simulator.trace import Refusal, Trace, TraceJob, offered_gpus
-from scheduler.core.simulator.truth import RecordedTruth, Truth, gavel_rates
+from scheduler.core.simulator.truth import RecordedTruth, Truth, gavel_rates, table_rates
 from scheduler.core.types import Policy
 
 _PROFILES = ("profiles/placements.csv.gz", "sia/profiles/placements.csv.gz")
@@ -100,11 +100,8 @@ def open_scenario(path: Path, cluster: Cluster) -> Scenario:
     trace = load_trace(path)
     if trace.meta["source"] == "sia":
         return Scenario(trace, cluster, applications=_applications(path))
-    if any(job.profile for job in trace.jobs):
-        found = files.find_beside(path, *_GAVEL)
-        if found is None:
-            raise TraceError(f"{path}: its jobs have profiles; no {_GAVEL[0]} lies beside it")
-        return Scenario(trace, cluster, rates=gavel_rates(files.read_json(found)))
+    if any(job.profile and job.duration_s is None for job in trace.jobs):
+        return Scenario(trace, cluster, rates=_rates(path))
     return Scenario(trace, cluster)
 
 
@@ -113,6 +110,18 @@ def policy_named(name: str) -> Policy:
     if name not in POLICIES:
         raise SimulatorError(f"--policy: {name!r} is no policy; there are {', '.join(sorted(POLICIES))}")
     return POLICIES[name]
+
+
+def _rates(path: Path) -> Truth:
+    own = (path if path.is_dir() else path.parent) / "profiles.csv"
+    if own.exists():
+        return table_rates(files.read_rows(own))
+    found = files.find_beside(path, *_GAVEL)
+    if found is None:
+        raise TraceError(
+            f"{path}: its jobs have profiles, but neither profiles.csv nor {_GAVEL[0]} is beside it"
+        )
+    return gavel_rates(files.read_json(found))
 
 
 def _applications(path: Path) -> dict[str, Application]:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 from knowledge.core.types import Option
 from scheduler.core.placement import Shares, equal_shares
+from scheduler.core.simulator.errors import TraceError
+from scheduler.core.simulator.files import Row
 from scheduler.core.simulator.trace import TraceJob
 from scheduler.core.types import GpuId
 
@@ -84,6 +86,22 @@ class RateTruth:
 
     def stretches(self, job: TraceJob) -> bool:
         return False
+
+
+def table_rates(rows: Iterable[Row]) -> RateTruth:
+    """A trace's own `profiles.csv`: profile, gpu_type, gpus and rate, in units of work per second.
+
+    Raises TraceError.
+    """
+    rates: dict[tuple[str, str, int], float] = {}
+    for number, row in enumerate(rows, start=1):
+        try:
+            rates[row["profile"], row["gpu_type"], int(row["gpus"])] = float(row["rate"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise TraceError(
+                f"profiles.csv, row {number}: needs profile, gpu_type, gpus and rate as numbers: {error}"
+            ) from error
+    return RateTruth(rates)
 
 
 def gavel_rates(raw: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> RateTruth:

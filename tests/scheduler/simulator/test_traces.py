@@ -159,3 +159,21 @@ def test_our_own_schema_survives_writing_and_reading(tmp_path: Path) -> None:
     cells = ["" if getattr(job, name) is None else getattr(job, name) for name in COLUMNS]
     files.write_rows(tmp_path / "own.csv.gz", COLUMNS, [cells])
     assert load_trace(tmp_path / "own.csv.gz").jobs == (job,)
+
+
+def test_a_trace_may_bring_its_own_table_of_rates(tmp_path: Path) -> None:
+    write(tmp_path, "job_id,submit_s,gpus,work,profile", "a,0,2,600,bert", "b,0,4,600,bert")
+    write(tmp_path, "profile,gpu_type,gpus,rate", "bert,gpu,2,3.0", name="profiles.csv")
+    scenario = open_scenario(tmp_path, parse_cluster("gpu:1x8"))
+    [job] = scenario.trace.jobs
+    assert scenario.alone_s(job) == 200
+    assert scenario.refused[0].reason == "its profile was not measured on these GPUs"
+
+
+def test_profiles_without_rates_are_an_error_that_says_what_is_missing(tmp_path: Path) -> None:
+    path = write(tmp_path, "job_id,submit_s,gpus,work,profile", "a,0,2,600,bert")
+    with pytest.raises(TraceError, match="its jobs have profiles; neither profiles"):
+        open_scenario(path, parse_cluster("gpu:1x8"))
+    write(tmp_path, "profile,gpu_type,gpus,rate", "bert,gpu,two,3.0", name="profiles.csv")
+    with pytest.raises(TraceError, match=r"profiles\.csv, row 1"):
+        open_scenario(path, parse_cluster("gpu:1x8"))
