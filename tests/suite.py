@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.harness.servers import NotInstalled, Postgres, Redis
+from tests.harness.servers import NotInstalled, Postgres
 from tests.harness.tools import provide
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -55,13 +55,13 @@ TORCH = Stage(
 STACK = Stage(title="live stack", paths=("tests",), options=("-m", "stack"))
 
 
-def postgres_stage(database_url: str, redis_url: str) -> Stage:
-    """The tests that touch the database, again, as production runs it."""
+def postgres_stage(database_url: str) -> Stage:
+    """The tests that touch the database, again. Redis has its part in the live stack."""
     return Stage(
-        title="PostgreSQL and Redis",
-        paths=("tests/scheduler", "tests/knowledge", "tests/portal", "tests/flows"),
+        title="PostgreSQL",
+        paths=("tests/scheduler", "tests/knowledge", "tests/portal"),
         options=("-m", f"{ORDINARY} and not browser", "--database-only"),
-        env={"DATABASE_URL": database_url, "REDIS_URL": redis_url},
+        env={"DATABASE_URL": database_url},
     )
 
 
@@ -80,15 +80,14 @@ def main(arguments: Sequence[str]) -> int:
 
 def on_postgres(arguments: Sequence[str]) -> list[Outcome]:
     try:
-        postgres, redis = Postgres(), Redis()
+        postgres = Postgres()
     except NotInstalled as missing:
         print(f"No {missing} here: the database tests ran on SQLite only.", flush=True)
         return [Outcome(Counter(), green=os.environ.get("CI") != "true")]
     try:
-        return [run(postgres_stage(postgres.url, redis.url), arguments)]
+        return [run(postgres_stage(postgres.url), arguments)]
     finally:
         postgres.remove()
-        redis.remove()
 
 
 def run(stage: Stage, arguments: Sequence[str]) -> Outcome:

@@ -15,6 +15,8 @@ DATA_DIR = tempfile.mkdtemp(prefix="foretune-test-")
 atexit.register(shutil.rmtree, DATA_DIR, ignore_errors=True)
 
 os.environ["DATA_DIR"] = DATA_DIR
+for broker in ("REDIS_URL", "CELERY_BROKER_URL"):
+    os.environ.pop(broker, None)  # tests send their hints into the void; only a live stack has a broker
 Path(DATA_DIR, "static").mkdir()  # WhiteNoise warns where collectstatic has not run
 os.environ.setdefault("SECRET_KEY", "only for tests")
 # Threads that spin-wait on shared cores make numeric code up to 60 times slower.
