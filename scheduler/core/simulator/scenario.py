@@ -118,9 +118,7 @@ def _rates(path: Path) -> Truth:
         return table_rates(files.read_rows(own))
     found = files.find_beside(path, *_GAVEL)
     if found is None:
-        raise TraceError(
-            f"{path}: its jobs have profiles, but neither profiles.csv nor {_GAVEL[0]} is beside it"
-        )
+        raise TraceError(f"{path}: its jobs have profiles; neither profiles.csv nor {_GAVEL[0]} is beside it")
     return gavel_rates(files.read_json(found))
 
 
