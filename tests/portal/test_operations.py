@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import logging
 from typing import Any
@@ -46,7 +47,9 @@ def test_readyz_is_ready_when_the_broker_answers_and_the_loop_looks(
     assert client.get("/readyz").json()["status"] == "ready"
 
 
-def test_a_broker_that_is_away_is_told_without_its_address(db: None) -> None:
+def test_a_broker_that_is_away_is_told_without_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
+    away = functools.partial(health.app.connection_for_write, "redis://127.0.0.1:1/0")
+    monkeypatch.setattr(health.app, "connection_for_write", away)
     assert health._broker().startswith("does not answer (")
 
 
