@@ -11,8 +11,6 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
-from django.conf import settings
-
 from knowledge.core.types import Option
 from portal.demo.jobs import Wish, submit
 from portal.demo.people import People
@@ -22,6 +20,7 @@ from scheduler.core.types import Start
 from scheduler.loop import snapshot
 from scheduler.models import Attempt, Claim, Job
 from scheduler.selectors.inventory import inventory
+from scheduler.selectors.policy import current_policy
 from scheduler.services.advice import current_digest, options_for
 from scheduler.services.attempts import start_attempt
 from scheduler.services.claims import take_state
@@ -89,7 +88,7 @@ class Play:
         """One decision of the portal's own policy."""
         if not Job.objects.filter(state=JobState.QUEUED).exists():
             return
-        plan = POLICIES[settings.POLICY].decide(snapshot.take({}, now), now.timestamp())
+        plan = POLICIES[current_policy()].decide(snapshot.take({}, now), now.timestamp())
         for action in plan.actions:
             if isinstance(action, Start):
                 attempt = start_attempt(job_id=action.job, option=action.option, gpus=action.gpus, now=now)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
-from django.conf import settings
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import HttpResponse
@@ -16,6 +15,7 @@ from django.views.decorators.http import require_GET
 from portal.accounts.requests import PageRequest
 from portal.web.charts.lanes import lanes_chart
 from portal.web.fragments import fragment, is_fragment
+from scheduler.selectors.policy import current_policy
 from scheduler.selectors.queue import lanes, nodes_with_gpus, waiting_count, waiting_places
 
 PAGE = 25
@@ -41,7 +41,7 @@ def _waiting(request: PageRequest) -> dict[str, Any]:
         "page": page,
         "count": count,
         "places": waiting_places(request.user, offset=offset, limit=PAGE),
-        "policy": settings.POLICY,
+        "policy": current_policy(),
     }
 
 
