@@ -52,7 +52,7 @@ TORCH = Stage(
     options=("-m", "torch", "-c", "tests/trainer/pytest.ini"),
     python=TRAINING_PYTHON,
 )
-STACK = Stage(title="live stack", paths=("tests",), options=("-m", "stack"))
+STACK = Stage(title="live stack", paths=("tests/stack",), options=("-m", "stack"))
 
 
 def postgres_stage(database_url: str) -> Stage:

@@ -5,7 +5,6 @@ Nothing restarts by itself here: a test kills and starts processes by name.
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import shutil
@@ -27,7 +26,6 @@ from portal.launch.client import PortalClient
 from portal.launch.supervisor import Child, Process, Supervisor
 from tests.harness.servers import free_port
 
-ALIAS = "stack"  # the stack's database beside the one pytest-django makes
 SHORT_LEASES = {
     "NODE_SUSPECT_S": "4",
     "NODE_LOST_S": "6",
@@ -74,6 +72,7 @@ class Stack:
         self.data, self.port = self.root / "data", free_port()
         self.data.mkdir(mode=0o711)
         self.url = f"http://127.0.0.1:{self.port}"
+        self.alias = f"stack-{self.port}"  # this stack's database beside the one pytest-django makes
         self.socket = None if redis_url else broker.socket_in(self.data / "broker")
         self.supervisor = Supervisor(
             env=self._environment(database_url, redis_url), log_dir=self.data / "log", say=print
@@ -88,11 +87,9 @@ class Stack:
         return {**inherited, **self.leases, **own}
 
     def _add_database(self, database_url: str) -> None:
-        """Let tests read the stack's rows: `Job.objects.using(ALIAS)`."""
+        """Let tests read the stack's rows: `Job.objects.using(stack.alias)`."""
         parsed = Env.db_url_config(database_url)
-        with contextlib.suppress(AttributeError):
-            del connections[ALIAS]  # the connection to an earlier stack
-        connections.settings[ALIAS] = {**connections.settings["default"], "OPTIONS": {}, **parsed}
+        connections.settings[self.alias] = {**connections.settings["default"], "OPTIONS": {}, **parsed}
 
     def start(self) -> Stack:
         if self.socket is not None:
@@ -171,5 +168,5 @@ class Stack:
         machine.end_leftovers(self.root / "nodes")
         for training in self.trainings():
             training.kill()
-        connections[ALIAS].close()
+        connections[self.alias].close()
         shutil.rmtree(self.root, ignore_errors=True)

@@ -66,5 +66,5 @@ def undisturbed_loss(stack: Stack) -> float:
 def judged(stack: Stack) -> Iterator[Stack]:
     """The stack, with every invariant checked once the test has ended well."""
     yield stack
-    assert_all_hold()
+    assert_all_hold(stack.alias)
     assert not stack.trainings()

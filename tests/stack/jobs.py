@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from scheduler.models import Checkpoint
-from tests.harness.stack import ALIAS, Stack, until
+from tests.harness.stack import Stack, until
 
 # Some 10 s of training on a quiet core; small steps make it quick to stop.
 LONG = {"max_steps": 300, "tokens_per_sample": 64, "per_device_batch_size": 2, "effective_batch_size": 2}
@@ -16,7 +16,7 @@ def caught_with_a_checkpoint(stack: Stack) -> str:
     """The id of a long job that runs and whose first checkpoint the portal holds."""
     job_id = stack.submit(**LONG)
     stack.client.wait(job_id, lambda job: job["internal_state"] == "running")
-    until(lambda: Checkpoint.objects.using(ALIAS).filter(job=job_id).exists(), what="a checkpoint")
+    until(lambda: Checkpoint.objects.using(stack.alias).filter(job=job_id).exists(), what="a checkpoint")
     assert stack.client.job(job_id)["internal_state"] == "running", "the job is too short for this test"
     return job_id
 

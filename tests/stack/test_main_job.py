@@ -10,7 +10,7 @@ import pytest
 
 from knowledge.models import Execution
 from portal.launch.processes import TRAINING_PYTHON
-from tests.harness.stack import ALIAS, Stack
+from tests.harness.stack import Stack
 from tests.stack.jobs import ended, outcomes
 
 pytestmark = pytest.mark.stack
@@ -28,7 +28,7 @@ assert torch.isfinite(logits).all()
 
 
 def test_two_values_are_enough_for_an_adapter_and_a_lesson(judged: Stack, tmp_path: Path) -> None:
-    before = Execution.objects.using(ALIAS).count()
+    before = Execution.objects.using(judged.alias).count()
     file = judged.training_file
     job_id = judged.client.submit(model="builtin/tiny-llama", training_file=file)["id"]
     job = ended(judged, job_id)
@@ -40,7 +40,7 @@ def test_two_values_are_enough_for_an_adapter_and_a_lesson(judged: Stack, tmp_pa
         assert attempt["promise"][promised]["low"] <= attempt["promise"][promised]["value"]
     assert attempt["measured"]["tokens_per_s"] > 0
     assert attempt["peak_memory_bytes"] > 0
-    assert Execution.objects.using(ALIAS).count() == before + 1
+    assert Execution.objects.using(judged.alias).count() == before + 1
     adapter_loads(judged, job_id, tmp_path)
 
 

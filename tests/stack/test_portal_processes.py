@@ -13,7 +13,7 @@ from portal.launch import machine
 from portal.launch.processes import worker
 from portal.launch.supervisor import Process
 from scheduler.models import Epoch, Job
-from tests.harness.stack import ALIAS, Stack, until
+from tests.harness.stack import Stack, until
 from tests.stack.jobs import NOWHERE, ended
 
 pytestmark = pytest.mark.stack
@@ -40,28 +40,28 @@ def test_f1_a_request_cut_off_by_a_dying_web_server_makes_one_job_or_none(judged
     assert unknown, "the server died too late for this test"
     ids = [judged.submit(key=key, **NOWHERE) for key in keys]
     assert len(set(ids)) == len(keys)
-    assert Job.objects.using(ALIAS).filter(id__in=ids).count() == len(keys)
-    waiting = Job.objects.using(ALIAS).filter(fixed__gpu_model__isnull=False, ended_at__isnull=True)
+    assert Job.objects.using(judged.alias).filter(id__in=ids).count() == len(keys)
+    waiting = Job.objects.using(judged.alias).filter(fixed__gpu_model__isnull=False, ended_at__isnull=True)
     assert waiting.count() == len(keys), "a job was made twice"
     for job_id in ids:
         judged.client.post(f"jobs/{job_id}/cancel/")
 
 
-def mid_tick() -> bool:
-    return Epoch.objects.using(ALIAS).filter(busy=True).exists()
+def mid_tick(stack: Stack) -> bool:
+    return Epoch.objects.using(stack.alias).filter(busy=True).exists()
 
 
-def ticks() -> int:
-    return Epoch.objects.using(ALIAS).get().ticks
+def ticks(stack: Stack) -> int:
+    return Epoch.objects.using(stack.alias).get().ticks
 
 
 def test_f2_a_scheduler_killed_in_mid_tick_is_followed_by_another(judged: Stack) -> None:
     job_id = judged.submit()
-    until(mid_tick, every_s=0.001, what="a tick in progress")
+    until(lambda: mid_tick(judged), every_s=0.001, what="a tick in progress")
     judged.kill("worker-control")
     judged["worker-control"].start()
-    before, began = ticks(), time.monotonic()
-    until(lambda: ticks() > before + 1, timeout_s=30, what="ticks go on")
+    before, began = ticks(judged), time.monotonic()
+    until(lambda: ticks(judged) > before + 1, timeout_s=30, what="ticks go on")
     assert time.monotonic() - began < 15
     ended(judged, job_id)
 
@@ -84,10 +84,10 @@ def test_f17_two_schedulers_one_of_them_paused_in_mid_tick_never_place_twice(jud
     command = tuple("second@%h" if word == "control@%h" else word for word in second.command)
     judged.supervisor.start(Process(name="second", command=command))
     jobs = [judged.submit() for _ in range(2)]
-    until(mid_tick, every_s=0.001, what="a tick in progress")
+    until(lambda: mid_tick(judged), every_s=0.001, what="a tick in progress")
     judged.signal_group("worker-control", signal.SIGSTOP)
-    before = ticks()
-    until(lambda: ticks() > before + 2, what="the other scheduler goes on")
+    before = ticks(judged)
+    until(lambda: ticks(judged) > before + 2, what="the other scheduler goes on")
     judged.signal_group("worker-control", signal.SIGCONT)
     for job_id in jobs:
         ended(judged, job_id)

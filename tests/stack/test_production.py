@@ -10,7 +10,7 @@ from django.db import connections
 
 from tests.harness.invariants import assert_all_hold
 from tests.harness.servers import NotInstalled, Postgres, Redis
-from tests.harness.stack import ALIAS, Stack
+from tests.harness.stack import Stack
 from tests.stack.jobs import caught_with_a_checkpoint, ended, outcomes
 
 pytestmark = pytest.mark.stack
@@ -48,8 +48,8 @@ def test_f7_a_database_restart_is_a_short_503_and_the_job_goes_on(
     assert answer.status_code == httpx.codes.SERVICE_UNAVAILABLE
     assert answer.headers["Retry-After"]
     postgres.start()
-    connections[ALIAS].close()  # ours was cut, too
+    connections[production.alias].close()  # ours was cut, too
     job = production.client.wait(job_id, lambda _: True, timeout_s=20)
     assert job["id"] == job_id
     assert outcomes(ended(production, job_id)) == ["succeeded"]
-    assert_all_hold()
+    assert_all_hold(production.alias)
