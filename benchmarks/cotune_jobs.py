@@ -1,0 +1,167 @@
+"""CoTune's experiment as data: kinds of fine-tuning jobs with measured choices, and what each arm knows.
+
+A kind is (model, method, tokens per sample, software, protocol) of LLMFineTuningBench on A100-SXM4-80GB; its
+choices are (GPUs, nodes, per-device batch) with their measured rate. A predictor judges a kind without ever
+having seen a row of its (model, method, tokens per sample); the exact level knows the medians of the same
+choice under other software. So no arm's knowledge is the truth that its jobs run by.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from statistics import median
+from typing import NamedTuple
+
+import numpy as np
+
+from knowledge.core import evaluate, folds
+from knowledge.core.columns import columns
+from knowledge.core.predictor import MIN_P_VALID
+from knowledge.core.rows import Row
+from knowledge.core.types import Config
+
+GPU, MOST_GPUS = "A100-SXM4-80GB", 32
+LEAST_BUNDLES = 3  # a kind must have run on this many numbers of GPUs, else there is nothing to choose
+REPEATS = 2  # measurements that make a configuration exactly known
+DEFAULT_GPUS, DEFAULT_BATCH = 8, 4  # of arm B1
+FOLDS = 3
+
+
+class Shape(NamedTuple):
+    """What is chosen for a job."""
+
+    gpus: int
+    nodes: int
+    batch: int  # per device
+
+
+@dataclass(slots=True)
+class Choice:
+    """One configuration of a kind. Rates in tokens/s, 0 where it does not run."""
+
+    config: Config
+    runs: int  # how often it was submitted, successfully or not
+    rate: float  # measured: the truth
+    exact: float | None = None  # measured under other software; None: not often enough
+    predicted: float = 0.0
+    p_valid: float = 0.0
+
+
+@dataclass(slots=True)
+class Kind:
+    name: str
+    base: str  # model, method, tokens per sample
+    choices: dict[Shape, Choice] = field(default_factory=dict)
+
+    @property
+    def running(self) -> dict[Shape, Choice]:
+        return {shape: choice for shape, choice in self.choices.items() if choice.rate > 0}
+
+    def submitted(self, rng: random.Random) -> Shape:
+        """What its users submitted, as often as they did."""
+        shapes = list(self.choices)
+        return rng.choices(shapes, [self.choices[shape].runs for shape in shapes])[0]
+
+    def default(self) -> Shape:
+        """The measured choice nearest to the stated default."""
+        return self._nearest(list(self.choices), Shape(DEFAULT_GPUS, 1, DEFAULT_BATCH))
+
+    def fallback(self) -> Shape:
+        """What a failed job is resubmitted with: of what runs, the nearest to the stated default."""
+        return self._nearest(list(self.running), Shape(DEFAULT_GPUS, 1, DEFAULT_BATCH))
+
+    @property
+    def reference_rate(self) -> float:
+        """Tokens/s of the fallback."""
+        return self.choices[self.fallback()].rate
+
+    def likely(self, wanted: Shape) -> Shape:
+        """The choice nearest to the wanted one that is predicted to run."""
+        valid = [shape for shape, choice in self.choices.items() if choice.p_valid >= MIN_P_VALID]
+        return self._nearest(valid or list(self.choices), wanted)
+
+    def _nearest(self, shapes: Sequence[Shape], to: Shape) -> Shape:
+        def distance(shape: Shape) -> tuple[float, Shape]:
+            return abs(math.log2(shape.gpus / to.gpus)) + abs(math.log2(shape.batch / to.batch)), shape
+
+        return min(shapes, key=distance)
+
+
+def kinds_of(rows: Sequence[Row]) -> list[Kind]:
+    """Every kind that leaves a choice, with all that the arms know about it."""
+    usable = [
+        row
+        for row in rows
+        if row.known and row.learn and row.status != "refused" and row.config.gpu_model == GPU
+        and row.config.number_gpus <= MOST_GPUS
+    ]  # fmt: skip
+    by_kind: dict[str, dict[Shape, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    by_base: dict[str, dict[Shape, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    for row in usable:
+        by_kind[_kind(row)][_shape(row)].append(row)
+        by_base[_base(row)][_shape(row)].append(row)
+    kinds = [_measured(name, table, by_base) for name, table in by_kind.items()]
+    kinds = [kind for kind in kinds if len({shape.gpus for shape in kind.running}) >= LEAST_BUNDLES]
+    _predict(kinds, usable)
+    return sorted(kinds, key=lambda kind: kind.name)
+
+
+def best(kind: Kind, rate: Callable[[Choice], float]) -> dict[tuple[int, int], Shape]:
+    """The choice of the highest rate on each (GPUs, nodes) that has one above 0."""
+    found: dict[tuple[int, int], Shape] = {}
+    for shape, choice in kind.choices.items():
+        known = found.get((shape.gpus, shape.nodes))
+        if rate(choice) > 0 and (known is None or rate(choice) > rate(kind.choices[known])):
+            found[shape.gpus, shape.nodes] = shape
+    return found
+
+
+def _measured(name: str, table: dict[Shape, list[Row]], by_base: dict[str, dict[Shape, list[Row]]]) -> Kind:
+    base = _base(next(iter(table.values()))[0])
+    kind = Kind(name, base)
+    for shape, rows in table.items():
+        others = [row for row in by_base[base][shape] if _kind(row) != name]
+        exact = _rate(others) if len(others) >= REPEATS else None
+        kind.choices[shape] = Choice(rows[0].config, len(rows), _rate(rows), exact)
+    return kind
+
+
+def _predict(kinds: Sequence[Kind], rows: Sequence[Row]) -> None:
+    """Predictions of each kind by a predictor that never saw its model, method and sample length."""
+    bases = [_base(row) for row in rows]
+    for train, test in folds.grouped(bases, FOLDS):
+        unseen = {bases[row] for row in test}
+        predictor = evaluate.predictor([rows[row] for row in train])
+        for kind in (kind for kind in kinds if kind.base in unseen):
+            configs = [choice.config for choice in kind.choices.values()]
+            scores = predictor.score(configs, columns(configs))
+            for number, choice in enumerate(kind.choices.values()):
+                choice.predicted, choice.p_valid = float(scores.rate[number]), float(scores.p_valid[number])
+
+
+def _rate(rows: Sequence[Row]) -> float:
+    """The median rate of repeats; 0 if most of them did not run."""
+    return float(np.median([row.tokens_per_second or 0.0 for row in rows]))
+
+
+def prediction_error(kinds: Sequence[Kind]) -> float:
+    """Median absolute error of the predicted rates, as a share."""
+    return median(
+        abs(choice.predicted / choice.rate - 1.0) for kind in kinds for choice in kind.running.values()
+    )
+
+
+def _shape(row: Row) -> Shape:
+    return Shape(row.config.number_gpus, row.config.number_nodes, row.config.per_device_batch_size)
+
+
+def _base(row: Row) -> str:
+    return f"{row.config.model_name}|{row.config.method}|{row.config.tokens_per_sample}"
+
+
+def _kind(row: Row) -> str:
+    return f"{_base(row)}|{row.config.software}|{row.config.run_protocol}"
