@@ -17,11 +17,15 @@ def all_nodes() -> QuerySet[Node]:
     live = Claim.objects.filter(attempt__ended_at__isnull=True).select_related("attempt__job")
     # Counted apart: a join would walk through all allocations there ever were.
     of_node = allocations.filter(gpu__node=OuterRef("pk")).order_by().values("gpu__node")
-    return Node.objects.select_related("state_by").annotate(
-        gpu_count=Count("gpus", distinct=True),
-        held=Coalesce(Subquery(of_node.annotate(n=Count("pk")).values("n")), 0),
-    ).prefetch_related(
-        Prefetch("gpus", gpus.order_by("index")), Prefetch("claims", live, to_attr="live_claims")
+    return (
+        Node.objects.select_related("state_by")
+        .annotate(
+            gpu_count=Count("gpus", distinct=True),
+            held=Coalesce(Subquery(of_node.annotate(n=Count("pk")).values("n")), 0),
+        )
+        .prefetch_related(
+            Prefetch("gpus", gpus.order_by("index")), Prefetch("claims", live, to_attr="live_claims")
+        )
     )
 
 
