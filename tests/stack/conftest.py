@@ -8,6 +8,8 @@ from collections.abc import Iterator
 import pytest
 from pytest_django import DjangoDbBlocker
 
+from scheduler.models import Job
+from scheduler.states import TERMINAL
 from tests.harness.invariants import assert_all_hold
 from tests.harness.stack import Stack
 from tests.stack.jobs import LONG, final_loss
@@ -65,6 +67,9 @@ def undisturbed_loss(stack: Stack) -> float:
 @pytest.fixture
 def judged(stack: Stack) -> Iterator[Stack]:
     """The stack, with every invariant checked once the test has ended well."""
+    for left_over in Job.objects.using(stack.alias).exclude(state__in=TERMINAL):
+        stack.client.post(f"jobs/{left_over.id}/cancel/")  # by a test that failed
+        stack.client.wait(left_over.id)
     yield stack
     assert_all_hold(stack.alias)
     assert not stack.trainings()
