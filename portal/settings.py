@@ -137,10 +137,8 @@ SILENCED_SYSTEM_CHECKS = ["models.W040"]
 
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
-LANGUAGE_CODE = "en-gb"
-TIME_ZONE = env.str("TIME_ZONE", default="UTC")
-USE_TZ = True
-USE_I18N = False
+LANGUAGE_CODE, USE_I18N = "en-gb", False
+TIME_ZONE, USE_TZ = env.str("TIME_ZONE", default="UTC"), True
 
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
@@ -283,8 +281,7 @@ HANG_AFTER_S = env.float("HANG_AFTER_S", default=1800.0)
 CHECKPOINT_EVERY_S = env.float("CHECKPOINT_EVERY_S", default=60.0)
 CHECKPOINT_UPLOAD_BYTES = env.int("CHECKPOINT_UPLOAD_BYTES", default=2_000_000_000)
 TICK_TAKEOVER_S = env.float("TICK_TAKEOVER_S", default=10.0)  # a tick older than this may be replaced
-INFRASTRUCTURE_RETRIES = 5
-OOM_RETRIES = 1
+INFRASTRUCTURE_RETRIES, OOM_RETRIES = 5, 1
 
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
 LOGGING = {
