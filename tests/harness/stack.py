@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
-from django.db import connections
+from django.db import OperationalError, connections
 from environ import Env
 
 from portal.launch import broker, corpus, machine, processes
@@ -140,6 +140,36 @@ class Stack:
     def signal_group(self, name: str, number: signal.Signals) -> None:
         """To a process and its children, e.g. a Celery worker with its pool."""
         os.killpg(self[name].popen.pid, number)
+
+    def pause(self, name: str, *, when: Callable[[], bool] = lambda: True) -> None:
+        """SIGSTOP a process and its children, never in a transaction: its locks would hold everybody."""
+
+        def paused() -> bool:
+            until(when, every_s=0.001, what=f"the moment to pause {name}")
+            self.signal_group(name, signal.SIGSTOP)
+            if when() and self._nothing_is_locked():
+                return True
+            self.signal_group(name, signal.SIGCONT)
+            return False
+
+        until(paused, what=f"{name} between two transactions")
+
+    def _nothing_is_locked(self) -> bool:
+        """Whether no process, least of all a stopped one, is in the middle of a transaction."""
+        with connections[self.alias].cursor() as cursor:
+            if connections[self.alias].vendor == "postgresql":
+                cursor.execute(
+                    "SELECT NOT EXISTS (SELECT FROM pg_stat_activity WHERE datname = current_database()"
+                    " AND state <> 'idle' AND pid <> pg_backend_pid())"
+                )
+                return bool(cursor.fetchone()[0])
+            try:
+                cursor.execute("PRAGMA busy_timeout = 200")
+                cursor.execute("BEGIN IMMEDIATE")
+                cursor.execute("ROLLBACK")
+            except OperationalError:
+                return False
+            return True
 
     def submit(self, *, key: str = "", **params: Any) -> str:
         """A small job on the built-in model; returns its id."""

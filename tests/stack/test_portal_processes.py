@@ -72,7 +72,7 @@ def test_f2_a_scheduler_killed_in_mid_tick_is_followed_by_another(judged: Stack)
 
 
 def test_f5_f6_a_killed_broker_costs_time_only(judged: Stack) -> None:
-    judged.signal_group("worker-control", signal.SIGSTOP)  # so that messages are queued
+    judged.pause("worker-control")  # so that messages are queued
     first = judged.submit()
     judged.kill("broker")
     began = time.monotonic()
@@ -87,13 +87,15 @@ def test_f5_f6_a_killed_broker_costs_time_only(judged: Stack) -> None:
 def test_f17_two_schedulers_one_of_them_paused_in_mid_tick_never_place_twice(judged: Stack) -> None:
     second = worker("control")
     command = tuple("second@%h" if word == "control@%h" else word for word in second.command)
-    judged.supervisor.start(Process(name="second", command=command))
     jobs = [judged.submit() for _ in range(2)]
-    until(lambda: mid_tick(judged), every_s=0.001, what="a tick in progress")
-    judged.signal_group("worker-control", signal.SIGSTOP)
-    before = ticks(judged)
-    until(lambda: ticks(judged) > before + 2, what="the other scheduler goes on")
-    judged.signal_group("worker-control", signal.SIGCONT)
-    for job_id in jobs:
-        ended(judged, job_id)
-    judged.supervisor.children.pop("second").stop()
+    judged.pause("worker-control", when=lambda: mid_tick(judged))
+    try:
+        judged.supervisor.start(Process(name="second", command=command))
+        before = ticks(judged)
+        until(lambda: ticks(judged) > before + 2, what="the other scheduler goes on")
+        judged.signal_group("worker-control", signal.SIGCONT)
+        for job_id in jobs:
+            ended(judged, job_id)
+    finally:
+        judged.signal_group("worker-control", signal.SIGCONT)
+        judged.supervisor.children.pop("second").stop()
