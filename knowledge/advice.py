@@ -109,15 +109,18 @@ def options(
     workload: Workload,
     inventory: Inventory,
     goal: Goal = Goal.BALANCED,
+    deadline_s: float | None = None,
+    budget: float | None = None,
     less_memory_than: float | None = None,
 ) -> tuple[Option, ...]:
-    """The options of a job whose submission settled `bound`, best first; at most one a bundle.
+    """The options of a job whose submission settled `bound`, at most one a bundle, ranked as by `advise`.
 
     After running out of memory: `less_memory_than` keeps only those predicted to need fewer bytes a GPU.
     """
     with _edge("options"):
         request = _request(model, fixed, workload, inventory)
-        return _options(request, bound, goal, less_memory_than)
+        found = _options(request, bound, goal, less_memory_than)
+        return objectives.ranked(found, goal, deadline_s, budget)
 
 
 def default_options(

@@ -7,6 +7,8 @@ from collections.abc import Sequence
 from knowledge.core.recommend import rank
 from knowledge.core.types import Goal, Option
 
+NEAREST = 1.05  # options whose excess over the limits differs by less are equally bad
+
 
 def meets(option: Option, deadline_s: float | None = None, budget: float | None = None) -> bool:
     """Is it expected to end within `deadline_s` seconds of its start and to cost no more than `budget`?"""
@@ -24,6 +26,19 @@ def ranked(
         return not kept, 0.0 if kept else excess(option, deadline_s, budget), rank(option, goal)
 
     return tuple(sorted(options, key=key))
+
+
+def keeping(
+    options: Sequence[Option], deadline_s: float | None = None, budget: float | None = None
+) -> tuple[Option, ...]:
+    """The options that meet the limits, in their order; if none does, those nearest to them."""
+    if deadline_s is None and budget is None:
+        return tuple(options)
+    kept = [option for option in options if meets(option, deadline_s, budget)]
+    if kept or not options:
+        return tuple(kept)
+    missed = [excess(option, deadline_s, budget) for option in options]
+    return tuple(o for o, by in zip(options, missed, strict=True) if by <= NEAREST * min(missed))
 
 
 def excess(option: Option, deadline_s: float | None = None, budget: float | None = None) -> float:

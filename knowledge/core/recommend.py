@@ -23,7 +23,6 @@ ROOMY = 0.95  # fuller GPUs still run, but often several times slower: the alloc
 SAME_RATE = 0.97  # rates this near to the best count as equal: take the one that needs less memory
 HOPELESS = 0.05  # below this probability nothing is offered at all
 RISKY_OPTIONS = 5
-BALANCE = 0.5  # β: weight of time against GPU-seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,13 +180,7 @@ def _least_memory(configs: list[Config], scores: Scores, rows: list[int]) -> int
 
 def rank(option: Option, goal: Goal) -> tuple[float, int, float, str]:
     """Sort key: the goal, then fewer GPUs, higher p_valid, and the configuration's hash."""
-    time, gpu_seconds = option.duration_s.value, option.duration_s.value * option.gpus
-    value = {
-        Goal.FASTEST: time,
-        Goal.CHEAPEST: option.cost.value or gpu_seconds,
-        Goal.BALANCED: time**BALANCE * gpu_seconds ** (1 - BALANCE),
-    }[goal]
-    return value, option.gpus, -option.p_valid, space.config_hash(option.config)
+    return option.score(goal), option.gpus, -option.p_valid, space.config_hash(option.config)
 
 
 def needed_bytes(request: Request, bound: Mapping[str, Any]) -> float | None:

@@ -18,6 +18,8 @@ class Goal(StrEnum):
     BALANCED = "balanced"
     FASTEST = "fastest"
     CHEAPEST = "cheapest"
+    DEADLINE = "deadline"  # the cheapest of those that end in time
+    BUDGET = "budget"  # the fastest of those that cost no more
 
 
 class Source(StrEnum):
@@ -186,9 +188,9 @@ class Option:
         Without prices the cheapest is the one with the least GPU time.
         """
         time_s = self.duration_s.value
-        if goal is Goal.FASTEST:
+        if goal in (Goal.FASTEST, Goal.BUDGET):
             return time_s
-        if goal is Goal.CHEAPEST:
+        if goal in (Goal.CHEAPEST, Goal.DEADLINE):
             return self.cost.value or time_s * self.gpus
         return float((time_s * time_s * self.gpus) ** 0.5)
 

@@ -16,6 +16,7 @@ from portal.api.pages import PageQuery
 from portal.public_states import PUBLIC_STATES
 from scheduler.errors import NotFound
 from scheduler.selectors.files import get_file
+from scheduler.services.aims import MAX_BUDGET
 from scheduler.services.jobs import MAX_RETRIES
 
 
@@ -33,15 +34,25 @@ class RecommendationIn(Strict):
 
     model = Text(max_length=300, help_text="A base model of the catalogue, e.g. builtin/tiny-llama.")
     training_file = Text(max_length=64, help_text="Id of an uploaded file.")
-    goal = serializers.ChoiceField(choices=[goal.value for goal in Goal], default=Goal.BALANCED.value)
+    goal = serializers.ChoiceField(
+        choices=[goal.value for goal in Goal],
+        default=Goal.BALANCED.value,
+        help_text="What is best: `deadline` is the cheapest that ends by deadline_at, `budget` the fastest"
+        " within budget. The two limits come first with every goal.",
+    )
     params = Params(default=dict, help_text="Fixed parameters; the recommendation fills in the others.")
 
 
 class JobIn(RecommendationIn):
     validation_file = Text(max_length=64, required=False, allow_null=True)
     name = Text(max_length=200, required=False, allow_blank=True)
-    deadline_at = serializers.DateTimeField(required=False, allow_null=True)
-    budget = Number(min_value=0, max_value=1e12, required=False, allow_null=True)
+    deadline_at = serializers.DateTimeField(
+        required=False, allow_null=True, help_text="Needed for the goal deadline."
+    )
+    budget = Number(
+        min_value=0, max_value=MAX_BUDGET, required=False, allow_null=True,
+        help_text="In the currency of the nodes' prices; needed for the goal budget.",
+    )  # fmt: skip
     retries = Whole(min_value=0, max_value=MAX_RETRIES, required=False)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Any
 
+from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
@@ -20,7 +21,7 @@ from portal.api.job_out import ChoiceOut, PromiseOut
 from portal.api.pages import PageQuery, list_of, page, page_of, read_query
 from scheduler.services.advice import recommend
 
-USED = ("model", "training_file", "validation_file", "params", "goal")
+USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
 
 
 class OptionOut(PromiseOut):
@@ -78,7 +79,7 @@ class RecommendationsApi(APIView):
         data = JobIn(data=request.data)
         data.is_valid(raise_exception=True)
         values = with_files(user=request.user, values=data.validated_data)
-        advice = recommend(**{name: values[name] for name in USED if name in values})
+        advice = recommend(**{name: values[name] for name in USED if name in values}, now=timezone.now())
         return Response(advice_json(advice))
 
 

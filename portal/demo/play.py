@@ -148,7 +148,7 @@ class Play:
     def _look_for_less(self, job: Job, now: datetime) -> None:
         """What the worker does after a job ran out of memory, in simulated time."""
         stock = inventory()
-        options = options_for(job, stock)
+        options = options_for(job, stock, now)
         if options:
             fresh = {"options": [option.as_json() for option in options], "wait_code": "", "wait_text": ""}
             Job.objects.filter(pk=job.pk).update(options_for=current_digest(stock), **fresh)

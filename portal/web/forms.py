@@ -19,6 +19,8 @@ GOALS = {
     Goal.BALANCED: "Balanced: time and cost alike",
     Goal.FASTEST: "Fastest",
     Goal.CHEAPEST: "Cheapest",
+    Goal.DEADLINE: "Cheapest that ends by the deadline",
+    Goal.BUDGET: "Fastest within the budget",
 }
 # The field that takes an upload, and the one that then shows the stored file.
 UPLOADS = {"upload": "training_file", "validation_upload": "validation_file"}

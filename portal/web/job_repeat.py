@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import json
 import shlex
+from datetime import datetime
 from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+from django.utils import timezone
 
 from portal.web.param_fields import as_form_values
 from scheduler.models import Job
@@ -18,6 +22,7 @@ def request_of(job: Job) -> dict[str, Any]:
         "validation_file": job.validation_file_id,
         "goal": job.goal,
         "name": job.name,
+        "deadline_at": _still_to_come(job),
         "budget": job.budget,
         "retries": job.retries,
         "params": job.fixed,
@@ -25,9 +30,14 @@ def request_of(job: Job) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value}
 
 
+def _still_to_come(job: Job) -> datetime | None:
+    """The deadline, unless it has passed: nobody could submit that again."""
+    return job.deadline_at if job.deadline_at and job.deadline_at > timezone.now() else None
+
+
 def as_curl(job: Job, *, portal: str) -> str:
     """A command line that submits the same job again."""
-    body = shlex.quote(json.dumps(request_of(job), indent=2, ensure_ascii=False))
+    body = shlex.quote(json.dumps(request_of(job), indent=2, ensure_ascii=False, cls=DjangoJSONEncoder))
     return (
         f"curl {shlex.quote(portal + '/api/jobs/')} \\\n"
         '  -H "Authorization: Bearer $FORETUNE_TOKEN" \\\n'

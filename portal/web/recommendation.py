@@ -88,6 +88,9 @@ def _advice(form: SubmitForm, params: dict[str, Any]) -> Advice:
         validation_file=values.get("validation_file"),
         params=params,
         goal=values.get("goal") or "balanced",
+        deadline_at=values.get("deadline_at"),
+        budget=values.get("budget"),
+        now=timezone.now(),
     )
 
 

@@ -34,7 +34,7 @@ def refresh_options() -> int:
 
 
 def _refresh(seen: Job, stock: Inventory, digest: str) -> None:
-    options = advice.options_for(seen, stock)
+    options = advice.options_for(seen, stock, database_now())
     with transaction.atomic():
         job = locked(seen.pk)
         if job.version != seen.version or job.state != JobState.QUEUED:

@@ -10,16 +10,18 @@ from typing import Any
 from django.conf import settings
 from django.db.models import QuerySet
 
-from knowledge.core.types import Goal, Option
+from knowledge.core.objectives import keeping
+from knowledge.core.types import Option
 from scheduler.core import types
 from scheduler.loop.parsed import options_of
 from scheduler.models import Allocation, Attempt, Gpu, Job
 from scheduler.selectors.checkpoints import only_nodes
+from scheduler.services.aims import aim_of
 from scheduler.states import LIVE, JobState, NodeState
 
 COLUMNS = (
-    "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "goal",
-    "state", "step", "total_steps", "wait_code", "wait_text",
+    "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
+    "goal", "state", "step", "total_steps", "wait_code", "wait_text",
 )  # fmt: skip
 
 
@@ -66,13 +68,14 @@ def _job(
     only_node: str | None,
     now: datetime,
 ) -> types.Job:
+    aim = aim_of(job, now)
     live = next((attempt for attempt in attempts if attempt.ended_at is None), None)
     ended = [attempt.ended_at.timestamp() for attempt in attempts if attempt.ended_at]
     return types.Job(
         id=job.pk,
         submitted_at=job.submitted_at.timestamp(),
-        options=options,
-        goal=Goal(job.goal),
+        options=keeping(options, aim.deadline_s, aim.budget),
+        goal=aim.goal,
         user=str(job.owner_id),
         due_at=job.deadline_at.timestamp() if job.deadline_at else None,
         work_left=1 - job.step / job.total_steps if job.total_steps and job.step <= job.total_steps else 1.0,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from datetime import datetime
 from typing import Any
 
 from knowledge import advice as knowledge
@@ -15,17 +16,16 @@ from knowledge.core.types import Advice, Goal, Inventory, Option, Workload
 from scheduler.errors import BadParameters
 from scheduler.models import DatasetFile, Job
 from scheduler.selectors.inventory import digest_of, inventory
+from scheduler.services.aims import Aim, aim_of, aim_of_request
 from scheduler.states import JobState
 from trainer.recipes import RECIPES, ParamError
 
 
-def clean_request(*, model: str, params: Mapping[str, Any], goal: str, recipe: str = "sft") -> dict[str, Any]:
+def clean_request(*, model: str, params: Mapping[str, Any], recipe: str = "sft") -> dict[str, Any]:
     """The values a user fixed, checked. Raises BadParameters naming every wrong field."""
     errors: dict[str, str] = {}
     if not model or len(model) > 300 or not model.isprintable():
         errors["model"] = "must be a model name, a hub id or a directory, at most 300 characters"
-    if goal not in set(Goal):
-        errors["goal"] = f"must be one of {', '.join(Goal)}"
     fixed: dict[str, Any] = {}
     try:
         fixed = RECIPES[recipe].clean(params)
@@ -61,25 +61,31 @@ def recommend(
     validation_file: DatasetFile | None = None,
     params: Mapping[str, Any],
     goal: str = Goal.BALANCED,
+    deadline_at: datetime | None = None,
+    budget: float | None = None,
+    now: datetime,
 ) -> Advice:
     """A recommendation for a form or a program; nothing is stored. Raises BadParameters."""
-    fixed = clean_request(model=model, params=params, goal=goal)
+    fixed = clean_request(model=model, params=params)
+    aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now)
     workload = workload_of(model=model, training_file=training_file, validation_file=validation_file)
-    return advise(model=model, fixed=fixed, workload=workload, stock=inventory(), goal=Goal(goal))
+    return advise(model=model, fixed=fixed, workload=workload, stock=inventory(), aim=aim)
 
 
-def advise(
-    *, model: str, fixed: Mapping[str, Any], workload: Workload, stock: Inventory, goal: Goal
-) -> Advice:
+def advise(*, model: str, fixed: Mapping[str, Any], workload: Workload, stock: Inventory, aim: Aim) -> Advice:
     """Knowledge's advice, or stated defaults when it fails. Raises BadParameters for an unknown model."""
     try:
-        return knowledge.advise(model=model, fixed=fixed, workload=workload, inventory=stock, goal=goal)
+        return knowledge.advise(model=model, fixed=fixed, workload=workload, inventory=stock, **_limits(aim))
     except catalog.UnknownModel as unknown:
         raise BadParameters({"model": str(unknown)}) from unknown
     except knowledge.AdviceFailed:
         return knowledge.default_advice(
-            model=model, fixed=fixed, workload=workload, inventory=stock, goal=goal
+            model=model, fixed=fixed, workload=workload, inventory=stock, goal=aim.goal
         )
+
+
+def _limits(aim: Aim) -> dict[str, Any]:
+    return {"goal": aim.goal, "deadline_s": aim.deadline_s, "budget": aim.budget}
 
 
 def reforecast(*, job: Job, promised: Option, row_tokens: float, startup_s: float) -> Option:
@@ -102,8 +108,11 @@ def current_digest(stock: Inventory) -> str:
     return digest_of(stock, knowledge.inventory_options_version())
 
 
-def options_for(job: Job, stock: Inventory) -> tuple[Option, ...]:
-    """The job's options on these nodes, best first; after running out of memory only smaller ones."""
+def options_for(job: Job, stock: Inventory, now: datetime) -> tuple[Option, ...]:
+    """The job's options on these nodes, best first; after running out of memory only smaller ones.
+
+    Those within the job's deadline, counted from `now`, and its budget come before the others.
+    """
     workload = workload_of(
         model=job.model, training_file=job.training_file, validation_file=job.validation_file
     )
@@ -114,7 +123,7 @@ def options_for(job: Job, stock: Inventory) -> tuple[Option, ...]:
             fixed=job.fixed,
             workload=workload,
             inventory=stock,
-            goal=Goal(job.goal),
+            **_limits(aim_of(job, now)),
             less_memory_than=job.less_memory_than,
         )
     except knowledge.AdviceFailed:

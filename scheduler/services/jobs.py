@@ -16,6 +16,7 @@ from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import DatasetFile, Job
 from scheduler.selectors.inventory import inventory
 from scheduler.services import advice as advising
+from scheduler.services.aims import aim_of_request
 from scheduler.services.moves import locked, move_job, note_job, record_submission
 from scheduler.states import STOPPABLE, TERMINAL, JobState, StopFor
 
@@ -43,11 +44,13 @@ def submit_job(
 
     Advice is asked before the transaction; `on_created` runs inside it. Raises BadParameters.
     """
-    fixed = advising.clean_request(model=model, params=params or {}, goal=goal)
-    _check(retries=retries, deadline_at=deadline_at, budget=budget, now=now)
+    fixed = advising.clean_request(model=model, params=params or {})
+    aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now)
+    if not 0 <= retries <= MAX_RETRIES:
+        raise BadParameters({"retries": f"must be between 0 and {MAX_RETRIES}"})
     workload = advising.workload_of(model=model, training_file=training_file, validation_file=validation_file)
     stock = inventory()
-    advice = advising.advise(model=model, fixed=fixed, workload=workload, stock=stock, goal=Goal(goal))
+    advice = advising.advise(model=model, fixed=fixed, workload=workload, stock=stock, aim=aim)
     job = Job(
         owner=owner,
         team=team,
@@ -73,18 +76,6 @@ def submit_job(
             on_created(job)
     log.info("job submitted", extra={"job": job.pk})
     return job
-
-
-def _check(*, retries: int, deadline_at: datetime | None, budget: float | None, now: datetime) -> None:
-    errors = {}
-    if not 0 <= retries <= MAX_RETRIES:
-        errors["retries"] = f"must be between 0 and {MAX_RETRIES}"
-    if deadline_at is not None and deadline_at <= now:
-        errors["deadline_at"] = "must lie in the future"
-    if budget is not None and not 0 < budget < 1e12:
-        errors["budget"] = "must be a positive amount"
-    if errors:
-        raise BadParameters(errors)
 
 
 def _from_advice(advice: Advice) -> dict[str, Any]:

@@ -183,3 +183,21 @@ def test_a_deadline_in_the_past_is_refused(api: APIClient, body: Body) -> None:
     past = (timezone.now() - timedelta(hours=1)).isoformat()
     answer = submit(api, body(deadline_at=past))
     assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, ["deadline_at"])
+
+
+@pytest.mark.parametrize(("goal", "field"), [("deadline", "deadline_at"), ("budget", "budget")])
+def test_a_goal_with_a_limit_asks_for_the_limit(api: APIClient, body: Body, goal: str, field: str) -> None:
+    limits = {"deadline_at": "2100-01-01T00:00:00Z", "budget": 7.5}
+    for path in ("/api/jobs/", "/api/recommendations/"):
+        refused = api.post(path, body(goal=goal), format="json")
+        assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, [field])
+    made = api.post("/api/jobs/", body(goal=goal, **{field: limits[field]}), format="json")
+    assert made.status_code == 201, made.content
+    assert (made.json()["goal"], made.json()[field]) == (goal, limits[field])
+    assert api.post("/api/recommendations/", body(goal=goal, **limits), format="json").status_code == 200
+
+
+def test_the_schema_names_the_goals(api: APIClient) -> None:
+    schema = api.get("/api/schema/?format=json").json()["components"]["schemas"]
+    goals = {"balanced", "fastest", "cheapest", "deadline", "budget"}
+    assert any(goals == set(part.get("enum", ())) for part in schema.values())

@@ -131,3 +131,9 @@ def test_a_deadline_or_budget_that_may_not_be_kept_is_told(browser: Client, data
     shown = advice(browser, data_file, deadline_at=soon, budget="0.000001", **{"params-max_steps": "90000"})
     assert "The deadline leaves" in shown
     assert "The budget is" in shown
+
+
+def test_a_goal_without_its_limit_asks_for_it(browser: Client, data_file: DatasetFile) -> None:
+    world.fake_node()
+    assert "is needed for the goal deadline" in advice(browser, data_file, goal="deadline")
+    assert "Peak memory per GPU" in advice(browser, data_file, goal="budget", budget="3")

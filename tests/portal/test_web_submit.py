@@ -171,3 +171,20 @@ def test_models_are_offered_with_their_size(browser: Client) -> None:
     page = browser.get("/jobs/new/").content.decode()
     assert 'value="builtin/tiny-llama"' in page
     assert "B parameters" in page
+
+
+def test_a_goal_with_a_limit_is_taken_and_asks_for_the_limit(browser: Client, form: Form) -> None:
+    for goal, field in (("deadline", "deadline_at"), ("budget", "budget")):
+        refused = browser.post("/jobs/new/", form(goal=goal))
+        assert refused.status_code == 400
+        assert list(refused.context["form"].errors) == [field]
+    browser.post("/jobs/new/", form(goal="budget", budget="5"))
+    assert (Job.objects.get().goal, Job.objects.get().budget) == ("budget", 5)
+
+
+def test_a_job_with_a_deadline_can_be_repeated_as_it_was(browser: Client, form: Form) -> None:
+    deadline = (timezone.now() + timedelta(days=1)).strftime("%Y-%m-%dT%H:%M")
+    page = browser.post("/jobs/new/", form(goal="deadline", deadline_at=deadline))["Location"]
+    again = browser.get(f"/jobs/new/?from={page.strip('/').split('/')[-1]}").content.decode()
+    assert f'value="{deadline}"' in again
+    assert "deadline_at" in browser.get(f"{page}?tab=repeat").content.decode()
