@@ -15,13 +15,13 @@ from knowledge.core.learned import Knowledge
 from knowledge.core.learned_predictor import LearnedPredictor
 from knowledge.core.rows import Row
 from knowledge.models import Execution, PredictorVersion
+from knowledge.promotion import KEPT_FILES, promote
 
 log = logging.getLogger(__name__)
 
 NEW_ROWS = 50
 AT_LEAST_EVERY = timedelta(days=1)
 YARDSTICK = 12  # one configuration in so many is never learnt: every version is measured against it
-KEPT_FILES = 5
 SLACK = 1.02  # errors this near count as equal: the yardstick is finite
 
 
@@ -56,24 +56,6 @@ def train(*, now: datetime, force: bool = False) -> PredictorVersion | None:
         knowledge = evaluate.train([row.row for row in executions if not _on_yardstick(row)])
     version = _save(knowledge, metrics, executions, now=now, reason=reason)
     if version is not None and better:
-        promote(version, now=now)
-    return version
-
-
-@transaction.atomic
-def promote(version: PredictorVersion, *, now: datetime) -> None:
-    """Make this version the one that answers."""
-    PredictorVersion.objects.filter(active=True).update(active=False)
-    version.active, version.promoted_at = True, now
-    version.save(update_fields=["active", "promoted_at"])
-    log.info("predictor promoted", extra={"predictor": version.number})
-
-
-def rollback(*, now: datetime) -> PredictorVersion | None:
-    """Go back to the version that was promoted before the active one; None if there is none."""
-    earlier = PredictorVersion.objects.filter(active=False, promoted_at__isnull=False)
-    version = earlier.order_by("-promoted_at").first()
-    if version is not None:
         promote(version, now=now)
     return version
 
@@ -147,5 +129,7 @@ def _save(
 
 def _forget_old_files(newest: int) -> None:
     """Files of versions long replaced go; their rows stay as a record."""
-    for version in PredictorVersion.objects.filter(active=False, number__lte=newest - KEPT_FILES):
+    old = PredictorVersion.objects.filter(active=False, number__lte=newest - KEPT_FILES)
+    before = selectors.rollback_target()
+    for version in old.exclude(pk__in=[before.pk] if before else []):
         (active.folder() / version.path).unlink(missing_ok=True)

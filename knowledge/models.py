@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import fields
 from typing import Any
 
+from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
@@ -135,6 +136,25 @@ class PredictorVersion(models.Model):
 
     def __str__(self) -> str:
         return f"predictor {self.number}"
+
+
+class Promotion(models.Model):
+    """A version was made the one that answers. Of those not undone the last one made it so; rolling back
+    undoes that one. Rows are kept: they are the history of what answered when.
+    """
+
+    version = models.ForeignKey(PredictorVersion, models.CASCADE, related_name="promotions")
+    at = models.DateTimeField()
+    by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True, help_text="null: training did"
+    )
+    undone_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-pk"]
+
+    def __str__(self) -> str:
+        return f"{self.version} at {self.at:%Y-%m-%d %H:%M:%S}"
 
 
 class CatalogEntry(models.Model):

@@ -11,7 +11,7 @@ from django.db.models import Count, Max, QuerySet
 
 from knowledge.core import catalog, forecast
 from knowledge.core.types import Source
-from knowledge.models import Execution, PredictorVersion, Status, TrackRecord
+from knowledge.models import Execution, PredictorVersion, Promotion, Status, TrackRecord
 
 OWN = "own"
 RECENT_STARTUPS = 500
@@ -34,6 +34,17 @@ def active_predictor() -> PredictorVersion | None:
 def predictor_versions() -> QuerySet[PredictorVersion]:
     """All trained predictors, newest first."""
     return PredictorVersion.objects.order_by("-number")
+
+
+def promotions() -> QuerySet[Promotion]:
+    """What was made to answer when, newest first."""
+    return Promotion.objects.select_related("version", "by").order_by("-pk")
+
+
+def rollback_target() -> PredictorVersion | None:
+    """The version that answered before the active one was promoted; None if there was none."""
+    standing = promotions().filter(undone_at__isnull=True)[:2]
+    return standing[1].version if len(standing) == 2 else None
 
 
 def state() -> KnowledgeState:

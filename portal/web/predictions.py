@@ -16,16 +16,24 @@ from django.views.decorators.http import require_GET, require_POST
 
 from knowledge.models import PredictorVersion
 from knowledge.promotion import CannotPromote, NoSuchPredictor, promote_version, roll_back
-from knowledge.selectors import predictor_versions
+from knowledge.selectors import (
+    active_predictor,
+    drift_alarm,
+    predictor_versions,
+    promotions,
+    rollback_target,
+    track_record,
+)
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.web.charts import track_record as charts
+from portal.web.charts.drift import nightly
 from portal.web.period import RANGES, chosen, present, remembered
 from scheduler.selectors import track_record as figures
 from scheduler.selectors.period import Period
 from scheduler.selectors.track_record import Pair, Verdict
 
-VERSIONS = 20
+VERSIONS, PROMOTIONS = 20, 20
 SOURCES = {
     "exact": "the same configuration, measured before",
     "model": "learnt from history",
@@ -94,8 +102,13 @@ def predictions(request: PageRequest) -> HttpResponse:
         "charts": [
             *(charts.scatter(target, found) for target, found in pairs.items()),
             charts.error_over_time(pairs),
+            nightly(track_record()),
         ],
+        "drift": drift_alarm(),
         "versions": [Version(row) for row in predictor_versions()[:VERSIONS]],
+        "answering": active_predictor(),
+        "before": rollback_target(),
+        "promotions": promotions()[:PROMOTIONS],
     }
     return render(request, "analytics/predictions.html", context, status=400 if when.errors else 200)
 
@@ -122,10 +135,12 @@ def promote(request: PageRequest, number: int) -> HttpResponse:
 @login_required
 @require_POST
 def rollback(request: PageRequest) -> HttpResponse:
-    """Go back to the version that answered before; for administrators."""
+    """Undo the last promotion, if it is the one that was shown; for administrators."""
     _admin(request)
+    seen = request.POST.get("seen", "")
+    number = int(seen) if seen.isdecimal() and len(seen) < 10 else None
     try:
-        version = roll_back(actor=request.user, now=timezone.now())
+        version = roll_back(actor=request.user, now=timezone.now(), seen=number)
         messages.info(request, f"Predictor {version.number} answers again.")
     except CannotPromote as refused:
         messages.warning(request, str(refused))

@@ -16,6 +16,8 @@ from knowledge.core.learned import Knowledge
 from knowledge.core.rows import Row, digests
 from knowledge.core.types import Config, Inventory, Source
 from knowledge.models import PredictorVersion
+from knowledge.promotion import roll_back
+from portal.accounts.models import User
 from tests.knowledge.conftest import A100, CLUSTER, DATA, NOW
 
 pytestmark = pytest.mark.django_db
@@ -120,7 +122,7 @@ def test_an_equal_predictor_is_promoted_and_can_be_rolled_back(trained: Predicto
     second = learning.train(now=NOW + timedelta(days=1), force=True)
     assert second is not None
     assert selectors.active_predictor() == second
-    assert learning.rollback(now=NOW + timedelta(days=2)) == trained
+    assert roll_back(actor=User.objects.create_user("root"), now=NOW + timedelta(days=2)) == trained
     assert PredictorVersion.objects.filter(active=True).count() == 1
 
 

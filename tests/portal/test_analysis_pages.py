@@ -17,6 +17,7 @@ from django.utils import timezone
 
 from knowledge.core import store
 from knowledge.models import PredictorVersion
+from knowledge.promotion import promote
 from portal.accounts.models import AuditEntry, User
 from portal.demo import mark
 from portal.demo.world import build
@@ -82,19 +83,19 @@ def admin_browser(db: None) -> Client:
 
 @pytest.fixture
 def versions(db: None) -> Iterator[list[PredictorVersion]]:
-    """Two predictors with files; the second one answers."""
+    """Three predictors with files, promoted one after the other; the third one answers."""
     folder = Path(settings.DATA_DIR, "predictors")
     folder.mkdir(exist_ok=True)
     made = []
-    for number in (1, 2):
+    for number in (1, 2, 3):
         path = folder / f"predictor-{number}.skops"
         made.append(
             PredictorVersion.objects.create(
-                number=number, path=path.name, sha256=store.save({}, path), rows=40, active=number == 2,
-                created_at=timezone.now(), promoted_at=timezone.now(),
-                metrics={"throughput_median_ape": 0.07},
+                number=number, path=path.name, sha256=store.save({}, path), rows=40,
+                created_at=timezone.now(), metrics={"throughput_median_ape": 0.07},
             )
         )  # fmt: skip
+        promote(made[-1], now=timezone.now())
     yield made
     for version in made:
         (folder / version.path).unlink(missing_ok=True)
@@ -113,19 +114,45 @@ def test_an_administrator_promotes_and_rolls_back(
     assert b"Predictor 1 answers from now on" in answer.content
     assert active() == 1
     admin_browser.post("/analytics/predictions/rollback/")
-    assert active() == 2
+    assert active() == 3
     actions = list(AuditEntry.objects.order_by("id").values_list("action", "target"))
-    assert actions == [("predictor promoted", "predictor 1"), ("predictor rolled back", "predictor 2")]
+    assert actions == [("predictor promoted", "predictor 1"), ("predictor rolled back", "predictor 3")]
+
+
+def test_rolling_back_again_goes_further_back_and_the_history_stays(
+    admin_browser: Client, versions: list[PredictorVersion]
+) -> None:
+    roll_back = "/analytics/predictions/rollback/"
+    for before in (2, 1):
+        assert f"Roll back to predictor {before}" in admin_browser.get(PAGES[2]).content.decode()
+        admin_browser.post(roll_back, {"seen": str(before + 1)})
+        assert active() == before
+    assert "Roll back to" not in (page := admin_browser.get(PAGES[2]).content.decode())
+    assert b"nothing to go back to" in admin_browser.post(roll_back, follow=True).content
+    assert page.count("training, as it was not worse") == 3
+    admin_browser.post("/analytics/predictions/3/promote/")
+    admin_browser.post(roll_back)
+    assert active() == 1, "2 was rolled back before 3 was promoted anew"
+
+
+def test_two_administrators_who_roll_back_at_once_go_back_once(
+    admin_browser: Client, versions: list[PredictorVersion]
+) -> None:
+    for _ in range(2):
+        answer = admin_browser.post("/analytics/predictions/rollback/", {"seen": "3"}, follow=True)
+    assert b"Predictor 2 answers by now, not 3" in answer.content
+    assert active() == 2
 
 
 def test_a_predictor_without_its_file_is_not_promoted(
     admin_browser: Client, versions: list[PredictorVersion]
 ) -> None:
-    Path(settings.DATA_DIR, "predictors", versions[0].path).unlink()
-    for path in ("1/promote/", "2/promote/", "rollback/"):
+    for version in versions[:2]:
+        Path(settings.DATA_DIR, "predictors", version.path).unlink()
+    for path in ("1/promote/", "3/promote/", "rollback/"):
         answer = admin_browser.post(f"/analytics/predictions/{path}", follow=True)
         assert b"alert-warning" in answer.content
-    assert active() == 2
+    assert active() == 3
     assert not AuditEntry.objects.exists()
     assert admin_browser.post("/analytics/predictions/9/promote/").status_code == 404
 
@@ -135,7 +162,7 @@ def test_only_administrators_change_predictors(browser: Client, versions: list[P
     for path in ("1/promote/", "rollback/"):
         assert browser.post(f"/analytics/predictions/{path}").status_code == 403
         assert browser.get(f"/analytics/predictions/{path}").status_code == 405
-    assert active() == 2
+    assert active() == 3
 
 
 def queries_on_a_demo_portal(jobs: int) -> dict[str, int]:
