@@ -19,7 +19,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from knowledge.selectors import own_measurements
+from knowledge.selectors import drift_alarm, own_measurements, track_record
 from portal.accounts.permissions import AdminOnly
 from portal.celery import app
 from scheduler.models import Job
@@ -114,6 +114,7 @@ class Cluster:
             age = (timezone.now() - now.last_tick_at).total_seconds()
             yield GaugeMetricFamily("foretune_last_tick_age_seconds", "Age of the last pass.", value=age)
         yield from _quality()
+        yield from _promises()
 
 
 def _quality() -> Iterable[Metric]:
@@ -139,4 +140,20 @@ def _quality() -> Iterable[Metric]:
             "foretune_prediction_error_ratio",
             f"Mean relative error of tokens per second over the last {RECENT_RUNS} own runs.",
             value=sum(errors) / len(errors),
+        )
+
+
+def _promises() -> Iterable[Metric]:
+    """What the nightly judgement of recent runs says."""
+    drifts = GaugeMetricFamily(
+        "foretune_prediction_drift", "1 while promises no longer hold; the predictions page says why."
+    )
+    drifts.add_metric([], int(bool(drift_alarm())))
+    yield drifts
+    latest = track_record(days=1)
+    if latest and latest[0].coverage is not None:
+        yield GaugeMetricFamily(
+            "foretune_prediction_coverage_ratio",
+            "Share of recent runs inside their 80 % interval, judged once a day.",
+            value=latest[0].coverage,
         )

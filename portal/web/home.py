@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from knowledge.selectors import drift_alarm
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.accounts.visits import away_since
@@ -30,7 +31,7 @@ def home(request: PageRequest) -> HttpResponse:
     if is_fragment(request):
         return fragment(request, "home/now.html", _now(request.user))
     since = away_since(user=request.user, session=request.session, now=timezone.now())
-    context = {**_now(request.user), "since": since}
+    context = {**_now(request.user), "since": since, "drift": drift_alarm() if request.user.is_admin else ""}
     if since:
         context |= {
             "job_news": job_news(request.user, since)[:SHOWN_NEWS],
