@@ -39,6 +39,9 @@ class NodeState(StrEnum):
     BLOCKED = "blocked"
 
 
+REMOVABLE = frozenset({NodeState.DRAINED, NodeState.LOST, NodeState.BLOCKED})  # they get no work
+
+
 class Budget(StrEnum):
     """Which allowance of tries an outcome uses up."""
 

@@ -28,7 +28,7 @@ def renew_leases_after_a_gap(epoch: Epoch, now: datetime) -> None:
     """After the portal was away for longer than a lease, silence proves nothing: all leases begin anew."""
     gap = timedelta(seconds=settings.NODE_LOST_S)
     if epoch.last_tick_at is not None and now - epoch.last_tick_at > gap:
-        Node.objects.exclude(state=NodeState.LOST).update(last_seen_at=Now())
+        Node.present.exclude(state=NodeState.LOST).update(last_seen_at=Now())
         log.warning(
             "leases renewed after a gap", extra={"seconds": (now - epoch.last_tick_at).total_seconds()}
         )
@@ -37,7 +37,7 @@ def renew_leases_after_a_gap(epoch: Epoch, now: datetime) -> None:
 def expire_leases(epoch: Epoch, now: datetime) -> None:
     """Nodes silent for longer than their lease are lost, and so are the attempts on them."""
     silent_since = now - timedelta(seconds=settings.NODE_LOST_S)
-    silent = Node.objects.exclude(state=NodeState.LOST).filter(last_seen_at__lt=silent_since)
+    silent = Node.present.exclude(state=NodeState.LOST).filter(last_seen_at__lt=silent_since)
     for node in silent:
         with transaction.atomic():
             epochs.hold(epoch)
@@ -88,7 +88,7 @@ def _end_overdue(epoch: Epoch, seen: Job, state: JobState, limit_s: float, now: 
 
 def heal_and_drain(epoch: Epoch, now: datetime) -> None:
     """End blocks that time heals, move jobs off draining nodes, and finish drains."""
-    for node in Node.objects.filter(state=NodeState.BLOCKED, until__lt=now):
+    for node in Node.present.filter(state=NodeState.BLOCKED, until__lt=now):
         with transaction.atomic():
             epochs.hold(epoch)
             welcome_back(node=node, now=now)

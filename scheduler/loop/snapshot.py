@@ -102,7 +102,7 @@ def _holding(attempt: Attempt, gpus: tuple[types.GpuId, ...]) -> types.Holding:
 def _nodes(held: set[types.GpuId], now: datetime) -> tuple[types.Node, ...]:
     fresh = now - timedelta(seconds=settings.NODE_SUSPECT_S)
     groups: dict[tuple[str, str], list[Gpu]] = defaultdict(list)
-    for gpu in Gpu.objects.select_related("node").order_by("node_id", "index"):
+    for gpu in Gpu.present.select_related("node").order_by("node_id", "index"):
         groups[gpu.node_id, gpu.model].append(gpu)
     return tuple(
         types.Node(

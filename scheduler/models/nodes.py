@@ -7,14 +7,31 @@ from django.db import models
 from django.db.models import Q
 
 from scheduler.models.ids import new_node_id
-from scheduler.states import NodeState
+from scheduler.states import REMOVABLE, NodeState
+
+
+class PresentNodes(models.Manager["Node"]):
+    """The nodes that were not removed."""
+
+    def get_queryset(self) -> models.QuerySet[Node]:
+        return super().get_queryset().filter(removed_at__isnull=True)
+
+
+class PresentGpus(models.Manager["Gpu"]):
+    """The GPUs of nodes that were not removed."""
+
+    def get_queryset(self) -> models.QuerySet[Gpu]:
+        return super().get_queryset().filter(node__removed_at__isnull=True)
 
 
 class Node(models.Model):
-    """One machine with an agent. `last_seen_at` is written from the database's clock only."""
+    """One machine with an agent. `last_seen_at` is written from the database's clock only.
+
+    A removed node keeps its row, for the history of jobs; all that looks for machines asks `present`.
+    """
 
     id = models.CharField(primary_key=True, max_length=40, default=new_node_id, editable=False)
-    name = models.CharField(max_length=100, unique=True)
+    name = models.CharField(max_length=100)
     state = models.CharField(max_length=10, choices=[(s.value, s.value) for s in NodeState])
     reason = models.CharField(max_length=500, blank=True)
     block_kind = models.CharField(max_length=30, blank=True)
@@ -36,9 +53,22 @@ class Node(models.Model):
     enrolled_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     declines = models.JSONField(default=list)  # times of recent declined starts, seconds since the epoch
+    removed_at = models.DateTimeField(null=True, blank=True)
+
+    objects = models.Manager["Node"]()
+    present = PresentNodes()
 
     class Meta:
         ordering = ["name"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["name"], condition=Q(removed_at__isnull=True), name="one_present_node_per_name"
+            ),
+            models.CheckConstraint(
+                condition=Q(removed_at__isnull=True) | Q(state__in=sorted(REMOVABLE)),
+                name="removed_node_gets_no_work",
+            ),
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -57,6 +87,9 @@ class Gpu(models.Model):
     links = models.JSONField(default=dict)
     util = models.FloatField(null=True)
     memory_used_bytes = models.BigIntegerField(null=True)
+
+    objects = models.Manager["Gpu"]()
+    present = PresentGpus()
 
     class Meta:
         ordering = ["node", "index"]

@@ -11,7 +11,7 @@ from scheduler.models import Job, JobEvent, NodeEvent
 from scheduler.states import TERMINAL, JobState
 
 NEWS = frozenset({JobState.RUNNING, JobState.PAUSED, *TERMINAL})
-NODE_NEWS = ("joined", "lost", "back", "blocked", "drained")
+NODE_NEWS = ("joined", "lost", "back", "blocked", "drained", "removed")
 
 
 def unfinished_jobs(user: User) -> QuerySet[Job]:

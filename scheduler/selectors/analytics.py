@@ -65,7 +65,7 @@ def utilisation(user: User, period: Period) -> Utilisation:
     span = ("allocated_at", "released_at", period)
     own = Allocation.objects.filter(claim__attempt__job__in=visible_jobs(user).values("pk"))
     return Utilisation(
-        offered=unit_seconds(Gpu.objects.all(), "node__enrolled_at", None, period),
+        offered=unit_seconds(Gpu.objects.all(), "node__enrolled_at", "node__removed_at", period),
         held=unit_seconds(Allocation.objects.all(), *span),
         own=None if user.is_admin else unit_seconds(own, *span),
     )

@@ -17,7 +17,7 @@ def load() -> list[Mapping[str, Any]]:
     `ready`: on nodes that take new work; `held`: by live attempts; `util`: mean of those that tell it, 0..1.
     """
     held = Allocation.objects.filter(gpu=OuterRef("pk"), released_at__isnull=True)
-    gpus = Gpu.objects.annotate(is_held=Exists(held)).values("model")
+    gpus = Gpu.present.annotate(is_held=Exists(held)).values("model")
     counted = gpus.annotate(
         total=Count("pk"),
         ready=Count("pk", filter=Q(node__state=NodeState.READY)),

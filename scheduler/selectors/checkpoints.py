@@ -7,9 +7,14 @@ from django.db.models import QuerySet
 from scheduler.models import Checkpoint, Job
 
 
+def _within_reach() -> QuerySet[Checkpoint]:
+    """Those at the portal or on a node that was not removed."""
+    return Checkpoint.objects.filter(node__removed_at__isnull=True)
+
+
 def resumable(job: Job) -> Checkpoint | None:
     """The furthest registered checkpoint of a job; the portal's copy wins over a node's of the same step."""
-    found = list(Checkpoint.objects.filter(job=job).order_by("-step"))
+    found = list(_within_reach().filter(job=job).order_by("-step"))
     if not found:
         return None
     return min(
@@ -20,7 +25,7 @@ def resumable(job: Job) -> Checkpoint | None:
 
 def only_nodes(jobs: QuerySet[Job]) -> dict[str, str]:
     """For jobs whose furthest checkpoint lies on one node alone: that node. One query."""
-    found = Checkpoint.objects.filter(job__in=jobs.order_by().values("pk")).only("job_id", "step", "node_id")
+    found = _within_reach().filter(job__in=jobs.order_by().values("pk")).only("job_id", "step", "node_id")
     furthest: dict[str, tuple[int, bool, str]] = {}
     for checkpoint in found:
         at_portal = checkpoint.node_id is None

@@ -17,7 +17,7 @@ def inventory() -> Inventory:
     Nodes that are lost or draining count: options stay valid when a node comes back.
     """
     sizes: dict[tuple[str, float, str], dict[str, list[Gpu]]] = defaultdict(lambda: defaultdict(list))
-    for gpu in Gpu.objects.select_related("node").order_by("node_id", "index"):
+    for gpu in Gpu.present.select_related("node").order_by("node_id", "index"):
         key = (gpu.model, gpu.node.price_per_gpu_hour, gpu.node.network)
         sizes[key][gpu.node_id].append(gpu)
     return Inventory(pools=tuple(_pool(*key, nodes) for key, nodes in sorted(sizes.items())))

@@ -18,7 +18,7 @@ def all_nodes() -> QuerySet[Node]:
     # Counted apart: a join would walk through all allocations there ever were.
     of_node = allocations.filter(gpu__node=OuterRef("pk")).order_by().values("gpu__node")
     return (
-        Node.objects.select_related("state_by")
+        Node.present.select_related("state_by")
         .annotate(
             gpu_count=Count("gpus", distinct=True),
             held=Coalesce(Subquery(of_node.annotate(n=Count("pk")).values("n")), 0),
@@ -39,7 +39,7 @@ def get_node(node_id: str) -> Node:
 
 def node_by_token(token: str) -> Node | None:
     """The node that holds this token."""
-    return Node.objects.filter(token_hash=digest_of(token)).first()
+    return Node.present.filter(token_hash=digest_of(token)).first()
 
 
 def node_events(node: Node) -> QuerySet[NodeEvent]:

@@ -67,7 +67,7 @@ def waiting_places(user: User, *, offset: int, limit: int) -> list[Place]:
 
 def nodes_with_gpus() -> QuerySet[Node]:
     """The nodes that have lanes, by name."""
-    return Node.objects.filter(gpus__isnull=False).distinct().order_by("name").prefetch_related("gpus")
+    return Node.present.filter(gpus__isnull=False).distinct().order_by("name").prefetch_related("gpus")
 
 
 def lanes(user: User, nodes: Iterable[Node], *, since: datetime) -> list[Lane]:

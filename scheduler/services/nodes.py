@@ -76,7 +76,7 @@ def enrol(*, message: Enrol, address: str, now: datetime) -> tuple[Node, str]:
 
 def _free_name(wanted: str) -> str:
     name = "".join(c for c in wanted if c.isprintable())[:90] or "node"
-    taken = set(Node.objects.filter(name__startswith=name).values_list("name", flat=True))
+    taken = set(Node.present.filter(name__startswith=name).values_list("name", flat=True))
     candidates = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 3))]
     return next(candidate for candidate in candidates if candidate not in taken)
 
@@ -193,7 +193,7 @@ def _set_state(
     block_kind: str = "",
 ) -> None:
     """Guarded by the state the caller saw: whoever comes second changes nothing."""
-    here = Node.objects.filter(pk=node.pk, state=node.state)
+    here = Node.present.filter(pk=node.pk, state=node.state)
     if here.update(
         state=to,
         state_since=now,

@@ -23,7 +23,7 @@ def set_price(*, node: Node, price: float, seen: float, actor: User, now: dateti
     """
     if not 0 <= price <= MAX_PRICE:
         raise BadParameters({"price": f"must be between 0 and {MAX_PRICE:,.0f}"})
-    here = Node.objects.filter(pk=node.pk, price_per_gpu_hour=seen)
+    here = Node.present.filter(pk=node.pk, price_per_gpu_hour=seen)
     if not here.update(price_per_gpu_hour=price):
         raise Conflict("Someone changed the price meanwhile; look at it and decide again.")
     change = f"Price per GPU hour: {seen:g} to {price:g}."

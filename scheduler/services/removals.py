@@ -11,23 +11,29 @@ from portal.accounts.people import set_active
 from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.errors import Conflict
-from scheduler.models import Claim, Job, Node
-from scheduler.states import TERMINAL, NodeState
+from scheduler.models import Claim, Job, Node, NodeEvent
+from scheduler.states import REMOVABLE, TERMINAL
 
 
 @transaction.atomic
 def remove_node(*, node: Node, actor: User, now: datetime) -> None:
-    """Forget a node that never ran anything; its token is worthless from then on.
+    """Take a node out of the portal for good: no work, no list and no offer knows it, its token is worthless.
 
-    Raises Conflict while it may be given work, and for good when the history of jobs names it.
+    Its row stays, so that the history of jobs goes on naming it; its name is free for another machine. A
+    checkpoint that lies there alone is out of reach from then on. Raises Conflict while it may be given
+    work or a job has a claim on it, and when it was removed already.
     """
     node = Node.objects.select_for_update().get(pk=node.pk)
-    if node.state in (NodeState.READY, NodeState.DRAINING):
+    if node.removed_at is not None:
+        raise Conflict("The node was removed already.")
+    if node.state not in REMOVABLE:
         raise Conflict(f"The node is {node.state}; drain it first.")
-    if Claim.objects.filter(node=node).exists():
-        raise Conflict("Jobs ran on this node and their history names it; it stays, and gets no work.")
+    if Claim.objects.filter(node=node, attempt__ended_at__isnull=True).exists():
+        raise Conflict("A job still has GPUs of this node; wait for its end or cancel it first.")
+    # No digest looks like this, so no token is ever the one of this node again.
+    Node.objects.filter(pk=node.pk).update(removed_at=now, token_hash=f"removed {node.pk}", state_by=actor)
+    NodeEvent.objects.create(node=node, kind="removed", actor=actor, at=now)
     audit(action="node removed", actor=actor, target=node.pk, data={"name": node.name}, now=now)
-    node.delete()
     hints.refresh_options()
 
 

@@ -38,7 +38,7 @@ def sync(*, node: Node, message: Sync, now: datetime) -> SyncReply:
     errors = _take_claims(node, message, now)
     _heal(node, message, errors, now)
     return SyncReply(
-        next_sync_s=next_sync_s(Node.objects.exclude(state=NodeState.LOST).count()),
+        next_sync_s=next_sync_s(Node.present.exclude(state=NodeState.LOST).count()),
         draining=node.state in (NodeState.DRAINING, NodeState.DRAINED),
         claims=_orders(node, message, errors),
     )

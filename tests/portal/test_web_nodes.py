@@ -8,6 +8,7 @@ from django.test import Client
 from portal.accounts.models import AuditEntry, Membership, Team, User
 from scheduler.models import Gpu, Node
 from tests.harness import world
+from tests.harness.fake_node import result
 
 
 @pytest.fixture
@@ -78,22 +79,27 @@ def test_a_price_that_is_none_is_told_at_its_field(browser: Client, admin: User,
     assert list(answer.context["price_form"].errors) == ["price"]
 
 
-def test_a_node_with_work_or_a_past_is_not_removed(browser: Client, admin: User) -> None:
+def test_a_node_with_work_is_not_removed(browser: Client, admin: User) -> None:
     node = world.fake_node()
     world.placed_job(node, owner=admin)
     path = f"/nodes/{node.node_id}/"
     assert b"drain it first" in browser.post(path + "remove/", follow=True).content
     Node.objects.update(state="drained")
-    assert b"their history names it" in browser.post(path + "remove/", follow=True).content
-    assert Node.objects.exists()
+    assert b"still has GPUs of this node" in browser.post(path + "remove/", follow=True).content
+    assert Node.present.exists()
 
 
-def test_a_node_that_never_worked_is_removed(browser: Client, admin: User) -> None:
-    node = world.fake_node()
+def test_a_removed_node_is_gone_but_its_jobs_name_it(browser: Client, admin: User) -> None:
+    node = world.fake_node(name="old-box")
+    job = world.placed_job(node, owner=admin)
+    node.end(next(iter(node.orders.values())), "succeeded", result())
     Node.objects.update(state="drained")
     assert browser.post(f"/nodes/{node.node_id}/remove/")["Location"] == "/nodes/"
-    assert not Node.objects.exists()
-    assert node.post_sync({"protocol": 1, "boot_id": "b", "claims": []}).status_code == 401
+    assert "old-box" not in page(browser, "/nodes/")
+    assert browser.get(f"/nodes/{node.node_id}/").status_code == 404
+    assert browser.post(f"/nodes/{node.node_id}/resume/", {"reason": "x"}).status_code == 404
+    assert "old-box" in page(browser, f"/jobs/{job.pk}/?tab=attempts")
+    assert "node removed" in page(browser, "/audit/")
 
 
 def test_nodes_that_do_not_exist_are_not_found(browser: Client, admin: User) -> None:

@@ -71,9 +71,9 @@ class Command(BaseCommand):
 
     @staticmethod
     def _node(name: str) -> Node:
-        found = Node.objects.filter(name=name).first()
+        found = Node.present.filter(name=name).first()
         if found is None:
-            names = ", ".join(Node.objects.values_list("name", flat=True)) or "none"
+            names = ", ".join(Node.present.values_list("name", flat=True)) or "none"
             raise CommandError(f"No node is called {name!r}; registered are: {names}")
         return found
 
