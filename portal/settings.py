@@ -15,6 +15,10 @@ import environ
 from csp.constants import SELF, UNSAFE_INLINE
 from kombu import Queue
 
+from portal.configuration import celery, logs
+from portal.configuration.caches import caches
+from portal.configuration.database import database
+
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
 
@@ -114,28 +118,17 @@ TEMPLATES = [
     }
 ]
 
-# SQLite without IMMEDIATE answers "database is locked" as soon as two processes write.
-_SQLITE_OPTIONS = {
-    "transaction_mode": "IMMEDIATE",
-    "timeout": 20,
-    "init_command": "PRAGMA journal_mode=WAL;PRAGMA synchronous=NORMAL;PRAGMA cache_size=-20000;",
-}
 DATABASES: dict[str, dict[str, Any]] = {
-    "default": env.db_url("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'portal.sqlite3'}")
+    "default": database(
+        env.db_url("DATABASE_URL", default=f"sqlite:///{DATA_DIR / 'portal.sqlite3'}"),
+        test_file=DATA_DIR / "test.sqlite3",
+        lock_s=env.float("LOCK_TIMEOUT_S", default=15.0),
+        idle_s=env.float("IDLE_TRANSACTION_TIMEOUT_S", default=30.0),
+    )
 }
-DATABASES["default"]["CONN_MAX_AGE"] = 60
-DATABASES["default"]["CONN_HEALTH_CHECKS"] = True
-if DATABASES["default"]["ENGINE"].endswith("sqlite3"):
-    DATABASES["default"]["OPTIONS"] = _SQLITE_OPTIONS
-    # In memory, connections would share one cache and lock each other out in ways that a file never does.
-    DATABASES["default"]["TEST"] = {"NAME": str(DATA_DIR / "test.sqlite3")}
-else:
-    DATABASES["default"].setdefault("OPTIONS", {})["connect_timeout"] = 5
 
 # Some indexes carry more columns than their key on PostgreSQL; SQLite does without them.
 SILENCED_SYSTEM_CHECKS = ["models.W040"]
-
-CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
 
 LANGUAGE_CODE, USE_I18N = "en-gb", False
 TIME_ZONE, USE_TZ = env.str("TIME_ZONE", default="UTC"), True
@@ -193,8 +186,8 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_PERMISSION_CLASSES": ["portal.accounts.permissions.Scoped"],
     "DEFAULT_PARSER_CLASSES": ["portal.api.parsers.StrictJSONParser"],
     "DEFAULT_THROTTLE_CLASSES": [
-        "rest_framework.throttling.UserRateThrottle",
-        "rest_framework.throttling.AnonRateThrottle",
+        "portal.api.throttles.UserThrottle",
+        "portal.api.throttles.AnonThrottle",
     ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
@@ -214,9 +207,10 @@ SPECTACULAR_SETTINGS = {
 # Broker and workers. Messages are hints; the database is the truth (docs/architecture.md).
 REDIS_URL = env.str("REDIS_URL", default="")
 BROKER_DIR = DATA_DIR / "broker"
-CELERY_BROKER_URL = env.str(
-    "CELERY_BROKER_URL", default=REDIS_URL or f"redis+socket://{BROKER_DIR / 'broker.sock'}?virtual_host=0"
-)
+_BROKER_GIVEN = env.str("CELERY_BROKER_URL", default=REDIS_URL)
+CELERY_BROKER_URL = _BROKER_GIVEN or f"redis+socket://{BROKER_DIR / 'broker.sock'}?virtual_host=0"
+CELERY_BROKER_TRANSPORT_OPTIONS = celery.transport_options(CELERY_BROKER_URL, BROKER_DIR)
+CACHES = caches(_BROKER_GIVEN)
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_TASK_REJECT_ON_WORKER_LOST = True
@@ -227,46 +221,9 @@ CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_DEFAULT_QUEUE = "control"
 CELERY_TASK_QUEUES = [Queue("control"), Queue("work")]
-if CELERY_BROKER_URL.startswith("filesystem:"):
-    CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, Any] = {
-        "data_folder_in": str(BROKER_DIR / "queue"),
-        "data_folder_out": str(BROKER_DIR / "queue"),
-        "control_folder": str(BROKER_DIR / "control"),
-        "polling_interval": 0.05,
-    }
-else:
-    CELERY_BROKER_TRANSPORT_OPTIONS = {
-        # Longer than the longest task (60 s), else a task runs twice; the two sweeps below bring a
-        # killed worker's message back in seconds instead of kombu's 100.
-        "visibility_timeout": 300,
-        "unacked_restore_interval": 5,
-        "unacked_restore_throttle": 1,
-        "socket_connect_timeout": 2,
-    }
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 TICK_EVERY_S = env.float("TICK_EVERY_S", default=1.0)
-CELERY_BEAT_SCHEDULE = {
-    "tick": {
-        "task": "scheduler.tasks.tick",
-        "schedule": TICK_EVERY_S,
-        "options": {"queue": "control", "expires": TICK_EVERY_S},
-    },
-    "sweep": {
-        "task": "scheduler.tasks.sweep",
-        "schedule": 30.0,
-        "options": {"queue": "control", "expires": 30},
-    },
-    "refresh options": {
-        "task": "scheduler.tasks.refresh_options",
-        "schedule": 5.0,
-        "options": {"queue": "work", "expires": 5},
-    },
-    "learn": {
-        "task": "knowledge.tasks.train",
-        "schedule": 600.0,
-        "options": {"queue": "work", "expires": 600},
-    },
-}
+CELERY_BEAT_SCHEDULE = celery.beat_schedule(TICK_EVERY_S)
 HINT_TIMEOUT_S = 0.5
 
 # Leases and deadlines, seconds (docs/architecture.md, "Reliability"). Tests set them to a few seconds.
@@ -284,17 +241,4 @@ TICK_TAKEOVER_S = env.float("TICK_TAKEOVER_S", default=10.0)  # a tick older tha
 INFRASTRUCTURE_RETRIES, OOM_RETRIES = 5, 1
 
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"json": {"()": "portal.logs.JsonFormatter"}},
-    "handlers": {"stderr": {"class": "logging.StreamHandler", "formatter": "json"}},
-    "root": {"handlers": ["stderr"], "level": LOG_LEVEL},
-    "loggers": {
-        "django.request": {"level": "ERROR"},
-        "axes": {"level": "WARNING"},
-        "celery.app.trace": {"level": "WARNING"},
-        "celery.worker.strategy": {"level": "WARNING"},
-        "celery.beat": {"level": "WARNING"},
-    },
-}
+LOGGING = logs.logging(LOG_LEVEL)

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 from django.conf import settings
-from django.core.cache import cache
+from django.core.cache import caches
 
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
 
@@ -38,7 +38,8 @@ def uses_database(item: pytest.Item) -> bool:
 def _clean_cache() -> Iterator[None]:
     """Rate limits and cached answers do not cross tests."""
     yield
-    cache.clear()
+    for cache in caches.all():
+        cache.clear()
 
 
 @pytest.hookimpl(wrapper=True)
