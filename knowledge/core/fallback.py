@@ -17,8 +17,7 @@ def default_options(request: Request, bound: Mapping[str, Any]) -> tuple[Option,
     """One option a bundle, fewest GPUs first: one sample at a time with checkpointing, or as fixed."""
     found = []
     seen = set()
-    for candidate in recommend.candidates(request, bound):
-        config = candidate.config
+    for config in recommend.candidates(request, bound).configs():
         bundle = (config.gpu_model, config.number_nodes, config.number_gpus)
         if bundle not in seen and _is_default(config, request):
             seen.add(bundle)

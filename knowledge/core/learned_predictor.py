@@ -36,6 +36,14 @@ class LearnedPredictor(Scorer):
             scores = self._blended(configs, c, scores)
         return self._repeated(configs, c, scores) if self.observations.repeats else scores
 
+    def physics(self, c: Columns) -> Array:
+        """Tokens/s by physics with the weights that history fitted. Shape (n,)."""
+        rate = prior.throughput(c)
+        for kind, knowledge in self.knowledge.items():
+            rows = c.cpu == (kind == "cpu")
+            rate[rows] = knowledge.rate.physics_.value(c.take(rows))
+        return rate
+
     def _base(self, configs: Sequence[Config], c: Columns) -> Scores:
         """The prior, with what history teaches laid over the rows of each kind that has any."""
         scores = PriorPredictor().score(configs, c)

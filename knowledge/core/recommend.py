@@ -8,13 +8,13 @@ what the user left open.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from knowledge.core import catalog, forecast, prior, space, workload
-from knowledge.core.columns import Mask, columns
+from knowledge.core import catalog, forecast, prior, space
+from knowledge.core.columns import Columns, Mask
+from knowledge.core.enumeration import Candidates, Rows, Sizes, best_of_each
 from knowledge.core.predictor import MIN_P_VALID, Scorer, Scores, prediction
 from knowledge.core.settle import Request
 from knowledge.core.types import Config, Goal, Option, Pool
@@ -23,26 +23,26 @@ ROOMY = 0.95  # fuller GPUs still run, but often several times slower: the alloc
 SAME_RATE = 0.97  # rates this near to the best count as equal: take the one that needs less memory
 HOPELESS = 0.05  # below this probability nothing is offered at all
 RISKY_OPTIONS = 5
+SHORTLIST = 3000  # candidates that the estimators score in a fifth of a second
+LEVELS_A_DOUBLING = 2
+LEVELS = 1000  # more than any memory in bytes has
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
-    """A configuration and the pool it would run on."""
-
-    config: Config
-    pool: Pool
-
-
-def candidates(request: Request, bound: Mapping[str, Any]) -> list[Candidate]:
+def candidates(request: Request, bound: Mapping[str, Any]) -> Candidates:
     """Every configuration that keeps what is bound and fixed and breaks no launch rule."""
-    return [
-        Candidate(config, pool)
+    return Candidates.of(
+        (kind, pool, sizes)
         for pool in request.pools
         if _can_compute(pool, bound["precision"])
         for nodes, gpus in space.open_bundles(pool.node_sizes, request.fixed, request.inventory.max_nodes)
-        for config in _on_bundle(request, bound, pool, nodes, gpus)
-        if space.refused(config) is None
-    ]
+        if (sizes := _sizes(bound, request.fixed, gpus))
+        for kind in _kinds(request, bound, pool, nodes, gpus)
+    )
+
+
+def _sizes(bound: Mapping[str, Any], fixed: Mapping[str, Any], gpus: int) -> list[Sizes]:
+    tokens = bound["tokens_per_sample"]
+    return [(tokens, *pair) for pair in batches(bound.get("effective_batch_size"), fixed, gpus)]
 
 
 def _can_compute(pool: Pool, precision: str) -> bool:
@@ -51,30 +51,27 @@ def _can_compute(pool: Pool, precision: str) -> bool:
     return precision != "bfloat16" or gpu is None or gpu.bf16_flops is not None
 
 
-def _on_bundle(
-    request: Request, bound: Mapping[str, Any], pool: Pool, nodes: int, gpus: int
-) -> Iterator[Config]:
+def _kinds(request: Request, bound: Mapping[str, Any], pool: Pool, nodes: int, gpus: int) -> Iterator[Config]:
+    """The ways to run on one bundle, one sample at a time."""
     fixed = request.fixed
-    for batch, accumulation in batches(bound.get("effective_batch_size"), fixed, gpus):
-        for checkpointing in _open(fixed, "gradient_checkpointing", (True, False)):
-            for sharding in _open(fixed, "sharding", _shardings(pool, gpus, bound)):
-                yield Config(
-                    model_name=request.model_name,
-                    method=bound["method"],
-                    gpu_model=pool.gpu_model,
-                    number_gpus=gpus,
-                    number_nodes=nodes,
-                    tokens_per_sample=bound["tokens_per_sample"],
-                    per_device_batch_size=batch,
-                    gradient_accumulation_steps=accumulation,
-                    precision=bound["precision"],
-                    quantization=bound["quantization"],
-                    lora_r=bound.get("lora_r"),
-                    lora_alpha=bound.get("lora_alpha"),
-                    gradient_checkpointing=checkpointing,
-                    sharding=sharding,
-                    network=pool.network if nodes > 1 else "none",
-                )
+    for checkpointing in _open(fixed, "gradient_checkpointing", (True, False)):
+        for sharding in _open(fixed, "sharding", _shardings(pool, gpus, bound)):
+            yield Config(
+                model_name=request.model_name,
+                method=bound["method"],
+                gpu_model=pool.gpu_model,
+                number_gpus=gpus,
+                number_nodes=nodes,
+                tokens_per_sample=bound["tokens_per_sample"],
+                per_device_batch_size=1,
+                precision=bound["precision"],
+                quantization=bound["quantization"],
+                lora_r=bound.get("lora_r"),
+                lora_alpha=bound.get("lora_alpha"),
+                gradient_checkpointing=checkpointing,
+                sharding=sharding,
+                network=pool.network if nodes > 1 else "none",
+            )
 
 
 def batches(effective: int | None, fixed: Mapping[str, Any], gpus: int) -> Iterator[tuple[int, int]]:
@@ -117,26 +114,24 @@ def options(
     Only configurations that run with a probability of 0.9; if there is none, the five likeliest. With
     `less_memory_than` (bytes of one GPU) only those predicted to need less.
     """
-    found = candidates(request.of_known_gpus(), bound)
-    if not found or request.model is None:
+    everything = candidates(request.of_known_gpus(), bound)
+    if not len(everything) or request.model is None:
         return ()
-    configs = [candidate.config for candidate in found]
-    padded = _padded(request, configs)
-    c = columns(configs, predictor.here, padded)
+    found, c = shortlisted(everything, everything.columns(predictor.here, request.data), predictor)
+    configs = found.configs()
     scores = predictor.score(configs, c)
-    roomy = scores.memory <= ROOMY * c.memory
     room = np.ones(len(found), dtype=bool) if less_memory_than is None else scores.memory < less_memory_than
-    chosen = _per_bundle(configs, scores, room & (scores.p_valid >= MIN_P_VALID), roomy)
+    chosen = per_bundle(found, c, scores, room & (scores.p_valid >= MIN_P_VALID))
     if not chosen:
-        likely = _per_bundle(configs, scores, room & (scores.p_valid >= HOPELESS), roomy)
+        likely = per_bundle(found, c, scores, room & (scores.p_valid >= HOPELESS))
         chosen = sorted(likely, key=lambda row: -scores.p_valid[row])[:RISKY_OPTIONS]
     made = [
         forecast.option(
             configs[row],
             prediction(scores, row),
             data=request.data,
-            pool=found[row].pool,
-            startup=forecast.startup_s(request.model, found[row].pool.gpu_model, startups),
+            pool=found.pool(row),
+            startup=forecast.startup_s(request.model, found.pool(row).gpu_model, startups),
             epochs=bound.get("epochs"),
             max_steps=bound.get("max_steps"),
         )
@@ -145,37 +140,56 @@ def options(
     return tuple(sorted(made, key=lambda option: rank(option, goal)))
 
 
-def _padded(request: Request, configs: list[Config]) -> list[float | None]:
-    """Processed tokens per sample of each configuration; they depend on the micro-batch alone."""
-    lengths = {
-        (c.tokens_per_sample, c.per_device_batch_size): workload.padded_length(
-            request.data, c.tokens_per_sample, c.per_device_batch_size
-        )
-        for c in configs
-    }
-    return [lengths[c.tokens_per_sample, c.per_device_batch_size] or None for c in configs]
+def shortlisted(found: Candidates, c: Columns, predictor: Scorer) -> tuple[Candidates, Columns]:
+    """The candidates worth scoring, with their columns: all of them, unless there are very many.
+
+    Of many, those that fit by the memory prior, and of each bundle and level of memory the fastest by
+    physics: which level is the last one that runs is for the estimators to say.
+    """
+    if len(found) <= SHORTLIST:
+        return found, c
+    rows = fitting(c)
+    if len(rows) > SHORTLIST:
+        rows = rows[_fastest_of_each_level(found.take(rows), c.take(rows), predictor)]
+    return found.take(rows), c.take(rows)
 
 
-def _per_bundle(configs: list[Config], scores: Scores, allowed: Mask, roomy: Mask) -> list[int]:
+def fitting(c: Columns) -> Rows:
+    """The rows that fit by the memory prior; if none does, those that miss by least."""
+    share = prior.fits(c)
+    rows = np.flatnonzero(share >= 1)
+    return rows if len(rows) else np.argsort(-share, kind="stable")[:SHORTLIST]
+
+
+def _fastest_of_each_level(found: Candidates, c: Columns, predictor: Scorer) -> Mask:
+    level = np.floor(LEVELS_A_DOUBLING * np.log2(prior.memory(c).total)).astype(np.intp)
+    _, groups = np.unique(found.bundle() * LEVELS + level, return_inverse=True)
+    share = max(1, SHORTLIST // (int(groups.max()) + 1))
+    return best_of_each(groups, predictor.physics(c), share)
+
+
+def per_bundle(found: Candidates, c: Columns, scores: Scores, allowed: Mask) -> list[int]:
     """The row to take of each bundle: within 3 % of its best rate, the one with the smallest footprint.
 
     The smallest batch that loses no throughput is safer than the biggest that fits. Rows that leave some
     room are preferred where a bundle has any.
     """
-    rows: dict[tuple[str, int, int], list[int]] = {}
+    roomy = scores.memory <= ROOMY * c.memory
+    bundle = found.bundle()
+    rows: dict[int, list[int]] = {}
     for row in np.flatnonzero(allowed):
-        config = configs[row]
-        rows.setdefault((config.gpu_model, config.number_nodes, config.number_gpus), []).append(int(row))
+        rows.setdefault(int(bundle[row]), []).append(int(row))
     return [
-        _least_memory(configs, scores, [row for row in bundle if roomy[row]] or bundle)
-        for bundle in rows.values()
+        _least_memory(found, scores, [row for row in some if roomy[row]] or some) for some in rows.values()
     ]
 
 
-def _least_memory(configs: list[Config], scores: Scores, rows: list[int]) -> int:
+def _least_memory(found: Candidates, scores: Scores, rows: list[int]) -> int:
     best = max(scores.rate[row] for row in rows)
     near = [row for row in rows if scores.rate[row] >= SAME_RATE * best]
-    return min(near, key=lambda row: (scores.memory[row], -scores.rate[row], space.config_hash(configs[row])))
+    least = min((scores.memory[row], -scores.rate[row]) for row in near)
+    ties = [row for row in near if (scores.memory[row], -scores.rate[row]) == least]
+    return min(ties, key=lambda row: space.config_hash(found.config(row))) if ties[1:] else ties[0]
 
 
 def rank(option: Option, goal: Goal) -> tuple[float, int, float, str]:
@@ -186,7 +200,6 @@ def rank(option: Option, goal: Goal) -> tuple[float, int, float, str]:
 def needed_bytes(request: Request, bound: Mapping[str, Any]) -> float | None:
     """The least memory of one GPU with which any candidate would fit, margin included; None without any."""
     found = candidates(request.of_known_gpus(), bound)
-    if not found or request.model is None:
+    if not len(found) or request.model is None:
         return None
-    c = columns([candidate.config for candidate in found], None, None)
-    return float(np.min(prior.MEMORY_MARGIN * prior.memory(c).total))
+    return float(np.min(prior.MEMORY_MARGIN * prior.memory(found.columns()).total))

@@ -42,9 +42,8 @@ class Seen:
 
     def unseen_model(self, configs: Sequence[Config]) -> Mask:
         """Rows whose model was never measured."""
-        canonical = [space.canonical(x) for x in _distinct(configs)]
-        known = {x for x, k in zip(_distinct(configs), canonical, strict=True) if self._knows(k)}
-        return np.array([x not in known for x in configs], dtype=bool)
+        known = {name for name in {x.model_name for x in configs} if space.model_key(name) in self.models}
+        return np.array([x.model_name not in known for x in configs], dtype=bool)
 
     def outside(self, configs: Sequence[Config], c: Columns) -> Mask:
         """Rows with an unseen family, GPU or setting, or with a size twice beyond what was measured."""
@@ -60,13 +59,6 @@ class Seen:
         for name, values in _ranges(c).items():
             names |= (values < self.low[name] - 1) | (values > self.high[name] + 1)
         return names
-
-    def _knows(self, config: Config) -> bool:
-        return config.model_name in self.models
-
-
-def _distinct(configs: Sequence[Config]) -> list[Config]:
-    return list(dict.fromkeys(configs))
 
 
 def _family(config: Config) -> str:

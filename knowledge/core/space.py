@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from contextlib import suppress
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -132,11 +131,20 @@ def refused(config: Config) -> str | None:
 
 def canonical(config: Config) -> Config:
     """The configuration under the catalogue's own names; unknown names stay as they are."""
-    names = {}
-    for field, lookup in (("model_name", catalog.model), ("gpu_model", catalog.gpu)):
-        with suppress(catalog.UnknownName):
-            names[field] = getattr(lookup(getattr(config, field)), field)
-    return replace(config, **names)
+    gpu = catalog.known_gpu(config.gpu_model)
+    return replace(
+        config,
+        model_name=model_key(config.model_name),
+        gpu_model=gpu.gpu_model if gpu else config.gpu_model,
+    )
+
+
+def model_key(name: str) -> str:
+    """The catalogue's own name of a model; a name it does not have stays as it is."""
+    try:
+        return catalog.model(name).model_name
+    except catalog.UnknownModel:
+        return name
 
 
 def config_hash(config: Config) -> str:
