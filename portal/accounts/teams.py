@@ -15,9 +15,14 @@ from portal.accounts.services import audit
 Data = Mapping[str, object]  # what the record says beside the act
 
 
+def is_lead(user: User, team: Team) -> bool:
+    """Does the person lead this team?"""
+    return Membership.objects.filter(team=team, user=user, role=Role.LEAD).exists()
+
+
 def may_manage(user: User, team: Team) -> bool:
     """Administrators manage every team, leads their own."""
-    return user.is_admin or Membership.objects.filter(team=team, user=user, role=Role.LEAD).exists()
+    return user.is_admin or is_lead(user, team)
 
 
 def require_lead(actor: User, team: Team) -> None:

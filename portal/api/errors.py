@@ -10,6 +10,8 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from knowledge.promotion import CannotPromote, NoSuchPredictor
+from portal.accounts import errors as accounts
 from scheduler import errors as scheduler
 
 RETRY_SOON = {"Retry-After": "1"}
@@ -26,6 +28,11 @@ ANSWERS: list[tuple[type[Exception], int, str]] = [
     (scheduler.Conflict, 409, "conflict"),
     (scheduler.KeyReused, 422, "key_reused"),
     (scheduler.KeyInUse, 409, "key_in_use"),
+    (accounts.NotAllowed, 403, "permission_denied"),
+    (accounts.Changed, 409, "changed_meanwhile"),
+    (accounts.Refused, 400, "invalid"),
+    (NoSuchPredictor, 404, "not_found"),
+    (CannotPromote, 409, "conflict"),
 ]
 
 
@@ -41,7 +48,7 @@ def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
     for kind, http_status, code in ANSWERS:
         if isinstance(exc, kind):
             headers = RETRY_SOON if isinstance(exc, scheduler.KeyInUse) else {}
-            body = error_body(code, str(exc), getattr(exc, "fields", None), **_details(exc))
+            body = error_body(code, str(exc), _fields(exc), **_details(exc))
             return Response(body, status=http_status, headers=headers)
     if isinstance(exc, SuspiciousOperation):
         exc = exceptions.ParseError("The request cannot be read.")
@@ -49,6 +56,13 @@ def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
     if response is not None:
         response.data = _drf_body(exc, response)
     return response
+
+
+def _fields(exc: Exception) -> Mapping[str, str]:
+    if isinstance(exc, accounts.Refused):
+        return {exc.field: str(exc)}
+    fields: Mapping[str, str] = getattr(exc, "fields", {})
+    return fields
 
 
 def _details(exc: Exception) -> dict[str, Any]:

@@ -35,6 +35,15 @@ class Text(serializers.CharField):
         return super().to_internal_value(data)
 
 
+class Email(serializers.EmailField):
+    """A JSON text that is a mail address."""
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            raise ValidationError("must be a text")
+        return super().to_internal_value(data)
+
+
 class Whole(serializers.IntegerField):
     """A JSON whole number: neither "3", nor true, nor 3.0."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from functools import partial
 from typing import Any, BinaryIO, cast
 
 from django.core.files.uploadedfile import UploadedFile
@@ -15,6 +17,7 @@ from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
 from portal.api.pages import PageQuery, page, page_of, read_query
+from portal.api.repeatable import KEY, create
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import get_file, visible_files
 from scheduler.services.files import store_file
@@ -45,20 +48,38 @@ def uploaded(request: ApiRequest) -> UploadedFile[Any]:
     return file
 
 
+def digest_of_upload(upload: UploadedFile[Any]) -> str:
+    """SHA-256 of name and content, hexadecimal; the file is left at its beginning."""
+    digest = hashlib.sha256((upload.name or "").encode() + b"\0")
+    for chunk in upload.chunks():
+        digest.update(chunk)
+    upload.seek(0)
+    return digest.hexdigest()
+
+
 class FilesApi(APIView):
     parser_classes = [MultiPartParser]
 
     @extend_schema(
-        operation_id="files_create", request={"multipart/form-data": Upload}, responses={201: FileOut}
+        operation_id="files_create",
+        parameters=[KEY],
+        request={"multipart/form-data": Upload},
+        responses={201: FileOut},
     )
     def post(self, request: ApiRequest) -> Response:
         """Upload training data. Refused with the first 20 wrong lines if it is not."""
         upload = uploaded(request)
-        stored = store_file(
-            owner=request.user,
-            stream=cast(BinaryIO, upload.file),
-            filename=upload.name or "",
-            now=timezone.now(),
+        stored, _ = create(
+            request,
+            make=lambda note: store_file(
+                owner=request.user,
+                stream=cast(BinaryIO, upload.file),
+                filename=upload.name or "",
+                now=timezone.now(),
+                on_created=note,
+            ),
+            load=partial(get_file, request.user),
+            body_digest=digest_of_upload(upload),
         )
         return Response(FileOut(stored).data, status=201)
 

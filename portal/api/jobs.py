@@ -4,52 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
 
 from django.utils import timezone
-from drf_spectacular.utils import OpenApiParameter, extend_schema
-from rest_framework.exceptions import ValidationError
+from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
-from portal.api.job_in import JobIn, JobQuery, digest_of_body, with_files
+from portal.api.job_in import JobIn, JobQuery, with_files
 from portal.api.job_out import JobBrief, JobOut
 from portal.api.pages import page, page_of, read_query
+from portal.api.repeatable import KEY, create
 from portal.public_states import in_public_state
-from scheduler.errors import IllegalTransition
 from scheduler.models import Job
 from scheduler.selectors.jobs import get_job, visible_jobs
-from scheduler.services.idempotency import once
 from scheduler.services.jobs import cancel_job, pause_job, resume_job, submit_job
-from scheduler.states import TERMINAL, JobState
 
-KEY = OpenApiParameter(
-    "Idempotency-Key",
-    str,
-    OpenApiParameter.HEADER,
-    description="Any text of at most 200 characters. The same key and body give the same job again.",
-)
 JobPage = page_of(JobBrief)
-
-
-def create(request: ApiRequest, values: dict[str, Any]) -> tuple[Job, bool]:
-    """The job, and whether it was made now. With an Idempotency-Key a twin gets the first job again."""
-    submit = partial(submit_job, owner=request.user, now=timezone.now(), **values)
-    key = request.headers.get("Idempotency-Key")
-    if key is None:
-        return submit(), True
-    if not 0 < len(key) <= 200 or not key.isprintable():
-        raise ValidationError({"Idempotency-Key": ["must be a text of 1 to 200 printable characters"]})
-    return once(
-        owner=request.user,
-        route="POST /api/jobs/",
-        key=key,
-        body_digest=digest_of_body(request.data),
-        now=timezone.now(),
-        create=lambda finish: submit(on_created=finish),
-        load=partial(get_job, request.user),
-    )
 
 
 class JobsApi(APIView):
@@ -58,7 +29,11 @@ class JobsApi(APIView):
         """Submit a job. Only `model` and `training_file` are required; the rest is recommended."""
         data = JobIn(data=request.data)
         data.is_valid(raise_exception=True)
-        job, _ = create(request, with_files(user=request.user, values=data.validated_data))
+        values = with_files(user=request.user, values=data.validated_data)
+        submit = partial(submit_job, owner=request.user, now=timezone.now(), **values)
+        job, _ = create(
+            request, make=lambda note: submit(on_created=note), load=partial(get_job, request.user)
+        )
         return Response(JobOut(get_job(request.user, job.pk)).data, status=201)
 
     @extend_schema(operation_id="jobs_list", parameters=[JobQuery], responses=JobPage)
@@ -92,13 +67,6 @@ def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
     return VerbApi
 
 
-def _cancel(*, job: Job, **who: Any) -> Job:
-    job = cancel_job(job=job, **who)
-    if job.state in TERMINAL and job.state != JobState.CANCELLED:
-        raise IllegalTransition(f"The job had already {job.state}; there is nothing to cancel.", job.state)
-    return job
-
-
-CancelApi = _verb("cancel", "Cancel a job that has not ended.", _cancel)
+CancelApi = _verb("cancel", "Cancel a job that has not ended.", cancel_job)
 PauseApi = _verb("pause", "Pause a job; a running one leaves a checkpoint.", pause_job)
 ResumeApi = _verb("resume", "Queue a paused job again.", resume_job)

@@ -8,14 +8,18 @@ from typing import Any
 from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
+from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from knowledge.core import catalog
 from knowledge.core.types import Advice
 from knowledge.models import Execution, PredictorVersion
+from knowledge.promotion import promote_version, roll_back
 from knowledge.selectors import executions, predictor_versions
+from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
+from portal.api.fields import Strict, Whole
 from portal.api.job_in import JobIn, with_files
 from portal.api.job_out import ChoiceOut, PromiseOut
 from portal.api.pages import PageQuery, list_of, page, page_of, read_query
@@ -99,8 +103,34 @@ class ExecutionsApi(APIView):
         return Response(page(executions(), lambda row: ExecutionOut(row).data, **query))
 
 
+class RollBackIn(Strict):
+    seen = Whole(min_value=1, required=False, help_text="The active version you saw: if another one is, 409.")
+
+
 class PredictorsApi(APIView):
     @extend_schema(operation_id="predictors_list", responses=list_of(PredictorOut))
     def get(self, request: ApiRequest) -> Response:
         """Trained predictors, newest first, and why each was promoted or not."""
         return Response({"data": PredictorOut(predictor_versions()[:100], many=True).data})
+
+
+class PromoteApi(APIView):
+    permission_classes: list[type[BasePermission]] = [AdminOnly]
+
+    @extend_schema(operation_id="predictors_promote", request=None, responses=PredictorOut)
+    def post(self, request: ApiRequest, number: int) -> Response:
+        """Let a version answer from now on, whatever its measured errors (administrators)."""
+        version = promote_version(number=number, actor=request.user, now=timezone.now())
+        return Response(PredictorOut(version).data)
+
+
+class RollBackApi(APIView):
+    permission_classes: list[type[BasePermission]] = [AdminOnly]
+
+    @extend_schema(operation_id="predictors_roll_back", request=RollBackIn, responses=PredictorOut)
+    def post(self, request: ApiRequest) -> Response:
+        """Undo the last promotion; doing it again goes further back (administrators)."""
+        data = RollBackIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        version = roll_back(actor=request.user, now=timezone.now(), **data.validated_data)
+        return Response(PredictorOut(version).data)

@@ -13,11 +13,15 @@ from rest_framework.views import APIView
 
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
-from portal.api.fields import Strict, Text, Truth, Whole
+from portal.accounts.services import digest_of
+from portal.api.fields import Number, Strict, Text, Truth, Whole
 from portal.api.pages import list_of
-from scheduler.models import Gpu, Node
+from portal.api.repeatable import KEY, create_with_secret
+from scheduler.models import Gpu, JoinToken, Node
 from scheduler.selectors.nodes import all_nodes, get_node
 from scheduler.services.nodes import create_join_token, drain_node, resume_node
+from scheduler.services.prices import MAX_PRICE, set_price
+from scheduler.services.removals import remove_node
 
 
 class GpuOut(serializers.ModelSerializer[Gpu]):
@@ -66,7 +70,14 @@ class JoinTokenIn(Strict):
 
 
 class JoinTokenOut(serializers.Serializer[Any]):
-    join_token = serializers.CharField(help_text="Shown only now.")
+    join_token = serializers.CharField(
+        allow_null=True, help_text="Shown only now; null when the request was repeated."
+    )
+
+
+class PriceIn(Strict):
+    price = Number(min_value=0, max_value=MAX_PRICE, help_text="Per GPU hour, in any one currency.")
+    seen = Number(help_text="The price you saw: if it is another one by now, nothing is changed (409).")
 
 
 class NodesApi(APIView):
@@ -107,11 +118,39 @@ class ResumeNodeApi(AdminApi):
         return Response(NodeOut(get_node(node_id)).data)
 
 
+class RemoveNodeApi(AdminApi):
+    @extend_schema(operation_id="nodes_remove", request=None, responses={204: None})
+    def post(self, request: ApiRequest, node_id: str) -> Response:
+        """Take a drained, lost or blocked node out for good; the history of jobs goes on naming it."""
+        remove_node(node=get_node(node_id), actor=request.user, now=timezone.now())
+        return Response(status=204)
+
+
+class PriceApi(AdminApi):
+    @extend_schema(operation_id="nodes_price", request=PriceIn, responses=NodeOut)
+    def post(self, request: ApiRequest, node_id: str) -> Response:
+        """Change what a GPU hour costs on the node."""
+        data = PriceIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        set_price(node=get_node(node_id), actor=request.user, now=timezone.now(), **data.validated_data)
+        return Response(NodeOut(get_node(node_id)).data)
+
+
 class JoinTokensApi(AdminApi):
-    @extend_schema(operation_id="join_tokens_create", request=JoinTokenIn, responses={201: JoinTokenOut})
+    @extend_schema(
+        operation_id="join_tokens_create",
+        parameters=[KEY],
+        request=JoinTokenIn,
+        responses={201: JoinTokenOut},
+    )
     def post(self, request: ApiRequest) -> Response:
         """A token with which new nodes enrol."""
         data = JoinTokenIn(data=request.data)
         data.is_valid(raise_exception=True)
-        token = create_join_token(actor=request.user, now=timezone.now(), **data.validated_data)
+
+        def make() -> tuple[JoinToken, str]:
+            token = create_join_token(actor=request.user, now=timezone.now(), **data.validated_data)
+            return JoinToken.objects.get(token_hash=digest_of(token)), token
+
+        _, token = create_with_secret(request, make=make, load=lambda pk: JoinToken.objects.get(pk=pk))
         return Response({"join_token": token}, status=201)

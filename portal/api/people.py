@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from django.utils import timezone
@@ -18,6 +19,7 @@ from portal.accounts.selectors import own_tokens
 from portal.accounts.services import create_token, revoke_token
 from portal.api.fields import Strict, Text
 from portal.api.pages import list_of
+from portal.api.repeatable import KEY, create_with_secret
 from scheduler.errors import NotFound
 
 
@@ -50,7 +52,9 @@ class TokenOut(serializers.ModelSerializer[ApiToken]):
 
 
 class NewTokenOut(TokenOut):
-    token = serializers.CharField(help_text="The token itself; it is shown only now.")
+    token = serializers.CharField(
+        allow_null=True, help_text="The token itself, shown only now; null when the request was repeated."
+    )
 
     class Meta(TokenOut.Meta):
         fields = [*TokenOut.Meta.fields, "token"]
@@ -69,13 +73,18 @@ class TokensApi(APIView):
         """Your tokens, newest first; the tokens themselves are not kept."""
         return Response({"data": TokenOut(own_tokens(request.user), many=True).data})
 
-    @extend_schema(operation_id="tokens_create", request=TokenIn, responses={201: NewTokenOut})
+    @extend_schema(
+        operation_id="tokens_create", parameters=[KEY], request=TokenIn, responses={201: NewTokenOut}
+    )
     def post(self, request: ApiRequest) -> Response:
         """A new token. A token cannot make one that may do more, or lives longer, than itself."""
         data = TokenIn(data=request.data)
         data.is_valid(raise_exception=True)
         _refuse_more_than_own(request.auth, data.validated_data)
-        token, plain = create_token(owner=request.user, now=timezone.now(), **data.validated_data)
+        make = partial(create_token, owner=request.user, now=timezone.now(), **data.validated_data)
+        token, plain = create_with_secret(
+            request, make=make, load=lambda pk: own_tokens(request.user).get(pk=pk)
+        )
         return Response({**TokenOut(token).data, "token": plain}, status=201)
 
 

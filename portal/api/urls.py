@@ -5,7 +5,19 @@ from __future__ import annotations
 from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
-from portal.api import docs, files, job_parts, jobs, knowledge, nodes, people, policy
+from portal.api import (
+    audit,
+    docs,
+    files,
+    job_parts,
+    jobs,
+    knowledge,
+    nodes,
+    people,
+    policy,
+    teams,
+    users,
+)
 
 urlpatterns = [
     path("files/", files.FilesApi.as_view()),
@@ -24,12 +36,30 @@ urlpatterns = [
     path("models/", knowledge.ModelsApi.as_view()),
     path("executions/", knowledge.ExecutionsApi.as_view()),
     path("predictors/", knowledge.PredictorsApi.as_view()),
+    path("predictors/roll-back/", knowledge.RollBackApi.as_view()),
+    path("predictors/<int:number>/promote/", knowledge.PromoteApi.as_view()),
     path("nodes/", nodes.NodesApi.as_view()),
     path("nodes/join-tokens/", nodes.JoinTokensApi.as_view()),
     path("nodes/<str:node_id>/", nodes.NodeApi.as_view()),
     path("nodes/<str:node_id>/drain/", nodes.DrainApi.as_view()),
     path("nodes/<str:node_id>/resume/", nodes.ResumeNodeApi.as_view()),
+    path("nodes/<str:node_id>/price/", nodes.PriceApi.as_view()),
+    path("nodes/<str:node_id>/remove/", nodes.RemoveNodeApi.as_view()),
     path("policy/", policy.PolicyApi.as_view()),
+    path("users/", users.UsersApi.as_view()),
+    path("users/<int:user_id>/", users.UserApi.as_view()),
+    path("users/<int:user_id>/change/", users.ChangeUserApi.as_view()),
+    path("users/<int:user_id>/deactivate/", users.DeactivateApi.as_view()),
+    path("users/<int:user_id>/activate/", users.ActivateApi.as_view()),
+    path("users/<int:user_id>/password/", users.PasswordApi.as_view()),
+    path("teams/", teams.TeamsApi.as_view()),
+    path("teams/<int:team_id>/", teams.TeamApi.as_view()),
+    path("teams/<int:team_id>/rename/", teams.RenameApi.as_view()),
+    path("teams/<int:team_id>/delete/", teams.DeleteTeamApi.as_view()),
+    path("teams/<int:team_id>/members/", teams.MembersApi.as_view()),
+    path("teams/<int:team_id>/members/<int:member_id>/role/", teams.RoleApi.as_view()),
+    path("teams/<int:team_id>/members/<int:member_id>/remove/", teams.RemoveMemberApi.as_view()),
+    path("audit/", audit.AuditApi.as_view()),
     path("me/", people.MeApi.as_view()),
     path("tokens/", people.TokensApi.as_view()),
     path("tokens/<int:token_id>/revoke/", people.RevokeApi.as_view()),

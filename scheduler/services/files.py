@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import secrets
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from django.conf import settings
+from django.db import transaction
 
 from portal.accounts.models import Team, User
 from scheduler.errors import BadFile
@@ -22,9 +24,17 @@ def path_of(sha256: str) -> Path:
 
 
 def store_file(
-    *, owner: User, stream: BinaryIO, filename: str, now: datetime, team: Team | None = None
+    *,
+    owner: User,
+    stream: BinaryIO,
+    filename: str,
+    now: datetime,
+    team: Team | None = None,
+    on_created: Callable[[DatasetFile], None] | None = None,
 ) -> DatasetFile:
     """Store an upload of training data. Raises BadFile with the first wrong lines, FileTooLarge.
+
+    `on_created` runs in the transaction that creates the row.
 
     The content is written under a generated name and moved into place when it is complete and checked, so
     that a lost connection leaves neither a row nor a file.
@@ -40,17 +50,21 @@ def store_file(
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
-    return DatasetFile.objects.create(
-        owner=owner,
-        team=team,
-        filename=_printable(filename),
-        sha256=digest,
-        bytes=size,
-        rows=facts.rows,
-        format=facts.format,
-        lengths=[list(pair) for pair in facts.lengths],
-        created_at=now,
-    )
+    with transaction.atomic():
+        file = DatasetFile.objects.create(
+            owner=owner,
+            team=team,
+            filename=_printable(filename),
+            sha256=digest,
+            bytes=size,
+            rows=facts.rows,
+            format=facts.format,
+            lengths=[list(pair) for pair in facts.lengths],
+            created_at=now,
+        )
+        if on_created:
+            on_created(file)
+    return file
 
 
 def _check(path: Path) -> formats.FileFacts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -9,13 +10,20 @@ from django.test import Client
 from django.urls import URLPattern, get_resolver
 from rest_framework.test import APIClient
 
-from portal.accounts.models import Scope, User
+from portal.accounts.models import AuditEntry, Scope, Team, User
+from scheduler.loop.tick import tick
 from scheduler.models import Job
 from tests.harness import world
 from tests.portal.conftest import token_client
 
 OPEN = {"api/schema/", "api/docs/", "api/^.*$"}
-ADMIN_POSTS = ("nodes/join-tokens/", "nodes/{node}/drain/", "nodes/{node}/resume/")
+ADMIN_POSTS = (
+    "nodes/join-tokens/", "nodes/{node}/drain/", "nodes/{node}/resume/", "nodes/{node}/remove/",
+    "nodes/{node}/price/", "users/", "users/{user}/change/", "users/{user}/deactivate/",
+    "users/{user}/activate/", "users/{user}/password/", "teams/", "teams/{team}/delete/",
+    "predictors/roll-back/", "predictors/1/promote/", "policy/",
+)  # fmt: skip
+ADMIN_READS = ("users/", "users/{user}/", "audit/")
 JOB_READS = ("", "events/", "metrics/", "logs/", "artifacts/", "artifacts/adapter/model.bin")
 JOB_VERBS = ("cancel", "pause", "resume")
 
@@ -31,9 +39,9 @@ def api_routes() -> Iterator[str]:
 @pytest.mark.parametrize("route", sorted(set(api_routes()) - OPEN))
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_without_a_token_nothing_is_said(route: str, method: str, db: None) -> None:
-    path = "/" + route.replace("<int:token_id>", "1").replace("<path:path>", "x")
-    for name in ("job_id", "file_id", "node_id"):
-        path = path.replace(f"<str:{name}>", "any")
+    path = "/" + re.sub("<str:[a-z_]+>", "any", re.sub("<int:[a-z_]+>", "1", route)).replace(
+        "<path:path>", "x"
+    )
     answer = getattr(APIClient(), method)(path)
     assert answer.status_code == 401, path
     assert answer["WWW-Authenticate"].startswith("Bearer")
@@ -73,15 +81,26 @@ def test_an_administrator_sees_everything(admin_api: APIClient, person: User) ->
     assert admin_api.get(f"/api/jobs/{job.pk}/").status_code == 200
 
 
+@pytest.fixture
+def ids(person: User) -> dict[str, object]:
+    """What addresses for administrators name."""
+    team = Team.objects.create(name="Linguists")
+    return {"node": world.fake_node().node_id, "user": person.pk, "team": team.pk}
+
+
 @pytest.mark.parametrize("route", ADMIN_POSTS)
-def test_only_administrators_change_nodes(route: str, api: APIClient) -> None:
-    path = "/api/" + route.format(node=world.fake_node().node_id)
+def test_only_administrators_with_the_whole_scope_act_here(
+    route: str, api: APIClient, ids: dict[str, object]
+) -> None:
+    path = "/api/" + route.format(**ids)
     assert api.post(path, {}, format="json").status_code == 403
+    small_token = token_client(world.admin(), Scope.WRITE)
+    assert small_token.post(path, {}, format="json").status_code == 403
 
 
-def test_an_administrators_small_token_cannot_change_nodes(db: None) -> None:
-    client = token_client(world.admin(), Scope.WRITE)
-    assert client.post("/api/nodes/join-tokens/", {}, format="json").status_code == 403
+@pytest.mark.parametrize("route", ADMIN_READS)
+def test_only_administrators_look_here(route: str, api: APIClient, ids: dict[str, object]) -> None:
+    assert api.get("/api/" + route.format(**ids)).status_code == 403
 
 
 def test_an_administrator_drains_and_resumes_a_node(admin_api: APIClient) -> None:
@@ -94,6 +113,17 @@ def test_an_administrator_drains_and_resumes_a_node(admin_api: APIClient) -> Non
     )
     assert admin_api.post(path + "drain/", {}, format="json").status_code == 409
     assert admin_api.post(path + "resume/", {}, format="json").json()["state"] == "ready"
+
+
+def test_an_administrator_removes_a_drained_node(admin_api: APIClient) -> None:
+    path = f"/api/nodes/{world.fake_node().node_id}/"
+    assert admin_api.post(path + "remove/").status_code == 409
+    admin_api.post(path + "drain/", {}, format="json")
+    tick()
+    assert admin_api.post(path + "remove/").status_code == 204
+    assert admin_api.get(path).status_code == 404
+    assert admin_api.post(path + "remove/").status_code == 404
+    assert admin_api.get("/api/nodes/").json()["data"] == []
 
 
 def test_a_join_token_is_shown_and_lets_a_node_in(admin_api: APIClient) -> None:
@@ -119,3 +149,23 @@ def test_a_session_speaks_for_its_person_and_needs_the_csrf_token(person: User) 
     assert client.get("/api/me/").json()["username"] == "ada"
     refused = client.post("/api/tokens/", {"name": "x"}, format="json")
     assert (refused.status_code, refused.json()["error"]["code"]) == (403, "permission_denied")
+
+
+def test_a_price_is_changed_if_nobody_else_did_meanwhile(admin_api: APIClient) -> None:
+    path = f"/api/nodes/{world.fake_node().node_id}/price/"
+    changed = admin_api.post(path, {"price": 2.5, "seen": 0}, format="json")
+    assert (changed.status_code, changed.json()["price_per_gpu_hour"]) == (200, 2.5)
+    stale = admin_api.post(path, {"price": 3, "seen": 0}, format="json")
+    assert (stale.status_code, stale.json()["error"]["code"]) == (409, "conflict")
+    for price in (-1, 1e7, "2", None, True):
+        refused = admin_api.post(path, {"price": price, "seen": 2.5}, format="json")
+        assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, ["price"])
+    assert AuditEntry.objects.filter(action="node price changed").count() == 1
+
+
+def test_predictors_are_promoted_and_rolled_back_by_administrators(admin_api: APIClient) -> None:
+    assert admin_api.post("/api/predictors/7/promote/").status_code == 404
+    refused = admin_api.post("/api/predictors/roll-back/", {}, format="json")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (409, "conflict")
+    wrong = admin_api.post("/api/predictors/roll-back/", {"seen": "2"}, format="json")
+    assert (wrong.status_code, list(wrong.json()["error"]["fields"])) == (400, ["seen"])

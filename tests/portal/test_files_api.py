@@ -119,3 +119,23 @@ def test_a_broken_multipart_body_is_400(api: APIClient) -> None:
 def test_files_are_listed_newest_first(api: APIClient, person: object) -> None:
     ids = [upload(api, world.training_lines(n)).json()["id"] for n in (1, 2)]
     assert [file["id"] for file in api.get("/api/files/").json()["data"]] == ids[::-1]
+
+
+def test_the_same_upload_under_one_key_is_one_file_and_another_is_refused(api: APIClient) -> None:
+    def send(content: bytes) -> Any:
+        file = SimpleUploadedFile("data.jsonl", content)
+        return api.post("/api/files/", {"file": file}, format="multipart", headers={"Idempotency-Key": "k1"})
+
+    first, again = send(ROW), send(ROW)
+    assert (first.status_code, again.json()) == (201, first.json())
+    assert send(CHAT).json()["error"]["code"] == "key_reused"
+    assert DatasetFile.objects.count() == 1
+    assert send(ROW).status_code == 201
+
+
+def test_a_refused_upload_does_not_use_its_key_up(api: APIClient) -> None:
+    headers = {"Idempotency-Key": "k1"}
+    for content, status in ((b"{bad", 400), (ROW, 201)):
+        file = SimpleUploadedFile("data.jsonl", content)
+        answer = api.post("/api/files/", {"file": file}, format="multipart", headers=headers)
+        assert answer.status_code == status

@@ -19,7 +19,7 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from portal.accounts.models import Scope, User
+from portal.accounts.models import Membership, Scope, Team, User
 from portal.wsgi import application
 from tests.harness import world
 from tests.portal.conftest import token_client
@@ -53,6 +53,8 @@ def known(person: User) -> dict[str, Any]:
     token = token_client(world.admin(), Scope.ADMIN)._credentials["HTTP_AUTHORIZATION"]
     # No token has the number 0: revoking one that exists would end the test's own way in.
     ids = {"job_id": job.pk, "file_id": job.training_file_id, "node_id": node.node_id, "token_id": 0}
+    member = Membership.objects.create(user=person, team=Team.objects.create(name="Linguists"))
+    ids |= {"user_id": person.pk, "team_id": member.team_id, "member_id": member.pk}
     return {**ids, "token": token}
 
 

@@ -1,0 +1,216 @@
+"""Users, teams and the record through REST: what the pages do, for programs of administrators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from rest_framework.test import APIClient
+
+from portal.accounts.models import AuditEntry, Membership, Role, Team, User
+from tests.harness import world
+from tests.portal.conftest import token_client
+
+
+def post(api: APIClient, path: str, body: object = None, **headers: str) -> Any:
+    return api.post(f"/api/{path}", {} if body is None else body, format="json", headers=headers)
+
+
+def acts() -> list[str]:
+    """What the record says of people and teams, oldest first; making tokens aside."""
+    rows = AuditEntry.objects.order_by("pk").values_list("action", flat=True)
+    return [action for action in rows if not action.startswith("token")]
+
+
+def error(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json()["error"]["code"]
+
+
+def test_a_new_user_gets_a_password_once_and_can_sign_in(admin_api: APIClient) -> None:
+    made = post(admin_api, "users/", {"username": "grace", "email": "g@example.org"})
+    assert made.status_code == 201, made.content
+    assert User.objects.get(username="grace").check_password(made.json()["password"])
+    shown = admin_api.get(f"/api/users/{made.json()['id']}/").json()
+    assert (shown["username"], shown["admin"], shown["active"]) == ("grace", False, True)
+    assert "password" not in shown
+    assert acts() == ["user created"]
+
+
+def test_a_user_is_changed_if_nobody_else_did_meanwhile(admin_api: APIClient, person: User) -> None:
+    path, before = f"users/{person.pk}/change/", {"email": person.email, "admin": False}
+    after = {"email": "ada@example.org", "admin": True}
+    assert post(admin_api, path, {**after, "seen": before}).json()["admin"] is True
+    assert error(post(admin_api, path, {**before, "seen": before})) == (409, "changed_meanwhile")
+    assert User.objects.get(pk=person.pk).email == "ada@example.org"
+
+
+def test_a_user_is_locked_out_let_in_and_gets_a_new_password(admin_api: APIClient, person: User) -> None:
+    path = f"users/{person.pk}/"
+    assert post(admin_api, path + "deactivate/").json()["active"] is False
+    assert post(admin_api, path + "activate/").json()["active"] is True
+    password = post(admin_api, path + "password/").json()["password"]
+    assert User.objects.get(pk=person.pk).check_password(password)
+    assert acts() == ["user locked out", "user let in", "password reset"]
+
+
+def test_a_user_with_live_jobs_is_not_locked_out(admin_api: APIClient, person: User) -> None:
+    world.job(person)
+    assert error(post(admin_api, f"users/{person.pk}/deactivate/")) == (409, "conflict")
+
+
+def test_administrators_do_not_lock_themselves_out(admin_api: APIClient) -> None:
+    me = admin_api.get("/api/me/").json()
+    refused = post(admin_api, f"users/{me['id']}/deactivate/")
+    assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, ["active"])
+    seen = {"email": me["email"], "admin": True}
+    refused = post(admin_api, f"users/{me['id']}/change/", {**seen, "admin": False, "seen": seen})
+    assert refused.status_code == 400
+
+
+def test_users_are_found_by_a_part_of_their_name(admin_api: APIClient, person: User) -> None:
+    world.user("eve")
+    found = admin_api.get("/api/users/", {"username": "AD"}).json()
+    assert [user["username"] for user in found["data"]] == ["ada"]
+    assert found["total"] == 1
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({}, "username"),
+        ({"username": ""}, "username"),
+        ({"username": 7}, "username"),
+        ({"username": "a b"}, "username"),
+        ({"username": "x" * 151}, "username"),
+        ({"username": "ada"}, "username"),
+        ({"username": "new", "email": "nowhere"}, "email"),
+        ({"username": "new", "email": 1}, "email"),
+        ({"username": "new", "admin": "yes"}, "admin"),
+        ({"username": "new", "is_superuser": True}, "is_superuser"),
+    ],
+)
+def test_a_wrong_field_of_a_user_is_named(
+    admin_api: APIClient, person: User, body: dict[str, object], field: str
+) -> None:
+    refused = post(admin_api, "users/", body)
+    assert refused.status_code == 400, refused.content
+    assert list(refused.json()["error"]["fields"]) == [field]
+    assert not User.objects.filter(username="new").exists()
+
+
+@pytest.mark.parametrize("path", ["users/", "teams/", "audit/"])
+@pytest.mark.parametrize("query", ["limit=0", "after=x", "after=%00", "order=password", "limit=1&limit=2"])
+def test_a_bad_query_is_refused_by_name(admin_api: APIClient, path: str, query: str) -> None:
+    refused = admin_api.get(f"/api/{path}?{query}")
+    assert refused.status_code == 400
+    assert list(refused.json()["error"]["fields"]) == [query.split("=")[0]]
+
+
+@pytest.mark.parametrize("path", ["users/999999/", "teams/999999/"])
+def test_what_does_not_exist_is_404(admin_api: APIClient, path: str) -> None:
+    assert error(admin_api.get(f"/api/{path}")) == (404, "not_found")
+
+
+def test_a_team_is_made_filled_renamed_and_deleted(admin_api: APIClient, person: User) -> None:
+    made = post(admin_api, "teams/", {"name": "Linguists"}).json()
+    path = f"teams/{made['id']}/"
+    joined = post(admin_api, path + "members/", {"username": "ada", "role": "lead"}).json()
+    assert [(member["username"], member["role"]) for member in joined["members"]] == [("ada", "lead")]
+    member = f"{path}members/{joined['members'][0]['id']}/"
+    assert post(admin_api, member + "role/", {"role": "member", "seen": "lead"}).status_code == 200
+    stale = post(admin_api, member + "role/", {"role": "lead", "seen": "lead"})
+    assert error(stale) == (409, "changed_meanwhile")
+    renamed = post(admin_api, path + "rename/", {"name": "Speech", "seen": "Linguists"}).json()
+    assert (renamed["name"], renamed["size"]) == ("Speech", 1)
+    stale = post(admin_api, path + "rename/", {"name": "Sound", "seen": "Linguists"})
+    assert error(stale) == (409, "changed_meanwhile")
+    assert post(admin_api, member + "remove/").status_code == 204
+    assert post(admin_api, path + "delete/").status_code == 204
+    assert acts() == [
+        "team created", "member added", "role changed", "team renamed", "member removed", "team deleted",
+    ]  # fmt: skip
+
+
+def test_a_lead_runs_the_own_team_and_a_member_does_not(api: APIClient, person: User) -> None:
+    team, other = Team.objects.create(name="Linguists"), Team.objects.create(name="Chemists")
+    membership = Membership.objects.create(team=team, user=person, role=Role.MEMBER)
+    mate = world.user("mate")
+    join = f"teams/{team.pk}/members/"
+    assert post(api, join, {"username": "mate"}).status_code == 403
+    Membership.objects.filter(pk=membership.pk).update(role=Role.LEAD)
+    assert post(api, join, {"username": "mate"}).status_code == 201
+    assert post(api, f"teams/{other.pk}/members/", {"username": "mate"}).status_code == 404
+    assert [shown["name"] for shown in api.get("/api/teams/").json()["data"]] == ["Linguists"]
+    assert list(mate.teams.all()) == [team]
+
+
+def test_an_administrators_small_token_runs_no_team(db: None) -> None:
+    team = Team.objects.create(name="Linguists")
+    small = token_client(world.admin())
+    assert post(small, f"teams/{team.pk}/rename/", {"name": "x", "seen": "Linguists"}).status_code == 403
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "field"),
+    [
+        ("teams/", {"name": ""}, "name"),
+        ("teams/", {"name": "Linguists"}, "name"),
+        ("teams/", {"name": "x" * 101}, "name"),
+        ("teams/", {"name": "x", "owner": 1}, "owner"),
+        ("teams/{team}/members/", {"username": "nobody"}, "username"),
+        ("teams/{team}/members/", {"username": "ada", "role": "boss"}, "role"),
+        ("teams/{team}/rename/", {"name": "x"}, "seen"),
+    ],
+)
+def test_a_wrong_field_of_a_team_is_named(
+    admin_api: APIClient, person: User, path: str, body: dict[str, object], field: str
+) -> None:
+    team = Team.objects.create(name="Linguists")
+    refused = post(admin_api, path.format(team=team.pk), body)
+    assert refused.status_code == 400, refused.content
+    assert list(refused.json()["error"]["fields"]) == [field]
+
+
+def test_a_team_with_live_jobs_is_not_deleted(admin_api: APIClient, person: User) -> None:
+    team = Team.objects.create(name="Linguists")
+    world.job(person, team=team)
+    assert error(post(admin_api, f"teams/{team.pk}/delete/")) == (409, "conflict")
+
+
+def test_the_record_is_read_by_who_what_and_whom(admin_api: APIClient) -> None:
+    post(admin_api, "teams/", {"name": "Linguists"})
+    (entry,) = admin_api.get("/api/audit/", {"action": "team"}).json()["data"]
+    assert (entry["action"], entry["data"]) == ("team created", {"name": "Linguists"})
+    assert admin_api.get("/api/audit/", {"actor": "nobody"}).json()["data"] == []
+
+
+KEY = {"Idempotency-Key": "k1"}
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "secret"),
+    [
+        ("users/", {"username": "grace"}, "password"),
+        ("tokens/", {"name": "laptop"}, "token"),
+        ("nodes/join-tokens/", {"uses": 3}, "join_token"),
+        ("teams/", {"name": "Linguists"}, ""),
+    ],
+)
+def test_a_creation_repeated_under_its_key_makes_nothing_and_tells_no_secret(
+    admin_api: APIClient, path: str, body: dict[str, object], secret: str
+) -> None:
+    first, again = (post(admin_api, path, body, **KEY) for _ in range(2))
+    assert (first.status_code, again.status_code) == (201, 201)
+    shown = {**first.json(), secret: None} if secret else first.json()
+    assert again.json() == shown
+    created = [action for action in acts() if action.endswith("created")]
+    assert len(created) <= 1
+    other = post(admin_api, path, {**body, next(iter(body)): "other" if "uses" not in body else 4}, **KEY)
+    assert error(other) == (422, "key_reused")
+
+
+def test_a_member_is_added_once_under_one_key(admin_api: APIClient, person: User) -> None:
+    team = Team.objects.create(name="Linguists")
+    answers = [post(admin_api, f"teams/{team.pk}/members/", {"username": "ada"}, **KEY) for _ in range(2)]
+    assert [answer.status_code for answer in answers] == [201, 201]
+    assert Membership.objects.count() == 1
