@@ -51,7 +51,7 @@ def node_live(request: PageRequest, node_id: str) -> HttpResponse:
 
 
 def _live(request: PageRequest, node: Node) -> dict[str, Any]:
-    return {"node": node, "visible": visible_live_jobs(request.user)}
+    return {"node": node, "visible": visible_live_jobs(request.user, [node])}
 
 
 def _page(node: Node) -> dict[str, Any]:

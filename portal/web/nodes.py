@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.utils import timezone
@@ -14,11 +16,16 @@ from django.views.decorators.http import require_GET, require_POST
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.web.fragments import fragment, is_fragment
+from portal.web.node_filters import NodeFilters
+from scheduler.models import Node
+from scheduler.selectors.capacity import load
 from scheduler.selectors.jobs import visible_jobs
-from scheduler.selectors.nodes import all_nodes
+from scheduler.selectors.nodes import all_nodes, matching
+from scheduler.selectors.overview import nodes_by_state
 from scheduler.services.nodes import create_join_token
 
 LIFETIME_S = 3600
+PAGE = 20
 
 
 def require_admin(request: PageRequest) -> None:
@@ -27,18 +34,35 @@ def require_admin(request: PageRequest) -> None:
         raise PermissionDenied
 
 
-def visible_live_jobs(user: User) -> set[str]:
-    """Ids of live jobs that the person may see: others' jobs on a node are shown without a name."""
-    return set(visible_jobs(user).filter(attempts__ended_at__isnull=True).values_list("pk", flat=True))
+def visible_live_jobs(user: User, nodes: Iterable[Node]) -> set[str]:
+    """Which jobs on these nodes the person may see: those of others are shown without a name."""
+    on_nodes = {claim.attempt.job_id for node in nodes for claim in node.live_claims}  # type: ignore[attr-defined]
+    return set(visible_jobs(user).filter(pk__in=on_nodes).values_list("pk", flat=True))
 
 
 @login_required
 @require_GET
 def node_list(request: PageRequest) -> HttpResponse:
-    context: dict[str, Any] = {"nodes": all_nodes(), "visible": visible_live_jobs(request.user)}
+    """One page of nodes under the cluster's load; for htmx the same page's rows alone."""
+    now = load()
+    filters = NodeFilters(request.GET, gpus=sorted(model["model"] for model in now))
+    context: dict[str, Any] = {"filters": filters, "states": _states()}
+    if not filters.is_valid():
+        return render(request, "nodes/list.html", context, status=400)
+    chosen = filters.cleaned_data
+    found = matching(all_nodes(), text=chosen["q"], gpu=chosen["gpu"], state=chosen["state"])
+    page = Paginator(found, PAGE).get_page(request.GET.get("page"))
+    context |= {"page": page, "load": now, "state": chosen["state"], "filtered": filters.in_use}
+    context["visible"] = visible_live_jobs(request.user, page)
     if is_fragment(request):
         return fragment(request, "nodes/rows.html", context)
     return render(request, "nodes/list.html", context)
+
+
+def _states() -> list[tuple[str, str, int]]:
+    """(value of the filter, label, nodes) for each link over the list."""
+    counted = nodes_by_state()
+    return [("", "all", sum(counted.values())), *((s, s, n) for s, n in counted.items())]
 
 
 @login_required

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.db.models import Count, Exists, OuterRef, Prefetch, QuerySet, Subquery
+from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from portal.accounts.services import digest_of
@@ -11,22 +11,33 @@ from scheduler.models import Allocation, Claim, Gpu, Node, NodeEvent
 
 
 def all_nodes() -> QuerySet[Node]:
-    """Every node with its GPUs, the number held (`held`) and its live claims (`live_claims`)."""
+    """Every node, by name, with its GPUs, the number held (`held`) and its live claims (`live_claims`)."""
     allocations = Allocation.objects.filter(released_at__isnull=True)
     gpus = Gpu.objects.annotate(held=Exists(allocations.filter(gpu=OuterRef("pk"))))
     live = Claim.objects.filter(attempt__ended_at__isnull=True).select_related("attempt__job")
     # Counted apart: a join would walk through all allocations there ever were.
-    of_node = allocations.filter(gpu__node=OuterRef("pk")).order_by().values("gpu__node")
+    held = allocations.filter(gpu__node=OuterRef("pk")).order_by().values("gpu__node")
+    count = Gpu.objects.filter(node=OuterRef("pk")).order_by().values("node")
     return (
         Node.present.select_related("state_by")
         .annotate(
-            gpu_count=Count("gpus", distinct=True),
-            held=Coalesce(Subquery(of_node.annotate(n=Count("pk")).values("n")), 0),
+            gpu_count=Coalesce(Subquery(count.annotate(n=Count("pk")).values("n")), 0),
+            held=Coalesce(Subquery(held.annotate(n=Count("pk")).values("n")), 0),
         )
         .prefetch_related(
             Prefetch("gpus", gpus.order_by("index")), Prefetch("claims", live, to_attr="live_claims")
         )
+        .order_by("name")
     )
+
+
+def matching(nodes: QuerySet[Node], *, text: str, gpu: str, state: str) -> QuerySet[Node]:
+    """Those that hold the text in name, host or id, have such a GPU and are in the state; "" asks nothing."""
+    if text:
+        nodes = nodes.filter(Q(name__icontains=text) | Q(hostname__icontains=text) | Q(pk__icontains=text))
+    if gpu:
+        nodes = nodes.filter(Exists(Gpu.objects.filter(node=OuterRef("pk"), model=gpu)))
+    return nodes.filter(state=state) if state else nodes
 
 
 def get_node(node_id: str) -> Node:

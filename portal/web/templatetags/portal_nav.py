@@ -1,4 +1,4 @@
-"""Links of the navigation, which know whether the page shown lies behind them."""
+"""Links of the navigation, which know whether the page shown lies behind them, and between pages of lists."""
 
 from __future__ import annotations
 
@@ -19,3 +19,11 @@ def nav_link(context: dict[str, Any], name: str, label: str, kind: str = "nav-li
     if context["request"].path.startswith(address):
         return format_html('<a class="{} active" aria-current="page" href="{}">{}</a>', kind, address, label)
     return format_html('<a class="{}" href="{}">{}</a>', kind, address, label)
+
+
+@register.simple_tag(takes_context=True)
+def page_address(context: dict[str, Any], parameter: str, number: int) -> str:
+    """The address of another page of the list shown, with its filters kept."""
+    query = context["request"].GET.copy()
+    query[parameter] = str(number)
+    return f"?{query.urlencode()}"
