@@ -6,7 +6,9 @@ from dataclasses import dataclass
 
 import pytest
 
+from knowledge.core.types import Config, Interval, Option, Source
 from portal.web.charts.loss import MAX_POINTS, loss_curve
+from portal.web.charts.tradeoff import tradeoff
 from portal.web.templatetags.portal_format import duration, number, percent, size
 
 
@@ -92,3 +94,26 @@ def test_numbers(value: object, text: str) -> None:
 
 def test_percentages() -> None:
     assert (percent(0.937), percent(None)) == ("94%", "–")
+
+
+def option(gpu_model: str, seconds: float) -> Option:
+    config = Config(
+        model_name="m", method="lora", gpu_model=gpu_model, number_gpus=1, tokens_per_sample=64,
+        per_device_batch_size=1,
+    )  # fmt: skip
+    value = Interval(seconds, None, None)
+    return Option(
+        config=config, p_valid=1.0, tokens_per_second=value, peak_memory_bytes=value, startup_s=1.0,
+        duration_s=value, cost=value, source=Source.PRIOR,
+    )  # fmt: skip
+
+
+def test_each_gpu_model_has_a_look_of_its_own_and_a_ring_marks_the_recommended_one() -> None:
+    models = ["L4", "A10", "H100", "cpu"]
+    figure = tradeoff([option(model, seconds) for seconds, model in enumerate(models, start=1)])
+    *groups, ring = figure["data"]
+    assert [trace["name"] for trace in groups] == sorted(models)
+    for part in ("color", "symbol"):
+        assert len({trace["marker"][part] for trace in groups}) == len(models)
+    assert (ring["name"], ring["x"], ring["marker"]["symbol"]) == ("recommended", [1.0], "circle-open")
+    assert "Fastest: 1 × L4 in 1.0 s" in figure["summary"]

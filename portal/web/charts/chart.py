@@ -12,6 +12,10 @@ Trace = dict[str, Any]
 FIRST, SECOND = "var(--chart-1)", "var(--chart-2)"
 GOOD, BAD, MUTED, GAP = "var(--chart-good)", "var(--chart-bad)", "var(--chart-muted)", "var(--chart-gap)"
 
+KINDS = tuple(f"var(--chart-kind-{number})" for number in range(1, 9))
+# One more than there are colours: looks repeat only after 72 kinds.
+SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "pentagon", "hexagon")
+
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 DURATION_TICKS = {
     0.1: "0.1 s", 1: "1 s", 10: "10 s", _MINUTE: "1 min", 5 * _MINUTE: "5 min", 20 * _MINUTE: "20 min",
@@ -35,6 +39,11 @@ class Chart:
     def figure(self) -> dict[str, Any]:
         """What Plotly draws."""
         return {"data": self.data, "layout": self.layout}
+
+
+def look_of(number: int) -> dict[str, Any]:
+    """Colour and symbol of the kind with this number, from 0: eye and ink both tell kinds apart."""
+    return {"color": KINDS[number % len(KINDS)], "symbol": SYMBOLS[number % len(SYMBOLS)]}
 
 
 # Above the plot and growing upwards, however many lines it takes on a narrow screen.

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from knowledge.core.types import Option
+from portal.web.charts.chart import look_of
 from portal.web.param_fields import PREFIX
 from portal.web.templatetags.portal_format import duration, number
 
@@ -22,16 +23,19 @@ def price_of(option: Option, *, priced: bool) -> float:
 
 
 def tradeoff(options: Sequence[Option]) -> dict[str, Any]:
-    """Time against cost, or against GPU time without prices; the first option is the recommended one.
+    """Time against cost, or against GPU time without prices, each GPU model with a look of its own.
 
+    A ring marks the first option, the recommended one.
     Points carry the form's values in `customdata`, so that a click can fix their place.
     """
     priced = any(option.cost.value for option in options)
     scale, unit = _unit(options)
-    models = sorted({option.gpu_model for option in options[1:]})
-    groups = [(model, [o for o in options[1:] if o.gpu_model == model]) for model in models]
-    traces = [_trace("recommended", list(options[:1]), "star", 16, scale, priced)]
-    traces += [_trace(model, group, "circle", 10, scale, priced) for model, group in groups]
+    models = sorted({option.gpu_model for option in options})
+    looks = {model: look_of(number) for number, model in enumerate(models)}
+    groups = [(model, [o for o in options if o.gpu_model == model]) for model in models]
+    ring = {"color": "var(--bs-body-color)", "symbol": "circle-open", "size": 20, "line": {"width": 2}}
+    traces = [_trace(model, group, {**looks[model], "size": 10}, scale, priced) for model, group in groups]
+    traces.append(_trace("recommended", list(options[:1]), ring, scale, priced))
     layout = {
         "xaxis": {"title": {"text": f"duration, {unit}"}, "rangemode": "tozero"},
         "yaxis": {"title": {"text": "cost" if priced else "GPU hours"}, "rangemode": "tozero"},
@@ -49,13 +53,13 @@ def _unit(options: Sequence[Option]) -> tuple[float, str]:
 
 
 def _trace(
-    name: str, options: list[Option], symbol: str, size: int, scale: float, priced: bool
+    name: str, options: list[Option], marker: dict[str, Any], scale: float, priced: bool
 ) -> dict[str, Any]:
     return {
         "type": "scatter",
         "mode": "markers",
         "name": name,
-        "marker": {"symbol": symbol, "size": size},
+        "marker": marker,
         "x": [option.duration_s.value / scale for option in options],
         "y": [price_of(option, priced=priced) for option in options],
         "text": [f"{o.gpus} × {o.gpu_model}, {duration(o.duration_s.value)}" for o in options],
