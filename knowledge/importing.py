@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
@@ -13,6 +14,7 @@ from knowledge.core import space
 from knowledge.core.rows import Row, digests
 from knowledge.core.sources import registry
 from knowledge.models import Execution, Status
+from portal.accounts.services import audit
 
 BATCH = 500
 
@@ -35,13 +37,22 @@ class ImportReport:
         )
 
 
-def import_history(*, text: str, source: str | None = None, now: datetime) -> ImportReport:
+@transaction.atomic
+def import_history(
+    *, text: str, source: str | None = None, now: datetime, provenance: Mapping[str, str] | None = None
+) -> ImportReport:
     """Import a CSV text of the named source (found by its columns if None).
 
-    Raises BadTable listing the wrong cells; then nothing is stored.
+    `provenance` (where it comes from, its licence) goes to the audit record with the text's digest. Raises
+    BadTable listing the wrong cells; then nothing is stored.
     """
     rows = registry.parse(text, source)
     added = store_rows(rows, now)
+    if provenance is not None:
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        facts = {"sha256": digest, **provenance, "rows": len(rows), "added": added}
+        name = provenance.get("dataset") or provenance.get("file", "")
+        audit(action="history.imported", now=now, target=name[:200], data=facts)
     return ImportReport(
         rows=len(rows),
         added=added,

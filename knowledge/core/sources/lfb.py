@@ -1,4 +1,8 @@
-"""LLMFineTuningBench (IBM Research, Apache-2.0): batch and tokens/s are of all GPUs together."""
+"""LLMFineTuningBench (IBM Research, Apache-2.0): batch and tokens/s are of all GPUs together.
+
+Two shapes: the sample with `origin` and `run_protocol`, and the complete data set of the hub, which states
+protocol, version and some settings only inside `identifier` and `experiment_id`.
+"""
 
 from __future__ import annotations
 
@@ -29,8 +33,9 @@ def parse(text: str) -> list[Row]:
 
 def _row(cells: Cells) -> Row:
     valid = cells.flag("is_valid")
-    origin = cells.text("origin") or ""
-    protocol = cells.text("run_protocol")
+    complete = cells.text("experiment_id") is not None
+    origin = "hub" if complete else cells.text("origin") or ""
+    protocol = _protocol(cells)
     batch, memory = cells.count("batch_size"), cells.number("gpu_memory_utilization_peak", 0, 100.5)
     config = _config(cells, batch, protocol)
     too_fast = protocol == "full_run_16384_samples" and "Mistral-7B" in config.model_name
@@ -45,7 +50,7 @@ def _row(cells: Cells) -> Row:
         runtime_s=cells.number("train_runtime", 1e-3) if whole else None,
         peak_memory_fraction=None if memory is None else min(1.0, memory / 100),
         learn=not too_fast,
-        learn_validity=bool(re.fullmatch(r"page:\d+", origin)),
+        learn_validity=complete or bool(re.fullmatch(r"page:\d+", origin)),
         flag_reason=TOO_FAST if too_fast else "",
     )
 
@@ -61,16 +66,49 @@ def _config(cells: Cells, batch: int, protocol: str | None) -> Config:
         number_nodes=nodes,
         tokens_per_sample=cells.count("tokens_per_sample"),
         per_device_batch_size=batch // gpus if batch % gpus == 0 else 0,
-        gradient_accumulation_steps=cells.whole("gradient_accumulation_steps", 1) or 1,
+        gradient_accumulation_steps=_accumulation(cells),
         precision=cells.text("torch_dtype"),
         quantization="gptq-4bit" if method == "gptq-lora" else "none",
         flash_attention=True,
         gradient_checkpointing=True,
-        fast_kernels=cells.flag("fast_kernels"),
+        fast_kernels=_fast_kernels(cells),
         padding_free=False,
         expert_parallel=cells.whole("fast_moe"),
         sharding="fsdp" if gpus > 1 else "none",
         network="none" if nodes == 1 else ("roce" if cells.flag("enable_roce") else "tcp"),
-        software=cells.text("fms_hf_tuning_version"),
+        software=_inside(cells, "fms_hf_tuning_version") or cells.text("fms_hf_tuning_version"),
         run_protocol=protocol,
     )
+
+
+def _inside(cells: Cells, name: str) -> str | None:
+    """A number that the complete data set states as `name.value` in one of its two identifiers."""
+    text = f"{cells.text('identifier') or ''}-{cells.text('experiment_id') or ''}"
+    found = re.search(rf"-{name}\.(\d+(?:\.\d+)*)", text)
+    return found[1] if found else None
+
+
+def _protocol(cells: Cells) -> str | None:
+    """How long a run was measured; the sample says so, the complete data set's experiment tells."""
+    experiment = cells.text("experiment_id")
+    if experiment is None:
+        return cells.text("run_protocol")
+    if "auto_stop" in experiment:
+        return "auto_stop"
+    seconds = _inside(cells, "stop_after_seconds")
+    if seconds:
+        return f"stop_after_{float(seconds):.0f}s"
+    whole = "entries-16384" in f"{cells.text('identifier')}"
+    return "full_run_16384_samples" if whole else "full_run"
+
+
+def _accumulation(cells: Cells) -> int:
+    stated = _inside(cells, "gradient_accumulation_steps")
+    return max(1, int(float(stated))) if stated else cells.whole("gradient_accumulation_steps", 1) or 1
+
+
+def _fast_kernels(cells: Cells) -> bool | None:
+    """The complete data set lists the kernels in use, and leaves the cell empty where none is."""
+    if cells.text("experiment_id") is None:
+        return cells.flag("fast_kernels")
+    return "true" in (cells.text("fast_kernels") or "").lower()

@@ -1,7 +1,8 @@
-"""Import past executions from CSV files."""
+"""Import past executions from CSV files, or from a data set of the Hugging Face Hub."""
 
 from __future__ import annotations
 
+import os
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
@@ -9,26 +10,46 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
+from knowledge import hub
 from knowledge.core.sources.registry import SOURCES
 from knowledge.core.sources.table import BadTable
 from knowledge.importing import import_history
+
+HUB = "https://huggingface.co"
 
 
 class Command(BaseCommand):
     help = "Import past executions; a file with one bad row is not imported at all."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("files", nargs="+", metavar="FILE")
+        parser.add_argument(
+            "files", nargs="+", metavar="FILE", help="CSV file, or hub:OWNER/NAME (HF_ENDPOINT: another hub)"
+        )
         parser.add_argument("--source", choices=sorted(SOURCES), help="found by the columns if left out")
 
     def handle(self, *, files: list[str], source: str | None, **_: Any) -> None:
         for name in files:
+            text, provenance = _read(name)
             try:
-                text = Path(name).read_text(encoding="utf-8")
-                report = import_history(text=text, source=source, now=timezone.now())
-            except (OSError, UnicodeDecodeError) as unreadable:
-                raise CommandError(f"{name} cannot be read as UTF-8 text: {unreadable}") from unreadable
+                report = import_history(text=text, source=source, now=timezone.now(), provenance=provenance)
             except BadTable as bad:
                 lines = "\n".join(f"  line {line}, {column}: {what}" for line, column, what in bad.errors)
                 raise CommandError(f"{name}: nothing was imported.\n{lines}") from bad
             self.stdout.write(f"{name}: {report}")
+            if "licence" in provenance:
+                self.stdout.write(
+                    "  {path} at {revision}, licence {licence}, SHA-256 {sha256}".format(**provenance)
+                )
+
+
+def _read(name: str) -> tuple[str, dict[str, str]]:
+    """The text and where it comes from."""
+    try:
+        if name.startswith(hub.PREFIX):
+            found = hub.fetch(name.removeprefix(hub.PREFIX), os.environ.get("HF_ENDPOINT") or HUB)
+            return found.text, found.provenance
+        return Path(name).read_text(encoding="utf-8"), {"file": Path(name).name}
+    except (OSError, UnicodeDecodeError) as unreadable:
+        raise CommandError(f"{name} cannot be read as UTF-8 text: {unreadable}") from unreadable
+    except hub.HubError as failed:
+        raise CommandError(f"{name}: nothing was imported. {failed}") from failed
