@@ -11,6 +11,8 @@ from numpy.typing import NDArray
 from scipy.optimize import Bounds, LinearConstraint, milp
 from scipy.sparse import csr_array
 
+from scheduler.core.quiet import stdout_for_results
+
 MILP_COLUMNS = 10_000  # above, the LP relaxation is solved and rounded: within 0.04 % on such sizes
 TIME_LIMIT_S = 5.0
 GAP = 1e-4
@@ -56,13 +58,14 @@ def total(columns: Columns, chosen: Sequence[int]) -> float:
 
 
 def _solve(columns: Columns, *, integer: bool) -> Floats | None:
-    found = milp(
-        columns.costs,
-        integrality=np.full(columns.count, int(integer)),
-        bounds=Bounds(0, 1),
-        constraints=_limits(columns),
-        options={"time_limit": TIME_LIMIT_S, "mip_rel_gap": GAP},
-    )
+    with stdout_for_results():
+        found = milp(
+            columns.costs,
+            integrality=np.full(columns.count, int(integer)),
+            bounds=Bounds(0, 1),
+            constraints=_limits(columns),
+            options={"time_limit": TIME_LIMIT_S, "mip_rel_gap": GAP},
+        )
     return None if found.x is None else np.asarray(found.x)
 
 
