@@ -1,4 +1,7 @@
-"""Jobs and nodes in Django's admin, to look at only: services write them, with events and guards."""
+"""Jobs and nodes in Django's admin, to look at only: services write them, with events and guards.
+
+The one exception is the choice of a policy, which goes through its service too (admin_policy).
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ from django.contrib import admin
 
 from portal.accounts.admin import ReadOnly
 from scheduler import models
+from scheduler.admin_policy import PolicyChoiceAdmin
 
 
 @admin.register(models.Job)
@@ -63,8 +67,8 @@ class DatasetFileAdmin(ReadOnly):
 
 @admin.register(models.Node)
 class NodeAdmin(ReadOnly):
-    list_display = ("name", "state", "reason", "cores", "price_per_gpu_hour", "last_seen_at")
-    list_filter = ("state",)
+    list_display = ("name", "state", "reason", "cores", "price_per_gpu_hour", "last_seen_at", "removed_at")
+    list_filter = ("state", ("removed_at", admin.EmptyFieldListFilter))
     search_fields = ("id", "name", "hostname")
     exclude = ("token_hash",)
 
@@ -92,3 +96,6 @@ class JoinTokenAdmin(ReadOnly):
 @admin.register(models.Epoch)
 class EpochAdmin(ReadOnly):
     list_display = ("number", "busy", "since", "last_tick_at", "ticks")
+
+
+admin.site.register(models.PolicyChoice, PolicyChoiceAdmin)

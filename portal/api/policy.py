@@ -12,10 +12,11 @@ from rest_framework.views import APIView
 
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
-from portal.api.fields import Strict, Text
+from portal.api.fields import Strict, Text, Whole
 from scheduler.core.policies import LIVE, POLICIES
+from scheduler.core.policies.summaries import SUMMARIES
 from scheduler.models import PolicyChoice
-from scheduler.selectors.policy import current_policy, policy_history
+from scheduler.selectors.policy import current_choice, current_policy, policy_history
 from scheduler.services.policy import choose_policy
 
 SHOWN = 20
@@ -31,14 +32,22 @@ class PolicyChoiceOut(serializers.ModelSerializer[PolicyChoice]):
 
 class PolicyOut(serializers.Serializer[Any]):
     name = serializers.CharField(help_text="The one that decides now.")
+    version = serializers.IntegerField(
+        help_text="Of this choice; send it as `seen` to notice others' changes."
+    )
     live = serializers.ListField(child=serializers.CharField(), help_text="Those that can be chosen.")
     simulated = serializers.ListField(child=serializers.CharField(), help_text="In the simulator only.")
+    summaries = serializers.DictField(child=serializers.CharField(), help_text="What each policy does.")
     history = PolicyChoiceOut(many=True)
 
 
 class PolicyIn(Strict):
     name = Text(max_length=40)
     reason = Text(max_length=500, allow_blank=True, default="")
+    seen = Whole(
+        min_value=0, max_value=2**62, allow_null=True, default=None,
+        help_text="The `version` that was read; another one by now answers 409.",
+    )  # fmt: skip
 
 
 class PolicyApi(APIView):
@@ -63,8 +72,10 @@ def _shown() -> dict[str, Any]:
     return PolicyOut(
         {
             "name": current_policy(),
+            "version": current_choice(),
             "live": LIVE,
             "simulated": [name for name in POLICIES if name not in LIVE],
+            "summaries": SUMMARIES,
             "history": policy_history()[:SHOWN],
         }
     ).data

@@ -17,3 +17,8 @@ def current_policy() -> str:
 def policy_history() -> QuerySet[PolicyChoice]:
     """All choices, newest first."""
     return PolicyChoice.objects.select_related("chosen_by").order_by("-id")
+
+
+def current_choice() -> int:
+    """The number of the choice that holds now; 0 while the setting POLICY does."""
+    return PolicyChoice.objects.values_list("pk", flat=True).order_by("-id").first() or 0
