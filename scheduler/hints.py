@@ -35,6 +35,11 @@ def learn() -> None:
     _after_commit("knowledge.tasks.train", "work")
 
 
+def simulate() -> None:
+    """Ask for the next piece of a simulation that waits."""
+    _after_commit("scheduler.tasks.simulate", "work")
+
+
 def _after_commit(task: str, queue: str) -> None:
     transaction.on_commit(lambda: _send(task, queue))
 

@@ -8,6 +8,7 @@ from scheduler.loop.refresh import refresh_options as refresh
 from scheduler.loop.sweeps import sweep as sweep_now
 from scheduler.loop.tick import tick as tick_now
 from scheduler.selectors.clock import database_now
+from scheduler.services.simulations.play import play_next
 
 
 @shared_task(name="scheduler.tasks.tick", queue="control")
@@ -26,3 +27,9 @@ def sweep() -> None:
 def refresh_options() -> None:
     """Compute stale options of waiting jobs."""
     refresh()
+
+
+@shared_task(name="scheduler.tasks.simulate", queue="work")
+def simulate() -> None:
+    """Play the next policy of a simulation that waits; most calls after a sweep find nothing to do."""
+    play_next(now=database_now)

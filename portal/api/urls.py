@@ -15,6 +15,7 @@ from portal.api import (
     nodes,
     people,
     policy,
+    simulations,
     teams,
     users,
 )
@@ -46,6 +47,8 @@ urlpatterns = [
     path("nodes/<str:node_id>/price/", nodes.PriceApi.as_view()),
     path("nodes/<str:node_id>/remove/", nodes.RemoveNodeApi.as_view()),
     path("policy/", policy.PolicyApi.as_view()),
+    path("simulations/", simulations.SimulationsApi.as_view()),
+    path("simulations/<str:simulation_id>/", simulations.SimulationApi.as_view()),
     path("users/", users.UsersApi.as_view()),
     path("users/<int:user_id>/", users.UserApi.as_view()),
     path("users/<int:user_id>/change/", users.ChangeUserApi.as_view()),

@@ -3,6 +3,7 @@ from scheduler.models.files import DatasetFile
 from scheduler.models.jobs import Allocation, Attempt, Claim, Job, JobEvent
 from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
+from scheduler.models.simulations import Simulation, SimulationState
 
 __all__ = [
     "Allocation",
@@ -22,4 +23,6 @@ __all__ = [
     "Node",
     "NodeEvent",
     "PolicyChoice",
+    "Simulation",
+    "SimulationState",
 ]

@@ -12,11 +12,20 @@ from scheduler.core.simulator.trace import TraceJob
 from scheduler.models import Attempt, Job
 
 
-def past_jobs(since: datetime | None = None) -> QuerySet[Job]:
-    """Ended jobs in the order of submission, with their attempts; two queries."""
+def past_jobs(
+    since: datetime | None = None, until: datetime | None = None, *, ended_by: datetime | None = None
+) -> QuerySet[Job]:
+    """Ended jobs submitted in [since, until) in the order of submission, with their attempts; two queries.
+
+    ended_by: leaves out what ended later, so that the same question has the same answer next time.
+    """
     jobs = Job.objects.filter(ended_at__isnull=False, attempts__running_at__isnull=False).distinct()
     if since is not None:
         jobs = jobs.filter(submitted_at__gte=since)
+    if until is not None:
+        jobs = jobs.filter(submitted_at__lt=until)
+    if ended_by is not None:
+        jobs = jobs.filter(ended_at__lte=ended_by)
     return jobs.order_by("submitted_at", "id").prefetch_related(
         Prefetch("attempts", Attempt.objects.order_by("fence"))
     )

@@ -21,9 +21,9 @@ ADMIN_POSTS = (
     "nodes/join-tokens/", "nodes/{node}/drain/", "nodes/{node}/resume/", "nodes/{node}/remove/",
     "nodes/{node}/price/", "users/", "users/{user}/change/", "users/{user}/deactivate/",
     "users/{user}/activate/", "users/{user}/password/", "teams/", "teams/{team}/delete/",
-    "predictors/roll-back/", "predictors/1/promote/", "policy/",
+    "predictors/roll-back/", "predictors/1/promote/", "policy/", "simulations/",
 )  # fmt: skip
-ADMIN_READS = ("users/", "users/{user}/", "audit/")
+ADMIN_READS = ("users/", "users/{user}/", "audit/", "simulations/", "simulations/sim-1/")
 JOB_READS = ("", "events/", "metrics/", "logs/", "artifacts/", "artifacts/adapter/model.bin")
 JOB_VERBS = ("cancel", "pause", "resume")
 

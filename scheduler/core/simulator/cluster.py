@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scheduler.core.simulator.errors import ClusterError
@@ -64,9 +65,26 @@ def parse_cluster(text: str) -> Cluster:
                 match["model"].strip(), int(match["nodes"]), int(match["gpus"]), float(match["price"] or 0.0)
             )
         )
-    if len({pool.gpu_model for pool in pools}) < len(pools):
-        raise ClusterError("--cluster: name each GPU model once")
+    return checked(pools, "--cluster")
+
+
+def checked(pools: Sequence[Pool], where: str) -> Cluster:
+    """A cluster of these pools. Raises ClusterError if two of them contradict each other."""
+    if len({(pool.gpu_model, pool.gpus_per_node) for pool in pools}) < len(pools):
+        raise ClusterError(f"{where}: name each GPU model once for every size of node")
+    priced = {(pool.gpu_model, pool.price_per_gpu_h) for pool in pools}
+    if len(priced) > len({pool.gpu_model for pool in pools}):
+        raise ClusterError(f"{where}: a GPU model has one price")
     return Cluster(tuple(pools))
+
+
+def as_text(cluster: Cluster) -> str:
+    """What `parse_cluster` reads."""
+    parts = []
+    for pool in cluster.pools:
+        price = f"@{pool.price_per_gpu_h:.6f}".rstrip("0").rstrip(".") if pool.price_per_gpu_h else ""
+        parts.append(f"{pool.gpu_model}:{pool.nodes}x{pool.gpus_per_node}{price}")
+    return ",".join(parts)
 
 
 def requested(job: TraceJob, cluster: Cluster) -> list[Bundle]:
@@ -76,7 +94,7 @@ def requested(job: TraceJob, cluster: Cluster) -> list[Bundle]:
         nodes = job.nodes or fewest_nodes(job.whole_gpus, pool)
         if nodes and _fits(Bundle(pool.gpu_model, job.whole_gpus, nodes), pool):
             bundles.append(Bundle(pool.gpu_model, job.whole_gpus, nodes))
-    return bundles
+    return list(dict.fromkeys(bundles))  # pools may share a model
 
 
 def elastic(job: TraceJob, cluster: Cluster) -> list[Bundle]:
@@ -88,7 +106,7 @@ def elastic(job: TraceJob, cluster: Cluster) -> list[Bundle]:
         within = {1 << power for power in range(size.bit_length()) if 1 << power <= size} | {size}
         bundles += [Bundle(pool.gpu_model, gpus, 1) for gpus in sorted(within)]
         bundles += [Bundle(pool.gpu_model, nodes * size, nodes) for nodes in range(2, pool.nodes + 1)]
-    return [bundle for bundle in bundles if low <= bundle.gpus <= high]
+    return [bundle for bundle in dict.fromkeys(bundles) if low <= bundle.gpus <= high]
 
 
 def fewest_nodes(gpus: int, pool: Pool) -> int | None:

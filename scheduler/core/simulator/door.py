@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import resource
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -20,8 +19,8 @@ from scheduler.core.simulator import files
 from scheduler.core.simulator.cluster import parse_cluster
 from scheduler.core.simulator.colocation import Colocation, across_nodes
 from scheduler.core.simulator.errors import SimulatorError
+from scheduler.core.simulator.figures import figures_of
 from scheduler.core.simulator.foresight import Level
-from scheduler.core.simulator.metrics import Metrics
 from scheduler.core.simulator.report import Result, html
 from scheduler.core.simulator.scenario import Scenario, open_scenario, policy_named
 from scheduler.core.simulator.settings import Settings
@@ -90,29 +89,9 @@ def _play(console: Console, scenario: Scenario, policy: Policy, options: dict[st
             colocation=_colocation(options["interference"]),
             progress=progress,
         )
-    figures = _figures(scenario, options, policy.name, metrics, time.process_time() - began)
+    cpu_s = time.process_time() - began
+    figures = figures_of(scenario, options["knowledge"], policy.name, metrics, cpu_s)
     return Result(policy.name, list(engine.runs.values()), metrics, figures)
-
-
-def _figures(
-    scenario: Scenario, options: dict[str, Any], policy: str, metrics: Metrics, cpu_s: float
-) -> dict[str, Any]:
-    """One policy's object: exactly the keys of the contract."""
-    measured = metrics.as_dict()
-    keys = (
-        "jct_mean_s", "jct_p50_s", "jct_p95_s", "jct_p99_s", "wait_mean_s", "slowdown_mean", "makespan_s",
-        "utilisation", "preemptions", "restarts",
-    )  # fmt: skip
-    return {
-        "policy": policy,
-        "knowledge": str(options["knowledge"]),
-        "jobs": len(scenario.trace.jobs),
-        "refused": len(scenario.refused),
-        "load": scenario.load,
-        **{key: measured[key] for key in keys},
-        "cpu_s": cpu_s,
-        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
 
 
 def _settings(options: dict[str, Any]) -> Settings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
@@ -45,10 +46,13 @@ class Machines:
         self.by_id: dict[str, Machine] = {}
         self.free_gpus = 0
         self.ready_gpus = 0
+        named: Counter[str] = Counter()
         for pool in cluster.pools:
-            width = len(str(pool.nodes))
-            for number in range(1, pool.nodes + 1):
-                machine = Machine(f"{pool.gpu_model}-{number:0{width}}", pool.gpu_model, pool.gpus_per_node)
+            width = len(str(sum(one.nodes for one in cluster.pools if one.gpu_model == pool.gpu_model)))
+            for _ in range(pool.nodes):
+                named[pool.gpu_model] += 1
+                name = f"{pool.gpu_model}-{named[pool.gpu_model]:0{width}}"
+                machine = Machine(name, pool.gpu_model, pool.gpus_per_node)
                 self.by_id[machine.id] = machine
                 self.free_gpus += machine.total
                 self.ready_gpus += machine.total

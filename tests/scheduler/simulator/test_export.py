@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -11,28 +10,16 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from scheduler.core.simulator.importers.registry import load_trace
-from scheduler.models import Job
 from scheduler.selectors.trace import past_jobs, trace_jobs
 from tests.harness import world
-from tests.harness.fake_node import FakeNode, result, step
+from tests.harness.fake_node import FakeNode
+from tests.scheduler.past import ended_job
 
 pytestmark = pytest.mark.django_db
 
 
-def _ended_job(node: FakeNode, *, ran_s: float) -> Job:
-    job = world.placed_job(node)
-    order = node.take_up()
-    node.run(order, step(1))
-    node.end(order, "succeeded", result())
-    attempt = job.attempts.get()
-    attempt.ended_at = attempt.running_at + timedelta(seconds=ran_s)
-    attempt.save()
-    job.refresh_from_db()
-    return job
-
-
 def test_ended_jobs_are_written_and_can_be_played(node: FakeNode, tmp_path: Path) -> None:
-    job = _ended_job(node, ran_s=90)
+    job = ended_job(node, ran_s=90)
     world.job()  # has not run: no part of the past
     call_command("export_trace", str(tmp_path / "past.csv"))
     [found] = load_trace(tmp_path / "past.csv").jobs
@@ -49,7 +36,7 @@ def test_ended_jobs_are_written_and_can_be_played(node: FakeNode, tmp_path: Path
 
 def test_the_past_is_read_in_two_queries_however_long_it_is(node: FakeNode) -> None:
     for _ in range(3):
-        _ended_job(node, ran_s=5)
+        ended_job(node, ran_s=5)
     with CaptureQueriesContext(
         connection,
     ) as queries:

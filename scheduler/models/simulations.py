@@ -1,0 +1,65 @@
+"""What-if comparisons: policies on the portal's own past, in simulated time."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.urls import reverse
+
+from scheduler.models.ids import new_id
+
+
+class SimulationState(models.TextChoices):
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+OPEN_STATES = (SimulationState.QUEUED, SimulationState.RUNNING)
+
+
+def new_simulation_id() -> str:
+    return new_id("sim-")
+
+
+class Simulation(models.Model):
+    """One comparison. A worker plays policy after policy under a lease; `turn` is the fence of its writes."""
+
+    id = models.CharField(primary_key=True, max_length=40, default=new_simulation_id, editable=False)
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
+    requested_at = models.DateTimeField()
+    since = models.DateTimeField(null=True)  # jobs submitted in [since, until)
+    until = models.DateTimeField()
+    cluster = models.CharField(max_length=500)  # as the command line takes it
+    policies = models.JSONField()  # names, in the order in which they are played
+    knowledge = models.CharField(max_length=20)
+    error = models.FloatField(default=0.0)  # median error of the predictions at `performance`
+    seed = models.IntegerField(default=0)
+    state = models.CharField(max_length=10, choices=SimulationState.choices, default=SimulationState.QUEUED)
+    message = models.CharField(max_length=1000, blank=True)  # why it failed
+    results = models.JSONField(default=list)  # one object for each policy that was played
+    refusals = models.JSONField(default=list)  # the first jobs that were left out: [job, reason]
+    progress = models.FloatField(default=0.0)  # share of all policies, 0..1
+    turn = models.IntegerField(default=0)
+    tries = models.IntegerField(default=0)  # of the present policy
+    leased_until = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["state"], condition=models.Q(state="running"), name="one_running_simulation"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} {self.state}"
+
+    def get_absolute_url(self) -> str:
+        return reverse("simulation", args=[self.pk])
+
+    @property
+    def ended(self) -> bool:
+        return self.state not in OPEN_STATES

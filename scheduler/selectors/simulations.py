@@ -1,0 +1,47 @@
+"""Simulations that were asked for, and the cluster there is now as the simulator reads it."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+from django.db.models import Count, F, QuerySet
+
+from scheduler.core.simulator.cluster import Cluster, Pool, as_text
+from scheduler.errors import NotFound
+from scheduler.models import Gpu, Simulation
+
+
+def all_simulations() -> QuerySet[Simulation]:
+    """Newest first, with who asked for them."""
+    return Simulation.objects.select_related("requested_by").order_by("-id")
+
+
+def get_simulation(simulation_id: str) -> Simulation:
+    """Raises NotFound."""
+    found = all_simulations().filter(pk=simulation_id).first()
+    if found is None:
+        raise NotFound(f"There is no simulation {simulation_id[:50]}.")
+    return found
+
+
+def present_cluster() -> str:
+    """The registered nodes in the words of `--cluster`, empty without nodes; one query.
+
+    A GPU model has one price there, so nodes of different prices count with their mean price.
+    """
+    nodes = (
+        Gpu.present.values("node_id", "model", price=F("node__price_per_gpu_hour"))
+        .annotate(gpus=Count("pk"))
+        .order_by("model", "-gpus")
+    )
+    sizes: dict[str, list[int]] = defaultdict(list)
+    spent: dict[str, float] = defaultdict(float)
+    for node in nodes:
+        sizes[node["model"]].append(node["gpus"])
+        spent[node["model"]] += node["gpus"] * node["price"]
+    pools = [
+        Pool(model, found.count(size), size, spent[model] / sum(found))
+        for model, found in sizes.items()
+        for size in dict.fromkeys(found)
+    ]
+    return as_text(Cluster(tuple(pools))) if pools else ""

@@ -1,0 +1,153 @@
+"""Playing what was asked for: one policy a call, so that a worker that dies loses one policy at most.
+
+A worker holds a lease and renews it while it plays; `turn` rises with every lease, and all writes name it.
+One whose lease was taken over therefore changes nothing any more.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q
+
+from scheduler import hints
+from scheduler.core.simulator.cluster import parse_cluster
+from scheduler.core.simulator.errors import SimulatorError
+from scheduler.core.simulator.figures import figures_of
+from scheduler.core.simulator.foresight import Level
+from scheduler.core.simulator.scenario import Scenario, policy_named
+from scheduler.core.simulator.trace import Refusal, Trace, TraceJob
+from scheduler.models import Simulation, SimulationState
+from scheduler.models.simulations import OPEN_STATES
+from scheduler.selectors.trace import past_jobs, trace_jobs
+
+log = logging.getLogger(__name__)
+LEASE = timedelta(seconds=30)  # longer than any one decision of a policy
+RENEW_S = 2.0
+LIMIT_S = 60.0  # of one policy, by the clock on the wall: a worker has other things to do
+TRIES = 3
+SHOWN_REFUSALS = 20
+Clock = Callable[[], datetime]
+
+
+class LeaseLost(Exception):
+    """Another worker plays this simulation now."""
+
+
+class TooLong(SimulatorError):
+    """A policy does not come to its end in time."""
+
+
+def play_next(*, now: Clock) -> Simulation | None:
+    """Play the next policy of the oldest simulation that nobody plays; None if there is none.
+
+    now: the database's clock, by which leases are judged.
+    """
+    simulation = _lease(now())
+    if simulation is None:
+        return None
+    try:
+        if simulation.tries > TRIES:
+            raise SimulatorError(f"Its worker ended {TRIES} times without an answer, perhaps out of memory.")
+        _finish_policy(simulation, *_play(simulation, now), now=now())
+    except LeaseLost:
+        log.warning("simulation went on elsewhere", extra={"simulation": simulation.pk})
+    except SimulatorError as error:
+        _end(simulation, SimulationState.FAILED, str(error), now())
+    hints.simulate()  # the next policy, or the next simulation
+    return simulation
+
+
+def _lease(now: datetime) -> Simulation | None:
+    free = Q(leased_until__isnull=True) | Q(leased_until__lt=now)
+    found = Simulation.objects.filter(free, state__in=OPEN_STATES).order_by("-state", "id").first()
+    if found is None:  # "running" sorts after "queued": what was begun is ended first
+        return None
+    mine = Simulation.objects.filter(free, pk=found.pk, turn=found.turn, state=found.state)
+    try:
+        with transaction.atomic():
+            taken = mine.update(
+                state=SimulationState.RUNNING, turn=F("turn") + 1, tries=F("tries") + 1,
+                leased_until=now + LEASE,
+            )  # fmt: skip
+    except IntegrityError:  # another one runs, and one at a time is enough for a portal's worker
+        return None
+    return Simulation.objects.get(pk=found.pk) if taken else None
+
+
+def _play(simulation: Simulation, now: Clock) -> tuple[dict[str, Any], list[Refusal]]:
+    """The figures of the next policy, and the jobs that were left out."""
+    policy = policy_named(simulation.policies[len(simulation.results)])
+    scenario = Scenario(own_past(simulation), parse_cluster(simulation.cluster))
+    level = Level(simulation.knowledge)
+    began = time.process_time()
+    _, metrics = scenario.simulate(
+        policy, level, error=simulation.error, seed=simulation.seed,
+        progress=_Watch(simulation, len(scenario.trace.jobs), now),
+    )  # fmt: skip
+    figures = figures_of(scenario, level, policy.name, metrics, time.process_time() - began)
+    return metrics.as_dict() | figures, scenario.refused
+
+
+def own_past(simulation: Simulation) -> Trace:
+    """The jobs of its range that had ended when it was asked for. Raises SimulatorError if there is none."""
+    rows = past_jobs(simulation.since, simulation.until, ended_by=simulation.requested_at)
+    jobs: list[TraceJob] = []
+    refused: list[Refusal] = []
+    for number, job in enumerate(trace_jobs(rows), start=1):
+        problem = job.problem()
+        if problem:
+            refused.append(Refusal(number, job.job_id, problem))
+        else:
+            jobs.append(job)
+    if not jobs:
+        raise SimulatorError("None of the jobs of this range can be played.")
+    return Trace(jobs=tuple(jobs), refused=tuple(refused), meta={"source": "own past"})
+
+
+class _Watch:
+    """Told after each simulated moment: renews the lease, shows progress, and ends what takes too long."""
+
+    def __init__(self, simulation: Simulation, jobs: int, now: Clock) -> None:
+        self.simulation, self.jobs, self.now = simulation, jobs, now
+        self.began = self.renewed = time.monotonic()
+
+    def __call__(self, still_open: int) -> None:
+        moment = time.monotonic()
+        if moment - self.began > LIMIT_S:
+            raise TooLong(f"A policy took longer than {LIMIT_S:g} s; choose a shorter range or another one.")
+        if moment - self.renewed < RENEW_S:
+            return
+        self.renewed = moment
+        played = len(self.simulation.results) + 1 - still_open / self.jobs
+        progress = played / len(self.simulation.policies)
+        _write(self.simulation, progress=progress, leased_until=self.now() + LEASE)
+
+
+def _finish_policy(
+    simulation: Simulation, figures: dict[str, Any], refused: list[Refusal], *, now: datetime
+) -> None:
+    results = [*simulation.results, figures]
+    progress = len(results) / len(simulation.policies)
+    refusals = [[one.job_id, one.reason] for one in refused[:SHOWN_REFUSALS]]
+    _write(
+        simulation, results=results, refusals=refusals, progress=progress, tries=0, leased_until=None
+    )  # fmt: skip
+    if len(results) == len(simulation.policies):
+        _end(simulation, SimulationState.DONE, "", now)
+
+
+def _end(simulation: Simulation, state: SimulationState, message: str, now: datetime) -> None:
+    _write(simulation, state=state, message=message[:1000], ended_at=now, leased_until=None)
+    log.info("simulation ended", extra={"simulation": simulation.pk, "state": state.value})
+
+
+def _write(simulation: Simulation, **values: Any) -> None:
+    """Raises LeaseLost if another worker has taken over."""
+    if not Simulation.objects.filter(pk=simulation.pk, turn=simulation.turn).update(**values):
+        raise LeaseLost(simulation.pk)

@@ -1,0 +1,130 @@
+"""Asking for a simulation of the portal's own past, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q
+
+from portal.accounts.models import User
+from portal.accounts.services import audit
+from scheduler import hints
+from scheduler.core.policies import POLICIES
+from scheduler.core.simulator.cluster import parse_cluster
+from scheduler.core.simulator.errors import ClusterError
+from scheduler.core.simulator.foresight import Level
+from scheduler.errors import BadParameters, Conflict
+from scheduler.models import Simulation
+from scheduler.models.simulations import OPEN_STATES
+from scheduler.selectors.simulations import present_cluster
+from scheduler.selectors.trace import past_jobs
+
+MIN_JOBS, MAX_JOBS = 3, 20_000
+MAX_GPUS = 20_000
+MAX_POLICIES = 8
+MAX_ERROR = 10.0  # as a share: 1000 %
+MAX_SEED = 2**31 - 1
+MAX_OPEN = 5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What to compare. `cluster` as the command line takes it; empty: the nodes there are now.
+
+    since, until: when the jobs were submitted; until defaults to now. error: median error of the
+    predictions at the level `performance`, as a share.
+    """
+
+    policies: Sequence[str]
+    knowledge: str = Level.ORACLE
+    error: float = 0.0
+    seed: int = 0
+    cluster: str = ""
+    since: datetime | None = None
+    until: datetime | None = None
+
+
+def request_simulation(
+    *,
+    question: Question,
+    actor: User,
+    now: datetime,
+    on_created: Callable[[Simulation], None] | None = None,
+) -> Simulation:
+    """Store the question for a worker, which plays one policy after the other.
+
+    `on_created` runs in the same transaction. Raises BadParameters naming every wrong field, and Conflict
+    if too many simulations wait already.
+    """
+    cluster = question.cluster.strip() or present_cluster()
+    until = min(question.until or now, now)
+    _check(question, cluster, until, now)
+    with transaction.atomic():
+        if Simulation.objects.filter(state__in=OPEN_STATES).count() >= MAX_OPEN:
+            raise Conflict(f"{MAX_OPEN} simulations have not ended yet; ask again when one has.")
+        made = Simulation.objects.create(
+            requested_by=actor, requested_at=now, since=question.since, until=until, cluster=cluster,
+            policies=list(question.policies), knowledge=question.knowledge, error=question.error,
+            seed=question.seed,
+        )  # fmt: skip
+        asked = {"policies": ", ".join(made.policies), "knowledge": made.knowledge, "cluster": cluster}
+        audit(action="simulation requested", actor=actor, target=made.pk, data=asked, now=now)
+        if on_created:
+            on_created(made)
+        hints.simulate()
+    return made
+
+
+def ask_again(*, now: datetime) -> None:
+    """For simulations whose hint or worker was lost: send the hint once more."""
+    waiting = Simulation.objects.filter(state__in=OPEN_STATES)
+    if waiting.filter(Q(leased_until__isnull=True) | Q(leased_until__lt=now)).exists():
+        hints.simulate()
+
+
+def _check(question: Question, cluster: str, until: datetime, now: datetime) -> None:
+    errors = {
+        "policies": _of_policies(question.policies),
+        "knowledge": "" if question.knowledge in set(Level) else f"must be one of {', '.join(Level)}",
+        "error": "" if 0 <= question.error <= MAX_ERROR else f"must be between 0 and {MAX_ERROR:g}",
+        "seed": "" if 0 <= question.seed <= MAX_SEED else f"must be between 0 and {MAX_SEED}",
+        "cluster": _of_cluster(cluster),
+    }
+    if question.since and question.since >= until:
+        errors["since"] = "must lie in the past and before the end of the range"
+    else:
+        errors["since"] = _of_past(past_jobs(question.since, until, ended_by=now).count())
+    if wrong := {name: message for name, message in errors.items() if message}:
+        raise BadParameters(wrong)
+
+
+def _of_policies(names: Sequence[str]) -> str:
+    if not 1 <= len(names) <= MAX_POLICIES:
+        return f"name 1 to {MAX_POLICIES} policies"
+    if len(set(names)) < len(names):
+        return "name each policy once"
+    unknown = [name for name in names if name not in POLICIES]
+    return f"{unknown[0]!r} is no policy; there are {', '.join(POLICIES)}" if unknown else ""
+
+
+def _of_cluster(cluster: str) -> str:
+    if not cluster:
+        return "no node is registered; describe a cluster, for example a100:8x8,l40s:4x4@1.1"
+    if len(cluster) > 500:
+        return "must have 500 characters at most"
+    try:
+        gpus = parse_cluster(cluster).total_gpus
+    except ClusterError as error:
+        return str(error).removeprefix("--cluster: ")
+    return "" if gpus <= MAX_GPUS else f"has {gpus:,} GPUs; {MAX_GPUS:,} at most"
+
+
+def _of_past(jobs: int) -> str:
+    if jobs < MIN_JOBS:
+        return f"only {jobs} jobs of this range have run and ended; a simulation needs {MIN_JOBS}"
+    if jobs > MAX_JOBS:
+        return f"{jobs:,} jobs of this range have run; narrow it to {MAX_JOBS:,} at most"
+    return ""
