@@ -1,0 +1,30 @@
+"""What may go wrong with a backup.
+
+ArchiveError
+├── BadArchive       the file is no archive of ours, or not what its manifest says
+├── WrongPortal      a good archive that this portal cannot take: other database, newer version
+├── NotEmpty         the portal holds something, and --force was not given
+└── ToolFailed       a program of PostgreSQL is missing or failed
+"""
+
+from __future__ import annotations
+
+
+class ArchiveError(Exception):
+    """The message says what happened and what to do."""
+
+
+class BadArchive(ArchiveError):
+    """The file is damaged, cut short, or was never an archive."""
+
+
+class WrongPortal(ArchiveError):
+    """The archive belongs to a portal of another kind or of a newer version."""
+
+
+class NotEmpty(ArchiveError):
+    """There is something to lose here."""
+
+
+class ToolFailed(ArchiveError):
+    """pg_dump, pg_restore or psql is missing, or said no."""

@@ -1,0 +1,148 @@
+"""`manage.py backup` and `manage.py restore`, as an administrator runs them, on both databases."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from tests.harness.servers import NotInstalled, Postgres
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True)
+class Portal:
+    """A portal of its own folder and database, reached by commands only."""
+
+    data: Path
+    database_url: str
+    programs: str = os.environ["PATH"]
+
+    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        own = {"DATA_DIR": str(self.data), "DATABASE_URL": self.database_url, "PATH": self.programs}
+        env = {**os.environ, **own, "ALLOWED_HOSTS": "testserver", "LOG_LEVEL": "ERROR"}
+        env |= {"PYTHONWARNINGS": "ignore"}  # WhiteNoise warns where collectstatic has not run
+        return subprocess.run(
+            [sys.executable, *command], cwd=REPOSITORY, env=env, capture_output=True, text=True
+        )
+
+    def manage(self, *command: str) -> str:
+        done = self.run("manage.py", *command)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    def refuses(self, *command: str) -> str:
+        """What the command says when it fails; a traceback is no sentence for an administrator."""
+        done = self.run("manage.py", *command)
+        assert done.returncode == 1, done.stdout
+        assert "Traceback" not in done.stderr
+        return done.stderr
+
+    def small_portal(self, verb: str) -> Any:
+        done = self.run("-m", "tests.portal.archive.small_portal", verb)
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1])
+
+
+Portals = tuple[Portal, Portal]
+
+
+@pytest.fixture(scope="module")
+def postgres() -> Iterator[Postgres]:
+    try:
+        server = Postgres()
+    except NotInstalled as missing:
+        pytest.skip(f"no {missing} here")
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+def portals(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[Portal, Portal]:
+    """One portal with something of everything in it, and another with an empty database."""
+    root = tmp_path_factory.mktemp(request.param)
+    for name in ("first", "second"):
+        (root / name).mkdir()
+    if request.param == "sqlite":
+        urls = [f"sqlite:///{root / name / 'portal.sqlite3'}" for name in ("first", "second")]
+        made = [Portal(root / name, url) for name, url in zip(("first", "second"), urls, strict=True)]
+    else:
+        server: Postgres = request.getfixturevalue("postgres")
+        path = f"{server.binaries}{os.pathsep}{os.environ['PATH']}"
+        with psycopg.connect(server.url, autocommit=True) as admin:
+            for name in ("first", "second"):
+                admin.execute(f"CREATE DATABASE {name}")
+        base = server.url.rsplit("/", 1)[0]
+        made = [Portal(root / name, f"{base}/{name}", path) for name in ("first", "second")]
+    made[0].manage("migrate", "-v0")
+    made[0].small_portal("fill")
+    return made[0], made[1]
+
+
+@pytest.fixture(scope="module")
+def archive(portals: Portals, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A backup of the first portal."""
+    folder = tmp_path_factory.mktemp("backups")
+    said = portals[0].manage("backup", str(folder))
+    written = next(folder.glob("foretune-*.tar"))
+    assert str(written) in said
+    return written
+
+
+def test_a_portal_lives_on_in_a_fresh_database(portals: Portals, archive: Path) -> None:
+    first, second = portals
+    before = first.small_portal("tell")
+    second.manage("restore", str(archive))
+    after = second.small_portal("tell")
+    assert after["signed_in"] == "/"
+    assert after["artifact"] == "weights"
+    assert after["files"] == before["files"]
+    assert unchanging(after["rows"]) == unchanging(before["rows"])
+    assert not list(second.data.glob("restore-*"))
+
+
+def test_a_backup_is_for_its_owner_alone(archive: Path) -> None:
+    assert archive.stat().st_mode & 0o077 == 0
+
+
+def test_a_portal_with_people_in_it_is_replaced_only_by_force(portals: Portals, archive: Path) -> None:
+    first, _ = portals
+    assert "--force" in first.refuses("restore", str(archive))
+    assert "Restored" in first.manage("restore", str(archive), "--force")
+
+
+def unchanging(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Without when ada was last here: looking at a portal signs her in."""
+    for row in rows:
+        row["fields"].pop("last_login", None)
+    return rows
+
+
+def test_a_damaged_archive_changes_nothing(portals: Portals, archive: Path, tmp_path: Path) -> None:
+    first, _ = portals
+    whole, damaged = archive.read_bytes(), tmp_path / "damaged.tar"
+    damaged.write_bytes(whole[: len(whole) // 2])
+    assert "not a complete archive" in first.refuses("restore", str(damaged), "--force")
+    damaged.write_bytes(whole.replace(b"weights", b"WEIGHTS"))
+    assert "adapter/model.bin" in first.refuses("restore", str(damaged), "--force")
+    assert first.small_portal("tell")["artifact"] == "weights"
+
+
+def test_a_missing_program_of_postgresql_is_named_with_its_package(portals: Portals, tmp_path: Path) -> None:
+    first, _ = portals
+    if first.database_url.startswith("sqlite"):
+        return  # SQLite needs none
+    without = Portal(first.data, first.database_url, programs=str(tmp_path))
+    assert "apt-get install postgresql-client" in without.refuses("backup", str(tmp_path))
+    assert not list(tmp_path.iterdir())
