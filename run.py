@@ -5,7 +5,7 @@
     python3 run.py --once     the same, and stop after the first job (exit code 1 if it failed)
     python3 run.py setup      only create the two environments
     python3 run.py test       run all tests; further arguments go to pytest
-    python3 run.py screenshots   photograph every page of a portal of simulated data, into docs/screenshots
+    python3 run.py screenshots   photograph every page of a portal of simulated data, into var/screenshots
 
 Standard library only: this file makes the environments in which everything else runs.
 """

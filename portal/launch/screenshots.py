@@ -1,7 +1,8 @@
 """Photograph every page of a demo portal: `python -m portal.launch.screenshots [--out DIR]`.
 
 Makes a database of simulated data in a folder of its own, serves it on loopback, and takes each page at two
-widths, light and dark. Needs Chromium and the packages of requirements/dev.lock.
+widths, light and dark. Says which pages complain in their console or are wider than their window.
+Needs Chromium and the packages of requirements/dev.lock.
 """
 
 from __future__ import annotations
@@ -14,65 +15,27 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
+from itertools import groupby, product
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
 
 from portal.launch import processes
 from portal.launch.machine import LaunchFailed, wait_until_served
+from portal.launch.pages import SHOTS, Shot
 
 if TYPE_CHECKING:
-    from playwright.sync_api import Browser, Page
+    from playwright.sync_api import Browser, Page, Playwright
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--hide-scrollbars"]
 WIDTHS = {390: 844, 1280: 900}
 SCHEMES = ("light", "dark")
 TALLEST_PX = 2400  # longer pages are cut: the pictures are for looking, not for reading
-OUT = processes.REPOSITORY / "docs" / "screenshots"
-
-
-@dataclass(frozen=True, slots=True)
-class Shot:
-    """One picture: its name, who looks, where, and what to do before it is taken."""
-
-    name: str
-    path: str
-    person: str = "admin"
-    before: Callable[[Page], None] | None = None
-
-
-def fill_in(page: Page) -> None:
-    """The two required fields, so that the recommendation shows."""
-    page.get_by_label("Base model").fill("meta-llama/Llama-3.1-8B")
-    page.get_by_label("Training data").select_option(index=1)
-    page.get_by_text("Peak memory per GPU").first.wait_for()
-
-
-def first_job(page: Page) -> None:
-    page.locator("#rows td a").first.click()
-    page.wait_for_load_state("networkidle")
-
-
-SHOTS = (
-    Shot("sign-in", "/login/", person=""),
-    Shot("home", "/", "user"),
-    Shot("jobs", "/jobs/", "user"),
-    Shot("new-job", "/jobs/new/", "user", fill_in),
-    Shot("job-running", "/jobs/?state=running", "admin", first_job),
-    Shot("job-succeeded", "/jobs/?state=succeeded", "admin", first_job),
-    Shot("queue", "/queue/", "user"),
-    Shot("nodes", "/nodes/"),
-    Shot("analytics", "/analytics/?range=all"),
-    Shot("predictions", "/analytics/predictions/?range=all"),
-    Shot("users", "/users/"),
-    Shot("teams", "/teams/"),
-    Shot("tokens", "/tokens/", "user"),
-    Shot("audit", "/audit/"),
-    Shot("not-found", "/jobs/ftjob-none/"),
-)
+OUT = processes.REPOSITORY / "var" / "screenshots"
 
 
 def find_browser() -> str:
@@ -93,16 +56,16 @@ def demo_portal(data: Path, password: str) -> Iterator[str]:
         "DATA_DIR": str(data),
         "DJANGO_SETTINGS_MODULE": "portal.settings",
         "LOG_LEVEL": "ERROR",
+        "RATE_LIMIT": "100000/min",
     }
-    for name in ("DATABASE_URL", "REDIS_URL", "SECURE"):
+    for name in ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "SECURE"):
         env.pop(name, None)
-    (data / "static").mkdir(parents=True, exist_ok=True)  # WhiteNoise warns where there is none
     manage = (sys.executable, str(processes.REPOSITORY / "manage.py"))
     if not (data / "portal.sqlite3").exists():
-        subprocess.run([*manage, "migrate", "-v0"], env=env, check=True)
+        for command in (["migrate", "-v0"], ["collectstatic", "--noinput", "-v0"]):
+            subprocess.run([*manage, *command], env=env, check=True)
         subprocess.run([*manage, "demo_data", "--password", password], env=env, check=True)
-    command = processes.web("127.0.0.1", port).command
-    server = subprocess.Popen(command, env=env, cwd=processes.REPOSITORY)
+    server = subprocess.Popen(processes.web("127.0.0.1", port).command, env=env, cwd=processes.REPOSITORY)
     try:
         wait_until_served(f"http://127.0.0.1:{port}")
         yield f"http://127.0.0.1:{port}"
@@ -111,66 +74,82 @@ def demo_portal(data: Path, password: str) -> Iterator[str]:
         server.wait(timeout=10)
 
 
-def photograph(browser: Browser, url: str, shot: Shot, password: str, out: Path) -> None:
-    """The page in both widths and both schemes."""
-    for scheme in SCHEMES:
-        context = browser.new_context(base_url=url, color_scheme=scheme)  # type: ignore[arg-type]
-        page = context.new_page()
-        if shot.person:
-            sign_in(page, shot.person, password)
-        for width, height in WIDTHS.items():
-            page.set_viewport_size({"width": width, "height": height})
-            page.goto(shot.path, wait_until="networkidle")
-            if shot.before:
-                shot.before(page)
-            page.wait_for_timeout(300)
-            tall = min(TALLEST_PX, int(page.evaluate("document.documentElement.scrollHeight")))
-            path = out / f"{shot.name}-{width}-{scheme}.png"
-            page.set_viewport_size({"width": width, "height": max(height, tall)})
-            page.wait_for_timeout(200)
-            page.screenshot(path=str(path))
-        context.close()
-
-
 def sign_in(page: Page, person: str, password: str) -> None:
     page.goto("/login/")
     page.get_by_label("Name").fill(person)
     page.get_by_label("Password").fill(password)
     page.get_by_role("button", name="Sign in").click()
-    page.wait_for_load_state()
+    page.wait_for_url("**/")
 
 
-def take_all(data: Path, out: Path, wanted: str) -> int:
-    """All pictures whose name contains `wanted`; returns how many pages."""
-    from playwright.sync_api import sync_playwright
+def visit(browser: Browser, url: str, login: tuple[str, str], shots: list[Shot], out: Path) -> list[str]:
+    """All pictures that this person (name and password) sees; returns what is wrong with them."""
+    faults: list[str] = []
+    for scheme in SCHEMES:
+        context = browser.new_context(base_url=url, color_scheme=scheme)  # type: ignore[arg-type]
+        page = context.new_page()
+        page.on("pageerror", partial(_complain, faults, page))
+        if login[0]:
+            sign_in(page, *login)
+        for shot, width in product(shots, WIDTHS):
+            faults += photograph(page, shot, width, out / f"{shot.name}-{width}-{scheme}.png")
+        context.close()
+    return faults
 
-    browser_path, password = find_browser(), os.environ.get("DEMO_PASSWORD") or secrets.token_urlsafe(12)
+
+def _complain(faults: list[str], page: Page, error: object) -> None:
+    faults.append(f"{urlsplit(page.url).path}: {error}")
+
+
+def photograph(page: Page, shot: Shot, width: int, path: Path) -> list[str]:
+    """One picture of the whole page; returns what is wrong with it."""
+    page.set_viewport_size({"width": width, "height": WIDTHS[width]})
+    answer = page.goto(shot.path, wait_until="networkidle")
+    if answer is None or answer.status != shot.status:
+        return [f"{shot.name}: {shot.path} answered {answer and answer.status}, not {shot.status}"]
+    if shot.before:
+        shot.before(page)
+    page.wait_for_timeout(300)
+    tall = min(TALLEST_PX, int(page.evaluate("document.documentElement.scrollHeight")))
+    page.set_viewport_size({"width": width, "height": max(WIDTHS[width], tall)})
+    page.wait_for_timeout(200)
+    page.screenshot(path=str(path))
+    over = int(page.evaluate("document.documentElement.scrollWidth")) - width
+    return [f"{shot.name}: {over} px wider than a window of {width} px"] if over > 0 else []
+
+
+def take_all(playwright: Playwright, data: Path, out: Path, shots: list[Shot]) -> list[str]:
+    """Take these pictures; returns what is wrong with the pages."""
+    password = os.environ.get("DEMO_PASSWORD") or secrets.token_urlsafe(12)
     out.mkdir(parents=True, exist_ok=True)
-    shots = [shot for shot in SHOTS if wanted in shot.name]
-    with demo_portal(data, password) as url, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=browser_path, args=ARGUMENTS)
-        for shot in shots:
-            photograph(browser, url, shot, password, out)
-        browser.close()
-    return len(shots)
+    faults = []
+    browser = playwright.chromium.launch(executable_path=find_browser(), args=ARGUMENTS)
+    with demo_portal(data, password) as url:
+        for person, seen in groupby(sorted(shots, key=lambda shot: shot.person), lambda shot: shot.person):
+            faults += visit(browser, url, (person, password), list(seen), out)
+    browser.close()
+    return faults
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(prog="python -m portal.launch.screenshots", description=__doc__)
-    parser.add_argument("--out", type=Path, default=OUT, help="folder for the pictures")
+    parser = argparse.ArgumentParser(prog="run.py screenshots", description=__doc__)
+    parser.add_argument("--out", type=Path, default=OUT, help="folder for the pictures (var/screenshots)")
     parser.add_argument("--only", default="", help="pages whose name contains this")
     parser.add_argument(
         "--data", type=Path, help="keep the demo portal here, and use it again (DEMO_PASSWORD)"
     )
     given = parser.parse_args()
+    shots = [shot for shot in SHOTS if given.only in shot.name]
     try:
-        with tempfile.TemporaryDirectory(prefix="foretune-demo-") as folder:
-            count = take_all(given.data or Path(folder), given.out, given.only)
+        from playwright.sync_api import sync_playwright
+
+        with tempfile.TemporaryDirectory(prefix="foretune-demo-") as folder, sync_playwright() as playwright:
+            faults = take_all(playwright, given.data or Path(folder), given.out, shots)
     except (LaunchFailed, ImportError) as failed:
         print(f"{failed} (requirements/dev.lock lists what this needs)", file=sys.stderr)
         return 1
-    print(f"{count} pages photographed in {given.out}")
-    return 0
+    print(f"{len(shots)} pages photographed in {given.out}", *sorted(set(faults)), sep="\n")
+    return 1 if faults else 0
 
 
 if __name__ == "__main__":

@@ -1,0 +1,104 @@
+"""What `run.py screenshots` photographs: every page, and the states of a page that look different."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Page
+
+MODEL = "meta-llama/Llama-3.1-8B"
+
+
+@dataclass(frozen=True, slots=True)
+class Shot:
+    """One picture: its name, who looks, where, and what to do before it is taken.
+
+    route: name of the page it ends on, as portal/web/urls.py calls it; a test asks for one of each.
+    """
+
+    name: str
+    path: str
+    route: str = ""
+    person: str = "admin"
+    before: Callable[[Page], None] | None = None
+    status: int = 200
+
+
+def follow(selector: str, query: str = "") -> Callable[[Page], None]:
+    """Open the page behind the first such link, with `query` added to its address."""
+
+    def go(page: Page) -> None:
+        address = page.locator(selector).first.get_attribute("href")
+        page.goto(f"{address}{query}", wait_until="networkidle")
+
+    return go
+
+
+def fill_in(page: Page) -> None:
+    """The two required fields, so that the recommendation shows."""
+    page.get_by_label("Base model").fill(MODEL)
+    page.get_by_label("Training data").select_option(index=1)
+    page.get_by_text("Peak memory per GPU").first.wait_for()
+
+
+def make_token(page: Page) -> None:
+    page.get_by_label("Name").fill("continuous integration")
+    page.get_by_role("button", name="Create").click()
+    page.wait_for_load_state("networkidle")
+
+
+def add_node(page: Page) -> None:
+    page.get_by_role("button", name="Add a node").click()
+    page.locator("#join-command").wait_for()
+
+
+def wrong_password(page: Page) -> None:
+    page.get_by_label("Name").fill("user")
+    page.get_by_label("Password").fill("wrong")
+    page.get_by_role("button", name="Sign in").click()
+    page.wait_for_load_state("networkidle")
+
+
+JOB = "#rows td a"
+JOB_TABS = ("log", "parameters", "attempts", "events", "repeat")
+
+SHOTS = (
+    Shot("sign-in", "/login/", "login", person=""),
+    Shot("sign-in-wrong", "/login/", "login", "", wrong_password),
+    Shot("home", "/", "home", "user"),
+    Shot("home-admin", "/", "home"),
+    Shot("password", "/password/", "password", "user"),
+    Shot("jobs", "/jobs/", "jobs", "user"),
+    Shot("jobs-none-match", "/jobs/?q=nothing-is-called-this", "jobs", "user"),
+    Shot("new-job", "/jobs/new/", "job-new", "user", fill_in),
+    Shot("new-job-empty", "/jobs/new/", "job-new", "user"),
+    Shot("job-running", "/jobs/?state=running", "job", "admin", follow(JOB)),
+    Shot("job-queued", "/jobs/?state=queued", "job", "admin", follow(JOB)),
+    Shot("job-failed", "/jobs/?state=failed", "job", "admin", follow(JOB)),
+    Shot("job-succeeded", "/jobs/?state=succeeded", "job", "admin", follow(JOB)),
+    *(
+        Shot(f"job-{tab}", "/jobs/?state=succeeded", "job", "admin", follow(JOB, f"?tab={tab}"))
+        for tab in JOB_TABS
+    ),
+    Shot("queue", "/queue/", "queue", "user"),
+    Shot("nodes", "/nodes/", "nodes"),
+    Shot("nodes-join", "/nodes/", "nodes", "admin", add_node),
+    Shot("node", "/nodes/", "node", "admin", follow("#rows h2 a")),
+    Shot("analytics", "/analytics/?range=all", "analytics"),
+    Shot("analytics-nothing", "/analytics/?from=2001-01-01&to=2001-01-02", "analytics"),
+    Shot("predictions", "/analytics/predictions/?range=all", "predictions"),
+    Shot("users", "/users/", "users"),
+    Shot("user", "/users/", "user", "admin", follow("table td a")),
+    Shot("teams", "/teams/", "teams"),
+    Shot("team", "/teams/", "team", "admin", follow("table td a")),
+    Shot("tokens", "/tokens/", "tokens", "user"),
+    Shot("token-made", "/tokens/", "tokens", "user", make_token),
+    Shot("audit", "/audit/", "audit"),
+    Shot("api-docs", "/api/docs/"),
+    Shot("all-tables", "/admin/"),
+    Shot("forbidden", "/users/", "", "user", status=403),
+    Shot("not-found", "/jobs/ftjob-none/", "", status=404),
+)
