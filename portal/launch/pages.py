@@ -84,6 +84,7 @@ SHOTS = (
         for tab in JOB_TABS
     ),
     Shot("queue", "/queue/", "queue", "user"),
+    Shot("policy", "/policy/", "policy"),
     Shot("nodes", "/nodes/", "nodes"),
     Shot("nodes-join", "/nodes/", "nodes", "admin", add_node),
     Shot("node", "/nodes/", "node", "admin", follow("#rows h2 a")),

@@ -1,0 +1,44 @@
+"""`run.py screenshots` leaves no page out."""
+
+from __future__ import annotations
+
+import pytest
+from django.urls import URLPattern
+
+from portal.launch.pages import JOB_TABS, SHOTS
+from portal.web.job_tabs import TABS
+from portal.web.urls import urlpatterns
+
+# What answers with a part of a page, or acts and goes elsewhere.
+PARTS = {
+    "job-upload",
+    "job-file",
+    "job-advice",
+    "job-live",
+    "job-tab",
+    "job-chart",
+    "node-live",
+    "join-token",
+}
+ACTS = {"logout", "job-verb", "user-change", "user-verb", "team-verb", "member-verb", "token-revoke",
+        "predictor-rollback", "predictor-promote", "node-verb"}  # fmt: skip
+
+
+def pages() -> set[str]:
+    routes = (pattern for pattern in urlpatterns if isinstance(pattern, URLPattern))
+    return {route.name for route in routes if route.name} - PARTS - ACTS
+
+
+@pytest.mark.parametrize("page", sorted(pages()))
+def test_every_page_is_photographed(page: str) -> None:
+    assert page in {shot.route for shot in SHOTS}, f"add {page} to portal/launch/pages.py"
+
+
+def test_every_tab_of_a_job_is_photographed() -> None:
+    assert {"overview", *JOB_TABS} == set(TABS)
+
+
+def test_pictures_do_not_overwrite_each_other() -> None:
+    names = [shot.name for shot in SHOTS]
+    assert len(names) == len(set(names))
+    assert {shot.route for shot in SHOTS} - {""} <= pages()
