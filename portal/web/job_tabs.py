@@ -17,7 +17,7 @@ from scheduler.models import Job
 from scheduler.selectors.checkpoints import of_job
 from scheduler.selectors.jobs import artifacts, events, log_tail
 
-EVENTS = 500  # the last ones; the API has all
+EVENTS, CHECKPOINTS = 200, 50  # the last ones; the API has all events
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ def _parameters(_: HttpRequest, job: Job) -> dict[str, Any]:
 
 
 def _attempts(_: HttpRequest, job: Job) -> dict[str, Any]:
-    return {"attempts": list(job.attempts.all()), "checkpoints": list(of_job(job))}
+    return {"attempts": list(job.attempts.all()), "checkpoints": list(of_job(job)[:CHECKPOINTS])}
 
 
 def _events(_: HttpRequest, job: Job) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.db.models import QuerySet
+from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -18,11 +18,11 @@ from portal.accounts.people import change_user, create_user, reset_password, set
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import visible_teams, visible_users
 from portal.web.nodes import require_admin
-from portal.web.people_forms import ChangeUserForm, NewUserForm
+from portal.web.people_forms import ChangeUserForm, NameSearch, NewUserForm
 from scheduler.errors import Conflict
 from scheduler.services.removals import deactivate_user
 
-SHOWN_USERS = 200
+PAGE, SHOWN_TEAMS = 25, 50
 
 
 @login_required
@@ -44,13 +44,12 @@ def user_list(request: PageRequest) -> HttpResponse:
         else:
             context = {"person": made, "password": password}
             return render(request, "people/password.html", context, status=201)
-    context = {"form": form, "q": (q := request.GET.get("q", "")[:150]), "people": _matching(request, q)}
-    return render(request, "people/users.html", context, status=400 if form.is_bound else 200)
-
-
-def _matching(request: PageRequest, text: str) -> QuerySet[User]:
-    clean = text.replace("\x00", "")
-    return visible_users(request.user).filter(username__icontains=clean)[:SHOWN_USERS]
+    search = NameSearch(request.GET)
+    people = visible_users(request.user).filter(username__icontains=search.text)
+    page = Paginator(people, PAGE).get_page(request.GET.get("page"))
+    context = {"form": form, "search": search, "page": page}
+    wrong = form.is_bound or not search.is_valid()
+    return render(request, "people/users.html", context, status=400 if wrong else 200)
 
 
 def _person(request: PageRequest, user_id: int) -> User:
@@ -74,7 +73,8 @@ def _form_of(person: User) -> ChangeUserForm:
 
 
 def _page(person: User, form: ChangeUserForm) -> dict[str, Any]:
-    return {"person": person, "form": form, "teams": visible_teams(person) if not person.is_admin else ()}
+    teams = visible_teams(person)[:SHOWN_TEAMS] if not person.is_admin else ()
+    return {"person": person, "form": form, "teams": teams}
 
 
 @login_required

@@ -75,6 +75,22 @@ class TokenForm(StyledForm):
         return now + timedelta(days=days) if days else None
 
 
+class NameSearch(StyledForm):
+    """People or teams whose name holds a text."""
+
+    prefix_id = "filter"
+    q = forms.CharField(required=False, max_length=150, label="Name")
+
+    @property
+    def shown(self) -> list[forms.BoundField]:
+        return self.visible_fields()
+
+    @property
+    def text(self) -> str:
+        """Empty where nothing, or nothing that can be searched for, was asked."""
+        return self.cleaned_data["q"] if self.is_valid() else ""
+
+
 class AuditFilters(StyledForm):
     prefix_id = "filter"
     actor = forms.CharField(required=False, max_length=150, label="Who")

@@ -8,6 +8,7 @@ from typing import Any
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -18,9 +19,11 @@ from portal.accounts.models import Membership, Role, Team
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import members, visible_teams
 from portal.accounts.teams import add_member, change_role, create_team, may_manage, remove_member, rename_team
-from portal.web.people_forms import MemberForm, RoleForm, TeamForm
+from portal.web.people_forms import MemberForm, NameSearch, RoleForm, TeamForm
 from scheduler.errors import Conflict
 from scheduler.services.removals import delete_team
+
+PAGE = 25
 
 
 def _team(request: PageRequest, team_id: int) -> Team:
@@ -43,8 +46,12 @@ def team_list(request: PageRequest) -> HttpResponse:
             raise PermissionDenied from refused
         except Refused as refused:
             form.add_error(refused.field, str(refused))
-    context = {"teams": visible_teams(request.user), "form": form}
-    return render(request, "people/teams.html", context, status=400 if form.is_bound else 200)
+    search = NameSearch(request.GET)
+    teams = visible_teams(request.user).filter(name__icontains=search.text)
+    page = Paginator(teams, PAGE).get_page(request.GET.get("page"))
+    context = {"page": page, "search": search, "form": form}
+    wrong = form.is_bound or not search.is_valid()
+    return render(request, "people/teams.html", context, status=400 if wrong else 200)
 
 
 @login_required
@@ -56,7 +63,7 @@ def team_detail(request: PageRequest, team_id: int) -> HttpResponse:
 def _page(request: PageRequest, team: Team) -> dict[str, Any]:
     return {
         "team": team,
-        "members": members(team),
+        "page": Paginator(members(team), PAGE).get_page(request.GET.get("page")),
         "manages": may_manage(request.user, team),
         "roles": list(Role),
         "member_form": MemberForm(),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
@@ -13,6 +14,8 @@ from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import own_tokens
 from portal.accounts.services import create_token, revoke_token
 from portal.web.people_forms import TokenForm
+
+PAGE = 25
 
 
 @login_required
@@ -29,7 +32,8 @@ def token_list(request: PageRequest) -> HttpResponse:
             now=now,
         )
         return render(request, "people/token.html", {"token": token, "plain": plain}, status=201)
-    context = {"tokens": own_tokens(request.user), "form": form, "now": timezone.now()}
+    page = Paginator(own_tokens(request.user), PAGE).get_page(request.GET.get("page"))
+    context = {"page": page, "form": form, "now": timezone.now()}
     return render(request, "people/tokens.html", context, status=400 if form.is_bound else 200)
 
 
