@@ -96,7 +96,7 @@ class Cycle:
         if job.hold:
             self._wait(Wait(job.id, "hold", job.hold))
             return
-        options = acceptable(job, self.free, self.rules.tolerance)
+        options = acceptable(job, self.free, self.rules)
         if not options:
             self._wait(reasons.nowhere(job))
             return
@@ -150,11 +150,11 @@ class Cycle:
             self.waits.append(wait)
 
 
-def acceptable(job: Job, free: FreeGpus, tolerance: float) -> Sequence[Option]:
+def acceptable(job: Job, free: FreeGpus, rules: Rules) -> Sequence[Option]:
     """The options a job would take: possible on the empty cluster and close to the best of those."""
     possible = [option for option in job.options if free.could_hold(option, job.only_node)]
     if len(possible) < 2:
         return possible
     scores = [option.score(job.goal) for option in possible]
-    limit = tolerance * min(scores)
+    limit = rules.tolerance_of(job.goal) * min(scores)
     return [option for option, score in zip(possible, scores, strict=True) if score <= limit]

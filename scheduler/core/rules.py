@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from knowledge.core.types import Goal
 from scheduler.core.placement import Placement
 from scheduler.core.types import Job
 
@@ -24,13 +25,15 @@ class Rules:
     """Defaults never stop a running job. All times in s.
 
     tolerance: a job takes an option that fits now if it is at most this much worse than the best one it
-    could get on the empty cluster (CoTune). hysteresis: how much better, as a share, a waiting job must
-    rank than a running one to evict it.
+    could get on the empty cluster (CoTune, who says 1.25; 2 was measured: docs/adr/0006).
+    money_tolerance: the same for goals that count money, whose owners rather wait than pay twice.
+    hysteresis: how much better, as a share, a waiting job must rank than a running one to evict it.
     """
 
     placement: Placement = Placement.BEST_FIT
     blocks: Blocks = Blocks.MODELS
-    tolerance: float = 1.25
+    tolerance: float = 2.0
+    money_tolerance: float = 1.25
     preempts: bool = False
     min_run_s: float = 60.0  # nobody is stopped before
     cooldown_s: float = 60.0  # a stopped job evicts nobody before: no two throw each other out in turns
@@ -38,6 +41,10 @@ class Rules:
     hysteresis: float = 0.0
     segment_s: float | None = None  # runs are cut into segments of this length; eviction at their ends only
     boundary_s: float = 60.0  # how long after its end a segment's boundary counts: one round
+
+    def tolerance_of(self, goal: Goal) -> float:
+        """How much worse than its best option a job with this goal takes rather than waits."""
+        return self.money_tolerance if goal in (Goal.CHEAPEST, Goal.DEADLINE) else self.tolerance
 
     def may_evict(self, job: Job, now: float) -> bool:
         """May this waiting job take GPUs from others?"""

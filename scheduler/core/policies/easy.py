@@ -73,7 +73,7 @@ class _Walk:
 
     def start_or_explain(self, job: Job, free: FreeGpus) -> bool:
         """True unless the job could run on this cluster and finds no place now."""
-        options = acceptable(job, self.free, self.rules.tolerance)
+        options = acceptable(job, self.free, self.rules)
         if job.hold:
             self._wait(Wait(job.id, "hold", job.hold))
         elif not options:
@@ -84,7 +84,7 @@ class _Walk:
 
     def reserve(self, head: Job) -> None:
         """Promise the head the earliest place that the running jobs' predicted ends allow."""
-        options = acceptable(head, self.free, self.rules.tolerance)
+        options = acceptable(head, self.free, self.rules)
         known = _remembered(self.state.memory)
         if known and known.job == head.id and known.at is not None and self.now < known.at:
             self.promise = known if self._stands(known) else None
@@ -102,7 +102,7 @@ class _Walk:
         for job in jobs:
             if not self.state.explain and not self.free.count():
                 break
-            options = acceptable(job, self.free, self.rules.tolerance)
+            options = acceptable(job, self.free, self.rules)
             if job.hold or not options:
                 self.start_or_explain(job, self.free)
             elif not any(self._fill(job, option) for option in options):

@@ -55,7 +55,7 @@ class _Walk:
         self.waits: list[Wait] = []
 
     def decide(self, job: Job) -> None:
-        options = acceptable(job, self.free, self.policy.rules.tolerance)
+        options = acceptable(job, self.free, self.policy.rules)
         if job.hold or not options:
             self._wait(Wait(job.id, "hold", job.hold) if job.hold else reasons.nowhere(job))
             return

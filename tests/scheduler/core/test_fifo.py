@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
+import pytest
+
+from knowledge.core.types import Goal, Interval
 from scheduler.core.types import Start, Wait
 from tests.scheduler.core.clusters import decide, job, node, option
 
@@ -40,8 +44,17 @@ def test_a_job_that_no_node_can_hold_blocks_nobody() -> None:
     assert isinstance(plan["small"], Start)
 
 
-def test_a_job_waits_for_its_best_option_rather_than_taking_one_a_quarter_worse() -> None:
-    best, close, poor = option(gpus=4, duration_s=100), option(gpus=2, duration_s=124), option(duration_s=126)
+def test_a_job_waits_for_its_best_option_rather_than_taking_one_more_than_twice_as_bad() -> None:
+    best, close, poor = option(gpus=4, duration_s=100), option(gpus=2, duration_s=199), option(duration_s=201)
     busy = [node("n", 2, total=4)]
     assert fifo([job("a", best, close)], busy)["a"] == Start("a", close, (("n", 0), ("n", 1)))
     assert isinstance(fifo([job("a", best, poor)], busy)["a"], Wait)
+
+
+@pytest.mark.parametrize("goal", [Goal.CHEAPEST, Goal.DEADLINE])
+def test_a_job_that_counts_money_waits_rather_than_paying_a_quarter_more(goal: Goal) -> None:
+    best = option(gpus=4)  # each option costs 1 in any currency
+    close, dear = (replace(option(gpus=2), cost=Interval(cost)) for cost in (1.24, 1.26))
+    busy = [node("n", 2, total=4)]
+    assert isinstance(fifo([job("a", best, close, goal=goal)], busy)["a"], Start)
+    assert isinstance(fifo([job("a", best, dear, goal=goal)], busy)["a"], Wait)

@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from scheduler.core.cycle import acceptable
 from scheduler.core.placement import FreeGpus, equal_shares
 from scheduler.core.policies import FREE_PLACEMENT, POLICIES
+from scheduler.core.rules import Rules
 from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wait
 from tests.scheduler.core.clusters import cluster_states
 
@@ -53,7 +54,7 @@ def test_no_gpu_idles_while_a_job_that_fits_waits(name: str, state: ClusterState
     for job in state.jobs:
         cooling = job.stopped_at is not None and job.stopped_at > -60.0
         if job.id in waits and not job.hold and not cooling:
-            assert not any(free.place(option, job) for option in acceptable(job, free, 1.25))
+            assert not any(free.place(option, job) for option in acceptable(job, free, Rules()))
 
 
 def available(state: ClusterState, plan: Plan) -> dict[tuple[str, int], str]:

@@ -148,7 +148,9 @@ def test_the_offered_load_is_gpu_time_over_arrivals_and_gpus(tmp_path: Path) -> 
     assert scenario.load == pytest.approx((400 + 400) / 100 / 16)
 
 
-@pytest.mark.parametrize("text", ["", "a100", "a100:8", "a100:0x8", "a100:8x8,", "a100:8x8@x", "a:1x1,a:2x2"])
+@pytest.mark.parametrize(
+    "text", ["", "a100", "a100:8", "a100:0x8", "a100:8x8,", "a100:8x8@x", "a:1x1,a:2x1", "a:1x1@1,a:1x2@2"]
+)
 def test_a_cluster_that_is_not_understood_says_how_to_write_it(text: str) -> None:
     with pytest.raises(ClusterError, match="--cluster"):
         parse_cluster(text)
