@@ -14,7 +14,7 @@ from django.db import models
 from knowledge.core.types import Config, Interval, Option, Source
 from knowledge.models import Execution
 from knowledge.services import row_values
-from portal.accounts.models import User
+from portal.accounts.models import AuditEntry, User
 from scheduler.models import Allocation, Attempt, Claim, DatasetFile, Gpu, Job, JobEvent, Node
 from scheduler.states import JobState, NodeState
 
@@ -28,7 +28,10 @@ CAUSES = {"failed": "error", "cancelled": "stopped", "succeeded": "succeeded"}
 
 
 def fill(*, jobs: int, nodes: int, executions: int, people: int, now: datetime, seed: int = 1) -> None:
-    """Jobs spread over 30 days and `people` owners, each with an attempt, its GPU and two events."""
+    """Jobs spread over 30 days and `people` owners, each with an attempt, its GPU and two events.
+
+    The record of acts has as many entries as there are jobs.
+    """
     rng = random.Random(seed)
     owners = [User.objects.create_user(f"person{n}") for n in range(people)]
     files = [_file(owner, now) for owner in owners]
@@ -37,6 +40,7 @@ def fill(*, jobs: int, nodes: int, executions: int, people: int, now: datetime, 
     promises = [_promise(rng) for _ in range(PROMISES)]
     rows = [_job(rng, number, owners, files, promises, now, jobs) for number in range(jobs)]
     _insert(Job, rows)
+    _insert(AuditEntry, (_act(rng, number, now) for number in range(jobs)))
     _insert(JobEvent, (event for job in rows for event in _events(job)))
     attempts = [_attempt(rng, job) for job in rows if job.first_started_at]
     _insert(Attempt, attempts)
@@ -107,6 +111,13 @@ def _job(
         options=[rng.choice(promises)],
         wait_text="Needs 4 A100-SXM4-80GB GPUs; 2 are free.", step=500, total_steps=1000, loss=1.2,
     )  # fmt: skip
+
+
+def _act(rng: random.Random, number: int, now: datetime) -> AuditEntry:
+    action = rng.choice(("node drained", "node resumed", "token created", "node price changed"))
+    return AuditEntry(
+        at=now, actor_name="root", action=action, target=f"node-{number:024x}", data={"reason": "x"}
+    )
 
 
 def _events(job: Job) -> Iterator[JobEvent]:

@@ -18,9 +18,12 @@ from tests.harness.servers import NotInstalled, Postgres
 SIZES = {"jobs": 100_000, "nodes": 1_000, "executions": 50_000, "people": 50}
 SMALL = {"jobs": 2_000, "nodes": 50, "executions": 1_000, "people": 5}
 PATHS = (
-    "/", "/jobs/", "/jobs/?state=failed", "/jobs/new/", "/queue/", "/nodes/", "/analytics/?range=24h",
-    "/analytics/", "/analytics/?range=all", "/analytics/predictions/?range=7d", "/analytics/predictions/",
+    "/", "/jobs/", "/jobs/?state=failed", "/jobs/?q=job+77", "/jobs/new/", "{job}", "{job}?tab=attempts",
+    "/queue/", "/nodes/", "/nodes/?state=ready&gpu=L40S&q=9", "{node}", "/policy/", "/teams/", "/tokens/",
+    "/analytics/?range=24h", "/analytics/", "/analytics/?range=all",
+    "/analytics/predictions/?range=7d", "/analytics/predictions/",
 )  # fmt: skip
+FOR_ADMINISTRATORS = ("/users/", "/users/?q=person4", "/audit/", "/audit/?action=drain&text=999")
 
 
 def main() -> int:
@@ -63,14 +66,26 @@ def measure(sizes: dict[str, int], requests: int) -> None:
     print(f"{sizes} in {time.perf_counter() - began:.0f} s")
     User.objects.create_superuser("root")
     print(f"{'who':<8} {'page':<34} {'first ms':>8} {'p50 ms':>7} {'p95 ms':>7} {'kB':>6} {'queries':>8}")
-    for name in ("root", "person0"):
+    for name, paths in (("root", PATHS + FOR_ADMINISTRATORS), ("person0", PATHS)):
         client = Client(SERVER_NAME="localhost")
-        client.force_login(User.objects.get(username=name))
-        for path in PATHS:
-            show(name, path, client, requests)
+        user = User.objects.get(username=name)
+        client.force_login(user)
+        objects = shown_objects(user)
+        for path in paths:
+            show(name, path, path.format(**objects), client, requests)
 
 
-def show(name: str, path: str, client: object, requests: int) -> None:
+def shown_objects(user: Any) -> dict[str, str]:
+    """The pages of an ended job that the user may see, and of the node on which it ran."""
+    from scheduler.models import Claim
+    from scheduler.selectors.jobs import visible_jobs
+
+    job = visible_jobs(user).filter(state="succeeded").order_by("-pk")[0]
+    node = Claim.objects.filter(attempt__job=job).values_list("node_id", flat=True)[0]
+    return {"job": f"/jobs/{job.pk}/", "node": f"/nodes/{node}/"}
+
+
+def show(name: str, title: str, path: str, client: object, requests: int) -> None:
     from django.db import connection
 
     get = client.get  # type: ignore[attr-defined]
@@ -94,7 +109,8 @@ def show(name: str, path: str, client: object, requests: int) -> None:
     p50, p95 = times[len(times) // 2], times[min(len(times) - 1, round(0.95 * len(times)))]
     size = len(answer.content) / 1000
     print(
-        f"{name:<8} {path:<34} {first:>8.0f} {p50:>7.0f} {p95:>7.0f} {size:>6.0f} {len(asked):>8}", flush=True
+        f"{name:<8} {title:<34} {first:>8.0f} {p50:>7.0f} {p95:>7.0f} {size:>6.0f} {len(asked):>8}",
+        flush=True,
     )
 
 

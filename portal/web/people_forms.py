@@ -9,7 +9,7 @@ from django.contrib.auth.validators import UnicodeUsernameValidator
 
 from portal.accounts.models import Role, Scope
 from portal.accounts.people import Profile
-from portal.web.styled import StyledForm
+from portal.web.styled import FilterForm, StyledForm
 
 MEMBER_ROLES = [(Role.MEMBER.value, "member"), (Role.LEAD.value, "lead")]
 LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "without end")]
@@ -75,15 +75,10 @@ class TokenForm(StyledForm):
         return now + timedelta(days=days) if days else None
 
 
-class NameSearch(StyledForm):
+class NameSearch(FilterForm):
     """People or teams whose name holds a text."""
 
-    prefix_id = "filter"
     q = forms.CharField(required=False, max_length=150, label="Name")
-
-    @property
-    def shown(self) -> list[forms.BoundField]:
-        return self.visible_fields()
 
     @property
     def text(self) -> str:
@@ -91,16 +86,11 @@ class NameSearch(StyledForm):
         return self.cleaned_data["q"] if self.is_valid() else ""
 
 
-class AuditFilters(StyledForm):
-    prefix_id = "filter"
+class AuditFilters(FilterForm):
     actor = forms.CharField(required=False, max_length=150, label="Who")
     action = forms.CharField(required=False, max_length=60, label="Did what")
     text = forms.CharField(required=False, max_length=200, label="To what")
     after = forms.IntegerField(required=False, min_value=1, max_value=2**62, widget=forms.HiddenInput)
-
-    @property
-    def shown(self) -> list[forms.BoundField]:
-        return self.visible_fields()
 
     @property
     def other_errors(self) -> list[str]:

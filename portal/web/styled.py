@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django import forms
+
+log = logging.getLogger(__name__)
 
 
 class StyledForm(forms.Form):
@@ -25,7 +28,28 @@ class StyledForm(forms.Form):
             if self.is_bound and name in self.errors:
                 field.widget.attrs["class"] += " is-invalid"
                 field.widget.attrs["aria-invalid"] = "true"
+        if self.is_bound:
+            self._note_unknown()
+
+    def _note_unknown(self) -> None:
+        """What nobody could have filled in changes nothing, but somebody tried."""
+        if extra := sorted(set(self.data) - set(self.fields) - {"csrfmiddlewaretoken"}):
+            log.warning("unknown form fields ignored: %s", ", ".join(extra)[:200])
 
     @property
     def checkboxes(self) -> set[str]:
         return {name for name, field in self.fields.items() if isinstance(field, forms.BooleanField)}
+
+
+class FilterForm(StyledForm):
+    """What narrows a list, from its address, which carries other things too (`page`, `after`)."""
+
+    prefix_id = "filter"
+
+    def _note_unknown(self) -> None:
+        pass
+
+    @property
+    def shown(self) -> list[forms.BoundField]:
+        """The fields that people fill in."""
+        return self.visible_fields()
