@@ -1,0 +1,80 @@
+"""What an administrator asks of a simulation."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from typing import Any
+
+from django import forms
+from django.conf import settings
+
+from portal.web.styled import StyledForm
+from scheduler.core.policies import LIVE, POLICIES
+from scheduler.core.simulator.foresight import Level
+from scheduler.services.simulations.request import MAX_ERROR, MAX_POLICIES, MAX_SEED, Question
+
+LEVELS = {
+    Level.DEFAULT: "nothing: one stated duration for all",
+    Level.VALIDITY: "what runs at all",
+    Level.EXACT: "medians of earlier jobs of the same kind",
+    Level.PERFORMANCE: "the promises made at submission",
+    Level.ORACLE: "everything, as if known before",
+}
+
+
+def _moment(label: str, help_text: str) -> forms.DateTimeField:
+    return forms.DateTimeField(
+        required=False,
+        label=label,
+        help_text=help_text,
+        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
+    )
+
+
+class SimulationForm(StyledForm):
+    prefix_id = "simulation"
+    policies = forms.MultipleChoiceField(
+        choices=[(name, name if name in LIVE else f"{name} (simulator only)") for name in POLICIES],
+        widget=forms.SelectMultiple(attrs={"size": 8}),
+        help_text=f"Up to {MAX_POLICIES}; hold Ctrl to choose several.",
+    )
+    knowledge = forms.ChoiceField(
+        choices=[(level.value, text) for level, text in LEVELS.items()],
+        initial=Level.PERFORMANCE,
+        label="What policies know",
+    )
+    since = _moment("Jobs submitted from", f"In the time of {settings.TIME_ZONE}; empty: from the first on.")
+    until = _moment("until", "Empty: until now.")
+    cluster = forms.CharField(
+        max_length=500, required=False,
+        help_text="type:nodes x GPUs each, e.g. a100:8x8,l40s:4x4@1.1 (price); empty: the present nodes.",
+    )  # fmt: skip
+    error = forms.FloatField(
+        min_value=0, max_value=MAX_ERROR, initial=0, required=False, label="Error of predictions",
+        help_text="Where no promise was recorded; 0.2 is 20 % in the median.",
+    )  # fmt: skip
+    seed = forms.IntegerField(min_value=0, max_value=MAX_SEED, initial=0, required=False)
+    key = forms.CharField(widget=forms.HiddenInput, max_length=100, required=False)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["key"].initial = uuid.uuid4().hex
+
+    @property
+    def question(self) -> Question:
+        values = self.cleaned_data
+        return Question(
+            policies=values["policies"], knowledge=values["knowledge"], error=values["error"] or 0.0,
+            seed=values["seed"] or 0, cluster=values["cluster"], since=values["since"], until=values["until"],
+        )  # fmt: skip
+
+    @property
+    def request_key(self) -> str:
+        """The same for a form that is sent twice."""
+        return str(self.cleaned_data["key"] or self.fields["key"].initial)
+
+    def take(self, errors: Mapping[str, str]) -> None:
+        """Show what the service refuses at its field."""
+        for name, message in errors.items():
+            self.add_error(name, message)
