@@ -28,8 +28,9 @@ PAGE = 20
 # (measure, heading, how it is shown): the table's columns
 MEASURES = (
     ("jct_mean_s", "Mean JCT", "duration"), ("jct_p50_s", "p50", "duration"),
-    ("jct_p95_s", "p95", "duration"), ("jct_p99_s", "p99", "duration"), ("wait_mean_s", "Mean wait", "duration"),
-    ("slowdown_mean", "Slowdown", "number"), ("makespan_s", "Makespan", "duration"),
+    ("jct_p95_s", "p95", "duration"), ("jct_p99_s", "p99", "duration"),
+    ("wait_mean_s", "Mean wait", "duration"), ("slowdown_mean", "Slowdown", "number"),
+    ("makespan_s", "Makespan", "duration"),
     ("utilisation", "Utilisation", "percent"), ("jain", "Jain", "number"),
     ("finish_time_fairness_mean", "Finish-time fairness", "number"),
     ("violation_ratio", "Late", "percent"), ("preemptions", "Preemptions", "number"),
