@@ -15,13 +15,14 @@ from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.accounts.services import digest_of
 from portal.api.fields import Number, Strict, Text, Truth, Whole
-from portal.api.pages import list_of
+from portal.api.pages import PageQuery, page, page_of, read_query
 from portal.api.repeatable import KEY, create_with_secret
 from scheduler.models import Gpu, JoinToken, Node
-from scheduler.selectors.nodes import all_nodes, get_node
+from scheduler.selectors.nodes import all_nodes, get_node, matching
 from scheduler.services.nodes import create_join_token, drain_node, resume_node
 from scheduler.services.prices import MAX_PRICE, set_price
 from scheduler.services.removals import remove_node
+from scheduler.states import NodeState
 
 
 class GpuOut(serializers.ModelSerializer[Gpu]):
@@ -80,11 +81,19 @@ class PriceIn(Strict):
     seen = Number(help_text="The price you saw: if it is another one by now, nothing is changed (409).")
 
 
+class NodeQuery(PageQuery):
+    state = serializers.ChoiceField(choices=[state.value for state in NodeState], required=False)
+    gpu = serializers.CharField(max_length=100, required=False, help_text="A GPU model, as nodes name it.")
+    text = serializers.CharField(max_length=200, required=False, help_text="In the name, host or id.")
+
+
 class NodesApi(APIView):
-    @extend_schema(operation_id="nodes_list", responses=list_of(NodeOut))
+    @extend_schema(operation_id="nodes_list", parameters=[NodeQuery], responses=page_of(NodeOut))
     def get(self, request: ApiRequest) -> Response:
-        """All nodes with their GPUs, and which of them are busy."""
-        return Response({"data": NodeOut(all_nodes(), many=True).data})
+        """Nodes with their GPUs, and which of them are busy; those that joined last come first."""
+        query = read_query(NodeQuery, request.query_params)
+        asked = {name: query.pop(name, "") for name in ("text", "gpu", "state")}
+        return Response(page(matching(all_nodes(), **asked), lambda node: NodeOut(node).data, **query))
 
 
 class NodeApi(APIView):

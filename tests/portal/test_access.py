@@ -12,7 +12,7 @@ from rest_framework.test import APIClient
 
 from portal.accounts.models import AuditEntry, Scope, Team, User
 from scheduler.loop.tick import tick
-from scheduler.models import Job
+from scheduler.models import Job, Node
 from tests.harness import world
 from tests.portal.conftest import token_client
 
@@ -141,6 +141,18 @@ def test_nodes_show_which_gpus_are_free(api: APIClient, person: User) -> None:
     assert sorted(gpu["busy"] for gpu in shown["gpus"]) == [False, False, True]
     assert api.get(f"/api/nodes/{shown['id']}/").json()["id"] == shown["id"]
     assert api.get("/api/nodes/node-none/").status_code == 404
+
+
+def test_nodes_come_in_pages_and_are_filtered(api: APIClient) -> None:
+    names = [Node.objects.get(pk=world.fake_node().node_id).name for _ in range(3)]
+    first = api.get("/api/nodes/?limit=2").json()
+    assert (first["total"], first["has_more"]) == (3, True)
+    second = api.get(f"/api/nodes/?limit=2&after={first['next']}").json()
+    assert sorted(node["name"] for node in first["data"] + second["data"]) == sorted(names)
+    assert api.get("/api/nodes/?state=lost").json()["data"] == []
+    assert api.get("/api/nodes/?gpu=cpu").json()["total"] == 3
+    assert [node["name"] for node in api.get(f"/api/nodes/?text={names[1]}").json()["data"]] == [names[1]]
+    assert api.get("/api/nodes/?state=asleep").status_code == 400
 
 
 def test_a_session_speaks_for_its_person_and_needs_the_csrf_token(person: User) -> None:

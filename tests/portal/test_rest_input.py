@@ -143,7 +143,7 @@ def test_missing_fields_are_both_named(api: APIClient) -> None:
         "limit=1&limit=2",
     ],
 )
-@pytest.mark.parametrize("path", ["/api/jobs/", "/api/files/", "/api/executions/"])
+@pytest.mark.parametrize("path", ["/api/jobs/", "/api/files/", "/api/executions/", "/api/nodes/"])
 def test_a_bad_query_is_refused_by_name(api: APIClient, path: str, query: str) -> None:
     answer = api.get(f"{path}?{query}")
     assert answer.status_code == 400, answer.content
