@@ -11,19 +11,23 @@ REPOSITORY = Path(__file__).resolve().parent.parent.parent
 TRAINING_PYTHON = REPOSITORY / ".venv-train" / "bin" / "python"
 
 
-def web(host: str, port: int) -> Process:
+def web(host: str, port: int, name: str = "web") -> Process:
     """One process with eight threads: SQLite has one writer, and pages poll rather than stream."""
     options = ("--worker-class=gthread", "--workers=1", "--threads=8", "--graceful-timeout=5", "--timeout=60")
     bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     command = (sys.executable, "-m", "gunicorn", "portal.wsgi", f"--bind={bind}", *options)
-    return Process(name="web", command=command)
+    return Process(name=name, command=command)
 
 
-def worker(queue: str) -> Process:
-    """A Celery worker for one queue; workers need no chatter among themselves."""
+def worker(queue: str, name: str = "") -> Process:
+    """A Celery worker for one queue; workers need no chatter among themselves.
+
+    name: what tells it from another worker of that queue on this machine.
+    """
+    name = name or queue
     quiet = ("--without-gossip", "--without-mingle", "--loglevel=WARNING")
-    command = ("-m", "celery", "-A", "portal", "worker", "-Q", queue, "-c", "1", "-n", f"{queue}@%h", *quiet)
-    return Process(name=f"worker-{queue}", command=(sys.executable, *command), stop_s=15)
+    command = ("-m", "celery", "-A", "portal", "worker", "-Q", queue, "-c", "1", "-n", f"{name}@%h", *quiet)
+    return Process(name=f"worker-{name}", command=(sys.executable, *command), stop_s=15)
 
 
 def beat() -> Process:

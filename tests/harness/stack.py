@@ -5,6 +5,7 @@ Nothing restarts by itself here: a test kills and starts processes by name.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
@@ -44,9 +45,9 @@ django.setup()
 from portal.launch import prepare
 prepare.call("migrate", verbosity=0)
 prepare.call("collectstatic", interactive=False, verbosity=0)
-prepare.call("bootstrap_users", json=True)
+people = json.loads(prepare.call("bootstrap_users", json=True))
 token = prepare.call("join_token", uses=20, hours=2).strip()
-print(json.dumps({"join": token, "api": prepare.first_job_token(always=True)}))
+print(json.dumps({"join": token, "api": prepare.first_job_token(always=True), "people": people}))
 """
 
 
@@ -98,7 +99,9 @@ class Stack:
         done = subprocess.run(code, env=self.supervisor.env, check=True, stdout=subprocess.PIPE, text=True)
         tokens = json.loads(done.stdout)
         (self.root / "join_token").write_text(tokens["join"])
-        self.client = PortalClient(self.url, tokens["api"])
+        self.token = tokens["api"]
+        self.passwords = {person["username"]: person["password"] for person in tokens["people"]}
+        self.client = PortalClient(self.url, self.token)
         self.supervisor.start(processes.web("127.0.0.1", self.port))
         for queue in ("control", "work"):
             self.supervisor.start(processes.worker(queue))
@@ -118,6 +121,14 @@ class Stack:
         assert self.socket is not None
         self.supervisor.start(broker.process(server, self.data / "broker", self.socket))
         broker.wait_until_up(self.socket)
+
+    def start_web(self, name: str) -> PortalClient:
+        """Another web server beside the first; returns the same user's client of it."""
+        port = free_port()
+        self.supervisor.start(processes.web("127.0.0.1", port, name))
+        url = f"http://127.0.0.1:{port}"
+        machine.wait_until_served(url)
+        return PortalClient(url, self.token)
 
     def start_agent(self, name: str, slots: int = 1) -> Child:
         """A node with CPU slots; starting it again later goes on in the same folder."""
@@ -194,7 +205,12 @@ class Stack:
         return found
 
     def stop(self) -> None:
-        self.supervisor.stop()
+        """Without farewells, which take some seconds a process: nothing here is worth keeping."""
+        for child in self.supervisor.children.values():
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.popen.pid, signal.SIGKILL)
+            child.popen.wait()
+        self.supervisor.children.clear()
         machine.end_leftovers(self.root / "nodes")
         for training in self.trainings():
             training.kill()

@@ -1,13 +1,25 @@
-"""The production shape: PostgreSQL and Redis. F7: the database restarts under a running job."""
+"""The production shape: PostgreSQL and Redis, two web servers, two workers for each queue, two nodes."""
 
 from __future__ import annotations
 
+import json
+import time
 from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
 
 import httpx
+import psycopg
 import pytest
+import redis
 from django.db import connections
+from environ import Env
+from psycopg import errors
 
+from portal.configuration.database import database
+from portal.launch.client import PortalClient
+from portal.launch.processes import worker
+from scheduler.models import Attempt, Job
 from tests.harness.invariants import assert_all_hold
 from tests.harness.servers import NotInstalled, Postgres, Redis
 from tests.harness.stack import Stack
@@ -27,16 +39,29 @@ def postgres(_rows_are_readable: None) -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="module")
-def production(postgres: Postgres) -> Iterator[Stack]:
-    redis = Redis()
-    made = Stack(database_url=postgres.url, redis_url=redis.url)
+def counters() -> Iterator[Redis]:
+    server = Redis()
+    yield server
+    server.remove()
+
+
+@pytest.fixture(scope="module")
+def production(postgres: Postgres, counters: Redis) -> Iterator[Stack]:
+    made = Stack(database_url=postgres.url, redis_url=counters.url)
     try:
         made.start()
         made.start_agent("alpha")
         yield made
     finally:
         made.stop()
-        redis.remove()
+
+
+@pytest.fixture(scope="module")
+def second_web(production: Stack) -> PortalClient:
+    """The user's client of the second web server; with it come two more workers."""
+    for queue in ("control", "work"):
+        production.supervisor.start(worker(queue, f"{queue}-2"))
+    return production.start_web("web-2")
 
 
 def test_f7_a_database_restart_is_a_short_503_and_the_job_goes_on(
@@ -53,3 +78,75 @@ def test_f7_a_database_restart_is_a_short_503_and_the_job_goes_on(
     assert job["id"] == job_id
     assert outcomes(ended(production, job_id)) == ["succeeded"]
     assert_all_hold(production.alias)
+
+
+def test_who_signed_in_at_one_web_server_is_known_at_the_other(
+    production: Stack, second_web: PortalClient
+) -> None:
+    with httpx.Client(trust_env=False) as browser:
+        browser.get(f"{production.url}/login/")
+        form = {"username": "user", "password": production.passwords["user"]}
+        form["csrfmiddlewaretoken"] = browser.cookies["csrftoken"]
+        assert browser.post(f"{production.url}/login/", data=form).headers["Location"] == "/"
+        page = browser.get(f"{second_web.http.base_url}/jobs/new/")
+    assert page.status_code == httpx.codes.OK
+    assert "Training data" in page.text
+
+
+def test_both_web_servers_count_requests_together(
+    production: Stack, second_web: PortalClient, counters: Redis
+) -> None:
+    def counted() -> int:
+        store = redis.Redis.from_url(counters.url)
+        return sum(len(json.loads(store.get(key) or "[]")) for key in store.scan_iter("*throttle_user*"))
+
+    before = counted()
+    for client in (production.client, second_web) * 2:
+        client.get("me/")
+    assert counted() == before + 4
+
+
+def test_jobs_from_two_web_servers_all_end_well_though_one_of_them_dies(
+    production: Stack, second_web: PortalClient
+) -> None:
+    production.start_agent("beta")
+    ids = [submit(client, production, f"job-{n}") for n, client in enumerate((production.client, second_web))]
+    production.kill("web-2")
+    with pytest.raises(httpx.TransportError):
+        submit(second_web, production, "job-2")
+    # Job 1 is known, whoever asks again; job 2 is tried once more; job 3 is new.
+    ids += [submit(production.client, production, f"job-{n}") for n in (1, 2, 3)]
+    assert ids[1] == ids[2]
+    for job_id in set(ids):
+        assert outcomes(ended(production, job_id)) == ["succeeded"]
+    assert Attempt.objects.using(production.alias).filter(job__in=ids).count() == 4
+    assert len(nodes_of(production, ids)) == 2, "both nodes had something to do"
+    assert_all_hold(production.alias)
+
+
+def submit(client: PortalClient, stack: Stack, key: str) -> str:
+    values = {"max_steps": 2, "tokens_per_sample": 64, "seed": 7}
+    job = client.submit(model="builtin/tiny-llama", training_file=stack.training_file, params=values, key=key)
+    return str(job["id"])
+
+
+def nodes_of(stack: Stack, ids: list[str]) -> set[Any]:
+    jobs = Job.objects.using(stack.alias).filter(pk__in=ids)
+    return set(jobs.values_list("attempts__claims__node", flat=True))
+
+
+def test_a_paused_process_cannot_hold_everybodys_rows(postgres: Postgres) -> None:
+    limits = database(Env.db_url_config(postgres.url), test_file=Path(), lock_s=0.3, idle_s=1.0)["OPTIONS"]
+    with psycopg.connect(postgres.url, autocommit=True) as plain:
+        plain.execute("CREATE TABLE shared (number integer); INSERT INTO shared VALUES (1)")
+    lock = "SELECT * FROM shared FOR UPDATE"
+    paused = psycopg.connect(postgres.url, **limits)
+    paused.execute(lock)
+    with psycopg.connect(postgres.url, autocommit=True, **limits) as other:
+        with pytest.raises(errors.LockNotAvailable):
+            other.execute(lock)
+        time.sleep(1.2)
+        assert other.execute(lock).fetchone() == (1,)
+    with pytest.raises(errors.IdleInTransactionSessionTimeout):
+        paused.execute("SELECT 1")
+    paused.close()
