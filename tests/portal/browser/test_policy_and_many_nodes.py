@@ -1,0 +1,57 @@
+"""An administrator of a large cluster: finds nodes, removes one, chooses the scheduling policy."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+
+from benchmarks.crowd import fill
+from scheduler.models import Node
+from scheduler.selectors.policy import current_policy
+from tests.harness import world
+from tests.portal.browser.looking import look, sign_in
+from tests.portal.browser.test_people_and_nodes import menu
+
+
+def test_a_node_among_many_is_found_and_removed(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.user("ada", is_staff=True)
+    fill(jobs=0, nodes=60, executions=0, people=0, now=timezone.now())
+    Node.objects.filter(name="node-0044").update(state="lost", reason="Silent for more than 90 s.")
+    sign_in(page)
+    page.get_by_role("link", name="Nodes").click()
+    look(page, "nodes-many")
+    page.get_by_role("link", name="Next").click()
+    expect(page.get_by_role("link", name="node-0020")).to_be_visible()
+    page.get_by_role("link", name="lost 1").click()
+    page.get_by_label("GPU type").select_option("L40S")
+    page.get_by_role("button", name="Filter").click()
+    look(page, "nodes-filtered")
+    page.get_by_role("link", name="node-0044").click()
+    look(page, "node-lost")
+    page.get_by_role("button", name="Remove this node").click()
+    expect(page.get_by_role("link", name="node-0000")).to_be_visible()
+    page.goto("/nodes/?state=lost")
+    expect(page.get_by_text("No node matches")).to_be_visible()
+    look(page, "nodes-none-match")
+
+
+def test_the_policy_is_chosen_with_the_keyboard_alone(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.user("ada", is_staff=True)
+    sign_in(page)
+    menu(page, "Scheduling policy")
+    look(page, "policy-first")
+    page.get_by_role("radio", name="fifo (now)").focus()
+    for _ in range(3):
+        page.keyboard.press("ArrowDown")
+    page.keyboard.press("Tab")
+    page.keyboard.type("short jobs are waiting too long")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("sjf decides from now on.")).to_be_visible()
+    expect(page.get_by_role("cell", name="short jobs are waiting too long")).to_be_visible()
+    look(page, "policy")
+    assert current_policy() == "sjf"
