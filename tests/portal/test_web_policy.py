@@ -46,8 +46,7 @@ def test_everybody_sees_who_chose_what_and_why_and_administrators_choose(
     assert "by ada" in shown
     assert "short jobs first" in shown
     assert AuditEntry.objects.get(action="policy chosen").actor_name == "ada"
-    world.job(person)
-    assert b'href="/policy/">sjf' in browser.get("/queue/").content
+    assert b'href="/policy/">Policy: sjf' in browser.get("/queue/").content
 
 
 @pytest.mark.parametrize("door", ["/policy/", ADD])
