@@ -1,13 +1,15 @@
 # Two images from one file: `portal` (web, workers, beat; no PyTorch) and `node` (agent and trainer; no Django).
 #   docker build --target portal -t foretune-portal .
 #   docker build --target node   -t foretune-node .
-FROM python:3.11-slim AS base
+FROM python:3.11-slim-trixie AS base
 ENV PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 PIP_NO_CACHE_DIR=1 PIP_DISABLE_PIP_VERSION_CHECK=1 \
     OMP_NUM_THREADS=1 OMP_WAIT_POLICY=PASSIVE
 RUN useradd --create-home --uid 10001 foretune && mkdir /data && chown foretune /data
 WORKDIR /app
 
 FROM base AS portal
+# For manage.py backup and restore; this Debian has the version of the server in docker-compose.yml.
+RUN apt-get update && apt-get install -y --no-install-recommends postgresql-client-17 && rm -rf /var/lib/apt/lists/*
 COPY requirements/build.lock requirements/core.lock requirements/
 RUN pip install --no-deps --require-hashes -r requirements/build.lock \
  && pip install --no-deps --require-hashes --no-build-isolation -r requirements/core.lock

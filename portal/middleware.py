@@ -48,6 +48,23 @@ def request_id_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -
     return middleware
 
 
+def client_address_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """Behind proxies of our own, REMOTE_ADDR becomes the address that the outermost of them saw.
+
+    Else all people would share the proxy's address, and with it their limits and lockouts. Whatever stands
+    further left in X-Forwarded-For came with the request and may be invented.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        forwarded = request.headers.get("X-Forwarded-For", "").split(",")
+        if 0 < settings.TRUSTED_PROXIES <= len(forwarded):
+            address = forwarded[-settings.TRUSTED_PROXIES].strip()
+            request.META["REMOTE_ADDR"] = address or request.META.get("REMOTE_ADDR", "")
+        return get_response(request)
+
+    return middleware
+
+
 # What multipart headers and boundaries may add to the file itself.
 ENVELOPE_BYTES = 100_000
 

@@ -25,6 +25,7 @@ env = environ.Env()
 DATA_DIR = Path(env.str("DATA_DIR", default=str(BASE_DIR / "var"))).resolve()
 DEBUG = env.bool("DEBUG", default=False)
 SECURE = env.bool("SECURE", default=False)  # behind TLS: secure cookies, HSTS
+TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", default=1 if SECURE else 0)
 
 
 def _secret_key() -> str:
@@ -68,6 +69,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "portal.middleware.client_address_middleware",
     "portal.middleware.request_id_middleware",
     "portal.middleware.upload_limit_middleware",
     "django.middleware.security.SecurityMiddleware",
@@ -192,6 +194,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "portal.api.errors.handle",
+    "NUM_PROXIES": 0,  # portal.middleware has found the client's address
     "DEFAULT_THROTTLE_RATES": {"user": env.str("RATE_LIMIT", default="1200/min"), "anon": "60/min"},
 }
 SPECTACULAR_SETTINGS = {
@@ -201,6 +204,7 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_NAME_OVERRIDES": {"SimulationStateEnum": "scheduler.models.simulations.SimulationState"},
     "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "portal.api.docs.add_errors"],
 }
 

@@ -1,0 +1,142 @@
+"""Dockerfile and docker-compose.yml name only what exists; production settings raise no warning."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.conf import settings
+from django.core.management import get_commands
+from django.test import Client
+
+from trainer.agent.settings import read_settings
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
+COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
+SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
+OURS = {name: service for name, service in SERVICES.items() if service["image"].startswith("foretune-")}
+PORTAL = {name: service for name, service in OURS.items() if service["image"] == "foretune-portal"}
+
+
+def words(service: dict[str, Any]) -> list[str]:
+    return " ".join(service.get("command", [])).split()
+
+
+def test_production_settings_pass_the_deployment_checks(tmp_path: Path) -> None:
+    (tmp_path / "static").mkdir()
+    env = {
+        "PATH": os.environ["PATH"],
+        "DATA_DIR": str(tmp_path),
+        "SECURE": "1",
+        "SECRET_KEY": secrets.token_urlsafe(60),
+        "DATABASE_URL": "postgresql://foretune:word@127.0.0.1:1/foretune",
+        "REDIS_URL": "redis://127.0.0.1:1/0",
+        "ALLOWED_HOSTS": "portal.example",
+        "CSRF_TRUSTED_ORIGINS": "https://portal.example",
+    }
+    command = [sys.executable, "manage.py", "check", "--deploy", "--fail-level", "WARNING"]
+    done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert "no issues" in done.stdout
+
+
+def test_production_does_not_start_without_a_secret_key(tmp_path: Path) -> None:
+    env = {"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path), "SECURE": "1"}
+    command = [sys.executable, "manage.py", "check"]
+    done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True)
+    assert done.returncode == 1
+    assert "SECRET_KEY is missing" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", sorted(PORTAL))
+def test_every_variable_of_the_portal_is_one_that_its_settings_read(name: str) -> None:
+    read = set(re.findall(r'env\.\w+\(\s*"(\w+)"', (REPOSITORY / "portal" / "settings.py").read_text()))
+    assert set(PORTAL[name]["environment"]) <= read
+
+
+@pytest.mark.parametrize("name", sorted(PORTAL))
+def test_every_command_exists(name: str) -> None:
+    said = words(PORTAL[name])
+    managed = [said[at + 1] for at, word in enumerate(said) if word == "manage.py"]
+    assert set(managed) <= set(get_commands())
+
+
+def test_every_queue_has_a_worker_and_one_beat_drives_them() -> None:
+    commands = [words(service) for service in PORTAL.values()]
+    served = {said[said.index("-Q") + 1] for said in commands if "-Q" in said}
+    assert served == {queue.name for queue in settings.CELERY_TASK_QUEUES}
+    assert sum("beat" in said for said in commands) == 1
+
+
+@pytest.mark.parametrize("name", sorted(SERVICES))
+def test_what_a_service_refers_to_is_there(name: str) -> None:
+    service = SERVICES[name]
+    for other, wait in service.get("depends_on", {}).items():
+        if wait["condition"] == "service_healthy":
+            assert "test" in SERVICES[other]["healthcheck"]
+        else:
+            assert SERVICES[other]["restart"] == "no", f"{other} would run for ever"
+    assert {volume.split(":")[0] for volume in service["volumes"]} <= set(COMPOSE["volumes"])
+    assert set(service.get("secrets", [])) <= set(COMPOSE["secrets"])
+
+
+@pytest.mark.parametrize("name", sorted(OURS))
+def test_each_image_of_ours_is_a_stage_of_the_dockerfile(name: str) -> None:
+    assert f"AS {OURS[name]['build']['target']}\n" in DOCKERFILE
+
+
+def test_the_dockerfile_copies_what_is_there() -> None:
+    copied = [line.split()[1:-1] for line in DOCKERFILE.splitlines() if line.startswith("COPY ")]
+    assert all((REPOSITORY / source).exists() for sources in copied for source in sources)
+    for package in ("portal", "scheduler", "knowledge", "trainer", "templates", "static"):
+        assert [package] in copied
+
+
+def test_the_nodes_command_is_one_the_agent_understands(tmp_path: Path) -> None:
+    said = re.search(r"exec python -m trainer\.agent (.*?)\"\]", DOCKERFILE)
+    assert said
+    (tmp_path / "join").write_text("fjoin-token")
+    given = said[1].replace('\\"$PORTAL\\"', "https://portal.example")
+    given = given.replace("/run/secrets/join_token", str(tmp_path / "join"))
+    assert read_settings(given.split()).portal == "https://portal.example"
+
+
+def test_no_secret_is_written_in_the_files() -> None:
+    for service in OURS.values():
+        for name, value in service["environment"].items():
+            if re.search("KEY|PASSWORD|TOKEN", name):
+                assert value.startswith("${"), name
+
+
+def test_the_health_check_of_the_image_passes_with_the_hosts_of_the_compose_file(settings: Any) -> None:
+    settings.ALLOWED_HOSTS = [
+        "portal.example",
+        *PORTAL["web"]["environment"]["ALLOWED_HOSTS"].split("},")[1:],
+    ]
+    settings.SECURE_SSL_REDIRECT = True
+    asked = re.search(r"urlopen\('http://([\d.:]+)(/\w+)'", DOCKERFILE)
+    assert asked
+    assert Client(headers={"Host": asked[1]}).get(asked[2]).status_code == 200
+
+
+def test_behind_a_proxy_people_are_told_apart_by_the_address_it_saw(
+    settings: Any, db: None, client: Client
+) -> None:
+    settings.TRUSTED_PROXIES = 1
+
+    def refused(*path: str) -> bool:
+        headers = {"X-Forwarded-For": ", ".join(path)}
+        form = {"username": "ada", "password": "no"}
+        return client.post("/login/", form, headers=headers).status_code == 429
+
+    assert [refused(f"10.9.9.{n}", "192.0.2.1") for n in range(10)][-1], "an invented address let them go on"
+    assert not refused("192.0.2.2")
