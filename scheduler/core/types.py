@@ -83,6 +83,14 @@ class Node:
     sites: tuple[GpuSite, ...] = ()  # by GPU index; empty: nothing is known but the node
 
 
+class Release(NamedTuple):
+    """What a running job will let go: in how many predicted seconds, which GPUs, held with which option."""
+
+    in_s: float
+    gpus: tuple[GpuId, ...]
+    option: Option
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
     """Everything a policy may know, at one moment: waiting and running jobs, nodes, its own memory."""
@@ -101,6 +109,15 @@ class ClusterState:
     def running(self) -> Sequence[Job]:
         """Jobs that hold GPUs. Policies ask when they need it, so that a state may be made on demand."""
         return [job for job in self.jobs if job.holds is not None]
+
+    @property
+    def releases(self) -> Sequence[Release]:
+        """What the running jobs will let go, by the promises of their options."""
+        return [
+            Release(job.work_left * job.holds.option.duration_s.value, job.holds.gpus, job.holds.option)
+            for job in self.running
+            if job.holds is not None
+        ]
 
 
 @dataclass(frozen=True, slots=True)

@@ -153,10 +153,7 @@ class _Walk:
 
     def _ends(self) -> list[_End]:
         """When running jobs, and those started just now, are predicted to end, and what they release."""
-        ends: list[_End] = []
-        for job in self.state.running:
-            if job.holds:
-                ends.append((self.now + remaining_s(job), job.holds.gpus, job.holds.option))
+        ends: list[_End] = [(self.now + in_s, gpus, option) for in_s, gpus, option in self.state.releases]
         waiting = {job.id: job for job in self.state.waiting} if self.started else {}
         for start in self.started:
             ends.append((self.now + remaining_s(waiting[start.job], start.option), start.gpus, start.option))

@@ -20,7 +20,7 @@ from scheduler.core.rules import Blocks
 from scheduler.core.simulator.machines import Machines
 from scheduler.core.simulator.runs import Run
 from scheduler.core.simulator.settings import Settings
-from scheduler.core.types import Action, ClusterState, Job, Policy
+from scheduler.core.types import Action, ClusterState, Job, Policy, Release
 
 STANDING_KEYS: frozenset[Key] = frozenset({by_arrival, by_remaining_s, by_remaining_gpu_s})
 _Place = tuple[Any, ...]
@@ -105,6 +105,10 @@ class _Seen(Sequence[Job]):
             run.advance(now, prices[run.held.gpu_model])
         return [seen(run, now) for run in self.snapshots.running.values()]
 
+    def releases(self) -> list[Release]:
+        """As the running jobs' views would say, without making them."""
+        return [run.release(self.now) for run in self.snapshots.running.values()]
+
     def __len__(self) -> int:
         return len(self.snapshots.waiting) + len(self.snapshots.running)
 
@@ -128,6 +132,10 @@ class _State(ClusterState):
     @property
     def running(self) -> Sequence[Job]:
         return self.jobs.running()
+
+    @property
+    def releases(self) -> Sequence[Release]:
+        return self.jobs.releases()
 
 
 class Standing:

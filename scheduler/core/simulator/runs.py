@@ -5,7 +5,7 @@ from __future__ import annotations
 from knowledge.core.types import Goal, Option
 from scheduler.core.simulator.errors import PolicyBroke
 from scheduler.core.simulator.trace import TraceJob
-from scheduler.core.types import GpuId, Holding, Job
+from scheduler.core.types import GpuId, Holding, Job, Release
 
 
 class Run:
@@ -86,6 +86,14 @@ class Run:
         self.attained_gpu_s += gpu_s
         self.cost += gpu_s * price_per_gpu_h / 3600
         self.charged = now
+
+    def release(self, now: float) -> Release:
+        """When it is predicted to end, and what it lets go then; it must run."""
+        option = self.held
+        done = self.done
+        if now > self.mark:
+            done = min(done + self.rate * self.factor * (now - self.mark), self.until)
+        return Release(max(1.0 - done, 0.0) * option.duration_s.value, self.gpus, option)
 
     def change_at(self) -> float:
         """When the present rate ends: the finish, or an earlier change."""
