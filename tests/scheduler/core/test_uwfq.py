@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from scheduler.core.fairqueue import FairQueue
 from scheduler.core.policies.uwfq import WHOLE
 from scheduler.core.rules import Blocks, Rules
+from scheduler.core.simulator.fluid import FluidJob, fluid_ends
 from scheduler.core.types import ClusterState, Preempt, Start, Wait
 from tests.scheduler.core.clusters import decide, job, node, option, running
 
@@ -69,12 +70,18 @@ def fluid(arrivals: list[Arrival], gpus: float) -> dict[int, float]:
     return ends
 
 
+def quick_fluid(arrivals: list[Arrival], gpus: float) -> list[float]:
+    """The same by the simulator's way, which keeps heaps instead of stepping all jobs."""
+    return fluid_ends([FluidJob(*arrival) for arrival in arrivals], gpus)
+
+
 def test_the_worked_example() -> None:
     queue, ranks = virtual_deadlines(EXAMPLE, 4)
     assert ranks == pytest.approx({0: 48, 1: 8, 2: 8, 3: 24})
     assert queue.now == pytest.approx(12)
     assert malleable(EXAMPLE, 4, ranks) == pytest.approx({1: 2, 2: 4, 3: 8, 0: 17})
     assert fluid(EXAMPLE, 4) == pytest.approx({2: 4, 1: 7, 3: 11, 0: 17})
+    assert quick_fluid(EXAMPLE, 4) == pytest.approx([17, 7, 4, 11])
 
 
 @given(
@@ -94,6 +101,7 @@ def test_nobody_ends_later_than_in_the_fluid_system_by_more_than_the_largest_job
         queue.submit(str(number), user, work)
     ranks = {int(name): end for name, end in queue.deadlines().items()}
     ends, fair = malleable(arrivals, gpus, ranks), fluid(arrivals, gpus)
+    assert quick_fluid(arrivals, gpus) == pytest.approx([fair[number] for number in range(len(arrivals))])
     largest = max(work for _, _, work in arrivals)
     assert all(ends[number] <= fair[number] + largest / gpus + 1e-6 for number in ends)
 

@@ -8,7 +8,7 @@ from scheduler.core.simulator.bootstrap import bootstrap_mean, paired_change
 from scheduler.core.simulator.engine import Engine
 from scheduler.core.simulator.metrics import Metrics, lives, mean_active, measure
 from scheduler.core.simulator.trace import CapacityChange
-from tests.scheduler.simulator.worlds import job, play
+from tests.scheduler.simulator.worlds import finishes, job, play
 
 
 def measured(engine: Engine) -> Metrics:
@@ -31,6 +31,18 @@ def test_finish_time_fairness_compares_with_an_equal_share_of_the_cluster() -> N
     found = measured(play([job("a", gpus=4, runs_s=10), job("b", gpus=4, runs_s=10)]))
     assert found.finish_time_fairness_mean == pytest.approx((10 / 20 + 20 / 15) / 2)
     assert found.unfair_ratio == 0.5
+
+
+def test_fairness_compares_each_job_with_the_fluid_user_fair_system() -> None:
+    # UWFQ's example: the fluid system ends J3 at 4, J2 at 7, J4 at 11 and J1 at 17 s
+    arrivals = [("J1", 0, 10, "A"), ("J2", 0, 2, "A"), ("J3", 0, 2, "B"), ("J4", 5, 3, "C")]
+    jobs = [job(name, at, gpus=4, runs_s=runs_s, user=user) for name, at, runs_s, user in arrivals]
+    engine = play(jobs, policy="fifo-strict")
+    assert finishes(engine) == {"J1": 10, "J2": 12, "J3": 14, "J4": 17}
+    found = measured(engine)
+    assert found.fair_violation == pytest.approx(((12 - 7) / 7 + (14 - 4) / 4 + (17 - 11) / (11 - 5)) / 3)
+    assert found.fair_slack == pytest.approx((10 - 17) / 17)
+    assert found.fair_violation_ratio == 0.75
 
 
 def test_the_mean_number_of_active_jobs_is_over_each_jobs_life() -> None:
