@@ -85,6 +85,8 @@ SHOTS = (
     ),
     Shot("queue", "/queue/", "queue", "user"),
     Shot("policy", "/policy/", "policy"),
+    Shot("simulations", "/simulations/", "simulations"),
+    Shot("simulation", "/simulations/", "simulation", "admin", follow("#rows th a")),
     Shot("nodes", "/nodes/", "nodes"),
     Shot("nodes-join", "/nodes/", "nodes", "admin", add_node),
     Shot("node", "/nodes/", "node", "admin", follow("#rows h2 a")),

@@ -15,7 +15,7 @@ import socket
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import partial
 from itertools import groupby, product
@@ -60,11 +60,7 @@ def demo_portal(data: Path, password: str) -> Iterator[str]:
     }
     for name in ("DATABASE_URL", "REDIS_URL", "CELERY_BROKER_URL", "SECURE"):
         env.pop(name, None)
-    manage = (sys.executable, str(processes.REPOSITORY / "manage.py"))
-    if not (data / "portal.sqlite3").exists():
-        for command in (["migrate", "-v0"], ["collectstatic", "--noinput", "-v0"]):
-            subprocess.run([*manage, *command], env=env, check=True)
-        subprocess.run([*manage, "demo_data", "--password", password], env=env, check=True)
+    fill(data, password, env)
     server = subprocess.Popen(processes.web("127.0.0.1", port).command, env=env, cwd=processes.REPOSITORY)
     try:
         wait_until_served(f"http://127.0.0.1:{port}")
@@ -72,6 +68,17 @@ def demo_portal(data: Path, password: str) -> Iterator[str]:
     finally:
         server.terminate()
         server.wait(timeout=10)
+
+
+def fill(data: Path, password: str, env: Mapping[str, str]) -> None:
+    """Simulated data, unless an earlier run has made them."""
+    manage = str(processes.REPOSITORY / "manage.py")
+    new = not (data / "portal.sqlite3").exists()
+    commands = [[manage, "migrate", "-v0"], [manage, "collectstatic", "--noinput", "-v0"]]
+    commands += [[manage, "demo_data", "--password", password]] * new
+    commands += [["-m", "portal.launch.what_if"]]
+    for command in commands:
+        subprocess.run([sys.executable, *command], env=env, cwd=processes.REPOSITORY, check=True)
 
 
 def sign_in(page: Page, person: str, password: str) -> None:
