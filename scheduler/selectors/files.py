@@ -14,7 +14,7 @@ def visible_files(user: User) -> QuerySet[DatasetFile]:
     files = DatasetFile.objects.all()
     if user.is_admin:
         return files
-    return files.filter(Q(owner=user) | Q(team__in=user.teams.all()))
+    return files.filter(Q(owner=user) | Q(team__in=user.team_ids))
 
 
 def get_file(user: User, file_id: str) -> DatasetFile:

@@ -16,7 +16,7 @@ def visible_jobs(user: User) -> QuerySet[Job]:
     """The user's jobs and those of their teams; all for administrators."""
     if user.is_admin:
         return Job.objects.all()
-    return Job.objects.filter(Q(owner=user) | Q(team__in=user.teams.all()))
+    return Job.objects.filter(Q(owner=user) | Q(team__in=user.team_ids))
 
 
 def get_job(user: User, job_id: str) -> Job:
