@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import django
 
-POLICIES = ("fifo", "las", "srtf", "sia")
+POLICIES = ("fifo", "easy", "las", "srtf")  # those that play in seconds
 
 
 def main() -> None:
