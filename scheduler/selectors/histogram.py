@@ -64,10 +64,10 @@ def histograms(
 
     `always_known` spares asking whether the value is null, which computes it a second time.
     """
-    number = Floor(Ln(Greatest("measured", Value(LEAST))) * Value(float(PER_E)))
-    valued = rows.alias(measured=value)
+    number = Floor(Ln(Greatest("binned", Value(LEAST))) * Value(float(PER_E)))
+    valued = rows.alias(binned=value)
     # GREATEST overlooks nulls on PostgreSQL, so unknown values leave beforehand.
-    known = valued if always_known else valued.filter(measured__isnull=False)
+    known = valued if always_known else valued.filter(binned__isnull=False)
     found = known.annotate(bin=number).order_by().values_list(*by, "bin").annotate(n=Count("pk"))
     groups: dict[tuple[Any, ...], list[tuple[float, int]]] = {}
     for *key, bin_number, count in found:
