@@ -20,6 +20,7 @@ from trainer.agent.settings import read_settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 DOCKERFILE = (REPOSITORY / "Dockerfile").read_text()
+OPERATIONS = (REPOSITORY / "docs" / "operations.md").read_text()
 COMPOSE: dict[str, Any] = yaml.safe_load((REPOSITORY / "docker-compose.yml").read_text())
 SERVICES: dict[str, dict[str, Any]] = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if service["image"].startswith("foretune-")}
@@ -57,10 +58,24 @@ def test_production_does_not_start_without_a_secret_key(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def variables() -> set[str]:
+    """What settings.py reads from the environment."""
+    return set(re.findall(r'env\.\w+\(\s*"(\w+)"', (REPOSITORY / "portal" / "settings.py").read_text()))
+
+
 @pytest.mark.parametrize("name", sorted(PORTAL))
 def test_every_variable_of_the_portal_is_one_that_its_settings_read(name: str) -> None:
-    read = set(re.findall(r'env\.\w+\(\s*"(\w+)"', (REPOSITORY / "portal" / "settings.py").read_text()))
-    assert set(PORTAL[name]["environment"]) <= read
+    assert set(PORTAL[name]["environment"]) <= variables()
+
+
+def test_operations_explains_every_variable_and_names_no_other() -> None:
+    table = [line.split("|")[1] for line in OPERATIONS.splitlines() if line.startswith("| `")]
+    documented = {name for cell in table for name in re.findall(r"`([A-Z_]{4,})`", cell)}
+    assert documented == variables()
+
+
+def test_operations_names_commands_that_exist() -> None:
+    assert set(re.findall(r"manage\.py (\w+)", OPERATIONS)) <= set(get_commands())
 
 
 @pytest.mark.parametrize("name", sorted(PORTAL))
