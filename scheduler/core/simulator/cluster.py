@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from math import inf
 
 from scheduler.core.simulator.errors import ClusterError
+from scheduler.core.simulator.files import Row
 from scheduler.core.simulator.trace import TraceJob
 
 _POOL = re.compile(r"(?P<model>[^:,@]+):(?P<nodes>\d+)x(?P<gpus>\d+)(@(?P<price>\d+(\.\d+)?))?")
@@ -66,6 +69,34 @@ def parse_cluster(text: str) -> Cluster:
             )
         )
     return checked(pools, "--cluster")
+
+
+def read_cluster(rows: Iterable[Row]) -> Cluster:
+    """A trace's `cluster.csv`, a node a row: node, gpu_type, gpus, and perhaps price_per_h of the whole node.
+
+    Racks and spot marks are not read: distances between nodes and prices that change are not simulated.
+    Raises ClusterError.
+    """
+    nodes: set[str] = set()
+    sizes: Counter[tuple[str, int, float]] = Counter()
+    for number, row in enumerate(rows, start=1):
+        try:
+            gpus, price = int(row["gpus"]), float(row.get("price_per_h") or 0.0)
+            if gpus < 1 or not 0 <= price < inf or not row["gpu_type"]:
+                raise ValueError("a node has a GPU model, 1 GPU or more, and a price of 0 or more")
+            if row["node"] in nodes:
+                raise ValueError(f"node {row['node']!r} was named before")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ClusterError(
+                f"cluster.csv, row {number}: needs node, gpu_type and gpus as a number: {error}"
+            ) from error
+        nodes.add(row["node"])
+        sizes[row["gpu_type"], gpus, round(price / gpus, 9)] += 1
+    if not sizes:
+        raise ClusterError("cluster.csv: names no node")
+    return checked(
+        [Pool(model, count, gpus, price) for (model, gpus, price), count in sizes.items()], "cluster.csv"
+    )
 
 
 def checked(pools: Sequence[Pool], where: str) -> Cluster:

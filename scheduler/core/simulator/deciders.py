@@ -161,6 +161,10 @@ class Standing:
         """The cycle took the GPUs itself."""
         self._leave(run.job.job_id)
 
+    def waiting(self) -> list[Job]:
+        """Best ranked first."""
+        return [job for _, job in self.queue]
+
     def stops(self, run: Run) -> None:
         self.cycle.free.give(run.held, run.gpus)
         self.over_at = None

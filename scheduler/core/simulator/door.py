@@ -16,7 +16,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from scheduler.core.simulator import files
-from scheduler.core.simulator.cluster import parse_cluster
+from scheduler.core.simulator.cluster import Cluster, parse_cluster
 from scheduler.core.simulator.colocation import Colocation, across_nodes
 from scheduler.core.simulator.errors import SimulatorError
 from scheduler.core.simulator.figures import figures_of
@@ -36,8 +36,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--trace", required=True, type=Path, help="a public trace, our own schema, or a folder of it")
     add(
         "--cluster",
-        required=True,
-        help="type:nodes x GPUs each, price per GPU-hour: a100:8x8,l40s:4x4@1.1",
+        help="type:nodes x GPUs each, price per GPU-hour: a100:8x8,l40s:4x4@1.1 (the folder's cluster.csv)",
     )
     add("--policy", required=True, action="append", help="a policy's name; repeat it to compare")
     add("--knowledge", default=Level.ORACLE, type=Level, choices=list(Level), help="what is known (oracle)")
@@ -47,6 +46,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--restart-s", default=0.0, type=float, help="what a start costs a job that ran before (0)")
     add("--checkpoint-s", default=0.0, type=float, help="between checkpoints, if nodes fail (0: each step)")
     add("--interference", default=0.0, type=float, help="share of pace lost where multi-node jobs meet (0)")
+    add("--packing", action="store_true", help="let two jobs share GPUs, as Lucid does (simulator only)")
     add("--json", required=True, type=Path, help="where the figures go")
     add("--html", type=Path, help="where a report with charts goes")
 
@@ -67,7 +67,7 @@ def run(options: dict[str, Any]) -> list[dict[str, Any]]:
     """Simulate each policy, write the files and return the figures. Raises SimulatorError."""
     console = Console(stderr=True)
     policies = [policy_named(name) for name in options["policy"]]
-    scenario = open_scenario(options["trace"], parse_cluster(options["cluster"]))
+    scenario = open_scenario(options["trace"], _cluster(options["cluster"]))
     _announce(console, scenario)
     results = [_play(console, scenario, policy, options) for policy in policies]
     figures = [result.figures for result in results]
@@ -87,11 +87,16 @@ def _play(console: Console, scenario: Scenario, policy: Policy, options: dict[st
             error=options["error"],
             seed=options["seed"],
             colocation=_colocation(options["interference"]),
+            packing=options["packing"],
             progress=progress,
         )
     cpu_s = time.process_time() - began
     figures = figures_of(scenario, options["knowledge"], policy.name, metrics, cpu_s)
     return Result(policy.name, list(engine.runs.values()), metrics, figures)
+
+
+def _cluster(text: str | None) -> Cluster | None:
+    return None if text is None else parse_cluster(text)
 
 
 def _settings(options: dict[str, Any]) -> Settings:

@@ -16,10 +16,11 @@ from typing import Any
 from knowledge.core.types import Option
 from scheduler.core.simulator.cluster import Cluster
 from scheduler.core.simulator.colocation import Colocation
-from scheduler.core.simulator.deciders import decider
-from scheduler.core.simulator.errors import PolicyBroke
+from scheduler.core.simulator.deciders import Standing, decider
+from scheduler.core.simulator.errors import PolicyBroke, SimulatorError
 from scheduler.core.simulator.foresight import Informant
 from scheduler.core.simulator.machines import Machines
+from scheduler.core.simulator.packing import Packing, guests
 from scheduler.core.simulator.runs import Run
 from scheduler.core.simulator.settings import RETRIES, Settings
 from scheduler.core.simulator.trace import CapacityChange, TraceJob
@@ -50,12 +51,18 @@ class Engine:
         settings: Settings | None = None,
         capacity: Iterable[CapacityChange] = (),
         colocation: Colocation | None = None,
+        packing: Packing | None = None,
     ) -> None:
+        """Raises SimulatorError if the policy cannot pack."""
         self.settings = settings or Settings()
         self.truth, self.foresight, self.colocation = truth, foresight, colocation
+        self.packing = packing
         self.prices = cluster.prices
         self.machines = Machines(cluster)
         self.decider = decider(policy, self.machines, self.prices, self.settings)
+        self.queue = self.decider if isinstance(self.decider, Standing) else None
+        if packing and self.queue is None:
+            raise SimulatorError(f"--packing: {policy.name} does not pack; take one like lucid, sjf or fifo")
         self.round_s = policy.round_s if self.settings.round_s is None else self.settings.round_s
         self.runs: dict[str, Run] = {}
         self.open = len(jobs)  # jobs that have not ended
@@ -163,6 +170,10 @@ class Engine:
     def _decide(self, now: float) -> None:
         self.decisions += 1
         self._apply(self.decider.decide(now), now)
+        if self.packing and self.queue:
+            waiting = [(job, self.runs[job.id]) for job in self.queue.waiting()]
+            for guest, option, host in guests(self.packing, waiting, now):
+                self._start(guest, now, option, host.gpus, host)
         if self.round_s and self.active and not self._round_planned:
             self._round_planned = True
             self._push(now + self.round_s, Event.ROUND, None, 0)
@@ -190,17 +201,23 @@ class Engine:
 
     # jobs
 
-    def _start(self, run: Run, now: float, option: Option, gpus: tuple[GpuId, ...]) -> None:
+    def _start(
+        self, run: Run, now: float, option: Option, gpus: tuple[GpuId, ...], host: Run | None = None
+    ) -> None:
+        """host: whose GPUs it shares; None: they are free."""
         if run.running or run.finished is not None:
             raise PolicyBroke(f"job {run.job.job_id} was started, but it does not wait")
         if len(gpus) != option.gpus:
             raise PolicyBroke(f"job {run.job.job_id} was given {len(gpus)} GPUs for {option.key}")
-        self.machines.take(gpus, run.job.job_id)
+        if host is None:
+            self.machines.take(gpus, run.job.job_id)
         delay_s = self.truth.startup_s(run.job, option)
         if run.first_start is not None:
             delay_s += self.settings.restart_of(run)
         run.start(now, option, gpus, delay_s)
         self.decider.starts(run)
+        if self.packing:
+            self._slow_down(self.packing.starts(run, host), now)
         if self.truth.pace(run.job, option, shares_of(option, gpus), run.done) is None:
             run.rate, run.until = 0.0, 1.0
             self._push(now + self.truth.fails_after_s(run.job, option), Event.FAILURE, run, run.plan)
@@ -221,6 +238,10 @@ class Engine:
 
     def _release(self, run: Run, now: float) -> None:
         price = self.prices[run.held.gpu_model]
+        if self.packing and (partner := self.packing.leaves(run)):
+            self._slow_down([(partner, 1.0)], now)
+            run.stop(now, price)
+            return
         self.decider.stops(run)
         if self.colocation:
             self._slow_down(self.colocation.leaves(run), now)

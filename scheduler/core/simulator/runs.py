@@ -59,6 +59,7 @@ class Run:
         self.option, self.gpus = option, gpus
         self.holds = Holding(option=option, gpus=gpus, since=now)
         self.since = self.charged = now
+        self.rate = 0.0
         self.mark = self.moving = now + delay_s
         self.saved = self.done
         self.plan += 1

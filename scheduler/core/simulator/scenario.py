@@ -8,14 +8,15 @@ from pathlib import Path
 
 from scheduler.core.policies import POLICIES
 from scheduler.core.simulator import files
-from scheduler.core.simulator.cluster import Cluster, requested, why_impossible
+from scheduler.core.simulator.cluster import Cluster, read_cluster, requested, why_impossible
 from scheduler.core.simulator.colocation import Colocation
 from scheduler.core.simulator.engine import Engine
-from scheduler.core.simulator.errors import SimulatorError, TraceError
+from scheduler.core.simulator.errors import ClusterError, SimulatorError, TraceError
 from scheduler.core.simulator.foresight import Foresight, Level
 from scheduler.core.simulator.goodput import GoodputTruth
 from scheduler.core.simulator.importers.registry import load_trace
 from scheduler.core.simulator.metrics import Metrics, measure
+from scheduler.core.simulator.packing import Packing, Pairs, StatedPairs, read_pairs
 from scheduler.core.simulator.profiles import Application, read_applications
 from scheduler.core.simulator.settings import Settings
 from scheduler.core.simulator.trace import Refusal, Trace, TraceJob, offered_gpus
@@ -34,6 +35,7 @@ class Scenario:
     cluster: Cluster
     applications: dict[str, Application] = field(default_factory=dict)
     rates: Truth | None = None
+    pairs: Pairs | None = None  # measured; None: as stated
     impossible: list[Refusal] = field(default_factory=list)
     _alone_s: dict[str, float] = field(default_factory=dict)
 
@@ -83,21 +85,42 @@ class Scenario:
         error: float = 0.0,
         seed: int = 0,
         colocation: Colocation | None = None,
+        packing: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> tuple[Engine, Metrics]:
-        """Play the trace to its end. error: MdAPE of the predictions, see Foresight."""
+        """Play the trace to its end. error: MdAPE of the predictions (Foresight). packing: in Lucid's pairs."""
         truth = self.truth(level)
         foresight = Foresight(level, truth, self.cluster, error=error, seed=seed)
+        pairs = Packing(self.pairs or StatedPairs(seed)) if packing else None
+        jobs, capacity = self.trace.jobs, self.trace.capacity
         engine = Engine(
-            self.trace.jobs, self.cluster, policy, truth, foresight, settings, self.trace.capacity, colocation
-        )
+            jobs, self.cluster, policy, truth, foresight, settings, capacity, colocation, pairs
+        )  # fmt: skip
         engine.run(progress)
         return engine, measure(engine, [self.alone_s(run.job) for run in engine.runs.values()])
 
 
-def open_scenario(path: Path, cluster: Cluster) -> Scenario:
-    """Read a trace and the measurements that belong to it. Raises TraceError."""
+def open_scenario(path: Path, cluster: Cluster | None = None) -> Scenario:
+    """Read a trace and the measurements that belong to it; no cluster: the folder's `cluster.csv`.
+
+    Raises TraceError and ClusterError.
+    """
     trace = load_trace(path)
+    cluster = cluster or _own_cluster(path)
+    scenario = _measured(trace, path, cluster)
+    side = path / "pairs.csv"
+    scenario.pairs = read_pairs(files.read_rows(side)) if path.is_dir() and side.exists() else None
+    return scenario
+
+
+def _own_cluster(path: Path) -> Cluster:
+    side = path / "cluster.csv"
+    if not path.is_dir() or not side.exists():
+        raise ClusterError("--cluster: is needed, unless the trace is a folder with a cluster.csv")
+    return read_cluster(files.read_rows(side))
+
+
+def _measured(trace: Trace, path: Path, cluster: Cluster) -> Scenario:
     if trace.meta["source"] == "sia":
         return Scenario(trace, cluster, applications=_applications(path))
     if any(job.profile and job.duration_s is None for job in trace.jobs):
