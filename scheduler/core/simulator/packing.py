@@ -136,7 +136,7 @@ class Packing:
 def guests(
     packing: Packing, waiting: Iterable[tuple[Job, Run]], now: float
 ) -> Iterator[tuple[Run, Option, Run]]:
-    """(guest, its option, host) in the order of the waiting jobs; each starts before the next is asked for."""
+    """(guest, its option, host) by the waiting jobs' order; each starts before the next is asked for."""
     for job, run in waiting:
         if not packing.could_host():
             return

@@ -88,7 +88,7 @@ class Scenario:
         packing: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> tuple[Engine, Metrics]:
-        """Play the trace to its end. error: MdAPE of the predictions (Foresight). packing: in Lucid's pairs."""
+        """Play the trace to its end. error: MdAPE of predictions (Foresight). packing: in Lucid's pairs."""
         truth = self.truth(level)
         foresight = Foresight(level, truth, self.cluster, error=error, seed=seed)
         pairs = Packing(self.pairs or StatedPairs(seed)) if packing else None
