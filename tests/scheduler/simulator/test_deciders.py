@@ -6,12 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from knowledge.core.types import Option
 from scheduler.core.cycle import Ranked
+from scheduler.core.placement import Shares
 from scheduler.core.policies import POLICIES
 from scheduler.core.simulator.deciders import can_stand
 from scheduler.core.simulator.engine import Engine
 from scheduler.core.simulator.trace import CapacityChange, TraceJob
-from tests.scheduler.simulator.worlds import job, play
+from scheduler.core.simulator.truth import Pace, RecordedTruth, table_rates
+from tests.scheduler.simulator.worlds import finishes, job, play
 
 QUICK = sorted(name for name, policy in POLICIES.items() if isinstance(policy, Ranked) and can_stand(policy))
 
@@ -47,3 +50,30 @@ def test_both_ways_of_asking_give_the_same_lives(policy: str, jobs: list[TraceJo
     quick = play(jobs, "a:2x4,b:1x8", policy, capacity=lose, checkpoint_s=10)
     whole = play(jobs, "a:2x4,b:1x8", policy, capacity=lose, checkpoint_s=10, snapshots=True)
     assert _lives(quick) == _lives(whole)
+
+
+RATES = [{"profile": "m", "gpu_type": kind, "gpus": gpus, "rate": rate}
+        for kind, rate in (("a", 3.0), ("b", 1.0)) for gpus in ("4", "8")]  # fmt: skip
+
+
+class Mixed(RecordedTruth):
+    """Recorded durations, and measured rates for jobs that have none."""
+
+    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
+        measured = table_rates(RATES) if job.duration_s is None else super()
+        return measured.pace(job, option, shares, done)
+
+
+@pytest.mark.parametrize("snapshots", [False, True])
+def test_with_two_pools_a_job_that_waits_for_one_does_not_hold_up_the_other(snapshots: bool) -> None:
+    # `m` runs three times as fast on `a`, so it waits for `a` although `b` is free
+    jobs = [
+        job("holds-a", gpus=4, runs_s=100, gpu_type="a", profile="x"),
+        job("waits-for-a", 1, gpus=4, runs_s=None, profile="m", work=300.0),
+        job("on-b", 2, gpus=4, runs_s=50, gpu_type="b", profile="x"),
+        job("behind-on-a", 3, gpus=4, runs_s=10, gpu_type="a", profile="x"),
+    ]  # fmt: skip
+    engine = play(jobs, "a:1x4,b:1x4", "fifo", truth=Mixed(), snapshots=snapshots)
+    assert finishes(engine) == pytest.approx(
+        {"holds-a": 100, "waits-for-a": 200, "on-b": 52, "behind-on-a": 210}
+    )

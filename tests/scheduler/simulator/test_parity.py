@@ -66,6 +66,21 @@ def test_tiresias_on_pollux_workload_6() -> None:
     assert metrics.jct_mean_s == pytest.approx(3_469.7, rel=0.03)
 
 
+@pytest.mark.parametrize(
+    ("cluster", "level", "jct_s", "within"),
+    [
+        ("gpu:90x8", Level.ORACLE, 8_365.1, 0.01),
+        ("gpu:90x8", Level.PERFORMANCE, 8_406.0, 0.02),
+        ("gpu:64x8", Level.PERFORMANCE, 9_236.2, 0.01),
+    ],
+)
+def test_lucids_pairs_on_venus(cluster: str, level: Level, jct_s: float, within: float) -> None:
+    """Theirs gives each job one of 66 profiles by chance; here only its sharing score."""
+    engine, metrics = scenario(VENUS, cluster).simulate(POLICIES["lucid"], level, packing=True)
+    assert metrics.jct_mean_s == pytest.approx(jct_s, rel=within)
+    assert engine.machines.free_gpus == engine.machines.ready_gpus
+
+
 @pytest.mark.slow
 def test_sia_on_its_own_workload() -> None:
     metrics = played("sia/workloads/philly/workload-1.csv", "aws:6x4,rtx:3x8,dgx-ext:2x8", "sia")
