@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from scheduler.models import Attempt
+from trainer.protocol import Outcome
 
 COMPARED = ("duration_s", "tokens_per_second", "peak_memory_bytes", "cost")
+OF_A_WHOLE_RUN = frozenset({"duration_s", "cost"})  # a run that broke off says nothing about these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,11 +58,13 @@ def compare(promise: Mapping[str, Any], attempt: Attempt | None) -> list[Compare
     Cost is left out where nodes have no price.
     """
     actual = actual_of(attempt) if attempt else {}
-    final = attempt is not None and attempt.ended_at is not None
+    ended = attempt is not None and attempt.ended_at is not None
+    whole = attempt is not None and attempt.outcome == Outcome.SUCCEEDED
     lines = []
     for name in COMPARED:
         interval = promise.get(name) or {}
         bounds = {bound: interval.get(bound) for bound in ("value", "low", "high")}
         if name != "cost" or bounds["value"]:
+            final = whole if name in OF_A_WHOLE_RUN else ended
             lines.append(Compared(name=name, actual=actual.get(name), final=final, **bounds))
     return lines

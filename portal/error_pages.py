@@ -13,7 +13,7 @@ RETRY_AFTER_S = "5"
 
 TEXTS = {
     400: ("bad_request", "This request cannot be read", "Go back and try again."),
-    403: ("forbidden", "This is not allowed", "If the form was open for long, load it again and repeat."),
+    403: ("forbidden", "This is not allowed", "Your account may not do this; an administrator can allow it."),
     404: ("not_found", "There is nothing here", "It may have moved, or it belongs to someone else."),
     413: ("too_large", "This is too large", "Send a smaller file, or ask for a greater limit."),
     500: ("internal_error", "Something went wrong on our side", "It was noted. Please try again."),
@@ -21,9 +21,12 @@ TEXTS = {
 }
 
 
-def answer(request: HttpRequest, status: int) -> HttpResponse:
+OLD_FORM = ("forbidden", "This form is too old", "Load its page again, and repeat what you did.")
+
+
+def answer(request: HttpRequest, status: int, text: tuple[str, str, str] | None = None) -> HttpResponse:
     """The error page or JSON object of that status."""
-    code, title, remedy = TEXTS[status]
+    code, title, remedy = text or TEXTS[status]
     if request.path.startswith(PROGRAM_PATHS):
         body = {"error": {"code": code, "message": f"{title}. {remedy}", "fields": {}}}
         response: HttpResponse = JsonResponse(body, status=status)
@@ -41,8 +44,8 @@ def bad_request(request: HttpRequest, exception: Exception) -> HttpResponse:  # 
 
 
 def forbidden(request: HttpRequest, exception: Exception | None = None, reason: str = "") -> HttpResponse:  # noqa: ARG001
-    """Also for a missing or old CSRF token (settings.CSRF_FAILURE_VIEW)."""
-    return answer(request, 403)
+    """With a reason: a missing or old CSRF token (settings.CSRF_FAILURE_VIEW)."""
+    return answer(request, 403, OLD_FORM if reason else None)
 
 
 def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # noqa: ARG001

@@ -45,6 +45,7 @@ class Play:
     end: datetime
     deeds: list[tuple[datetime, int, Deed]] = field(default_factory=list)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
+    followed: list[tuple[Attempt, Fate, datetime]] = field(default_factory=list)
 
     def expect(self, wishes: list[Wish]) -> None:
         """People will submit these."""
@@ -60,6 +61,14 @@ class Play:
             now, _, deed = heapq.heappop(self.deeds)
             deed(now)
             self._place(now)
+
+    def tell_progress(self, now: datetime) -> None:
+        """How far each attempt is that has not ended by now."""
+        for attempt, fated, begin in self.followed:
+            share = (now - begin).total_seconds() / fated.train_s
+            if 0 < share < fated.share:
+                told = max((quarter for quarter in QUARTERS if quarter <= share), default=0.0)
+                self._say(attempt, Phase.RUNNING, self._steps(fated, told, share), now)
 
     def _submit(self, wish: Wish, now: datetime) -> None:
         job = submit(wish, self.people)
@@ -99,6 +108,7 @@ class Play:
         fated = fate(self.rng, option)
         self.later(now + timedelta(seconds=2), partial(self._say, attempt, Phase.STARTING, []))
         begin = now + timedelta(seconds=fated.startup_s)
+        self.followed.append((attempt, fated, begin))
         started = {"steps_total": fated.steps, "startup_s": fated.startup_s}
         self.later(begin, partial(self._say, attempt, Phase.RUNNING, [(Kind.START, started)]))
         told = 0.0

@@ -73,6 +73,10 @@ function show(place, figure) {
   const summary = frame.querySelector("[data-chart-summary]");
   if (summary) summary.textContent = figure.summary;
   const box = frame.querySelector("[data-chart-table]");
+  const empty = !figure.data.some((trace) => trace.x?.length);
+  place.hidden = empty;
+  if (box) box.hidden = empty;
+  if (empty) return; // the summary says so; bare axes would say nothing
   if (box) tabulate(box, figure);
   figures.set(place, figure);
   draw(place, figure);

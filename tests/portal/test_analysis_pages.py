@@ -196,6 +196,7 @@ def test_demo_data_are_named_on_every_page(client: Client, db: None) -> None:
     call_command("demo_data", "--no-train", "--jobs=15", "--password=x", stdout=io.StringIO())
     states = set(Job.objects.values_list("state", flat=True))
     assert {"succeeded"} < states
+    assert all(job.step for job in Job.objects.filter(state="running")), "running for long, and no step"
     client.force_login(User.objects.get(username="ada"))
     for path in (*LISTS, "/", "/jobs/new/"):
         assert b"Demo data: simulated" in client.get(path).content

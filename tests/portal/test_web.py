@@ -56,7 +56,13 @@ def test_a_form_without_its_csrf_token_is_refused_in_words(path: str, person: Us
     client.force_login(person)
     answer = client.post(path, {})
     assert answer.status_code == 403
-    assert b"load it again" in answer.content
+    assert b"This form is too old" in answer.content
+
+
+def test_what_a_role_does_not_allow_names_who_can_allow_it(browser: Client) -> None:
+    answer = browser.get("/audit/")
+    assert answer.status_code == 403
+    assert b"an administrator can allow it" in answer.content
 
 
 def queries_of(client: Client, path: str) -> int:

@@ -1,0 +1,38 @@
+"""Promised against actual: which promises a run can keep or break."""
+
+from __future__ import annotations
+
+import pytest
+
+from portal.accounts.models import User
+from portal.comparison import Compared, compare
+from scheduler.models import Job
+from tests.harness import world
+from tests.harness.fake_node import result
+
+PROMISE = {
+    name: {"value": 100.0, "low": 50.0, "high": 200.0}
+    for name in ("duration_s", "tokens_per_second", "peak_memory_bytes", "cost")
+}
+
+
+def compared_after(job: Job) -> dict[str, Compared]:
+    return {line.name: line for line in compare(PROMISE, job.attempts.get())}
+
+
+@pytest.mark.parametrize("outcome", ["succeeded", "error"])
+def test_only_a_whole_run_is_judged_by_its_length(outcome: str, person: User) -> None:
+    node = world.fake_node()
+    job = world.placed_job(node, owner=person)
+    node.end(node.take_up(), outcome, result(tokens_per_s=150.0))
+    lines = compared_after(job)
+    assert lines["tokens_per_second"].inside is True
+    assert lines["duration_s"].actual is not None
+    assert lines["duration_s"].inside is (False if outcome == "succeeded" else None)
+    assert (lines["cost"].inside is None) is (outcome != "succeeded")
+
+
+def test_nothing_is_judged_before_the_end(person: User) -> None:
+    job = world.placed_job(world.fake_node(), owner=person)
+    assert {line.inside for line in compare(PROMISE, job.attempts.get())} == {None}
+    assert {line.actual for line in compare(PROMISE, None)} == {None}
