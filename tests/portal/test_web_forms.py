@@ -87,7 +87,6 @@ def test_without_its_token_or_with_an_old_one_nothing_is_changed(
     before = form.about()
     answer = client.post(form.path, {**form.values, "csrfmiddlewaretoken": token})
     assert answer.status_code == 403
-    assert b"load it again" in answer.content
     assert form.about() == before
 
 
