@@ -99,3 +99,10 @@ class EpochAdmin(ReadOnly):
 
 
 admin.site.register(models.PolicyChoice, PolicyChoiceAdmin)
+
+
+@admin.register(models.Simulation)
+class SimulationAdmin(ReadOnly):
+    list_display = ("id", "state", "knowledge", "cluster", "requested_by", "requested_at", "ended_at")
+    list_filter = ("state",)
+    list_select_related = ("requested_by",)
