@@ -24,7 +24,11 @@ def by_remaining_gpu_s(job: Job, _now: float) -> Rank:
 
 
 SJF = Ranked("sjf", by_remaining_s)
+# A wider tolerance does not serve it: it takes GPUs back anyway (docs/adr/0006).
 SRTF = Ranked(
-    "srtf", by_remaining_s, Rules(blocks=Blocks.NOTHING, preempts=True, hysteresis=0.1), round_s=60.0
+    "srtf",
+    by_remaining_s,
+    Rules(blocks=Blocks.NOTHING, preempts=True, hysteresis=0.1, tolerance=1.25),
+    round_s=60.0,
 )
 LUCID = Ranked("lucid", by_remaining_gpu_s)

@@ -115,12 +115,13 @@ class _Watch:
 
     def __init__(self, simulation: Simulation, jobs: int, now: Clock) -> None:
         self.simulation, self.jobs, self.now = simulation, jobs, now
+        self.policy = simulation.policies[len(simulation.results)]
         self.began = self.renewed = time.monotonic()
 
     def __call__(self, still_open: int) -> None:
         moment = time.monotonic()
         if moment - self.began > LIMIT_S:
-            raise TooLong(f"A policy took longer than {LIMIT_S:g} s; choose a shorter range or another one.")
+            raise TooLong(f"{self.policy} took longer than {LIMIT_S:g} s; shorten the range or leave it out.")
         if moment - self.renewed < RENEW_S:
             return
         self.renewed = moment
