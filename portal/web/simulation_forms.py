@@ -45,7 +45,7 @@ class SimulationForm(StyledForm):
         label="What policies know",
     )
     since = _moment("Jobs submitted from", f"In the time of {settings.TIME_ZONE}; empty: from the first on.")
-    until = _moment("until", "Empty: until now.")
+    until = _moment("Until", "Empty: until now.")
     cluster = forms.CharField(
         max_length=500, required=False,
         help_text="type:nodes x GPUs each, e.g. a100:8x8,l40s:4x4@1.1 (price); empty: the present nodes.",
