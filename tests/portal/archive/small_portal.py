@@ -1,4 +1,4 @@
-"""A portal in a process of its own: `fill` puts something of everything in, `tell` says what is there.
+"""A portal in a process of its own: `fill` makes one with something of everything, `tell` says what is there.
 
 python -m tests.portal.archive.small_portal fill|tell
 """
@@ -24,16 +24,18 @@ def main() -> None:
 
 def fill() -> dict[str, Any]:
     from django.conf import settings
+    from django.core.management import call_command
     from django.utils import timezone
 
     from knowledge.models import PredictorVersion
     from tests.harness import fake_node, world
 
+    call_command("migrate", verbosity=0)
     owner = world.user("ada")
     owner.set_password(PASSWORD)
     owner.save()
     node = world.fake_node()
-    job = world.placed_job(node, owner=owner)
+    world.placed_job(node, owner=owner)
     order = node.take_up()
     node.run(order, fake_node.step(1))
     assert node.upload(order, "adapter/model.bin", b"weights").status_code == 204
@@ -44,7 +46,7 @@ def fill() -> dict[str, Any]:
     digest = hashlib.sha256(model.read_bytes()).hexdigest()
     now = timezone.now()
     PredictorVersion.objects.create(number=1, path=model.name, sha256=digest, rows=1, created_at=now)
-    return {"job": job.pk}
+    return tell()
 
 
 def tell() -> dict[str, Any]:

@@ -70,7 +70,7 @@ def postgres() -> Iterator[Postgres]:
 def portals(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Portal, Portal]:
-    """One portal with something of everything in it, and another with an empty database."""
+    """Two empty databases; the first becomes a portal with something of everything in it."""
     root = tmp_path_factory.mktemp(request.param)
     for name in ("first", "second"):
         (root / name).mkdir()
@@ -85,13 +85,17 @@ def portals(
                 admin.execute(f"CREATE DATABASE {name}")
         base = server.url.rsplit("/", 1)[0]
         made = [Portal(root / name, f"{base}/{name}", path) for name in ("first", "second")]
-    made[0].manage("migrate", "-v0")
-    made[0].small_portal("fill")
     return made[0], made[1]
 
 
 @pytest.fixture(scope="module")
-def archive(portals: Portals, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def before(portals: Portals) -> Any:
+    """What the first portal holds, once it is filled."""
+    return portals[0].small_portal("fill")
+
+
+@pytest.fixture(scope="module")
+def archive(portals: Portals, before: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A backup of the first portal."""
     folder = tmp_path_factory.mktemp("backups")
     said = portals[0].manage("backup", str(folder))
@@ -100,9 +104,8 @@ def archive(portals: Portals, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return written
 
 
-def test_a_portal_lives_on_in_a_fresh_database(portals: Portals, archive: Path) -> None:
-    first, second = portals
-    before = first.small_portal("tell")
+def test_a_portal_lives_on_in_a_fresh_database(portals: Portals, before: Any, archive: Path) -> None:
+    _, second = portals
     second.manage("restore", str(archive))
     after = second.small_portal("tell")
     assert after["signed_in"] == "/"
@@ -116,6 +119,7 @@ def test_a_backup_is_for_its_owner_alone(archive: Path) -> None:
     assert archive.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize("portals", ["postgresql"], indirect=True)
 def test_a_portal_with_people_in_it_is_replaced_only_by_force(portals: Portals, archive: Path) -> None:
     first, _ = portals
     assert "--force" in first.refuses("restore", str(archive))
@@ -129,6 +133,7 @@ def unchanging(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.parametrize("portals", ["sqlite"], indirect=True)  # nothing here depends on the database
 def test_a_damaged_archive_changes_nothing(portals: Portals, archive: Path, tmp_path: Path) -> None:
     first, _ = portals
     whole, damaged = archive.read_bytes(), tmp_path / "damaged.tar"
@@ -139,10 +144,11 @@ def test_a_damaged_archive_changes_nothing(portals: Portals, archive: Path, tmp_
     assert first.small_portal("tell")["artifact"] == "weights"
 
 
-def test_a_missing_program_of_postgresql_is_named_with_its_package(portals: Portals, tmp_path: Path) -> None:
+@pytest.mark.parametrize("portals", ["postgresql"], indirect=True)
+def test_a_missing_program_of_postgresql_is_named_with_its_package(
+    portals: Portals, before: Any, tmp_path: Path
+) -> None:
     first, _ = portals
-    if first.database_url.startswith("sqlite"):
-        return  # SQLite needs none
     without = Portal(first.data, first.database_url, programs=str(tmp_path))
     assert "apt-get install postgresql-client" in without.refuses("backup", str(tmp_path))
     assert not list(tmp_path.iterdir())
