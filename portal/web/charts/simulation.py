@@ -19,7 +19,10 @@ def jct_chart(results: Sequence[Mapping[str, Any]]) -> Chart:
         name="jct",
         title="Mean job completion time, simulated",
         summary=_summary(order),
-        data=[_bars("until first start", names, waits, SECOND), _bars("from first start to end", names, runs, FIRST)] if order else [],
+        data=[
+            _bars("until first start", names, waits, SECOND),
+            _bars("from first start to end", names, runs, FIRST),
+        ] if order else [],
         layout={
             "barmode": "stack", "xaxis": axis("seconds, simulated", rangemode="tozero"), "yaxis": {},
             "showlegend": True, "legend": LEGEND, "height": 110 + 34 * max(3, len(order)),
