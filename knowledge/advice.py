@@ -174,11 +174,18 @@ def predict(configs: Sequence[Config], inventory: Inventory | None = None) -> li
         return predictor_for(hardware(inventory)).predict(configs)
 
 
-def informative(*, models: Sequence[str], pool: Pool, inventory: Inventory, count: int) -> list[Config]:
-    """The runs on one GPU of the pool that would teach most, best first. Raises UnknownModel."""
+def informative(
+    *, models: Sequence[str], pool: Pool, inventory: Inventory, count: int, longest_s: float
+) -> list[Config]:
+    """The runs on one GPU of the pool that would teach most, best first, a step within `longest_s`.
+
+    Raises UnknownModel.
+    """
     with _edge("informative"):
-        known = [catalog.model(model).model_name for model in models]
-        return choosing.choose(choosing.candidates(known, pool), predictor_for(hardware(inventory)), count)
+        for model in models:
+            catalog.model(model)
+        found = choosing.candidates(models, pool)
+        return choosing.choose(found, predictor_for(hardware(inventory)), count, longest_s)
 
 
 def errors_without_and_with(

@@ -14,6 +14,7 @@ from knowledge.core import space
 from knowledge.core.types import Config
 from knowledge.models import Execution, Status
 from knowledge.selectors import OWN
+from trainer.protocol import RANDOM_MODEL
 
 
 @transaction.atomic
@@ -50,7 +51,8 @@ def record_execution(
         "status": status,
         "tokens_per_second": tokens_per_second if tokens_per_second and tokens_per_second > 0 else None,
         "runtime_s": runtime_s if status == Status.OK else None,
-        "startup_s": startup_s,
+        # Random weights are made and not loaded: their start-up tells nothing about the model's.
+        "startup_s": None if config.model_name.startswith(RANDOM_MODEL) else startup_s,
         "peak_memory_bytes": peak_memory_bytes,
         "peak_memory_fraction": _fraction(peak_memory_bytes, memory_capacity_bytes),
         "learn": learn,

@@ -83,7 +83,7 @@ def _write(settings: dict[str, Any], folder: Path) -> None:
     model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**settings, **SHAPE))
     _fill(model)
     model.save_pretrained(folder)
-    _tokenizer().save_pretrained(folder)
+    byte_tokenizer(SHAPE["max_position_embeddings"]).save_pretrained(folder)
 
 
 def _fill(model: Any) -> None:
@@ -103,7 +103,8 @@ def _fill(model: Any) -> None:
                 weight.copy_(uniform.view(weight.shape) * math.sqrt(3 / weight.shape[-1]))
 
 
-def _tokenizer() -> Any:
+def byte_tokenizer(longest: int) -> Any:
+    """One byte is one token; `longest`: tokens that the model reads at most."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
@@ -116,7 +117,7 @@ def _tokenizer() -> Any:
     return PreTrainedTokenizerFast(
         tokenizer_object=fast,
         **ROLES,
-        model_max_length=SHAPE["max_position_embeddings"],
+        model_max_length=longest,
         chat_template=CHAT_TEMPLATE,
     )
 

@@ -16,6 +16,8 @@ SUPPORTED_PROTOCOLS = (1,)
 EXIT_STOPPED = 75  # the trainer saved a checkpoint on request and left; it can be resumed
 EXIT_OOM = 76  # the trainer ran out of memory and said so in result.json
 
+RANDOM_MODEL = "random/"  # before a model's name: its architecture with random weights, as `shape` says
+
 MAX_REPORTS_PER_SYNC = 500
 MAX_LOG_BYTES = 64_000
 
@@ -185,6 +187,7 @@ class Spec:
     upload_limit_bytes: int = 2_000_000_000
     hang_after_s: float = 1800.0  # no event for this long: the agent ends it as a timeout
     rendezvous: str = ""  # host:port of rank 0, several nodes only
+    shape: dict[str, Any] = field(default_factory=dict)  # the config.json of a `random/` model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -221,6 +221,7 @@ def parse_spec(raw: Any) -> Spec:
         upload_limit_bytes=reader.whole("upload_limit_bytes", 2_000_000_000),
         hang_after_s=reader.number("hang_after_s", 1800.0),
         rendezvous=reader.text("rendezvous", ""),
+        shape=reader.table("shape"),
     )
 
 

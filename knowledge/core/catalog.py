@@ -11,10 +11,12 @@ import difflib
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import lru_cache
 from importlib.resources import files
 from typing import Any, TypeVar, get_type_hints
+
+from trainer.protocol import RANDOM_MODEL
 
 GIB = 2**30
 BYTES_PER_TOKEN = 4.0  # English text under the usual tokenizers
@@ -123,7 +125,10 @@ beyond = Beyond()
 
 
 def model(name: str) -> Model:
-    """The model of that name or alias. Raises UnknownModel."""
+    """The model of that name or alias; `random/NAME` has NAME's facts. Raises UnknownModel."""
+    if name.startswith(RANDOM_MODEL):
+        # Random weights go with a tokenizer of bytes.
+        return replace(model(name.removeprefix(RANDOM_MODEL)), bytes_per_token=1.0)
     found = _lookup(_models(), name) or beyond.model(name)
     if found is None:
         raise UnknownModel(name, _suggest(_models(), name))

@@ -10,6 +10,7 @@ import numpy as np
 from knowledge.core import space
 from knowledge.core.columns import Array, Columns, columns
 from knowledge.core.predictor import Scorer
+from knowledge.core.step_time import step_tokens
 from knowledge.core.types import Config, Pool
 
 METHODS = ("lora", "full", "qlora")
@@ -45,8 +46,10 @@ def candidates(models: Sequence[str], pool: Pool) -> list[Config]:
     return [config for config in found if space.refused(config) is None]
 
 
-def choose(configs: Sequence[Config], predictor: Scorer, count: int) -> list[Config]:
-    """The configurations to run, most informative first.
+def choose(
+    configs: Sequence[Config], predictor: Scorer, count: int, longest_s: float = np.inf
+) -> list[Config]:
+    """The configurations to run, most informative first; those whose step takes over `longest_s` never.
 
     Each time the one with the largest product of uncertainty (half-width of ln θ, more near the edge of
     memory) and distance to those chosen before.
@@ -58,7 +61,8 @@ def choose(configs: Sequence[Config], predictor: Scorer, count: int) -> list[Con
     width = np.log(scores.rate_high / scores.rate_low) / 2
     worth = np.where(np.isfinite(width), width, np.nanmax(width, initial=1.0, where=np.isfinite(width)))
     worth = worth + NEAR_EDGE * 4 * scores.p_valid * (1 - scores.p_valid)
-    worth = np.where(scores.p_valid < HOPELESS, 0.0, worth)
+    too_long = step_tokens(c) / scores.rate > longest_s
+    worth = np.where((scores.p_valid < HOPELESS) | too_long, 0.0, worth)
     places = _places(configs, c)
     nearest = np.full(len(configs), 4.0)
     chosen: list[int] = []

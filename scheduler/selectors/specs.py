@@ -6,17 +6,21 @@ from typing import Any
 
 from django.conf import settings
 
+from knowledge.core import catalog
+from knowledge.core.shapes import NoShape, config_json
 from knowledge.core.types import Option
 from scheduler.models import Attempt, Claim, DatasetFile, Job
-from trainer.protocol import File, Resume, Spec
+from trainer.protocol import RANDOM_MODEL, File, Resume, Spec
 from trainer.recipes import RECIPES, Binds
 
+NEVER_S = 1e9
 TRAINING, VALIDATION = "train.jsonl", "validation.jsonl"
 
 
 def spec_of(claim: Claim) -> Spec:
     """The spec of a claim: the job's bound values, the attempt's configuration, this node's share."""
     attempt, job = claim.attempt, claim.attempt.job
+    is_random = job.model.startswith(RANDOM_MODEL)
     indices = claim.allocations.order_by("gpu__index").values_list("gpu__index", flat=True)
     return Spec(
         job=job.pk,
@@ -32,11 +36,21 @@ def spec_of(claim: Claim) -> Spec:
         nodes=Option.from_json(attempt.option).nodes,
         inputs=_inputs(job),
         resume=_resume(attempt),
-        checkpoint_every_s=settings.CHECKPOINT_EVERY_S,
+        # What measures speed alone is done again rather than resumed.
+        checkpoint_every_s=NEVER_S if is_random else settings.CHECKPOINT_EVERY_S,
         upload_limit_bytes=settings.CHECKPOINT_UPLOAD_BYTES,
         hang_after_s=settings.HANG_AFTER_S,
         rendezvous=attempt.measured.get("rendezvous", ""),
+        shape=_shape(job.model) if is_random else {},
     )
+
+
+def _shape(model: str) -> dict[str, Any]:
+    """The config.json of a model that is made of random weights; empty where it cannot be made."""
+    try:
+        return config_json(catalog.model(model))
+    except (catalog.UnknownModel, NoShape):
+        return {}
 
 
 def params_of(job: Job, attempt: Attempt) -> dict[str, Any]:

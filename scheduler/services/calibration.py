@@ -12,6 +12,8 @@ from datetime import datetime
 from django.db.models import QuerySet
 
 from knowledge import advice
+from knowledge.core import catalog
+from knowledge.core.shapes import NoShape, config_json
 from knowledge.core.types import Config
 from knowledge.models import Execution
 from portal.accounts.models import User
@@ -19,10 +21,30 @@ from scheduler.models import Attempt, DatasetFile, Job, Node
 from scheduler.selectors.inventory import inventory
 from scheduler.services.files import store_file
 from scheduler.services.jobs import submit_job
+from trainer.protocol import RANDOM_MODEL
 
 STEPS = 6  # optimiser steps of a run: enough for a steady rate
 ROWS = 64
 LETTERS = "abcdefghijklmnopqrstuvwxyz "
+LARGEST_SHARE = 0.1  # of the budget that the steps of one run may take
+# Random weights of real architectures: throughput does not hang on their values, and nothing is downloaded.
+CPU_MODELS = (
+    "builtin/tiny-llama",
+    "builtin/tiny-qwen",
+    f"{RANDOM_MODEL}smollm2-135m",
+    f"{RANDOM_MODEL}pythia-160m",
+)
+GPU_MODELS = tuple(
+    RANDOM_MODEL + name
+    for name in (
+        "smollm2-135m",
+        "qwen2.5-0.5b",
+        "llama3.2-1b",
+        "granite-3.1-2b",
+        "llama3.2-3b",
+        "llama3.1-8b",
+    )
+)
 BYTES_PER_TOKEN = 6  # more than any tokenizer packs on average, so that every row is cut at the limit
 
 
@@ -39,13 +61,32 @@ class Errors:
     after: float
 
 
-def plan(*, node: Node, models: Sequence[str], count: int) -> list[Config]:
-    """The configurations to run for the node's GPU. Raises CannotCalibrate."""
+def plan(*, node: Node, models: Sequence[str] | None, count: int, budget_s: float) -> list[Config]:
+    """The configurations to run for the node's GPU, each within a small part of the budget.
+
+    models: None for those that suit the GPU. Raises CannotCalibrate and UnknownModel.
+    """
     gpu = node.gpus.order_by("index").first()
     pool = next((pool for pool in inventory().pools if gpu and pool.gpu_model == gpu.model), None)
     if pool is None:
         raise CannotCalibrate(f"{node.name} offers no GPU and no slot")
-    return advice.informative(models=models, pool=pool, inventory=inventory(), count=count)
+    return advice.informative(
+        models=_buildable(models or (CPU_MODELS if pool.gpu_model == "cpu" else GPU_MODELS)),
+        pool=pool,
+        inventory=inventory(),
+        count=count,
+        longest_s=LARGEST_SHARE * budget_s / STEPS,
+    )
+
+
+def _buildable(models: Sequence[str]) -> list[str]:
+    for model in models:
+        if model.startswith(RANDOM_MODEL):
+            try:
+                config_json(catalog.model(model))
+            except NoShape as cannot:
+                raise CannotCalibrate(str(cannot)) from cannot
+    return list(models)
 
 
 def training_file(*, owner: User, longest: int, now: datetime) -> DatasetFile:

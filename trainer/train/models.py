@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from trainer import builtin
+from trainer.train import random_weights
 from trainer.train.errors import TrainError, is_out_of_memory
 from trainer.train.settings import Order
 from trainer.train.world import World
@@ -49,6 +50,8 @@ def locate(order: Order) -> str:
     a builtin model that another process makes would lack them.
     """
     name = order.spec.model
+    if random_weights.is_random(order):
+        return str(random_weights.prepare(order))
     if name.startswith(builtin.PREFIX):
         return str(_builtin(name, order))
     if Path(name).is_absolute():
@@ -91,6 +94,11 @@ def _base(source: str, order: Order, world: World) -> Any:
     extra: dict[str, Any] = {}
     if order.settings.method == "full":
         dtype = torch.float32  # master weights; autocast computes in the chosen precision
+    if random_weights.is_random(order):
+        model = random_weights.build(source, order, world, dtype)
+        if order.settings.method != "qlora":
+            return model
+        model.save_pretrained(source)  # quantising happens while weights are loaded
     if order.settings.method == "qlora":
         extra = {"quantization_config": _four_bit(dtype), "device_map": {"": world.device}}
     return AutoModelForCausalLM.from_pretrained(

@@ -12,6 +12,7 @@ import torch
 from trainer.checkpoint import describe, digest
 from trainer.protocol import to_json
 from trainer.train.journal import Measured, metrics_csv
+from trainer.train.random_weights import is_random
 from trainer.train.settings import Order
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate")
@@ -31,9 +32,22 @@ def write(
     measured: Measured,
     rows: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Write the folder and list its files. `weights`: the whole trained parameters by name."""
+    """Write the folder and list its files. `weights`: the whole trained parameters by name.
+
+    Models of random weights leave their figures alone: nobody could use the weights.
+    """
     folder = order.run_dir / "output"
     folder.mkdir(parents=True, exist_ok=True)
+    if not is_random(order):
+        _save_model(folder, order, model, tokenizer, weights)
+    (folder / "metrics.csv").write_text(metrics_csv(rows), encoding="utf-8")
+    (folder / "README.md").write_text(_card(order, measured), encoding="utf-8")
+    return [to_json(file) for file in describe(folder)]
+
+
+def _save_model(
+    folder: Path, order: Order, model: Any, tokenizer: Any, weights: dict[str, torch.Tensor]
+) -> None:
     if order.settings.method == "full":
         dtype = getattr(torch, order.settings.precision)
         model.save_pretrained(folder, state_dict={name: value.to(dtype) for name, value in weights.items()})
@@ -42,9 +56,6 @@ def write(
     else:
         model.save_pretrained(folder, state_dict=weights, save_embedding_layers=False)
     tokenizer.save_pretrained(folder)
-    (folder / "metrics.csv").write_text(metrics_csv(rows), encoding="utf-8")
-    (folder / "README.md").write_text(_card(order, measured), encoding="utf-8")
-    return [to_json(file) for file in describe(folder)]
 
 
 def _card(order: Order, measured: Measured) -> str:

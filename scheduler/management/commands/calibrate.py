@@ -19,7 +19,6 @@ from scheduler.services.jobs import cancel_job
 from scheduler.states import TERMINAL
 
 UNITS = {"s": 1, "m": 60, "h": 3600}
-MODELS = ("builtin/tiny-llama", "builtin/tiny-qwen")
 POLL_S = 2.0
 AT_ONCE = 2  # jobs waiting or running: what is left when the time is up is little
 
@@ -39,26 +38,35 @@ class Command(BaseCommand):
         parser.add_argument("node", help="name of a registered node; runs go to nodes with its GPU model")
         parser.add_argument("--budget", type=seconds, default=1200.0, help="wall time: 90s, 20m, 2h (20m)")
         parser.add_argument("--runs", type=int, default=60, help="at most so many (60)")
-        parser.add_argument("--model", action="append", help=f"to train; repeatable ({', '.join(MODELS)})")
+        parser.add_argument(
+            "--model",
+            action="append",
+            help="to train; repeatable; random/NAME: a catalogued architecture, nothing to download"
+            " (left out: architectures that suit the GPU)",
+        )
         parser.add_argument("--as", dest="username", help="user in whose name (the first administrator)")
 
     def handle(self, *, node: str, budget: float, runs: int, **options: Any) -> None:
         owner, machine = self._owner(options["username"]), self._node(node)
         until = time.monotonic() + budget
         try:
-            configs = calibration.plan(node=machine, models=options["model"] or MODELS, count=runs)
+            configs = calibration.plan(node=machine, models=options["model"], count=runs, budget_s=budget)
         except ValueError as wrong:
             raise CommandError(str(wrong)) from wrong
         longest = max((config.tokens_per_sample for config in configs), default=1)
         file = calibration.training_file(owner=owner, longest=longest, now=timezone.now())
         jobs: list[Job] = []
-        for config in configs:
-            self._wait(jobs, AT_ONCE - 1, until)
-            if time.monotonic() >= until:
-                break
-            jobs.append(calibration.submit(config=config, owner=owner, file=file, now=timezone.now()))
-        self._wait(jobs, 0, until)
-        self._cancel(jobs, owner)
+        try:
+            for config in configs:
+                self._wait(jobs, AT_ONCE - 1, until)
+                if time.monotonic() >= until:
+                    break
+                jobs.append(calibration.submit(config=config, owner=owner, file=file, now=timezone.now()))
+            self._wait(jobs, 0, until)
+        except KeyboardInterrupt:
+            self.stdout.write("Interrupted: what has not ended is cancelled.")
+        finally:
+            self._cancel(jobs, owner)
         self._report(jobs)
 
     @staticmethod
