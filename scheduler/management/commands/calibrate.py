@@ -53,7 +53,12 @@ class Command(BaseCommand):
             configs = calibration.plan(node=machine, models=options["model"], count=runs, budget_s=budget)
         except ValueError as wrong:
             raise CommandError(str(wrong)) from wrong
-        longest = max((config.tokens_per_sample for config in configs), default=1)
+        if not configs:
+            raise CommandError(
+                "No run of these models fits this node within the budget; give a larger"
+                " --budget or a smaller --model"
+            )
+        longest = max(config.tokens_per_sample for config in configs)
         file = calibration.training_file(owner=owner, longest=longest, now=timezone.now())
         jobs: list[Job] = []
         try:
