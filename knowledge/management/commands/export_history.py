@@ -1,0 +1,31 @@
+"""Export executions as the CSV that `import_history --source csv` reads."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from knowledge.core.sources import generic
+from knowledge.models import Execution
+
+
+class Command(BaseCommand):
+    help = "Write executions to a CSV file; texts that a spreadsheet would execute are escaped."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("out", metavar="OUT.CSV")
+        parser.add_argument("--own", action="store_true", help="only what was measured here")
+
+    def handle(self, *, out: str, own: bool, **_: Any) -> None:
+        rows = Execution.objects.order_by("pk")
+        if own:
+            rows = rows.filter(attempt_id__isnull=False)
+        found = [execution.row for execution in rows]
+        try:
+            Path(out).write_text(generic.write(found), encoding="utf-8")
+        except OSError as unwritable:
+            raise CommandError(f"{out} cannot be written: {unwritable}") from unwritable
+        self.stdout.write(f"{len(found)} executions written to {out}")
