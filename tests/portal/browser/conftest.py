@@ -59,15 +59,16 @@ class Watch:
 
 @pytest.fixture
 def opened(chromium_browser: Any, live_server: Any) -> Iterator[Any]:
-    """A function that opens a page of a fresh person's browser, `wide` or `narrow`, `light` or `dark`.
+    """A function that opens a page of a fresh person's browser, `wide` or `narrow`.
 
     `quiet`: whatever it complains of, or asks other hosts for, is a failure.
     """
     watches, contexts = [], []
 
-    def open_page(size: str = "wide", scheme: str = "light", *, quiet: bool = True) -> Any:
+    def open_page(size: str = "wide", *, quiet: bool = True) -> Any:
+        # Without motion, so that no colour is caught on its way from one theme to the other.
         context = chromium_browser.new_context(
-            base_url=live_server.url, viewport=SIZES[size], color_scheme=scheme, accept_downloads=True
+            base_url=live_server.url, viewport=SIZES[size], reduced_motion="reduce", accept_downloads=True
         )
         page = context.new_page()
         contexts.append(context)
@@ -82,7 +83,13 @@ def opened(chromium_browser: Any, live_server: Any) -> Iterator[Any]:
     assert {host for watch in watches for host in watch.hosts if host} <= {"localhost"}
 
 
-@pytest.fixture(params=["wide-light", "narrow-dark"])
-def page(request: pytest.FixtureRequest, opened: Any) -> Any:
-    """Wide and light, then as narrow as a small telephone and dark."""
-    return opened(*request.param.split("-"))
+@pytest.fixture
+def page(opened: Any) -> Any:
+    """A wide window; `look` sees to the narrow and the dark one."""
+    return opened()
+
+
+@pytest.fixture(params=SIZES)
+def any_page(request: pytest.FixtureRequest, opened: Any) -> Any:
+    """For what must be done in a wide window and on a small telephone."""
+    return opened(request.param)

@@ -1,71 +1,75 @@
-"""Every page of a portal full of data: no fault in light or dark, wide or narrow, with the keyboard alone."""
+"""Every page of a portal full of data: no fault in light or dark, wide or narrow; the keyboard is enough."""
 
 from __future__ import annotations
 
+from datetime import timedelta
+from itertools import groupby
 from typing import Any
 
 from django.utils import timezone
 
-from knowledge.models import PredictorVersion
+from knowledge.models import PredictorVersion, TrackRecord
+from portal.accounts.models import User
 from portal.demo.world import build
-from scheduler.models import Job, Node
+from portal.launch import what_if
+from portal.launch.pages import SHOTS, Shot
 from tests.harness import world
 from tests.portal.browser.looking import look, sign_in
 
-PAGES = (
-    "/", "/jobs/", "/jobs/?state=failed", "/jobs/new/", "/queue/", "/nodes/", "/analytics/?range=all",
-    "/analytics/predictions/?range=all", "/users/", "/teams/", "/tokens/", "/audit/", "/password/",
-)  # fmt: skip
-CHARTS = {"/queue/": 1, "/analytics/?range=all": 7, "/analytics/predictions/?range=all": 4}
+# Made by others: within our frame, but not ours to mend.
+FOREIGN = {"api-docs", "all-tables"}
+CHARTS = {"queue": 1, "analytics": 7, "predictions": 5}
 
 
 def demo() -> None:
-    build(seed=5, jobs=20, password="x", train=False, now=timezone.now())
-    predictors()
-
-
-def predictors() -> None:
-    """Two versions, whose files are gone."""
+    """Jobs in every state that has a page of its own, predictors, and an alarm."""
+    build(seed=2, jobs=20, password="x", train=False, now=timezone.now())
     now = timezone.now()
     for number in (1, 2):
-        PredictorVersion.objects.create(
+        version = PredictorVersion.objects.create(
             number=number, path="none", sha256="", rows=40, created_at=now, active=number == 2,
             metrics={"throughput_median_ape": 0.07}, reason="not worse on 12 held-out rows",
         )  # fmt: skip
+        version.promotions.create(at=now)
+    for days in range(3):
+        TrackRecord.objects.create(
+            day=now.date() - timedelta(days=days), runs=50, coverage=0.8 - 0.3 * (days == 0),
+            median_error=0.1, alarm="" if days else "Only 25 of the last 50 runs ended inside.",
+        )  # fmt: skip
 
 
-def test_every_page_is_whole_and_without_fault(page: Any) -> None:
-    from playwright.sync_api import expect
+def more() -> None:
+    """What only some pages show: a simulation, and somebody who waits."""
+    what_if.main()
+    world.job(User.objects.get(username="user"), name="next in line")
 
+
+def by_person() -> list[tuple[str, list[Shot]]]:
+    ours = sorted((shot for shot in SHOTS if shot.name not in FOREIGN), key=lambda shot: shot.person)
+    return [(person, list(shots)) for person, shots in groupby(ours, lambda shot: shot.person)]
+
+
+def test_every_page_is_whole_and_without_fault(opened: Any) -> None:
     demo()
-    sign_in(page, "admin")
-    expect(page.get_by_text("Demo data: simulated")).to_be_visible()
-    job = Job.objects.filter(state="succeeded").order_by("pk").first()
-    node = Node.objects.order_by("name").first()
-    assert job
-    assert node
-    for path in (*PAGES, f"/jobs/{job.pk}/", f"/nodes/{node.pk}/"):
-        page.goto(path, wait_until="networkidle")
-        for chart in page.locator("[data-chart-from]").all()[: CHARTS.get(path, 0)]:
-            expect(chart.locator(".main-svg").first).to_be_attached()
-        look(page, path.split("?")[0].strip("/").replace("/", "-") or "home")
+    more()
+    for person, shots in by_person():
+        page, refused = opened(), opened(quiet=False)  # the browser itself complains of 403 and 404
+        for view in (page, refused):
+            if person:
+                sign_in(view, person)
+        for shot in shots:
+            visit(page if shot.status == 200 else refused, shot)
 
 
-def test_promoting_asks_first(opened: Any) -> None:
+def visit(page: Any, shot: Shot) -> None:
     from playwright.sync_api import expect
 
-    world.user("ada", is_staff=True)
-    predictors()
-    page = opened()
-    sign_in(page)
-    page.get_by_role("link", name="Analytics").click()
-    page.get_by_role("link", name="Predictions").click()
-    page.once("dialog", lambda dialog: dialog.dismiss())
-    page.get_by_role("button", name="Promote predictor 1").click()
-    expect(page.get_by_text("is gone or damaged")).to_have_count(0)
-    page.once("dialog", lambda dialog: dialog.accept())
-    page.get_by_role("button", name="Promote predictor 1").click()
-    expect(page.get_by_text("The file of predictor 1 is gone or damaged")).to_be_visible()
+    assert page.goto(shot.path).status == shot.status
+    if shot.before:
+        shot.before(page)
+    for chart in page.locator("[data-chart-from]").all()[: CHARTS.get(shot.name, 0)]:
+        expect(chart.locator(".main-svg").first).to_be_attached()
+    look(page, shot.name)
 
 
 def test_analysis_pages_are_reached_and_used_by_keyboard(opened: Any) -> None:

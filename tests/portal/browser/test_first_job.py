@@ -13,8 +13,12 @@ from tests.portal.browser.looking import look, sign_in
 WEIGHTS = "adapter/adapter_model.safetensors"
 
 
-def test_two_values_make_a_job_that_is_watched_until_its_artifact_is_here(page: Any, tmp_path: Path) -> None:
+def test_two_values_make_a_job_that_is_watched_until_its_artifact_is_here(
+    any_page: Any, tmp_path: Path
+) -> None:
     from playwright.sync_api import expect
+
+    page = any_page
 
     world.user("ada")
     node = world.fake_node(name="gpu-box")
