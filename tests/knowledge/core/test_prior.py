@@ -45,7 +45,12 @@ def test_memory_of_an_8b_model(config: Config, total_gb: float) -> None:
 
 @pytest.mark.parametrize(
     ("config", "gflop"),
-    [(LLAMA, 64.33), (LORA, 49.32), (replace(LORA, gradient_checkpointing=False), 33.24)],
+    [
+        (LLAMA, 64.33),
+        (LORA, 49.32),
+        (replace(LORA, gradient_checkpointing=False), 33.24),
+        (replace(LORA, method="qlora"), 49.32),
+    ],
 )
 def test_flops_per_token_of_an_8b_model(config: Config, gflop: float) -> None:
     assert prior.flops_per_token(columns([config]))[0] / 1e9 == pytest.approx(gflop, abs=0.005)
@@ -110,3 +115,19 @@ def test_sharding_never_raises_memory_and_rates_are_positive(config: Config) -> 
     of_whole, of_shared = prior.memory(c).total
     assert of_shared <= of_whole
     assert (prior.throughput(c) > 0).all()
+
+
+@given(config=CONFIGS, more=st.sampled_from([2, 4, 8]))
+@settings(max_examples=40, deadline=None)
+def test_sharding_over_more_gpus_never_raises_memory(config: Config, more: int) -> None:
+    sharded = replace(config, number_gpus=2, sharding="fsdp")
+    few, many = prior.memory(columns([sharded, replace(sharded, number_gpus=2 * more)])).total
+    assert many <= few
+
+
+@given(config=CONFIGS)
+@settings(max_examples=40, deadline=None)
+def test_the_same_configuration_has_the_same_figures(config: Config) -> None:
+    one, other = columns([config]), columns([config, config])
+    assert prior.throughput(one)[0] == prior.throughput(other)[1]
+    assert prior.memory(one).total[0] == prior.memory(other).total[1]
