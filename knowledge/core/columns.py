@@ -44,6 +44,7 @@ class Columns:
     checkpointing: Mask
     fsdp: Mask
     float32: Mask
+    fused: Mask  # with fused kernels; unknown counts as without
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
     network_bytes_s: Array
     # model
@@ -150,6 +151,7 @@ def columns(
         checkpointing=np.array([c.gradient_checkpointing is not False for c in configs], dtype=bool),
         fsdp=np.array([_is_fsdp(c) for c in configs], dtype=bool),
         float32=np.array([c.precision == "float32" for c in configs], dtype=bool),
+        fused=np.array([c.fast_kernels is True for c in configs], dtype=bool),
         **_model_facts(configs),
         **_gpu_facts(configs, here or {}),
     )

@@ -1,7 +1,7 @@
 """Physics whose coefficients are fitted to measured steps: it carries over to unseen models and GPUs.
 
-The prior states its efficiencies; here the seconds of a step are a sum of parts, each of which grows as
-physics says, and only their weights are learnt. With few rows they stay at the stated ones.
+The prior states its efficiencies; here device, host and network are each busy for a sum of parts that grow as
+physics says, and only the weights of the parts are learnt. With few rows they stay at the stated ones.
 """
 
 from __future__ import annotations
@@ -15,42 +15,84 @@ from scipy.optimize import least_squares
 from knowledge.core import prior
 from knowledge.core.columns import Array, Columns, Mask
 
-LAYER_S = 1.2e-3  # starting the operations of a layer, once a pass
-EXPERT_S = 1.5e-4  # and of an expert that no fused kernel serves
-GATHER_S = 5e-4  # collecting a layer's weights or gradients, beside the bytes themselves
+# Stated seconds a layer and pass keep the host busy, read off the shortest steps of the shipped history.
+LAYER_S = 2e-3  # starting a layer's operations
+SHARD_S = 1e-3  # and collecting its shards from other GPUs
+ADAPTER_SHARD_S = 7e-3  # where FSDP wraps every adapter by itself; fused 4-bit layers keep them out of it
+FUSED_EXPERTS_S = 2e-3  # sorting tokens for experts that share one kernel
+EXPERT_S = 1.5e-4  # starting one expert that no fused kernel serves; half of it with adapters
+SPLIT_S = 1e-3  # exchanges within a layer that several GPUs share
+GATHER_S = 2e-4  # a collective's latency for each doubling of the GPUs
 STEP_S = 5e-3
+OVERLAP = (
+    2.0  # host, device and network work side by side: 1 is one after the other, infinity the longest alone
+)
+IDLE_S = 1e-9
 ROBUST = 0.2  # errors of ln(seconds) beyond this count linearly: some runs are several times too slow
 STRENGTH = 1.0  # how many rows a stated weight counts as
 BOUND = 12.0  # weights stay between e^-12 and e^12
 
 
-def step_parts(c: Columns) -> Array:
-    """Seconds of one optimiser step in parts at their stated weights, shape (n, k)."""
+Parts = tuple[Array, Array, Array]
+
+
+def step_parts(c: Columns) -> Parts:
+    """Seconds of a step on device, host and network, in parts at their stated weights, (n, k) each."""
     passes = (np.where(c.adapter, 2.0, 3.0) + c.checkpointing) * c.accumulation
-    exchanges = np.where(c.fsdp, c.accumulation, 1.0)
+    return _device(c, passes), _host(c, passes), _network(c, passes)
+
+
+def _device(c: Columns, passes: Array) -> Array:
     flops = prior.flops_per_token(c) + 6 * c.lora_parameters
-    reachable = c.peak * prior.eta_max(c)
-    compute = c.accumulation * flops * c.micro_tokens / reachable
-    ramp = c.accumulation * flops * prior.half_tokens(c) / reachable
-    loops = np.where(c.expert_parallel > 0, 0.0, c.experts)
-    hops = np.where(c.gpus > 1, 1 + np.log2(c.gpus), 0.0)
-    network = exchanges * prior.network_time(c)
-    launch = np.where(c.cpu, c.accumulation * prior.launch_time(c), passes * c.layers * LAYER_S)
+    per_token = c.accumulation * flops / (c.peak * prior.eta_max(c))
+    compute, ramp = per_token * c.micro_tokens, 0.2 * per_token * prior.half_tokens(c)
     parts = [
         *_by(c.adapter, compute),
         *_by(c.adapter, ramp),
-        *_by(c.adapter, launch),
-        *_by(c.nodes > 1, network),
         np.where(c.quantized, (prior.QUANTIZED_SLOWDOWN - 1) * compute, 0.0),
         passes * 2 * c.active_parameters / c.bandwidth,
         passes * c.micro_tokens * c.layers * (24 * c.hidden + 4 * c.mlp) / c.bandwidth,
         c.accumulation * c.micro_tokens * 20 * c.vocab / c.bandwidth,
-        passes * c.layers * loops * EXPERT_S,
-        exchanges * c.layers * hops * GATHER_S,
         prior.optimizer_time(c),
+        # A CPU starts operations and does them, one after the other.
+        np.where(c.cpu, c.accumulation * prior.launch_time(c), 0.0),
+    ]
+    return np.column_stack(parts)
+
+
+def _host(c: Columns, passes: Array) -> Array:
+    layers = np.where(c.cpu, 0.0, passes * c.layers)
+    wrapped = c.fsdp & c.adapter & ~(c.quantized & c.fused)
+    loops = layers * np.where(c.expert_parallel > 0, 0.0, c.experts) * EXPERT_S
+    parts = [
+        layers * LAYER_S,
+        np.where(c.fsdp & ~wrapped, layers * SHARD_S, 0.0),
+        np.where(wrapped, layers * ADAPTER_SHARD_S, 0.0),
+        np.where(c.expert_parallel > 0, layers * FUSED_EXPERTS_S, 0.0),
+        np.where(c.adapter, 0.5 * loops, 0.0),
+        np.where(c.adapter, 0.0, loops),
         np.full(len(c), STEP_S),
     ]
     return np.column_stack(parts)
+
+
+def _network(c: Columns, passes: Array) -> Array:
+    exchanges = np.where(c.fsdp, c.accumulation, 1.0)
+    hops = np.where(c.gpus > 1, 1 + np.log2(c.gpus), 0.0)
+    parts = [
+        *_by(c.nodes > 1, exchanges * prior.network_time(c)),
+        exchanges * c.layers * hops * GATHER_S,
+        np.where(c.model_parallel > 1, passes * c.layers * SPLIT_S, 0.0),
+    ]
+    return np.column_stack(parts)
+
+
+def step_seconds(parts: Parts, weights: Array) -> Array:
+    """The three joined as Pollux joins compute and network (Qiao et al., OSDI 2021). Shape (n,)."""
+    ends = np.cumsum([0, *(part.shape[1] for part in parts)])
+    busy = [part @ weights[ends[i] : ends[i + 1]] + IDLE_S for i, part in enumerate(parts)]
+    seconds: Array = np.sum(np.power(busy, OVERLAP), axis=0) ** (1 / OVERLAP)
+    return seconds
 
 
 def _by(mask: Mask, seconds: Array) -> list[Array]:
@@ -68,26 +110,25 @@ class StepTime:
         importance = np.array([counts[group] ** -0.5 for group in groups])
 
         def off(logs: Array) -> Array:
-            error = (np.log(parts @ np.exp(logs)) - seconds) / ROBUST
+            error = (np.log(step_seconds(parts, np.exp(logs))) - seconds) / ROBUST
             soft = np.sign(error) * np.sqrt(2 * (np.sqrt(1 + error**2) - 1))
             return np.concatenate([importance * soft, STRENGTH * logs])
 
-        start = np.zeros(parts.shape[1])
+        start = np.zeros(sum(part.shape[1] for part in parts))
         found = least_squares(off, start, bounds=(-BOUND, BOUND), max_nfev=60)
         self.weights_: Array = np.exp(found.x)
         return self
 
     def value(self, c: Columns) -> Array:
         """θ: tokens/s of the whole job, shape (n,)."""
-        rate: Array = step_tokens(c) / (step_parts(c) @ self.weights_)
+        rate: Array = step_tokens(c) / step_seconds(step_parts(c), self.weights_)
         return rate
 
     def features(self, c: Columns) -> Array:
         """What an estimator may want to know of it: the rate, and each part's share of the step."""
-        parts = step_parts(c) * self.weights_
-        seconds = parts.sum(axis=1)
-        rate = np.log(step_tokens(c) / seconds)
-        return np.column_stack([rate, rate - np.log(c.gpus), parts / seconds[:, None]])
+        rate = np.log(self.value(c))
+        shares = np.column_stack(step_parts(c)) * self.weights_ * (np.exp(rate) / step_tokens(c))[:, None]
+        return np.column_stack([rate, rate - np.log(c.gpus), shares])
 
 
 def step_tokens(c: Columns) -> Array:

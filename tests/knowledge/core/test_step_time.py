@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from knowledge.core import features, space
-from knowledge.core.columns import columns
+from knowledge.core.columns import Array, Columns, columns
 from knowledge.core.folds import by_gpu, by_model
 from knowledge.core.regressor import Regressor
 from knowledge.core.sources import registry
-from knowledge.core.step_time import StepTime, step_parts, step_tokens
+from knowledge.core.step_time import StepTime, step_parts, step_seconds, step_tokens
 from knowledge.core.types import Config
 
 MODELS = ("llama3.2-1b", "llama3.2-3b", "mistral-7b-v0.1", "llama3.1-8b")
@@ -35,17 +35,29 @@ CONFIGS = [
 NONE = np.zeros(len(CONFIGS), dtype=bool)
 
 
+def _stated(c: Columns) -> Array:
+    return np.ones(sum(part.shape[1] for part in step_parts(c)))
+
+
+def test_short_steps_of_sharded_adapters_last_as_long_as_the_host_needs() -> None:
+    one, four = (columns([replace(BASE, number_gpus=gpus)]) for gpus in (1, 4))
+    alone, sharded = (step_seconds(step_parts(c), _stated(c))[0] for c in (one, four))
+    assert sharded > 3 * alone
+    longer = columns([replace(BASE, number_gpus=4, per_device_batch_size=2)])
+    assert step_seconds(step_parts(longer), _stated(longer))[0] < 1.1 * sharded
+
+
 def test_weights_are_recovered_from_steps_that_follow_them() -> None:
     c = columns(CONFIGS)
-    weights = np.exp(np.random.default_rng(0).normal(0.0, 0.5, step_parts(c).shape[1]))
-    measured = step_tokens(c) / (step_parts(c) @ weights)
+    weights = np.exp(np.random.default_rng(0).normal(0.0, 0.5, len(_stated(c))))
+    measured = step_tokens(c) / step_seconds(step_parts(c), weights)
     found = StepTime().fit(c, measured, [space.config_hash(x) for x in CONFIGS])
     assert np.max(np.abs(np.log(found.value(c) / measured))) < 0.1
 
 
 def test_few_rows_leave_the_stated_weights_nearly_as_they_are() -> None:
     c = columns(CONFIGS[:2])
-    stated = step_tokens(c) / step_parts(c).sum(axis=1)
+    stated = step_tokens(c) / step_seconds(step_parts(c), _stated(c))
     found = StepTime().fit(c, 1.5 * stated, ["a", "b"])
     assert np.all((found.weights_ > 0.5) & (found.weights_ <= 1.0 + 1e-9))
 
@@ -53,7 +65,7 @@ def test_few_rows_leave_the_stated_weights_nearly_as_they_are() -> None:
 def test_a_gpu_that_was_never_seen_gets_a_wider_interval_and_less_of_the_trees() -> None:
     c = columns(CONFIGS)
     slow = np.array([0.3 if x.gpu_model == "L40S" else 1.0 for x in CONFIGS])
-    rates = step_tokens(c) / step_parts(c).sum(axis=1) * slow
+    rates = step_tokens(c) / step_seconds(step_parts(c), _stated(c)) * slow
     X = features.matrix(CONFIGS, c, {})
     found = Regressor(StepTime).fit(CONFIGS, c, X, rates)
     assert np.all(found.width(CONFIGS, NONE, ~NONE) >= found.width(CONFIGS, NONE, NONE))
