@@ -64,7 +64,7 @@ def join_token(node: Path) -> str:
     from scheduler.models import Node
 
     known = node / "token.json"
-    if not Node.objects.exists():
+    if not Node.present.exists():
         known.unlink(missing_ok=True)  # it belonged to another database
     return "" if known.exists() else call("join_token").strip()
 
