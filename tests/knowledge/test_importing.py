@@ -46,6 +46,13 @@ def text(*lines: str, header: str = HEADER) -> str:
         (text(GOOD, header=HEADER.replace("method", "model_name", 1)), 1, "model_name", "twice"),
         (text(GOOD, header=HEADER.replace("method", "way")), 1, "method", "missing"),
         (text(GOOD).replace(",", ";"), 1, "model_name", "separated by commas"),
+        (text(GOOD).replace(",", "\t"), 1, "model_name", "separated by commas"),
+        (
+            text(GOOD + ",-1", header=HEADER + ",runtime_s"),
+            2,
+            "runtime_s",
+            "not between",
+        ),  # an end before the start
         ("", 1, "model_name", "missing"),
     ],
 )

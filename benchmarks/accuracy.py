@@ -1,0 +1,146 @@
+"""How wrong predictions are on what was left out: configurations, models, GPUs.
+
+python benchmarks/accuracy.py HISTORY [--only TEXT] [--json OUT]
+
+HISTORY holds the published runs: llmfinetuningbench/runs.csv, fms-acceleration/runs.csv and
+mlperf-llama2-70b-lora/runs.csv. Whole groups are left out in turn; figures are means over the folds,
+weighted by their rows. "After ten" teaches ten random runs of the GPU that is else never seen.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+from knowledge.core import evaluate, folds, space
+from knowledge.core.rows import Row
+from knowledge.core.sources import registry
+
+LFB, FMA, MLPERF = "llmfinetuningbench", "fms-acceleration", "mlperf-llama2-70b-lora"
+COLUMNS = {
+    "validity error": ("validity_error", "validity_rows"),
+    "called valid though not": ("false_ok_rate", "validity_rows"),
+    "MAPE": ("throughput_mape", "throughput_rows"),
+    "median": ("throughput_median_ape", "throughput_rows"),
+    "memory, points": ("memory_mae", "memory_rows"),
+    "coverage": ("coverage_80", "throughput_rows"),
+    "width": ("mean_width_80", "throughput_rows"),
+}
+Known = Sequence[Row]
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What is left out of a source's rows."""
+
+    source: str
+    unseen: str
+    folds: Callable[[Known], Iterator[folds.Fold]]
+
+
+def by_configuration(rows: Known) -> Iterator[folds.Fold]:
+    return folds.grouped([space.config_hash(row.config) for row in rows])
+
+
+def by_model(rows: Known) -> Iterator[folds.Fold]:
+    return folds.grouped([row.config.model_name for row in rows], 8)
+
+
+def by_gpu(rows: Known) -> Iterator[folds.Fold]:
+    return folds.grouped([row.config.gpu_model for row in rows], 8)
+
+
+def by_size(rows: Known) -> Iterator[folds.Fold]:
+    """All systems with equal GPUs, their number and batch."""
+    return folds.grouped(
+        [f"{row.config.gpu_model} {row.config.number_gpus} {row.effective_batch_size}" for row in rows], 8
+    )
+
+
+def one_gpu(name: str, taught: int = 0) -> Callable[[Known], Iterator[folds.Fold]]:
+    """A GPU model that is never seen, or in so many random runs only."""
+
+    def fold(rows: Known) -> Iterator[folds.Fold]:
+        of_it = np.array([row.config.gpu_model == name for row in rows])
+        measured = np.flatnonzero(of_it & np.array([row.measured for row in rows]))
+        if len(measured):
+            shown = np.random.default_rng(0).permutation(measured)[:taught]
+            learnt = np.union1d(np.flatnonzero(~of_it), shown)
+            yield learnt, np.setdiff1d(np.flatnonzero(of_it), shown)
+
+    return fold
+
+
+def splits(gpus: Sequence[str]) -> list[Split]:
+    of_a_gpu = [
+        Split(LFB, f"{name}{f', after {taught}' if taught else ''}", one_gpu(name, taught))
+        for name in gpus
+        for taught in (0, 10)
+    ]
+    return [
+        Split(LFB, "configurations", by_configuration),
+        Split(LFB, "models", by_model),
+        *of_a_gpu,
+        Split(FMA, "configurations", by_configuration),
+        Split(FMA, "models", by_model),
+        Split(MLPERF, "systems", by_configuration),
+        Split(MLPERF, "configurations", by_size),
+        Split(MLPERF, "accelerators", by_gpu),
+    ]
+
+
+def measure(rows: Known, split: Split) -> dict[str, float]:
+    found = []
+    for train, test in split.folds(rows):
+        predictor = evaluate.predictor([rows[row] for row in train])
+        found.append(evaluate.metrics(predictor, [rows[row] for row in test]))
+    means = {}
+    for name, (figure, count) in COLUMNS.items():
+        told = [one for one in found if one.get(count)]
+        if told:
+            weights = [one[count] for one in told]
+            means[name] = float(np.average([one[figure] for one in told], weights=weights))
+    return means
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("history", type=Path)
+    parser.add_argument("--only", default="", help="splits whose name contains this")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    known = {
+        source: registry.parse((args.history / source / "runs.csv").read_text(encoding="utf-8"), None)
+        for source in (LFB, FMA, MLPERF)
+    }
+    gpus = sorted({row.config.gpu_model for row in known[LFB]})
+    found = {}
+    print("| source, what is unseen | " + " | ".join(COLUMNS) + " |\n" + "| --- " * (len(COLUMNS) + 1) + "|")
+    for split in splits(gpus):
+        name = f"{split.source}, {split.unseen}"
+        if args.only in name:
+            found[name] = figures = measure(known[split.source], split)
+            cells = [_cell(column, figures.get(column)) for column in COLUMNS]
+            print(f"| {name} | {' | '.join(cells)} |", flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def _cell(column: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}" if column == "width" else f"{value:.1%}"
+
+
+if __name__ == "__main__":
+    main()
