@@ -1,6 +1,6 @@
 """CoTune's claim, measured: how much lower JCT gets once predicted knowledge fills in configurations.
 
-python benchmarks/cotune.py RUNS.CSV [--jobs 100] [--seeds 20] [--sia-seeds 5] [--json OUT]
+python benchmarks/cotune.py RUNS.CSV [--jobs 100] [--seeds 20] [--sia-seeds 20] [--json OUT]
 
 Protocol and results: docs/simulator.md. One pool of 4 nodes of 8 A100, work fixed in tokens, the scheduler
 equal in all arms, true rates from measured rows that no predictor saw, failures cost their time.
@@ -249,7 +249,7 @@ def main() -> None:
     parser.add_argument("runs", type=Path)
     parser.add_argument("--jobs", type=int, default=100)
     parser.add_argument("--seeds", type=int, default=20)
-    parser.add_argument("--sia-seeds", type=int, default=5)
+    parser.add_argument("--sia-seeds", type=int, default=20)
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     kinds = kinds_of(registry.parse(args.runs.read_text(encoding="utf-8"), None))
