@@ -52,6 +52,11 @@ def by_configuration(rows: Known) -> Iterator[folds.Fold]:
     return folds.grouped([space.config_hash(row.config) for row in rows])
 
 
+def by_system(rows: Known) -> Iterator[folds.Fold]:
+    """All runs of one submitter's system."""
+    return folds.grouped([row.origin.rpartition("/")[0] for row in rows], 8)
+
+
 def by_model(rows: Known) -> Iterator[folds.Fold]:
     return folds.grouped([row.config.model_name for row in rows], 8)
 
@@ -93,7 +98,7 @@ def splits(gpus: Sequence[str]) -> list[Split]:
         *of_a_gpu,
         Split(FMA, "configurations", by_configuration),
         Split(FMA, "models", by_model),
-        Split(MLPERF, "systems", by_configuration),
+        Split(MLPERF, "systems", by_system),
         Split(MLPERF, "configurations", by_size),
         Split(MLPERF, "accelerators", by_gpu),
     ]

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from knowledge.core.columns import Array
 
 ALPHA = 0.2  # 80 % intervals
 ENOUGH = 20  # residuals of one (method, GPU) before it gets a table of its own
+ENOUGH_OF_A_GPU = 5  # of fewer than four residuals no 80 % quantile is known
 
 
 def quantile(residuals: Sequence[float] | Array, alpha: float = ALPHA) -> float:
@@ -26,20 +27,27 @@ def quantile(residuals: Sequence[float] | Array, alpha: float = ALPHA) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """Half-widths of ln(prediction) by (method, GPU); kinds with too few residuals use the pooled one."""
+    """Half-widths of ln(prediction) by (method, GPU); kinds with too few residuals use their GPU's, or all."""
 
     pooled: float
     by_kind: Mapping[str, float]
+    by_gpu: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, residuals: Array, kinds: Sequence[str]) -> Widths:
-        """Tables from out-of-fold residuals, shape (n,), and each row's kind."""
-        tables: dict[str, list[float]] = {}
-        for kind, residual in zip(kinds, residuals, strict=True):
-            tables.setdefault(kind, []).append(float(residual))
-        known = {kind: quantile(values) for kind, values in tables.items() if len(values) >= ENOUGH}
-        return cls(quantile(residuals), known)
+    def of(cls, residuals: Array, kinds: Sequence[str], gpus: Sequence[str] = ()) -> Widths:
+        """Tables from out-of-fold residuals, shape (n,), and each row's kind, and GPU if those count too."""
+        of_gpus = _quantiles(residuals, gpus, ENOUGH_OF_A_GPU) if gpus else {}
+        return cls(quantile(residuals), _quantiles(residuals, kinds, ENOUGH), of_gpus)
 
-    def look_up(self, kinds: Sequence[str]) -> Array:
+    def look_up(self, kinds: Sequence[str], gpus: Sequence[str] = ()) -> Array:
         """Each row's half-width, shape (n,)."""
-        return np.array([self.by_kind.get(kind, self.pooled) for kind in kinds], dtype=float)
+        wider = [self.by_gpu.get(gpu, self.pooled) for gpu in gpus] or [self.pooled] * len(kinds)
+        pairs = zip(kinds, wider, strict=True)
+        return np.array([self.by_kind.get(kind, width) for kind, width in pairs], dtype=float)
+
+
+def _quantiles(residuals: Array, groups: Sequence[str], enough: int) -> dict[str, float]:
+    tables: dict[str, list[float]] = {}
+    for group, residual in zip(groups, residuals, strict=True):
+        tables.setdefault(group, []).append(float(residual))
+    return {group: quantile(values) for group, values in tables.items() if len(values) >= enough}

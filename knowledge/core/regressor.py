@@ -62,7 +62,8 @@ class Regressor:
         """X: shape (n, k), NaN unknown. measured: shape (n,), positive."""
         data = Measured(configs, [space.config_hash(x) for x in configs], c, X, measured)
         self._fit(data, estimators.regressors)
-        self.widths_ = Widths.of(self._errors(data, folds.grouped(data.hashes)), _varied_kinds(data))
+        errors = self._errors(data, folds.grouped(data.hashes))
+        self.widths_ = Widths.of(errors, _varied_kinds(data), [x.gpu_model for x in configs])
         self.trust_, self.unseen_widths_ = {}, {}
         for what, left_out in (("model", folds.by_model(configs)), ("gpu", folds.by_gpu(configs))):
             self.trust_[what], width = self._away(data, left_out)
@@ -79,7 +80,7 @@ class Regressor:
 
     def width(self, configs: Sequence[Config], unseen_model: Mask, unseen_gpu: Mask) -> Array:
         """Half-widths of ln(prediction), shape (n,)."""
-        known = self.widths_.look_up([interval_kind(x) for x in configs])
+        known = self.widths_.look_up([interval_kind(x) for x in configs], [x.gpu_model for x in configs])
         away = np.where(unseen_model, self.unseen_widths_["model"], 0.0)
         return np.maximum(known, np.where(unseen_gpu, self.unseen_widths_["gpu"], away))
 

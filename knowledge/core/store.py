@@ -84,7 +84,11 @@ def _regressor(found: Regressor) -> dict[str, Any]:
     return {
         "weights": found.physics_.weights_,
         "ensemble": _ensemble(found.ensemble_),
-        "widths": {"pooled": found.widths_.pooled, "by_kind": dict(found.widths_.by_kind)},
+        "widths": {
+            "pooled": found.widths_.pooled,
+            "by_kind": dict(found.widths_.by_kind),
+            "by_gpu": dict(found.widths_.by_gpu),
+        },
         "unseen_widths": found.unseen_widths_,
         "trust": found.trust_,
     }

@@ -33,6 +33,14 @@ def test_kinds_with_twenty_residuals_get_their_own_width() -> None:
     assert widths.look_up(["lora|A", "full|A", "full|B"]).tolist() == [0.1, widths.pooled, widths.pooled]
 
 
+def test_a_gpu_of_which_little_was_measured_has_the_width_of_its_own_residuals() -> None:
+    residuals = np.array([0.1] * 30 + [0.5] * 5 + [0.9] * 2)
+    kinds, gpus = ["lora|A"] * 30 + [""] * 7, ["A"] * 30 + ["B"] * 5 + ["C"] * 2
+    widths = intervals.Widths.of(residuals, kinds, gpus)
+    found = widths.look_up(["lora|A", "lora|B", "lora|C"], ["A", "B", "C"])
+    assert found.tolist() == [0.1, 0.5, widths.pooled]
+
+
 def test_two_runs_move_a_wide_prior_most_of_the_way() -> None:
     rate, sd = precision_mean(7000, 0.35, [8200, 8600], 0.10)
     assert rate == pytest.approx(8338, abs=1)
