@@ -27,7 +27,7 @@ def quantile(residuals: Sequence[float] | Array, alpha: float = ALPHA) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """Half-widths of ln(prediction) by (method, GPU); kinds with too few residuals use their GPU's, or all."""
+    """Half-widths of ln(prediction) by (method, GPU); kinds with few residuals use their GPU's, or all."""
 
     pooled: float
     by_kind: Mapping[str, float]
