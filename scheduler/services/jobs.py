@@ -46,8 +46,7 @@ def submit_job(
     """
     fixed = advising.clean_request(model=model, params=params or {})
     aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now)
-    if not 0 <= retries <= MAX_RETRIES:
-        raise BadParameters({"retries": f"must be between 0 and {MAX_RETRIES}"})
+    _check_retries(retries)
     workload = advising.workload_of(model=model, training_file=training_file, validation_file=validation_file)
     stock = inventory()
     advice = advising.advise(model=model, fixed=fixed, workload=workload, stock=stock, aim=aim)
@@ -76,6 +75,11 @@ def submit_job(
             on_created(job)
     log.info("job submitted", extra={"job": job.pk})
     return job
+
+
+def _check_retries(retries: int) -> None:
+    if not 0 <= retries <= MAX_RETRIES:
+        raise BadParameters({"retries": f"must be between 0 and {MAX_RETRIES}"})
 
 
 def _from_advice(advice: Advice) -> dict[str, Any]:
