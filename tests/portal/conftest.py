@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from knowledge.core import store
+from knowledge.models import PredictorVersion
+from knowledge.promotion import promote
 from portal.accounts.models import Scope, User
 from portal.accounts.services import create_token
 from scheduler.models import DatasetFile
@@ -64,3 +69,23 @@ def body(data_file: DatasetFile) -> Callable[..., dict[str, object]]:
         return {"model": "builtin/tiny-llama", "training_file": data_file.pk, **values}
 
     return make
+
+
+@pytest.fixture
+def versions(db: None) -> Iterator[list[PredictorVersion]]:
+    """Three predictors with files, promoted one after the other; the third one answers."""
+    folder = Path(settings.DATA_DIR, "predictors")
+    folder.mkdir(exist_ok=True)
+    made = []
+    for number in (1, 2, 3):
+        path = folder / f"predictor-{number}.skops"
+        made.append(
+            PredictorVersion.objects.create(
+                number=number, path=path.name, sha256=store.save({}, path), rows=40,
+                created_at=timezone.now(), metrics={"throughput_median_ape": 0.07}, reason="not worse",
+            )
+        )  # fmt: skip
+        promote(made[-1], now=timezone.now())
+    yield made
+    for version in made:
+        (folder / version.path).unlink(missing_ok=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,9 +14,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from knowledge.core import store
 from knowledge.models import PredictorVersion
-from knowledge.promotion import promote
 from portal.accounts.models import AuditEntry, User
 from portal.demo import mark
 from portal.demo.world import build
@@ -79,26 +76,6 @@ def admin_browser(db: None) -> Client:
     client = Client()
     client.force_login(world.user("root", is_staff=True))
     return client
-
-
-@pytest.fixture
-def versions(db: None) -> Iterator[list[PredictorVersion]]:
-    """Three predictors with files, promoted one after the other; the third one answers."""
-    folder = Path(settings.DATA_DIR, "predictors")
-    folder.mkdir(exist_ok=True)
-    made = []
-    for number in (1, 2, 3):
-        path = folder / f"predictor-{number}.skops"
-        made.append(
-            PredictorVersion.objects.create(
-                number=number, path=path.name, sha256=store.save({}, path), rows=40,
-                created_at=timezone.now(), metrics={"throughput_median_ape": 0.07},
-            )
-        )  # fmt: skip
-        promote(made[-1], now=timezone.now())
-    yield made
-    for version in made:
-        (folder / version.path).unlink(missing_ok=True)
 
 
 def active() -> int:

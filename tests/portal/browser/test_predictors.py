@@ -2,39 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import pytest
 from django.conf import settings
-from django.utils import timezone
 
-from knowledge.core import store
 from knowledge.models import PredictorVersion
-from knowledge.promotion import promote
 from tests.harness import world
 from tests.portal.browser.looking import look, sign_in
-
-
-@pytest.fixture
-def versions(db: None) -> Iterator[list[PredictorVersion]]:
-    """Three predictors with files, promoted one after the other; the third one answers."""
-    folder = Path(settings.DATA_DIR, "predictors")
-    folder.mkdir(exist_ok=True)
-    made = []
-    for number in (1, 2, 3):
-        path = folder / f"predictor-{number}.skops"
-        made.append(
-            PredictorVersion.objects.create(
-                number=number, path=path.name, sha256=store.save({}, path), rows=40,
-                created_at=timezone.now(), metrics={"throughput_median_ape": 0.07}, reason="not worse",
-            )
-        )  # fmt: skip
-        promote(made[-1], now=timezone.now())
-    yield made
-    for version in made:
-        (folder / version.path).unlink(missing_ok=True)
 
 
 def test_a_predictor_is_promoted_and_rolled_back_step_by_step(
