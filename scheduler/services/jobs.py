@@ -68,13 +68,17 @@ def submit_job(
         options_for=advising.current_digest(stock),
         **_from_advice(advice),
     )
-    with transaction.atomic():
-        job.save(force_insert=True)
-        record_submission(job=job, now=now, actor=owner)
-        if on_created:
-            on_created(job)
+    _store(job, on_created)
     log.info("job submitted", extra={"job": job.pk})
     return job
+
+
+@transaction.atomic
+def _store(job: Job, on_created: Callable[[Job], None] | None) -> None:
+    job.save(force_insert=True)
+    record_submission(job=job, now=job.submitted_at, actor=job.owner)
+    if on_created:
+        on_created(job)
 
 
 def _check_retries(retries: int) -> None:
