@@ -28,7 +28,7 @@ class NotEmpty(Exception):
 
 @transaction.atomic
 def build(*, seed: int, jobs: int, password: str, train: bool, now: datetime) -> None:
-    """Fill an empty portal, whole or not at all. The same seed and hour give the same world.
+    """Fill an empty portal, whole or not at all. The same seed gives the same world at any hour.
 
     Raises NotEmpty: simulated data never mix with real ones.
     """

@@ -13,6 +13,7 @@ from portal.accounts.models import User
 from portal.demo.world import build
 from portal.launch import what_if
 from portal.launch.pages import SHOTS, Shot
+from scheduler.models import Job
 from tests.harness import world
 from tests.portal.browser.looking import look, sign_in
 
@@ -42,6 +43,7 @@ def more() -> None:
     """What only some pages show: a simulation, and somebody who waits."""
     what_if.main()
     world.job(User.objects.get(username="user"), name="next in line")
+    assert {"running", "queued", "failed", "succeeded"} <= set(Job.objects.values_list("state", flat=True))
 
 
 def by_person() -> list[tuple[str, list[Shot]]]:
