@@ -1,4 +1,4 @@
-"""Answers when no view answered: JSON for programs, a plain page for people, never a trace."""
+"""Answers when no view answered: JSON for programs, a page for people, never a trace."""
 
 from __future__ import annotations
 
@@ -32,8 +32,10 @@ def answer(request: HttpRequest, status: int, text: tuple[str, str, str] | None 
         response: HttpResponse = JsonResponse(body, status=status)
     else:
         words = {"status": status, "title": title, "remedy": remedy}
-        # No request in the context: its processors may need the very database that is away.
-        response = HttpResponse(render_to_string("error.html", words), status=status)
+        # A refusal shows the reader's navigation. A fault has no request in its context, as the processors
+        # may need the very database that is away.
+        page = render_to_string("error.html", words, request if status < 500 else None)
+        response = HttpResponse(page, status=status)
     if status == 503:
         response["Retry-After"] = RETRY_AFTER_S
     return response

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from django.test import Client
+from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.urls import URLPattern
 
+from portal import error_pages
 from portal.accounts.models import User
 from portal.web.urls import urlpatterns
 from tests.harness import world
@@ -57,6 +58,7 @@ def test_a_form_without_its_csrf_token_is_refused_in_words(path: str, person: Us
     answer = client.post(path, {})
     assert answer.status_code == 403
     assert b"This form is too old" in answer.content
+    assert b'class="navbar-nav nav-pages"' in answer.content
 
 
 def test_what_a_role_does_not_allow_names_who_can_allow_it(browser: Client) -> None:
@@ -93,3 +95,18 @@ def test_addresses_of_nothing_are_answered_in_words(browser: Client) -> None:
     answer = browser.get("/jobs/ftjob-none/")
     assert answer.status_code == 404
     assert b"belongs to someone else" in answer.content
+
+
+@pytest.mark.parametrize("path", ["/nowhere/", "/jobs/ftjob-none/", "/audit/"])
+def test_a_refusal_keeps_the_navigation_of_who_signed_in(path: str, browser: Client) -> None:
+    page = browser.get(path).content.decode()
+    assert 'href="/jobs/"' in page
+    assert "Sign out" in page
+    assert "Sign out" not in Client().get("/nowhere/").content.decode()
+
+
+@pytest.mark.parametrize("status", [500, 503])
+def test_the_page_of_a_fault_needs_no_database(status: int, rf: RequestFactory) -> None:
+    answer = error_pages.answer(rf.get("/jobs/"), status)  # no fixture opens the database for this test
+    assert answer.status_code == status
+    assert b"Please try again" in answer.content
