@@ -13,14 +13,15 @@ from portal.accounts.models import Team, User
 from portal.web.param_fields import PREFIX, param_fields
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import visible_files
+from scheduler.services.aims import NEEDED
 from scheduler.services.jobs import MAX_RETRIES
 
 GOALS = {
     Goal.BALANCED: "Balanced: time and cost alike",
     Goal.FASTEST: "Fastest",
     Goal.CHEAPEST: "Cheapest",
-    Goal.DEADLINE: "Cheapest that ends by the deadline",
-    Goal.BUDGET: "Fastest within the budget",
+    Goal.DEADLINE: "Cheapest by a deadline",
+    Goal.BUDGET: "Fastest within a budget",
 }
 # The field that takes an upload, and the one that then shows the stored file.
 UPLOADS = {"upload": "training_file", "validation_upload": "validation_file"}
@@ -121,6 +122,11 @@ class SubmitForm(forms.Form):
     @property
     def param_fields(self) -> list[forms.BoundField]:
         return [self[name] for name in self.fields if name.startswith(PREFIX)]
+
+    @property
+    def needed(self) -> str | None:
+        """The field that the chosen goal cannot do without."""
+        return NEEDED.get(self["goal"].value())
 
     def is_used(self, *names: str) -> bool:
         """Does one of the fields hold something, or complain?"""

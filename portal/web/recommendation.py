@@ -47,15 +47,15 @@ def advice(request: PageRequest) -> HttpResponse:
         try:
             context = _context(form)
         except BadParameters as wrong:
-            context = {"problems": {_label(name): message for name, message in wrong.fields.items()}}
+            context = {"problems": {_label(form, name): message for name, message in wrong.fields.items()}}
     context["wrong"] = {
         form[name].label: errors for name, errors in form.errors.items() if name in form.fields
     }
     return render(request, "jobs/advice.html", context)
 
 
-def _label(name: str) -> str:
-    return words(name.removeprefix("params."))
+def _label(form: SubmitForm, name: str) -> str:
+    return str(form[name].label) if name in form.fields else words(name.removeprefix("params."))
 
 
 def _context(form: SubmitForm) -> dict[str, Any]:

@@ -52,7 +52,7 @@ def _context(form: SubmitForm) -> dict[str, Any]:
         "form": form,
         "models": [catalog.model(name) for name in catalog.model_names()],
         "gpus": catalog.gpu_names(),
-        "more_open": form.is_used(*MORE),
+        "more_open": form.is_used(*(name for name in MORE if name != form.needed)),
         "parameters_open": form.is_used(*(field.name for field in form.param_fields)),
     }
 

@@ -115,3 +115,15 @@ document.addEventListener("htmx:load", () => {
     if (input.files.length) input.dispatchEvent(new Event("change", { bubbles: true }));
   }
 }, { once: true });
+
+// What a goal needs, a deadline or a budget, stands beside it; under "More" while another goal is chosen.
+function placeNeeds() {
+  const goal = document.getElementById("id_goal");
+  for (const field of document.querySelectorAll("[data-goal]")) {
+    const place = document.getElementById(field.dataset.goal === goal.value ? "goal" : "more-values");
+    if (field.parentElement !== place) place.append(field);
+  }
+}
+document.getElementById("id_goal")?.addEventListener("change", placeNeeds);
+window.addEventListener("pageshow", placeNeeds);
+placeNeeds();

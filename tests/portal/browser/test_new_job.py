@@ -85,6 +85,29 @@ def test_a_mistake_is_told_at_its_field_and_nothing_is_lost(page: Any) -> None:
     assert not Job.objects.exists()
 
 
+def test_what_the_goal_needs_stands_beside_it(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    begin(page)
+    deadline = page.get_by_label("Deadline")
+    expect(deadline).to_be_hidden()
+    page.get_by_label("Goal").focus()
+    page.keyboard.type("Cheapest by")
+    expect(deadline).to_be_visible()
+    page.keyboard.press("Tab")
+    expect(deadline).to_be_focused()
+    look(page, "new-deadline")
+    page.get_by_label("Goal").select_option("budget")
+    expect(deadline).to_be_hidden()
+    page.get_by_role("button", name="Submit job").click()
+    expect(page.locator("#id_budget")).to_be_visible()
+    expect(page.get_by_text("is needed for the goal budget").first).to_be_visible()
+    page.get_by_label("Budget").fill("3")
+    page.get_by_role("button", name="Submit job").click()
+    page.wait_for_url("**/jobs/ftjob-*/")
+    assert (Job.objects.get().goal, Job.objects.get().budget) == ("budget", 3)
+
+
 def test_going_back_and_sending_again_is_the_same_job(page: Any) -> None:
     begin(page)
     page.get_by_role("button", name="Submit job").dblclick()
