@@ -11,6 +11,7 @@ from django.conf import settings
 
 from portal.web.styled import StyledForm
 from scheduler.core.policies import LIVE, POLICIES
+from scheduler.core.policies.summaries import SUMMARIES
 from scheduler.core.simulator.foresight import Level
 from scheduler.services.simulations.request import MAX_ERROR, MAX_POLICIES, MAX_SEED, Question
 
@@ -35,9 +36,9 @@ def _moment(label: str, help_text: str) -> forms.DateTimeField:
 class SimulationForm(StyledForm):
     prefix_id = "simulation"
     policies = forms.MultipleChoiceField(
-        choices=[(name, name if name in LIVE else f"{name} (simulator only)") for name in POLICIES],
-        widget=forms.SelectMultiple(attrs={"size": 8}),
-        help_text=f"Up to {MAX_POLICIES}; hold Ctrl to choose several.",
+        choices=[(name, name) for name in POLICIES],
+        help_text=f"Choose up to {MAX_POLICIES}; all of them play the same jobs.",
+        error_messages={"required": "Choose at least one policy."},
     )
     knowledge = forms.ChoiceField(
         choices=[(level.value, text) for level, text in LEVELS.items()],
@@ -60,6 +61,24 @@ class SimulationForm(StyledForm):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.fields["key"].initial = uuid.uuid4().hex
+
+    @property
+    def groups(self) -> list[tuple[str, list[tuple[str, str, bool]]]]:
+        """Policies under their headings, each with what it does and whether it is chosen."""
+        chosen = set(self["policies"].value() or ())
+        kinds = {
+            "These can decide here, too": [name for name in POLICIES if name in LIVE],
+            "In the simulator only": [name for name in POLICIES if name not in LIVE],
+        }
+        return [
+            (heading, [(name, SUMMARIES[name], name in chosen) for name in names])
+            for heading, names in kinds.items()
+        ]
+
+    @property
+    def conditions(self) -> list[forms.BoundField]:
+        """Under which the policies are played."""
+        return [field for field in self.visible_fields() if field.name != "policies"]
 
     @property
     def question(self) -> Question:

@@ -97,6 +97,9 @@ def test_a_refused_form_keeps_its_values_and_says_why(ran: None, admin_browser: 
     assert refused.status_code == 400
     assert b"is not MODEL:NODESxGPUS" in refused.content
     assert b'value="eight"' in refused.content
+    assert b'value="fifo" checked' in refused.content
+    none = admin_browser.post("/simulations/", {"knowledge": "oracle"})
+    assert b"Choose at least one policy" in none.content
 
 
 def test_pages_are_for_administrators(browser: Client, person: User) -> None:

@@ -7,11 +7,12 @@ from typing import Any
 from django.utils import timezone
 
 from benchmarks.crowd import fill
-from scheduler.models import Node
+from scheduler.models import Node, Simulation
 from scheduler.selectors.policy import current_policy
 from tests.harness import world
 from tests.portal.browser.looking import look, sign_in
 from tests.portal.browser.test_people_and_nodes import menu
+from tests.scheduler.past import past
 
 
 def test_a_node_among_many_is_found_and_removed(page: Any) -> None:
@@ -55,3 +56,20 @@ def test_the_policy_is_chosen_with_the_keyboard_alone(page: Any) -> None:
     expect(page.get_by_role("cell", name="short jobs are waiting too long")).to_be_visible()
     look(page, "policy")
     assert current_policy() == "sjf"
+
+
+def test_policies_are_ticked_and_played_against_each_other(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.user("ada", is_staff=True)
+    past(world.fake_node(), [600, 300, 30], ended=timezone.now())
+    sign_in(page)
+    menu(page, "Simulations")
+    for name in ("sjf", "srtf"):
+        page.get_by_role("checkbox", name=name, exact=True).focus()
+        page.keyboard.press("Space")
+    look(page, "simulations-chosen")
+    page.get_by_role("button", name="Simulate").click()
+    expect(page.get_by_role("heading", name="Simulation of sjf, srtf")).to_be_visible()
+    expect(page.get_by_text("0 of 2 policies played")).to_be_visible()
+    assert list(Simulation.objects.get().policies) == ["sjf", "srtf"]
