@@ -13,6 +13,7 @@ from typing import Any
 
 from knowledge.core.types import Option
 from portal.demo.jobs import Wish, submit
+from portal.demo.journal import journal
 from portal.demo.people import People
 from portal.demo.truth import REASONS, Fate, fate, result_report, step_report, steps_between
 from scheduler.core.policies import POLICIES
@@ -137,10 +138,13 @@ class Play:
         """A sync of each node of the attempt; what comes after its end is not heard."""
         if Attempt.objects.filter(pk=attempt.pk, ended_at__isnull=False).exists():
             return
+        log = journal(attempt, phase, said, outcome)
         for claim in Claim.objects.filter(attempt=attempt).select_related("node"):
+            # As in training, the first process of a gang writes the log.
+            told = [*said, (Kind.LOG, {"text": log})] if log and not claim.rank else said
             reports = tuple(
                 Report(seq=claim.acked_seq + number, kind=kind, body=body)
-                for number, (kind, body) in enumerate(said, start=1)
+                for number, (kind, body) in enumerate(told, start=1)
             )
             state = ClaimState(
                 claim=str(claim.pk), fence=attempt.fence, phase=phase, outcome=outcome, reports=reports,
