@@ -1,6 +1,7 @@
 """All tests, on both kinds of database and in both environments: `python3 run.py test [pytest arguments]`.
 
-Paths among the arguments replace the stages' own; other arguments go to every stage.
+Paths among the arguments replace the stages' own; other arguments go to every stage. Two lanes run side by
+side: the tests on SQLite, which are seen live, and all others, which are shown stage by stage as they end.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -68,14 +70,19 @@ def postgres_stage(database_url: str) -> Stage:
 def main(arguments: Sequence[str]) -> int:
     began = time.monotonic()
     provide()
-    outcomes = [run(SQLITE, arguments)]
-    outcomes += on_postgres(arguments)
-    outcomes += [run(stage, arguments) for stage in (TORCH, STACK)]
+    with ThreadPoolExecutor(max_workers=1) as aside:
+        others = aside.submit(beside, arguments)
+        outcomes = [run(SQLITE, arguments, live=True), *others.result()]
     total = sum((outcome.counts for outcome in outcomes), Counter())
     failed = total["failures"] + total["errors"]
     passed = total["tests"] - failed - total["skipped"]
     print(f"{passed} passed, {failed} failed, {total['skipped']} skipped in {time.monotonic() - began:.0f} s")
     return 0 if all(outcome.green for outcome in outcomes) else 1
+
+
+def beside(arguments: Sequence[str]) -> list[Outcome]:
+    """What runs while the tests on SQLite do; it waits more than it computes."""
+    return [*on_postgres(arguments), *(run(stage, arguments) for stage in (TORCH, STACK))]
 
 
 def on_postgres(arguments: Sequence[str]) -> list[Outcome]:
@@ -90,21 +97,33 @@ def on_postgres(arguments: Sequence[str]) -> list[Outcome]:
         postgres.remove()
 
 
-def run(stage: Stage, arguments: Sequence[str]) -> Outcome:
-    """Run a stage on the paths it has in common with the arguments."""
+def run(stage: Stage, arguments: Sequence[str], *, live: bool = False) -> Outcome:
+    """Run a stage on the paths it has in common with the arguments; `live` shows its tests as they pass."""
     given = [word for word in arguments if (REPOSITORY / word.split("::")[0]).exists()]
     paths = [word for word in given if word.startswith(stage.paths)] if given else existing(stage.paths)
     if not paths:
         return Outcome(Counter(), green=True)
     others = [word for word in arguments if word not in given]
-    print(f"\n== {stage.title}", flush=True)
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         command = [stage.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *stage.options]
         command += [f"--junit-xml={report}", *others, *paths]
-        code = subprocess.run(command, cwd=REPOSITORY, env={**os.environ, **stage.env}).returncode
+        code = execute(command, stage, live=live)
         counts = read_counts(report)
     return Outcome(counts, green=code == 0 or (code == NOTHING_SELECTED and bool(arguments)))
+
+
+def execute(command: Sequence[str | Path], stage: Stage, *, live: bool) -> int:
+    """The exit code of pytest. What is not live is printed whole at its end, so that no two stages mix."""
+    heading, env = f"\n== {stage.title}", {**os.environ, **stage.env}
+    if live:
+        print(heading, flush=True)
+        return subprocess.run(command, cwd=REPOSITORY, env=env).returncode
+    done = subprocess.run(
+        command, cwd=REPOSITORY, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    )
+    print(f"{heading}\n{done.stdout}", flush=True)
+    return done.returncode
 
 
 def existing(paths: Sequence[str]) -> list[str]:

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -216,3 +216,13 @@ class Stack:
             training.kill()
         connections[self.alias].close()
         shutil.rmtree(self.root, ignore_errors=True)
+
+
+def with_one_node(made: Stack) -> Iterator[Stack]:
+    """For fixtures: the stack with a node of one slot while it is used, and nothing of it afterwards."""
+    try:
+        made.start()
+        made.start_agent("alpha")
+        yield made
+    finally:
+        made.stop()

@@ -11,7 +11,7 @@ from pytest_django import DjangoDbBlocker
 from scheduler.models import Job
 from scheduler.states import TERMINAL
 from tests.harness.invariants import assert_all_hold
-from tests.harness.stack import Stack
+from tests.harness.stack import Stack, with_one_node
 from tests.stack.jobs import LONG, final_loss
 
 
@@ -47,13 +47,7 @@ def _rows_are_readable(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def stack(_rows_are_readable: None) -> Iterator[Stack]:
-    made = Stack()
-    try:
-        made.start()
-        made.start_agent("alpha")
-        yield made
-    finally:
-        made.stop()
+    yield from with_one_node(Stack())
 
 
 @pytest.fixture(scope="session")

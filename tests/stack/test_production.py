@@ -22,7 +22,7 @@ from portal.launch.processes import worker
 from scheduler.models import Attempt, Job
 from tests.harness.invariants import assert_all_hold
 from tests.harness.servers import NotInstalled, Postgres, Redis
-from tests.harness.stack import Stack
+from tests.harness.stack import Stack, with_one_node
 from tests.stack.jobs import caught_with_a_checkpoint, ended, outcomes
 
 pytestmark = pytest.mark.stack
@@ -47,13 +47,7 @@ def counters() -> Iterator[Redis]:
 
 @pytest.fixture(scope="module")
 def production(postgres: Postgres, counters: Redis) -> Iterator[Stack]:
-    made = Stack(database_url=postgres.url, redis_url=counters.url)
-    try:
-        made.start()
-        made.start_agent("alpha")
-        yield made
-    finally:
-        made.stop()
+    yield from with_one_node(Stack(database_url=postgres.url, redis_url=counters.url))
 
 
 @pytest.fixture(scope="module")
