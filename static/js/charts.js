@@ -40,7 +40,8 @@ function draw(place, given) {
     height: figure.layout.height ?? 280,
     xaxis: axis(figure.layout.xaxis),
     yaxis: axis(figure.layout.yaxis),
-    legend: { orientation: "h", y: 1.15, ...figure.layout.legend },
+    // Above the plot and growing upwards, however many lines it takes on a narrow screen.
+    legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", ...figure.layout.legend },
   };
   Plotly.react(place, figure.data, layout, { displaylogo: false, responsive: true, displayModeBar: false });
 }

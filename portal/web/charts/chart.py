@@ -46,10 +46,6 @@ def look_of(number: int) -> dict[str, Any]:
     return {"color": KINDS[number % len(KINDS)], "symbol": SYMBOLS[number % len(SYMBOLS)]}
 
 
-# Above the plot and growing upwards, however many lines it takes on a narrow screen.
-LEGEND = {"orientation": "h", "x": 0, "y": 1.02, "yanchor": "bottom"}
-
-
 def axis(title: str, **more: Any) -> dict[str, Any]:
     return {"title": {"text": title}, **more}
 

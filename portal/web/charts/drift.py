@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from knowledge.models import TrackRecord
-from portal.web.charts.chart import BAD, FIRST, LEGEND, MUTED, SECOND, Chart, Trace, axis
+from portal.web.charts.chart import BAD, FIRST, MUTED, SECOND, Chart, Trace, axis
 from portal.web.templatetags.portal_format import percent
 
 PROMISED = 0.8  # how often an interval should hold
@@ -20,7 +20,7 @@ def nightly(records: Sequence[TrackRecord]) -> Chart:
         data=[*_lines(records), *_alarms(records)],
         layout={
             "xaxis": {"type": "date"}, "yaxis": axis("share", tickformat=".0%", rangemode="tozero"),
-            "showlegend": True, "legend": LEGEND,
+            "showlegend": True,
         },
         columns=("day", "runs", "inside the interval", "median error", "alarm"),
         rows=[_row(record) for record in reversed(records)],

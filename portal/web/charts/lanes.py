@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from portal.web.charts.chart import FIRST, GAP, LEGEND, MUTED, Chart, Trace
+from portal.web.charts.chart import FIRST, GAP, MUTED, Chart, Trace
 from portal.web.templatetags.portal_format import duration, percent
 from scheduler.selectors.queue import Bar, Lane
 
@@ -51,7 +51,7 @@ def _layout(
     middles = [top + (lane.gpus - 1) / 2 for top, lane in zip(tops, lanes, strict=True)]
     return {
         "barmode": "overlay", "bargap": 0.2, "height": SPACE_PX + LINE_PX * lines,
-        "showlegend": True, "legend": LEGEND,
+        "showlegend": True,
         "xaxis": {"type": "date", "range": [since.isoformat(), now.isoformat()]},
         "yaxis": {
             "tickvals": middles, "ticktext": [lane.name for lane in lanes], "range": [lines - 0.5, -0.5],

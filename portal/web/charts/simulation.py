@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from portal.web.charts.chart import FIRST, LEGEND, SECOND, Chart, Trace, axis
+from portal.web.charts.chart import FIRST, SECOND, Chart, Trace, axis
 from portal.web.templatetags.portal_format import duration
 
 
@@ -25,7 +25,7 @@ def jct_chart(results: Sequence[Mapping[str, Any]]) -> Chart:
         ] if order else [],
         layout={
             "barmode": "stack", "xaxis": axis("seconds, simulated", rangemode="tozero"), "yaxis": {},
-            "showlegend": True, "legend": LEGEND, "height": 110 + 34 * max(3, len(order)),
+            "showlegend": True, "height": 110 + 34 * max(3, len(order)),
         },
         columns=("policy", "mean JCT", "of it waiting"),
         rows=[

@@ -11,7 +11,6 @@ from typing import Any
 from portal.web.charts.chart import (
     FIRST,
     GOOD,
-    LEGEND,
     MUTED,
     SECOND,
     Chart,
@@ -59,7 +58,7 @@ def scatter(target: str, pairs: Sequence[Pair]) -> Chart:
         data=_traces([_scaled(pair, UNITS.get(target, 1.0)) for pair in shown]),
         layout={
             "xaxis": _scale(target, "promised"), "yaxis": _scale(target, "measured"),
-            "showlegend": True, "legend": LEGEND, "height": 360,
+            "showlegend": True, "height": 360,
         },
         columns=("ended", "promised", "interval", "measured", ""),
         rows=[_row(pair, text) for pair in reversed(shown[-TABLE_ROWS:])],
@@ -143,7 +142,7 @@ def error_over_time(pairs: Mapping[str, Sequence[Pair]]) -> Chart:
         else f"Too few runs to say: it takes {WINDOW}.",
         data=[_error_line(target, line) for target, line in drawn.items()],
         layout={
-            "xaxis": {"type": "date"}, "showlegend": True, "legend": LEGEND,
+            "xaxis": {"type": "date"}, "showlegend": True,
             "yaxis": axis("median absolute error", tickformat=".0%", rangemode="tozero"),
         },
         columns=("figure", "ended", f"median error of the {WINDOW} runs before"),

@@ -41,6 +41,7 @@ def tradeoff(options: Sequence[Option]) -> dict[str, Any]:
         "yaxis": {"title": {"text": "cost" if priced else "GPU hours"}, "rangemode": "tozero"},
         "hovermode": "closest",
         "showlegend": True,
+        "height": 340,  # the legend of many GPU models takes its part of it
     }
     return {"data": traces, "layout": layout, "summary": _summary(options, priced=priced)}
 

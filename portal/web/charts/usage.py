@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from portal.web.charts.chart import BAD, FIRST, GOOD, LEGEND, MUTED, SECOND, Chart, Trace, axis
+from portal.web.charts.chart import BAD, FIRST, GOOD, MUTED, SECOND, Chart, Trace, axis
 from portal.web.templatetags.portal_format import number, percent
 from scheduler.selectors.analytics import Utilisation
 from scheduler.selectors.histogram import Histogram
@@ -44,7 +44,7 @@ def utilisation_chart(found: Utilisation, slices: Sequence[datetime]) -> Chart:
         name="utilisation", title="Utilisation", summary=summary, data=lines if known else [],
         layout={
             "xaxis": {"type": "date"}, "yaxis": axis("GPU time in use", tickformat=".0%", range=[0, 1.02]),
-            "showlegend": own is not None, "legend": LEGEND,
+            "showlegend": own is not None,
         },
         columns=("from", "all jobs", *(["your jobs"] if own else [])),
         rows=[
@@ -80,8 +80,7 @@ def outcomes_chart(ended: Mapping[str, Sequence[int]], slices: Sequence[datetime
              "marker": {"color": STATE_COLOURS[state]}}
             for state, counts in ended.items()
         ] if whole else [],
-        layout={"xaxis": {"type": "date"}, "yaxis": axis("jobs"), "barmode": "stack", "showlegend": True,
-                "legend": LEGEND},
+        layout={"xaxis": {"type": "date"}, "yaxis": axis("jobs"), "barmode": "stack", "showlegend": True},
         columns=("from", *ended),
         rows=[
             (when(moment), *(str(counts[k]) for counts in ended.values()))

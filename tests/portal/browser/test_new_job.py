@@ -6,7 +6,7 @@ from typing import Any
 
 from scheduler.models import Job, Node
 from tests.harness import world
-from tests.portal.browser.looking import look, sign_in
+from tests.portal.browser.looking import SIZES, look, sign_in
 
 
 def begin(page: Any) -> Any:
@@ -69,6 +69,21 @@ def test_a_place_is_chosen_from_the_figure_or_its_table(page: Any) -> None:
     advice.get_by_text("As a table").click()
     advice.get_by_role("button", name="use 2 × cpu").click()
     expect(advice.get_by_text("on 2 × cpu")).to_be_visible()
+
+
+def test_the_legend_of_many_gpu_models_hides_no_place_on_a_small_screen(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    for model in ("A10G", "A100-SXM4-80GB", "H100-SXM5-80GB", "L40S"):
+        world.fake_node(slots=2, model=model, memory_bytes=22 << 30)
+    page.set_viewport_size(SIZES["narrow"])
+    advice = begin(page)
+    legend = advice.locator(".legend")
+    expect(legend).to_contain_text("L40S")
+    above, points = legend.bounding_box(), advice.locator(".scatterlayer .point")
+    assert points.count() == 9
+    for point in points.all():
+        assert point.bounding_box()["y"] >= above["y"] + above["height"]
 
 
 def test_a_mistake_is_told_at_its_field_and_nothing_is_lost(page: Any) -> None:
