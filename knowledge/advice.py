@@ -83,7 +83,11 @@ def advise(
             options=found,
             evidence=_evidence(best.config) if best and request.model else (),
             predictor_version=selectors.state().predictor,
-            notes=reasons.notes(request, bound, found) + reasons.missed(found, deadline_s, budget),
+            notes=(
+                *reasons.notes(request, bound, found),
+                *reasons.missed(found, deadline_s, budget),
+                *reasons.unpriced(found, goal),
+            ),
             pareto=tuple(option.key for option in objectives.pareto(found)),
         )
 

@@ -9,7 +9,7 @@ from knowledge.core import recommend, space
 from knowledge.core.objectives import meets
 from knowledge.core.predictor import MIN_P_VALID
 from knowledge.core.settle import Request, user_choice
-from knowledge.core.types import Choice, Option, Source
+from knowledge.core.types import Choice, Goal, Option, Source
 
 GB = 1e9
 
@@ -141,6 +141,17 @@ def missed(options: tuple[Option, ...], deadline_s: float | None, budget: float 
         f"No option meets the limits; the nearest takes {_time(best)} and costs {best.cost.value:.2f}."
         " Allow more time or money, or train on fewer rows.",
     )
+
+
+def unpriced(options: tuple[Option, ...], goal: Goal) -> tuple[str, ...]:
+    """A note when the goal counts money and no option costs any, as no node has a price."""
+    if not options or options[0].source is Source.DEFAULT or any(option.cost.value for option in options):
+        return ()
+    if goal is Goal.BUDGET:
+        return ("No node has a price: every place is within the budget, and the fastest comes first.",)
+    if goal in (Goal.CHEAPEST, Goal.DEADLINE):
+        return ("No node has a price: the cheapest is the place that needs the least GPU time.",)
+    return ()
 
 
 def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.test import Client
 from django.utils import timezone
+from rest_framework.test import APIClient
 
 from scheduler.models import DatasetFile, Node
 from tests.harness import world
@@ -137,3 +139,16 @@ def test_a_goal_without_its_limit_asks_for_it(browser: Client, data_file: Datase
     world.fake_node()
     assert "is needed for the goal deadline" in advice(browser, data_file, goal="deadline")
     assert "Peak memory per GPU" in advice(browser, data_file, goal="budget", budget="3")
+
+
+def test_a_goal_that_counts_money_without_any_price_says_what_it_means(
+    browser: Client, data_file: DatasetFile, api: APIClient, body: Callable[..., dict[str, object]]
+) -> None:
+    world.fake_node()
+    assert "needs the least GPU time" in advice(browser, data_file, goal="cheapest")
+    assert "the fastest comes first" in advice(browser, data_file, goal="budget", budget="3")
+    told = api.post("/api/recommendations/", body(goal="cheapest"), format="json").json()["notes"]
+    assert any("No node has a price" in note for note in told)
+    assert "No node has a price" not in advice(browser, data_file, goal="fastest")
+    Node.objects.update(price_per_gpu_hour=2.0)
+    assert "No node has a price" not in advice(browser, data_file, goal="cheapest")
