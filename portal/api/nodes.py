@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.utils import timezone
@@ -107,24 +108,28 @@ class AdminApi(APIView):
     permission_classes: list[type[BasePermission]] = [AdminOnly]
 
 
+def _changed(
+    request: ApiRequest, node_id: str, takes: type[Strict], change: Callable[..., object]
+) -> Response:
+    """The node after `change` was made with the values of the body, which `takes` describes."""
+    body = takes(data=request.data)
+    body.is_valid(raise_exception=True)
+    change(node=get_node(node_id), actor=request.user, now=timezone.now(), **body.validated_data)
+    return Response(NodeOut(get_node(node_id)).data)
+
+
 class DrainApi(AdminApi):
     @extend_schema(operation_id="nodes_drain", request=DrainIn, responses=NodeOut)
     def post(self, request: ApiRequest, node_id: str) -> Response:
         """Give the node no new work; its jobs finish, or move elsewhere."""
-        data = DrainIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        drain_node(node=get_node(node_id), actor=request.user, now=timezone.now(), **data.validated_data)
-        return Response(NodeOut(get_node(node_id)).data)
+        return _changed(request, node_id, DrainIn, drain_node)
 
 
 class ResumeNodeApi(AdminApi):
     @extend_schema(operation_id="nodes_resume", request=ReasonIn, responses=NodeOut)
     def post(self, request: ApiRequest, node_id: str) -> Response:
         """Let a drained or blocked node work again."""
-        data = ReasonIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        resume_node(node=get_node(node_id), actor=request.user, now=timezone.now(), **data.validated_data)
-        return Response(NodeOut(get_node(node_id)).data)
+        return _changed(request, node_id, ReasonIn, resume_node)
 
 
 class RemoveNodeApi(AdminApi):
@@ -139,10 +144,7 @@ class PriceApi(AdminApi):
     @extend_schema(operation_id="nodes_price", request=PriceIn, responses=NodeOut)
     def post(self, request: ApiRequest, node_id: str) -> Response:
         """Change what a GPU hour costs on the node."""
-        data = PriceIn(data=request.data)
-        data.is_valid(raise_exception=True)
-        set_price(node=get_node(node_id), actor=request.user, now=timezone.now(), **data.validated_data)
-        return Response(NodeOut(get_node(node_id)).data)
+        return _changed(request, node_id, PriceIn, set_price)
 
 
 class JoinTokensApi(AdminApi):
