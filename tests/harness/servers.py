@@ -112,7 +112,7 @@ class Redis:
         return f"redis://127.0.0.1:{self.port}/0"
 
     def _wait(self) -> None:
-        end = time.monotonic() + 10
+        end = time.monotonic() + 30
         while time.monotonic() < end:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
                 return
