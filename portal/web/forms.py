@@ -42,7 +42,7 @@ class SubmitForm(forms.Form):
     goal = forms.ChoiceField(
         choices=[(goal.value, text) for goal, text in GOALS.items()], initial=Goal.BALANCED, required=False
     )
-    name = forms.CharField(max_length=200, required=False)
+    name = forms.CharField(max_length=200, required=False, help_text="To find the job again; may stay empty.")
     validation_file = _files("Validation data", "none")
     validation_upload = forms.FileField(required=False, label="or upload a JSONL file")
     team = forms.ModelChoiceField(

@@ -72,5 +72,5 @@ def join_token(request: PageRequest) -> HttpResponse:
     require_admin(request)
     token = create_join_token(actor=request.user, now=timezone.now(), lifetime_s=LIFETIME_S)
     portal = request.build_absolute_uri("/").rstrip("/")
-    command = f"python -m trainer.agent --portal {portal} --join {token}"
+    command = f".venv-train/bin/python -m trainer.agent --portal {portal} --join {token}"
     return render(request, "nodes/join.html", {"command": command, "minutes": LIFETIME_S // 60})

@@ -106,6 +106,17 @@ def test_checkpoints_say_where_they_can_be_used(browser: Client, person: User) -
     assert "on gpu-box only" in shown
 
 
+def test_a_failed_job_says_where_the_cause_lies_and_that_no_checkpoint_will_come(
+    browser: Client, person: User
+) -> None:
+    node = world.fake_node()
+    job = world.job(person)
+    node.end(running(job, node), "error", reason="The loss is no number.")
+    page = text(browser, f"/jobs/{job.pk}/?tab=attempts")
+    assert "<strong>Data or code:</strong> The loss is no number." in page
+    assert "None was kept." in page
+
+
 def test_parameters_say_who_chose_them(browser: Client, person: User) -> None:
     job = world.job(person, params={"lora_r": 4})
     shown = text(browser, f"/jobs/{job.pk}/?tab=parameters")

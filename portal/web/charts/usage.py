@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from portal.web.charts.chart import BAD, FIRST, GOOD, MUTED, SECOND, Chart, Trace, axis
-from portal.web.templatetags.portal_format import number, percent
+from portal.web.templatetags.portal_format import failure, number, percent
 from scheduler.selectors.analytics import Utilisation
 from scheduler.selectors.histogram import Histogram
 
@@ -20,7 +20,6 @@ CAUSES = {
     "timeout": "no sign of life in time",
     "killed": "process killed",
 }
-CLASSES = {"user": "data or code", "resource": "resources", "system": "nodes and infrastructure"}
 
 
 def when(moment: datetime) -> str:
@@ -93,13 +92,11 @@ def outcomes_chart(ended: Mapping[str, Sequence[int]], slices: Sequence[datetime
 def failures_chart(attempts: Mapping[str, int], jobs: Mapping[str, int]) -> Chart:
     """Attempts that ended badly, by what happened to them; in words also the jobs that failed for good."""
     named = sorted(((CAUSES.get(cause, cause), n) for cause, n in attempts.items()), key=lambda pair: pair[1])
-    told = ", ".join(f"{n:,} of {CLASSES.get(kind, 'unknown cause')}" for kind, n in sorted(jobs.items()))
+    told = ", ".join(f"{n:,} of {failure(kind)}" for kind, n in sorted(jobs.items()))
     summary = f"{sum(attempts.values()):,} attempts ended badly. " if attempts else "No attempt ended badly. "
     summary += f"Failed for good: {told}." if jobs else "No job failed for good."
     rows = [("attempts", cause, f"{n:,}") for cause, n in reversed(named)]
-    rows += [
-        ("jobs failed for good", CLASSES.get(kind, "unknown"), f"{n:,}") for kind, n in sorted(jobs.items())
-    ]
+    rows += [("jobs failed for good", failure(kind), f"{n:,}") for kind, n in sorted(jobs.items())]
     return Chart(
         name="failures", title="Failures by cause", summary=summary,
         data=[_bars([cause for cause, _ in named], [n for _, n in named], BAD)] if named else [],

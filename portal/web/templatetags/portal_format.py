@@ -13,6 +13,7 @@ from django.utils.safestring import SafeString
 
 register = template.Library()
 UNKNOWN = "–"
+FAILURES = {"user": "data or code", "resource": "resources", "system": "nodes and infrastructure"}
 ACRONYMS = {"lora": "LoRA", "gpu": "GPU", "gpus": "GPUs"}
 
 
@@ -78,6 +79,12 @@ def words(name: str) -> str:
     """A parameter's name as a label: `lora_r` becomes `LoRA r`."""
     text = " ".join(ACRONYMS.get(word, word) for word in name.split("_"))
     return text[:1].upper() + text[1:]
+
+
+@register.filter
+def failure(kind: str) -> str:
+    """Where the cause of a job's failure lies, by its class."""
+    return FAILURES.get(kind, "unknown cause")
 
 
 @register.filter
