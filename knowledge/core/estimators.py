@@ -1,7 +1,8 @@
 """Estimators that learn what the prior gets wrong. They follow scikit-learn and see rows as matrices.
 
-Boosting and extremely randomised trees err differently, so their mean beats both (docs/knowledge.md has the
-figures). Every estimator guards against columns that hold no value at all in a training set.
+For validity boosting and extremely randomised trees err differently, so their mean beats both; for rates and
+peaks the trees alone do, without their extremes (docs/knowledge.md has the figures). Every estimator guards
+against columns that hold no value at all in a training set.
 """
 
 from __future__ import annotations
@@ -16,7 +17,6 @@ from sklearn.ensemble import (
     ExtraTreesClassifier,
     ExtraTreesRegressor,
     HistGradientBoostingClassifier,
-    HistGradientBoostingRegressor,
 )
 from sklearn.isotonic import IsotonicRegression
 from sklearn.linear_model import LogisticRegression
@@ -26,6 +26,9 @@ from knowledge.core import folds
 from knowledge.core.columns import Array
 
 ISOTONIC_ROWS = 200
+TREES = 60
+QUICK_TREES = 30  # where only the size of the error matters, not its last percent
+TRIMMED = 0.15  # share of the trees left out at either end: leaves with a run that thrashed its memory
 _MISSING = -1.0  # the trees that cannot take NaN read this
 
 
@@ -41,19 +44,6 @@ def one_thread() -> Iterator[None]:
         yield
 
 
-def regressors(trees: int = 60) -> list[Any]:
-    """Fresh estimators for a residual."""
-    return [
-        HistGradientBoostingRegressor(max_iter=200, learning_rate=0.08, max_depth=6, min_samples_leaf=5),
-        ExtraTreesRegressor(trees, max_features=0.7, random_state=0),
-    ]
-
-
-def quick_regressors() -> list[Any]:
-    """Fresh estimators where only the size of the error matters, not its last percent."""
-    return [ExtraTreesRegressor(30, max_features=0.7, random_state=0)]
-
-
 def classifiers(trees: int = 60) -> list[Any]:
     """Fresh estimators for validity."""
     return [
@@ -62,8 +52,33 @@ def classifiers(trees: int = 60) -> list[Any]:
     ]
 
 
+class Forest:
+    """Extremely randomised trees (Geurts et al. 2006) and the trimmed mean of what they say.
+
+    After `fit`: `columns_` (mask of shape (k,)) and `trees_`.
+    """
+
+    def __init__(self, trees: int = TREES) -> None:
+        self.trees = trees
+
+    def fit(self, X: Array, y: Array, weight: Array) -> Forest:
+        """X: shape (n, k), NaN unknown. y and weight: shape (n,)."""
+        self.columns_: Array = np.asarray(np.isfinite(X).any(axis=0))
+        trees = ExtraTreesRegressor(self.trees, max_features=0.7, random_state=0)
+        self.trees_ = trees.fit(_filled(X[:, self.columns_]), y, sample_weight=weight)
+        return self
+
+    def predict(self, X: Array) -> Array:
+        """Shape (n,)."""
+        rows = np.asarray(_filled(X[:, self.columns_]), dtype=np.float32)
+        said = np.sort([tree.tree_.predict(rows)[:, 0] for tree in self.trees_.estimators_], axis=0)
+        left_out = int(TRIMMED * len(said))
+        found: Array = said[left_out : len(said) - left_out].mean(axis=0)
+        return found
+
+
 class Ensemble:
-    """The mean of several estimators on the columns that hold values.
+    """The mean of several classifiers on the columns that hold values.
 
     After `fit`: `columns_` (mask of shape (k,)) and `members_`.
     """
@@ -72,24 +87,24 @@ class Ensemble:
         self.make = make
 
     def fit(self, X: Array, y: Array) -> Ensemble:
-        """X: shape (n, k), NaN unknown. y: shape (n,)."""
+        """X: shape (n, k), NaN unknown. y: 0 or 1, shape (n,)."""
         self.columns_: Array = np.asarray(np.isfinite(X).any(axis=0))
         self.members_ = [member.fit(self._view(X, member), y) for member in self.make()]
         return self
 
     def predict(self, X: Array) -> Array:
-        """The members' mean; for classifiers the probability of class 1. Shape (n,)."""
-        found: Array = np.mean([self._one(member, self._view(X, member)) for member in self.members_], axis=0)
+        """The members' mean probability of class 1. Shape (n,)."""
+        said = [member.predict_proba(self._view(X, member))[:, 1] for member in self.members_]
+        found: Array = np.mean(said, axis=0)
         return found
 
     def _view(self, X: Array, member: Any) -> Array:
         used = X[:, self.columns_]
-        takes_nan = isinstance(member, HistGradientBoostingRegressor | HistGradientBoostingClassifier)
-        return used if takes_nan else np.nan_to_num(used, nan=_MISSING)
+        return used if isinstance(member, HistGradientBoostingClassifier) else _filled(used)
 
-    @staticmethod
-    def _one(member: Any, X: Array) -> Any:
-        return member.predict_proba(X)[:, 1] if hasattr(member, "predict_proba") else member.predict(X)
+
+def _filled(X: Array) -> Array:
+    return np.nan_to_num(X, nan=_MISSING)
 
 
 def out_of_fold(make: Callable[[], list[Any]], X: Array, y: Array, groups: Sequence[str]) -> Array:

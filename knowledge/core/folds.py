@@ -42,6 +42,16 @@ class Measured:
         return Measured(configs, hashes, self.c.take(rows), self.X[rows], self.values[rows])
 
 
+def importance(data: Measured) -> Array:
+    """What each row counts: n repeats as much as √n rows, and of GPUs of which n were measured as well.
+
+    Else the GPU with most of the history speaks for all, and a handful of runs on a new one changes nothing.
+    """
+    repeats, gpus = Counter(data.hashes), Counter(x.gpu_model for x in data.configs)
+    pairs = zip(data.hashes, data.configs, strict=True)
+    return np.array([(repeats[name] * gpus[x.gpu_model]) ** -0.5 for name, x in pairs])
+
+
 def by_model(configs: Sequence[Config]) -> Iterator[Fold]:
     """Folds that never part the rows of a model."""
     return grouped([x.model_name for x in configs])

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Protocol
+from collections.abc import Iterator, Sequence
+from typing import Protocol
 
 import numpy as np
 
-from knowledge.core import estimators, folds, prior, space
+from knowledge.core import folds, prior, space
 from knowledge.core.columns import Array, Columns, Mask
-from knowledge.core.estimators import Ensemble
+from knowledge.core.estimators import QUICK_TREES, TREES, Forest
 from knowledge.core.folds import Fold, Measured
 from knowledge.core.intervals import Widths
 from knowledge.core.types import Config
@@ -51,7 +51,7 @@ class StatedMemory:
 class Regressor:
     """Predicts a positive quantity. What the trees say counts less for models and GPUs they never saw.
 
-    After `fit`: `physics_`, `ensemble_`, `widths_` (of ln, known models), `unseen_widths_` and `trust_` (by
+    After `fit`: `physics_`, `forest_`, `widths_` (of ln, known models), `unseen_widths_` and `trust_` (by
     "model" and "gpu": half-width of ln, and the share of the trees' correction that is believed).
     """
 
@@ -61,7 +61,7 @@ class Regressor:
     def fit(self, configs: Sequence[Config], c: Columns, X: Array, measured: Array) -> Regressor:
         """X: shape (n, k), NaN unknown. measured: shape (n,), positive."""
         data = Measured(configs, [space.config_hash(x) for x in configs], c, X, measured)
-        self._fit(data, estimators.regressors)
+        self._fit(data, TREES)
         errors = self._errors(data, folds.grouped(data.hashes))
         self.widths_ = Widths.of(errors, _varied_kinds(data), [x.gpu_model for x in configs])
         self.trust_, self.unseen_widths_ = {}, {}
@@ -84,27 +84,27 @@ class Regressor:
         away = np.where(unseen_model, self.unseen_widths_["model"], 0.0)
         return np.maximum(known, np.where(unseen_gpu, self.unseen_widths_["gpu"], away))
 
-    def _fit(self, data: Measured, make: Callable[[], list[Any]]) -> Regressor:
+    def _fit(self, data: Measured, trees: int) -> Regressor:
         self.physics_ = self.physics().fit(data.c, data.values, data.hashes)
         wrong = np.log(data.values / self.physics_.value(data.c))
-        self.ensemble_ = Ensemble(make).fit(self._view(data.c, data.X), wrong)
+        self.forest_ = Forest(trees).fit(self._view(data.c, data.X), wrong, folds.importance(data))
         return self
 
     def _correction(self, c: Columns, X: Array) -> Array:
-        return self.ensemble_.predict(self._view(c, X))
+        return self.forest_.predict(self._view(c, X))
 
     def _view(self, c: Columns, X: Array) -> Array:
         return np.column_stack([X, self.physics_.features(c)])
 
     def _errors(self, data: Measured, left_out: Iterator[Fold]) -> Array:
         """Absolute out-of-fold errors of ln; infinite, that is unknown, for rows in no fold."""
-        wrong, correction = self._out_of_fold(data, left_out, estimators.regressors)
+        wrong, correction = self._out_of_fold(data, left_out, TREES)
         errors = np.abs(wrong - correction)
         return np.where(np.isfinite(errors), errors, np.inf)
 
     def _away(self, data: Measured, left_out: Iterator[Fold]) -> tuple[float, float]:
         """(trust, half-width) for what was left out by the folds; stated ones without any fold."""
-        wrong, correction = self._out_of_fold(data, left_out, estimators.quick_regressors)
+        wrong, correction = self._out_of_fold(data, left_out, QUICK_TREES)
         known = np.isfinite(wrong)
         if not known.any():
             return 1.0, prior.Z_80 * prior.TAU
@@ -112,13 +112,11 @@ class Regressor:
         best = int(np.argmin([error.mean() for error in errors]))
         return TRUSTS[best], Widths.of(errors[best], [""] * len(errors[best])).pooled
 
-    def _out_of_fold(
-        self, data: Measured, left_out: Iterator[Fold], make: Callable[[], list[Any]]
-    ) -> tuple[Array, Array]:
+    def _out_of_fold(self, data: Measured, left_out: Iterator[Fold], trees: int) -> tuple[Array, Array]:
         """(ln measured - ln physics, the trees' correction) of rows that neither was fitted to."""
         wrong, correction = np.full(len(data), np.nan), np.full(len(data), np.nan)
         for train, test in left_out:
-            part = Regressor(self.physics)._fit(data.take(train), make)
+            part = Regressor(self.physics)._fit(data.take(train), trees)
             rest = data.take(test)
             wrong[test] = np.log(rest.values / part.physics_.value(rest.c))
             correction[test] = part._correction(rest.c, rest.X)

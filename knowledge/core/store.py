@@ -12,14 +12,14 @@ from typing import Any
 import skops.io
 
 from knowledge.core import estimators
-from knowledge.core.estimators import Calibration, Ensemble
+from knowledge.core.estimators import Calibration, Ensemble, Forest
 from knowledge.core.intervals import Widths
 from knowledge.core.learned import Knowledge, Validity
 from knowledge.core.regressor import Physics, Regressor, StatedMemory
 from knowledge.core.seen import Seen
 from knowledge.core.step_time import StepTime
 
-FORMAT = 4  # to be raised whenever prior or features change: corrections belong to what they were learnt on
+FORMAT = 5  # to be raised whenever prior or features change: corrections belong to what they were learnt on
 TRUSTED = (
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",
@@ -76,14 +76,11 @@ def _to_values(found: Knowledge) -> dict[str, Any]:
     }
 
 
-def _ensemble(found: Ensemble) -> dict[str, Any]:
-    return {"columns": found.columns_, "members": found.members_}
-
-
 def _regressor(found: Regressor) -> dict[str, Any]:
     return {
         "weights": found.physics_.weights_,
-        "ensemble": _ensemble(found.ensemble_),
+        "columns": found.forest_.columns_,
+        "trees": found.forest_.trees_,
         "widths": {
             "pooled": found.widths_.pooled,
             "by_kind": dict(found.widths_.by_kind),
@@ -96,7 +93,8 @@ def _regressor(found: Regressor) -> dict[str, Any]:
 
 def _validity(found: Validity) -> dict[str, Any]:
     return {
-        "ensemble": _ensemble(found.ensemble),
+        "columns": found.ensemble.columns_,
+        "members": found.ensemble.members_,
         "raw": found.calibration.raw_,
         "calibrated": found.calibration.calibrated_,
     }
@@ -114,17 +112,12 @@ def _from_values(raw: dict[str, Any]) -> Knowledge:
     )
 
 
-def _read_ensemble(raw: dict[str, Any], make: Any) -> Ensemble:
-    found = Ensemble(make)
-    found.columns_, found.members_ = raw["columns"], raw["members"]
-    return found
-
-
 def _read_regressor(raw: dict[str, Any], physics: type[Physics]) -> Regressor:
     found = Regressor(physics)
     found.physics_ = physics()
     found.physics_.weights_ = raw["weights"]
-    found.ensemble_ = _read_ensemble(raw["ensemble"], estimators.regressors)
+    found.forest_ = Forest()
+    found.forest_.columns_, found.forest_.trees_ = raw["columns"], raw["trees"]
     found.widths_ = Widths(**raw["widths"])
     found.unseen_widths_, found.trust_ = raw["unseen_widths"], raw["trust"]
     return found
@@ -133,4 +126,6 @@ def _read_regressor(raw: dict[str, Any], physics: type[Physics]) -> Regressor:
 def _read_validity(raw: dict[str, Any]) -> Validity:
     calibration = Calibration()
     calibration.raw_, calibration.calibrated_ = raw["raw"], raw["calibrated"]
-    return Validity(_read_ensemble(raw["ensemble"], estimators.classifiers), calibration)
+    ensemble = Ensemble(estimators.classifiers)
+    ensemble.columns_, ensemble.members_ = raw["columns"], raw["members"]
+    return Validity(ensemble, calibration)
