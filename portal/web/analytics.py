@@ -30,13 +30,13 @@ def analytics(request: PageRequest) -> HttpResponse:
 
 
 def _charts(user: User, period: Period) -> list[Chart]:
-    waiting = figures.waiting(user, period)
+    waiting, ended = figures.waiting(user, period), figures.ended(user, period)
     return [
         usage.utilisation_chart(figures.utilisation(user, period), period.slices),
-        usage.outcomes_chart(figures.ended_by_state(user, period), period.slices),
+        usage.outcomes_chart(ended.by_state, period.slices),
         distributions.distribution(waiting.jct_s, distributions.JCT),
         distributions.distribution(waiting.wait_s, distributions.WAIT),
         distributions.distribution(waiting.slowdown, distributions.SLOWDOWN),
-        usage.failures_chart(figures.failed_attempts(user, period), figures.failed_jobs(user, period)),
+        usage.failures_chart(figures.failed_attempts(user, period), ended.failures),
         usage.throughput_chart(figures.throughput_by_gpu(user, period)),
     ]

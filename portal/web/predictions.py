@@ -18,7 +18,6 @@ from knowledge.models import PredictorVersion
 from knowledge.promotion import CannotPromote, NoSuchPredictor, promote_version, roll_back
 from knowledge.selectors import (
     active_predictor,
-    drift_alarm,
     predictor_versions,
     promotions,
     rollback_target,
@@ -94,6 +93,7 @@ def predictions(request: PageRequest) -> HttpResponse:
     when = chosen({"range": "30d", **request.GET.dict()}, now=present(), first=first)
     both = partial(_figures, request.user, when.period)
     verdicts, pairs = remembered("predictions", request.user, when.period, both)
+    days = track_record()
     context = {
         "chosen": when,
         "ranges": RANGES,
@@ -102,9 +102,9 @@ def predictions(request: PageRequest) -> HttpResponse:
         "charts": [
             *(charts.scatter(target, found) for target, found in pairs.items()),
             charts.error_over_time(pairs),
-            nightly(track_record()),
+            nightly(days),
         ],
-        "drift": drift_alarm(),
+        "drift": days[-1].alarm if days else "",
         "versions": [Version(row) for row in predictor_versions()[:VERSIONS]],
         "answering": active_predictor(),
         "before": rollback_target(),

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import Count, F, FloatField, Func, Q, QuerySet, Sum, Value
-from django.db.models.functions import Floor
+from django.db.models.expressions import Combinable
+from django.db.models.functions import Coalesce, Floor
 
 SLICES = 48
 WIDTHS_S = (60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600)
@@ -77,39 +78,44 @@ def counts_by_slice(
     return [(int(number), tuple(values), n) for number, *values, n in found]
 
 
-def unit_seconds(rows: QuerySet[Any], begin: str, end: str | None, period: Period) -> list[float]:
-    """How many row-seconds between `begin` and `end` fall into each slice; `end` null or None is open.
+def unit_seconds(rows: QuerySet[Any], begin: str, end: str, period: Period) -> list[float]:
+    """How many row-seconds between `begin` and `end` fall into each slice; one that is null is open.
 
-    What is open at a slice's start counts for all of it; what begins or ends within adds or takes the
-    rest of the slice. So three queries suffice, whatever the number of rows.
+    What is open at the period's start counts for all of it; what begins or ends within adds or takes the rest
+    of its slice, and the whole of each later one. So one query suffices, whatever the number of rows.
     """
-    open_at_start = rows.filter(**{f"{begin}__lt": period.start})
-    if end:
-        open_at_start = open_at_start.filter(
-            Q(**{f"{end}__isnull": True}) | Q(**{f"{end}__gte": period.start})
-        )
-    began = _changes(rows, begin, period)
-    ended = _changes(rows, end, period) if end else {}
-    level, seconds = open_at_start.count(), []
-    for number, moment in enumerate(period.slices):
-        width = min(float(period.width_s), (period.end - moment).total_seconds())
-        started, into_start = began.get(number, (0, 0.0))
-        stopped, into_stop = ended.get(number, (0, 0.0))
-        seconds.append(level * width + (started * width - into_start) - (stopped * width - into_stop))
-        level += started - stopped
-    return seconds
-
-
-def _changes(rows: QuerySet[Any], column: str, period: Period) -> dict[int, tuple[int, float]]:
-    """By slice: how many rows have the column in it, and the sum of their seconds since its start."""
-    found = (
-        rows.filter(period.holds(column))
-        .annotate(slice=period.slice_of(column))
-        .order_by()
-        .values_list("slice")
-        .annotate(n=Count("pk"), since_start=Sum(Seconds(F(column), Value(period.start))))
+    open_at_start = rows.filter(Q(**{f"{end}__isnull": True}) | Q(**{f"{end}__gte": period.start}))
+    before = open_at_start.filter(**{f"{begin}__lt": period.start}).annotate(slice=Value(0.0))
+    began, ended = (
+        rows.filter(period.holds(column)).annotate(slice=period.slice_of(column)) for column in (begin, end)
     )
-    return {int(k): (n, total - n * k * period.width_s) for k, n, total in found}
+    changes = _changes(before, Value(0.0)).union(
+        _changes(began, Seconds(F(begin), Value(period.start))),
+        _changes(ended, Seconds(F(end), Value(period.start)), sign=-1),
+        all=True,
+    )
+    return _added_up(changes, period)
+
+
+def _changes(rows: QuerySet[Any], since_start: Combinable, sign: int = 1) -> QuerySet[Any, Any]:
+    """(slice, how many rows more from then on, the sum of their seconds since the period's start)."""
+    total = Coalesce(Sum(since_start, output_field=FloatField()), 0.0)
+    sums = {"n": sign * Count("pk"), "since_start": sign * total}
+    found: QuerySet[Any, Any] = rows.order_by().values_list("slice").annotate(**sums)
+    return found
+
+
+def _added_up(changes: Iterable[tuple[float, int, float]], period: Period) -> list[float]:
+    slices, width = period.slices, period.width_s
+    more, late = [0] * len(slices), [0.0] * len(slices)
+    for number, n, since_start in changes:
+        more[int(number)] += n
+        late[int(number)] += since_start - n * number * width  # seconds of the slice that were over by then
+    level, seconds = 0, []
+    for number, moment in enumerate(slices):
+        level += more[number]
+        seconds.append(level * min(float(width), (period.end - moment).total_seconds()) - late[number])
+    return seconds
 
 
 def first_of(rows: QuerySet[Any], column: str) -> datetime | None:

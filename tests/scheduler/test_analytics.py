@@ -141,12 +141,12 @@ def test_ends_and_failures_are_counted_by_kind(db: None) -> None:
     finished(owner, wait=1, run=1, at=now - HOUR)
     failed = finished(owner, wait=1, run=1, at=now - HOUR, state="failed", failure_class="resource")
     Attempt.objects.filter(job=failed).update(outcome="oom")
-    ended = analytics.ended_by_state(owner, period)
-    assert {state: sum(counts) for state, counts in ended.items()} == {
+    ended = analytics.ended(owner, period)
+    assert {state: sum(counts) for state, counts in ended.by_state.items()} == {
         "succeeded": 1, "failed": 1, "cancelled": 0,
     }  # fmt: skip
     assert analytics.failed_attempts(owner, period) == {"oom": 1}
-    assert analytics.failed_jobs(owner, period) == {"resource": 1}
+    assert ended.failures == {"resource": 1}
 
 
 def test_people_see_their_own_and_their_teams_and_administrators_all(db: None) -> None:
