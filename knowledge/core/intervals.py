@@ -14,8 +14,8 @@ import numpy as np
 from knowledge.core.columns import Array
 
 ALPHA = 0.2  # 80 % intervals
-ENOUGH = 20  # residuals of one (method, GPU) before it gets a table of its own
-ENOUGH_OF_A_GPU = 5  # of fewer than four residuals no 80 % quantile is known
+OTHERS = 30  # what the other GPUs say of a scarcely measured one counts as so many runs
+ENOUGH = 20  # residuals of one (method, GPU), or GPU, before it gets a width of its own
 
 
 def quantile(residuals: Sequence[float] | Array, alpha: float = ALPHA) -> float:
@@ -36,7 +36,7 @@ class Widths:
     @classmethod
     def of(cls, residuals: Array, kinds: Sequence[str], gpus: Sequence[str] = ()) -> Widths:
         """Tables from out-of-fold residuals, shape (n,), and each row's kind, and GPU if those count too."""
-        of_gpus = _quantiles(residuals, gpus, ENOUGH_OF_A_GPU) if gpus else {}
+        of_gpus = _quantiles(residuals, gpus, ENOUGH) if gpus else {}
         return cls(quantile(residuals), _quantiles(residuals, kinds, ENOUGH), of_gpus)
 
     def look_up(self, kinds: Sequence[str], gpus: Sequence[str] = ()) -> Array:
@@ -44,6 +44,17 @@ class Widths:
         wider = [self.by_gpu.get(gpu, self.pooled) for gpu in gpus] or [self.pooled] * len(kinds)
         pairs = zip(kinds, wider, strict=True)
         return np.array([self.by_kind.get(kind, width) for kind, width in pairs], dtype=float)
+
+
+def scarce(known: Array, unseen: float, runs: Array) -> Array:
+    """Half-widths where `runs` were measured on the GPU: between those of known and of unseen ones.
+
+    A handful of runs says less of its own spread than the other GPUs say of what an unseen one holds.
+    known and runs: shape (n,).
+    """
+    share = np.where(runs < ENOUGH, runs / (runs + OTHERS), 1.0)
+    between: Array = known**share * unseen ** (1 - share)
+    return np.maximum(known, between)
 
 
 def _quantiles(residuals: Array, groups: Sequence[str], enough: int) -> dict[str, float]:

@@ -12,7 +12,7 @@ from knowledge.core import folds, prior, space
 from knowledge.core.columns import Array, Columns, Mask
 from knowledge.core.estimators import QUICK_TREES, TREES, Forest
 from knowledge.core.folds import Fold, Measured
-from knowledge.core.intervals import Widths
+from knowledge.core.intervals import ENOUGH, Widths, scarce
 from knowledge.core.types import Config
 
 ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
@@ -51,8 +51,8 @@ class StatedMemory:
 class Regressor:
     """Predicts a positive quantity. What the trees say counts less for models and GPUs they never saw.
 
-    After `fit`: `physics_`, `forest_`, `widths_` (of ln, known models), `unseen_widths_` and `trust_` (by
-    "model" and "gpu": half-width of ln, and the share of the trees' correction that is believed).
+    After `fit`: `physics_`, `forest_`, `runs_` (by GPU), `widths_` (of ln, known models); `unseen_widths_` and
+    `trust_`, by "model" and "gpu": half-width of ln, and the share of the trees' correction that is believed.
     """
 
     def __init__(self, physics: type[Physics]) -> None:
@@ -64,6 +64,7 @@ class Regressor:
         self._fit(data, TREES)
         errors = self._errors(data, folds.grouped(data.hashes))
         self.widths_ = Widths.of(errors, _varied_kinds(data), [x.gpu_model for x in configs])
+        self.runs_ = dict(Counter(x.gpu_model for x in configs))
         self.trust_, self.unseen_widths_ = {}, {}
         for what, left_out in (("model", folds.by_model(configs)), ("gpu", folds.by_gpu(configs))):
             self.trust_[what], width = self._away(data, left_out)
@@ -80,7 +81,10 @@ class Regressor:
 
     def width(self, configs: Sequence[Config], unseen_model: Mask, unseen_gpu: Mask) -> Array:
         """Half-widths of ln(prediction), shape (n,)."""
-        known = self.widths_.look_up([interval_kind(x) for x in configs], [x.gpu_model for x in configs])
+        gpus = [x.gpu_model for x in configs]
+        known = self.widths_.look_up([interval_kind(x) for x in configs], gpus)
+        runs = np.array([self.runs_.get(gpu, ENOUGH) for gpu in gpus], dtype=float)
+        known = scarce(known, self.unseen_widths_["gpu"], runs)
         away = np.where(unseen_model, self.unseen_widths_["model"], 0.0)
         return np.maximum(known, np.where(unseen_gpu, self.unseen_widths_["gpu"], away))
 

@@ -19,7 +19,7 @@ from knowledge.core.regressor import Physics, Regressor, StatedMemory
 from knowledge.core.seen import Seen
 from knowledge.core.step_time import StepTime
 
-FORMAT = 5  # to be raised whenever prior or features change: corrections belong to what they were learnt on
+FORMAT = 6  # to be raised whenever prior or features change: corrections belong to what they were learnt on
 TRUSTED = (
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",
@@ -88,6 +88,7 @@ def _regressor(found: Regressor) -> dict[str, Any]:
         },
         "unseen_widths": found.unseen_widths_,
         "trust": found.trust_,
+        "runs": found.runs_,
     }
 
 
@@ -119,7 +120,7 @@ def _read_regressor(raw: dict[str, Any], physics: type[Physics]) -> Regressor:
     found.forest_ = Forest()
     found.forest_.columns_, found.forest_.trees_ = raw["columns"], raw["trees"]
     found.widths_ = Widths(**raw["widths"])
-    found.unseen_widths_, found.trust_ = raw["unseen_widths"], raw["trust"]
+    found.unseen_widths_, found.trust_, found.runs_ = raw["unseen_widths"], raw["trust"], raw["runs"]
     return found
 
 

@@ -33,12 +33,18 @@ def test_kinds_with_twenty_residuals_get_their_own_width() -> None:
     assert widths.look_up(["lora|A", "full|A", "full|B"]).tolist() == [0.1, widths.pooled, widths.pooled]
 
 
-def test_a_gpu_of_which_little_was_measured_has_the_width_of_its_own_residuals() -> None:
-    residuals = np.array([0.1] * 30 + [0.5] * 5 + [0.9] * 2)
-    kinds, gpus = ["lora|A"] * 30 + [""] * 7, ["A"] * 30 + ["B"] * 5 + ["C"] * 2
+def test_a_gpu_with_few_runs_of_each_method_has_the_width_of_its_own_residuals() -> None:
+    residuals = np.array([0.1] * 30 + [0.5] * 20 + [0.9] * 2)
+    kinds, gpus = ["lora|A"] * 30 + [""] * 22, ["A"] * 30 + ["B"] * 20 + ["C"] * 2
     widths = intervals.Widths.of(residuals, kinds, gpus)
     found = widths.look_up(["lora|A", "lora|B", "lora|C"], ["A", "B", "C"])
     assert found.tolist() == [0.1, 0.5, widths.pooled]
+
+
+def test_a_scarcely_measured_gpu_has_a_width_between_known_and_unseen_ones() -> None:
+    known, runs = np.array([0.1, 0.1, 0.1, 0.6]), np.array([10, 0, 20, 10])
+    found = intervals.scarce(known, 0.4, runs)
+    assert found == pytest.approx([0.1**0.25 * 0.4**0.75, 0.4, 0.1, 0.6])
 
 
 def test_two_runs_move_a_wide_prior_most_of_the_way() -> None:
