@@ -14,6 +14,7 @@ from knowledge.core import space
 from knowledge.core.rows import Row, digests
 from knowledge.core.sources import registry
 from knowledge.models import Execution, Status
+from knowledge.selectors import OWN, exported
 from portal.accounts.services import audit
 
 BATCH = 500
@@ -70,6 +71,9 @@ def store_rows(rows: Sequence[Row], now: datetime) -> int:
     for start in range(0, len(names), BATCH):
         some = Execution.objects.filter(row_digest__in=names[start : start + BATCH])
         there.update(some.values_list("row_digest", flat=True))
+    if any(row.source == OWN for row in rows):
+        # Own runs bear no digest; without this an export of this portal would bring them back doubled.
+        there.update(digests(list(exported(own=True))))
     new = [
         Execution(row_digest=name, created_at=now, **imported_values(row))
         for name, row in zip(names, rows, strict=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from statistics import median
 from typing import Any
@@ -10,12 +10,14 @@ from typing import Any
 from django.db.models import Count, Max, QuerySet
 
 from knowledge.core import catalog, forecast
+from knowledge.core.rows import Row
 from knowledge.core.types import Source
 from knowledge.models import Execution, PredictorVersion, Promotion, Status, TrackRecord
 
 OWN = "own"
 RECENT_STARTUPS = 500
 RECENT_RUNS = 2000
+EXPORT_PIECE = 1000
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +63,13 @@ def executions(
     given = {"model_name": model, "gpu_model": gpu_model, "source": source}
     filters = {name: value for name, value in given.items() if value is not None}
     return Execution.objects.filter(**filters).order_by("-pk")
+
+
+def exported(*, own: bool = False) -> Iterator[Row]:
+    """All executions as rows, or what was measured here alone, oldest first and read a piece at a time."""
+    rows = Execution.objects.order_by("pk")
+    chosen = rows.filter(attempt_id__isnull=False) if own else rows
+    return (execution.row for execution in chosen.iterator(chunk_size=EXPORT_PIECE))
 
 
 def learnable() -> QuerySet[Execution]:

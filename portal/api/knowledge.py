@@ -1,4 +1,4 @@
-"""Recommendations, the catalogue of models, executions and predictor versions."""
+"""Recommendations, the catalogue of models and predictor versions."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from rest_framework.views import APIView
 
 from knowledge.core import catalog
 from knowledge.core.types import Advice
-from knowledge.models import Execution, PredictorVersion
+from knowledge.models import PredictorVersion
 from knowledge.promotion import promote_version, roll_back
-from knowledge.selectors import executions, predictor_versions
+from knowledge.selectors import predictor_versions
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.api.fields import Strict, Whole
 from portal.api.job_in import JobIn, with_files
 from portal.api.job_out import ChoiceOut, PromiseOut
-from portal.api.pages import PageQuery, list_of, page, page_of, read_query
+from portal.api.pages import list_of
 from scheduler.services.advice import recommend
 
 USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
@@ -42,12 +42,6 @@ class AdviceOut(serializers.Serializer[Any]):
     predictor_version = serializers.IntegerField(allow_null=True)
 
 
-class ExecutionOut(serializers.ModelSerializer[Execution]):
-    class Meta:
-        model = Execution
-        exclude = ["row_digest", "config_hash"]
-
-
 class PredictorOut(serializers.ModelSerializer[PredictorVersion]):
     class Meta:
         model = PredictorVersion
@@ -60,9 +54,6 @@ class ModelOut(serializers.Serializer[catalog.Model]):
     parameters = serializers.IntegerField()
     active_parameters = serializers.IntegerField()
     max_context = serializers.IntegerField()
-
-
-ExecutionPage = page_of(ExecutionOut)
 
 
 def advice_json(advice: Advice) -> dict[str, Any]:
@@ -93,14 +84,6 @@ class ModelsApi(APIView):
         """Base models whose shape the portal knows."""
         models = [catalog.model(name) for name in catalog.model_names()]
         return Response({"data": [ModelOut(model).data for model in models]})
-
-
-class ExecutionsApi(APIView):
-    @extend_schema(operation_id="executions_list", parameters=[PageQuery], responses=ExecutionPage)
-    def get(self, request: ApiRequest) -> Response:
-        """Measured executions, newest first: what the forecasts are learnt from."""
-        query = read_query(PageQuery, request.query_params)
-        return Response(page(executions(), lambda row: ExecutionOut(row).data, **query))
 
 
 class RollBackIn(Strict):

@@ -1,4 +1,4 @@
-"""Addresses under /api/. All end in a slash, and none redirects: a redirect would turn POST into GET."""
+"""Addresses under /api/. All but files end in a slash; none redirects, which would turn POST into GET."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from drf_spectacular.views import SpectacularAPIView
 from portal.api import (
     audit,
     docs,
+    executions,
     files,
     job_parts,
     jobs,
@@ -35,7 +36,8 @@ urlpatterns = [
     path("jobs/<str:job_id>/artifacts/<path:path>", job_parts.ArtifactApi.as_view(), name="artifact"),
     path("recommendations/", knowledge.RecommendationsApi.as_view()),
     path("models/", knowledge.ModelsApi.as_view()),
-    path("executions/", knowledge.ExecutionsApi.as_view()),
+    path("executions/", executions.ExecutionsApi.as_view()),
+    path("executions.csv", executions.ExecutionsCsvApi.as_view()),
     path("predictors/", knowledge.PredictorsApi.as_view()),
     path("predictors/roll-back/", knowledge.RollBackApi.as_view()),
     path("predictors/<int:number>/promote/", knowledge.PromoteApi.as_view()),

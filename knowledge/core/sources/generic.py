@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from typing import Any, get_type_hints
 
@@ -47,12 +47,20 @@ def parse(text: str) -> list[Row]:
 
 def write(rows: Iterable[Row]) -> str:
     """The rows as CSV, texts that look like formulas escaped with an apostrophe."""
-    out = io.StringIO()
-    writer = csv.DictWriter(out, COLUMNS, lineterminator="\n")
-    writer.writeheader()
+    return "".join(lines(rows))
+
+
+def lines(rows: Iterable[Row]) -> Iterator[str]:
+    """The same line by line, the header first: however many rows there are, few are held."""
+    yield _line(COLUMNS)
     for row in rows:
         values = {**asdict(row.config), **{name: getattr(row, name) for name in OUTCOMES}}
-        writer.writerow({name: _cell(value) for name, value in values.items()})
+        yield _line(_cell(values[name]) for name in COLUMNS)
+
+
+def _line(cells: Iterable[Any]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
     return out.getvalue()
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from knowledge.core.sources import generic
-from knowledge.models import Execution
+from knowledge.selectors import exported
 
 
 class Command(BaseCommand):
@@ -20,10 +20,7 @@ class Command(BaseCommand):
         parser.add_argument("--own", action="store_true", help="only what was measured here")
 
     def handle(self, *, out: str, own: bool, **_: Any) -> None:
-        rows = Execution.objects.order_by("pk")
-        if own:
-            rows = rows.filter(attempt_id__isnull=False)
-        found = [execution.row for execution in rows]
+        found = list(exported(own=own))
         try:
             Path(out).write_text(generic.write(found), encoding="utf-8")
         except OSError as unwritable:

@@ -1,0 +1,74 @@
+"""Executions: what the forecasts are learnt from, a page at a time or all as a CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.permissions import BasePermission
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from knowledge.core.sources import generic
+from knowledge.models import Execution
+from knowledge.selectors import executions, exported
+from portal.accounts.permissions import AdminOnly
+from portal.accounts.requests import ApiRequest
+from portal.api.fields import Strict
+from portal.api.pages import PageQuery, page, page_of, read_query
+
+
+class ExecutionOut(serializers.ModelSerializer[Execution]):
+    class Meta:
+        model = Execution
+        exclude = ["row_digest", "config_hash"]
+
+
+class ExportQuery(Strict):
+    own = serializers.BooleanField(default=False, help_text="Only what was measured here.")
+
+
+ExecutionPage = page_of(ExecutionOut)
+
+
+class AnyAccept(DefaultContentNegotiation):
+    """Whatever a client says it accepts, a CSV comes; `Accept: text/csv` would else be refused."""
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        first = next(iter(renderers))
+        return first, first.media_type
+
+
+class ExecutionsApi(APIView):
+    @extend_schema(operation_id="executions_list", parameters=[PageQuery], responses=ExecutionPage)
+    def get(self, request: ApiRequest) -> Response:
+        """Measured executions, newest first: what the forecasts are learnt from."""
+        query = read_query(PageQuery, request.query_params)
+        return Response(page(executions(), lambda row: ExecutionOut(row).data, **query))
+
+
+class ExecutionsCsvApi(APIView):
+    permission_classes: list[type[BasePermission]] = [AdminOnly]
+    content_negotiation_class = AnyAccept
+
+    @extend_schema(
+        operation_id="executions_export",
+        parameters=[ExportQuery],
+        responses={(200, "text/csv"): OpenApiTypes.STR},
+    )
+    def get(self, request: ApiRequest) -> StreamingHttpResponse:
+        """All executions, oldest first, as a CSV that an import takes back (administrators)."""
+        query = read_query(ExportQuery, request.query_params)
+        answer = StreamingHttpResponse(
+            generic.lines(exported(**query)), content_type="text/csv; charset=utf-8"
+        )
+        answer["Content-Disposition"] = 'attachment; filename="executions.csv"'
+        return answer
