@@ -51,8 +51,8 @@ class StatedMemory:
 class Regressor:
     """Predicts a positive quantity. What the trees say counts less for models and GPUs they never saw.
 
-    After `fit`: `physics_`, `forest_`, `runs_` (by GPU), `widths_` (of ln, known models); `unseen_widths_` and
-    `trust_`, by "model" and "gpu": half-width of ln, and the share of the trees' correction that is believed.
+    After `fit`: `physics_`, `forest_`, `runs_` (by GPU) and `widths_` (of ln, known models); by "model" and
+    "gpu" `unseen_widths_`, and `trust_`, the share of the trees' correction that is believed there.
     """
 
     def __init__(self, physics: type[Physics]) -> None:
