@@ -30,7 +30,7 @@ def main() -> None:
     step("Database", lambda: call("migrate", verbosity=0))
     step("Static files", lambda: call("collectstatic", interactive=False, verbosity=0))
     step("Shipped history", lambda: call("load_shipped_history"))
-    step("Predictor", train_first_predictor)
+    step("Predictor", have_a_predictor)
     result = {
         "people": json.loads(call("bootstrap_users", json=True)),
         "join_token": join_token(options.node) if options.node else "",
@@ -52,10 +52,11 @@ def call(command: str, **options: Any) -> str:
     return printed.getvalue()
 
 
-def train_first_predictor() -> None:
-    from knowledge.models import PredictorVersion
+def have_a_predictor() -> None:
+    """Train one where there is none yet, or none that this version of the portal can read."""
+    from knowledge import active, selectors
 
-    if not PredictorVersion.objects.filter(active=True).exists():
+    if active.knowledge_of(selectors.active_predictor()) is None:
         call("train_predictor")
 
 

@@ -18,6 +18,7 @@ from knowledge.core.types import Config, Inventory, Source
 from knowledge.models import PredictorVersion
 from knowledge.promotion import roll_back
 from portal.accounts.models import User
+from portal.launch.prepare import have_a_predictor
 from tests.knowledge.conftest import A100, CLUSTER, DATA, NOW
 
 pytestmark = pytest.mark.django_db
@@ -140,6 +141,17 @@ def test_a_changed_file_is_not_loaded_and_physics_answers(trained: PredictorVers
     found = advice.advise(model="llama3.2-1b", fixed={}, workload=DATA, inventory=CLUSTER)
     assert found.best.source is Source.PRIOR
     assert learning.is_due(NOW)
+
+
+def test_a_start_replaces_a_predictor_that_this_version_cannot_read(
+    trained: PredictorVersion, data_dir: Path
+) -> None:
+    have_a_predictor()
+    assert PredictorVersion.objects.get().active
+    (data_dir / "predictors" / trained.path).write_bytes(b"of another version")
+    active._load.cache_clear()
+    have_a_predictor()
+    assert PredictorVersion.objects.get(active=True).number == trained.number + 1
 
 
 def test_files_from_elsewhere_are_not_loaded(trained: PredictorVersion, data_dir: Path) -> None:
