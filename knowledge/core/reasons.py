@@ -105,9 +105,12 @@ def _sharding(best: Option, _: tuple[Option, ...]) -> str:
 
 def _time(option: Option) -> str:
     seconds = option.duration_s.value
-    if seconds < 120:
+    if seconds < 60:
         return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+    if seconds < 3600:
+        return f"{seconds / 60:.0f} min"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
 def notes(request: Request, bound: Mapping[str, Any], options: tuple[Option, ...]) -> tuple[str, ...]:

@@ -150,7 +150,7 @@ def _effective_batch(request: Request) -> Choice:
     gpus = request.fixed.get("number_gpus", 1)
     whole = math.ceil(batch / gpus) * gpus
     steps = max(1, math.ceil(rows / whole))
-    reason = f"{whole} samples a step make {steps} steps of {rows} rows in one epoch."
+    reason = f"{whole} samples a step make {steps:,} steps of {rows:,} rows in one epoch."
     return Choice(value=whole, by="recommended", reason=reason)
 
 
@@ -185,9 +185,9 @@ def _length_of_training(request: Request) -> dict[str, Choice]:
     small = rows < SMALL_DATA_ROWS
     epochs = SMALL_DATA_EPOCHS if small else 1.0
     reason = (
-        f"{rows} rows are few; {epochs:g} passes let the model take them in."
+        f"{rows:,} rows are few; {epochs:g} passes let the model take them in."
         if small
-        else f"One pass over {rows} rows is enough and does not overfit."
+        else f"One pass over {rows:,} rows is enough and does not overfit."
     )
     return {
         "epochs": Choice(value=epochs, by="recommended", reason=reason),
