@@ -75,6 +75,7 @@ def physics(c: Columns) -> dict[str, Array]:
         "log_pressure": np.log(memory.total / c.memory),
         "states_share": (memory.weights + memory.gradients + memory.optimizer + memory.adapters) / c.memory,
         "activation_share": (memory.activations + memory.logits) / c.memory,
+        "collected_share": prior.collected(c) / c.memory,
         "fsdp": c.fsdp.astype(float),
         "step": np.log(step),
         "rate": np.log(rate),

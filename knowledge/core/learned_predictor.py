@@ -162,7 +162,7 @@ def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Sco
         memory = knowledge.memory.predict(c, X, unseen_model, unseen_gpu)
         memory_width = np.exp(knowledge.memory.width(configs, unseen_model, unseen_gpu))
     return Scores(
-        p_valid=_p_valid(knowledge, configs, c, np.where(outside, memory, 0.0)),
+        p_valid=_p_valid(knowledge, configs, c, np.where(outside | unseen_model, memory, 0.0)),
         rate=rate,
         rate_low=rate / width,
         rate_high=rate * width,
@@ -175,9 +175,9 @@ def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Sco
 
 
 def _p_valid(knowledge: Knowledge, configs: Sequence[Config], c: Columns, outside_memory: Array) -> Array:
-    """The classifier's word; outside the training data the memory forecasts may lower it.
+    """The classifier's word; for unseen models and outside the training data memory forecasts may lower it.
 
-    outside_memory: predicted bytes of one GPU for rows outside the training data, 0 for the others.
+    outside_memory: predicted bytes of one GPU for such rows, 0 for the others.
     """
     fits = p_fits(c)
     if knowledge.validity is None:

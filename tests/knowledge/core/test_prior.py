@@ -131,3 +131,10 @@ def test_the_same_configuration_has_the_same_figures(config: Config) -> None:
     one, other = columns([config]), columns([config, config])
     assert prior.throughput(one)[0] == prior.throughput(other)[1]
     assert prior.memory(one).total[0] == prior.memory(other).total[1]
+
+
+def test_layers_put_together_from_shards_cost_experts_gigabytes() -> None:
+    sharded = replace(LLAMA, number_gpus=8, sharding="fsdp")
+    mixture = replace(sharded, model_name="mistralai/Mixtral-8x7B-v0.1")
+    found = prior.collected(columns([LLAMA, sharded, replace(sharded, method="lora"), mixture])) / 1e9
+    assert found == pytest.approx([0.0, 1.31, 0.87, 8.7], abs=0.05)
