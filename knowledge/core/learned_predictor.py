@@ -10,6 +10,7 @@ import numpy as np
 from knowledge.core import blend, estimators, features, prior
 from knowledge.core.blend import Observations
 from knowledge.core.columns import Array, Columns, Hardware, columns
+from knowledge.core.intervals import ENOUGH
 from knowledge.core.learned import Knowledge, kind_of
 from knowledge.core.predictor import PriorPredictor, Scorer, Scores, p_fits, p_room
 from knowledge.core.rows import Row
@@ -161,8 +162,9 @@ def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Sco
     if knowledge.memory is not None:
         memory = knowledge.memory.predict(c, X, unseen_model, unseen_gpu)
         memory_width = np.exp(knowledge.memory.width(configs, unseen_model, unseen_gpu))
+    unfamiliar = outside | unseen_model | (knowledge.rate.runs(configs) < ENOUGH)
     return Scores(
-        p_valid=_p_valid(knowledge, configs, c, np.where(outside | unseen_model, memory, 0.0)),
+        p_valid=_p_valid(knowledge, configs, c, np.where(unfamiliar, memory, 0.0)),
         rate=rate,
         rate_low=rate / width,
         rate_high=rate * width,
@@ -174,15 +176,15 @@ def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Sco
     )
 
 
-def _p_valid(knowledge: Knowledge, configs: Sequence[Config], c: Columns, outside_memory: Array) -> Array:
-    """The classifier's word; for unseen models and outside the training data memory forecasts may lower it.
+def _p_valid(knowledge: Knowledge, configs: Sequence[Config], c: Columns, doubtful: Array) -> Array:
+    """The classifier's word; where little or nothing was measured the memory forecasts may lower it.
 
-    outside_memory: predicted bytes of one GPU for such rows, 0 for the others.
+    doubtful: predicted bytes of one GPU for such rows, 0 for the others.
     """
     fits = p_fits(c)
     if knowledge.validity is None:
         return fits
     raw = knowledge.validity.ensemble.predict(features.validity_matrix(configs, c))
     learned = knowledge.validity.calibration.predict(raw)
-    doubted = np.minimum(fits, p_room(c.memory / np.maximum(outside_memory, 1.0), MEASURED_MARGIN))
-    return np.where(outside_memory > 0, np.minimum(learned, doubted), learned)
+    doubted = np.minimum(fits, p_room(c.memory / np.maximum(doubtful, 1.0), MEASURED_MARGIN))
+    return np.where(doubtful > 0, np.minimum(learned, doubted), learned)

@@ -12,7 +12,7 @@ from knowledge.core import folds, prior, space
 from knowledge.core.columns import Array, Columns, Mask
 from knowledge.core.estimators import QUICK_TREES, TREES, Forest
 from knowledge.core.folds import Fold, Measured
-from knowledge.core.intervals import ENOUGH, Widths, scarce
+from knowledge.core.intervals import Widths, scarce
 from knowledge.core.types import Config
 
 ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
@@ -81,12 +81,14 @@ class Regressor:
 
     def width(self, configs: Sequence[Config], unseen_model: Mask, unseen_gpu: Mask) -> Array:
         """Half-widths of ln(prediction), shape (n,)."""
-        gpus = [x.gpu_model for x in configs]
-        known = self.widths_.look_up([interval_kind(x) for x in configs], gpus)
-        runs = np.array([self.runs_.get(gpu, ENOUGH) for gpu in gpus], dtype=float)
-        known = scarce(known, self.unseen_widths_["gpu"], runs)
+        known = self.widths_.look_up([interval_kind(x) for x in configs], [x.gpu_model for x in configs])
+        known = scarce(known, self.unseen_widths_["gpu"], self.runs(configs))
         away = np.where(unseen_model, self.unseen_widths_["model"], 0.0)
         return np.maximum(known, np.where(unseen_gpu, self.unseen_widths_["gpu"], away))
+
+    def runs(self, configs: Sequence[Config]) -> Array:
+        """How many runs on the GPU of each configuration were learnt from, shape (n,)."""
+        return np.array([self.runs_.get(x.gpu_model, 0) for x in configs], dtype=float)
 
     def _fit(self, data: Measured, trees: int) -> Regressor:
         self.physics_ = self.physics().fit(data.c, data.values, data.hashes)
