@@ -52,8 +52,8 @@ def _gpu_model(best: Option, options: tuple[Option, ...]) -> str:
         return f"{best.gpu_model} is the GPU model on which this job fits."
     other = others[0]
     return (
-        f"{best.gpu_model} is expected to take {_time(best)}, the best of {other.gpu_model} {_time(other)}"
-        f" on {other.gpus}."
+        f"{best.gpus} x {best.gpu_model} should take {_time(best)}; the best other,"
+        f" {other.gpus} x {other.gpu_model}, would take {_time(other)}."
     )
 
 
@@ -109,7 +109,7 @@ def _time(option: Option) -> str:
         return f"{seconds:.0f} s"
     if seconds < 3600:
         return f"{seconds / 60:.0f} min"
-    hours, minutes = divmod(round(seconds / 60), 60)
+    hours, minutes = divmod(round(seconds) // 60, 60)
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 

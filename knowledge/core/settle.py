@@ -140,7 +140,11 @@ def _tokens_per_sample(request: Request) -> Choice:
     context = request.model.max_context if request.model else 4096
     length = workload.recommended_length(request.data, context)
     kept = workload.kept_share(request.data, length)
-    reason = f"{kept:.1%} of the rows are no longer than {length} tokens; longer ones are cut."
+    reason = (
+        f"{kept:.1%} of the rows are no longer than {length:,} tokens; longer ones are cut."
+        if kept < 1
+        else f"No row is longer than {length:,} tokens."
+    )
     return Choice(value=length, by="recommended", reason=reason)
 
 
