@@ -25,13 +25,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """On a second database only the tests that use it have anything new to say."""
     if not config.getoption("--database-only"):
         return
-    using = [item for item in items if item.get_closest_marker("django_db") or uses_database(item)]
+    using = [item for item in items if uses_database(item) and not item.get_closest_marker("one_database")]
     config.hook.pytest_deselected(items=[item for item in items if item not in using])
     items[:] = using
 
 
 def uses_database(item: pytest.Item) -> bool:
-    return bool(DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())))
+    marked = item.get_closest_marker("django_db") is not None
+    return marked or bool(DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())))
 
 
 @pytest.fixture(autouse=True)

@@ -16,16 +16,16 @@ from scheduler.models import Job
 from scheduler.selectors.jobs import log_text
 from scheduler.states import JobState
 
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 
-@pytest.mark.parametrize("hour", [0, 7, 13, 21])
-@pytest.mark.django_db
+
+@pytest.mark.parametrize("hour", [1, 13])
 def test_the_hour_does_not_decide_which_jobs_run(hour: int) -> None:
     build(seed=2, jobs=20, password="x", train=False, now=datetime(2026, 3, 29, hour, tzinfo=UTC))
     states = Counter(Job.objects.values_list("state", flat=True))
     assert states == {JobState.RUNNING: 2, JobState.SUCCEEDED: 17, JobState.FAILED: 1}
 
 
-@pytest.mark.django_db
 def test_every_attempt_that_began_has_a_log_that_says_it_is_simulated(client: Client) -> None:
     build(seed=2, jobs=20, password="x", train=False, now=timezone.now())
     client.force_login(User.objects.get(username="admin"))

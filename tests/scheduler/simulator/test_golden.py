@@ -25,7 +25,7 @@ from tests.harness import world
 from tests.harness.fake_node import FakeNode, result
 from trainer.protocol import ClaimOrder
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 
 NODES, SLOTS, JOBS = 2, 2, 8
 Decision = tuple[int, int, tuple[tuple[int, int], ...]]  # (step, job, GPUs as (node, index))
