@@ -11,7 +11,7 @@ from knowledge.core.predictor import MIN_P_VALID
 from knowledge.core.settle import Request, user_choice
 from knowledge.core.types import Choice, Goal, Option, Source
 
-GB = 1e9
+GIB = 2**30
 
 
 def dispatch_choices(request: Request, options: tuple[Option, ...]) -> dict[str, Choice]:
@@ -75,7 +75,7 @@ def _batch(best: Option, _: tuple[Option, ...]) -> str:
     size = best.config.per_device_batch_size
     return (
         f"{size} at a time reach the best rate ({best.tokens_per_second.value:,.0f} tokens/s) with the least"
-        f" memory ({best.peak_memory_bytes.value / GB:.1f} GB)."
+        f" memory ({best.peak_memory_bytes.value / GIB:.1f} GiB)."
     )
 
 
@@ -88,7 +88,7 @@ def _accumulation(best: Option, _: tuple[Option, ...]) -> str:
 
 
 def _checkpointing(best: Option, _: tuple[Option, ...]) -> str:
-    memory = f"{best.peak_memory_bytes.value / GB:.1f} GB"
+    memory = f"{best.peak_memory_bytes.value / GIB:.1f} GiB"
     if best.config.gradient_checkpointing:
         return f"Recomputing activations keeps the peak at {memory}."
     return f"There is room for all activations ({memory}), so nothing is computed twice."
@@ -170,8 +170,8 @@ def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
         )
     largest = max(pool.memory_bytes for pool in request.pools)
     return (
-        f"Out of reach: this needs about {needed / GB:.1f} GB on each GPU and the largest registered one has"
-        f" {largest / GB:.1f} GB. A shorter tokens_per_sample or the method qlora needs less."
+        f"Out of reach: this needs about {needed / GIB:.1f} GiB on each GPU and the largest registered one has"
+        f" {largest / GIB:.1f} GiB. A shorter tokens_per_sample or the method qlora needs less."
     )
 
 

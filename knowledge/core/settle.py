@@ -88,11 +88,11 @@ def _method(request: Request) -> Choice:
     if request.model is not None and gpus and request.fixed.get("quantization") is None:
         needs = _least_memory(request, gpus)
         if not np.any(needs["lora"] <= needs["capacity"]):
-            least = float(np.min(needs["lora"])) / 1e9
+            least = float(np.min(needs["lora"])) / 2**30
             return Choice(
                 value="qlora",
                 by="recommended",
-                reason=f"LoRA needs at least {least:.0f} GB a GPU here, more than any has; 4 bits need less.",
+                reason=f"LoRA needs at least {least:.0f} GiB a GPU here, more than any has; 4 bits need less.",
             )
     return Choice(value="lora", by="default", reason="An adapter learns well at a fraction of the memory.")
 
