@@ -170,8 +170,8 @@ def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
         )
     largest = max(pool.memory_bytes for pool in request.pools)
     return (
-        f"Out of reach: this needs about {needed / GIB:.1f} GiB on each GPU and the largest registered one has"
-        f" {largest / GIB:.1f} GiB. A shorter tokens_per_sample or the method qlora needs less."
+        f"Out of reach: this needs about {needed / GIB:.1f} GiB on each GPU and the largest registered one"
+        f" has {largest / GIB:.1f} GiB. A shorter tokens_per_sample or the method qlora needs less."
     )
 
 

@@ -92,7 +92,7 @@ def _method(request: Request) -> Choice:
             return Choice(
                 value="qlora",
                 by="recommended",
-                reason=f"LoRA needs at least {least:.0f} GiB a GPU here, more than any has; 4 bits need less.",
+                reason=f"LoRA needs at least {least:.0f} GiB a GPU, more than any has; 4 bits need less.",
             )
     return Choice(value="lora", by="default", reason="An adapter learns well at a fraction of the memory.")
 

@@ -130,7 +130,7 @@ def test_after_running_out_of_memory_only_smaller_options_are_left() -> None:
 def test_what_fits_nowhere_has_no_option_and_says_why() -> None:
     found = ask("llama3.1-70b", LAPTOP)
     assert found.options == ()
-    assert "GB" in found.notes[0]
+    assert "GiB" in found.notes[0]
 
 
 def test_a_job_is_not_spread_over_more_nodes_than_the_cluster_allows() -> None:
