@@ -97,6 +97,21 @@ def test_a_database_that_is_away_is_503_with_retry_after(
     assert answer["Retry-After"] == "5"
 
 
+def test_a_missing_page_while_the_database_is_away_is_503(
+    client: Client, db: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its navigation asks the database who reads, and whether the data are simulated."""
+
+    def away(*_: object) -> bool:
+        raise OperationalError("server closed the connection unexpectedly")
+
+    monkeypatch.setattr("portal.demo.mark.is_demo", away)
+    client.raise_request_exception = False
+    answer = client.get("/nowhere/")
+    assert (answer.status_code, answer["Retry-After"]) == (503, "5")
+    assert b"The portal is busy" in answer.content
+
+
 def test_pages_that_do_not_exist_are_explained(client: Client, db: None) -> None:
     answer = client.get("/nowhere/")
     assert answer.status_code == 404
