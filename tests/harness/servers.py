@@ -117,6 +117,7 @@ class Redis:
             with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), timeout=1):
                 return
             time.sleep(0.05)
+        self.remove()
         raise TimeoutError("the Redis server did not start")
 
     def remove(self) -> None:
