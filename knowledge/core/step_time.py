@@ -24,14 +24,12 @@ EXPERT_S = 1.5e-4  # starting one expert that no fused kernel serves; half of it
 SPLIT_S = 1e-3  # exchanges within a layer that several GPUs share
 GATHER_S = 2e-4  # a collective's latency for each doubling of the GPUs
 STEP_S = 5e-3
-OVERLAP = (
-    2.0  # host, device and network work side by side: 1 is one after the other, infinity the longest alone
-)
+# Host, device and network work side by side: 1 is one after the other, infinity the longest alone.
+OVERLAP = 2.0
 IDLE_S = 1e-9
 ROBUST = 0.2  # errors of ln(seconds) beyond this count linearly: some runs are several times too slow
 STRENGTH = 1.0  # how many rows a stated weight counts as
 BOUND = 12.0  # weights stay between e^-12 and e^12
-
 
 Parts = tuple[Array, Array, Array]
 
