@@ -40,6 +40,11 @@ def simulate() -> None:
     _after_commit("scheduler.tasks.simulate", "work")
 
 
+def calibrate() -> None:
+    """Ask for what is due in calibrations of nodes."""
+    _after_commit("scheduler.tasks.calibrate", "work")
+
+
 def _after_commit(task: str, queue: str) -> None:
     transaction.on_commit(lambda: _send(task, queue))
 

@@ -8,6 +8,7 @@ from scheduler.loop.refresh import refresh_options as refresh
 from scheduler.loop.sweeps import sweep as sweep_now
 from scheduler.loop.tick import tick as tick_now
 from scheduler.selectors.clock import database_now
+from scheduler.services.calibration.advance import advance_all
 from scheduler.services.simulations.play import play_next
 
 
@@ -33,3 +34,9 @@ def refresh_options() -> None:
 def simulate() -> None:
     """Play the next policy of a simulation that waits; most calls after a sweep find nothing to do."""
     play_next(now=database_now)
+
+
+@shared_task(name="scheduler.tasks.calibrate", queue="work")
+def calibrate() -> None:
+    """Do what is due in calibrations of nodes; most calls find none that is open."""
+    advance_all(now=database_now)

@@ -31,6 +31,7 @@ def beat_schedule(tick_every_s: float) -> dict[str, dict[str, Any]]:
         "tick": _every(tick_every_s, "scheduler.tasks.tick", "control"),
         "sweep": _every(30.0, "scheduler.tasks.sweep", "control"),
         "refresh options": _every(5.0, "scheduler.tasks.refresh_options", "work"),
+        "calibrate": _every(5.0, "scheduler.tasks.calibrate", "work"),
         "learn": _every(600.0, "knowledge.tasks.train", "work"),
     }
 

@@ -1,3 +1,4 @@
+from scheduler.models.calibrations import Calibration, CalibrationState
 from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice
 from scheduler.models.files import DatasetFile
 from scheduler.models.jobs import Allocation, Attempt, Claim, Job, JobEvent
@@ -9,6 +10,8 @@ __all__ = [
     "Allocation",
     "Artifact",
     "Attempt",
+    "Calibration",
+    "CalibrationState",
     "Checkpoint",
     "Claim",
     "DatasetFile",

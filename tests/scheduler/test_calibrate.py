@@ -8,18 +8,17 @@ from collections.abc import Callable
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db.models import F
 
 from knowledge.models import Execution
-from scheduler.loop.refresh import refresh_options
-from scheduler.loop.tick import tick
 from scheduler.management.commands import calibrate
 from scheduler.management.commands.calibrate import seconds
-from scheduler.models import Gpu, Job, Node
+from scheduler.models import Calibration, Gpu, Job, Node
 from scheduler.states import JobState
-from tests.harness.fake_node import FakeNode, result, step
+from tests.harness.fake_node import FakeNode
+from tests.scheduler.calibrating import Worker
 
 pytestmark = pytest.mark.django_db
-RATES = (4000.0, 5000.0, 6000.0, 7000.0)
 
 
 def run(
@@ -32,26 +31,6 @@ def run(
     given = {"model": ["builtin/tiny-llama"], "budget": 60.0, **options}
     call_command("calibrate", name, stdout=out, **given)
     return out.getvalue()
-
-
-class Worker:
-    """Trains whatever the node is given, at rates of its own; every fourth run does not fit."""
-
-    def __init__(self, node: FakeNode) -> None:
-        self.node, self.done = node, 0
-
-    def __call__(self) -> None:
-        refresh_options()
-        tick()
-        for order in [order for order in self.node.sync().claims if order.spec is not None]:
-            self.node.sync(self.node.say(order, "starting"))
-            self.done += 1
-            if self.done % 4 == 0:
-                self.node.end(order, "oom", reason="Out of memory.")
-                continue
-            rate = RATES[self.done % 4]
-            self.node.run(order, step(1, rate=rate))
-            self.node.end(order, "succeeded", result(tokens_per_s=rate))
 
 
 def test_every_run_is_recorded_those_out_of_memory_too(
@@ -85,16 +64,17 @@ def test_random_weights_count_for_the_real_architecture(
 
 def test_a_budget_too_small_for_any_run_is_refused(node: FakeNode) -> None:
     name = Node.objects.get(pk=node.node_id).name
-    with pytest.raises(CommandError, match="a larger --budget or a smaller --model"):
+    with pytest.raises(CommandError, match=r"--budget: no run .* more time or a smaller model"):
         call_command("calibrate", name, budget=1.0, model=["random/smollm2-135m"])
 
 
 def test_when_the_budget_is_over_what_has_not_ended_is_cancelled(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    clock = iter(range(0, 10_000, 25))
-    monkeypatch.setattr(calibrate.time, "monotonic", lambda: next(clock))
-    run(node, lambda: None, monkeypatch, runs=4)
+    def time_passes() -> None:
+        Calibration.objects.update(until=F("requested_at"), turn=F("turn") + 1)
+
+    assert "The time was over; 4 of 4 runs had not ended." in run(node, time_passes, monkeypatch, runs=4)
     assert Job.objects.exists()
     assert set(Job.objects.values_list("state", flat=True)) == {JobState.CANCELLED}
 

@@ -1,23 +1,19 @@
-"""Calibrating a node: short real trainings through the queue, chosen where predictions are least certain."""
+"""Which runs calibrate a node: short real trainings, chosen where predictions are least certain."""
 
 from __future__ import annotations
 
 import io
 import json
 import random
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from datetime import datetime
-
-from django.db.models import QuerySet
 
 from knowledge import advice
 from knowledge.core import catalog
 from knowledge.core.shapes import NoShape, config_json
 from knowledge.core.types import Config
-from knowledge.models import Execution
 from portal.accounts.models import User
-from scheduler.models import Attempt, DatasetFile, Job, Node
+from scheduler.models import DatasetFile, Job, Node
 from scheduler.selectors.inventory import inventory
 from scheduler.services.files import store_file
 from scheduler.services.jobs import submit_job
@@ -52,19 +48,10 @@ class CannotCalibrate(ValueError):
     """The node cannot be calibrated; the message says why."""
 
 
-@dataclass(frozen=True, slots=True)
-class Errors:
-    """Median |ln measured - ln predicted| of the rate on runs that were not learnt from."""
-
-    runs: int
-    before: float
-    after: float
-
-
-def plan(*, node: Node, models: Sequence[str] | None, count: int, budget_s: float) -> list[Config]:
+def plan(*, node: Node, models: Sequence[str], count: int, budget_s: float) -> list[Config]:
     """The configurations to run for the node's GPU, each within a small part of the budget.
 
-    models: None for those that suit the GPU. Raises CannotCalibrate and UnknownModel.
+    models: none for those that suit the GPU. Raises CannotCalibrate and UnknownModel.
     """
     gpu = node.gpus.order_by("index").first()
     pool = next((pool for pool in inventory().pools if gpu and pool.gpu_model == gpu.model), None)
@@ -100,8 +87,15 @@ def training_file(*, owner: User, longest: int, now: datetime) -> DatasetFile:
     return store_file(owner=owner, stream=io.BytesIO(text), filename="calibration.jsonl", now=now)
 
 
-def submit(*, config: Config, owner: User, file: DatasetFile, now: datetime) -> Job:
-    """The configuration as a job of a few steps, everything fixed."""
+def submit(
+    *,
+    config: Config,
+    owner: User,
+    file: DatasetFile,
+    now: datetime,
+    on_created: Callable[[Job], None] | None = None,
+) -> Job:
+    """The configuration as a job of a few steps, everything fixed. `on_created` runs in its transaction."""
     names = (
         *("method", "precision", "quantization", "lora_r", "lora_alpha", "tokens_per_sample", "gpu_model"),
         *("number_gpus", "per_device_batch_size", "gradient_accumulation_steps", "gradient_checkpointing"),
@@ -110,21 +104,6 @@ def submit(*, config: Config, owner: User, file: DatasetFile, now: datetime) -> 
     batch = config.per_device_batch_size * config.gradient_accumulation_steps
     params = {**values, "effective_batch_size": batch, "max_steps": STEPS}
     return submit_job(
-        owner=owner, model=config.model_name, training_file=file, params=params, name="calibration", now=now
-    )
-
-
-def executions(jobs: Iterable[Job]) -> QuerySet[Execution]:
-    """What the jobs' attempts measured, oldest first."""
-    attempts = Attempt.objects.filter(job__in=[job.pk for job in jobs]).values("pk")
-    return Execution.objects.filter(attempt_id__in=attempts).order_by("pk")
-
-
-def errors(runs: Sequence[Execution]) -> Errors | None:
-    """How much the first two thirds of the runs improve predictions of the rest; None with too few runs."""
-    measured = [run for run in runs if run.tokens_per_second and run.learn]
-    taught, rest = measured[: 2 * len(measured) // 3], measured[2 * len(measured) // 3 :]
-    if not taught or not rest:
-        return None
-    before, after = advice.errors_without_and_with(taught, rest, inventory())
-    return Errors(len(rest), before, after)
+        owner=owner, model=config.model_name, training_file=file, params=params, name="calibration", now=now,
+        on_created=on_created,
+    )  # fmt: skip

@@ -1,0 +1,66 @@
+"""Calibrations: short real trainings on a node, so that predictions for its GPU rest on measurements."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+
+from scheduler.models.files import DatasetFile
+from scheduler.models.ids import new_id
+from scheduler.models.jobs import Job
+from scheduler.models.nodes import Node
+
+
+class CalibrationState(models.TextChoices):
+    RUNNING = "running"
+    STOPPING = "stopping"
+    DONE = "done"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+
+def new_calibration_id() -> str:
+    return new_id("cal-")
+
+
+class Calibration(models.Model):
+    """One calibration: running until `outcome` is set, then stopping until `ended_at` is.
+
+    No worker holds it. Whoever looks does what is due; `turn` is the fence of all writes.
+    """
+
+    id = models.CharField(primary_key=True, max_length=40, default=new_calibration_id, editable=False)
+    node = models.ForeignKey(Node, models.CASCADE, related_name="calibrations")
+    requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="+")
+    requested_at = models.DateTimeField()
+    until = models.DateTimeField(help_text="what has not ended by then is cancelled")
+    wanted_models = models.JSONField(default=list, help_text="asked for; empty: those that suit the GPU")
+    plan = models.JSONField(help_text="configurations, in the order in which they are run")
+    file = models.ForeignKey(DatasetFile, models.PROTECT, related_name="+")
+    jobs = models.ManyToManyField(Job, related_name="+")
+    outcome = models.CharField(max_length=10, choices=CalibrationState.choices[2:], blank=True)
+    reason = models.CharField(max_length=500, blank=True, help_text="why it ended")
+    ended_at = models.DateTimeField(null=True, blank=True)
+    judged_runs = models.PositiveIntegerField(default=0)
+    error_before = models.FloatField(null=True, blank=True, help_text="median |ln| of the judged runs' rates")
+    error_after = models.FloatField(null=True, blank=True, help_text="with the other runs learnt from")
+    turn = models.PositiveIntegerField(default=0)
+    tries = models.PositiveIntegerField(default=0, help_text="at computing the errors")
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["node"], condition=models.Q(ended_at__isnull=True), name="one_open_calibration_a_node"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} of {self.node_id}"
+
+    @property
+    def state(self) -> CalibrationState:
+        """What people and programs are told."""
+        if not self.outcome:
+            return CalibrationState.RUNNING
+        return CalibrationState(self.outcome) if self.ended_at else CalibrationState.STOPPING

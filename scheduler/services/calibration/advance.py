@@ -1,0 +1,135 @@
+"""Moving calibrations on: each call does what is due and returns, so that a dead worker loses nothing.
+
+What is due follows from rows alone. Every write names the `turn` it has seen: of two workers that do the
+same thing at once one is refused, and the job that it was about to submit is never stored.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F
+
+from knowledge import advice
+from knowledge.core.types import Config
+from knowledge.models import Execution
+from scheduler.errors import IllegalTransition, SchedulerError
+from scheduler.models import Calibration, CalibrationState, Job
+from scheduler.selectors.calibrations import measured, open_calibrations, unfinished_jobs
+from scheduler.selectors.inventory import inventory
+from scheduler.services.calibration.plan import submit
+from scheduler.services.jobs import cancel_job
+
+log = logging.getLogger(__name__)
+AT_ONCE = 2  # jobs waiting or running: what is left when the time is up is little
+TRIES = 3  # at computing the errors
+Clock = Callable[[], datetime]
+
+
+class Superseded(Exception):
+    """Someone else moved the calibration on meanwhile."""
+
+
+@dataclass(frozen=True, slots=True)
+class Errors:
+    """Median |ln measured - ln predicted| of the rate on runs that were not learnt from."""
+
+    runs: int
+    before: float
+    after: float
+
+
+def advance_all(*, now: Clock) -> None:
+    """Move every open calibration on."""
+    for calibration in open_calibrations():
+        try:
+            advance(calibration, now=now())
+        except Superseded:
+            log.info("calibration moved on elsewhere", extra={"calibration": calibration.pk})
+
+
+def advance(calibration: Calibration, *, now: datetime) -> None:
+    """Submit the runs that are due; when all have ended, or the time is over, judge and end it.
+
+    Raises Superseded.
+    """
+    if not calibration.outcome:
+        _go_on(calibration, now)
+    if calibration.outcome:
+        _wind_up(calibration, now)
+
+
+def _go_on(calibration: Calibration, now: datetime) -> None:
+    submitted, planned = calibration.jobs.count(), len(calibration.plan)
+    unfinished = unfinished_jobs(calibration).count()
+    if now >= calibration.until:
+        left = planned - submitted + unfinished
+        reason = f"The time was over; {left} of {planned} runs had not ended." if left else ""
+        _write(calibration, outcome=CalibrationState.DONE, reason=reason)
+    elif submitted == planned and not unfinished:
+        _write(calibration, outcome=CalibrationState.DONE)
+    else:
+        due = calibration.plan[submitted : submitted + max(0, AT_ONCE - unfinished)]
+        _submit(calibration, [Config(**values) for values in due], now)
+
+
+def _submit(calibration: Calibration, configs: Sequence[Config], now: datetime) -> None:
+    def note(job: Job) -> None:
+        _write(calibration)
+        calibration.jobs.add(job)
+
+    owner, file = calibration.requested_by, calibration.file
+    try:
+        for config in configs:
+            submit(config=config, owner=owner, file=file, now=now, on_created=note)
+    except SchedulerError as refused:
+        reason = f"A run could not be submitted: {refused}"
+        _write(calibration, outcome=CalibrationState.FAILED, reason=reason[:500])
+
+
+def _wind_up(calibration: Calibration, now: datetime) -> None:
+    """Cancel what has not ended; once nodes have confirmed that, compare the errors and end."""
+    for job in unfinished_jobs(calibration):
+        try:
+            cancel_job(job=job, actor=calibration.requested_by, now=now)
+        except IllegalTransition:
+            continue  # it ended meanwhile
+    if unfinished_jobs(calibration).exists():
+        return
+    _write(calibration, tries=F("tries") + 1)
+    found = _judged(calibration) if calibration.tries <= TRIES else None
+    errors = (
+        {"judged_runs": found.runs, "error_before": found.before, "error_after": found.after} if found else {}
+    )
+    _write(calibration, ended_at=now, **errors)
+    log.info("calibration ended", extra={"calibration": calibration.pk, "state": calibration.state.value})
+
+
+def _judged(calibration: Calibration) -> Errors | None:
+    try:
+        return errors_of(list(measured(calibration)))
+    except advice.AdviceFailed as failed:
+        log.warning("calibration not judged", extra={"calibration": calibration.pk, "reason": str(failed)})
+        return None
+
+
+def errors_of(runs: Sequence[Execution]) -> Errors | None:
+    """How much the first two thirds of the runs improve predictions of the rest; None with too few runs."""
+    usable = [run for run in runs if run.tokens_per_second and run.learn]
+    taught, rest = usable[: 2 * len(usable) // 3], usable[2 * len(usable) // 3 :]
+    if not taught or not rest:
+        return None
+    before, after = advice.errors_without_and_with(taught, rest, inventory())
+    return Errors(len(rest), before, after)
+
+
+def _write(calibration: Calibration, **values: Any) -> None:
+    """Raises Superseded if the row is no longer as it was read."""
+    here = Calibration.objects.filter(pk=calibration.pk, turn=calibration.turn, ended_at__isnull=True)
+    if not here.update(turn=F("turn") + 1, **values):
+        raise Superseded(calibration.pk)
+    calibration.refresh_from_db()
