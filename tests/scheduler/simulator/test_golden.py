@@ -53,6 +53,8 @@ class _Live:
         file = world.data_file(owner)
         for step in range(100):
             self._end(step)
+            if len(self.decisions) == JOBS and not self.running:
+                break
             for at, _, gpus in self.plan:
                 if at == step:
                     self.jobs.append(world.job(owner, training_file=file, params={"number_gpus": gpus}))
