@@ -7,6 +7,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from portal.api import (
     audit,
+    calibrations,
     docs,
     executions,
     files,
@@ -48,6 +49,12 @@ urlpatterns = [
     path("nodes/<str:node_id>/resume/", nodes.ResumeNodeApi.as_view()),
     path("nodes/<str:node_id>/price/", nodes.PriceApi.as_view()),
     path("nodes/<str:node_id>/remove/", nodes.RemoveNodeApi.as_view()),
+    path("nodes/<str:node_id>/calibrations/", calibrations.CalibrationsApi.as_view()),
+    path("nodes/<str:node_id>/calibrations/<str:calibration_id>/", calibrations.CalibrationApi.as_view()),
+    path(
+        "nodes/<str:node_id>/calibrations/<str:calibration_id>/cancel/",
+        calibrations.CancelCalibrationApi.as_view(),
+    ),
     path("policy/", policy.PolicyApi.as_view()),
     path("simulations/", simulations.SimulationsApi.as_view()),
     path("simulations/<str:simulation_id>/", simulations.SimulationApi.as_view()),

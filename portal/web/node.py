@@ -15,6 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from portal.accounts.requests import PageRequest
 from portal.web.fragments import fragment
+from portal.web.node_calibration import calibration_panel
 from portal.web.node_forms import DrainForm, PriceForm, ReasonForm
 from portal.web.nodes import require_admin, visible_live_jobs
 from scheduler.errors import NotFound, SchedulerError
@@ -39,8 +40,14 @@ def shown_node(node_id: str) -> Node:
 @login_required
 @require_GET
 def node_detail(request: PageRequest, node_id: str) -> HttpResponse:
-    node = shown_node(node_id)
-    return render(request, "nodes/detail.html", {**_live(request, node), **_page(node)})
+    return node_page(request, shown_node(node_id))
+
+
+def node_page(request: PageRequest, node: Node, *, status: int = 200, **shown: Any) -> HttpResponse:
+    """The whole page; `shown` replaces parts of it, such as a form that was refused."""
+    panel = calibration_panel(node) if request.user.is_admin else {}
+    context = {**_live(request, node), **_page(node), **panel, **shown}
+    return render(request, "nodes/detail.html", context, status=status)
 
 
 @login_required
@@ -85,8 +92,7 @@ def node_verb(request: PageRequest, node_id: str, verb: str) -> HttpResponse:
     form = kind(request.POST)
     if not form.is_valid():
         shown = {"price_form" if verb == "price" else "verb_form": form, "verb": verb}
-        context = {**_live(request, node), **_page(node), **shown}
-        return render(request, "nodes/detail.html", context, status=400)
+        return node_page(request, node, status=400, **shown)
     try:
         act(node=node, actor=request.user, now=timezone.now(), **form.cleaned_data)
     except SchedulerError as refused:

@@ -10,6 +10,7 @@ from django.views.generic import RedirectView
 from portal.web import (
     analytics,
     audit,
+    calibrations,
     home,
     job,
     jobs,
@@ -74,5 +75,12 @@ urlpatterns = [
     path("nodes/join-token/", nodes.join_token, name="join-token"),
     path("nodes/<str:node_id>/", node.node_detail, name="node"),
     path("nodes/<str:node_id>/live/", node.node_live, name="node-live"),
+    path("nodes/<str:node_id>/calibration/", calibrations.panel, name="node-calibration"),
+    path("nodes/<str:node_id>/calibrate/", calibrations.calibrate, name="node-calibrate"),
+    path(
+        "nodes/<str:node_id>/calibrations/<str:calibration_id>/cancel/",
+        calibrations.cancel,
+        name="calibration-cancel",
+    ),
     path("nodes/<str:node_id>/<str:verb>/", node.node_verb, name="node-verb"),
 ]

@@ -18,10 +18,12 @@ PARTS = {
     "job-tab",
     "job-chart",
     "node-live",
+    "node-calibration",
     "join-token",
 }
 ACTS = {"logout", "job-verb", "user-change", "user-verb", "team-verb", "member-verb", "token-revoke",
-        "predictor-rollback", "predictor-promote", "node-verb"}  # fmt: skip
+        "predictor-rollback", "predictor-promote", "node-verb", "node-calibrate",
+        "calibration-cancel"}  # fmt: skip
 
 
 def pages() -> set[str]:

@@ -19,11 +19,13 @@ from tests.portal.conftest import token_client
 OPEN = {"api/schema/", "api/docs/", "api/^.*$"}
 ADMIN_POSTS = (
     "nodes/join-tokens/", "nodes/{node}/drain/", "nodes/{node}/resume/", "nodes/{node}/remove/",
-    "nodes/{node}/price/", "users/", "users/{user}/change/", "users/{user}/deactivate/",
+    "nodes/{node}/price/", "nodes/{node}/calibrations/", "nodes/{node}/calibrations/cal-1/cancel/",
+    "users/", "users/{user}/change/", "users/{user}/deactivate/",
     "users/{user}/activate/", "users/{user}/password/", "teams/", "teams/{team}/delete/",
     "predictors/roll-back/", "predictors/1/promote/", "policy/", "simulations/",
 )  # fmt: skip
-ADMIN_READS = ("users/", "users/{user}/", "audit/", "simulations/", "simulations/sim-1/")
+ADMIN_READS = ("users/", "users/{user}/", "audit/", "simulations/", "simulations/sim-1/",
+               "nodes/{node}/calibrations/", "nodes/{node}/calibrations/cal-1/")  # fmt: skip
 JOB_READS = ("", "events/", "metrics/", "logs/", "artifacts/", "artifacts/adapter/model.bin")
 JOB_VERBS = ("cancel", "pause", "resume")
 
