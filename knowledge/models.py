@@ -48,6 +48,7 @@ class Execution(models.Model):
     optimizer_state = models.CharField(max_length=20, null=True, blank=True)
     flash_attention = models.BooleanField(null=True, blank=True)
     gradient_checkpointing = models.BooleanField(null=True, blank=True)
+    reentrant_checkpointing = models.BooleanField(null=True, blank=True)
     fast_kernels = models.BooleanField(null=True, blank=True)
     padding_free = models.BooleanField(null=True, blank=True)
     expert_parallel = models.PositiveIntegerField(null=True, blank=True)

@@ -43,8 +43,11 @@ class Columns:
     quantized: Mask
     checkpointing: Mask
     fsdp: Mask
+    hybrid: Mask  # shards within a node, whole copies between nodes
     float32: Mask
     fused: Mask  # with fused kernels; unknown counts as without
+    reentrant: Mask  # the variant of checkpointing that starts more operations; unknown counts as the other
+    paged: Mask  # optimiser states that move to the host where memory is short
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
     network_bytes_s: Array
     # model
@@ -87,6 +90,12 @@ class Columns:
         return self.batch * self.tokens / self.model_parallel
 
     @property
+    def shards(self) -> Array:
+        """GPUs that share one copy of the weights."""
+        fsdp = np.where(self.hybrid, self.gpus / self.nodes, self.gpus)
+        return np.where(self.fsdp, fsdp, self.model_parallel)
+
+    @property
     def lora_parameters(self) -> Array:
         """Adapter weights on all seven projections; 0 for full fine-tuning."""
         h, q, k, f = self.hidden, self.queries, self.keys, self.mlp
@@ -95,8 +104,10 @@ class Columns:
         return np.where(self.adapter, count, 0.0)
 
 
+PAGED = "paged-adamw-fp32"
+HYBRID = "hybrid"
 # Optimiser states in bytes per trained parameter (weights, gradients, moments): ZeRO, table of section 3.
-STATE_BYTES = {"adamw-fp32": 16.0, "adamw-bf16": 8.0, "adamw-8bit": 6.0}
+STATE_BYTES = {"adamw-fp32": 16.0, "adamw-bf16": 8.0, "adamw-8bit": 6.0, PAGED: 16.0}
 # Usable bus bandwidth of a ring over the link, bytes/s; the data sheet's figure is never reached.
 LINK_BYTES_S = {
     "nvlink2": 115e9,
@@ -150,15 +161,18 @@ def columns(
         quantized=np.array(four_bit, dtype=bool),
         checkpointing=np.array([c.gradient_checkpointing is not False for c in configs], dtype=bool),
         fsdp=np.array([_is_fsdp(c) for c in configs], dtype=bool),
+        hybrid=np.array([c.sharding == HYBRID and c.number_nodes > 1 for c in configs], dtype=bool),
         float32=np.array([c.precision == "float32" for c in configs], dtype=bool),
         fused=np.array([c.fast_kernels is True for c in configs], dtype=bool),
+        reentrant=np.array([c.reentrant_checkpointing is True for c in configs], dtype=bool),
+        paged=np.array([c.optimizer_state == PAGED for c in configs], dtype=bool),
         **_model_facts(configs),
         **_gpu_facts(configs, here or {}),
     )
 
 
 def _is_fsdp(config: Config) -> bool:
-    return config.number_gpus > 1 and config.sharding in (None, "fsdp") and config.gpu_model != "cpu"
+    return config.number_gpus > 1 and config.sharding in (None, "fsdp", HYBRID) and config.gpu_model != "cpu"
 
 
 def _state_bytes(config: Config) -> float:

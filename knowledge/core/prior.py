@@ -7,7 +7,7 @@ Symbols as in docs/knowledge.md. Everything works on columns of shape (n,).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -66,7 +66,7 @@ def saturation(micro_tokens: Array, eta_max: Array | float, half_tokens: Array |
     return share
 
 
-def ring_bytes(ranks: Array, gathered: Array, reduced: Array) -> Array:
+def ring_bytes(ranks: Array, gathered: Array, reduced: Array | float) -> Array:
     """Bytes one rank exchanges: `gathered` twice (forward, backward), `reduced` once (ZeRO-3)."""
     exchanged: Array = (ranks - 1) / ranks * (2 * gathered + reduced)
     return exchanged
@@ -99,22 +99,31 @@ def throughput(c: Columns) -> Array:
 
 def memory(c: Columns) -> Memory:
     """The peak of one GPU in its parts, bytes; 1.08 times the total must fit."""
-    shards = np.where(c.fsdp, c.gpus, c.model_parallel)
     width = np.where(c.float32, 4.0, 2.0)
     frozen = np.where(c.quantized, 0.516 * c.blocks + width * (c.parameters - c.blocks), width * c.parameters)
     weights = np.where(c.adapter, frozen, width * c.parameters)
     trained = np.where(c.adapter, 0.0, c.parameters)
     gradients = trained * np.where(c.state_bytes == 16, np.where(c.float32, 4.0, 2.0), 2.0)
     states = trained * c.state_bytes - np.where(c.adapter, 0.0, weights) - gradients
-    return Memory(
-        weights=weights / shards,
-        gradients=gradients / shards,
-        optimizer=states / shards,
+    whole = Memory(
+        weights=weights / c.shards,
+        gradients=gradients / c.shards,
+        optimizer=states / c.shards,
         activations=_activation_bytes(c),
         logits=np.where(c.float32, 12.0, 10.0) * c.vocab * c.peak_tokens,
         adapters=16 * c.lora_parameters,
         context=np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES),
     )
+    return replace(whole, optimizer=np.where(c.paged, _resident(c, whole), whole.optimizer))
+
+
+def paging_bytes(c: Columns) -> Array:
+    """Bytes of paged optimiser states that one step moves between a GPU and its host, both ways together.
+
+    Pages are used in turn, so where they do not all fit, each is gone when its turn comes.
+    """
+    found = memory(replace(c, paged=np.zeros(len(c), dtype=bool)))
+    return np.where(c.paged & (found.total > c.memory), 2 * found.optimizer, 0.0)
 
 
 def collected(c: Columns) -> Array:
@@ -141,6 +150,13 @@ def spread(c: Columns) -> Array:
 def trained_parameters(c: Columns) -> Array:
     """Parameters that get gradients."""
     return np.where(c.adapter, c.lora_parameters, c.parameters)
+
+
+def _resident(c: Columns, whole: Memory) -> Array:
+    """What of paged optimiser states stays on the GPU: as much as there is room for."""
+    room = c.memory / MEMORY_MARGIN - (whole.total - whole.optimizer)
+    stays: Array = np.clip(room, 0.0, whole.optimizer)
+    return stays
 
 
 def _activation_bytes(c: Columns) -> Array:
@@ -176,21 +192,32 @@ def launch_time(c: Columns) -> Array:
 
 
 def network_time(c: Columns) -> Array:
-    """Seconds of one exchange of gradients, and with fsdp of weights, over the slowest link."""
-    ranks = c.gpus
+    """Seconds of one exchange of gradients, and with fsdp of weights."""
+    inside, across = network_times(c)
+    seconds: Array = inside + across
+    return seconds
+
+
+def network_times(c: Columns) -> tuple[Array, Array]:
+    """The same, what stays within nodes and what goes between them: each ring is as fast as its slowest link.
+
+    Hybrid sharding gathers weights within a node; between nodes its copies exchange gradients alone.
+    """
     frozen_bytes = np.where(c.float32, 4.0, 2.0) * c.parameters
     gradient_bytes = np.where(c.float32 | c.adapter, 4.0, 2.0) * trained_parameters(c)
     gathered = np.where(c.fsdp, frozen_bytes, gradient_bytes)
     reduced = np.where(c.fsdp, np.where(c.adapter, 0.0, gradient_bytes), 0.0)
-    across = c.nodes > 1
-    bus = np.where(across, np.minimum(c.network_bytes_s, c.link_bytes_s), c.link_bytes_s)
-    hop = np.where(across, CROSS_NODE_HOP_S, HOP_S)
-    seconds: Array = ring_bytes(ranks, gathered, reduced) / bus + 2 * (ranks - 1) * hop
-    return seconds
+    between = np.minimum(c.network_bytes_s, c.link_bytes_s)
+    apart = (c.nodes > 1) & ~c.hybrid
+    ranks = np.where(c.hybrid, c.gpus / c.nodes, c.gpus)
+    within = ring_bytes(ranks, gathered, reduced) / c.link_bytes_s + 2 * (ranks - 1) * HOP_S
+    whole = ring_bytes(ranks, gathered, reduced) / between + 2 * (ranks - 1) * CROSS_NODE_HOP_S
+    copies = ring_bytes(c.nodes, gradient_bytes, 0.0) / between + 2 * (c.nodes - 1) * CROSS_NODE_HOP_S
+    return np.where(apart, 0.0, within), np.where(apart, whole, np.where(c.hybrid, copies, 0.0))
 
 
 def optimizer_time(c: Columns) -> Array:
     """Seconds of the weights' update, bound by memory traffic."""
-    shards = np.where(c.fsdp, c.gpus, 1.0)
+    shards = np.where(c.fsdp, c.shards, 1.0)
     seconds: Array = 28 * trained_parameters(c) / shards / c.bandwidth
     return seconds

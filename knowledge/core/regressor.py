@@ -17,6 +17,7 @@ from knowledge.core.types import Config
 
 ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
 TRUSTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+AS_GOOD = 1.001  # of errors this close the one with less trust is taken
 
 
 class Physics(Protocol):
@@ -115,7 +116,8 @@ class Regressor:
         if not known.any():
             return 1.0, prior.Z_80 * prior.TAU
         errors = [np.abs(wrong - trust * correction)[known] for trust in TRUSTS]
-        best = int(np.argmin([error.mean() for error in errors]))
+        means = np.array([error.mean() for error in errors])
+        best = int(np.flatnonzero(means <= AS_GOOD * means.min())[0])
         return TRUSTS[best], Widths.of(errors[best], [""] * len(errors[best])).pooled
 
     def _out_of_fold(self, data: Measured, left_out: Iterator[Fold], trees: int) -> tuple[Array, Array]:

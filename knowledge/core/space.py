@@ -106,7 +106,7 @@ def _quantization_fits(config: Config) -> str | None:
 
 
 def _sharding_fits(config: Config) -> str | None:
-    if config.number_gpus == 1 and config.sharding in ("ddp", "fsdp"):
+    if config.number_gpus == 1 and config.sharding in ("ddp", "fsdp", "hybrid"):
         return f"{config.sharding} needs two GPUs or more."
     if config.number_gpus > 1 and config.sharding == "none":
         return "Several GPUs need ddp or fsdp."

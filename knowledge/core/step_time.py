@@ -24,6 +24,7 @@ EXPERT_S = 1.5e-4  # starting one expert that no fused kernel serves; half of it
 SPLIT_S = 1e-3  # exchanges within a layer that several GPUs share
 GATHER_S = 2e-4  # a collective's latency for each doubling of the GPUs
 STEP_S = 5e-3
+HOST_BYTES_S = 12e9  # between a GPU and its host while pages move one by one
 # Host, device and network work side by side: 1 is one after the other, infinity the longest alone.
 OVERLAP = 2.0
 IDLE_S = 1e-9
@@ -52,6 +53,7 @@ def _device(c: Columns, passes: Array) -> Array:
         passes * c.micro_tokens * c.layers * (24 * c.hidden + 4 * c.mlp) / c.bandwidth,
         c.accumulation * c.micro_tokens * 20 * c.vocab / c.bandwidth,
         prior.optimizer_time(c),
+        prior.paging_bytes(c) / HOST_BYTES_S,
         # A CPU starts operations and does them, one after the other.
         np.where(c.cpu, c.accumulation * prior.launch_time(c), 0.0),
     ]
@@ -63,7 +65,7 @@ def _host(c: Columns, passes: Array) -> Array:
     wrapped = c.fsdp & c.adapter & ~(c.quantized & c.fused)
     loops = layers * np.where(c.expert_parallel > 0, 0.0, c.experts) * EXPERT_S
     parts = [
-        layers * LAYER_S,
+        *_by(c.reentrant, layers * LAYER_S),
         np.where(c.fsdp & ~wrapped, layers * SHARD_S, 0.0),
         np.where(wrapped, layers * ADAPTER_SHARD_S, 0.0),
         np.where(c.expert_parallel > 0, layers * FUSED_EXPERTS_S, 0.0),
@@ -77,8 +79,10 @@ def _host(c: Columns, passes: Array) -> Array:
 def _network(c: Columns, passes: Array) -> Array:
     exchanges = np.where(c.fsdp, c.accumulation, 1.0)
     hops = np.where(c.gpus > 1, 1 + np.log2(c.gpus), 0.0)
+    inside, across = prior.network_times(c)
     parts = [
-        *_by(c.nodes > 1, exchanges * prior.network_time(c)),
+        exchanges * inside,
+        exchanges * across,
         exchanges * c.layers * hops * GATHER_S,
         np.where(c.model_parallel > 1, passes * c.layers * SPLIT_S, 0.0),
     ]

@@ -70,6 +70,7 @@ class Config:
     optimizer_state: str | None = None
     flash_attention: bool | None = None
     gradient_checkpointing: bool | None = None
+    reentrant_checkpointing: bool | None = None
     fast_kernels: bool | None = None
     padding_free: bool | None = None
     expert_parallel: int | None = None

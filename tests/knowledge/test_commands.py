@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import io
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from knowledge.core.sources import generic
+from knowledge.importing import import_history
 from knowledge.models import Execution
+from tests.knowledge.conftest import NOW
 from tests.knowledge.test_learning import rows
 
 REQUEST = {
@@ -59,3 +62,14 @@ def test_the_shipped_history_loads_once() -> None:
     assert Execution.objects.count() == 3376
     assert Execution.objects.filter(status="refused").count() == 932
     assert not Execution.objects.filter(learn_validity=True, origin__contains="kavier").exists()
+
+
+@pytest.mark.django_db
+def test_rows_that_an_older_version_shipped_make_way_for_what_is_known_of_them_now() -> None:
+    (mine,) = rows(1, seed=3)
+    import_history(text=generic.write([replace(mine, source="llmfinetuningbench")]), now=NOW)
+    import_history(text=generic.write([replace(mine, source="csv")]), now=NOW)
+    out = io.StringIO()
+    call_command("load_shipped_history", stdout=out)
+    assert "1 of an older version removed" in out.getvalue()
+    assert Execution.objects.count() == 3376 + 1

@@ -8,15 +8,16 @@ from typing import Any
 from django.core.management.base import BaseCommand
 from django.utils import timezone
 
-from knowledge.importing import import_history
+from knowledge.importing import load_shipped
 
 
 class Command(BaseCommand):
-    help = "Load the shipped history; rows that are there already stay as they are."
+    help = "Load the shipped history; rows that are there already stay, those of an older version go."
 
     def handle(self, **_: Any) -> None:
         data = (files("knowledge") / "data").iterdir()
         shipped = [entry for entry in data if entry.name.startswith("executions")]
         for entry in sorted(shipped, key=lambda entry: entry.name):
-            report = import_history(text=entry.read_text(encoding="utf-8"), source="csv", now=timezone.now())
-            self.stdout.write(f"{entry.name}: {report}")
+            report, gone = load_shipped(text=entry.read_text(encoding="utf-8"), now=timezone.now())
+            replaced = f"; {gone} of an older version removed" if gone else ""
+            self.stdout.write(f"{entry.name}: {report}{replaced}")

@@ -138,3 +138,37 @@ def test_layers_put_together_from_shards_cost_experts_gigabytes() -> None:
     mixture = replace(sharded, model_name="mistralai/Mixtral-8x7B-v0.1")
     found = prior.collected(columns([LLAMA, sharded, replace(sharded, method="lora"), mixture])) / 1e9
     assert found == pytest.approx([0.0, 1.31, 0.87, 8.7], abs=0.05)
+
+
+PAGED = replace(LLAMA, optimizer_state="paged-adamw-fp32")
+
+
+def test_paged_states_give_way_to_the_rest_and_cost_time_instead() -> None:
+    whole, paged = (
+        columns([replace(LLAMA, optimizer_state=name)]) for name in ("adamw-fp32", PAGED.optimizer_state)
+    )
+    assert prior.fits(whole)[0] < 1 <= prior.fits(paged)[0] * 1.0001
+    moved = prior.paging_bytes(paged)[0]
+    assert moved == pytest.approx(2 * 12 * 8.03e9, rel=0.01)
+    assert prior.paging_bytes(whole)[0] == 0
+
+
+def test_paged_states_that_fit_stay_where_they_are() -> None:
+    config = replace(PAGED, number_gpus=8, sharding="fsdp")
+    c = columns([config])
+    assert prior.paging_bytes(c)[0] == 0
+    mixed = columns([replace(config, optimizer_state="adamw-fp32")])
+    assert prior.memory(c).total[0] == prior.memory(mixed).total[0]
+
+
+def test_hybrid_shards_need_the_memory_of_one_node_and_little_of_the_network() -> None:
+    whole = replace(LLAMA, number_gpus=32, number_nodes=4, sharding="fsdp", network="tcp")
+    hybrid = replace(whole, sharding="hybrid")
+    node = replace(whole, number_gpus=8, number_nodes=1)
+    there, spread, here = (columns([x]) for x in (hybrid, whole, node))
+    assert prior.memory(there).total[0] == prior.memory(here).total[0] > prior.memory(spread).total[0]
+    inside, across = prior.network_times(there)
+    assert inside[0] == prior.network_time(here)[0]
+    assert across[0] < 0.6 * prior.network_time(spread)[0]
+    adapters = columns([replace(hybrid, method="lora")])
+    assert prior.network_times(adapters)[1][0] < 0.1

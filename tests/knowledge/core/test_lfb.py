@@ -1,0 +1,66 @@
+"""What LLMFineTuningBench's rows say beyond their plain columns."""
+
+from __future__ import annotations
+
+import pytest
+
+from knowledge.core.rows import Row
+from knowledge.core.sources import lfb
+
+PLAIN = {
+    "model_name": "llama3.1-8b",
+    "method": "full",
+    "gpu_model": "NVIDIA-A100-SXM4-80GB",
+    "number_nodes": "2",
+    "number_gpus": "16",
+    "tokens_per_sample": "1024",
+    "batch_size": "64",
+    "torch_dtype": "bfloat16",
+    "enable_roce": "0",
+    "fms_hf_tuning_version": "2.4.0",
+    "run_protocol": "full_run",
+    "optim": "",
+    "gc_use_reentrant": "",
+    "is_valid": "1",
+    "dataset_tokens_per_second": "38022.6",
+    "origin": "page:1",
+}
+
+
+def row(**changed: str) -> Row:
+    values = PLAIN | changed
+    return lfb.parse(",".join(values) + "\n" + ",".join(values.values()) + "\n")[0]
+
+
+def test_the_optimiser_and_the_variant_of_checkpointing_are_read() -> None:
+    config = row(optim="paged_adamw_32bit", gc_use_reentrant="1.0").config
+    assert (config.optimizer_state, config.reentrant_checkpointing) == ("paged-adamw-fp32", True)
+    plain = row().config
+    assert (plain.optimizer_state, plain.reentrant_checkpointing) == (None, None)
+    assert row(gc_use_reentrant="0.0").config.reentrant_checkpointing is False
+
+
+def test_the_complete_data_set_states_them_in_its_identifiers() -> None:
+    stated = "optim.paged_adamw_32bit-gradient_checkpointing_use_reentrant.True"
+    config = row(identifier=f"model_name.llama3.1-8b-{stated}", experiment_id="SFTTrainer.full").config
+    assert (config.optimizer_state, config.reentrant_checkpointing) == ("paged-adamw-fp32", True)
+
+
+@pytest.mark.parametrize(
+    ("changed", "sharding"),
+    [
+        ({}, "hybrid"),
+        ({"optim": "paged_adamw_32bit"}, "fsdp"),
+        ({"fms_hf_tuning_version": "2.7.1"}, "fsdp"),
+        ({"number_gpus": "8"}, "fsdp"),
+        ({"number_nodes": "1", "number_gpus": "8"}, "fsdp"),
+        ({"number_nodes": "1", "number_gpus": "1"}, "none"),
+    ],
+)
+def test_one_campaign_sharded_within_nodes_alone(changed: dict[str, str], sharding: str) -> None:
+    assert row(**changed).config.sharding == sharding
+
+
+@pytest.mark.parametrize(("stated", "network"), [("1", "roce"), ("0", "tcp"), ("", None)])
+def test_a_network_that_is_not_stated_stays_unknown(stated: str, network: str | None) -> None:
+    assert row(enable_roce=stated).config.network == network
