@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import time
 from dataclasses import asdict
 from datetime import datetime
@@ -9,19 +11,19 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
-import httpx
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 
 from knowledge.core import catalog, columns
+from knowledge.model_config import CannotAdd, check_sizes, read
 from knowledge.models import CatalogEntry
+from portal.accounts.models import User
+from portal.accounts.services import audit
+from trainer.protocol import RANDOM_MODEL
 
 FRESH_S = 5.0  # entries are read again after this, so that other processes see new ones
-LARGEST_CONFIG = 1_000_000  # bytes of a config.json
-HUB_TIMEOUT_S = 10.0
-
-
-class CannotAdd(ValueError):
-    """The entry was not added; the message says why and what to do."""
+LONGEST_GPU, LONGEST_MODEL = 100, 300
+LARGEST = {"memory_gib": 10_000, "tflops": 100_000, "bandwidth_gb_s": 1_000_000}
+LINKS = tuple(link for link in columns.LINK_BYTES_S if link != "memory")
 
 
 def find_model(name: str) -> catalog.Model | None:
@@ -39,24 +41,55 @@ def find_gpu(name: str) -> catalog.Gpu | None:
     return None if facts is None else catalog.Gpu(**facts)
 
 
-def add_model(*, text: str, name: str, now: datetime) -> catalog.Model:
+def models() -> list[catalog.Model]:
+    """All that the portal knows: added ones by name, then the shipped ones."""
+    added = _entries(CatalogEntry.Kind.MODEL, _now()).values()
+    shipped = [catalog.model(name) for name in catalog.model_names()]
+    return [*(catalog.Model(**facts) for facts in added), *shipped]
+
+
+def gpus() -> list[catalog.Gpu]:
+    """All that the portal knows: added ones by name, then the shipped ones."""
+    added = _entries(CatalogEntry.Kind.GPU, _now()).values()
+    shipped = [catalog.gpu(name) for name in catalog.gpu_names()]
+    return [*(catalog.Gpu(**facts) for facts in added), *shipped]
+
+
+def version() -> str:
+    """Changes when an entry does; empty as long as nothing was added."""
+    facts = [_entries(kind, _now()) for kind in CatalogEntry.Kind.values]
+    return hashlib.sha256(json.dumps(facts, sort_keys=True).encode()).hexdigest()[:8] if any(facts) else ""
+
+
+def add_model(*, text: str, name: str, now: datetime, actor: User | None = None) -> CatalogEntry:
     """Add a model from the text of its config.json, or replace an added one. Raises CannotAdd."""
+    _check_name(name, LONGEST_MODEL)
+    if name.startswith(RANDOM_MODEL):
+        raise CannotAdd({"name": f"must not begin with {RANDOM_MODEL}, which asks for random weights"})
+    if _shipped_model(name):
+        raise CannotAdd({"name": f"{name} is in the shipped catalogue already; choose another name"})
+    check_sizes(text)
     try:
         model = catalog.model_from_config(text, name)
-    except catalog.UnknownModel as missing:
-        raise CannotAdd(f"{name}: the config.json lacks a size that the forecast needs") from missing
-    _store(CatalogEntry.Kind.MODEL, name, asdict(model), now)
-    return model
+    except (catalog.UnknownModel, TypeError, AttributeError) as wrong:
+        raise CannotAdd({"config": "describes no decoder that the forecast understands"}) from wrong
+    return _store(CatalogEntry.Kind.MODEL, name, asdict(model), now, actor)
 
 
 def add_gpu(
-    *, name: str, memory_gib: float, tflops: float, bandwidth_gb_s: float, link: str, now: datetime
-) -> catalog.Gpu:
+    *,
+    name: str,
+    memory_gib: float,
+    tflops: float,
+    bandwidth_gb_s: float,
+    link: str,
+    now: datetime,
+    actor: User | None = None,
+) -> CatalogEntry:
     """Add a GPU from its short form, or replace an added one. Dense bf16 TFLOP/s. Raises CannotAdd."""
-    if min(memory_gib, tflops, bandwidth_gb_s) <= 0:
-        raise CannotAdd("memory, peak and bandwidth must be above 0")
-    if link not in columns.LINK_BYTES_S:
-        raise CannotAdd(f"the link {link!r} is unknown; use one of {', '.join(columns.LINK_BYTES_S)}")
+    _check_name(name, LONGEST_GPU)
+    figures = {"memory_gib": memory_gib, "tflops": tflops, "bandwidth_gb_s": bandwidth_gb_s}
+    _check_short_form(name, figures, link)
     peak = tflops * 1e12
     gpu = catalog.Gpu(
         gpu_model=name,
@@ -68,49 +101,56 @@ def add_gpu(
         link=link,
         link_bytes_s=columns.LINK_BYTES_S[link],
     )
-    _store(CatalogEntry.Kind.GPU, name, asdict(gpu), now)
-    return gpu
+    return _store(CatalogEntry.Kind.GPU, name, asdict(gpu), now, actor)
 
 
-def config_text(place: str, hub: str) -> str:
-    """The config.json of a file, a folder, or a model id on the hub at `hub`. Raises CannotAdd."""
-    path = Path(place)
-    path = path / "config.json" if path.is_dir() else path
-    if path.is_file():
-        return _read(path)
-    address = f"{hub.rstrip('/')}/{place}/resolve/main/config.json"
+def _check_name(name: str, longest: int) -> None:
+    if not 0 < len(name) <= longest or not name.isprintable() or name != name.strip():
+        raise CannotAdd({"name": f"must have 1 to {longest} printable characters, no blanks at its ends"})
+
+
+def _check_short_form(name: str, figures: dict[str, float], link: str) -> None:
+    wrong = {
+        field: f"must be above 0 and at most {LARGEST[field]:,}"
+        for field, value in figures.items()
+        if not 0 < value <= LARGEST[field]
+    }
+    known = catalog.known_gpu(name)
+    if known and known.gpu_model in catalog.gpu_names():
+        wrong["name"] = f"{name} is in the shipped catalogue already, as {known.gpu_model}"
+    if link not in LINKS:
+        wrong["link"] = f"the link {link!r} is unknown; use one of {', '.join(LINKS)}"
+    if wrong:
+        raise CannotAdd(wrong)
+
+
+def _shipped_model(name: str) -> bool:
     try:
-        answer = httpx.get(address, timeout=HUB_TIMEOUT_S, follow_redirects=True)
-        answer.raise_for_status()
-    except (httpx.HTTPError, httpx.InvalidURL) as wrong:
-        raise CannotAdd(
-            f"{place} is neither a file or folder here nor readable at {address} ({wrong});"
-            " without internet, copy its config.json here and give that path"
-        ) from wrong
-    return answer.text
-
-
-def _read(path: Path) -> str:
-    try:
-        if path.stat().st_size > LARGEST_CONFIG:
-            raise CannotAdd(f"{path} is larger than a config.json can be")
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as wrong:
-        raise CannotAdd(f"{path} cannot be read: {wrong}") from wrong
+        return catalog.model(name).model_name in catalog.model_names()
+    except catalog.UnknownModel:
+        return False
 
 
 def _local(path: Path, name: str) -> catalog.Model | None:
     try:
-        return catalog.model_from_config(_read(path / "config.json"), name)
+        text = read(path / "config.json")
+        check_sizes(text)
+        return catalog.model_from_config(text, name)
     except (CannotAdd, catalog.UnknownModel):
         return None
 
 
-def _store(kind: str, name: str, facts: dict[str, Any], now: datetime) -> None:
-    CatalogEntry.objects.update_or_create(
+@transaction.atomic
+def _store(
+    kind: CatalogEntry.Kind, name: str, facts: dict[str, Any], now: datetime, actor: User | None
+) -> CatalogEntry:
+    entry, made = CatalogEntry.objects.update_or_create(
         kind=kind, name=name, defaults={"facts": facts}, create_defaults={"facts": facts, "created_at": now}
     )
+    done = "added" if made else "changed"
+    audit(action=f"catalogue entry {done}", actor=actor, target=f"{kind} {name}"[:200], data=facts, now=now)
     _entries.cache_clear()
+    return entry
 
 
 def _now() -> int:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from statistics import median
 from typing import Any
 
-from knowledge import selectors
+from knowledge import additions, selectors
 from knowledge.active import predictor_for
 from knowledge.core import catalog, evaluate, fallback, forecast, nearest, objectives, reasons, recommend
 from knowledge.core import check as checking
@@ -162,9 +162,11 @@ def default_advice(
 
 
 def inventory_options_version() -> str:
-    """A token that changes when options should be computed anew: the active predictor, or `prior`."""
-    number = selectors.state().predictor
-    return "prior" if number is None else str(number)
+    """A token that changes when options should be computed anew: the active predictor, or `prior`, and what
+    was added to the catalogue.
+    """
+    number, added = selectors.state().predictor, additions.version()
+    return ("prior" if number is None else str(number)) + (f"+{added}" if added else "")
 
 
 def reforecast(option: Option, *, workload: Workload, startup_s: float | None = None) -> Option:

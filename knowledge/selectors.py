@@ -12,7 +12,7 @@ from django.db.models import Count, Max, QuerySet
 from knowledge.core import catalog, forecast
 from knowledge.core.rows import Row
 from knowledge.core.types import Source
-from knowledge.models import Execution, PredictorVersion, Promotion, Status, TrackRecord
+from knowledge.models import CatalogEntry, Execution, PredictorVersion, Promotion, Status, TrackRecord
 
 OWN = "own"
 RECENT_STARTUPS = 500
@@ -143,3 +143,8 @@ def track_record(*, days: int = 90) -> list[TrackRecord]:
 def drift_alarm() -> str:
     """What has drifted by the latest judgement; empty if nothing has."""
     return TrackRecord.objects.order_by("-day").values_list("alarm", flat=True).first() or ""
+
+
+def catalog_entries() -> QuerySet[CatalogEntry]:
+    """What administrators added to the catalogue, by kind and name."""
+    return CatalogEntry.objects.order_by("kind", "name")

@@ -10,6 +10,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from knowledge.model_config import CannotAdd
 from knowledge.promotion import CannotPromote, NoSuchPredictor
 from portal.accounts import errors as accounts
 from scheduler import errors as scheduler
@@ -33,6 +34,7 @@ ANSWERS: list[tuple[type[Exception], int, str]] = [
     (accounts.Refused, 400, "invalid"),
     (NoSuchPredictor, 404, "not_found"),
     (CannotPromote, 409, "conflict"),
+    (CannotAdd, 400, "invalid"),
 ]
 
 

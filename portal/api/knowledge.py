@@ -1,4 +1,4 @@
-"""Recommendations, the catalogue of models and predictor versions."""
+"""Recommendations and predictor versions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from knowledge.core import catalog
 from knowledge.core.types import Advice
 from knowledge.models import PredictorVersion
 from knowledge.promotion import promote_version, roll_back
@@ -48,14 +47,6 @@ class PredictorOut(serializers.ModelSerializer[PredictorVersion]):
         fields = ["number", "active", "rows", "metrics", "reason", "created_at", "promoted_at"]
 
 
-class ModelOut(serializers.Serializer[catalog.Model]):
-    id = serializers.CharField(source="model_name")
-    architecture = serializers.CharField()
-    parameters = serializers.IntegerField()
-    active_parameters = serializers.IntegerField()
-    max_context = serializers.IntegerField()
-
-
 def advice_json(advice: Advice) -> dict[str, Any]:
     """The advice in plain values, as AdviceOut describes them."""
     return {
@@ -76,14 +67,6 @@ class RecommendationsApi(APIView):
         values = with_files(user=request.user, values=data.validated_data)
         advice = recommend(**{name: values[name] for name in USED if name in values}, now=timezone.now())
         return Response(advice_json(advice))
-
-
-class ModelsApi(APIView):
-    @extend_schema(operation_id="models_list", responses=list_of(ModelOut))
-    def get(self, request: ApiRequest) -> Response:
-        """Base models whose shape the portal knows."""
-        models = [catalog.model(name) for name in catalog.model_names()]
-        return Response({"data": [ModelOut(model).data for model in models]})
 
 
 class RollBackIn(Strict):

@@ -8,6 +8,7 @@ from drf_spectacular.views import SpectacularAPIView
 from portal.api import (
     audit,
     calibrations,
+    catalogue,
     docs,
     executions,
     files,
@@ -36,7 +37,8 @@ urlpatterns = [
     path("jobs/<str:job_id>/artifacts/", job_parts.ArtifactsApi.as_view()),
     path("jobs/<str:job_id>/artifacts/<path:path>", job_parts.ArtifactApi.as_view(), name="artifact"),
     path("recommendations/", knowledge.RecommendationsApi.as_view()),
-    path("models/", knowledge.ModelsApi.as_view()),
+    path("models/", catalogue.ModelsApi.as_view()),
+    path("gpus/", catalogue.GpusApi.as_view()),
     path("executions/", executions.ExecutionsApi.as_view()),
     path("executions.csv", executions.ExecutionsCsvApi.as_view()),
     path("predictors/", knowledge.PredictorsApi.as_view()),

@@ -13,6 +13,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
+from knowledge.core import catalog
 from portal.accounts.requests import PageRequest
 from portal.web.fragments import fragment
 from portal.web.node_calibration import calibration_panel
@@ -58,7 +59,12 @@ def node_live(request: PageRequest, node_id: str) -> HttpResponse:
 
 
 def _live(request: PageRequest, node: Node) -> dict[str, Any]:
-    return {"node": node, "visible": visible_live_jobs(request.user, [node])}
+    models = {gpu.model for gpu in node.gpus.all()}
+    return {
+        "node": node,
+        "visible": visible_live_jobs(request.user, [node]),
+        "unknown_gpus": sorted(model for model in models if catalog.known_gpu(model) is None),
+    }
 
 
 def _page(node: Node) -> dict[str, Any]:

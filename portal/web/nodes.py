@@ -13,6 +13,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
+from knowledge.core import catalog
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.web.fragments import fragment, is_fragment
@@ -46,7 +47,8 @@ def node_list(request: PageRequest) -> HttpResponse:
     """One page of nodes under the cluster's load; for htmx the same page's rows alone."""
     now = load()
     filters = NodeFilters(request.GET, gpus=sorted(model["model"] for model in now))
-    context: dict[str, Any] = {"filters": filters, "states": _states()}
+    unknown = [model["model"] for model in now if catalog.known_gpu(model["model"]) is None]
+    context: dict[str, Any] = {"filters": filters, "states": _states(), "unknown_gpus": unknown}
     if not filters.is_valid():
         return render(request, "nodes/list.html", context, status=400)
     chosen = filters.cleaned_data

@@ -14,7 +14,7 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from knowledge.core import catalog
+from knowledge import additions
 from portal.accounts.requests import PageRequest
 from portal.web.forms import MORE, UPLOADS, SubmitForm
 from portal.web.job import own_job
@@ -50,8 +50,8 @@ def _initial(request: PageRequest) -> dict[str, Any]:
 def _context(form: SubmitForm) -> dict[str, Any]:
     return {
         "form": form,
-        "models": [catalog.model(name) for name in catalog.model_names()],
-        "gpus": catalog.gpu_names(),
+        "models": additions.models(),
+        "gpus": [gpu.gpu_model for gpu in additions.gpus()],
         "more_open": form.is_used(*(name for name in MORE if name != form.needed)),
         "parameters_open": form.is_used(*(field.name for field in form.param_fields)),
     }

@@ -7,6 +7,7 @@ import json
 from collections import defaultdict
 from dataclasses import asdict
 
+from knowledge.core import catalog
 from knowledge.core.types import Inventory, Pool
 from scheduler.models import Gpu
 
@@ -21,6 +22,12 @@ def inventory() -> Inventory:
         key = (gpu.model, gpu.node.price_per_gpu_hour, gpu.node.network)
         sizes[key][gpu.node_id].append(gpu)
     return Inventory(pools=tuple(_pool(*key, nodes) for key, nodes in sorted(sizes.items())))
+
+
+def unknown_gpus() -> list[str]:
+    """GPU models of registered nodes that the catalogue lacks: nothing can be foretold for them."""
+    models = Gpu.present.order_by("model").values_list("model", flat=True).distinct()
+    return [model for model in models if catalog.known_gpu(model) is None]
 
 
 def _pool(model: str, price: float, network: str, nodes: dict[str, list[Gpu]]) -> Pool:

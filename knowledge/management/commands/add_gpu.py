@@ -9,6 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from knowledge import additions
+from knowledge.model_config import CannotAdd
 
 
 class Command(BaseCommand):
@@ -24,7 +25,7 @@ class Command(BaseCommand):
     def handle(self, *, name: str, link: str, **options: Any) -> None:
         figures = {key: options[key] for key in ("memory_gib", "tflops", "bandwidth_gb_s")}
         try:
-            gpu = additions.add_gpu(name=name, link=link, now=timezone.now(), **figures)
-        except additions.CannotAdd as wrong:
+            additions.add_gpu(name=name, link=link, now=timezone.now(), **figures)
+        except CannotAdd as wrong:
             raise CommandError(str(wrong)) from wrong
-        self.stdout.write(f"{gpu.gpu_model}: {gpu.memory_bytes / 2**30:g} GiB, link {gpu.link}")
+        self.stdout.write(f"{name}: {figures['memory_gib']:g} GiB, link {link}")

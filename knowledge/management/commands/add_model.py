@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser
 from typing import Any
 
@@ -10,8 +9,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from knowledge import additions
-
-HUB = "https://huggingface.co"
+from knowledge.model_config import CannotAdd, config_text
 
 
 class Command(BaseCommand):
@@ -23,8 +21,8 @@ class Command(BaseCommand):
 
     def handle(self, *, place: str, name: str | None, **_: Any) -> None:
         try:
-            text = additions.config_text(place, os.environ.get("HF_ENDPOINT", HUB))
-            model = additions.add_model(text=text, name=name or place, now=timezone.now())
-        except additions.CannotAdd as wrong:
+            text = config_text(place)
+            entry = additions.add_model(text=text, name=name or place, now=timezone.now())
+        except CannotAdd as wrong:
             raise CommandError(str(wrong)) from wrong
-        self.stdout.write(f"{model.model_name}: {model.parameters / 1e9:.2f} billion parameters")
+        self.stdout.write(f"{entry.name}: {entry.facts['parameters'] / 1e9:.2f} billion parameters")

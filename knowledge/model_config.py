@@ -1,0 +1,85 @@
+"""A model's config.json: where it is read from, and whether it states the sizes that a forecast needs."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+HUB = "https://huggingface.co"
+LARGEST_CONFIG = 1_000_000  # bytes of a config.json
+HUB_TIMEOUT_S = 10.0
+LARGEST_SIZE = 10_000_000
+NEEDED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size")
+KNOWN = (
+    *("num_key_value_heads", "head_dim", "max_position_embeddings", "num_local_experts", "num_experts"),
+    *("num_experts_per_tok", "moe_intermediate_size", "shared_intermediate_size"),
+)
+
+
+class CannotAdd(ValueError):
+    """The entry was not added; `fields` says of each wrong field why, and what to do."""
+
+    def __init__(self, fields: Mapping[str, str]) -> None:
+        self.fields = dict(fields)
+        super().__init__("; ".join(f"{name}: {message}" for name, message in self.fields.items()))
+
+
+def config_text(place: str, hub: str | None = None) -> str:
+    """The config.json of a file, a folder, or a model id on a hub. Raises CannotAdd.
+
+    hub: its address; None: that of HF_ENDPOINT, else Hugging Face's.
+    """
+    try:
+        path = Path(place)
+        path = path / "config.json" if path.is_dir() else path
+        if path.is_file():
+            return read(path)
+    except (OSError, ValueError) as wrong:  # too long for a path, or NUL in it
+        raise CannotAdd({"place": "is neither a path of this machine nor a model id of the hub"}) from wrong
+    address = f"{(hub or os.environ.get('HF_ENDPOINT') or HUB).rstrip('/')}/{place}/resolve/main/config.json"
+    try:
+        answer = httpx.get(address, timeout=HUB_TIMEOUT_S, follow_redirects=True)
+        answer.raise_for_status()
+    except (httpx.HTTPError, httpx.InvalidURL) as wrong:
+        remedy = "without internet, copy its config.json here and give that path"
+        told = f"{place} is neither a file or folder here nor readable at {address} ({wrong}); {remedy}"
+        raise CannotAdd({"place": told}) from wrong
+    return answer.text
+
+
+def read(path: Path) -> str:
+    """The text of a config.json. Raises CannotAdd."""
+    try:
+        if path.stat().st_size > LARGEST_CONFIG:
+            raise CannotAdd({"place": f"{path} is larger than a config.json can be"})
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise CannotAdd({"place": f"{path} cannot be read: {wrong}"}) from wrong
+
+
+def check_sizes(text: str) -> None:
+    """Raises CannotAdd naming the sizes that a config.json lacks or states wrongly."""
+    try:
+        raw = json.loads(text)
+    except (ValueError, RecursionError) as wrong:
+        raise CannotAdd({"config": f"is not JSON: {str(wrong)[:200]}"}) from wrong
+    sizes = raw.get("text_config", raw) if isinstance(raw, dict) else None
+    if not isinstance(sizes, dict):
+        raise CannotAdd({"config": "must be the JSON object of a config.json"})
+    lacking = [name for name in NEEDED if sizes.get(name) is None]
+    if lacking:
+        raise CannotAdd({"config": f"lacks a size that the forecast needs: {', '.join(lacking)}"})
+    misstated = [name for name in NEEDED if not _is_size(sizes[name], least=1)]
+    misstated += [name for name in KNOWN if not _is_size(sizes.get(name) or 0, least=0)]
+    if misstated:
+        told = f"must be a whole number, {LARGEST_SIZE:,} at most"
+        raise CannotAdd({"config": f"{', '.join(misstated)}: {told}"})
+
+
+def _is_size(value: Any, *, least: int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST_SIZE

@@ -1,0 +1,119 @@
+"""The catalogue of models and GPUs, and what administrators add to it."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from knowledge import additions
+from knowledge.core import catalog
+from knowledge.model_config import config_text
+from knowledge.models import CatalogEntry
+from portal.accounts.permissions import AdminOnly
+from portal.accounts.requests import ApiRequest
+from portal.api.fields import Number, Strict, Text
+from portal.api.pages import list_of
+from portal.api.repeatable import KEY, create, in_one_transaction
+
+
+class ModelOut(serializers.Serializer[catalog.Model]):
+    id = serializers.CharField(source="model_name")
+    architecture = serializers.CharField()
+    parameters = serializers.IntegerField()
+    active_parameters = serializers.IntegerField()
+    max_context = serializers.IntegerField()
+
+
+class ModelIn(Strict):
+    name = Text(max_length=additions.LONGEST_MODEL, help_text="Under which jobs ask for it.")
+    place = Text(
+        max_length=500, required=False,
+        help_text="A folder or config.json on the portal's machine, or a model id of the hub.",
+    )  # fmt: skip
+    config = serializers.DictField(required=False, help_text="The config.json itself, instead of a place.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("place" in attrs) == ("config" in attrs):
+            raise ValidationError({"config": ["give either this or a place"]})
+        return attrs
+
+
+class GpuSheet(serializers.Serializer[catalog.Gpu]):
+    name = serializers.CharField(source="gpu_model")
+    memory_gib = serializers.SerializerMethodField()
+    tflops = serializers.SerializerMethodField(help_text="Dense bf16, else fp16; null where it has neither.")
+    bandwidth_gb_s = serializers.SerializerMethodField()
+    link = serializers.CharField()
+
+    def get_memory_gib(self, gpu: catalog.Gpu) -> float:
+        return gpu.memory_bytes / catalog.GIB
+
+    def get_tflops(self, gpu: catalog.Gpu) -> float | None:
+        peak = gpu.bf16_flops or gpu.fp16_flops
+        return peak / 1e12 if peak else None
+
+    def get_bandwidth_gb_s(self, gpu: catalog.Gpu) -> float:
+        return gpu.bandwidth_bytes_s / 1e9
+
+
+class GpuIn(Strict):
+    name = Text(max_length=additions.LONGEST_GPU, help_text="As nodes name it.")
+    memory_gib = Number(help_text="Of one GPU.")
+    tflops = Number(help_text="Dense bf16 peak, without sparsity.")
+    bandwidth_gb_s = Number(help_text="Of its memory.")
+    link = serializers.ChoiceField(
+        choices=additions.LINKS, default="pcie4", help_text="Between GPUs of a node."
+    )
+
+
+class _AdministratorsAdd(APIView):
+    """Everyone reads; only administrators add."""
+
+    def get_permissions(self) -> list[Any]:
+        return [AdminOnly()] if self.request.method == "POST" else [*super().get_permissions()]
+
+
+def _entry(pk: str) -> CatalogEntry:
+    return CatalogEntry.objects.get(pk=pk)
+
+
+class ModelsApi(_AdministratorsAdd):
+    @extend_schema(operation_id="models_list", responses=list_of(ModelOut))
+    def get(self, request: ApiRequest) -> Response:
+        """Base models whose shape the portal knows; added ones come first."""
+        return Response({"data": [ModelOut(model).data for model in additions.models()]})
+
+    @extend_schema(operation_id="models_create", parameters=[KEY], request=ModelIn, responses={201: ModelOut})
+    def post(self, request: ApiRequest) -> Response:
+        """Add a model from its config.json, or replace one that was added (administrators)."""
+        body = ModelIn(data=request.data)
+        body.is_valid(raise_exception=True)
+        name, place, config = (body.validated_data.get(key) for key in ("name", "place", "config"))
+        text = json.dumps(config) if config is not None else config_text(place)
+        add = partial(additions.add_model, name=name, text=text, actor=request.user, now=timezone.now())
+        entry, _ = create(request, make=in_one_transaction(add), load=_entry)
+        return Response(ModelOut(catalog.Model(**entry.facts)).data, status=201)
+
+
+class GpusApi(_AdministratorsAdd):
+    @extend_schema(operation_id="gpus_list", responses=list_of(GpuSheet))
+    def get(self, request: ApiRequest) -> Response:
+        """GPUs whose data sheet the portal knows; added ones come first."""
+        return Response({"data": [GpuSheet(gpu).data for gpu in additions.gpus()]})
+
+    @extend_schema(operation_id="gpus_create", parameters=[KEY], request=GpuIn, responses={201: GpuSheet})
+    def post(self, request: ApiRequest) -> Response:
+        """Add a GPU from four figures of its data sheet, or replace one that was added (administrators)."""
+        body = GpuIn(data=request.data)
+        body.is_valid(raise_exception=True)
+        add = partial(additions.add_gpu, **body.validated_data, actor=request.user, now=timezone.now())
+        entry, _ = create(request, make=in_one_transaction(add), load=_entry)
+        return Response(GpuSheet(catalog.Gpu(**entry.facts)).data, status=201)

@@ -1,0 +1,69 @@
+"""The catalogue: what administrators added, which GPUs of nodes it lacks, and the forms that add more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.http import require_GET, require_POST
+
+from knowledge.core import catalog
+from knowledge.model_config import CannotAdd
+from knowledge.selectors import catalog_entries
+from portal.accounts.requests import PageRequest
+from portal.web.catalogue_forms import AdditionForm, GpuForm, ModelForm
+from portal.web.nodes import require_admin
+from scheduler.selectors.inventory import unknown_gpus
+
+FORMS: dict[str, type[AdditionForm]] = {"gpu": GpuForm, "model": ModelForm}
+SHOWN = 200
+
+
+@login_required
+@require_GET
+def catalogue(request: PageRequest) -> HttpResponse:
+    """`?gpu=NAME` fills the name into the form."""
+    require_admin(request)
+    return _page(request, gpu_form=GpuForm(initial={"name": request.GET.get("gpu", "")[:100]}))
+
+
+@login_required
+@require_POST
+def add(request: PageRequest, kind: str) -> HttpResponse:
+    """Add a GPU or a model, or show the page again with what was wrong."""
+    require_admin(request)
+    if kind not in FORMS:
+        raise Http404
+    form = FORMS[kind](request.POST)
+    if form.is_valid():
+        try:
+            entry = form.add(request.user, timezone.now())
+            messages.info(request, f"{entry.name} is in the catalogue; forecasts use it within seconds.")
+            return redirect("catalogue")
+        except CannotAdd as wrong:
+            form.take(wrong.fields)
+    return _page(request, status=400, **{f"{kind}_form": form})
+
+
+def _page(request: PageRequest, *, status: int = 200, **given: Any) -> HttpResponse:
+    entries = list(catalog_entries()[:SHOWN])
+    context = {
+        "gpu_form": GpuForm(),
+        "model_form": ModelForm(),
+        "unknown": unknown_gpus(),
+        "gpus": [_sheet(catalog.Gpu(**one.facts)) for one in entries if one.kind == "gpu"],
+        "models": [catalog.Model(**one.facts) for one in entries if one.kind == "model"],
+        "shipped_gpus": len(catalog.gpu_names()),
+        "shipped_models": len(catalog.model_names()),
+        **given,
+    }
+    return render(request, "knowledge/catalogue.html", context, status=status)
+
+
+def _sheet(gpu: catalog.Gpu) -> tuple[catalog.Gpu, float, float]:
+    """The GPU, its peak in TFLOP/s and its bandwidth in GB/s."""
+    return gpu, (gpu.bf16_flops or 0.0) / 1e12, gpu.bandwidth_bytes_s / 1e9

@@ -1,0 +1,63 @@
+"""What administrators add to the catalogue: a GPU by a short form, a model by its config.json."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from django import forms
+
+from knowledge import additions
+from knowledge.model_config import LARGEST_CONFIG, CannotAdd, config_text
+from knowledge.models import CatalogEntry
+from portal.accounts.models import User
+from portal.web.styled import StyledForm
+
+
+class AdditionForm(StyledForm):
+    """A form whose `add` stores the entry. Raises CannotAdd."""
+
+    def add(self, actor: User, now: datetime) -> CatalogEntry:
+        raise NotImplementedError
+
+    def take(self, errors: Mapping[str, str]) -> None:
+        """Show what the service refuses at its field."""
+        for name, message in errors.items():
+            self.add_error(name if name in self.fields else None, message)
+
+
+class GpuForm(AdditionForm):
+    prefix_id = "gpu"
+    name = forms.CharField(max_length=additions.LONGEST_GPU, help_text="Exactly as its node names it.")
+    memory_gib = forms.FloatField(label="Memory", help_text="GiB of one GPU.")
+    tflops = forms.FloatField(label="Peak", help_text="Dense bf16 TFLOP/s; without sparsity.")
+    bandwidth_gb_s = forms.FloatField(label="Memory bandwidth", help_text="GB/s.")
+    link = forms.ChoiceField(
+        choices=[(link, link) for link in additions.LINKS],
+        initial="pcie4",
+        help_text="Between GPUs of a node.",
+    )
+
+    def add(self, actor: User, now: datetime) -> CatalogEntry:
+        return additions.add_gpu(**self.cleaned_data, actor=actor, now=now)
+
+
+class ModelForm(AdditionForm):
+    prefix_id = "model"
+    name = forms.CharField(max_length=additions.LONGEST_MODEL, help_text="Under which jobs ask for it.")
+    place = forms.CharField(
+        max_length=500, required=False, label="Where its config.json is",
+        help_text="A folder or file on the portal's machine, or a model id of the Hugging Face Hub.",
+    )  # fmt: skip
+    config = forms.CharField(
+        max_length=LARGEST_CONFIG, required=False, label="or the config.json itself",
+        widget=forms.Textarea(attrs={"rows": 4, "spellcheck": "false"}),
+    )  # fmt: skip
+
+    def add(self, actor: User, now: datetime) -> CatalogEntry:
+        place, text = self.cleaned_data["place"], self.cleaned_data["config"]
+        if bool(place) == bool(text):
+            raise CannotAdd({"place": "Give either a place or the config.json itself."})
+        return additions.add_model(
+            text=text or config_text(place), name=self.cleaned_data["name"], actor=actor, now=now
+        )
