@@ -10,6 +10,7 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from knowledge.core.sources.table import BadTable
 from knowledge.model_config import CannotAdd
 from knowledge.promotion import CannotPromote, NoSuchPredictor
 from portal.accounts import errors as accounts
@@ -35,6 +36,7 @@ ANSWERS: list[tuple[type[Exception], int, str]] = [
     (NoSuchPredictor, 404, "not_found"),
     (CannotPromote, 409, "conflict"),
     (CannotAdd, 400, "invalid"),
+    (BadTable, 400, "bad_file"),
 ]
 
 
@@ -72,6 +74,9 @@ def _details(exc: Exception) -> dict[str, Any]:
         return {"state": exc.state}
     if isinstance(exc, scheduler.BadFile):
         return {"lines": [{"line": line, "message": message} for line, message in exc.lines]}
+    if isinstance(exc, BadTable):
+        cells = [{"line": line, "column": column, "message": text} for line, column, text in exc.errors]
+        return {"lines": cells}
     return {}
 
 

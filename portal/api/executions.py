@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any, BinaryIO, cast
 
 from django.http import StreamingHttpResponse
+from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import MultiPartParser
 from rest_framework.permissions import BasePermission
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
@@ -16,12 +19,16 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from knowledge.core.sources import generic
+from knowledge.core.sources.registry import SOURCES
+from knowledge.importing import ImportReport
 from knowledge.models import Execution
 from knowledge.selectors import executions, exported
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.api.fields import Strict
+from portal.api.files import uploaded
 from portal.api.pages import PageQuery, page, page_of, read_query
+from scheduler.services.history import import_upload
 
 
 class ExecutionOut(serializers.ModelSerializer[Execution]):
@@ -53,6 +60,45 @@ class ExecutionsApi(APIView):
         """Measured executions, newest first: what the forecasts are learnt from."""
         query = read_query(PageQuery, request.query_params)
         return Response(page(executions(), lambda row: ExecutionOut(row).data, **query))
+
+
+class ImportQuery(Strict):
+    source = serializers.ChoiceField(  # type: ignore[assignment]  # a query parameter, not a field's source
+        choices=list(SOURCES), required=False, help_text="Whose columns it has; found by them if left out."
+    )
+
+
+class ImportOut(serializers.Serializer[ImportReport]):
+    rows = serializers.IntegerField(help_text="Read.")
+    added = serializers.IntegerField(help_text="That were not there yet.")
+    refused = serializers.IntegerField(help_text="Which break a launch rule.")
+    flagged = serializers.IntegerField(help_text="Implausible: kept, and not learnt from.")
+    unknown_models = serializers.ListField(child=serializers.CharField())
+
+
+class TableUpload(serializers.Serializer[Any]):
+    file = serializers.FileField(help_text="CSV in UTF-8, 2 MB at most.")
+
+
+class ImportApi(APIView):
+    permission_classes: list[type[BasePermission]] = [AdminOnly]
+    parser_classes = [MultiPartParser]
+
+    @extend_schema(
+        operation_id="executions_import",
+        parameters=[ImportQuery],
+        request={"multipart/form-data": TableUpload},
+        responses=ImportOut,
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Import a CSV of past executions, all rows or none; the same file twice adds nothing."""
+        query = read_query(ImportQuery, request.query_params)
+        upload = uploaded(request)
+        report = import_upload(
+            stream=cast(BinaryIO, upload.file), filename=upload.name or "", actor=request.user,
+            now=timezone.now(), **query,
+        )  # fmt: skip
+        return Response(ImportOut(report).data)
 
 
 class ExecutionsCsvApi(APIView):

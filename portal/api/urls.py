@@ -40,6 +40,7 @@ urlpatterns = [
     path("models/", catalogue.ModelsApi.as_view()),
     path("gpus/", catalogue.GpusApi.as_view()),
     path("executions/", executions.ExecutionsApi.as_view()),
+    path("executions/import/", executions.ImportApi.as_view()),
     path("executions.csv", executions.ExecutionsCsvApi.as_view()),
     path("predictors/", knowledge.PredictorsApi.as_view()),
     path("predictors/roll-back/", knowledge.RollBackApi.as_view()),

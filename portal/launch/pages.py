@@ -86,6 +86,7 @@ SHOTS = (
     Shot("queue", "/queue/", "queue", "user"),
     Shot("policy", "/policy/", "policy"),
     Shot("catalogue", "/catalogue/", "catalogue"),
+    Shot("history", "/history/", "history"),
     Shot("simulations", "/simulations/", "simulations"),
     Shot("simulation", "/simulations/", "simulation", "admin", follow("#rows th a")),
     Shot("nodes", "/nodes/", "nodes"),

@@ -22,7 +22,8 @@ ADMIN_POSTS = (
     "nodes/{node}/price/", "nodes/{node}/calibrations/", "nodes/{node}/calibrations/cal-1/cancel/",
     "users/", "users/{user}/change/", "users/{user}/deactivate/",
     "users/{user}/activate/", "users/{user}/password/", "teams/", "teams/{team}/delete/",
-    "predictors/roll-back/", "predictors/1/promote/", "policy/", "simulations/",
+    "predictors/roll-back/", "predictors/1/promote/", "policy/", "simulations/", "executions/import/",
+    "gpus/", "models/",
 )  # fmt: skip
 ADMIN_READS = ("users/", "users/{user}/", "audit/", "simulations/", "simulations/sim-1/",
                "nodes/{node}/calibrations/", "nodes/{node}/calibrations/cal-1/")  # fmt: skip
