@@ -18,11 +18,11 @@ from knowledge.promotion import promote_version, roll_back
 from knowledge.selectors import predictor_versions
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
-from portal.api.fields import Strict, Whole
-from portal.api.job_in import JobIn, with_files
+from portal.api.fields import Strict, Text, Whole
+from portal.api.job_in import JobIn, Params, with_files
 from portal.api.job_out import ChoiceOut, PromiseOut
 from portal.api.pages import list_of
-from scheduler.services.advice import recommend
+from scheduler.services.advice import check, recommend
 
 USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
 
@@ -67,6 +67,45 @@ class RecommendationsApi(APIView):
         values = with_files(user=request.user, values=data.validated_data)
         advice = recommend(**{name: values[name] for name in USED if name in values}, now=timezone.now())
         return Response(advice_json(advice))
+
+
+class ChangeOut(serializers.Serializer[Any]):
+    """A value that was fixed, and the one that makes the configuration fit."""
+
+    def get_fields(self) -> dict[str, Any]:
+        return {name: serializers.JSONField() for name in ("from", "to")}
+
+
+class CheckIn(Strict):
+    model = Text(max_length=300)
+    training_file = Text(max_length=64, help_text="Id of an uploaded file.")
+    validation_file = Text(max_length=64, required=False, allow_null=True)
+    params = Params(
+        default=dict, help_text="The configuration: what it leaves out is chosen so that it fits."
+    )
+
+
+class CheckOut(serializers.Serializer[Any]):
+    fits = serializers.BooleanField()
+    reason = serializers.CharField()
+    changes = serializers.DictField(child=ChangeOut(), help_text="The smallest that make it fit; by name.")
+    option = OptionOut(allow_null=True, help_text="How it would run, after the changes.")
+
+
+class CheckApi(APIView):
+    @extend_schema(operation_id="recommendations_check", request=CheckIn, responses=CheckOut)
+    def post(self, request: ApiRequest) -> Response:
+        """Does this configuration fit the nodes, and if not, which smallest change makes it fit?"""
+        data = CheckIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        found = check(**with_files(user=request.user, values=data.validated_data))
+        told = {
+            "fits": found.fits,
+            "reason": found.reason,
+            "changes": {name: {"from": old, "to": new} for name, (old, new) in found.changes.items()},
+            "option": found.option.as_json() if found.option else None,
+        }
+        return Response(CheckOut(told).data)
 
 
 class RollBackIn(Strict):

@@ -37,6 +37,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/artifacts/", job_parts.ArtifactsApi.as_view()),
     path("jobs/<str:job_id>/artifacts/<path:path>", job_parts.ArtifactApi.as_view(), name="artifact"),
     path("recommendations/", knowledge.RecommendationsApi.as_view()),
+    path("recommendations/check/", knowledge.CheckApi.as_view()),
     path("models/", catalogue.ModelsApi.as_view()),
     path("gpus/", catalogue.GpusApi.as_view()),
     path("executions/", executions.ExecutionsApi.as_view()),

@@ -13,14 +13,16 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from knowledge.core.types import Advice, Choice, Option
+from knowledge.core.check import Check
+from knowledge.core.predictor import MIN_P_VALID
+from knowledge.core.types import Advice, Choice, Option, Source
 from portal.accounts.requests import PageRequest
 from portal.web.charts.tradeoff import pick, price_of, tradeoff
 from portal.web.forms import SubmitForm
 from portal.web.param_fields import PREFIX, form_value
 from portal.web.templatetags.portal_format import duration, number, words
 from scheduler.errors import BadParameters
-from scheduler.services.advice import recommend
+from scheduler.services.advice import check, recommend
 from trainer.recipes import RECIPES
 
 PLACE = ("gpu_model", "number_gpus", "number_nodes")
@@ -67,7 +69,10 @@ def _context(form: SubmitForm) -> dict[str, Any]:
         options = (*found.options[:1], *elsewhere)
     priced = any(option.cost.value for option in options)
     shown = options[:SHOWN_OPTIONS]
+    checked = _checked(form, found.best)
     return {
+        "check": checked,
+        "remedy": _remedy(checked) if checked else "",
         "advice": found,
         "best": found.best,
         "priced": priced,
@@ -92,6 +97,25 @@ def _advice(form: SubmitForm, params: dict[str, Any]) -> Advice:
         budget=values.get("budget"),
         now=timezone.now(),
     )
+
+
+def _checked(form: SubmitForm, best: Option | None) -> Check | None:
+    """Which smallest change makes what the person fixed fit; None where it fits or nothing was fixed."""
+    if not form.params or (best and (best.source is Source.DEFAULT or best.p_valid >= MIN_P_VALID)):
+        return None
+    values = form.cleaned_data
+    try:
+        return check(model=values["model"], training_file=values["training_file"], params=form.params)
+    except BadParameters:
+        return None  # of a model without a shape nothing can be said
+
+
+def _remedy(checked: Check) -> str:
+    """What a button writes into the form to make it fit, as JSON."""
+    changes = {
+        PREFIX + name: "" if new is None else form_value(new) for name, (_, new) in checked.changes.items()
+    }
+    return json.dumps(changes) if changes else ""
 
 
 def _line(name: str, choice: Choice) -> Line:

@@ -12,6 +12,7 @@ from typing import Any
 
 from knowledge import advice as knowledge
 from knowledge.core import catalog
+from knowledge.core.check import Check
 from knowledge.core.types import Advice, Goal, Inventory, Option, Workload
 from scheduler.errors import BadParameters
 from scheduler.models import DatasetFile, Job
@@ -70,6 +71,26 @@ def recommend(
     aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now)
     workload = workload_of(model=model, training_file=training_file, validation_file=validation_file)
     return advise(model=model, fixed=fixed, workload=workload, stock=inventory(), aim=aim)
+
+
+def check(
+    *,
+    model: str,
+    training_file: DatasetFile,
+    validation_file: DatasetFile | None = None,
+    params: Mapping[str, Any],
+) -> Check:
+    """Does what `params` fix fit the present nodes, and which smallest change makes it fit?
+
+    Raises BadParameters, also where the model's shape is unknown or nothing can be foretold now.
+    """
+    fixed = clean_request(model=model, params=params)
+    workload = workload_of(model=model, training_file=training_file, validation_file=validation_file)
+    try:
+        catalog.model(model)
+        return knowledge.check(model=model, fixed=fixed, workload=workload, inventory=inventory())
+    except (catalog.UnknownModel, knowledge.AdviceFailed) as cannot:
+        raise BadParameters({"model": f"nothing can be foretold: {cannot}"}) from cannot
 
 
 def advise(*, model: str, fixed: Mapping[str, Any], workload: Workload, stock: Inventory, aim: Aim) -> Advice:
