@@ -104,6 +104,7 @@ class Gpu:
     bandwidth_bytes_s: float
     link: str
     link_bytes_s: float
+    vendor: str = ""
 
     def peak_flops(self, precision: str | None) -> float:
         """The dense peak in a precision; GPUs without bf16 units are compared by their fp16 peak."""
@@ -257,6 +258,7 @@ def _gpus() -> dict[str, Gpu]:
             bandwidth_bytes_s=float(row["memory_bandwidth_gb_s"]) * 1e9,
             link=row["link"],
             link_bytes_s=float(row["link_gb_s_per_direction_total"]) * 1e9,
+            vendor=row["vendor"],
         )
         entries.append((entry, [row["gpu_model"], *row["aliases"].split("|")]))
     return _indexed(entries)

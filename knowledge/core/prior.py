@@ -177,7 +177,7 @@ def eta_max(c: Columns) -> Array:
     known = np.where(c.adapter, np.where(big, 0.55, 0.43), np.where(big, 0.60, 0.53))
     starved = np.minimum(1.0, np.sqrt(A100_BALANCE * c.bandwidth / c.peak))
     experts = np.where(c.experts > 0, c.expert_width / (c.expert_width + EXPERT_WIDTH), 1.0)
-    return np.where(c.cpu, 0.45, known * starved * experts)
+    return np.where(c.cpu, 0.45, known * starved * experts * c.reach)
 
 
 def half_tokens(c: Columns) -> Array:

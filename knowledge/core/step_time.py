@@ -21,9 +21,9 @@ SHARD_S = 1e-3  # and collecting its shards from other GPUs
 ADAPTER_SHARD_S = 7e-3  # where FSDP wraps every adapter by itself; fused 4-bit layers keep them out of it
 FUSED_EXPERTS_S = 2e-3  # sorting tokens for experts that share one kernel
 EXPERT_S = 1.5e-4  # starting one expert that no fused kernel serves; half of it with adapters
-SPLIT_S = 1e-3  # exchanges within a layer that several GPUs share
 GATHER_S = 2e-4  # a collective's latency for each doubling of the GPUs
 STEP_S = 5e-3
+DEQUANTISED = 2.5  # bytes moved per 4-bit weight and pass: half a byte read, two written, before any product
 HOST_BYTES_S = 12e9  # between a GPU and its host while pages move one by one
 # Host, device and network work side by side: 1 is one after the other, infinity the longest alone.
 OVERLAP = 2.0
@@ -48,9 +48,9 @@ def _device(c: Columns, passes: Array) -> Array:
     parts = [
         *_by(c.adapter, compute),
         *_by(c.adapter, ramp),
-        np.where(c.quantized, (prior.QUANTIZED_SLOWDOWN - 1) * compute, 0.0),
+        np.where(c.quantized, passes * DEQUANTISED * c.blocks / c.bandwidth, 0.0),
         passes * 2 * c.active_parameters / c.bandwidth,
-        passes * c.micro_tokens * c.layers * (24 * c.hidden + 4 * c.mlp) / c.bandwidth,
+        *_by(c.fused, passes * c.micro_tokens * c.layers * (24 * c.hidden + 4 * c.mlp) / c.bandwidth),
         c.accumulation * c.micro_tokens * 20 * c.vocab / c.bandwidth,
         prior.optimizer_time(c),
         prior.paging_bytes(c) / HOST_BYTES_S,
@@ -80,11 +80,13 @@ def _network(c: Columns, passes: Array) -> Array:
     exchanges = np.where(c.fsdp, c.accumulation, 1.0)
     hops = np.where(c.gpus > 1, 1 + np.log2(c.gpus), 0.0)
     inside, across = prior.network_times(c)
+    # Attention and MLP of a layer that several GPUs share each gather and scatter the sample's activations.
+    exchanged = 2 * 2 * c.hidden * c.micro_tokens * (c.model_parallel - 1)
     parts = [
         exchanges * inside,
         exchanges * across,
         exchanges * c.layers * hops * GATHER_S,
-        np.where(c.model_parallel > 1, passes * c.layers * SPLIT_S, 0.0),
+        passes * c.layers * exchanged / c.link_bytes_s,
     ]
     return np.column_stack(parts)
 

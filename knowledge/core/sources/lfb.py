@@ -127,9 +127,10 @@ def _sharding(cells: Cells, gpus: int, nodes: int) -> str:
 
 
 def _optimizer(cells: Cells) -> str | None:
-    """Which states the optimiser keeps; only the paged one is stated by all campaigns that used it."""
+    """Which states the optimiser keeps. All runs of one version that state it had the paged one."""
     stated = cells.text("optim") or _inside(cells, "optim", r"\w+")
-    return PAGED if stated == "paged_adamw_32bit" else None
+    silent = stated is None and _version(cells) == "2.7.1"
+    return PAGED if stated == "paged_adamw_32bit" or silent else None
 
 
 def _reentrant(cells: Cells) -> bool | None:
