@@ -242,6 +242,7 @@ HANG_AFTER_S = env.float("HANG_AFTER_S", default=1800.0)
 CHECKPOINT_EVERY_S = env.float("CHECKPOINT_EVERY_S", default=60.0)
 CHECKPOINT_UPLOAD_BYTES = env.int("CHECKPOINT_UPLOAD_BYTES", default=2_000_000_000)
 TICK_TAKEOVER_S = env.float("TICK_TAKEOVER_S", default=10.0)  # a tick older than this may be replaced
+SIMULATION_LEASE_S = env.float("SIMULATION_LEASE_S", default=30.0)  # longer than any decision of a policy
 INFRASTRUCTURE_RETRIES, OOM_RETRIES = 5, 1
 
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")

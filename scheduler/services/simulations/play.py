@@ -12,6 +12,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
 from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
@@ -27,7 +28,6 @@ from scheduler.models.simulations import OPEN_STATES
 from scheduler.selectors.trace import past_jobs, trace_jobs
 
 log = logging.getLogger(__name__)
-LEASE = timedelta(seconds=30)  # longer than any one decision of a policy
 RENEW_S = 2.0
 LIMIT_S = 60.0  # of one policy, by the clock on the wall: a worker has other things to do
 TRIES = 3
@@ -73,11 +73,15 @@ def _lease(now: datetime) -> Simulation | None:
         with transaction.atomic():
             taken = mine.update(
                 state=SimulationState.RUNNING, turn=F("turn") + 1, tries=F("tries") + 1,
-                leased_until=now + LEASE,
+                leased_until=_lease_end(now),
             )  # fmt: skip
     except IntegrityError:  # another one runs, and one at a time is enough for a portal's worker
         return None
     return Simulation.objects.get(pk=found.pk) if taken else None
+
+
+def _lease_end(now: datetime) -> datetime:
+    return now + timedelta(seconds=settings.SIMULATION_LEASE_S)
 
 
 def _play(simulation: Simulation, now: Clock) -> tuple[dict[str, Any], list[Refusal]]:
@@ -127,7 +131,7 @@ class _Watch:
         self.renewed = moment
         played = len(self.simulation.results) + 1 - still_open / self.jobs
         progress = played / len(self.simulation.policies)
-        _write(self.simulation, progress=progress, leased_until=self.now() + LEASE)
+        _write(self.simulation, progress=progress, leased_until=_lease_end(self.now()))
 
 
 def _finish_policy(
