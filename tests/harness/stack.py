@@ -36,18 +36,26 @@ SHORT_LEASES = {
     "CHECKPOINT_EVERY_S": "1",
     "TICK_EVERY_S": "0.5",
     "TICK_TAKEOVER_S": "3",
+    "SYNC_EVERY_S": "0.25",
+    "SIMULATION_LEASE_S": "4",
     "RATE_LIMIT": "100000/min",
 }
 SERVERS = frozenset({"DATABASE_URL", "REDIS_URL"})  # the stack is told which, whatever the tests use
 PREPARE = """
 import django, json
 django.setup()
+from django.utils import timezone
+from portal.accounts.models import Scope, User
+from portal.accounts.services import create_token
 from portal.launch import prepare
 prepare.call("migrate", verbosity=0)
 prepare.call("collectstatic", interactive=False, verbosity=0)
 people = json.loads(prepare.call("bootstrap_users", json=True))
 token = prepare.call("join_token", uses=20, hours=2).strip()
-print(json.dumps({"join": token, "api": prepare.first_job_token(always=True), "people": people}))
+admin = User.objects.get(username="admin")
+_, whole = create_token(owner=admin, name="tests", now=timezone.now(), scope=Scope.ADMIN)
+api = prepare.first_job_token(always=True)
+print(json.dumps({"join": token, "api": api, "admin": whole, "people": people}))
 """
 
 
@@ -92,16 +100,18 @@ class Stack:
         parsed = Env.db_url_config(database_url)
         connections.settings[self.alias] = {**connections.settings["default"], "OPTIONS": {}, **parsed}
 
-    def start(self) -> Stack:
+    def start(self, *, past: str = "") -> Stack:
+        """past: Python that makes rows before any process could take them for its work; prints nothing."""
         if self.socket is not None:
             self.start_broker()
-        code = [sys.executable, "-c", PREPARE]
+        code = [sys.executable, "-c", PREPARE + past]
         done = subprocess.run(code, env=self.supervisor.env, check=True, stdout=subprocess.PIPE, text=True)
         tokens = json.loads(done.stdout)
         (self.root / "join_token").write_text(tokens["join"])
         self.token = tokens["api"]
         self.passwords = {person["username"]: person["password"] for person in tokens["people"]}
         self.client = PortalClient(self.url, self.token)
+        self.admin = PortalClient(self.url, tokens["admin"])
         self.supervisor.start(processes.web("127.0.0.1", self.port))
         for queue in ("control", "work"):
             self.supervisor.start(processes.worker(queue))
@@ -218,10 +228,10 @@ class Stack:
         shutil.rmtree(self.root, ignore_errors=True)
 
 
-def with_one_node(made: Stack) -> Iterator[Stack]:
+def with_one_node(made: Stack, *, past: str = "") -> Iterator[Stack]:
     """For fixtures: the stack with a node of one slot while it is used, and nothing of it afterwards."""
     try:
-        made.start()
+        made.start(past=past)
         made.start_agent("alpha")
         yield made
     finally:

@@ -47,7 +47,8 @@ def _rows_are_readable(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def stack(_rows_are_readable: None) -> Iterator[Stack]:
-    yield from with_one_node(Stack())
+    """With a past (tests/stack/past.py)."""
+    yield from with_one_node(Stack(), past="from tests.stack import past; past.make()")
 
 
 @pytest.fixture(scope="session")
