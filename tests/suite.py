@@ -1,7 +1,7 @@
 """All tests, on both kinds of database and in both environments: `python3 run.py test [pytest arguments]`.
 
 Paths among the arguments replace the stages' own; other arguments go to every stage. Two lanes run side by
-side: the tests on SQLite, which are seen live, and all others, which are shown stage by stage as they end.
+side and take one stage after the other: the first stage is seen live, all others as they end.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import tempfile
 import time
 import xml.etree.ElementTree as ElementTree
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from tests.harness.servers import NotInstalled, Postgres
@@ -25,6 +26,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 TRAINING_PYTHON = REPOSITORY / ".venv-train" / "bin" / "python"
 COUNTED = ("tests", "failures", "errors", "skipped")
 NOTHING_SELECTED = 5
+LANES = 2  # more would make tests wait for each other on a small machine
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +49,8 @@ class Outcome:
 
 
 ORDINARY = "not torch and not stack and not slow"
-SQLITE = Stage(title="SQLite", paths=("tests",), options=("-m", ORDINARY))
+SQLITE = Stage(title="SQLite", paths=("tests",), options=("-m", f"{ORDINARY} and not browser"))
+BROWSER = Stage(title="browser", paths=("tests/portal/browser",), options=("-m", "browser"))
 TORCH = Stage(
     title="training environment",
     paths=("tests/trainer",),
@@ -70,9 +73,18 @@ def postgres_stage(database_url: str) -> Stage:
 def main(arguments: Sequence[str]) -> int:
     began = time.monotonic()
     provide()
-    with ThreadPoolExecutor(max_workers=1) as aside:
-        others = aside.submit(beside, arguments)
-        outcomes = [run(SQLITE, arguments, live=True), *others.result()]
+    longest_first = [
+        partial(run, SQLITE, arguments, live=True),
+        partial(run, STACK, arguments),
+        partial(on_postgres, arguments),
+        partial(run, BROWSER, arguments),
+        partial(run, TORCH, arguments),
+    ]
+    lanes = ThreadPoolExecutor(max_workers=LANES)
+    try:
+        outcomes = [begun.result() for begun in [lanes.submit(stage) for stage in longest_first]]
+    finally:
+        lanes.shutdown(cancel_futures=True)  # Ctrl-C ends what runs, and begins nothing more
     total = sum((outcome.counts for outcome in outcomes), Counter())
     failed = total["failures"] + total["errors"]
     passed = total["tests"] - failed - total["skipped"]
@@ -80,19 +92,14 @@ def main(arguments: Sequence[str]) -> int:
     return 0 if all(outcome.green for outcome in outcomes) else 1
 
 
-def beside(arguments: Sequence[str]) -> list[Outcome]:
-    """What runs while the tests on SQLite do; it waits more than it computes."""
-    return [*on_postgres(arguments), *(run(stage, arguments) for stage in (TORCH, STACK))]
-
-
-def on_postgres(arguments: Sequence[str]) -> list[Outcome]:
+def on_postgres(arguments: Sequence[str]) -> Outcome:
     try:
         postgres = Postgres()
     except NotInstalled as missing:
         print(f"No {missing} here: the database tests ran on SQLite only.", flush=True)
-        return [Outcome(Counter(), green=os.environ.get("CI") != "true")]
+        return Outcome(Counter(), green=os.environ.get("CI") != "true")
     try:
-        return [run(postgres_stage(postgres.url), arguments)]
+        return run(postgres_stage(postgres.url), arguments)
     finally:
         postgres.remove()
 
@@ -100,7 +107,7 @@ def on_postgres(arguments: Sequence[str]) -> list[Outcome]:
 def run(stage: Stage, arguments: Sequence[str], *, live: bool = False) -> Outcome:
     """Run a stage on the paths it has in common with the arguments; `live` shows its tests as they pass."""
     given = [word for word in arguments if (REPOSITORY / word.split("::")[0]).exists()]
-    paths = [word for word in given if word.startswith(stage.paths)] if given else existing(stage.paths)
+    paths = list(in_common(given, stage.paths)) if given else existing(stage.paths)
     if not paths:
         return Outcome(Counter(), green=True)
     others = [word for word in arguments if word not in given]
@@ -124,6 +131,15 @@ def execute(command: Sequence[str | Path], stage: Stage, *, live: bool) -> int:
     )
     print(f"{heading}\n{done.stdout}", flush=True)
     return done.returncode
+
+
+def in_common(given: Sequence[str], paths: Sequence[str]) -> Iterator[str]:
+    """The narrower one of each pair of which one lies in the other."""
+    for word in given:
+        if word.startswith(tuple(paths)):
+            yield word
+        else:
+            yield from (path for path in paths if path.startswith(word.rstrip("/") + "/"))
 
 
 def existing(paths: Sequence[str]) -> list[str]:
