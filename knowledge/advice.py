@@ -231,9 +231,10 @@ def _options(
         startups=selectors.startups(),
         less_memory_than=less_memory_than,
     )
-    if less_memory_than is not None:
+    if predicted or less_memory_than is not None:
         return predicted
-    return predicted + fallback.default_options(request.of_unknown_gpus(), bound)
+    # Of GPUs that the catalogue lacks nothing is known: beside a forecast they would seem to take no time.
+    return fallback.default_options(request.of_unknown_gpus(), bound)
 
 
 def _settle_batch(

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from knowledge.core.types import Source
 from scheduler.models import Attempt
 from trainer.protocol import Outcome
 
@@ -57,6 +58,8 @@ def compare(promise: Mapping[str, Any], attempt: Attempt | None) -> list[Compare
 
     Cost is left out where nodes have no price.
     """
+    if promise.get("source") == Source.DEFAULT:  # its figures are zeros that promise nothing
+        promise = {}
     actual = actual_of(attempt) if attempt else {}
     ended = attempt is not None and attempt.ended_at is not None
     whole = attempt is not None and attempt.outcome == Outcome.SUCCEEDED

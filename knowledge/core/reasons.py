@@ -33,7 +33,7 @@ def dispatch_choices(request: Request, options: tuple[Option, ...]) -> dict[str,
 
 def _reason(name: str, best: Option, options: tuple[Option, ...]) -> str:
     if best.source is Source.DEFAULT:
-        return "A stated default; nothing is known about this model's speed or memory."
+        return "A stated default; nothing is known here about speed or memory."
     reasons = {
         "gpu_model": _gpu_model,
         "number_gpus": _number_gpus,
@@ -123,9 +123,8 @@ def notes(request: Request, bound: Mapping[str, Any], options: tuple[Option, ...
         return (_why_nothing_fits(request, bound),)
     found = []
     if options[0].source is Source.DEFAULT:
-        found.append(
-            f"The model {request.model_name} is not in the catalogue: time, memory and cost are unknown."
-        )
+        lacking = f"GPU {options[0].gpu_model}" if request.model else f"model {request.model_name}"
+        found.append(f"The {lacking} is not in the catalogue: time, memory and cost are unknown.")
     elif options[0].p_valid < MIN_P_VALID:
         found.append(f"Risky: the best option runs with a probability of {options[0].p_valid:.0%}.")
     if options[0].outside and options[0].source is Source.MODEL:

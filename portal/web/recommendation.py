@@ -67,6 +67,7 @@ def _context(form: SubmitForm) -> dict[str, Any]:
         free = {name: value for name, value in form.params.items() if name not in PLACE}
         elsewhere = [o for o in _advice(form, free).options if not found.best or o.key != found.best.key]
         options = (*found.options[:1], *elsewhere)
+    options = tuple(option for option in options if option.source is not Source.DEFAULT)
     priced = any(option.cost.value for option in options)
     shown = options[:SHOWN_OPTIONS]
     checked = _checked(form, found.best)

@@ -169,10 +169,15 @@ def test_a_mistyped_name_is_refused_with_suggestions() -> None:
         ask("lama3-8b")
 
 
-def test_an_unknown_gpu_gets_stated_defaults_beside_the_known_ones() -> None:
-    mixed = Inventory(pools=(A100, Pool(gpu_model="Exotic-9000", node_sizes=(2,), memory_bytes=64 * GIB)))
-    sources = {option.gpu_model: option.source for option in ask(inventory=mixed).options}
-    assert sources == {"A100-SXM4-80GB": Source.PRIOR, "Exotic-9000": Source.DEFAULT}
+def test_an_unknown_gpu_is_offered_only_where_no_other_can_run_the_job() -> None:
+    unknown = Pool(gpu_model="Exotic-9000", node_sizes=(2,), memory_bytes=64 * GIB)
+    mixed = Inventory(pools=(A100, unknown))
+    assert {option.gpu_model for option in ask(inventory=mixed).options} == {"A100-SXM4-80GB"}
+    alone = ask(inventory=Inventory(pools=(unknown,)))
+    assert {option.source for option in alone.options} == {Source.DEFAULT}
+    assert alone.notes == ("The GPU Exotic-9000 is not in the catalogue: time, memory and cost are unknown.",)
+    asked_for = ask(inventory=mixed, gpu_model="Exotic-9000")
+    assert {option.gpu_model for option in asked_for.options} == {"Exotic-9000"}
 
 
 def test_a_forecast_with_exact_tokens_scales_the_training_time_alone() -> None:

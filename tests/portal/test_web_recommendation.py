@@ -152,3 +152,16 @@ def test_a_goal_that_counts_money_without_any_price_says_what_it_means(
     assert "No node has a price" not in advice(browser, data_file, goal="fastest")
     Node.objects.update(price_per_gpu_hour=2.0)
     assert "No node has a price" not in advice(browser, data_file, goal="cheapest")
+
+
+def test_where_nothing_is_known_no_figures_are_shown(browser: Client, data_file: DatasetFile) -> None:
+    world.fake_node(model="Exotic-9000", memory_bytes=64 << 30)
+    page = advice(browser, data_file)
+    assert "Nothing can be foretold. The job would run on 1 × Exotic-9000" in page
+    assert "The GPU Exotic-9000 is not in the catalogue" in page
+    assert "0.0 s" not in page
+    assert "Where it could run" not in page
+    job = world.job(data_file.owner, training_file=data_file)
+    promised = browser.get(f"/jobs/{job.pk}/").content.decode()
+    assert "Stated defaults; nothing was predicted." in promised
+    assert "50%" not in promised
