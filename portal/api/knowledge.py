@@ -12,6 +12,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from knowledge.breakdown import memory_parts
 from knowledge.core.types import Advice
 from knowledge.models import PredictorVersion
 from knowledge.promotion import promote_version, roll_back
@@ -22,6 +23,7 @@ from portal.api.fields import Strict, Text, Whole
 from portal.api.job_in import JobIn, Params, with_files
 from portal.api.job_out import ChoiceOut, PromiseOut
 from portal.api.pages import list_of
+from scheduler.selectors.inventory import inventory
 from scheduler.services.advice import check, recommend
 
 USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
@@ -36,6 +38,10 @@ class OptionOut(PromiseOut):
 class AdviceOut(serializers.Serializer[Any]):
     params = serializers.DictField(child=ChoiceOut())
     options = OptionOut(many=True, help_text="Best first; empty while no node could run the job.")
+    memory_parts = serializers.DictField(
+        child=serializers.FloatField(),
+        help_text="Of the first option: bytes of one GPU at the peak by what holds them.",
+    )
     evidence = serializers.JSONField(help_text="The nearest measured executions.")
     notes = serializers.ListField(child=serializers.CharField())
     predictor_version = serializers.IntegerField(allow_null=True)
@@ -52,6 +58,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
     return {
         "params": {name: asdict(choice) for name, choice in advice.chosen.items()},
         "options": [OptionOut(option.as_json()).data for option in advice.options],
+        "memory_parts": memory_parts(advice.best, inventory()) if advice.best else {},
         "evidence": [asdict(execution) for execution in advice.evidence],
         "notes": list(advice.notes),
         "predictor_version": advice.predictor_version,

@@ -13,6 +13,7 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
+from knowledge.breakdown import memory_parts
 from knowledge.core.check import Check
 from knowledge.core.predictor import MIN_P_VALID
 from knowledge.core.types import Advice, Choice, Option, Source
@@ -22,6 +23,7 @@ from portal.web.forms import SubmitForm
 from portal.web.param_fields import PREFIX, form_value
 from portal.web.templatetags.portal_format import duration, number, words
 from scheduler.errors import BadParameters
+from scheduler.selectors.inventory import inventory
 from scheduler.services.advice import check, recommend
 from trainer.recipes import RECIPES
 
@@ -76,6 +78,7 @@ def _context(form: SubmitForm) -> dict[str, Any]:
         "remedy": _remedy(checked) if checked else "",
         "advice": found,
         "best": found.best,
+        "memory": memory_parts(found.best, inventory()) if found.best else {},
         "priced": priced,
         "pinned": pinned,
         "unpin": json.dumps({PREFIX + name: "" for name in PLACE}),

@@ -165,3 +165,18 @@ def test_where_nothing_is_known_no_figures_are_shown(browser: Client, data_file:
     promised = browser.get(f"/jobs/{job.pk}/").content.decode()
     assert "Stated defaults; nothing was predicted." in promised
     assert "50%" not in promised
+
+
+def test_the_memory_of_the_forecast_is_told_part_by_part(
+    browser: Client, api: APIClient, data_file: DatasetFile
+) -> None:
+    world.fake_node(model="A100-SXM4-80GB", memory_bytes=80 << 30)
+    page = advice(browser, data_file, model="llama3.1-8b")
+    assert "Where the memory goes" in page
+    for part in ("Weights", "Activations", "Overhead"):
+        assert f">{part}</th>" in page
+    body = {"model": "llama3.1-8b", "training_file": data_file.pk, "params": {"method": "full"}}
+    told = api.post("/api/recommendations/", body, format="json").json()
+    parts = told["memory_parts"]
+    assert {"weights", "gradients", "optimiser", "activations"} <= set(parts)
+    assert sum(parts.values()) == pytest.approx(told["options"][0]["peak_memory_bytes"]["value"], rel=0.03)
