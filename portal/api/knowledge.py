@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import Any
 
 from django.utils import timezone
@@ -12,11 +11,10 @@ from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from knowledge.breakdown import memory_parts
-from knowledge.core.types import Advice
 from knowledge.models import PredictorVersion
 from knowledge.promotion import promote_version, roll_back
 from knowledge.selectors import predictor_versions
+from knowledge.told import advice_json, step_s
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.api.fields import Strict, Text, Whole
@@ -33,11 +31,16 @@ class OptionOut(PromiseOut):
     """One way to run the job, and what is foretold for it."""
 
     config = serializers.JSONField()
+    step_s = serializers.FloatField(allow_null=True, help_text="Of one optimiser step on all GPUs.")
 
 
 class AdviceOut(serializers.Serializer[Any]):
     params = serializers.DictField(child=ChoiceOut())
     options = OptionOut(many=True, help_text="Best first; empty while no node could run the job.")
+    pareto = serializers.ListField(
+        child=serializers.CharField(),
+        help_text="Places (GPU:nodes x GPUs of each) that none beats in both time and cost, fastest first.",
+    )
     memory_parts = serializers.DictField(
         child=serializers.FloatField(),
         help_text="Of the first option: bytes of one GPU at the peak by what holds them.",
@@ -53,18 +56,6 @@ class PredictorOut(serializers.ModelSerializer[PredictorVersion]):
         fields = ["number", "active", "rows", "metrics", "reason", "created_at", "promoted_at"]
 
 
-def advice_json(advice: Advice) -> dict[str, Any]:
-    """The advice in plain values, as AdviceOut describes them."""
-    return {
-        "params": {name: asdict(choice) for name, choice in advice.chosen.items()},
-        "options": [OptionOut(option.as_json()).data for option in advice.options],
-        "memory_parts": memory_parts(advice.best, inventory()) if advice.best else {},
-        "evidence": [asdict(execution) for execution in advice.evidence],
-        "notes": list(advice.notes),
-        "predictor_version": advice.predictor_version,
-    }
-
-
 class RecommendationsApi(APIView):
     @extend_schema(operation_id="recommendations_create", request=JobIn, responses=AdviceOut)
     def post(self, request: ApiRequest) -> Response:
@@ -73,7 +64,7 @@ class RecommendationsApi(APIView):
         data.is_valid(raise_exception=True)
         values = with_files(user=request.user, values=data.validated_data)
         advice = recommend(**{name: values[name] for name in USED if name in values}, now=timezone.now())
-        return Response(advice_json(advice))
+        return Response(AdviceOut(advice_json(advice, inventory())).data)
 
 
 class ChangeOut(serializers.Serializer[Any]):
@@ -110,7 +101,7 @@ class CheckApi(APIView):
             "fits": found.fits,
             "reason": found.reason,
             "changes": {name: {"from": old, "to": new} for name, (old, new) in found.changes.items()},
-            "option": found.option.as_json() if found.option else None,
+            "option": {**found.option.as_json(), "step_s": step_s(found.option)} if found.option else None,
         }
         return Response(CheckOut(told).data)
 

@@ -13,10 +13,10 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_GET
 
-from knowledge.breakdown import memory_parts
 from knowledge.core.check import Check
 from knowledge.core.predictor import MIN_P_VALID
 from knowledge.core.types import Advice, Choice, Option, Source
+from knowledge.told import memory_parts, step_s
 from portal.accounts.requests import PageRequest
 from portal.web.charts.tradeoff import pick, price_of, tradeoff
 from portal.web.forms import SubmitForm
@@ -78,6 +78,7 @@ def _context(form: SubmitForm) -> dict[str, Any]:
         "remedy": _remedy(checked) if checked else "",
         "advice": found,
         "best": found.best,
+        "step_s": step_s(found.best) if found.best else None,
         "memory": memory_parts(found.best, inventory()) if found.best else {},
         "priced": priced,
         "pinned": pinned,

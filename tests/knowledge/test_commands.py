@@ -29,6 +29,9 @@ def test_recommend_prints_the_advice_as_json() -> None:
     call_command("recommend", json=json.dumps(REQUEST), stdout=out)
     found = json.loads(out.getvalue())
     assert found["bound"]["method"] == "full"
+    assert found["params"]["method"] == {"value": "full", "by": "user", "reason": "You set method to full."}
+    assert found["options"][0]["step_s"] > 0
+    assert {"weights", "gradients"} <= set(found["memory_parts"])
     assert found["options"][0]["config"]["gpu_model"] == "L40S"
 
 

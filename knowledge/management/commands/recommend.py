@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from argparse import ArgumentParser
 from collections.abc import Mapping
-from dataclasses import asdict
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
@@ -13,6 +12,7 @@ from django.core.management.base import BaseCommand, CommandError
 from knowledge import advice
 from knowledge.core import catalog
 from knowledge.core.types import Advice, Goal, Inventory, Pool, Workload
+from knowledge.told import advice_json
 from trainer.recipes import RECIPES, ParamError
 
 EXAMPLE = (
@@ -30,23 +30,28 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         try:
-            found = _advise(json.loads(options["json"]))
+            request = json.loads(options["json"])
+            stock = _inventory(request)
+            found = _advise(request, stock)
         except (ParamError, catalog.UnknownName, advice.AdviceFailed) as wrong:
             raise CommandError(str(wrong)) from wrong
         except (ValueError, TypeError, KeyError, AttributeError) as wrong:
             raise CommandError(f"The request cannot be read ({wrong!r}). Example: {EXAMPLE}") from wrong
-        self.stdout.write(json.dumps(asdict(found), indent=1))
+        told = {**advice_json(found, stock), "bound": found.bound}
+        self.stdout.write(json.dumps(told, indent=1))
 
 
-def _advise(request: Mapping[str, Any]) -> Advice:
+def _inventory(request: Mapping[str, Any]) -> Inventory:
+    pools = tuple(_pool(pool) for pool in request.get("inventory", ()))
+    return Inventory(pools=pools, max_nodes=int(request.get("max_nodes", 1)))
+
+
+def _advise(request: Mapping[str, Any], stock: Inventory) -> Advice:
     return advice.advise(
         model=request["model"],
         fixed=RECIPES["sft"].clean(request.get("params", {})),
         workload=_workload(request.get("workload", {"rows": 1000, "lengths": [[512, 1000]]})),
-        inventory=Inventory(
-            pools=tuple(_pool(pool) for pool in request.get("inventory", ())),
-            max_nodes=int(request.get("max_nodes", 1)),
-        ),
+        inventory=stock,
         goal=Goal(request.get("goal", Goal.BALANCED)),
         deadline_s=request.get("deadline_s"),
         budget=request.get("budget"),
