@@ -57,13 +57,14 @@ def rows(count: int, seed: int, factor: float = SLOWER) -> list[Row]:
     ]
 
 
-TRAIN = evaluate.train
+TRAIN, SAVE = evaluate.train, store.save
 REMEMBERED: dict[tuple[str, ...], dict[str, Knowledge]] = {}
+FILES: dict[int, bytes] = {}  # by the id of what was remembered and therefore lives on
 
 
 @pytest.fixture(autouse=True)
 def _train_equal_rows_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Most tests begin with the same training, which takes seconds: equal rows teach the same."""
+    """Most tests begin with the same training, which takes seconds: equal rows teach and write the same."""
 
     def train(some: list[Row]) -> dict[str, Knowledge]:
         key = tuple(digests(some))
@@ -71,7 +72,16 @@ def _train_equal_rows_once(monkeypatch: pytest.MonkeyPatch) -> None:
             REMEMBERED[key] = TRAIN(some)
         return REMEMBERED[key]
 
+    def save(knowledge: dict[str, Knowledge], path: Path) -> str:
+        if id(knowledge) not in FILES:
+            SAVE(knowledge, path)
+            FILES[id(knowledge)] = path.read_bytes()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(FILES[id(knowledge)])
+        return store.digest(path)
+
     monkeypatch.setattr(evaluate, "train", train)
+    monkeypatch.setattr(store, "save", save)
 
 
 @pytest.fixture

@@ -162,6 +162,7 @@ def queries_on_a_demo_portal(jobs: int) -> dict[str, int]:
     return counts
 
 
+@pytest.mark.one_database
 def test_the_number_of_queries_does_not_grow_with_the_rows(db: None) -> None:
     few, many = queries_on_a_demo_portal(8), queries_on_a_demo_portal(30)
     assert few == many

@@ -22,9 +22,9 @@ FOREIGN = {"api-docs", "all-tables"}
 CHARTS = {"queue": 1, "analytics": 7, "predictions": 5}
 
 
-def demo() -> None:
+def demo(jobs: int = 20) -> None:
     """Jobs in every state that has a page of its own, predictors, and an alarm."""
-    build(seed=2, jobs=20, password="x", train=False, now=timezone.now())
+    build(seed=2, jobs=jobs, password="x", train=False, now=timezone.now())
     now = timezone.now()
     for number in (1, 2):
         version = PredictorVersion.objects.create(
@@ -77,7 +77,7 @@ def visit(page: Any, shot: Shot) -> None:
 def test_analysis_pages_are_reached_and_used_by_keyboard(opened: Any) -> None:
     from playwright.sync_api import expect
 
-    demo()
+    demo(jobs=5)
     page = opened()
     sign_in(page, "admin")
     expect(page.get_by_text("Demo data: simulated")).to_be_visible()

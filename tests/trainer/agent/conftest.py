@@ -15,7 +15,8 @@ import psutil
 import pytest
 
 from tests.trainer.agent.driver import COMMAND
-from tests.trainer.agent.fake_portal import JOIN, FakePortal
+from tests.trainer.agent.fake_portal import JOIN, PAUSE_S, FakePortal
+from trainer.agent import claims, loop
 from trainer.agent.__main__ import build
 from trainer.agent.discovery import _processor
 from trainer.agent.environment import CLAIM_MARK
@@ -24,6 +25,12 @@ from trainer.agent.loop import Agent
 from trainer.agent.settings import Settings
 
 ROOT = Path(__file__).parents[3]
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "SHORTEST_PAUSE_S", PAUSE_S)
+    monkeypatch.setattr(claims, "LOOK_EVERY_S", PAUSE_S)
 
 
 @pytest.fixture

@@ -3,7 +3,8 @@
 import sys
 from pathlib import Path
 
-from tests.trainer.agent.fake_portal import JOIN
+from tests.trainer.agent.fake_portal import JOIN, PAUSE_S
+from trainer.agent import claims, loop
 from trainer.agent.__main__ import run
 from trainer.agent.logs import set_up
 from trainer.agent.settings import Settings
@@ -12,6 +13,7 @@ COMMAND = (sys.executable, str(Path(__file__).with_name("fake_trainer.py")))
 
 if __name__ == "__main__":
     set_up()
+    loop.SHORTEST_PAUSE_S = claims.LOOK_EVERY_S = PAUSE_S
     url, folder = sys.argv[1:]
     sys.exit(
         run(Settings(portal=url, dir=Path(folder), name="test", join_token=JOIN, slots=2, command=COMMAND))

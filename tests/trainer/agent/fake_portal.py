@@ -16,6 +16,7 @@ from trainer.protocol import ClaimState, File, NodeFacts, Report, Resume, Spec, 
 from trainer.wire import parse_enrol, parse_sync
 
 JOIN, TOKEN = "join-me", "node-token-1"
+PAUSE_S = 0.05  # of agents under test, between two syncs and between two looks at a training
 
 
 def file_of(path: str, content: bytes) -> File:
@@ -110,7 +111,7 @@ class FakePortal:
                 self._hear(self.claims[state.claim], state)
         listed = {name: given for name, given in self.claims.items() if given.listed}
         return {
-            "next_sync_s": 0.2,
+            "next_sync_s": PAUSE_S,
             "draining": False,
             "claims": [self._order(name, given) for name, given in listed.items()],
         }

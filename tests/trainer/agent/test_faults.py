@@ -230,7 +230,7 @@ def test_after_long_silence_the_node_stops_its_own_work(
     portal: FakePortal, node_dir: Path, start_agent: StartAgent
 ) -> None:
     given = portal.give("c1", "steady")
-    start_agent(lease_stop_s=1.0)
+    start_agent(lease_stop_s=0.5)
     until(lambda: steps(given))
     portal.away = True
     until(lambda: not runs(pid_of(node_dir)))
