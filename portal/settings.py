@@ -227,7 +227,8 @@ CELERY_TASK_DEFAULT_QUEUE = "control"
 CELERY_TASK_QUEUES = [Queue("control"), Queue("work")]
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 TICK_EVERY_S = env.float("TICK_EVERY_S", default=1.0)
-CELERY_BEAT_SCHEDULE = celery.beat_schedule(TICK_EVERY_S)
+SWEEP_EVERY_S = env.float("SWEEP_EVERY_S", default=30.0)
+CELERY_BEAT_SCHEDULE = celery.beat_schedule(tick_every_s=TICK_EVERY_S, sweep_every_s=SWEEP_EVERY_S)
 HINT_TIMEOUT_S = 0.5
 
 # Leases and deadlines, seconds (docs/architecture.md, "Reliability"). Tests set them to a few seconds.

@@ -25,11 +25,11 @@ def transport_options(broker_url: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def beat_schedule(tick_every_s: float) -> dict[str, dict[str, Any]]:
+def beat_schedule(*, tick_every_s: float, sweep_every_s: float) -> dict[str, dict[str, Any]]:
     """Each message expires when the next is due, so that none pile up while no worker listens."""
     return {
         "tick": _every(tick_every_s, "scheduler.tasks.tick", "control"),
-        "sweep": _every(30.0, "scheduler.tasks.sweep", "control"),
+        "sweep": _every(sweep_every_s, "scheduler.tasks.sweep", "control"),
         "refresh options": _every(5.0, "scheduler.tasks.refresh_options", "work"),
         "calibrate": _every(5.0, "scheduler.tasks.calibrate", "work"),
         "learn": _every(600.0, "knowledge.tasks.train", "work"),

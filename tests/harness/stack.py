@@ -37,6 +37,7 @@ SHORT_LEASES = {
     "TICK_EVERY_S": "0.5",
     "TICK_TAKEOVER_S": "3",
     "SYNC_EVERY_S": "0.25",
+    "SWEEP_EVERY_S": "3",
     "SIMULATION_LEASE_S": "4",
     "RATE_LIMIT": "100000/min",
 }
