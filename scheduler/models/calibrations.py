@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from django.conf import settings
 from django.db import models
 
@@ -57,6 +59,13 @@ class Calibration(models.Model):
 
     def __str__(self) -> str:
         return f"{self.id} of {self.node_id}"
+
+    @property
+    def factors(self) -> tuple[float, float] | None:
+        """By which factor rates were off in the median, before and after; None where nothing was judged."""
+        if self.error_before is None or self.error_after is None:
+            return None
+        return math.exp(self.error_before), math.exp(self.error_after)
 
     @property
     def state(self) -> CalibrationState:

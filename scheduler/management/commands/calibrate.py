@@ -77,10 +77,11 @@ class Command(BaseCommand):
         if calibration.reason:
             self.stdout.write(calibration.reason)
         self.stdout.write(f"{calibration.jobs.count()} jobs, {len(runs)} executions recorded.")
-        if calibration.error_before is not None:
+        if calibration.factors:
+            before, after = calibration.factors
             self.stdout.write(
-                f"Median error on the last {calibration.judged_runs} runs: {calibration.error_before:.0%}"
-                f" before, {calibration.error_after:.0%} with what the earlier ones measured."
+                f"Median error on the last {calibration.judged_runs} runs: a factor of {before:.2f} before,"
+                f" {after:.2f} with what the earlier ones measured."
             )
 
 
