@@ -12,7 +12,7 @@ import pytest
 from knowledge import active, advice, importing, learning, selectors
 from knowledge.core import evaluate, prior, store
 from knowledge.core.columns import columns
-from knowledge.core.learned import Knowledge
+from knowledge.core.learned import Knowledge, kind_of
 from knowledge.core.rows import Row, digests
 from knowledge.core.types import Config, Inventory, Source
 from knowledge.models import PredictorVersion
@@ -57,30 +57,31 @@ def rows(count: int, seed: int, factor: float = SLOWER) -> list[Row]:
     ]
 
 
-TRAIN, SAVE = evaluate.train, store.save
-REMEMBERED: dict[tuple[str, ...], dict[str, Knowledge]] = {}
-FILES: dict[int, bytes] = {}  # by the id of what was remembered and therefore lives on
+LEARN, SAVE = evaluate.learn, store.save
+REMEMBERED: dict[tuple[str, ...], Knowledge | None] = {}
+FILES: dict[tuple[int, ...], bytes] = {}  # by the ids of what was remembered and therefore lives on
 
 
 @pytest.fixture(autouse=True)
 def _train_equal_rows_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most tests begin with the same training, which takes seconds: equal rows teach and write the same."""
 
-    def train(some: list[Row]) -> dict[str, Knowledge]:
-        key = tuple(digests(some))
+    def learn(some: list[Row], kind: str) -> Knowledge | None:
+        key = (kind, *digests([row for row in some if kind_of(row.config) == kind]))
         if key not in REMEMBERED:
-            REMEMBERED[key] = TRAIN(some)
+            REMEMBERED[key] = LEARN(some, kind)
         return REMEMBERED[key]
 
     def save(knowledge: dict[str, Knowledge], path: Path) -> str:
-        if id(knowledge) not in FILES:
+        key = tuple(map(id, knowledge.values()))
+        if key not in FILES:
             SAVE(knowledge, path)
-            FILES[id(knowledge)] = path.read_bytes()
+            FILES[key] = path.read_bytes()
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(FILES[id(knowledge)])
+        path.write_bytes(FILES[key])
         return store.digest(path)
 
-    monkeypatch.setattr(evaluate, "train", train)
+    monkeypatch.setattr(evaluate, "learn", learn)
     monkeypatch.setattr(store, "save", save)
 
 
