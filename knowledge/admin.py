@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.contrib import admin
 
-from knowledge.models import Execution, PredictorVersion
+from knowledge.models import CatalogEntry, Execution, PredictorVersion
 from portal.accounts.admin import ReadOnly
 
 
@@ -26,3 +26,10 @@ class ExecutionAdmin(ReadOnly):
 @admin.register(PredictorVersion)
 class PredictorVersionAdmin(ReadOnly):
     list_display = ("number", "active", "rows", "reason", "created_at", "promoted_at")
+
+
+@admin.register(CatalogEntry)
+class CatalogEntryAdmin(ReadOnly):
+    list_display = ("name", "kind", "created_at")
+    list_filter = ("kind",)
+    search_fields = ("name",)

@@ -65,6 +65,14 @@ def executions(
     return Execution.objects.filter(**filters).order_by("-pk")
 
 
+def executions_matching(*, text: str, source: str, learnt: str) -> QuerySet[Execution]:
+    """Executions whose model holds the text, newest first; `learnt`: "yes", "no" or "" for both."""
+    rows = executions(source=source or None)
+    if text:
+        rows = rows.filter(model_name__icontains=text)
+    return rows.filter(learn=learnt == "yes") if learnt else rows
+
+
 def exported(*, own: bool = False) -> Iterator[Row]:
     """All executions as rows, or what was measured here alone, oldest first and read a piece at a time."""
     rows = Execution.objects.order_by("pk")

@@ -106,3 +106,10 @@ class SimulationAdmin(ReadOnly):
     list_display = ("id", "state", "knowledge", "cluster", "requested_by", "requested_at", "ended_at")
     list_filter = ("state",)
     list_select_related = ("requested_by",)
+
+
+@admin.register(models.Calibration)
+class CalibrationAdmin(ReadOnly):
+    list_display = ("id", "node", "state", "requested_by", "requested_at", "until", "ended_at")
+    list_filter = ("outcome",)
+    list_select_related = ("node", "requested_by")

@@ -15,13 +15,14 @@ from django.views.decorators.http import require_http_methods
 from knowledge.core.sources.registry import SOURCES
 from knowledge.core.sources.table import BadTable
 from knowledge.importing import ImportReport
-from knowledge.selectors import OWN, counts_by_source
+from knowledge.selectors import OWN, counts_by_source, executions_matching
 from portal.accounts.requests import PageRequest
 from portal.web.nodes import require_admin
-from portal.web.styled import StyledForm
+from portal.web.styled import FilterForm, StyledForm
 from scheduler.errors import FileTooLarge
 from scheduler.services.history import LARGEST, import_upload
 
+PAGE = 25
 NAMES = {
     "lfb": "LLMFineTuningBench", "fma": "fms-acceleration", "mlperf": "MLPerf", "litgpt": "LitGPT",
     "vectorlm": "VectorLM", "csv": "this portal's own columns",
@@ -40,6 +41,26 @@ class ImportForm(StyledForm):
     )  # fmt: skip
 
 
+class HistoryFilters(FilterForm):
+    """`sources`: those that can be chosen."""
+
+    q = forms.CharField(required=False, max_length=200, label="Model")
+    source = forms.CharField(required=False, max_length=60, widget=forms.Select)
+    learnt = forms.ChoiceField(
+        required=False, label="Learnt from", choices=[("", "all"), ("yes", "yes"), ("no", "no")]
+    )
+    after = forms.IntegerField(required=False, min_value=1, max_value=2**62, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, sources: list[str], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        offered = [("", "any"), *((source, _name(source)) for source in sources)]
+        self.fields["source"].widget.choices = offered
+
+    @property
+    def other_errors(self) -> list[str]:
+        return [f"after: {text}" for text in self.errors.get("after", [])]
+
+
 @login_required
 @require_http_methods(["GET", "POST"])
 def history(request: PageRequest) -> HttpResponse:
@@ -56,10 +77,23 @@ def history(request: PageRequest) -> HttpResponse:
             wrong = bad.errors
         except FileTooLarge as large:
             form.add_error("file", str(large))
-    sources = [(_name(source), rows) for source, rows in counts_by_source().items()]
-    context: dict[str, Any] = {"form": form, "wrong": wrong, "sources": sources}
-    refused = request.method == "POST"
+    counted = counts_by_source()
+    sources = [(_name(source), rows) for source, rows in counted.items()]
+    filters = HistoryFilters(request.GET, sources=list(counted))
+    context = {"form": form, "wrong": wrong, "sources": sources, "filters": filters, **_rows(filters)}
+    refused = request.method == "POST" or not filters.is_valid()
     return render(request, "knowledge/history.html", context, status=400 if refused else 200)
+
+
+def _rows(filters: HistoryFilters) -> dict[str, Any]:
+    """One page of the executions that match, and where the next one begins."""
+    if not filters.is_valid():
+        return {"executions": [], "next": ""}
+    chosen = filters.cleaned_data
+    rows = executions_matching(text=chosen["q"], source=chosen["source"], learnt=chosen["learnt"])
+    after = chosen["after"]
+    found = list((rows.filter(pk__lt=after) if after else rows)[: PAGE + 1])
+    return {"executions": found[:PAGE], "next": found[PAGE - 1].pk if len(found) > PAGE else ""}
 
 
 def _imported(request: PageRequest, form: ImportForm) -> ImportReport:

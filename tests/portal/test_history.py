@@ -48,6 +48,28 @@ def test_a_file_is_imported_once_and_counted_by_source(admin_browser: Client, pe
     assert (entry.actor, entry.target, entry.data["added"]) == (person, "ours.csv", 2)
 
 
+def test_executions_are_found_by_model_and_source_and_come_in_pages(admin_browser: Client) -> None:
+    faster = RUN.replace("3000", "9e9")
+    runs = [RUN.replace("3000", str(3000 + number)) for number in range(30)]
+    text = "\n".join([HEAD, *runs, faster])
+    admin_browser.post("/history/", {"file": csv(text)})
+    first = admin_browser.get("/history/").content.decode()
+    assert "not learnt from: " in first
+    assert "3,029" in first
+    assert "3,000" not in first
+    older = f"?after={Execution.objects.order_by('-pk')[24].pk}"
+    assert older in first
+    assert "3,000" in admin_browser.get(f"/history/{older}").content.decode()
+    flagged = admin_browser.get("/history/?learnt=no").content.decode()
+    assert "3,029" not in flagged
+    assert "not learnt from: " in flagged
+    assert "No execution matches" in admin_browser.get("/history/?q=mistral").content.decode()
+    assert "No execution matches" in admin_browser.get("/history/?source=own").content.decode()
+    assert "3,029" in admin_browser.get("/history/?source=csv&q=LLAMA").content.decode()
+    for wrong in ("?after=x", "?learnt=maybe"):
+        assert admin_browser.get(f"/history/{wrong}").status_code == 400
+
+
 def test_one_wrong_cell_and_nothing_is_imported(admin_browser: Client) -> None:
     refused = admin_browser.post("/history/", {"file": csv(BAD)})
     shown = refused.content.decode()

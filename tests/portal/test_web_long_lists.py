@@ -14,7 +14,7 @@ from scheduler.models import Checkpoint, JobEvent
 from tests.harness import world
 
 MANY = 300
-LISTS = ("/users/", "/teams/", "/tokens/", "/audit/", "/policy/")
+LISTS = ("/users/", "/teams/", "/tokens/", "/audit/", "/policy/", "/history/", "/catalogue/")
 
 
 @pytest.fixture
