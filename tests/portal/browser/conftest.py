@@ -53,7 +53,12 @@ class Watch:
 
     def _console(self, message: Any) -> None:
         # Chromium notes a form that was refused as an error of its own; the page is as it should be.
-        if message.type in ("error", "warning") and "400 (Bad Request)" not in message.text:
+        if message.type not in ("error", "warning") or "400 (Bad Request)" in message.text:
+            return
+        # So is it where a newer question replaced one on its way: htmx tells of that in two lines.
+        if message.text.startswith("htmx:sendAbort"):
+            self.complaints.remove(message.text.replace("sendAbort", "afterRequest"))
+        else:
             self.complaints.append(message.text)
 
 
