@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 from django.conf import settings
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoDbBlocker
 from rest_framework.test import APIClient
 
 from knowledge.core import store
@@ -26,6 +29,14 @@ def token_client(owner: User, scope: Scope = Scope.WRITE) -> APIClient:
     client = APIClient()
     client.credentials(HTTP_AUTHORIZATION=f"Bearer {plain}")
     return client
+
+
+@contextmanager
+def rows_of_a_module(blocker: DjangoDbBlocker) -> Iterator[None]:
+    """For fixtures of a module: rows that all its tests begin with, each in a transaction of its own."""
+    with blocker.unblock(), transaction.atomic():
+        yield
+        transaction.set_rollback(True)
 
 
 @pytest.fixture

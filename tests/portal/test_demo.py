@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from datetime import UTC, datetime
 
 import pytest
 from django.test import Client
-from django.utils import timezone
+from pytest_django import DjangoDbBlocker
 
 from portal.accounts.models import User
 from portal.demo.journal import SIMULATED
@@ -15,19 +16,28 @@ from portal.demo.world import build
 from scheduler.models import Job
 from scheduler.selectors.jobs import log_text
 from scheduler.states import JobState
+from tests.portal.conftest import rows_of_a_module
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 
 
-@pytest.mark.parametrize("hour", [1, 13])
-def test_the_hour_does_not_decide_which_jobs_run(hour: int) -> None:
-    build(seed=2, jobs=20, password="x", train=False, now=datetime(2026, 3, 29, hour, tzinfo=UTC))
+@pytest.fixture(scope="module", params=[1, 13])
+def demo(
+    request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: DjangoDbBlocker
+) -> Iterator[None]:
+    """A portal that was filled at this hour."""
+    made_at = datetime(2026, 3, 29, request.param, tzinfo=UTC)
+    with rows_of_a_module(django_db_blocker):
+        build(seed=2, jobs=20, password="x", train=False, now=made_at)
+        yield
+
+
+def test_the_hour_does_not_decide_which_jobs_run(demo: None) -> None:
     states = Counter(Job.objects.values_list("state", flat=True))
     assert states == {JobState.RUNNING: 2, JobState.SUCCEEDED: 17, JobState.FAILED: 1}
 
 
-def test_every_attempt_that_began_has_a_log_that_says_it_is_simulated(client: Client) -> None:
-    build(seed=2, jobs=20, password="x", train=False, now=timezone.now())
+def test_every_attempt_that_began_has_a_log_that_says_it_is_simulated(demo: None, client: Client) -> None:
     client.force_login(User.objects.get(username="admin"))
     for job in Job.objects.filter(state__in=[JobState.RUNNING, JobState.SUCCEEDED, JobState.FAILED]):
         page = client.get(f"/jobs/{job.pk}/?tab=log").content.decode()

@@ -12,6 +12,7 @@ from django.core.management import call_command
 from django.core.signals import request_finished, request_started
 from django.db import close_old_connections
 from hypothesis import HealthCheck, settings
+from pytest_django import DjangoDbBlocker
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi.checks import (
     content_type_conformance,
@@ -22,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
 from portal.accounts.models import Membership, Scope, Team, User
 from portal.wsgi import application
 from tests.harness import world
-from tests.portal.conftest import token_client
+from tests.portal.conftest import rows_of_a_module, token_client
 
 CHECKS = [
     not_a_server_error,
@@ -45,9 +46,14 @@ def one_connection() -> Iterator[None]:
         signal.connect(close_old_connections)
 
 
-@pytest.fixture
-def known(person: User) -> dict[str, Any]:
-    """Ids that exist, so that generated requests come further than 404."""
+@pytest.fixture(scope="module")
+def known(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[dict[str, Any]]:
+    with rows_of_a_module(django_db_blocker):
+        yield ids_that_exist(world.user("ada"))
+
+
+def ids_that_exist(person: User) -> dict[str, Any]:
+    """So that generated requests come further than 404; and the token of an administrator."""
     node = world.fake_node()
     job = world.placed_job(node, owner=person)
     token = token_client(world.admin(), Scope.ADMIN)._credentials["HTTP_AUTHORIZATION"]
@@ -66,7 +72,7 @@ def known(person: User) -> dict[str, Any]:
     database=None,
     suppress_health_check=list(HealthCheck),
 )
-def test_every_generated_request_is_answered_as_described(case: Any, known: dict[str, Any]) -> None:
+def test_every_generated_request_is_answered_as_described(case: Any, known: dict[str, Any], db: None) -> None:
     for name, value in known.items():
         if name in case.path_parameters:
             case.path_parameters[name] = value
