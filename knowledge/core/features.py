@@ -96,14 +96,17 @@ def matrix(configs: Sequence[Config], c: Columns, vocabulary: dict[str, dict[str
     return np.column_stack([*physics(c).values(), *settings, *texts])
 
 
-def validity_matrix(configs: Sequence[Config], c: Columns) -> Array:
-    """Shape (n, k): as `matrix`, without texts and with the usual value where a setting is unknown."""
+def validity_matrix(configs: Sequence[Config], c: Columns, pressure: Array) -> Array:
+    """Shape (n, k): as `matrix`, without texts and with the usual value where a setting is unknown.
+
+    pressure: ln(peak / capacity) as far as peaks were measured, shape (n,).
+    """
     settings = [
         np.where(np.isnan(column := _column(configs, read)), USUAL.get(name, 0.0), column)
         for name, read in SETTINGS.items()
         if name != "lora_r"
     ]
-    return np.column_stack([*physics(c).values(), *settings])
+    return np.column_stack([*physics(c).values(), *settings, pressure])
 
 
 def vocabulary(configs: Sequence[Config], at_least: int = 15) -> dict[str, dict[str, float]]:

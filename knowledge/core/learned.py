@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from knowledge.core import estimators, features, folds, space
+from knowledge.core import estimators, features, folds, prior, space
 from knowledge.core.columns import Array, Columns, columns
 from knowledge.core.estimators import Calibration, Ensemble
-from knowledge.core.regressor import Physics, Regressor, StatedMemory
+from knowledge.core.peak_memory import PeakMemory
+from knowledge.core.regressor import Physics, Regressor
 from knowledge.core.rows import Row
 from knowledge.core.seen import Seen
 from knowledge.core.step_time import StepTime
@@ -52,14 +53,22 @@ def learn(rows: Sequence[Row], kind: str) -> Knowledge | None:
         return None
     words = features.vocabulary([row.config for row in measured])
     with estimators.one_thread():
+        memory = _learn_memory(mine, words)
         return Knowledge(
             rows=len(measured),
             vocabulary=words,
             rate=_learn_rate(measured, words),
-            memory=_learn_memory(mine, words),
-            validity=_learn_validity(mine),
+            memory=memory,
+            validity=_learn_validity(mine, memory),
             seen=Seen.of([row.config for row in measured], _columns(measured)),
         )
+
+
+def pressure(memory: Regressor | None, c: Columns) -> Array:
+    """ln(peak / capacity) of one GPU by physics, fitted where peaks were measured. Shape (n,)."""
+    peak = prior.memory(c).total if memory is None else memory.physics_.value(c)
+    found: Array = np.log(peak / c.memory)
+    return found
 
 
 def _columns(rows: Sequence[Row]) -> Columns:
@@ -76,7 +85,7 @@ def _learn_memory(rows: Sequence[Row], words: dict[str, dict[str, float]]) -> Re
     if len(known) < ENOUGH_ROWS:
         return None
     shares = np.array([row.peak_memory_fraction for row in known], dtype=float)
-    return _regressor(StatedMemory, known, words, shares * _columns(known).memory)
+    return _regressor(PeakMemory, known, words, shares * _columns(known).memory)
 
 
 def _regressor(
@@ -86,14 +95,15 @@ def _regressor(
     return Regressor(physics).fit(configs, c, features.matrix(configs, c, words), measured)
 
 
-def _learn_validity(rows: Sequence[Row]) -> Validity | None:
+def _learn_validity(rows: Sequence[Row], memory: Regressor | None) -> Validity | None:
     """A classifier from sources that publish their failures; refused rows are the rules' business."""
     known = [row for row in rows if row.learn_validity and row.status in ("ok", "oom", "failed")]
     happened = np.array([row.status == "ok" for row in known], dtype=int)
     if len(known) < ENOUGH_ROWS or min(happened.sum(), len(known) - happened.sum()) < folds.FOLDS:
         return None
     configs = [row.config for row in known]
-    X = features.validity_matrix(configs, _columns(known))
+    c = _columns(known)
+    X = features.validity_matrix(configs, c, pressure(memory, c))
     groups = [space.config_hash(x) for x in configs]
     raw = estimators.out_of_fold(estimators.classifiers, X, happened, groups)
     if not np.isfinite(raw).all():

@@ -11,13 +11,14 @@ from knowledge.core import blend, estimators, features, prior
 from knowledge.core.blend import Observations
 from knowledge.core.columns import Array, Columns, Hardware, columns
 from knowledge.core.intervals import ENOUGH
-from knowledge.core.learned import Knowledge, kind_of
+from knowledge.core.learned import Knowledge, kind_of, pressure
 from knowledge.core.predictor import PriorPredictor, Scorer, Scores, p_fits, p_room
 from knowledge.core.rows import Row
 from knowledge.core.types import Config, Source
 
 REPEATED_P_VALID = 0.98
 MEASURED_MARGIN = 1.05  # a learnt peak includes fragmentation, so it needs less room than the prior's
+FORECAST_MARGIN = 1.1  # a forecast of an unfamiliar peak speaks up where it is this much beyond the capacity
 FAILED_P_VALID = 0.05
 MEMORY_WIDTH = 0.2  # stated half-width of ln(peak) where no peak was measured
 
@@ -184,7 +185,9 @@ def _p_valid(knowledge: Knowledge, configs: Sequence[Config], c: Columns, doubtf
     fits = p_fits(c)
     if knowledge.validity is None:
         return fits
-    raw = knowledge.validity.ensemble.predict(features.validity_matrix(configs, c))
+    X = features.validity_matrix(configs, c, pressure(knowledge.memory, c))
+    raw = knowledge.validity.ensemble.predict(X)
     learned = knowledge.validity.calibration.predict(raw)
-    doubted = np.minimum(fits, p_room(c.memory / np.maximum(doubtful, 1.0), MEASURED_MARGIN))
+    room = FORECAST_MARGIN * c.memory / np.maximum(doubtful, 1.0)
+    doubted = np.minimum(fits, p_room(room, MEASURED_MARGIN))
     return np.where(doubtful > 0, np.minimum(learned, doubted), learned)

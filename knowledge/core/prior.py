@@ -19,6 +19,7 @@ A100_BALANCE = 155.0  # FLOPs per byte of memory traffic at the peak; η was mea
 EXPERT_WIDTH = 600.0  # expert width at which grouped matrix products reach half of their efficiency
 CONTEXT_BYTES = 1.5e9  # CUDA context, workspaces, allocator
 CPU_CONTEXT_BYTES = 0.65e9  # interpreter, libraries and their pools of a CPU process, measured
+COLLECTED_COPIES = 10  # how much more of a collected layer was held than is needed, read off the history
 HOP_S, CROSS_NODE_HOP_S = 10e-6, 30e-6
 TAU, CPU_TAU = 0.35, 0.7  # stated standard deviation of ln θ
 Z_80 = 1.28
@@ -123,7 +124,8 @@ def paging_bytes(c: Columns) -> Array:
     Pages are used in turn, so where they do not all fit, each is gone when its turn comes.
     """
     found = memory(replace(c, paged=np.zeros(len(c), dtype=bool)))
-    return np.where(c.paged & (found.total > c.memory), 2 * found.optimizer, 0.0)
+    crowded = found.total + COLLECTED_COPIES * collected(c) > c.memory
+    return np.where(c.paged & crowded, 2 * found.optimizer, 0.0)
 
 
 def collected(c: Columns) -> Array:
@@ -201,7 +203,7 @@ def network_time(c: Columns) -> Array:
 def network_times(c: Columns) -> tuple[Array, Array]:
     """The same, what stays within nodes and what goes between them: each ring is as fast as its slowest link.
 
-    Hybrid sharding gathers weights within a node; between nodes its copies exchange gradients alone.
+    Hybrid sharding gathers weights within a node; between nodes each GPU exchanges its gradients alone.
     """
     frozen_bytes = np.where(c.float32, 4.0, 2.0) * c.parameters
     gradient_bytes = np.where(c.float32 | c.adapter, 4.0, 2.0) * trained_parameters(c)
@@ -210,9 +212,11 @@ def network_times(c: Columns) -> tuple[Array, Array]:
     between = np.minimum(c.network_bytes_s, c.link_bytes_s)
     apart = (c.nodes > 1) & ~c.hybrid
     ranks = np.where(c.hybrid, c.gpus / c.nodes, c.gpus)
-    within = ring_bytes(ranks, gathered, reduced) / c.link_bytes_s + 2 * (ranks - 1) * HOP_S
-    whole = ring_bytes(ranks, gathered, reduced) / between + 2 * (ranks - 1) * CROSS_NODE_HOP_S
-    copies = ring_bytes(c.nodes, gradient_bytes, 0.0) / between + 2 * (c.nodes - 1) * CROSS_NODE_HOP_S
+    exchanged = ring_bytes(ranks, gathered, reduced)
+    within = exchanged / c.link_bytes_s + 2 * (ranks - 1) * HOP_S
+    whole = exchanged / between + 2 * (ranks - 1) * CROSS_NODE_HOP_S
+    own = ring_bytes(c.nodes, gradient_bytes / c.shards, 0.0)
+    copies = own / between + 2 * (c.nodes - 1) * CROSS_NODE_HOP_S
     return np.where(apart, 0.0, within), np.where(apart, whole, np.where(c.hybrid, copies, 0.0))
 
 

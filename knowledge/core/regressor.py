@@ -21,7 +21,7 @@ AS_GOOD = 1.001  # of errors this close the one with less trust is taken
 
 
 class Physics(Protocol):
-    """A formula with or without weights of its own; `value` and `features` have n rows."""
+    """A formula with weights of its own; its value, and what of it a measurement shows, have n rows."""
 
     weights_: Array
 
@@ -29,24 +29,9 @@ class Physics(Protocol):
 
     def value(self, c: Columns) -> Array: ...
 
+    def observed(self, c: Columns) -> Array: ...
+
     def features(self, c: Columns) -> Array: ...
-
-
-class StatedMemory:
-    """The memory prior as it stands: fitting its parts to measured peaks helped nowhere."""
-
-    def fit(self, c: Columns, measured: Array, groups: Sequence[str]) -> StatedMemory:
-        """Nothing is learnt; `weights_` is empty."""
-        self.weights_: Array = np.zeros(0)
-        return self
-
-    def value(self, c: Columns) -> Array:
-        """Bytes of one GPU."""
-        return prior.memory(c).total
-
-    def features(self, c: Columns) -> Array:
-        """None beyond those that all estimators see."""
-        return np.zeros((len(c), 0))
 
 
 class Regressor:
@@ -93,7 +78,7 @@ class Regressor:
 
     def _fit(self, data: Measured, trees: int) -> Regressor:
         self.physics_ = self.physics().fit(data.c, data.values, data.hashes)
-        wrong = np.log(data.values / self.physics_.value(data.c))
+        wrong = np.log(data.values / self.physics_.observed(data.c))
         self.forest_ = Forest(trees).fit(self._view(data.c, data.X), wrong, folds.importance(data))
         return self
 
@@ -126,7 +111,7 @@ class Regressor:
         for train, test in left_out:
             part = Regressor(self.physics)._fit(data.take(train), trees)
             rest = data.take(test)
-            wrong[test] = np.log(rest.values / part.physics_.value(rest.c))
+            wrong[test] = np.log(rest.values / part.physics_.observed(rest.c))
             correction[test] = part._correction(rest.c, rest.X)
         return wrong, correction
 

@@ -6,14 +6,13 @@ physics says, and only the weights of the parts are learnt. With few rows they s
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from knowledge.core import prior
-from knowledge.core.columns import Array, Columns, Mask
+from knowledge.core.columns import Array, Columns
+from knowledge.core.weights import by, fitted, shares
 
 # Stated seconds a layer and pass keep the host busy, read off the shortest steps of the shipped history.
 LAYER_S = 2e-3  # starting a layer's operations
@@ -29,8 +28,6 @@ HOST_BYTES_S = 12e9  # between a GPU and its host while pages move one by one
 OVERLAP = 2.0
 IDLE_S = 1e-9
 ROBUST = 0.2  # errors of ln(seconds) beyond this count linearly: some runs are several times too slow
-STRENGTH = 1.0  # how many rows a stated weight counts as
-BOUND = 12.0  # weights stay between e^-12 and e^12
 
 Parts = tuple[Array, Array, Array]
 
@@ -46,11 +43,11 @@ def _device(c: Columns, passes: Array) -> Array:
     per_token = c.accumulation * flops / (c.peak * prior.eta_max(c))
     compute, ramp = per_token * c.micro_tokens, 0.2 * per_token * prior.half_tokens(c)
     parts = [
-        *_by(c.adapter, compute),
-        *_by(c.adapter, ramp),
+        *by(c.adapter, compute),
+        *by(c.adapter, ramp),
         np.where(c.quantized, passes * DEQUANTISED * c.blocks / c.bandwidth, 0.0),
         passes * 2 * c.active_parameters / c.bandwidth,
-        *_by(c.fused, passes * c.micro_tokens * c.layers * (24 * c.hidden + 4 * c.mlp) / c.bandwidth),
+        *by(c.fused, passes * c.micro_tokens * c.layers * (24 * c.hidden + 4 * c.mlp) / c.bandwidth),
         c.accumulation * c.micro_tokens * 20 * c.vocab / c.bandwidth,
         prior.optimizer_time(c),
         prior.paging_bytes(c) / HOST_BYTES_S,
@@ -65,9 +62,9 @@ def _host(c: Columns, passes: Array) -> Array:
     wrapped = c.fsdp & c.adapter & ~(c.quantized & c.fused)
     loops = layers * np.where(c.expert_parallel > 0, 0.0, c.experts) * EXPERT_S
     parts = [
-        *_by(c.reentrant, layers * LAYER_S),
+        *by(c.reentrant, layers * LAYER_S),
         np.where(c.fsdp & ~wrapped, layers * SHARD_S, 0.0),
-        np.where(wrapped, layers * ADAPTER_SHARD_S, 0.0),
+        np.where(wrapped, passes * c.attention_layers * ADAPTER_SHARD_S, 0.0),
         np.where(c.expert_parallel > 0, layers * FUSED_EXPERTS_S, 0.0),
         np.where(c.adapter, 0.5 * loops, 0.0),
         np.where(c.adapter, 0.0, loops),
@@ -99,28 +96,15 @@ def step_seconds(parts: Parts, weights: Array) -> Array:
     return seconds
 
 
-def _by(mask: Mask, seconds: Array) -> list[Array]:
-    """A part with a weight of its own where the mask holds."""
-    return [np.where(mask, seconds, 0.0), np.where(mask, 0.0, seconds)]
-
-
 class StepTime:
     """Weights of the parts of a step. After `fit`: `weights_`, shape (k,)."""
 
     def fit(self, c: Columns, tokens_per_second: Array, groups: Sequence[str]) -> StepTime:
         """tokens_per_second: measured, shape (n,). groups: n repeats of one count as much as √n rows."""
-        parts, seconds = step_parts(c), np.log(step_tokens(c) / tokens_per_second)
-        counts = Counter(groups)
-        importance = np.array([counts[group] ** -0.5 for group in groups])
-
-        def off(logs: Array) -> Array:
-            error = (np.log(step_seconds(parts, np.exp(logs))) - seconds) / ROBUST
-            soft = np.sign(error) * np.sqrt(2 * (np.sqrt(1 + error**2) - 1))
-            return np.concatenate([importance * soft, STRENGTH * logs])
-
-        start = np.zeros(sum(part.shape[1] for part in parts))
-        found = least_squares(off, start, bounds=(-BOUND, BOUND), max_nfev=60)
-        self.weights_: Array = np.exp(found.x)
+        parts = step_parts(c)
+        count = sum(part.shape[1] for part in parts)
+        seconds = step_tokens(c) / tokens_per_second
+        self.weights_: Array = fitted(lambda w: step_seconds(parts, w), count, seconds, groups, ROBUST)
         return self
 
     def value(self, c: Columns) -> Array:
@@ -128,11 +112,15 @@ class StepTime:
         rate: Array = step_tokens(c) / step_seconds(step_parts(c), self.weights_)
         return rate
 
+    def observed(self, c: Columns) -> Array:
+        """What a measurement would show."""
+        return self.value(c)
+
     def features(self, c: Columns) -> Array:
         """What an estimator may want to know of it: the rate, and each part's share of the step."""
-        rate = np.log(self.value(c))
-        shares = np.column_stack(step_parts(c)) * self.weights_ * (np.exp(rate) / step_tokens(c))[:, None]
-        return np.column_stack([rate, rate - np.log(c.gpus), shares])
+        rate = self.value(c)
+        busy = shares(np.column_stack(step_parts(c)), self.weights_, step_tokens(c) / rate)
+        return np.column_stack([np.log(rate), np.log(rate / c.gpus), busy])
 
 
 def step_tokens(c: Columns) -> Array:

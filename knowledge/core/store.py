@@ -15,7 +15,8 @@ from knowledge.core import estimators
 from knowledge.core.estimators import Calibration, Ensemble, Forest
 from knowledge.core.intervals import Widths
 from knowledge.core.learned import Knowledge, Validity
-from knowledge.core.regressor import Physics, Regressor, StatedMemory
+from knowledge.core.peak_memory import PeakMemory
+from knowledge.core.regressor import Physics, Regressor
 from knowledge.core.seen import Seen
 from knowledge.core.step_time import StepTime
 
@@ -107,7 +108,7 @@ def _from_values(raw: dict[str, Any]) -> Knowledge:
         rows=raw["rows"],
         vocabulary=raw["vocabulary"],
         rate=_read_regressor(raw["rate"], StepTime),
-        memory=raw["memory"] and _read_regressor(raw["memory"], StatedMemory),
+        memory=raw["memory"] and _read_regressor(raw["memory"], PeakMemory),
         validity=raw["validity"] and _read_validity(raw["validity"]),
         seen=Seen(**seen),
     )

@@ -1,0 +1,65 @@
+"""Peak memory in parts whose weights are fitted to measured peaks.
+
+The prior counts what must be there; frameworks hold more: whole layers and embeddings put together from
+shards, blocks that the allocator keeps, buffers of the network. How much of each is learnt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from knowledge.core import prior
+from knowledge.core.columns import Array, Columns
+from knowledge.core.weights import by, fitted, shares
+
+ROBUST = 0.15  # errors of ln(bytes) beyond this count linearly
+
+
+def peak_parts(c: Columns) -> Array:
+    """Bytes of one GPU at the peak, in parts at their stated weights. Shape (n, k)."""
+    stated = prior.memory(c)
+    states = stated.weights + stated.gradients + stated.optimizer
+    full, sharded = ~c.adapter, c.fsdp
+    width = np.where(c.float32, 4.0, 2.0)
+    embeddings = np.where(sharded, c.parameters - c.blocks, 0.0)
+    parts = [
+        *by(sharded, np.where(full, states, 0.0)),
+        *by(sharded, np.where(full, 0.0, states)),
+        *by(sharded, stated.activations),
+        *by(c.fused, stated.logits),
+        np.where(full, 4 * embeddings, 0.0),
+        np.where(full, 0.0, width * embeddings),
+        *by(full, prior.collected(c)),
+        stated.adapters,
+        stated.context,
+        np.where(sharded, stated.context, 0.0),
+    ]
+    return np.column_stack(parts)
+
+
+class PeakMemory:
+    """Weights of the parts of a peak. After `fit`: `weights_`, shape (k,)."""
+
+    def fit(self, c: Columns, peak: Array, groups: Sequence[str]) -> PeakMemory:
+        """peak: measured bytes, shape (n,). groups: n repeats of one count as much as √n rows."""
+        parts = peak_parts(c)
+        self.weights_: Array = fitted(
+            lambda weights: np.minimum(parts @ weights, c.memory), parts.shape[1], peak, groups, ROBUST
+        )
+        return self
+
+    def value(self, c: Columns) -> Array:
+        """Bytes of one GPU, shape (n,); more than it has where it would not fit."""
+        found: Array = peak_parts(c) @ self.weights_
+        return found
+
+    def observed(self, c: Columns) -> Array:
+        """What a measurement would show: no GPU uses more than it has."""
+        return np.minimum(self.value(c), c.memory)
+
+    def features(self, c: Columns) -> Array:
+        """What an estimator may want to know of it: its share of the GPU, and each part's share of it."""
+        value = self.value(c)
+        return np.column_stack([np.log(value / c.memory), shares(peak_parts(c), self.weights_, value)])
