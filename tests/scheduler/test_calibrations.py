@@ -9,7 +9,7 @@ from django.db import IntegrityError
 
 from knowledge import advice
 from knowledge.models import Execution
-from portal.accounts.models import AuditEntry
+from portal.accounts.models import AuditEntry, User
 from scheduler.errors import BadParameters, Conflict, IllegalTransition, NotFound
 from scheduler.models import Calibration, Job, Node
 from scheduler.selectors.calibrations import calibrations, get_calibration
@@ -135,6 +135,25 @@ def test_a_node_that_gets_no_work_is_not_calibrated(node: FakeNode) -> None:
     Node.objects.update(state="drained")
     with pytest.raises(Conflict, match="The node is drained; only a ready node"):
         ask(node)
+
+
+@pytest.mark.parametrize("state", ["draining", "drained", "lost", "blocked"])
+def test_a_node_that_gets_no_more_work_ends_its_calibration(node: FakeNode, state: str) -> None:
+    made = ask(node)
+    work()
+    Node.objects.update(state=state)
+    work()
+    ended = now_of(made)
+    assert (ended.state, ended.reason) == ("cancelled", f"The node was {state} before the end.")
+    assert set(Job.objects.values_list("state", flat=True)) == {JobState.CANCELLED}
+
+
+def test_nothing_is_submitted_for_somebody_who_left(node: FakeNode) -> None:
+    made = ask(node)
+    User.objects.filter(pk=made.requested_by.pk).update(is_active=False)
+    work()
+    assert (now_of(made).state, Job.objects.count()) == ("cancelled", 0)
+    assert now_of(made).reason == f"{made.requested_by} is no longer active."
 
 
 def test_a_run_that_cannot_be_submitted_ends_it_with_the_reason(node: FakeNode) -> None:

@@ -23,6 +23,7 @@ from scheduler.selectors.calibrations import measured, open_calibrations, unfini
 from scheduler.selectors.inventory import inventory
 from scheduler.services.calibration.plan import submit
 from scheduler.services.jobs import cancel_job
+from scheduler.states import NodeState
 
 log = logging.getLogger(__name__)
 AT_ONCE = 2  # jobs waiting or running: what is left when the time is up is little
@@ -66,7 +67,9 @@ def advance(calibration: Calibration, *, now: datetime) -> None:
 def _go_on(calibration: Calibration, now: datetime) -> None:
     submitted, planned = calibration.jobs.count(), len(calibration.plan)
     unfinished = unfinished_jobs(calibration).count()
-    if now >= calibration.until:
+    if hindrance := _hindrance(calibration):
+        _write(calibration, outcome=CalibrationState.CANCELLED, reason=hindrance)
+    elif now >= calibration.until:
         left = planned - submitted + unfinished
         reason = f"The time was over; {left} of {planned} runs had not ended." if left else ""
         _write(calibration, outcome=CalibrationState.DONE, reason=reason)
@@ -75,6 +78,14 @@ def _go_on(calibration: Calibration, now: datetime) -> None:
     else:
         due = calibration.plan[submitted : submitted + max(0, AT_ONCE - unfinished)]
         _submit(calibration, [Config(**values) for values in due], now)
+
+
+def _hindrance(calibration: Calibration) -> str:
+    """Why there is no point in going on; empty as long as there is one."""
+    node, asker = calibration.node, calibration.requested_by
+    if node.removed_at or node.state != NodeState.READY:
+        return f"The node was {'removed' if node.removed_at else node.state} before the end."
+    return "" if asker.is_active else f"{asker.get_username()} is no longer active."
 
 
 def _submit(calibration: Calibration, configs: Sequence[Config], now: datetime) -> None:
