@@ -13,6 +13,7 @@ from django.views.decorators.http import require_GET, require_POST
 
 from knowledge.core import catalog
 from knowledge.model_config import CannotAdd
+from knowledge.models import CatalogEntry
 from knowledge.selectors import catalog_entries
 from portal.accounts.requests import PageRequest
 from portal.web.catalogue_forms import AdditionForm, GpuForm, ModelForm
@@ -26,9 +27,21 @@ SHOWN = 200
 @login_required
 @require_GET
 def catalogue(request: PageRequest) -> HttpResponse:
-    """`?gpu=NAME` fills the name into the form."""
+    """`?gpu=NAME` fills into the form what is known of that GPU."""
     require_admin(request)
-    return _page(request, gpu_form=GpuForm(initial={"name": request.GET.get("gpu", "")[:100]}))
+    return _page(request, gpu_form=GpuForm(initial=_initial(request.GET.get("gpu", "")[:100])))
+
+
+def _initial(name: str) -> dict[str, Any]:
+    """An added GPU's figures, or the memory that nodes report of one that the catalogue lacks."""
+    if memory := unknown_gpus().get(name):
+        return {"name": name, "memory_gib": round(memory / catalog.GIB, 2)}
+    entry = catalog_entries().filter(kind=CatalogEntry.Kind.GPU, name=name).first()
+    if entry is None:
+        return {"name": name}
+    gpu, tflops, bandwidth = _sheet(catalog.Gpu(**entry.facts))
+    figures = {"memory_gib": gpu.memory_bytes / catalog.GIB, "tflops": tflops, "bandwidth_gb_s": bandwidth}
+    return {"name": name, "link": gpu.link, **figures}
 
 
 @login_required

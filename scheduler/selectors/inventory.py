@@ -7,6 +7,8 @@ import json
 from collections import defaultdict
 from dataclasses import asdict
 
+from django.db.models import Min
+
 from knowledge.core import catalog
 from knowledge.core.types import Inventory, Pool
 from scheduler.models import Gpu
@@ -24,10 +26,10 @@ def inventory() -> Inventory:
     return Inventory(pools=tuple(_pool(*key, nodes) for key, nodes in sorted(sizes.items())))
 
 
-def unknown_gpus() -> list[str]:
-    """GPU models of registered nodes that the catalogue lacks: nothing can be foretold for them."""
-    models = Gpu.present.order_by("model").values_list("model", flat=True).distinct()
-    return [model for model in models if catalog.known_gpu(model) is None]
+def unknown_gpus() -> dict[str, int]:
+    """GPU models of registered nodes that the catalogue lacks, with the bytes of the smallest one of each."""
+    models = Gpu.present.values_list("model").annotate(Min("memory_bytes")).order_by("model")
+    return {model: memory for model, memory in models if catalog.known_gpu(model) is None}
 
 
 def _pool(model: str, price: float, network: str, nodes: dict[str, list[Gpu]]) -> Pool:

@@ -50,10 +50,13 @@ def test_a_node_with_an_unknown_gpu_leads_to_the_form_which_makes_it_known(
         assert link in admin_browser.get(path).content.decode()
     form = admin_browser.get("/catalogue/?gpu=Exotic%209000%20%26%20co").content.decode()
     assert 'value="Exotic 9000 &amp; co"' in form
+    assert 'name="memory_gib" value="8.0"' in form, "as the node reports it"
     assert "which is not in the catalogue" in form
     added = admin_browser.post("/catalogue/gpu/add/", GPU | {"name": "Exotic 9000 & co"}, follow=True)
     assert "64.0 GiB, 300 TFLOP/s in bf16, 2,000 GB/s, pcie5" in added.content.decode()
     assert "which is not in the catalogue" not in added.content.decode()
+    change = admin_browser.get("/catalogue/?gpu=Exotic%209000%20%26%20co").content.decode()
+    assert 'name="tflops" value="300.0"' in change
     assert "Describe it" not in admin_browser.get(f"/nodes/{node.node_id}/").content.decode()
     refresh_options()
     assert Job.objects.get().options[0]["source"] == "prior", "waiting jobs are foretold anew"
