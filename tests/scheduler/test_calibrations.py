@@ -15,6 +15,7 @@ from scheduler.models import Calibration, Job, Node
 from scheduler.selectors.calibrations import calibrations, get_calibration
 from scheduler.selectors.clock import database_now
 from scheduler.services.calibration import advance as moving
+from scheduler.services.calibration import plan
 from scheduler.services.calibration.advance import AT_ONCE, Superseded, advance, advance_all
 from scheduler.services.calibration.request import Wanted, cancel_calibration, request_calibration
 from scheduler.states import JobState
@@ -156,10 +157,21 @@ def test_nothing_is_submitted_for_somebody_who_left(node: FakeNode) -> None:
     assert now_of(made).reason == f"{made.requested_by} is no longer active."
 
 
+def test_a_plan_that_cannot_be_made_is_refused_in_words(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(**_: object) -> None:
+        raise advice.AdviceFailed("the predictor is damaged")
+
+    monkeypatch.setattr(plan.advice, "informative", fails)
+    with pytest.raises(Conflict, match="cannot be planned now"):
+        ask(node)
+
+
 def test_a_run_that_cannot_be_submitted_ends_it_with_the_reason(node: FakeNode) -> None:
     made = ask(node)
-    plan = [made.plan[0] | {"model_name": "gone"}]
-    Calibration.objects.filter(pk=made.pk).update(plan=plan)
+    lost = [made.plan[0] | {"model_name": "gone"}]
+    Calibration.objects.filter(pk=made.pk).update(plan=lost)
     work()
     failed = now_of(made)
     assert (failed.state, failed.submitted) == ("failed", 0)

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
+from knowledge.advice import AdviceFailed
 from knowledge.core.catalog import UnknownModel
 from knowledge.core.types import Config
 from portal.accounts.models import User
@@ -118,6 +119,8 @@ def _planned(node: Node, wanted: Wanted) -> list[Config]:
         )  # fmt: skip
     except (UnknownModel, plan.CannotCalibrate) as cannot:
         raise BadParameters({"models": str(cannot)}) from cannot
+    except AdviceFailed as failed:
+        raise Conflict("The runs cannot be planned now; the log says why. Ask again later.") from failed
     if not configs:
         remedy = "no run of these models fits this node within it; give more time or a smaller model"
         raise BadParameters({"budget_s": remedy})
