@@ -10,6 +10,7 @@ from knowledge.core.columns import columns, hardware
 from knowledge.core.types import Advice, Inventory, Option, Source
 
 NAMES = {"context": "overhead", "optimizer": "optimiser"}
+PASSING = ("activations", "logits")
 SMALLEST = 0.005  # of the peak: smaller parts would only be noise
 
 
@@ -37,13 +38,18 @@ def step_s(option: Option) -> float | None:
 def memory_parts(option: Option, inventory: Inventory) -> dict[str, float]:
     """Bytes of one GPU at the peak by what holds them, largest first; empty where nothing was foretold.
 
-    Parts are the prior's, scaled to the option's forecast, which measurements have corrected.
+    Parts are the prior's. What follows from the model's size stays; activations and logits, which hang on the
+    software, are scaled so that the whole is the option's forecast, which measurements have corrected.
     """
     if option.source is Source.DEFAULT:
         return {}
     memory = prior.memory(columns([option.config], hardware(inventory)))
     stated = {field.name: float(getattr(memory, field.name)[0]) for field in fields(memory)}
-    whole = sum(stated.values())
-    scale = option.peak_memory_bytes.value / whole
-    large = sorted((item for item in stated.items() if item[1] > SMALLEST * whole), key=lambda item: -item[1])
-    return {NAMES.get(name, name): scale * value for name, value in large}
+    peak, passing = option.peak_memory_bytes.value, sum(stated[name] for name in PASSING)
+    left = peak - (sum(stated.values()) - passing)
+    if left <= 0 or passing <= 0:
+        parts = {name: value * peak / sum(stated.values()) for name, value in stated.items()}
+    else:
+        parts = {name: value * (left / passing if name in PASSING else 1) for name, value in stated.items()}
+    large = sorted((item for item in parts.items() if item[1] > SMALLEST * peak), key=lambda item: -item[1])
+    return {NAMES.get(name, name): value for name, value in large}

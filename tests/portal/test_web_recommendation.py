@@ -179,4 +179,7 @@ def test_the_memory_of_the_forecast_is_told_part_by_part(
     told = api.post("/api/recommendations/", body, format="json").json()
     parts = told["memory_parts"]
     assert {"weights", "gradients", "optimiser", "activations"} <= set(parts)
+    assert parts["weights"] == pytest.approx(
+        8.03e9 * 2 / told["options"][0]["config"]["number_gpus"], rel=0.2
+    )
     assert sum(parts.values()) == pytest.approx(told["options"][0]["peak_memory_bytes"]["value"], rel=0.03)
