@@ -70,10 +70,8 @@ def flag_implausible(rows: Sequence[Row]) -> list[Row]:
     c = columns([rows[index].config for index in rated], None, [rows[index].padded_tokens for index in rated])
     rates = np.array([rows[index].tokens_per_second for index in rated], dtype=float)
     utilisation = rates * prior.flops_per_token(c) / (c.gpus * c.peak)
-    # An unstated precision may be fp8, at twice the bf16 peak.
-    limits = [2.0 if rows[index].config.precision is None else 1.0 for index in rated]
-    for index, share, limit in zip(rated, utilisation, limits, strict=True):
-        if share > limit and rows[index].config.gpu_model != "cpu":
+    for index, share in zip(rated, utilisation, strict=True):
+        if share > 1.0 and rows[index].config.gpu_model != "cpu":
             reason = f"above the hardware's peak: {share:.0%} of its FLOP/s"
             found[index] = replace(found[index], learn=False, flag_reason=reason)
     return found
