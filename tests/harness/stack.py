@@ -33,7 +33,7 @@ SHORT_LEASES = {
     "ASSIGNED_TIMEOUT_S": "15",
     "STARTING_TIMEOUT_S": "90",
     "STOP_GRACE_S": "10",
-    "CHECKPOINT_EVERY_S": "1",
+    "CHECKPOINT_EVERY_S": "0.5",
     "TICK_EVERY_S": "0.5",
     "TICK_TAKEOVER_S": "3",
     "SYNC_EVERY_S": "0.25",
