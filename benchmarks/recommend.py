@@ -123,10 +123,12 @@ def goals(found: Candidates, rate: Array) -> dict[str, Array]:
 
 
 def bests(predictor: LearnedPredictor, found: Candidates, rows: Array) -> dict[str, tuple[Config, float]]:
-    """By goal: the best of one choice a bundle among the rows, and its worth."""
+    """By goal: the best of one choice a bundle among the rows, and its worth; {} if none may run."""
     some, c = found.take(rows), found.columns().take(rows)
     scores = predictor.score(some.configs(), c)
     chosen = recommend.per_bundle(some, c, scores, scores.p_valid >= MIN_P_VALID)
+    if not len(chosen):
+        return {}
     best = {name: min(chosen, key=lambda row: worth[row]) for name, worth in goals(some, scores.rate).items()}
     return {
         name: (some.config(row), float(goals(some, scores.rate)[name][row])) for name, row in best.items()
@@ -134,7 +136,10 @@ def bests(predictor: LearnedPredictor, found: Candidates, rows: Array) -> dict[s
 
 
 def agreement(predictor: LearnedPredictor) -> dict[str, Any]:
-    """The shortlist's recommendation against the one from scoring every configuration that fits."""
+    """The shortlist's recommendation against the one from scoring every configuration that fits.
+
+    Jobs that nothing is likely to run, such as all weights of a mixture of experts on one node, do not count.
+    """
     same, regrets = [], []
     for model, methods in product(MODELS, (METHODS, ("full",), ("lora",))):
         found = whole_space(model, methods)

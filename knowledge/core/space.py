@@ -148,8 +148,13 @@ def model_key(name: str) -> str:
 
 
 def config_hash(config: Config) -> str:
-    """The identity of a configuration: equal for repeats, whatever software or protocol ran them."""
-    values = asdict(replace(canonical(config), software=None, run_protocol=None))
+    """The identity of a configuration: equal for repeats, whatever software or protocol ran them.
+
+    The variant of checkpointing is software's choice as well: nobody is asked for it.
+    """
+    values = asdict(
+        replace(canonical(config), software=None, run_protocol=None, reentrant_checkpointing=None)
+    )
     # Unknown values are left out, so that a field added later changes no identity.
     known = {name: value for name, value in values.items() if value is not None}
     return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
