@@ -14,11 +14,15 @@ from knowledge.core.types import Config
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """The reach of the training rows; what lies beyond is marked as outside."""
+    """The reach of the training rows; what lies beyond is marked as outside.
+
+    `alone`: the model that is the only one of its GPU, by GPU.
+    """
 
     models: frozenset[str]
     families: frozenset[str]
     gpus: frozenset[str]
+    alone: Mapping[str, str]
     settings: frozenset[str]
     low: Mapping[str, float]
     high: Mapping[str, float]
@@ -27,18 +31,28 @@ class Seen:
     def of(cls, configs: Sequence[Config], c: Columns) -> Seen:
         """The reach of these rows."""
         ranges = _ranges(c)
+        models_of: dict[str, set[str]] = {}
+        for x in configs:
+            models_of.setdefault(x.gpu_model, set()).add(space.model_key(x.model_name))
         return cls(
             models=frozenset(x.model_name for x in configs),
             families=frozenset(_family(x) for x in configs),
-            gpus=frozenset(x.gpu_model for x in configs),
+            gpus=frozenset(models_of),
+            alone={gpu: min(models) for gpu, models in models_of.items() if len(models) == 1},
             settings=frozenset(_setting(x) for x in configs),
             low={name: float(values.min()) for name, values in ranges.items()},
             high={name: float(values.max()) for name, values in ranges.items()},
         )
 
     def unseen_gpu(self, configs: Sequence[Config]) -> Mask:
-        """Rows whose GPU was never measured."""
-        return np.array([x.gpu_model not in self.gpus for x in configs], dtype=bool)
+        """Rows whose GPU was never measured, or with one other model only: which of the two was slow?"""
+        keys = {name: space.model_key(name) for name in {x.model_name for x in configs}}
+        unseen = [
+            x.gpu_model not in self.gpus
+            or self.alone.get(x.gpu_model, keys[x.model_name]) != keys[x.model_name]
+            for x in configs
+        ]
+        return np.array(unseen, dtype=bool)
 
     def unseen_model(self, configs: Sequence[Config]) -> Mask:
         """Rows whose model was never measured."""

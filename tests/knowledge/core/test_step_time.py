@@ -11,6 +11,7 @@ from knowledge.core import features, space
 from knowledge.core.columns import Array, Columns, columns
 from knowledge.core.folds import by_gpu, by_model
 from knowledge.core.regressor import Regressor
+from knowledge.core.seen import Seen
 from knowledge.core.sources import registry
 from knowledge.core.step_time import StepTime, step_parts, step_seconds, step_tokens
 from knowledge.core.types import Config
@@ -91,3 +92,11 @@ def test_samples_shared_by_gpus_keep_the_batch_of_the_log() -> None:
     config = registry.parse(text)[0].config
     assert (config.model_parallel, config.per_device_batch_size, config.effective_batch_size) == (8, 1, 8)
     assert columns([config]).micro_tokens[0] == 1024
+
+
+def test_what_one_model_showed_of_a_gpu_is_no_word_on_others_there() -> None:
+    there, elsewhere = replace(BASE, gpu_model="L40S"), replace(BASE, model_name=MODELS[1])
+    seen = Seen.of([BASE, there, elsewhere], columns([BASE, there, elsewhere]))
+    other = replace(there, model_name=MODELS[2])
+    assert seen.unseen_gpu([BASE, there, elsewhere, other]).tolist() == [False, False, False, True]
+    assert not seen.unseen_gpu([replace(there, model_name="meta-llama/Llama-3.2-1B")])[0]
