@@ -18,7 +18,8 @@ from knowledge.core.types import Config, Source
 
 REPEATED_P_VALID = 0.98
 MEASURED_MARGIN = 1.05  # a learnt peak includes fragmentation, so it needs less room than the prior's
-FORECAST_MARGIN = 1.1  # a forecast of an unfamiliar peak speaks up where it is this much beyond the capacity
+# Forecasts of unfamiliar peaks speak up where they are this much beyond the capacity; sooner of new settings.
+FORECAST_MARGIN = 1.1
 FAILED_P_VALID = 0.05
 MEMORY_WIDTH = 0.2  # stated half-width of ln(peak) where no peak was measured
 
@@ -164,8 +165,9 @@ def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Sco
         memory = knowledge.memory.predict(c, X, unseen_model, unseen_gpu)
         memory_width = np.exp(knowledge.memory.width(configs, unseen_model, unseen_gpu))
     unfamiliar = outside | unseen_model | (knowledge.rate.runs(configs) < ENOUGH)
+    doubted = memory / np.where(seen.unseen_setting(configs), 1.0, FORECAST_MARGIN)
     return Scores(
-        p_valid=_p_valid(knowledge, configs, c, np.where(unfamiliar, memory, 0.0)),
+        p_valid=_p_valid(knowledge, configs, c, np.where(unfamiliar, doubted, 0.0)),
         rate=rate,
         rate_low=rate / width,
         rate_high=rate * width,
@@ -180,7 +182,7 @@ def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Sco
 def _p_valid(knowledge: Knowledge, configs: Sequence[Config], c: Columns, doubtful: Array) -> Array:
     """The classifier's word; where little or nothing was measured the memory forecasts may lower it.
 
-    doubtful: predicted bytes of one GPU for such rows, 0 for the others.
+    doubtful: bytes of one GPU that such rows are suspected to need, 0 for the others.
     """
     fits = p_fits(c)
     if knowledge.validity is None:
@@ -188,6 +190,5 @@ def _p_valid(knowledge: Knowledge, configs: Sequence[Config], c: Columns, doubtf
     X = features.validity_matrix(configs, c, pressure(knowledge.memory, c))
     raw = knowledge.validity.ensemble.predict(X)
     learned = knowledge.validity.calibration.predict(raw)
-    room = FORECAST_MARGIN * c.memory / np.maximum(doubtful, 1.0)
-    doubted = np.minimum(fits, p_room(room, MEASURED_MARGIN))
+    doubted = np.minimum(fits, p_room(c.memory / np.maximum(doubtful, 1.0), MEASURED_MARGIN))
     return np.where(doubtful > 0, np.minimum(learned, doubted), learned)

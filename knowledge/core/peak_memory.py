@@ -27,7 +27,8 @@ def peak_parts(c: Columns) -> Array:
     parts = [
         *by(sharded, np.where(full, states, 0.0)),
         *by(sharded, np.where(full, 0.0, states)),
-        *by(sharded, stated.activations),
+        *by(sharded, np.where(c.checkpointing, stated.activations, 0.0)),
+        np.where(c.checkpointing, 0.0, stated.activations),
         *by(c.fused, stated.logits),
         np.where(full, 4 * embeddings, 0.0),
         np.where(full, 0.0, width * embeddings),

@@ -59,17 +59,14 @@ class Seen:
         known = {name for name in {x.model_name for x in configs} if space.model_key(name) in self.models}
         return np.array([x.model_name not in known for x in configs], dtype=bool)
 
+    def unseen_setting(self, configs: Sequence[Config]) -> Mask:
+        """Rows whose way to train, checkpoint and share was never measured."""
+        return np.array([_setting(x) not in self.settings for x in configs], dtype=bool)
+
     def outside(self, configs: Sequence[Config], c: Columns) -> Mask:
         """Rows with an unseen family, GPU or setting, or with a size twice beyond what was measured."""
-        names = np.array(
-            [
-                _family(x) not in self.families
-                or x.gpu_model not in self.gpus
-                or _setting(x) not in self.settings
-                for x in configs
-            ],
-            dtype=bool,
-        )
+        new = [_family(x) not in self.families or x.gpu_model not in self.gpus for x in configs]
+        names = np.array(new, dtype=bool) | self.unseen_setting(configs)
         for name, values in _ranges(c).items():
             names |= (values < self.low[name] - 1) | (values > self.high[name] + 1)
         return names

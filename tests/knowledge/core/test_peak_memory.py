@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from knowledge.core import space
+from knowledge.core import prior, space
 from knowledge.core.columns import columns
 from knowledge.core.peak_memory import PeakMemory, peak_parts
 from knowledge.core.types import Config
@@ -47,3 +47,12 @@ def test_shares_of_a_peak_make_the_whole(config: Config) -> None:
     features = found.features(columns([config]))[0]
     assert features[1:].sum() == pytest.approx(1.0)
     assert np.exp(features[0]) == pytest.approx(found.value(columns([config]))[0] / c.memory[0])
+
+
+def test_what_checkpointed_runs_kept_says_nothing_of_runs_that_keep_all() -> None:
+    c = columns(CONFIGS)
+    stated = peak_parts(c).sum(axis=1)
+    lean = np.minimum(stated - 0.6 * prior.memory(c).activations, c.memory)
+    found = PeakMemory().fit(c, lean, HASHES)
+    whole = columns([replace(CONFIGS[-1], gradient_checkpointing=False)])
+    assert found.value(whole)[0] > prior.memory(whole).activations[0]
