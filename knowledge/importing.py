@@ -54,6 +54,26 @@ def import_history(
         facts = {"sha256": digest, **provenance, "rows": len(rows), "added": added}
         name = provenance.get("dataset") or provenance.get("file", "")
         audit(action="history.imported", now=now, target=name[:200], data=facts)
+    return _report(rows, added)
+
+
+@transaction.atomic
+def load_shipped(*, texts: Sequence[str], now: datetime) -> tuple[ImportReport, int]:
+    """Import the CSVs that come with the project; returns the report and how many older rows of theirs went.
+
+    Older versions of the files may have said less of the same runs, which would count twice beside them.
+    """
+    rows = [row for text in texts for row in registry.parse(text, "csv")]
+    report = _report(rows, store_rows(rows, now))
+    wanted = set(digests(rows))
+    there = Execution.objects.filter(source__in={row.source for row in rows}).values_list("pk", "row_digest")
+    old = [key for key, digest in there if digest not in wanted]
+    for start in range(0, len(old), BATCH):
+        Execution.objects.filter(pk__in=old[start : start + BATCH]).delete()
+    return report, len(old)
+
+
+def _report(rows: Sequence[Row], added: int) -> ImportReport:
     return ImportReport(
         rows=len(rows),
         added=added,
@@ -61,21 +81,6 @@ def import_history(
         flagged=sum(not row.learn for row in rows),
         unknown_models=tuple(sorted({row.config.model_name for row in rows if not row.known})),
     )
-
-
-@transaction.atomic
-def load_shipped(*, text: str, now: datetime) -> tuple[ImportReport, int]:
-    """Import a CSV that comes with the project; returns the report and how many rows of an older one went.
-
-    An older version of the file may have said less of the same runs, which would count twice beside it.
-    """
-    report, rows = import_history(text=text, source="csv", now=now), registry.parse(text, "csv")
-    wanted = set(digests(rows))
-    there = Execution.objects.filter(source__in={row.source for row in rows}).values_list("pk", "row_digest")
-    old = [key for key, digest in there if digest not in wanted]
-    for start in range(0, len(old), BATCH):
-        Execution.objects.filter(pk__in=old[start : start + BATCH]).delete()
-    return report, len(old)
 
 
 @transaction.atomic

@@ -46,7 +46,7 @@ class Columns:
     hybrid: Mask  # shards within a node, whole copies between nodes
     float32: Mask
     fused: Mask  # with fused kernels; unknown counts as without
-    reentrant: Mask  # the variant of checkpointing that starts more operations; unknown counts as the other
+    reentrant: Mask  # the older variant of checkpointing, quicker to start; unknown counts as the other
     paged: Mask  # optimiser states that move to the host where memory is short
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
     network_bytes_s: Array

@@ -16,11 +16,11 @@ from knowledge.model_config import CannotAdd
 from knowledge.models import CatalogEntry
 from knowledge.selectors import catalog_entries
 from portal.accounts.requests import PageRequest
-from portal.web.catalogue_forms import AdditionForm, GpuForm, ModelForm
+from portal.web.catalogue_forms import GpuForm, ModelForm
 from portal.web.nodes import require_admin
 from scheduler.selectors.inventory import unknown_gpus
 
-FORMS: dict[str, type[AdditionForm]] = {"gpu": GpuForm, "model": ModelForm}
+FORMS: dict[str, type[GpuForm] | type[ModelForm]] = {"gpu": GpuForm, "model": ModelForm}
 SHOWN = 200
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from datetime import datetime
 
 from django import forms
@@ -14,19 +13,7 @@ from portal.accounts.models import User
 from portal.web.styled import StyledForm
 
 
-class AdditionForm(StyledForm):
-    """A form whose `add` stores the entry. Raises CannotAdd."""
-
-    def add(self, actor: User, now: datetime) -> CatalogEntry:
-        raise NotImplementedError
-
-    def take(self, errors: Mapping[str, str]) -> None:
-        """Show what the service refuses at its field."""
-        for name, message in errors.items():
-            self.add_error(name if name in self.fields else None, message)
-
-
-class GpuForm(AdditionForm):
+class GpuForm(StyledForm):
     prefix_id = "gpu"
     name = forms.CharField(max_length=additions.LONGEST_GPU, help_text="Exactly as its node names it.")
     memory_gib = forms.FloatField(label="Memory", help_text="GiB of one GPU.")
@@ -39,10 +26,11 @@ class GpuForm(AdditionForm):
     )
 
     def add(self, actor: User, now: datetime) -> CatalogEntry:
+        """Store what was filled in. Raises CannotAdd."""
         return additions.add_gpu(**self.cleaned_data, actor=actor, now=now)
 
 
-class ModelForm(AdditionForm):
+class ModelForm(StyledForm):
     prefix_id = "model"
     name = forms.CharField(max_length=additions.LONGEST_MODEL, help_text="Under which jobs ask for it.")
     place = forms.CharField(
@@ -55,6 +43,7 @@ class ModelForm(AdditionForm):
     )  # fmt: skip
 
     def add(self, actor: User, now: datetime) -> CatalogEntry:
+        """Store what was filled in. Raises CannotAdd."""
         place, text = self.cleaned_data["place"], self.cleaned_data["config"]
         if bool(place) == bool(text):
             raise CannotAdd({"place": "Give either a place or the config.json itself."})

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.utils import timezone
@@ -15,12 +16,11 @@ from scheduler.services.calibration.request import MAX_BUDGET_S, USUAL_RUNS, Wan
 from trainer.protocol import RANDOM_MODEL
 
 SHOWN = 3
-# The service's fields and those of this form.
-FIELDS = {"budget_s": "minutes", "models": "model"}
 
 
 class CalibrationForm(StyledForm):
     prefix_id = "calibration"
+    renamed: ClassVar[Mapping[str, str]] = {"budget_s": "minutes", "models": "model"}
     minutes = forms.IntegerField(
         min_value=1, max_value=int(MAX_BUDGET_S / 60), initial=20, label="Minutes it may take"
     )
@@ -35,11 +35,6 @@ class CalibrationForm(StyledForm):
     def wanted(self) -> Wanted:
         model = self.cleaned_data["model"]
         return Wanted(budget_s=60.0 * self.cleaned_data["minutes"], models=[model] if model else ())
-
-    def take(self, errors: dict[str, str]) -> None:
-        """Show what the service refuses at the field it is about."""
-        for name, message in errors.items():
-            self.add_error(FIELDS.get(name), message)
 
 
 def calibration_panel(node: Node, form: CalibrationForm | None = None) -> dict[str, Any]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -92,8 +91,3 @@ class SimulationForm(StyledForm):
     def request_key(self) -> str:
         """The same for a form that is sent twice."""
         return str(self.cleaned_data["key"] or self.fields["key"].initial)
-
-    def take(self, errors: Mapping[str, str]) -> None:
-        """Show what the service refuses at its field."""
-        for name, message in errors.items():
-            self.add_error(name, message)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import logging
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, ClassVar
 
 from django import forms
 
@@ -11,9 +12,13 @@ log = logging.getLogger(__name__)
 
 
 class StyledForm(forms.Form):
-    """Bootstrap's classes, help texts and errors tied to their fields. `prefix_id` keeps ids apart."""
+    """Bootstrap's classes, help texts and errors tied to their fields.
+
+    `prefix_id` keeps ids apart; `renamed` has the fields that a service calls otherwise, by its names.
+    """
 
     prefix_id = "id"
+    renamed: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -30,6 +35,12 @@ class StyledForm(forms.Form):
                 field.widget.attrs["aria-invalid"] = "true"
         if self.is_bound:
             self._note_unknown()
+
+    def take(self, errors: Mapping[str, str]) -> None:
+        """Show what a service refuses at its field, or above all where it is about none."""
+        for name, message in errors.items():
+            field = self.renamed.get(name, name)
+            self.add_error(field if field in self.fields else None, message)
 
     def _note_unknown(self) -> None:
         """What nobody could have filled in changes nothing, but somebody tried."""

@@ -73,6 +73,16 @@ def browser(person: User) -> Client:
 
 
 @pytest.fixture
+def admin_browser(person: User) -> Client:
+    """The browser of an administrator: `person`, made one."""
+    person.is_staff = True
+    person.save()
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+@pytest.fixture
 def body(data_file: DatasetFile) -> Callable[..., dict[str, object]]:
     """The two required values of a job, and whatever else is given."""
 

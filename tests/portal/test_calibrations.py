@@ -7,7 +7,6 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
-from portal.accounts.models import User
 from scheduler.models import Calibration, Job, Node
 from scheduler.selectors.clock import database_now
 from scheduler.services.calibration.advance import advance_all
@@ -21,15 +20,6 @@ BODY = {"budget_s": 600, "models": ["builtin/tiny-llama"], "runs": 4}
 @pytest.fixture
 def node(db: None) -> FakeNode:
     return world.fake_node(name="gpu-box")
-
-
-@pytest.fixture
-def admin_browser(person: User) -> Client:
-    person.is_staff = True
-    person.save()
-    client = Client()
-    client.force_login(person)
-    return client
 
 
 def work_to_the_end(node: FakeNode) -> None:

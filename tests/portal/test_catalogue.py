@@ -30,15 +30,6 @@ def _fresh_entries() -> Iterator[None]:
     additions._entries.cache_clear()
 
 
-@pytest.fixture
-def admin_browser(person: User) -> Client:
-    person.is_staff = True
-    person.save()
-    client = Client()
-    client.force_login(person)
-    return client
-
-
 def test_a_node_with_an_unknown_gpu_leads_to_the_form_which_makes_it_known(
     admin_browser: Client, person: User
 ) -> None:

@@ -28,15 +28,6 @@ def csv(text: str | bytes, name: str = "ours.csv") -> SimpleUploadedFile:
     return SimpleUploadedFile(name, text.encode() if isinstance(text, str) else text)
 
 
-@pytest.fixture
-def admin_browser(person: User) -> Client:
-    person.is_staff = True
-    person.save()
-    client = Client()
-    client.force_login(person)
-    return client
-
-
 def test_a_file_is_imported_once_and_counted_by_source(admin_browser: Client, person: User) -> None:
     assert b"Nothing yet" in admin_browser.get("/history/").content
     first = admin_browser.post("/history/", {"file": csv(GOOD)}, follow=True).content.decode()

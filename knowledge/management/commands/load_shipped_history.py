@@ -17,7 +17,7 @@ class Command(BaseCommand):
     def handle(self, **_: Any) -> None:
         data = (files("knowledge") / "data").iterdir()
         shipped = [entry for entry in data if entry.name.startswith("executions")]
-        for entry in sorted(shipped, key=lambda entry: entry.name):
-            report, gone = load_shipped(text=entry.read_text(encoding="utf-8"), now=timezone.now())
-            replaced = f"; {gone} of an older version removed" if gone else ""
-            self.stdout.write(f"{entry.name}: {report}{replaced}")
+        texts = [entry.read_text(encoding="utf-8") for entry in sorted(shipped, key=lambda entry: entry.name)]
+        report, gone = load_shipped(texts=texts, now=timezone.now())
+        replaced = f"; {gone} of an older version removed" if gone else ""
+        self.stdout.write(f"{report}{replaced}")
