@@ -11,7 +11,7 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from knowledge.core.sources import generic
-from knowledge.importing import import_history
+from knowledge.importing import import_history, load_shipped
 from knowledge.models import Execution
 from tests.knowledge.conftest import NOW
 from tests.knowledge.test_learning import rows
@@ -76,3 +76,12 @@ def test_rows_that_an_older_version_shipped_make_way_for_what_is_known_of_them_n
     call_command("load_shipped_history", stdout=out)
     assert "1 of an older version removed" in out.getvalue()
     assert Execution.objects.count() == 3376 + 1
+
+
+@pytest.mark.django_db
+def test_shipped_files_of_one_source_do_not_drive_each_other_out() -> None:
+    texts = [generic.write(rows(3, seed=seed)) for seed in (4, 5)]
+    for _ in range(2):
+        _, gone = load_shipped(texts=texts, now=NOW)
+        assert gone == 0
+        assert Execution.objects.count() == 6
