@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from scipy.stats import binom
+from scipy.special import bdtr
 
 from knowledge.core.intervals import ALPHA
 from knowledge.core.types import Interval
@@ -65,7 +65,7 @@ def _error(outcomes: Sequence[Outcome]) -> float | None:
 
 def _missed(inside: Sequence[bool]) -> str:
     hits, runs = sum(inside), len(inside)
-    if runs < ENOUGH or binom.cdf(hits, runs, 1 - ALPHA) >= UNLIKELY:
+    if runs < ENOUGH or bdtr(hits, runs, 1 - ALPHA) >= UNLIKELY:
         return ""
     return f"Only {hits} of the last {runs} runs ended inside their 80 % interval; predictions have drifted."
 

@@ -2,7 +2,8 @@
 
 For validity boosting and extremely randomised trees err differently, so their mean beats both; for rates and
 peaks the trees alone do, without their extremes (docs/knowledge.md has the figures). Every estimator guards
-against columns that hold no value at all in a training set.
+against columns that hold no value at all in a training set. scikit-learn is imported where it is needed:
+that takes a second, and most processes of the portal never predict.
 """
 
 from __future__ import annotations
@@ -13,13 +14,6 @@ from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from sklearn.ensemble import (
-    ExtraTreesClassifier,
-    ExtraTreesRegressor,
-    HistGradientBoostingClassifier,
-)
-from sklearn.isotonic import IsotonicRegression
-from sklearn.linear_model import LogisticRegression
 from threadpoolctl import ThreadpoolController  # type: ignore[import-untyped]
 
 from knowledge.core import folds
@@ -34,6 +28,8 @@ _MISSING = -1.0  # the trees that cannot take NaN read this
 
 @lru_cache(maxsize=1)
 def _threads() -> ThreadpoolController:
+    import sklearn.ensemble  # noqa: F401 - the controller limits only the libraries that are loaded by now
+
     return ThreadpoolController()
 
 
@@ -46,6 +42,8 @@ def one_thread() -> Iterator[None]:
 
 def classifiers(trees: int = 60) -> list[Any]:
     """Fresh estimators for validity."""
+    from sklearn.ensemble import ExtraTreesClassifier, HistGradientBoostingClassifier
+
     return [
         HistGradientBoostingClassifier(max_iter=150, learning_rate=0.08, max_depth=6, min_samples_leaf=5),
         ExtraTreesClassifier(trees, max_features=0.5, random_state=0),
@@ -63,6 +61,8 @@ class Forest:
 
     def fit(self, X: Array, y: Array, weight: Array) -> Forest:
         """X: shape (n, k), NaN unknown. y and weight: shape (n,)."""
+        from sklearn.ensemble import ExtraTreesRegressor
+
         self.columns_: Array = np.asarray(np.isfinite(X).any(axis=0))
         trees = ExtraTreesRegressor(self.trees, max_features=0.7, random_state=0)
         self.trees_ = trees.fit(_filled(X[:, self.columns_]), y, sample_weight=weight)
@@ -99,6 +99,8 @@ class Ensemble:
         return found
 
     def _view(self, X: Array, member: Any) -> Array:
+        from sklearn.ensemble import HistGradientBoostingClassifier
+
         used = X[:, self.columns_]
         return used if isinstance(member, HistGradientBoostingClassifier) else _filled(used)
 
@@ -124,6 +126,9 @@ class Calibration:
 
     def fit(self, raw: Array, happened: Array) -> Calibration:
         """raw: out-of-fold probabilities, shape (n,). happened: 0 or 1, shape (n,)."""
+        from sklearn.isotonic import IsotonicRegression
+        from sklearn.linear_model import LogisticRegression
+
         grid = np.linspace(0.0, 1.0, 101)
         if len(raw) >= ISOTONIC_ROWS:
             curve = IsotonicRegression(y_min=0.005, y_max=0.995, out_of_bounds="clip").fit(raw, happened)

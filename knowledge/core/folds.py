@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.model_selection import GroupKFold
 
 from knowledge.core.columns import Array, Columns
 from knowledge.core.types import Config
@@ -69,6 +68,8 @@ def by_gpu(configs: Sequence[Config]) -> Iterator[Fold]:
 
 def grouped(groups: Sequence[str], parts: int = FOLDS) -> Iterator[Fold]:
     """Folds that never part a group; none if there is but one."""
+    from sklearn.model_selection import GroupKFold  # only trainings need it, and it takes a second
+
     folds = min(parts, len(set(groups)))
     if folds >= 2:
         yield from GroupKFold(folds, shuffle=True, random_state=0).split(np.zeros(len(groups)), None, groups)

@@ -1,4 +1,7 @@
-"""Predictors as files: skops, never pickle, with a digest; only listed types come to life on loading."""
+"""Predictors as files: skops, never pickle, with a digest; only listed types come to life on loading.
+
+skops is imported where a file is written or read: with scikit-learn behind it, it takes a second.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,6 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
-
-import skops.io
 
 from knowledge.core import estimators
 from knowledge.core.estimators import Calibration, Ensemble, Forest
@@ -33,6 +34,8 @@ class BadPredictor(ValueError):
 
 def save(knowledge: Mapping[str, Knowledge], path: Path) -> str:
     """Write the knowledge of each kind; returns the file's SHA-256 as hexadecimal digits."""
+    import skops.io
+
     raw = {"format": FORMAT, "kinds": {kind: _to_values(found) for kind, found in knowledge.items()}}
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(".part")
@@ -49,14 +52,21 @@ def load(path: Path, sha256: str, folder: Path) -> dict[str, Knowledge]:
         raise BadPredictor(f"{path.name} is missing; train a new predictor")
     if digest(path) != sha256:
         raise BadPredictor(f"{path.name} is not the file that was written; train a new predictor")
+    raw = _read(path)
+    if raw.get("format") != FORMAT:
+        raise BadPredictor(f"{path.name} has format {raw.get('format')}, not {FORMAT}; train a new predictor")
+    return {kind: _from_values(values) for kind, values in raw["kinds"].items()}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import skops.io
+
     data = path.read_bytes()
     strange = sorted(set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED))
     if strange:
         raise BadPredictor(f"{path.name} holds types that are not allowed: {', '.join(strange)}")
-    raw = skops.io.loads(data, trusted=list(TRUSTED))
-    if raw.get("format") != FORMAT:
-        raise BadPredictor(f"{path.name} has format {raw.get('format')}, not {FORMAT}; train a new predictor")
-    return {kind: _from_values(values) for kind, values in raw["kinds"].items()}
+    values: dict[str, Any] = skops.io.loads(data, trusted=list(TRUSTED))
+    return values
 
 
 def digest(path: Path) -> str:

@@ -58,6 +58,15 @@ def test_production_does_not_start_without_a_secret_key(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+def test_a_process_that_never_predicts_does_not_load_what_learns() -> None:
+    command = [sys.executable, "-X", "importtime", "manage.py", "check"]
+    done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
+    assert done.returncode == 0
+    loaded = set(re.findall(r"\| +(\S+)", done.stderr))
+    assert "knowledge.core.learned_predictor" in loaded
+    assert not loaded & {"sklearn", "skops", "scipy.stats"}
+
+
 def variables() -> set[str]:
     """What settings.py reads from the environment."""
     return set(re.findall(r'env\.\w+\(\s*"(\w+)"', (REPOSITORY / "portal" / "settings.py").read_text()))
