@@ -45,7 +45,7 @@ def fetch(place: str, hub: str) -> HubFile:
     Without a path: the one that the data set's card names, else its largest CSV file. Raises HubError.
     """
     dataset, path = _parts(place)
-    with httpx.Client(base_url=hub.rstrip("/"), timeout=TIMEOUT_S, follow_redirects=True) as client:
+    with httpx.Client(base_url=hub, timeout=TIMEOUT_S, follow_redirects=True) as client:
         info = _info(client, dataset)
         path = path or _choose(dataset, info)
         revision = str(info.get("sha") or "main")

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
+from django.conf import settings
 
-HUB = "https://huggingface.co"
 LARGEST_CONFIG = 1_000_000  # bytes of a config.json
 HUB_TIMEOUT_S = 10.0
 LARGEST_SIZE = 10_000_000
@@ -29,11 +28,8 @@ class CannotAdd(ValueError):
         super().__init__("; ".join(f"{name}: {message}" for name, message in self.fields.items()))
 
 
-def config_text(place: str, hub: str | None = None) -> str:
-    """The config.json of a file, a folder, or a model id on a hub. Raises CannotAdd.
-
-    hub: its address; None: that of HF_ENDPOINT, else Hugging Face's.
-    """
+def config_text(place: str) -> str:
+    """The config.json of a file, a folder, or a model id on the hub that HF_ENDPOINT names. Raises CannotAdd."""
     try:
         path = Path(place)
         path = path / "config.json" if path.is_dir() else path
@@ -41,7 +37,7 @@ def config_text(place: str, hub: str | None = None) -> str:
             return read(path)
     except (OSError, ValueError) as wrong:  # too long for a path, or NUL in it
         raise CannotAdd({"place": "is neither a path of this machine nor a model id of the hub"}) from wrong
-    address = f"{(hub or os.environ.get('HF_ENDPOINT') or HUB).rstrip('/')}/{place}/resolve/main/config.json"
+    address = f"{settings.HF_ENDPOINT}/{place}/resolve/main/config.json"
     try:
         answer = httpx.get(address, timeout=HUB_TIMEOUT_S, follow_redirects=True)
         answer.raise_for_status()

@@ -246,5 +246,8 @@ TICK_TAKEOVER_S = env.float("TICK_TAKEOVER_S", default=10.0)  # a tick older tha
 SIMULATION_LEASE_S = env.float("SIMULATION_LEASE_S", default=30.0)  # longer than any decision of a policy
 INFRASTRUCTURE_RETRIES, OOM_RETRIES = 5, 1
 
+# Where `hub:` histories and the config.json of added models are read from.
+HF_ENDPOINT = env.str("HF_ENDPOINT", default="").rstrip("/") or "https://huggingface.co"
+
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
 LOGGING = logs.logging(LOG_LEVEL)

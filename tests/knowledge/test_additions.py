@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -52,8 +53,8 @@ def test_a_config_without_sizes_is_refused(tmp_path: Path) -> None:
         call_command("add_model", str(tmp_path))
 
 
-def test_a_hub_that_cannot_be_reached_is_named_with_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+def test_a_hub_that_cannot_be_reached_is_named_with_the_remedy(settings: Any) -> None:
+    settings.HF_ENDPOINT = "http://127.0.0.1:9"
     with pytest.raises(CommandError, match="without internet, copy its"):
         call_command("add_model", "some-one/model")
 

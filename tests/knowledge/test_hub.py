@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -60,7 +61,7 @@ def table(*rows: dict[str, str]) -> bytes:
 
 
 @pytest.fixture
-def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
+def hub(settings: Any) -> Iterator[Hub]:
     """A hub with one data set of two tables, named by HF_ENDPOINT."""
     files = {
         "README.md": b"# Bench",
@@ -68,7 +69,7 @@ def hub(monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         "bench-v1-0-0.csv": table(RAN, FAILED, REFUSED),
     }
     with serving(Hub(DATASET, files)) as running:
-        monkeypatch.setenv("HF_ENDPOINT", running.address)
+        settings.HF_ENDPOINT = running.address
         yield running
 
 
@@ -163,8 +164,8 @@ def test_more_than_the_bound_is_not_read(hub: Hub, monkeypatch: pytest.MonkeyPat
         load()
 
 
-def test_without_internet_the_remedy_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("HF_ENDPOINT", "http://127.0.0.1:9")
+def test_without_internet_the_remedy_is_named(settings: Any) -> None:
+    settings.HF_ENDPOINT = "http://127.0.0.1:9"
     with pytest.raises(CommandError, match="Without internet, download the file"):
         load()
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
@@ -14,8 +14,6 @@ from knowledge import hub
 from knowledge.core.sources.registry import SOURCES
 from knowledge.core.sources.table import BadTable
 from knowledge.importing import import_history
-
-HUB = "https://huggingface.co"
 
 
 class Command(BaseCommand):
@@ -46,7 +44,7 @@ def _read(name: str) -> tuple[str, dict[str, str]]:
     """The text and where it comes from."""
     try:
         if name.startswith(hub.PREFIX):
-            found = hub.fetch(name.removeprefix(hub.PREFIX), os.environ.get("HF_ENDPOINT") or HUB)
+            found = hub.fetch(name.removeprefix(hub.PREFIX), settings.HF_ENDPOINT)
             return found.text, found.provenance
         return Path(name).read_text(encoding="utf-8"), {"file": Path(name).name}
     except (OSError, UnicodeDecodeError) as unreadable:
