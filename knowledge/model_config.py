@@ -29,7 +29,7 @@ class CannotAdd(ValueError):
 
 
 def config_text(place: str) -> str:
-    """The config.json of a file, a folder, or a model id on the hub that HF_ENDPOINT names. Raises CannotAdd."""
+    """The config.json of a file, a folder, or a model id of the hub at HF_ENDPOINT. Raises CannotAdd."""
     try:
         path = Path(place)
         path = path / "config.json" if path.is_dir() else path
