@@ -156,3 +156,14 @@ def drift_alarm() -> str:
 def catalog_entries() -> QuerySet[CatalogEntry]:
     """What administrators added to the catalogue, by kind and name."""
     return CatalogEntry.objects.order_by("kind", "name")
+
+
+def lessons_of(entries: Sequence[CatalogEntry]) -> dict[tuple[str, str], int]:
+    """How many executions that are learnt from name each entry, by its (kind, name); none are left out."""
+    found: dict[tuple[str, str], int] = {}
+    for kind, column in ((CatalogEntry.Kind.MODEL, "model_name"), (CatalogEntry.Kind.GPU, "gpu_model")):
+        names = [entry.name for entry in entries if entry.kind == kind]
+        rows = learnable().filter(**{f"{column}__in": names}).order_by()
+        counted = rows.values_list(column).annotate(Count("pk"))
+        found |= {(kind.value, name): number for name, number in counted}
+    return found

@@ -10,6 +10,7 @@ from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
+from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -22,6 +23,7 @@ from portal.accounts.requests import ApiRequest
 from portal.api.fields import Number, Strict, Text
 from portal.api.pages import list_of
 from portal.api.repeatable import KEY, create, in_one_transaction
+from scheduler.services.removals import delete_catalogue_entry
 
 
 class ModelOut(serializers.Serializer[catalog.Model]):
@@ -117,3 +119,36 @@ class GpusApi(_AdministratorsAdd):
         add = partial(additions.add_gpu, **body.validated_data, actor=request.user, now=timezone.now())
         entry, _ = create(request, make=in_one_transaction(add), load=_entry)
         return Response(GpuSheet(catalog.Gpu(**entry.facts)).data, status=201)
+
+
+class _EntryApi(APIView):
+    permission_classes: list[type[BasePermission]] = [AdminOnly]
+    kind: CatalogEntry.Kind
+
+    def _delete(self, request: ApiRequest, name: str) -> Response:
+        delete_catalogue_entry(kind=self.kind, name=name, actor=request.user, now=timezone.now())
+        return Response(status=204)
+
+
+class ModelApi(_EntryApi):
+    kind = CatalogEntry.Kind.MODEL
+
+    @extend_schema(operation_id="models_destroy", request=None, responses={204: None})
+    def delete(self, request: ApiRequest, name: str) -> Response:
+        """Delete a model that was added; refused while jobs that have not ended train it (administrators).
+
+        Past executions of it stay, and teach again once it is added again.
+        """
+        return self._delete(request, name)
+
+
+class GpuApi(_EntryApi):
+    kind = CatalogEntry.Kind.GPU
+
+    @extend_schema(operation_id="gpus_destroy", request=None, responses={204: None})
+    def delete(self, request: ApiRequest, name: str) -> Response:
+        """Delete a GPU that was added; refused while nodes offer it or jobs ask for it (administrators).
+
+        Past executions on it stay, and teach again once it is added again.
+        """
+        return self._delete(request, name)

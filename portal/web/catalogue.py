@@ -14,11 +14,13 @@ from django.views.decorators.http import require_GET, require_POST
 from knowledge.core import catalog
 from knowledge.model_config import CannotAdd
 from knowledge.models import CatalogEntry
-from knowledge.selectors import catalog_entries
+from knowledge.selectors import catalog_entries, lessons_of
 from portal.accounts.requests import PageRequest
 from portal.web.catalogue_forms import GpuForm, ModelForm
 from portal.web.nodes import require_admin
+from scheduler.errors import SchedulerError
 from scheduler.selectors.inventory import unknown_gpus
+from scheduler.services.removals import delete_catalogue_entry
 
 FORMS: dict[str, type[GpuForm] | type[ModelForm]] = {"gpu": GpuForm, "model": ModelForm}
 SHOWN = 200
@@ -62,14 +64,32 @@ def add(request: PageRequest, kind: str) -> HttpResponse:
     return _page(request, status=400, **{f"{kind}_form": form})
 
 
+@login_required
+@require_POST
+def delete(request: PageRequest, kind: str) -> HttpResponse:
+    """Delete an added GPU or model, or say what still needs it."""
+    require_admin(request)
+    if kind not in FORMS:
+        raise Http404
+    name = request.POST.get("name", "")
+    try:
+        delete_catalogue_entry(kind=kind, name=name, actor=request.user, now=timezone.now())
+        messages.info(request, f"{name} is no longer in the catalogue.")
+    except SchedulerError as refused:
+        messages.warning(request, str(refused))
+    return redirect("catalogue")
+
+
 def _page(request: PageRequest, *, status: int = 200, **given: Any) -> HttpResponse:
     entries = list(catalog_entries()[:SHOWN])
+    lessons = lessons_of(entries)
+    shown = [(one, lessons.get((one.kind, one.name), 0)) for one in entries]
     context = {
         "gpu_form": GpuForm(),
         "model_form": ModelForm(),
         "unknown": unknown_gpus(),
-        "gpus": [_sheet(catalog.Gpu(**one.facts)) for one in entries if one.kind == "gpu"],
-        "models": [catalog.Model(**one.facts) for one in entries if one.kind == "model"],
+        "gpus": [(*_sheet(catalog.Gpu(**one.facts)), runs) for one, runs in shown if one.kind == "gpu"],
+        "models": [(catalog.Model(**one.facts), runs) for one, runs in shown if one.kind == "model"],
         "shipped_gpus": len(catalog.gpu_names()),
         "shipped_models": len(catalog.model_names()),
         **given,

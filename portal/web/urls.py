@@ -73,6 +73,7 @@ urlpatterns = [
     path("analytics/predictions/<int:number>/promote/", predictions.promote, name="predictor-promote"),
     path("catalogue/", catalogue.catalogue, name="catalogue"),
     path("catalogue/<str:kind>/add/", catalogue.add, name="catalogue-add"),
+    path("catalogue/<str:kind>/delete/", catalogue.delete, name="catalogue-delete"),
     path("history/", history.history, name="history"),
     path("simulations/", simulations.simulation_list, name="simulations"),
     path("simulations/<str:simulation_id>/", simulations.simulation_detail, name="simulation"),

@@ -147,7 +147,7 @@ def options_for(job: Job, stock: Inventory, now: datetime) -> tuple[Option, ...]
             **_limits(aim_of(job, now)),
             less_memory_than=job.less_memory_than,
         )
-    except knowledge.AdviceFailed:
+    except (catalog.UnknownModel, knowledge.AdviceFailed):  # the former: it left the catalogue meanwhile
         if job.less_memory_than is not None:
             return ()
         return knowledge.default_options(

@@ -6,13 +6,17 @@ from datetime import datetime
 
 from django.db import transaction
 
+from knowledge import additions
+from knowledge.models import CatalogEntry
 from portal.accounts.models import Team, User
 from portal.accounts.people import set_active
 from portal.accounts.services import audit
 from scheduler import hints
-from scheduler.errors import Conflict
-from scheduler.models import Claim, Job, Node, NodeEvent
+from scheduler.errors import Conflict, NotFound
+from scheduler.models import Claim, Gpu, Job, Node, NodeEvent
+from scheduler.selectors.calibrations import open_calibrations
 from scheduler.states import REMOVABLE, TERMINAL
+from trainer.protocol import RANDOM_MODEL
 
 
 @transaction.atomic
@@ -51,6 +55,42 @@ def delete_team(*, team: Team, actor: User, now: datetime) -> None:
     _refuse_live(Job.objects.filter(team=team).exclude(state__in=TERMINAL).count(), team.name)
     audit(action="team deleted", actor=actor, target=f"team {team.pk}", data={"name": team.name}, now=now)
     team.delete()
+
+
+@transaction.atomic
+def delete_catalogue_entry(*, kind: str, name: str, actor: User, now: datetime) -> None:
+    """Take a model or GPU that was added out of the catalogue.
+
+    Executions that name it stay, and teach again as soon as a name is added again. Raises NotFound for what
+    was not added, Conflict while a node offers it or a job or calibration that has not ended needs it.
+    """
+    entry = CatalogEntry.objects.select_for_update().filter(kind=kind, name=name).first()
+    if entry is None:
+        raise NotFound(f"{name[:100]} is not among the {kind}s that were added; shipped ones stay.")
+    jobs = Job.objects.exclude(state__in=TERMINAL)
+    if kind == CatalogEntry.Kind.GPU:
+        _refuse_offered(name)
+        jobs = jobs.filter(fixed__gpu_model=name)
+    else:
+        _refuse_calibrated(name)
+        jobs = jobs.filter(model__in=(name, RANDOM_MODEL + name))
+    _refuse_live(jobs.count(), name)
+    additions.delete(entry=entry, actor=actor, now=now)
+
+
+def _refuse_offered(gpu_model: str) -> None:
+    nodes = Gpu.present.filter(model=gpu_model).order_by("node__name").values_list("node__name", flat=True)
+    if names := list(nodes.distinct()):
+        more = f" and {len(names) - 1} more" if len(names) > 1 else ""
+        raise Conflict(
+            f"The node {names[0]}{more} still offers {gpu_model}; remove it from the portal first."
+        )
+
+
+def _refuse_calibrated(model: str) -> None:
+    planned = {config["model_name"] for calibration in open_calibrations() for config in calibration.plan}
+    if planned & {model, RANDOM_MODEL + model}:
+        raise Conflict(f"A calibration that has not ended trains {model}; cancel it or wait first.")
 
 
 def _refuse_live(live: int, of: str) -> None:
