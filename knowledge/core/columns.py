@@ -48,6 +48,7 @@ class Columns:
     fused: Mask  # with fused kernels; unknown counts as without
     reentrant: Mask  # the older variant of checkpointing, quicker to start; unknown counts as the other
     paged: Mask  # optimiser states that move to the host where memory is short
+    silent: Mask  # which states the optimiser keeps is unknown
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
     network_bytes_s: Array
     # model
@@ -169,6 +170,7 @@ def columns(
         fused=np.array([c.fast_kernels is True for c in configs], dtype=bool),
         reentrant=np.array([c.reentrant_checkpointing is True for c in configs], dtype=bool),
         paged=np.array([c.optimizer_state == PAGED for c in configs], dtype=bool),
+        silent=np.array([c.optimizer_state is None for c in configs], dtype=bool),
         **_model_facts(configs),
         **_gpu_facts(configs, here or {}),
     )
@@ -181,7 +183,9 @@ def _is_fsdp(config: Config) -> bool:
 def _state_bytes(config: Config) -> float:
     if config.optimizer_state in STATE_BYTES:
         return STATE_BYTES[config.optimizer_state]
-    return 16.0 if config.precision == "float32" else 8.0
+    # Accelerate keeps what FSDP shards in float32 whatever is computed in, but for experts that GPUs share.
+    upcast = config.precision is not None and _is_fsdp(config) and (config.expert_parallel or 1) == 1
+    return 16.0 if upcast or config.precision == "float32" else 8.0
 
 
 _FLOATS: dict[str, Callable[[Config], float]] = {

@@ -121,11 +121,13 @@ def memory(c: Columns) -> Memory:
 def paging_bytes(c: Columns) -> Array:
     """Bytes of paged optimiser states that one step moves between a GPU and its host, both ways together.
 
-    Pages are used in turn, so where they do not all fit, each is gone when its turn comes.
+    Pages are used in turn, so where they do not all fit, each is gone when its turn comes. States that no GPU
+    has room for must be paged as well, or nothing runs: one that does not state its optimiser counts as such.
     """
     found = memory(replace(c, paged=np.zeros(len(c), dtype=bool)))
     crowded = found.total + COLLECTED_COPIES * collected(c) > c.memory
-    return np.where(c.paged & crowded, 2 * found.optimizer, 0.0)
+    impossible = found.weights + found.gradients + found.optimizer + found.context > c.memory
+    return np.where((c.paged & crowded) | (c.silent & impossible), 2 * found.optimizer, 0.0)
 
 
 def collected(c: Columns) -> Array:

@@ -161,6 +161,22 @@ def test_paged_states_that_fit_stay_where_they_are() -> None:
     assert prior.memory(c).total[0] == prior.memory(mixed).total[0]
 
 
+def test_what_fsdp_shards_is_kept_in_float32_but_for_experts_that_gpus_share() -> None:
+    mixture = replace(LLAMA, model_name="mistralai/Mixtral-8x7B-v0.1", optimizer_state=None, number_gpus=8)
+    one, shared = columns([replace(mixture, expert_parallel=degree) for degree in (1, 8)]).state_bytes
+    assert (one, shared) == (16, 8)
+    alone, unstated = columns(
+        [replace(LLAMA, optimizer_state=None), replace(mixture, precision=None)]
+    ).state_bytes
+    assert (alone, unstated) == (8, 8)
+
+
+def test_a_run_whose_states_no_gpu_has_room_for_must_have_paged_them() -> None:
+    unstated = replace(LLAMA, optimizer_state=None, gpu_model="L40S", number_gpus=2, sharding="fsdp")
+    c = columns([unstated, replace(unstated, number_gpus=4), replace(unstated, optimizer_state="adamw-fp32")])
+    assert prior.paging_bytes(c) == pytest.approx([12 * 8.03e9, 0, 0], rel=0.01)
+
+
 def test_hybrid_shards_need_the_memory_of_one_node_and_little_of_the_network() -> None:
     whole = replace(LLAMA, number_gpus=32, number_nodes=4, sharding="fsdp", network="tcp")
     hybrid = replace(whole, sharding="hybrid")
