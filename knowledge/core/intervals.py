@@ -14,7 +14,7 @@ import numpy as np
 from knowledge.core.columns import Array
 
 ALPHA = 0.2  # 80 % intervals
-OTHERS = 30  # what the other GPUs say of a scarcely measured one counts as so many runs
+OTHERS = 10  # what the other GPUs say of a scarcely measured one counts as so many runs
 ENOUGH = 20  # residuals of one (method, GPU), or GPU, before it gets a width of its own
 
 
@@ -46,15 +46,10 @@ class Widths:
         return np.array([self.by_kind.get(kind, width) for kind, width in pairs], dtype=float)
 
 
-def scarce(known: Array, unseen: float, runs: Array) -> Array:
-    """Half-widths where `runs` were measured on the GPU: between those of known and of unseen ones.
-
-    A handful of runs says less of its own spread than the other GPUs say of what an unseen one holds.
-    known and runs: shape (n,).
-    """
-    share = np.where(runs < ENOUGH, runs / (runs + OTHERS), 1.0)
-    between: Array = known**share * unseen ** (1 - share)
-    return np.maximum(known, between)
+def own_share(runs: Array) -> Array:
+    """How much of what is said of a GPU its own runs say, the rest being what others do. Shape (n,)."""
+    share: Array = np.where(runs < ENOUGH, runs / (runs + OTHERS), 1.0)
+    return share
 
 
 def _quantiles(residuals: Array, groups: Sequence[str], enough: int) -> dict[str, float]:

@@ -158,11 +158,11 @@ def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Sco
     seen = knowledge.seen
     unseen_model, unseen_gpu = seen.unseen_model(configs), seen.unseen_gpu(configs)
     outside = seen.outside(configs, c)
-    rate = knowledge.rate.predict(c, X, unseen_model, unseen_gpu)
+    rate = knowledge.rate.predict(configs, c, X, unseen_model, unseen_gpu)
     width = np.exp(knowledge.rate.width(configs, unseen_model, unseen_gpu))
     memory, memory_width = prior.memory(c).total, np.full(len(configs), np.exp(MEMORY_WIDTH))
     if knowledge.memory is not None:
-        memory = knowledge.memory.predict(c, X, unseen_model, unseen_gpu)
+        memory = knowledge.memory.predict(configs, c, X, unseen_model, unseen_gpu)
         memory_width = np.exp(knowledge.memory.width(configs, unseen_model, unseen_gpu))
     unfamiliar = outside | unseen_model | (knowledge.rate.runs(configs) < ENOUGH)
     doubted = memory / np.where(seen.unseen_setting(configs), 1.0, FORECAST_MARGIN)

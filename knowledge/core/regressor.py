@@ -12,7 +12,7 @@ from knowledge.core import folds, prior, space
 from knowledge.core.columns import Array, Columns, Mask
 from knowledge.core.estimators import QUICK_TREES, TREES, Forest
 from knowledge.core.folds import Fold, Measured
-from knowledge.core.intervals import Widths, scarce
+from knowledge.core.intervals import ENOUGH, Widths, own_share
 from knowledge.core.types import Config
 
 ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
@@ -58,23 +58,32 @@ class Regressor:
         self.unseen_widths_["gpu"] = max(self.unseen_widths_.values())
         return self
 
-    def predict(self, c: Columns, X: Array, unseen_model: Mask, unseen_gpu: Mask) -> Array:
+    def predict(
+        self, configs: Sequence[Config], c: Columns, X: Array, unseen_model: Mask, unseen_gpu: Mask
+    ) -> Array:
         """Predicted values, shape (n,)."""
-        trust = np.where(unseen_model, self.trust_["model"], 1.0)
-        trust = np.where(unseen_gpu, self.trust_["gpu"], trust)
+        trust = self._trust(configs, unseen_model, unseen_gpu)
         found: Array = self.physics_.value(c) * np.exp(trust * self._correction(c, X))
         return found
 
     def width(self, configs: Sequence[Config], unseen_model: Mask, unseen_gpu: Mask) -> Array:
         """Half-widths of ln(prediction), shape (n,)."""
         known = self.widths_.look_up([interval_kind(x) for x in configs], [x.gpu_model for x in configs])
-        known = scarce(known, self.unseen_widths_["gpu"], self.runs(configs))
         away = np.where(unseen_model, self.unseen_widths_["model"], 0.0)
-        return np.maximum(known, np.where(unseen_gpu, self.unseen_widths_["gpu"], away))
+        # A handful of runs says less of its own spread than the other GPUs say of what an unseen one holds.
+        strange = unseen_gpu | (self.runs(configs) < ENOUGH)
+        return np.maximum(known, np.where(strange, self.unseen_widths_["gpu"], away))
 
     def runs(self, configs: Sequence[Config]) -> Array:
         """How many runs on the GPU of each configuration were learnt from, shape (n,)."""
         return np.array([self.runs_.get(x.gpu_model, 0) for x in configs], dtype=float)
+
+    def _trust(self, configs: Sequence[Config], unseen_model: Mask, unseen_gpu: Mask) -> Array:
+        """The share of the trees' word that is believed, shape (n,): a handful of runs makes no GPU known."""
+        of_model = np.where(unseen_model, self.trust_["model"], 1.0)
+        share = np.where(unseen_gpu, 0.0, own_share(self.runs(configs)))
+        of_gpu = share + (1 - share) * self.trust_["gpu"]
+        return np.where(unseen_gpu, of_gpu, np.minimum(of_model, of_gpu))
 
     def _fit(self, data: Measured, trees: int) -> Regressor:
         self.physics_ = self.physics().fit(data.c, data.values, data.hashes)

@@ -41,10 +41,8 @@ def test_a_gpu_with_few_runs_of_each_method_has_the_width_of_its_own_residuals()
     assert found.tolist() == [0.1, 0.5, widths.pooled]
 
 
-def test_a_scarcely_measured_gpu_has_a_width_between_known_and_unseen_ones() -> None:
-    known, runs = np.array([0.1, 0.1, 0.1, 0.6]), np.array([10, 0, 20, 10])
-    found = intervals.scarce(known, 0.4, runs)
-    assert found == pytest.approx([0.1**0.25 * 0.4**0.75, 0.4, 0.1, 0.6])
+def test_the_more_was_measured_of_a_gpu_the_more_its_own_runs_say() -> None:
+    assert intervals.own_share(np.array([0, 10, 19, 20])) == pytest.approx([0, 0.5, 19 / 29, 1])
 
 
 def test_two_runs_move_a_wide_prior_most_of_the_way() -> None:

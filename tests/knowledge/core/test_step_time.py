@@ -71,7 +71,19 @@ def test_a_gpu_that_was_never_seen_gets_a_wider_interval_and_less_of_the_trees()
     found = Regressor(StepTime).fit(CONFIGS, c, X, rates)
     assert np.all(found.width(CONFIGS, NONE, ~NONE) >= found.width(CONFIGS, NONE, NONE))
     assert found.trust_["gpu"] < 1.0
-    assert np.median(np.abs(np.log(found.predict(c, X, NONE, NONE) / rates))) < 0.05
+    assert np.median(np.abs(np.log(found.predict(CONFIGS, c, X, NONE, NONE) / rates))) < 0.05
+
+
+def test_a_handful_of_runs_makes_no_gpu_known() -> None:
+    kept = [x for x in CONFIGS if x.gpu_model != "L40S"] + [x for x in CONFIGS if x.gpu_model == "L40S"][:4]
+    c = columns(kept)
+    rates = step_tokens(c) / step_seconds(step_parts(c), _stated(c))
+    found = Regressor(StepTime).fit(kept, c, features.matrix(kept, c, {}), rates)
+    none = np.zeros(len(kept), dtype=bool)
+    few = np.array([x.gpu_model == "L40S" for x in kept])
+    width = found.width(kept, none, none)
+    assert np.all(width[few] == found.width(kept, none, ~none)[few])
+    assert np.all(width[~few] < width[few].min())
 
 
 @pytest.mark.parametrize("by", [by_model, by_gpu])
