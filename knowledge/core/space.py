@@ -28,6 +28,7 @@ PRECISIONS = ("bfloat16", "float16", "float32", "fp8")
 STATUSES = ("ok", "oom", "failed", "refused")
 
 MAX_PER_DEVICE_BATCH = 1024
+OPTIMIZER_STATE = "adamw-fp32"  # our trainer's, whatever it computes in: weights and moments in float32
 
 
 def per_device_batches(samples_per_gpu: int) -> tuple[int, ...]:

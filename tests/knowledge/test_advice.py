@@ -112,6 +112,12 @@ def test_gpus_without_bfloat16_train_in_float16() -> None:
     assert ask("builtin/tiny-llama", old).bound["precision"] == "float16"
 
 
+def test_full_fine_tuning_is_given_room_for_weights_and_moments_in_float32() -> None:
+    best = ask(method="full", precision="bfloat16").best
+    assert best is not None
+    assert best.peak_memory_bytes.value * best.config.number_gpus > 16 * 8.03e9
+
+
 def test_after_running_out_of_memory_only_smaller_options_are_left() -> None:
     found = ask()
     limit = found.best.peak_memory_bytes.value
