@@ -17,6 +17,7 @@ from knowledge.core import informative as choosing
 from knowledge.core.blend import Observations
 from knowledge.core.check import Check
 from knowledge.core.columns import hardware
+from knowledge.core.memory_parts import memory_parts
 from knowledge.core.settle import Request, batch_choices, settle
 from knowledge.core.types import (
     Advice,
@@ -28,6 +29,7 @@ from knowledge.core.types import (
     Option,
     Pool,
     Prediction,
+    Source,
     Workload,
 )
 from knowledge.models import Execution
@@ -89,6 +91,7 @@ def advise(
                 *reasons.unpriced(found, goal),
             ),
             pareto=tuple(option.key for option in objectives.pareto(found)),
+            memory_parts=_memory_parts(best, inventory),
         )
 
 
@@ -254,6 +257,13 @@ def _settle_batch(
 def _values(choices: Mapping[str, Choice]) -> dict[str, Any]:
     """The chosen values without those that were left out."""
     return {name: choice.value for name, choice in choices.items() if choice.value is not None}
+
+
+def _memory_parts(best: Option | None, inventory: Inventory) -> dict[str, float]:
+    if best is None or best.source is Source.DEFAULT:
+        return {}
+    here = hardware(inventory)
+    return memory_parts(best, predictor_for(here).knowledge, here)
 
 
 def _evidence(config: Config) -> tuple[Evidence, ...]:

@@ -14,6 +14,16 @@ from knowledge.core import prior
 from knowledge.core.columns import Array, Columns
 from knowledge.core.weights import by, fitted, shares
 
+# What holds each of `peak_parts`, in their order: several are one thing with a weight for each way to run.
+STATES, GATHERED = "states", "gathered shards"
+HOLDERS = (
+    *4 * (STATES,),
+    *3 * ("activations",),
+    *2 * ("logits",),
+    *4 * (GATHERED,),
+    "adapters",
+    *2 * ("context",),
+)
 ROBUST = 0.15  # errors of ln(bytes) beyond this count linearly
 
 
@@ -55,6 +65,19 @@ class PeakMemory:
         """Bytes of one GPU, shape (n,); more than it has where it would not fit."""
         found: Array = peak_parts(c) @ self.weights_
         return found
+
+    def held(self, c: Columns) -> dict[str, Array]:
+        """Bytes of one GPU by what holds them, each of shape (n,); together they are `value`.
+
+        The states of the model have one weight: they are parted as the prior counts them.
+        """
+        found = dict.fromkeys(HOLDERS, np.zeros(len(c)))
+        for name, amounts in zip(HOLDERS, (peak_parts(c) * self.weights_).T, strict=True):
+            found[name] = found[name] + amounts
+        stated, states = prior.memory(c), found.pop(STATES)
+        names = ("weights", "gradients", "optimizer")
+        factor = states / sum(getattr(stated, name) for name in names)
+        return {name: getattr(stated, name) * factor for name in names} | found
 
     def observed(self, c: Columns) -> Array:
         """What a measurement would show: no GPU uses more than it has."""

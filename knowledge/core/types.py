@@ -6,8 +6,8 @@ portal's one currency. `None` always means unknown, never a default.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -235,7 +235,8 @@ class Evidence:
 class Advice:
     """A recommendation. `bound`: what a submission fixes for good; `options`: best first by the goal.
 
-    `pareto`: keys of the options that no other beats in both time and cost, fastest first.
+    `pareto`: keys of the options that no other beats in both time and cost, fastest first. `memory_parts`: of
+    the best option, bytes of one GPU at the peak by what holds them; empty where nothing was foretold.
     """
 
     bound: dict[str, Any]
@@ -245,6 +246,7 @@ class Advice:
     predictor_version: int | None = None
     notes: tuple[str, ...] = ()
     pareto: tuple[str, ...] = ()
+    memory_parts: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def best(self) -> Option | None:

@@ -21,7 +21,6 @@ from portal.api.fields import Strict, Text, Whole
 from portal.api.job_in import JobIn, Params, with_files
 from portal.api.job_out import ChoiceOut, PromiseOut
 from portal.api.pages import list_of
-from scheduler.selectors.inventory import inventory
 from scheduler.services.advice import check, recommend
 
 USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
@@ -64,7 +63,7 @@ class RecommendationsApi(APIView):
         data.is_valid(raise_exception=True)
         values = with_files(user=request.user, values=data.validated_data)
         advice = recommend(**{name: values[name] for name in USED if name in values}, now=timezone.now())
-        return Response(AdviceOut(advice_json(advice, inventory())).data)
+        return Response(AdviceOut(advice_json(advice)).data)
 
 
 class ChangeOut(serializers.Serializer[Any]):

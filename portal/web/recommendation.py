@@ -16,14 +16,13 @@ from django.views.decorators.http import require_GET
 from knowledge.core.check import Check
 from knowledge.core.predictor import MIN_P_VALID
 from knowledge.core.types import Advice, Choice, Option, Source
-from knowledge.told import memory_parts, step_s
+from knowledge.told import step_s
 from portal.accounts.requests import PageRequest
 from portal.web.charts.tradeoff import pick, price_of, tradeoff
 from portal.web.forms import SubmitForm
 from portal.web.param_fields import PREFIX, form_value
 from portal.web.templatetags.portal_format import duration, number, words
 from scheduler.errors import BadParameters
-from scheduler.selectors.inventory import inventory
 from scheduler.services.advice import check, recommend
 from trainer.recipes import RECIPES
 
@@ -79,7 +78,6 @@ def _context(form: SubmitForm) -> dict[str, Any]:
         "advice": found,
         "best": found.best,
         "step_s": step_s(found.best) if found.best else None,
-        "memory": memory_parts(found.best, inventory()) if found.best else {},
         "priced": priced,
         "pinned": pinned,
         "unpin": json.dumps({PREFIX + name: "" for name in PLACE}),

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import io
+import json
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
+from django.core.management import call_command
 
 from knowledge import active, advice, importing, learning, selectors
 from knowledge.core import evaluate, prior, store
@@ -104,6 +107,21 @@ def test_the_first_predictor_is_promoted_and_learns_what_the_prior_gets_wrong(
     assert found.best.source is Source.MODEL
     assert found.evidence[0].source == "synthetic"
     assert advice.inventory_options_version() == str(trained.number)
+
+
+def test_the_memory_of_a_recommendation_is_told_as_peaks_taught_it(trained: PredictorVersion) -> None:
+    out, stock = io.StringIO(), [{"gpu_model": "A100-SXM4-80GB", "node_sizes": [8]}]
+    fixed = {"method": "full", "number_gpus": 8}
+    asked = {"model": "llama3.1-8b", "params": fixed, "inventory": stock}
+    call_command("recommend", json=json.dumps(asked), stdout=out)
+    told = json.loads(out.getvalue())
+    knowledge, config = active.knowledge_of(trained), Config(**told["options"][0]["config"])
+    physics = knowledge["gpu"].memory.physics_
+    held, stated = physics.held(columns([config])), prior.memory(columns([config]))
+    assert told["memory_parts"]["optimiser"] == pytest.approx(held["optimizer"][0])
+    assert told["memory_parts"]["optimiser"] != pytest.approx(stated.optimizer[0], rel=1e-6)
+    peak = told["options"][0]["peak_memory_bytes"]["value"]
+    assert sum(told["memory_parts"].values()) == pytest.approx(peak, rel=0.03)
 
 
 def test_nothing_is_trained_before_fifty_new_rows_or_a_day(trained: PredictorVersion) -> None:

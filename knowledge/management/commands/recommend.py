@@ -31,13 +31,12 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         try:
             request = json.loads(options["json"])
-            stock = _inventory(request)
-            found = _advise(request, stock)
+            found = _advise(request, _inventory(request))
         except (ParamError, catalog.UnknownName, advice.AdviceFailed) as wrong:
             raise CommandError(str(wrong)) from wrong
         except (ValueError, TypeError, KeyError, AttributeError) as wrong:
             raise CommandError(f"The request cannot be read ({wrong!r}). Example: {EXAMPLE}") from wrong
-        told = {**advice_json(found, stock), "bound": found.bound}
+        told = {**advice_json(found), "bound": found.bound}
         self.stdout.write(json.dumps(told, indent=1))
 
 
