@@ -53,8 +53,8 @@ def _train(order: Order) -> None:
     failed = _wait(_launch(order))
     _store(order).unlink(missing_ok=True)
     result = order.run_dir / "result.json"
-    if failed == -signal.SIGKILL:
-        result.unlink(missing_ok=True)  # at most another process's complaint about the lost connection
+    if failed == -signal.SIGKILL or (failed < 0 and _told(result) == Outcome.LOST):
+        result.unlink(missing_ok=True)  # another process's complaint about the lost connection
     if failed < 0 and not result.exists():
         # as if the signal had hit this process: the agent then tells a kill from an error
         if failed != -signal.SIGKILL:
@@ -91,6 +91,13 @@ def _launch(order: Order) -> list[subprocess.Popen[bytes]]:
     return processes
 
 
+def _told(result: Path) -> str:
+    try:
+        return str(json.loads(result.read_text(encoding="utf-8"))["outcome"])
+    except OSError:
+        return ""
+
+
 def _store(order: Order) -> Path:
     """The file through which the processes of one node find each other."""
     return order.run_dir / f".store-{os.getpid()}"
@@ -112,7 +119,7 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
         if process.poll() is None:
             process.kill()
         process.wait()
-    return min(failed, key=lambda code: code != -signal.SIGKILL, default=0)
+    return min(failed, key=lambda code: (code != -signal.SIGKILL, code > 0), default=0)
 
 
 if __name__ == "__main__":

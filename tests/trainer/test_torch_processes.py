@@ -120,12 +120,13 @@ def test_term_reaches_both_processes_and_a_killed_one_ends_the_other(run: Run):
     assert not any(rank.is_running() and rank.status() != psutil.STATUS_ZOMBIE for rank in ranks)
 
 
-def test_two_nodes_meet_and_a_stop_of_one_stops_both_after_the_same_step(run: Run):
+def two_nodes(run: Run) -> list[Run]:
+    """One gang of two processes, each on a node of its own."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{free.getsockname()[1]}"
     run.params.update(max_steps=5000, per_device_batch_size=2)
-    nodes = [
+    return [
         Run(
             run.path / str(rank),
             run.path / "models",  # made by both at once
@@ -134,6 +135,23 @@ def test_two_nodes_meet_and_a_stop_of_one_stops_both_after_the_same_step(run: Ru
         )
         for rank in range(2)
     ]
+
+
+def test_a_node_whose_peer_is_lost_says_so_and_blames_nobody(run: Run):
+    nodes = two_nodes(run)
+    processes = [node.write().start() for node in nodes]
+    nodes[0].await_event("step", 3)
+    for process in psutil.Process(processes[1].pid).children():
+        process.kill()
+    for process in processes:
+        process.communicate(timeout=30)
+    assert processes[1].returncode == -signal.SIGKILL
+    assert nodes[0].result["outcome"] == "lost", nodes[0].result["reason"]
+    assert "connection to the other training processes broke" in nodes[0].result["reason"]
+
+
+def test_two_nodes_meet_and_a_stop_of_one_stops_both_after_the_same_step(run: Run):
+    nodes = two_nodes(run)
     processes = [node.write().start() for node in nodes]
     nodes[0].await_event("step", 3)
     processes[1].terminate()

@@ -65,6 +65,10 @@ def judge(seen: Evidence) -> Ending:
         return Ending(outcome=Outcome.ERROR, exit_code=code, reason=_told_reason(seen) or seen.last_line)
     if seen.stop is not None:
         return _stopped(seen.stop, seen.killed_after_grace, code)
+    if told == Outcome.DECLINED:  # as good as never begun: without an exit code
+        return Ending(outcome=Outcome.DECLINED, reason=_told_reason(seen) or seen.last_line)
+    if told == Outcome.LOST:
+        return Ending(outcome=Outcome.LOST, exit_code=code, reason=_told_reason(seen) or seen.last_line)
     return _unexplained(seen, code)
 
 

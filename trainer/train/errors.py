@@ -2,6 +2,7 @@
 
 Exception
 ├── TrainError   the reason is for the user: what is wrong and what to do
+├── NodeFault    the node cannot train, whatever the job; the reason is for its administrator
 └── Stopped      a stop was requested; a checkpoint holds all steps done
 """
 
@@ -22,6 +23,10 @@ class TrainError(Exception):
     """The training cannot go on; the message is shown to the user."""
 
 
+class NodeFault(Exception):
+    """No job could be trained here now; the message says what to repair."""
+
+
 class Stopped(Exception):
     """The training was asked to stop and did."""
 
@@ -37,3 +42,43 @@ def is_out_of_memory(error: BaseException | None) -> bool:
             return True
         error = error.__cause__ or error.__context__
     return False
+
+
+# As CUDA's and NCCL's error strings have them.
+_SICK_NODE = (
+    ("uncorrectable ECC error", "A GPU of this node has uncorrectable memory errors; reset or replace it."),
+    ("uncorrectable NVLink error", "An NVLink of this node is faulty; reset or replace its GPUs."),
+    ("hardware stack error", "A GPU of this node is faulty; reset or replace it."),
+    ("no CUDA-capable device", "The driver shows the training no GPU; see nvidia-smi on the node."),
+    ("driver version is insufficient", "The node's NVIDIA driver is older than its torch build asks for."),
+    ("system not yet initialized", "The node's GPUs are not ready; is nvidia-fabricmanager running?"),
+    ("busy or unavailable", "A GPU is held by another program; see nvidia-smi on the node."),
+    ("no kernel image is available", "The node's torch build has no code for its GPU; install another."),
+    ("CUDA error: unknown error", "A GPU of this node does not answer; see nvidia-smi and the kernel's log."),
+    ("shm/nccl", "The node's shared memory is too small for NCCL; give its container --shm-size=8g."),
+)
+_LOST_PEER_TYPES = ("DistBackendError", "DistNetworkError", "DistStoreError")
+_LOST_PEER_WORDS = ("Connection closed by peer", "Connection reset by peer", "gloo/transport")
+
+
+def node_fault(error: BaseException | None) -> str:
+    """What is wrong with the node, if this error or one that caused it tells; else an empty text."""
+    while error is not None:
+        if isinstance(error, NodeFault):
+            return str(error)
+        for mark, meaning in _SICK_NODE if isinstance(error, RuntimeError) else ():
+            if mark in str(error):
+                return f"{meaning} ({_first_line(error)})"
+        error = error.__cause__ or error.__context__
+    return ""
+
+
+def has_lost_peers(error: BaseException) -> bool:
+    """Is this only how a process notices that another one is gone?"""
+    if not isinstance(error, RuntimeError):
+        return False
+    return type(error).__name__ in _LOST_PEER_TYPES or any(mark in str(error) for mark in _LOST_PEER_WORDS)
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error) or type(error).__name__).splitlines()[0]

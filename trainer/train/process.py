@@ -18,11 +18,18 @@ from types import FrameType
 from trainer.checkpoint import write_atomically
 from trainer.protocol import EXIT_OOM, EXIT_STOPPED, Outcome
 from trainer.recipes import RECIPES
-from trainer.train.errors import Stopped, TrainError, is_out_of_memory
+from trainer.train.errors import Stopped, TrainError, has_lost_peers, is_out_of_memory, node_fault
 from trainer.train.journal import Measured
 from trainer.train.settings import read_order
 
-EXIT_CODES = {Outcome.SUCCEEDED: 0, Outcome.STOPPED: EXIT_STOPPED, Outcome.OOM: EXIT_OOM, Outcome.ERROR: 1}
+EXIT_CODES = {
+    Outcome.SUCCEEDED: 0,
+    Outcome.STOPPED: EXIT_STOPPED,
+    Outcome.OOM: EXIT_OOM,
+    Outcome.ERROR: 1,
+    Outcome.DECLINED: 1,
+    Outcome.LOST: 1,
+}
 STARTED = "FORETUNE_STARTED"  # time.monotonic() of the launching process
 STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 _MAX_REASON = 2000
@@ -46,7 +53,7 @@ def run_process(run_dir: Path, stop: StopSignal, started: float) -> int:
     measured = Measured()
     outcome, reason = _attempt(run_dir, measured, stop, started)
     first = os.environ.get("LOCAL_RANK", "0") == "0"  # one result on each node
-    if (first or outcome in (Outcome.OOM, Outcome.ERROR)) and not (run_dir / "result.json").exists():
+    if (first or EXIT_CODES[outcome] in (1, EXIT_OOM)) and not (run_dir / "result.json").exists():
         write_result(run_dir, outcome, reason, measured, started)
     return EXIT_CODES[outcome]
 
@@ -64,12 +71,21 @@ def _attempt(run_dir: Path, measured: Measured, stop: StopSignal, started: float
         return Outcome.ERROR, str(wrong)
     except Exception as wrong:  # noqa: BLE001 - the edge of the process: any error becomes a result
         traceback.print_exc()
-        if is_out_of_memory(wrong):
-            return Outcome.OOM, _out_of_memory(measured.peak_memory_bytes, wrong)
-        if "No space left" in str(wrong):  # OSError, or safetensors' own error
-            return Outcome.ERROR, f"The node's disk is full; earlier checkpoints are kept. ({wrong})"
-        return Outcome.ERROR, f"{type(wrong).__name__}: {wrong}"
+        return _explain(wrong, measured)
     return Outcome.SUCCEEDED, ""
+
+
+def _explain(wrong: Exception, measured: Measured) -> tuple[Outcome, str]:
+    """Whose fault it is decides who pays: the user's retries are not for a sick node or a lost one."""
+    if is_out_of_memory(wrong):
+        return Outcome.OOM, _out_of_memory(measured.peak_memory_bytes, wrong)
+    if fault := node_fault(wrong):
+        return Outcome.LOST if measured.startup_s else Outcome.DECLINED, fault
+    if has_lost_peers(wrong):
+        return Outcome.LOST, f"The connection to the other training processes broke. ({wrong})"
+    if "No space left" in str(wrong):  # OSError, or safetensors' own error
+        return Outcome.ERROR, f"The node's disk is full; earlier checkpoints are kept. ({wrong})"
+    return Outcome.ERROR, f"{type(wrong).__name__}: {wrong}"
 
 
 def _out_of_memory(peak_bytes: int, wrong: Exception) -> str:
