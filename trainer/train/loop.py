@@ -27,6 +27,7 @@ from trainer.train.settings import Order
 from trainer.train.world import World, gradients_stay_local
 
 _CLIP = 1.0
+_TRAINED_PER_SAVED = 10.0  # seconds between checkpoints for each second that the last one took
 
 
 class StopRequest(Protocol):
@@ -54,6 +55,7 @@ class Loop:
     measured: Measured
     stop: StopRequest
     _saved_at: float = field(default_factory=time.monotonic)
+    _saving_took_s: float = 0.0
     _saved_step: int | None = None
     _first: tuple[int, float] | None = None
 
@@ -140,7 +142,7 @@ class Loop:
         self.journal.step(measured, loss, tokens, seconds, rate, measured.peak_memory_bytes)
 
     def _between_steps(self) -> None:
-        due = self.world.main and time.monotonic() - self._saved_at >= self.order.spec.checkpoint_every_s
+        due = self.world.main and time.monotonic() - self._saved_at >= self._pause_s
         stop, save = (flag > 0 for flag in self.world.max(float(self.stop.requested), float(due)))
         step = self.measured.step
         if step == self.plan.steps:
@@ -152,6 +154,12 @@ class Loop:
             self._evaluate()
         if save:
             self._save()
+
+    @property
+    def _pause_s(self) -> float:
+        """Seconds between checkpoints. Where one takes minutes, more often would be mostly saving."""
+        every_s = self.order.spec.checkpoint_every_s
+        return max(every_s, _TRAINED_PER_SAVED * self._saving_took_s) if every_s else 0.0
 
     def _evaluate(self) -> bool:
         """Mean loss of the validation rows, each process a part of them; False if a stop came first."""
@@ -189,11 +197,15 @@ class Loop:
     def _save(self) -> None:
         if self._saved_step == self.measured.step:
             return
+        begun = time.monotonic()
         with self._timed("saving_s"):
-            weights, moments = state.collect(self.model, self.optimizer)
-            if self.world.main:
+            keep = self.world.main
+            weights = state.weights(self.model, keep=keep)
+            moments = state.moments(self.model, self.optimizer, keep=keep)
+            if keep:
                 self._write(weights, moments)
         self._saved_at, self._saved_step = time.monotonic(), self.measured.step
+        self._saving_took_s = self._saved_at - begun
 
     def _write(self, weights: dict[str, torch.Tensor], moments: dict[str, torch.Tensor]) -> None:
         measured = self.measured

@@ -6,14 +6,28 @@ import resource
 import sys
 from pathlib import Path
 
+import psutil
 import torch
 
 
 def peak_bytes(device: torch.device) -> int:
-    """GPU: bytes the allocator reserved at most. CPU: the process's largest resident set."""
+    """GPU: bytes in use at most, as nvidia-smi shows them. CPU: the process's largest resident set.
+
+    What the allocator reserved at most, and what lies beside it now: the driver's context, kernels, NCCL's
+    buffers. A training that leaves too little for those runs out of memory as well.
+    """
+    if device.type != "cuda":
+        return resident_peak_bytes()
+    free, total = torch.cuda.mem_get_info(device)
+    beside = max(0, total - free - torch.cuda.memory_reserved(device))
+    return int(min(total, torch.cuda.max_memory_reserved(device) + beside))
+
+
+def forget_loading(device: torch.device) -> None:
+    """Count from here: what loading left in the allocator's cache is given back before memory runs out."""
     if device.type == "cuda":
-        return int(torch.cuda.max_memory_reserved(device))
-    return resident_peak_bytes()
+        torch.cuda.empty_cache()
+        torch.cuda.reset_peak_memory_stats(device)
 
 
 def resident_peak_bytes() -> int:
@@ -33,3 +47,10 @@ def capacity_bytes(device: torch.device) -> int | None:
     if device.type == "cuda":
         return int(torch.cuda.get_device_properties(device).total_memory)
     return None
+
+
+def free_bytes(device: torch.device) -> int:
+    """Memory that the GPU, or the host, could still give."""
+    if device.type == "cuda":
+        return int(torch.cuda.mem_get_info(device)[0])
+    return int(psutil.virtual_memory().available)

@@ -10,36 +10,30 @@ from typing import Any
 import torch
 
 from trainer import builtin
-from trainer.train import random_weights
+from trainer.train import random_weights, sharding
 from trainer.train.errors import TrainError, is_out_of_memory
+from trainer.train.memory import forget_loading
 from trainer.train.settings import Order
-from trainer.train.world import World
+from trainer.train.world import World, is_sharded
 from trainer.wire import safe_path
 
 
 def load(order: Order, world: World, source: str) -> tuple[Any, Any]:
-    """The model at `source` (see `locate`), trainable parts on, and the tokenizer.
+    """The model at `source` (see `locate`) on its device, trainable parts on, and the tokenizer.
 
-    Raises TrainError with the remedy.
+    Where processes share the model (`is_sharded`), it is cut already. Raises TrainError with the remedy.
     """
     from transformers.utils import logging
 
     logging.disable_progress_bar()  # bars are noise in a log file
     try:
         tokenizer = _tokenizer(source, order)
-        model = _base(source, order, world)
+        model = (_shared if is_sharded(order, world) else _own)(source, tokenizer, order, world)
     except (OSError, ValueError, ImportError, KeyError) as wrong:
         if is_out_of_memory(wrong):
             raise
         raise TrainError(_why_not(order, source, wrong)) from wrong
-    _check(order, model, tokenizer)
-    torch.manual_seed(order.settings.seed)  # adapters start equal in every process
-    if order.settings.method != "full":
-        model = _with_adapter(model, order)
-    if order.settings.gradient_checkpointing:
-        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
-    if order.settings.sharding != "fsdp" or world.size == 1:  # fully_shard moves one block at a time itself
-        model = model if order.settings.method == "qlora" else model.to(world.device)
+    forget_loading(world.device)
     return model, tokenizer
 
 
@@ -85,30 +79,75 @@ def _tokenizer(source: str, order: Order) -> Any:
     return tokenizer
 
 
-def _base(source: str, order: Order, world: World) -> Any:
-    from transformers import AutoModelForCausalLM
+def _own(source: str, tokenizer: Any, order: Order, world: World) -> Any:
+    """A model for this process alone, read straight to its device: the host never holds it."""
+    dtype = _stored_dtype(order)
+    if not random_weights.is_random(order):
+        model = _pretrained(source, order, dtype, world.device)
+    elif order.settings.method != "qlora":
+        model = random_weights.build(source, order, world.device, dtype)
+    else:  # quantising happens while weights are loaded
+        if world.first_here:
+            random_weights.store(source, order, world.device, dtype)
+        world.wait()
+        model = _pretrained(source, order, dtype, world.device)
+    _check(order, model, tokenizer)
+    return _prepared(model, order)
 
-    dtype = getattr(torch, order.settings.precision)
+
+def _shared(source: str, tokenizer: Any, order: Order, world: World) -> Any:
+    """This process's shards. Rank 0 reads the model into the host's memory and deals it out."""
+    from transformers import AutoConfig
+
+    dtype = _stored_dtype(order)
+    config = AutoConfig.from_pretrained(source, local_files_only=order.offline, trust_remote_code=False)
+    model = sharding.skeleton(config, dtype)
+    _check(order, model, tokenizer)
+    model = _prepared(model, order)
+    if random_weights.is_random(order):
+        sharding.shard(model, order, world)
+        sharding.fill_at_random(model, world, random_weights.deviation(config))
+        return model
+    weights = None
+    if world.main:
+        whole = _prepared(_pretrained(source, order, dtype, torch.device("cpu")), order)
+        model.generation_config = whole.generation_config
+        weights = sharding.named_weights(whole)
+    sharding.shard(model, order, world)
+    sharding.fill(model, weights, world)
+    return model
+
+
+def _stored_dtype(order: Order) -> torch.dtype:
+    """Of the weights: what learns is float32, and autocast computes in the chosen precision."""
+    dtype: torch.dtype = getattr(torch, order.settings.precision)
     if order.device == "cuda" and dtype is torch.bfloat16 and not torch.cuda.is_bf16_supported():
         raise TrainError("This GPU has no bfloat16; choose the precision float16.")
-    extra: dict[str, Any] = {}
-    if order.settings.method == "full":
-        dtype = torch.float32  # master weights; autocast computes in the chosen precision
-    if random_weights.is_random(order):
-        model = random_weights.build(source, order, world, dtype)
-        if order.settings.method != "qlora":
-            return model
-        model.save_pretrained(source)  # quantising happens while weights are loaded
-    if order.settings.method == "qlora":
-        extra = {"quantization_config": _four_bit(dtype), "device_map": {"": world.device}}
+    return torch.float32 if order.settings.method == "full" else dtype
+
+
+def _pretrained(source: str, order: Order, dtype: torch.dtype, device: torch.device) -> Any:
+    from transformers import AutoModelForCausalLM
+
+    four_bit = {"quantization_config": _four_bit(dtype)} if order.settings.method == "qlora" else {}
     return AutoModelForCausalLM.from_pretrained(
         source,
         dtype=dtype,
+        device_map={"": device},
         use_safetensors=True,
         local_files_only=order.offline,
         trust_remote_code=False,
-        **extra,
+        **four_bit,
     )
+
+
+def _prepared(model: Any, order: Order) -> Any:
+    torch.manual_seed(order.settings.seed)  # adapters start equal in every process
+    if order.settings.method != "full":
+        model = _with_adapter(model, order)
+    if order.settings.gradient_checkpointing:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    return model
 
 
 def _four_bit(dtype: torch.dtype) -> Any:

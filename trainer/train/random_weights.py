@@ -11,8 +11,11 @@ import torch
 from trainer.builtin import byte_tokenizer
 from trainer.protocol import RANDOM_MODEL
 from trainer.train.errors import TrainError
+from trainer.train.memory import free_bytes
 from trainer.train.settings import Order
-from trainer.train.world import World
+from trainer.train.sharding import skeleton
+
+_MOST_OF_THE_GPU = 0.8
 
 
 def is_random(order: Order) -> bool:
@@ -33,12 +36,29 @@ def prepare(order: Order) -> Path:
     return folder
 
 
-def build(source: str, order: Order, world: World, dtype: torch.dtype) -> Any:
+def build(source: str, order: Order, device: torch.device, dtype: torch.dtype) -> Any:
     """The model with the sizes of `source`/config.json, the same weights in every process."""
-    from transformers import AutoConfig, AutoModelForCausalLM
+    from transformers import AutoModelForCausalLM
 
-    config = AutoConfig.from_pretrained(source, local_files_only=True, trust_remote_code=False)
-    sharded = order.settings.sharding == "fsdp" and world.size > 1  # moves one block at a time to the GPU
     torch.manual_seed(order.settings.seed)
-    with torch.device("cpu" if sharded else world.device):
-        return AutoModelForCausalLM.from_config(config, dtype=dtype)
+    with device:
+        return AutoModelForCausalLM.from_config(_config(source), dtype=dtype)
+
+
+def store(source: str, order: Order, device: torch.device, dtype: torch.dtype) -> None:
+    """Write the weights into `source`. Unquantised they may be too large for the GPU: then the host makes
+    them, which takes longer."""
+    size = sum(weight.numel() for weight in skeleton(_config(source), dtype).parameters()) * dtype.itemsize
+    fits = size < _MOST_OF_THE_GPU * free_bytes(device)
+    build(source, order, device if fits else torch.device("cpu"), dtype).save_pretrained(source)
+
+
+def deviation(config: Any) -> float:
+    """Standard deviation of the weights."""
+    return float(getattr(config.get_text_config(), "initializer_range", 0.02))
+
+
+def _config(source: str) -> Any:
+    from transformers import AutoConfig
+
+    return AutoConfig.from_pretrained(source, local_files_only=True, trust_remote_code=False)

@@ -17,7 +17,7 @@ from trainer.train.memory import capacity_bytes, peak_bytes
 from trainer.train.models import load, locate
 from trainer.train.plan import Plan
 from trainer.train.settings import Order
-from trainer.train.world import World, joined, wrap
+from trainer.train.world import World, is_sharded, joined, replicate
 
 
 def train(order: Order, measured: Measured, stop: StopRequest, started: float) -> None:
@@ -58,13 +58,16 @@ def _prepare(
         epochs=settings.epochs,
         max_steps=settings.max_steps,
     )
-    forward = wrap(model.train(), order, world)
+    model.train()
     loop = Loop(
         order=order,
         world=world,
         model=model,
-        forward=forward,
-        optimizer=torch.optim.AdamW([weight for _, weight in state.trainable(model)], weight_decay=0.0),
+        forward=model if is_sharded(order, world) else replicate(model, world),
+        # fused: without temporary copies of all that learns, which cost GPUs as much memory as the weights
+        optimizer=torch.optim.AdamW(
+            [weight for _, weight in state.trainable(model)], weight_decay=0.0, fused=True
+        ),
         scaler=torch.amp.GradScaler(world.device.type, enabled=settings.precision == "float16"),
         plan=plan,
         train=samples,
@@ -77,6 +80,9 @@ def _prepare(
     )
     measured.total_steps = plan.steps
     if order.resume_dir is not None:
+        if world.first_here:
+            state.check(order.resume_dir)
+        world.wait()
         loop.resume(state.read(order.resume_dir, loop.identity))
     return loop, tokenizer
 
@@ -125,7 +131,7 @@ def _report_start(loop: Loop) -> None:
 
 def _write_output(loop: Loop, tokenizer: Any) -> None:
     begun = time.monotonic()
-    weights, _ = state.collect(loop.model, loop.optimizer)
+    weights = state.weights(loop.model, keep=loop.world.main)
     if loop.world.main:
         loop.measured.output = output.write(
             loop.order, loop.model, tokenizer, weights, loop.measured, loop.journal.rows

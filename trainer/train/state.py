@@ -7,13 +7,14 @@ numbers, which are seeded anew for each step), so no generator's state and no pi
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors import safe_open
+from safetensors.torch import save_file
 
 from trainer.checkpoint import BadCheckpoint, verify
 from trainer.train.errors import TrainError
@@ -36,13 +37,13 @@ class Snapshot:
     identity: dict[str, Any]
     scaler: dict[str, Any]
     rows: list[dict[str, Any]]
-    weights: dict[str, torch.Tensor]
-    moments: dict[str, torch.Tensor]
+    weights: Mapping[str, torch.Tensor]
+    moments: Mapping[str, torch.Tensor]
 
     def write(self, folder: Path) -> None:
         """Into a folder of a checkpoint being made."""
-        save_file(self.weights, folder / WEIGHTS)
-        save_file(self.moments, folder / MOMENTS)
+        save_file(dict(self.weights), folder / WEIGHTS)
+        save_file(dict(self.moments), folder / MOMENTS)
         (folder / METRICS).write_text(metrics_csv(self.rows), encoding="utf-8")
         names = ("step", "updates", "tokens", "first_loss", "final_loss", "identity", "scaler")
         (folder / STATE).write_text(
@@ -50,20 +51,41 @@ class Snapshot:
         )
 
 
-def read(folder: Path, identity: dict[str, Any]) -> Snapshot:
-    """The snapshot of a complete checkpoint. Raises TrainError if it is damaged or of another training."""
+class Stored(Mapping[str, torch.Tensor]):
+    """The tensors of a safetensors file, each read when it is asked for: the file as a whole, once for every
+    GPU of a node, would fill the host's memory."""
+
+    def __init__(self, path: Path) -> None:
+        self._file = safe_open(path, framework="pt")
+
+    def __getitem__(self, name: str) -> torch.Tensor:
+        return self._file.get_tensor(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._file.keys())
+
+    def __len__(self) -> int:
+        return len(self._file.keys())
+
+
+def check(folder: Path) -> None:
+    """Raises TrainError if the checkpoint is damaged. Reads all of it."""
     try:
         verify(folder)
     except BadCheckpoint as wrong:
         raise TrainError(f"The checkpoint cannot be resumed: {wrong}.") from wrong
+
+
+def read(folder: Path, identity: dict[str, Any]) -> Snapshot:
+    """The snapshot of a checkpoint that was checked. Raises TrainError if it is of another training."""
     state = json.loads((folder / STATE).read_text(encoding="utf-8"))
     different = [name for name, value in identity.items() if state["identity"].get(name) != value]
     if different:
         raise TrainError(f"The checkpoint is of another training: {', '.join(different)} differ.")
     return Snapshot(
         rows=read_metrics(folder / METRICS),
-        weights=load_file(folder / WEIGHTS),
-        moments=load_file(folder / MOMENTS),
+        weights=Stored(folder / WEIGHTS),
+        moments=Stored(folder / MOMENTS),
         **state,
     )
 
@@ -73,16 +95,33 @@ def trainable(model: Any) -> Iterator[tuple[str, torch.nn.Parameter]]:
     return ((name, weight) for name, weight in model.named_parameters() if weight.requires_grad)
 
 
-def collect(model: Any, optimizer: Any) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-    """Whole weights and moments on the CPU. With FSDP every process must call: shards are gathered."""
-    weights = {name: whole(weight) for name, weight in trainable(model)}
-    moments = {
-        f"{name}.{moment}": whole(optimizer.state[weight][moment])
+def weights(model: Any, *, keep: bool) -> dict[str, torch.Tensor]:
+    """The whole trainable weights on the CPU; nothing unless `keep`.
+
+    With FSDP every process must call, since shards are gathered. One of them keeps: a copy for each GPU of a
+    node would fill the host's memory.
+    """
+    return _gathered(trainable(model), keep)
+
+
+def moments(model: Any, optimizer: Any, *, keep: bool) -> dict[str, torch.Tensor]:
+    """AdamW's moments, in the manner of `weights`."""
+    named = (
+        (f"{name}.{moment}", optimizer.state[weight][moment])
         for name, weight in trainable(model)
         for moment in _MOMENTS
         if moment in optimizer.state[weight]
-    }
-    return weights, moments
+    )
+    return _gathered(named, keep)
+
+
+def _gathered(named: Iterable[tuple[str, torch.Tensor]], keep: bool) -> dict[str, torch.Tensor]:
+    kept = {}
+    for name, tensor in named:
+        whole = _whole(tensor)
+        if keep:
+            kept[name] = whole.to("cpu", copy=True).contiguous()
+    return kept
 
 
 def updates(optimizer: Any) -> int:
@@ -97,21 +136,22 @@ def restore(model: Any, optimizer: Any, snapshot: Snapshot) -> None:
             weight.copy_(_like(snapshot.weights[name], weight))
             if snapshot.updates:
                 moments = {moment: _like(snapshot.moments[f"{name}.{moment}"], weight) for moment in _MOMENTS}
-                optimizer.state[weight] = {"step": torch.tensor(float(snapshot.updates)), **moments}
+                # the fused optimiser counts where the weights are
+                step = torch.tensor(float(snapshot.updates), device=weight.device)
+                optimizer.state[weight] = {"step": step, **moments}
 
 
-def whole(tensor: torch.Tensor) -> torch.Tensor:
-    """A tensor, gathered from all shards, on the CPU and contiguous."""
+def _whole(tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor, gathered from all shards."""
     tensor = tensor.detach()
-    if hasattr(tensor, "full_tensor"):  # a DTensor of FSDP
-        tensor = tensor.full_tensor()
-    return tensor.to("cpu", copy=True).contiguous()
+    return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor  # a DTensor of FSDP
 
 
 def _like(tensor: torch.Tensor, weight: torch.Tensor) -> torch.Tensor:
+    """On the weight's device, cut as it is; every process has read the same tensor."""
     tensor = tensor.to(weight.device)
     if hasattr(weight, "full_tensor"):
         from torch.distributed.tensor import distribute_tensor
 
-        return distribute_tensor(tensor, weight.device_mesh, weight.placements)
+        return distribute_tensor(tensor, weight.device_mesh, weight.placements, src_data_rank=None)
     return tensor

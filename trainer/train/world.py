@@ -2,7 +2,7 @@
 
 One process is one GPU or CPU slot. The processes find each other through a file on one node and through
 `spec.rendezvous` (host:port of rank 0) on several. Gloo connects CPU slots, NCCL GPUs. DDP and FSDP2
-(`fully_shard`) are tested over gloo on CPU slots; NCCL itself needs GPUs.
+(`trainer.train.sharding`) are tested over gloo on CPU slots; NCCL itself needs GPUs.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
 import torch
 import torch.distributed as dist
 
-from trainer.train.errors import Stopped, TrainError
+from trainer.train.errors import NodeFault, Stopped
 from trainer.train.settings import Order
 
 
@@ -31,6 +32,15 @@ class World:
     @property
     def main(self) -> bool:
         return self.rank == 0
+
+    @property
+    def first_here(self) -> bool:
+        """One process of each node: it does what is needed once for a node's disk."""
+        return os.environ.get("LOCAL_RANK", "0") == "0"
+
+    def wait(self) -> None:
+        """Until all processes are here."""
+        self.any(False)
 
     def sum(self, *values: float) -> list[float]:
         """Each value summed over all processes; every process must call."""
@@ -79,55 +89,54 @@ def _device(order: Order) -> torch.device:
     if order.device == "cpu":
         return torch.device("cpu")
     if not torch.cuda.is_available():
-        raise TrainError("torch finds no usable CUDA GPU on this node; check the driver and the torch build.")
+        raise NodeFault("torch finds no usable CUDA GPU on this node; check the driver and the torch build.")
     device = torch.device("cuda", int(os.environ.get("LOCAL_RANK", "0")))
     torch.cuda.set_device(device)
     return device
 
 
 def _meet(order: Order, world: World) -> None:
-    backend = "gloo" if world.device.type == "cpu" else "nccl"
+    """Waits as long as the agent does for a sign of life: while rank 0 writes a large model, the others are
+    in a collective, and NCCL's own limit of ten minutes would end them."""
+    cuda = world.device.type == "cuda"
+    shared = {
+        "backend": "nccl" if cuda else "gloo",
+        "rank": world.rank,
+        "world_size": world.size,
+        "timeout": timedelta(seconds=order.spec.hang_after_s),
+        "device_id": world.device if cuda else None,
+    }
     if order.spec.nodes > 1:
-        address = f"tcp://{order.spec.rendezvous}"
-        dist.init_process_group(backend, init_method=address, rank=world.rank, world_size=world.size)
+        dist.init_process_group(init_method=f"tcp://{order.spec.rendezvous}", **shared)
     else:
-        store = dist.FileStore(os.environ["FORETUNE_STORE"], world.size)
-        dist.init_process_group(backend, store=store, rank=world.rank, world_size=world.size)
+        dist.init_process_group(store=dist.FileStore(os.environ["FORETUNE_STORE"], world.size), **shared)
 
 
-def wrap(model: Any, order: Order, world: World) -> Any:
+def is_sharded(order: Order, world: World) -> bool:
+    """Do several processes share one copy of the model? The other way is a copy for each."""
+    return order.settings.sharding == "fsdp" and world.size > 1
+
+
+def replicate(model: Any, world: World) -> Any:
     """The model as the forward pass of training calls it; `model` itself keeps its parameters' names."""
     if world.size == 1:
         return model
-    if order.settings.sharding == "fsdp":
-        _shard(model, order, world)
-        return model
-    devices = [world.device.index] if world.device.type == "cuda" else None
-    return torch.nn.parallel.DistributedDataParallel(model, device_ids=devices, broadcast_buffers=False)
-
-
-def _shard(model: Any, order: Order, world: World) -> None:
-    """FSDP2: each transformer block is one unit. Reductions are in float32 whatever the precision."""
-    from torch.distributed.device_mesh import init_device_mesh
-    from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
-
-    mesh = init_device_mesh(world.device.type, (world.size,))
-    dtype = getattr(torch, order.settings.precision)
-    policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32)
-    blocks = set(getattr(model, "_no_split_modules", None) or ())
-    for module in model.modules():
-        if type(module).__name__ in blocks:
-            fully_shard(module, mesh=mesh, mp_policy=policy)
-    fully_shard(model, mesh=mesh, mp_policy=policy)
+    return torch.nn.parallel.DistributedDataParallel(
+        model,
+        device_ids=[world.device.index] if world.device.type == "cuda" else None,
+        broadcast_buffers=False,
+        gradient_as_bucket_view=True,  # else gradients lie in memory twice
+    )
 
 
 @contextmanager
 def gradients_stay_local(forward: Any, local: bool) -> Iterator[None]:
-    """Accumulate without talking to other processes; the last micro-batch of a step reduces."""
+    """Accumulate without talking to other processes; the last micro-batch of a step reduces.
+
+    Not with FSDP: a process would hold whole gradients until then, which sharding is to avoid.
+    """
     if isinstance(forward, torch.nn.parallel.DistributedDataParallel) and local:
         with forward.no_sync():
             yield
         return
-    if hasattr(forward, "set_requires_gradient_sync"):
-        forward.set_requires_gradient_sync(not local)
     yield
