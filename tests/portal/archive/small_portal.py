@@ -1,6 +1,8 @@
-"""A portal in a process of its own: `fill` makes one with something of everything, `tell` says what is there.
+"""A portal in a process of its own, which loads the portal once and runs each command in a fork of itself.
 
-python -m tests.portal.archive.small_portal fill|tell
+Reads `{"command": [...], "path": PATH}` a line and answers with `{"code", "out", "err"}`. Beside the commands
+of manage.py there are `fill`, which makes a portal with something of everything, and `tell`, which says what
+is there.
 """
 
 from __future__ import annotations
@@ -8,22 +10,63 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import os
 import sys
+import tempfile
+import traceback
+from collections.abc import Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import django
+from django.conf import settings
+from django.core.management import execute_from_command_line
 
 PASSWORD = "a password to remember"
 
 
 def main() -> None:
     django.setup()
-    print(json.dumps({"fill": fill, "tell": tell}[sys.argv[1]]()))
+    import_module(settings.ROOT_URLCONF)
+    for line in sys.stdin:
+        print(json.dumps(in_a_fork(**json.loads(line))), flush=True)
+
+
+def in_a_fork(command: Sequence[str], path: str) -> dict[str, Any]:
+    """What a process of its own would say and end with."""
+    with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+        child = os.fork()
+        if not child:
+            os.dup2(out.fileno(), sys.stdout.fileno())
+            os.dup2(err.fileno(), sys.stderr.fileno())
+            os.environ["PATH"] = path
+            os._exit(run(command))
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        out.seek(0)
+        err.seek(0)
+        return {"code": code, "out": out.read(), "err": err.read()}
+
+
+def run(command: Sequence[str]) -> int:
+    """The exit code of a command; nothing is raised, or the fork would go on as its parent."""
+    try:
+        if command[0] in OWN:
+            print(json.dumps(OWN[command[0]]()))
+        else:
+            execute_from_command_line(["manage.py", *command])
+    except SystemExit as end:
+        return int(end.code or 0)
+    except BaseException:  # noqa: BLE001 - see above
+        traceback.print_exc()
+        return 1
+    finally:
+        sys.stdout.flush()
+        sys.stderr.flush()
+    return 0
 
 
 def fill() -> dict[str, Any]:
-    from django.conf import settings
     from django.core.management import call_command
     from django.utils import timezone
 
@@ -51,7 +94,6 @@ def fill() -> dict[str, Any]:
 
 def tell() -> dict[str, Any]:
     """Rows of every table, what a person can do, and the digests of the files."""
-    from django.conf import settings
     from django.core.management import call_command
     from django.test import Client
 
@@ -75,6 +117,8 @@ def tell() -> dict[str, Any]:
         ),
     }
 
+
+OWN = {"fill": fill, "tell": tell}
 
 if __name__ == "__main__":
     main()

@@ -6,8 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,38 +18,45 @@ from tests.harness.servers import NotInstalled, Postgres
 REPOSITORY = Path(__file__).resolve().parents[3]
 
 
-@dataclass(frozen=True)
 class Portal:
-    """A portal of its own folder and database, reached by commands only."""
+    """A portal of its own folder and database, reached by commands only; path: where programs are found."""
 
-    data: Path
-    database_url: str
-    programs: str = os.environ["PATH"]
+    def __init__(self, data: Path, database_url: str, path: str = os.environ["PATH"]) -> None:
+        self.data, self.path = data, path
+        own = {"DATA_DIR": str(data), "DATABASE_URL": database_url, "ALLOWED_HOSTS": "testserver"}
+        # WhiteNoise warns where collectstatic has not run.
+        env = {**os.environ, **own, "LOG_LEVEL": "ERROR", "PYTHONWARNINGS": "ignore"}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.portal.archive.small_portal"],
+            cwd=REPOSITORY, env=env, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        )  # fmt: skip
 
-    def run(self, *command: str) -> subprocess.CompletedProcess[str]:
-        own = {"DATA_DIR": str(self.data), "DATABASE_URL": self.database_url, "PATH": self.programs}
-        env = {**os.environ, **own, "ALLOWED_HOSTS": "testserver", "LOG_LEVEL": "ERROR"}
-        env |= {"PYTHONWARNINGS": "ignore"}  # WhiteNoise warns where collectstatic has not run
-        return subprocess.run(
-            [sys.executable, *command], cwd=REPOSITORY, env=env, capture_output=True, text=True
+    def _run(self, command: Sequence[str], path: str | None = None) -> dict[str, Any]:
+        assert self._process.stdin
+        assert self._process.stdout
+        print(
+            json.dumps({"command": command, "path": path or self.path}), file=self._process.stdin, flush=True
         )
+        answer: dict[str, Any] = json.loads(self._process.stdout.readline())
+        return answer
 
     def manage(self, *command: str) -> str:
-        done = self.run("manage.py", *command)
-        assert done.returncode == 0, done.stderr
-        return done.stdout
+        done = self._run(command)
+        assert done["code"] == 0, done["err"]
+        return str(done["out"])
 
-    def refuses(self, *command: str) -> str:
+    def refuses(self, *command: str, path: str | None = None) -> str:
         """What the command says when it fails; a traceback is no sentence for an administrator."""
-        done = self.run("manage.py", *command)
-        assert done.returncode == 1, done.stdout
-        assert "Traceback" not in done.stderr
-        return done.stderr
+        done = self._run(command, path)
+        assert done["code"] == 1, done["out"]
+        assert "Traceback" not in done["err"]
+        return str(done["err"])
 
     def small_portal(self, verb: str) -> Any:
-        done = self.run("-m", "tests.portal.archive.small_portal", verb)
-        assert done.returncode == 0, done.stderr
-        return json.loads(done.stdout.splitlines()[-1])
+        return json.loads(self.manage(verb).splitlines()[-1])
+
+    def end(self) -> None:
+        self._process.communicate()
 
 
 Portals = tuple[Portal, Portal]
@@ -67,9 +73,7 @@ def postgres() -> Iterator[Postgres]:
 
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
-def portals(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> tuple[Portal, Portal]:
+def portals(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portals]:
     """Two empty databases; the first becomes a portal with something of everything in it."""
     root = tmp_path_factory.mktemp(request.param)
     for name in ("first", "second"):
@@ -85,7 +89,9 @@ def portals(
                 admin.execute(f"CREATE DATABASE {name}")
         base = server.url.rsplit("/", 1)[0]
         made = [Portal(root / name, f"{base}/{name}", path) for name in ("first", "second")]
-    return made[0], made[1]
+    yield made[0], made[1]
+    for portal in made:
+        portal.end()
 
 
 @pytest.fixture(scope="module")
@@ -149,6 +155,6 @@ def test_a_missing_program_of_postgresql_is_named_with_its_package(
     portals: Portals, before: Any, tmp_path: Path
 ) -> None:
     first, _ = portals
-    without = Portal(first.data, first.database_url, programs=str(tmp_path))
-    assert "apt-get install postgresql-client" in without.refuses("backup", str(tmp_path))
+    said = first.refuses("backup", str(tmp_path), path=str(tmp_path))
+    assert "apt-get install postgresql-client" in said
     assert not list(tmp_path.iterdir())
