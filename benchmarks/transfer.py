@@ -3,7 +3,9 @@
 python benchmarks/transfer.py RUNS.CSV [--source lfb] [--json OUT]
 
 One GPU model after the other is left out of training. Some of its runs are then taken as calibration runs, by
-`knowledge.core.informative.choose` or at random, and the rest is predicted with them as own runs.
+`knowledge.core.informative.choose` or at random, and the rest is predicted with them as own runs. Both ways
+draw from the same half of its configurations, another half each time: figures are means over the draws, and
+a count of runs is judged where the half is as large.
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ import json
 import os
 import random
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,21 +26,24 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from knowledge.core import evaluate, space
-from knowledge.core.blend import Observations
 from knowledge.core.informative import choose
 from knowledge.core.learned_predictor import LearnedPredictor
+from knowledge.core.observations import Observations
 from knowledge.core.rows import Row
 from knowledge.core.sources import registry
+from knowledge.core.types import Config
 
 COUNTS = (0, 5, 10, 20, 50)
-ENOUGH = 2 * COUNTS[-1]  # runs of a GPU model for it to be judged
-SEEDS = 3
+ENOUGH = 20  # configurations of a GPU model for it to be judged
+DRAWS = 5
+FIGURES = ("throughput_mape", "throughput_median_ape", "coverage_80", "mean_width_80")
+Figures = dict[str, float]
 
 
-def figures(predictor: LearnedPredictor, taught: Sequence[Row], rest: Sequence[Row]) -> dict[str, float]:
+def figures(predictor: LearnedPredictor, taught: Sequence[Row], rest: Sequence[Row]) -> Figures:
     """Errors on `rest` with `taught` as own runs."""
     found = evaluate.metrics(replace(predictor, observations=Observations.of(taught)), rest)
-    return {"mape": float(found["throughput_mape"]), "median": float(found["throughput_median_ape"])}
+    return {name: float(found[name]) for name in FIGURES}
 
 
 def split(mine: Sequence[Row], wanted: set[str]) -> tuple[list[Row], list[Row]]:
@@ -49,27 +54,34 @@ def split(mine: Sequence[Row], wanted: set[str]) -> tuple[list[Row], list[Row]]:
     return [mine[place] for place in sorted(first.values())], rest
 
 
-def curve(predictor: LearnedPredictor, mine: Sequence[Row]) -> dict[str, dict[int, dict[str, float]]]:
-    """Errors by way of choosing and number of runs."""
-    configs = list({space.config_hash(row.config): row.config for row in mine}.values())
-    chosen = [space.config_hash(config) for config in choose(configs, predictor, COUNTS[-1])]
-    found: dict[str, dict[int, dict[str, float]]] = {"chosen": {}, "random": {}}
-    for count in COUNTS:
-        found["chosen"][count] = figures(predictor, *split(mine, set(chosen[:count])))
-        drawn = []
-        for seed in range(SEEDS):
-            names = sorted(space.config_hash(config) for config in configs)
-            drawn.append(figures(predictor, *split(mine, set(random.Random(seed).sample(names, count)))))
-        found["random"][count] = {key: float(np.mean([one[key] for one in drawn])) for key in drawn[0]}
-    return found
+def orders(predictor: LearnedPredictor, configs: Mapping[str, Config], seed: int) -> dict[str, list[str]]:
+    """Hashes of one half of the configurations in the order in which they are run, by way of choosing."""
+    half = random.Random(seed).sample(sorted(configs), len(configs) // 2)
+    chosen = choose([configs[name] for name in half], predictor, min(COUNTS[-1], len(half)))
+    return {"chosen": [space.config_hash(config) for config in chosen], "random": half}
+
+
+def curve(predictor: LearnedPredictor, mine: Sequence[Row]) -> dict[str, dict[int, Figures]]:
+    """Mean figures by way of choosing and number of runs."""
+    configs = {space.config_hash(row.config): row.config for row in mine}
+    drawn: dict[str, dict[int, list[Figures]]] = {"chosen": {}, "random": {}}
+    for seed in range(DRAWS):
+        for way, order in orders(predictor, configs, seed).items():
+            for count in (count for count in COUNTS if count <= len(order)):
+                found = figures(predictor, *split(mine, set(order[:count])))
+                drawn[way].setdefault(count, []).append(found)
+    return {way: {count: _means(one) for count, one in found.items()} for way, found in drawn.items()}
+
+
+def _means(found: Sequence[Figures]) -> Figures:
+    return {name: float(np.mean([one[name] for one in found])) for name in FIGURES}
 
 
 def measure(rows: Sequence[Row]) -> dict[str, Any]:
     """The curve of every GPU model with enough runs."""
     usable = [row for row in rows if row.known and row.learn and row.status != "refused"]
-    gpus = sorted({row.config.gpu_model for row in usable})
     found = {}
-    for gpu in gpus:
+    for gpu in sorted({row.config.gpu_model for row in usable}):
         mine = [row for row in usable if row.config.gpu_model == gpu and row.measured]
         others = [row for row in usable if row.config.gpu_model != gpu]
         if len({space.config_hash(row.config) for row in mine}) >= ENOUGH and others:
@@ -84,14 +96,18 @@ def main() -> None:
     parser.add_argument("--json", type=Path)
     args = parser.parse_args()
     found = measure(registry.parse(args.runs.read_text(encoding="utf-8"), args.source))
+    print("runs: MAPE / median / coverage of 80 %, in %, width")
     for gpu, curves in found.items():
         for way in ("chosen", "random"):
-            cells = "  ".join(
-                f"{n}: {100 * e['mape']:.1f}/{100 * e['median']:.1f}" for n, e in curves[way].items()
-            )
-            print(f"{gpu:22} {curves['runs']:5} runs  {way:7} MAPE/median %  {cells}")
+            cells = "  ".join(f"{count}: {_cell(one)}" for count, one in curves[way].items())
+            print(f"{gpu:15} {curves['runs']:5} runs  {way:7} {cells}")
     if args.json:
         args.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def _cell(found: Figures) -> str:
+    mape, median, coverage, width = (found[name] for name in FIGURES)
+    return f"{100 * mape:.1f} / {100 * median:.1f} / {100 * coverage:.0f} / {width:.2f}"
 
 
 if __name__ == "__main__":

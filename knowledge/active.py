@@ -11,10 +11,10 @@ from django.conf import settings
 
 from knowledge import selectors
 from knowledge.core import store
-from knowledge.core.blend import Observations
 from knowledge.core.columns import Hardware
 from knowledge.core.learned import Knowledge
 from knowledge.core.learned_predictor import LearnedPredictor
+from knowledge.core.observations import Observations
 from knowledge.models import PredictorVersion
 
 log = logging.getLogger(__name__)

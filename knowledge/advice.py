@@ -14,10 +14,10 @@ from knowledge.active import predictor_for
 from knowledge.core import catalog, evaluate, fallback, forecast, nearest, objectives, reasons, recommend
 from knowledge.core import check as checking
 from knowledge.core import informative as choosing
-from knowledge.core.blend import Observations
 from knowledge.core.check import Check
 from knowledge.core.columns import hardware
 from knowledge.core.memory_parts import memory_parts
+from knowledge.core.observations import Observations
 from knowledge.core.settle import Request, batch_choices, settle
 from knowledge.core.types import (
     Advice,

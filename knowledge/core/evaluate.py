@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from knowledge.core.blend import Observations
 from knowledge.core.columns import Array, columns
 from knowledge.core.learned import Knowledge, learn
 from knowledge.core.learned_predictor import LearnedPredictor
+from knowledge.core.observations import Observations
 from knowledge.core.predictor import Scorer, Scores
 from knowledge.core.rows import Row
 

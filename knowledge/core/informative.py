@@ -1,4 +1,4 @@
-"""Which configurations would teach most about a GPU: where the predictor is least certain, spread widely."""
+"""Which configurations would teach most about a GPU: those that share most of what is uncertain."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from itertools import product
 import numpy as np
 
 from knowledge.core import space
-from knowledge.core.columns import Array, Columns, columns
+from knowledge.core.blend import SIGMA
+from knowledge.core.columns import columns
 from knowledge.core.predictor import Scorer
 from knowledge.core.step_time import step_tokens
 from knowledge.core.types import Config, Pool
@@ -17,7 +18,6 @@ METHODS = ("lora", "full", "qlora")
 LENGTHS = (128, 256, 512, 1024, 2048)
 BATCHES = (1, 2, 4, 8, 16)
 HOPELESS = 0.3  # what probably runs out of memory teaches less than its time is worth
-NEAR_EDGE = 0.5  # worth of a doubtful fit, in units of ln(rate)
 
 
 def candidates(models: Sequence[str], pool: Pool) -> list[Config]:
@@ -50,32 +50,24 @@ def candidates(models: Sequence[str], pool: Pool) -> list[Config]:
 def choose(
     configs: Sequence[Config], predictor: Scorer, count: int, longest_s: float = np.inf
 ) -> list[Config]:
-    """The configurations to run, most informative first; those whose step takes over `longest_s` never.
+    """The configurations to run, all on one GPU model, most informative first.
 
-    Each time the one with the largest product of uncertainty (half-width of ln θ, more near the edge of
-    memory) and distance to those chosen before.
+    Each time the one that takes most variance from the predictions of all that run, given those chosen before
+    (A-optimal design, Pukelsheim 1993, one after the other); what is likely to fail teaches less. Those whose
+    step takes over `longest_s` are never chosen, though they count among what is to be foretold.
     """
     if not configs:
         return []
     c = columns(configs, predictor.here)
     scores = predictor.score(configs, c)
-    width = np.log(scores.rate_high / scores.rate_low) / 2
-    worth = np.where(np.isfinite(width), width, np.nanmax(width, initial=1.0, where=np.isfinite(width)))
-    worth = worth + NEAR_EDGE * 4 * scores.p_valid * (1 - scores.p_valid)
     too_long = step_tokens(c) / scores.rate > longest_s
-    worth = np.where((scores.p_valid < HOPELESS) | too_long, 0.0, worth)
-    places = _places(configs, c)
-    nearest = np.full(len(configs), 4.0)
+    worth = np.where((scores.p_valid < HOPELESS) | too_long, 0.0, scores.p_valid)
+    covariance = predictor.covariance(configs, c)
     chosen: list[int] = []
-    while len(chosen) < count and (worth * nearest).max() > 0:
-        row = int(np.argmax(worth * nearest))
+    for _ in range(min(count, int((worth > 0).sum()))):
+        told = covariance / np.sqrt(np.diag(covariance) + SIGMA**2)  # of each row by a run of each column
+        row = int(np.argmax(worth * (scores.p_valid @ told**2)))
         chosen.append(row)
-        nearest = np.minimum(nearest, np.abs(places - places[row]).sum(axis=1))
+        worth[row] = 0.0
+        covariance = covariance - np.outer(told[:, row], told[:, row])
     return [configs[row] for row in chosen]
-
-
-def _places(configs: Sequence[Config], c: Columns) -> Array:
-    """Where configurations lie, in doublings; each setting that differs counts as one. Shape (n, k)."""
-    methods = np.array([[config.method == method for method in METHODS] for config in configs], dtype=float)
-    sizes = [np.log2(c.parameters), np.log2(c.tokens), np.log2(c.batch), c.checkpointing.astype(float)]
-    return np.column_stack([*sizes, methods / 2])

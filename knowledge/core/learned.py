@@ -11,7 +11,7 @@ from knowledge.core import estimators, features, folds, prior, space
 from knowledge.core.columns import Array, Columns, columns
 from knowledge.core.estimators import Calibration, Ensemble
 from knowledge.core.peak_memory import PeakMemory
-from knowledge.core.regressor import Physics, Regressor
+from knowledge.core.regressor import Physics, Regressor, interval_kind
 from knowledge.core.rows import Row
 from knowledge.core.seen import Seen
 from knowledge.core.step_time import StepTime
@@ -43,6 +43,15 @@ class Knowledge:
     memory: Regressor | None
     validity: Validity | None
     seen: Seen
+
+    def of_gpu(self, configs: Sequence[Config]) -> Array:
+        """Variance of ln θ that is there because the GPU is hardly known, none where it is. Shape (n,)."""
+        seen_model = np.zeros(len(configs), dtype=bool)
+        width = self.rate.width(configs, seen_model, self.seen.unseen_gpu(configs))
+        kinds, gpus = [interval_kind(x) for x in configs], [x.gpu_model for x in configs]
+        known = self.rate.widths_.look_up(kinds, gpus)
+        excess: Array = np.maximum(width**2 - known**2, 0.0) / prior.Z_80**2
+        return excess
 
 
 def learn(rows: Sequence[Row], kind: str) -> Knowledge | None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
-from knowledge.core import blend, estimators, features, prior
-from knowledge.core.blend import Observations
+from knowledge.core import blend, estimators, features, prior, space
 from knowledge.core.columns import Array, Columns, Hardware, columns
 from knowledge.core.intervals import ENOUGH
+from knowledge.core.kinship import Kin
 from knowledge.core.learned import Knowledge, kind_of, pressure
+from knowledge.core.observations import Observations
+from knowledge.core.own_runs import Lesson, spread
 from knowledge.core.predictor import PriorPredictor, Scorer, Scores, p_fits, p_room
 from knowledge.core.rows import Row
 from knowledge.core.types import Config, Source
@@ -35,7 +38,7 @@ class LearnedPredictor(Scorer):
 
     def score(self, configs: Sequence[Config], c: Columns) -> Scores:
         scores = self._base(configs, c)
-        if self.observations.kinds:
+        if self.observations.gpus:
             scores = self._blended(configs, c, scores)
         return self._repeated(configs, c, scores) if self.observations.repeats else scores
 
@@ -61,37 +64,49 @@ class LearnedPredictor(Scorer):
                     scores = _laid_over(scores, rows, _learned(knowledge, some, c.take(rows)))
         return scores
 
+    def covariance(self, configs: Sequence[Config], c: Columns) -> Array:
+        """Of the errors of ln θ on one GPU model, after what own runs on it taught. Shape (n, n)."""
+        kin = self._kin(configs, c, self._base(configs, c))
+        lesson = self._lesson(space.canonical(configs[0]).gpu_model)
+        return kin.covariance(kin) if lesson is None else lesson.covariance(kin)
+
     def _blended(self, configs: Sequence[Config], c: Columns, scores: Scores) -> Scores:
-        """Rows with own runs of the same model, method and GPU, moved towards what those measured."""
-        kinds = [(x.model_name, x.method, x.gpu_model) for x in configs]
-        for kind in sorted(set(kinds)):
-            runs = self.observations.of_kind(configs[kinds.index(kind)])
-            if runs:
-                rows = np.array([row for row, other in enumerate(kinds) if other == kind], dtype=np.intp)
-                scores = self._towards(scores, rows, c.take(rows), runs)
+        """Rows on GPU models with own runs, moved towards what those measured."""
+        gpus = np.array([x.gpu_model for x in configs])
+        for gpu in np.unique(gpus):
+            lesson = self._lesson(space.canonical(configs[int(np.argmax(gpus == gpu))]).gpu_model)
+            if lesson is not None:
+                rows = np.flatnonzero(gpus == gpu)
+                some, places = [configs[int(row)] for row in rows], c.take(rows)
+                base = _taken(scores, rows)
+                scores = _laid_over(scores, rows, lesson.applied(base, self._kin(some, places, base)))
         return scores
 
-    def _towards(self, scores: Scores, rows: Array, c: Columns, runs: Sequence[Row]) -> Scores:
-        there_configs = [run.config for run in runs]
-        there = columns(there_configs, self.here, [run.padded_tokens for run in runs])
-        base = self._base(there_configs, there)
-        tau = np.log(scores.rate_high[rows] / scores.rate[rows]) / prior.Z_80
-        measured = np.array([run.tokens_per_second for run in runs], dtype=float)
-        moved, sd = blend.shift(
-            measured, base.rate, _coordinates(c), _coordinates(there), np.minimum(tau, 2 * prior.CPU_TAU)
-        )
-        rate = scores.rate[rows] * np.exp(moved)
-        factor = np.exp(prior.Z_80 * np.sqrt(sd**2 + blend.SIGMA**2))
-        memory = _memory_shift(runs, base, there)
-        return replace(
-            scores,
-            rate=_put(scores.rate, rows, rate),
-            rate_low=_put(scores.rate_low, rows, rate / factor),
-            rate_high=_put(scores.rate_high, rows, rate * factor),
-            memory=_put(scores.memory, rows, scores.memory[rows] * memory),
-            memory_low=_put(scores.memory_low, rows, scores.memory_low[rows] * memory),
-            memory_high=_put(scores.memory_high, rows, scores.memory_high[rows] * memory),
-        )
+    def _lesson(self, gpu_model: str) -> Lesson | None:
+        """What own runs on the GPU model taught; None without any. Made once for each."""
+        if gpu_model not in self._lessons:
+            runs = self.observations.gpus.get(gpu_model, ())
+            self._lessons[gpu_model] = self._learn(runs) if runs else None
+        return self._lessons[gpu_model]
+
+    @cached_property
+    def _lessons(self) -> dict[str, Lesson | None]:
+        return {}
+
+    def _learn(self, runs: Sequence[Row]) -> Lesson:
+        configs = [run.config for run in runs]
+        c = columns(configs, self.here, [run.padded_tokens for run in runs])
+        base, knowledge = self._base(configs, c), self.knowledge.get(kind_of(configs[0]))
+        learnt_from = knowledge is not None and bool(knowledge.rate.runs(configs).any())
+        return Lesson.of(runs, c, base, self._kin(configs, c, base), learnt_from=learnt_from)
+
+    def _kin(self, configs: Sequence[Config], c: Columns, base: Scores) -> Kin:
+        """The configurations, all on one GPU model, by what their errors depend on."""
+        knowledge = self.knowledge.get(kind_of(configs[0]))
+        variance = spread(base)
+        if knowledge is None:
+            return Kin.of(configs, c, variance, variance)
+        return Kin.of(configs, c, variance, knowledge.of_gpu(configs), knowledge.rate.physics_.weights_)
 
     def _repeated(self, configs: Sequence[Config], c: Columns, scores: Scores) -> Scores:
         """Exact repeats: the median of what they measured, and whether they ran."""
@@ -137,20 +152,12 @@ def _laid_over(scores: Scores, rows: Array, some: Scores) -> Scores:
     return replace(scores, source=source, **arrays)
 
 
-def _coordinates(c: Columns) -> Array:
-    """Where a configuration lies, in doublings; a setting that differs counts as one. Shape (n, 5)."""
-    sizes = [np.log2(np.maximum(getattr(c, name), 1)) for name in ("gpus", "batch", "padded")]
-    return np.column_stack([*sizes, c.checkpointing.astype(float), c.fsdp.astype(float)])
-
-
-def _memory_shift(runs: Sequence[Row], base: Scores, there: Columns) -> float:
-    """The factor by which own runs needed more or less memory than predicted; 1 without measurements."""
-    ratios = [
-        run.peak_memory_fraction * there.memory[row] / base.memory[row]
-        for row, run in enumerate(runs)
-        if run.peak_memory_fraction
-    ]
-    return float(np.median(ratios)) if ratios else 1.0
+def _taken(scores: Scores, rows: Array) -> Scores:
+    """The given rows of the scores."""
+    source = [scores.source[int(row)] for row in rows]
+    return replace(
+        scores, source=source, **{name: getattr(scores, name)[rows] for name in (*_ARRAYS, "outside")}
+    )
 
 
 def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Scores:

@@ -9,6 +9,7 @@ import numpy as np
 
 from knowledge.core import prior, space
 from knowledge.core.columns import Array, Columns, Hardware, Mask, columns
+from knowledge.core.kinship import Kin
 from knowledge.core.types import Config, Interval, Prediction, Source
 
 MIN_P_VALID = 0.9  # what a recommendation may risk
@@ -38,6 +39,10 @@ class Scorer:
 
     def score(self, configs: Sequence[Config], c: Columns) -> Scores:
         """Predictions for the configurations, whose columns are `c`."""
+        raise NotImplementedError
+
+    def covariance(self, configs: Sequence[Config], c: Columns) -> Array:
+        """Of the errors of ln(rate) of configurations on one GPU model; `c`: their columns. Shape (n, n)."""
         raise NotImplementedError
 
     def physics(self, c: Columns) -> Array:
@@ -108,3 +113,8 @@ class PriorPredictor(Scorer):
             source=[Source.PRIOR] * len(configs),
             outside=np.zeros(len(configs), dtype=bool),
         )
+
+    def covariance(self, configs: Sequence[Config], c: Columns) -> Array:
+        variance = prior.spread(c) ** 2
+        kin = Kin.of(configs, c, variance, variance)
+        return kin.covariance(kin)

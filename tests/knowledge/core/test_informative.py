@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import random
+from dataclasses import replace
+
+import numpy as np
+
 from knowledge.core import space
-from knowledge.core.columns import hardware
+from knowledge.core.columns import columns, hardware
 from knowledge.core.informative import candidates, choose
+from knowledge.core.learned_predictor import LearnedPredictor
+from knowledge.core.observations import Observations
 from knowledge.core.predictor import PriorPredictor
-from knowledge.core.types import Inventory
+from knowledge.core.rows import Row
+from knowledge.core.types import Config, Inventory
 from tests.knowledge.conftest import A100, CPU
 
 TINY = ("builtin/tiny-llama", "builtin/tiny-qwen")
@@ -38,3 +46,29 @@ def test_what_cannot_fit_is_never_chosen() -> None:
 def test_the_same_choice_every_time() -> None:
     predictor = PriorPredictor(here=hardware(Inventory(pools=(CPU,))))
     assert choose(candidates(TINY, CPU), predictor, 5) == choose(candidates(TINY, CPU), predictor, 5)
+
+
+def test_the_chosen_runs_leave_less_uncertain_than_random_ones() -> None:
+    predictor = LearnedPredictor(knowledge={}, here=hardware(Inventory(pools=(A100,))))
+    configs = candidates(("llama3.2-1b", "llama3.1-8b"), A100)
+    c = columns(configs, predictor.here)
+    rates = predictor.score(configs, c).rate
+
+    def left(ran: list[Config]) -> float:
+        rows = [
+            Row(config=one, status="ok", source="own", tokens_per_second=float(rates[configs.index(one)]))
+            for one in ran
+        ]
+        own = replace(predictor, observations=Observations.of(rows))
+        return float(np.trace(own.covariance(configs, c)))
+
+    drawn = [left(random.Random(seed).sample(configs, 5)) for seed in range(5)]
+    assert left(choose(configs, predictor, 5)) < min(drawn)
+
+
+def test_what_own_runs_have_told_is_not_asked_again() -> None:
+    predictor = LearnedPredictor(knowledge={}, here=hardware(Inventory(pools=(CPU,))))
+    configs = candidates(TINY, CPU)
+    first = choose(configs, predictor, 3)
+    rows = [Row(config=one, status="ok", source="own", tokens_per_second=1000.0) for one in first]
+    assert not set(first) & set(choose(configs, replace(predictor, observations=Observations.of(rows)), 3))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from knowledge.core import intervals
-from knowledge.core.blend import Observations, precision_mean
+from knowledge.core.blend import precision_mean
+from knowledge.core.observations import Observations
 from knowledge.core.rows import Row
 from knowledge.core.types import Config
 

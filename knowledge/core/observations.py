@@ -1,0 +1,82 @@
+"""Own executions, ready to be looked up: exact repeats, and what ran on a GPU model."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from knowledge.core import space
+from knowledge.core.rows import Row
+from knowledge.core.types import Config
+
+ENOUGH_REPEATS = 2
+RECENT = 100  # own runs of a GPU model that are looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Repeat:
+    """What repeats of one configuration showed."""
+
+    rate: float | None
+    memory_fraction: float | None
+    runs: int
+    out_of_memory: int
+
+
+@dataclass(frozen=True)
+class Observations:
+    """Own executions by configuration, and the measured ones by GPU model."""
+
+    repeats: Mapping[str, Repeat]
+    gpus: Mapping[str, tuple[Row, ...]]
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> Observations:
+        """From own rows, oldest first."""
+        same: dict[str, list[Row]] = {}
+        gpus: dict[str, list[Row]] = {}
+        for row in rows:
+            same.setdefault(_repeat_key(row.config, row.padded_tokens), []).append(row)
+            if row.measured:
+                gpus.setdefault(space.canonical(row.config).gpu_model, []).append(row)
+        return cls(
+            {key: _repeat(found) for key, found in same.items()},
+            {gpu: _recent(found) for gpu, found in gpus.items()},
+        )
+
+    def repeat(self, config: Config, padded: float | None) -> Repeat | None:
+        """What repeats of this configuration showed, if there were any."""
+        if not self.repeats:
+            return None
+        return self.repeats.get(_repeat_key(space.canonical(config), padded))
+
+
+def _recent(rows: Sequence[Row]) -> tuple[Row, ...]:
+    """The newest runs, of every model and method in turn: one that is trained daily must not hide others."""
+    newer: Counter[tuple[str, str]] = Counter()
+    turns = []
+    for age, row in enumerate(reversed(rows)):
+        kind = (row.config.model_name, row.config.method)
+        turns.append((newer[kind], age))
+        newer[kind] += 1
+    return tuple(rows[-1 - age] for _, age in sorted(turns)[:RECENT])
+
+
+def _repeat_key(config: Config, padded: float | None) -> str:
+    """Equal configurations on data padded to about the same length."""
+    length = padded or config.tokens_per_sample
+    return f"{space.config_hash(config)}:{round(4 * math.log2(max(1.0, length)))}"
+
+
+def _repeat(rows: Sequence[Row]) -> Repeat:
+    rates = [row.tokens_per_second for row in rows if row.measured and row.tokens_per_second]
+    memory = [row.peak_memory_fraction for row in rows if row.peak_memory_fraction and row.status == "ok"]
+    return Repeat(
+        rate=median(rates) if len(rates) >= ENOUGH_REPEATS else None,
+        memory_fraction=max(memory) if memory else None,
+        runs=sum(row.status == "ok" for row in rows),
+        out_of_memory=sum(row.status == "oom" for row in rows),
+    )
