@@ -16,6 +16,7 @@ from knowledge.core.columns import Array, Columns
 MEMORY_MARGIN = 1.08  # fragmentation and what nobody counts
 QUANTIZED_SLOWDOWN = 1.1  # κ_q: dequantising 4-bit weights; 1.35 in the literature, less with today's kernels
 A100_BALANCE = 155.0  # FLOPs per byte of memory traffic at the peak; η was measured on A100s
+USUAL_WIDTH, WIDTH_POWER = 4096.0, 0.15  # η by hidden size, around that of the 7B models
 EXPERT_WIDTH = 600.0  # expert width at which grouped matrix products reach half of their efficiency
 CONTEXT_BYTES = 1.5e9  # CUDA context, workspaces, allocator
 CPU_CONTEXT_BYTES = 0.65e9  # interpreter, libraries and their pools of a CPU process, measured
@@ -173,12 +174,11 @@ def _activation_bytes(c: Columns) -> Array:
 
 
 def eta_max(c: Columns) -> Array:
-    """Highest share of the peak, by method and size.
+    """Highest share of the peak, by method and width.
 
-    Less on GPUs with little bandwidth for their peak, and for models with narrow experts.
+    Less on GPUs with little bandwidth for their peak, and for models with narrow layers or experts.
     """
-    big = c.active_parameters > 5e9
-    known = np.where(c.adapter, np.where(big, 0.55, 0.43), np.where(big, 0.60, 0.53))
+    known = np.where(c.adapter, 0.55, 0.60) * (c.hidden / USUAL_WIDTH) ** WIDTH_POWER
     starved = np.minimum(1.0, np.sqrt(A100_BALANCE * c.bandwidth / c.peak))
     experts = np.where(c.experts > 0, c.expert_width / (c.expert_width + EXPERT_WIDTH), 1.0)
     return np.where(c.cpu, 0.45, known * starved * experts * c.reach)

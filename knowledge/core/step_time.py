@@ -16,8 +16,11 @@ from knowledge.core.weights import by, fitted, shares
 
 # Stated seconds a layer and pass keep the host busy, read off the shortest steps of the shipped history.
 LAYER_S = 2e-3  # starting a layer's operations
-SHARD_S = 1e-3  # and collecting its shards from other GPUs
-ADAPTER_SHARD_S = 7e-3  # where FSDP wraps every adapter by itself; fused 4-bit layers keep them out of it
+SHARD_S = 1.6e-3  # and collecting its shards from other GPUs
+ADAPTER_SHARD_S = 12e-3  # where FSDP wraps every adapter by itself; fused 4-bit layers keep them out of it
+# Of a gated layer's operations and adapters: no gate, no rotation; queries, keys and values are one product.
+PLAIN_LAYER, PLAIN_ADAPTERS = 0.4, 0.5
+ADAPTED_LAYER = 1.5  # as many operations as without adapters
 FUSED_EXPERTS_S = 2e-3  # sorting tokens for experts that share one kernel
 EXPERT_S = 1.5e-4  # starting one expert that no fused kernel serves; half of it with adapters
 GATHER_S = 2e-4  # a collective's latency for each doubling of the GPUs
@@ -41,13 +44,16 @@ def step_parts(c: Columns) -> Parts:
 def _device(c: Columns, passes: Array) -> Array:
     flops = prior.flops_per_token(c) + 6 * c.lora_parameters
     per_token = c.accumulation * flops / (c.peak * prior.eta_max(c))
-    compute, ramp = per_token * c.micro_tokens, 0.2 * per_token * prior.half_tokens(c)
+    traffic = passes * c.micro_tokens * c.layers * (24 * c.hidden + 4 * c.mlp) / c.bandwidth
+    # A micro-step has work for all experts, and each ramps up by itself.
+    ramp = 0.2 * per_token * prior.half_tokens(c) * c.parameters / c.active_parameters
     parts = [
-        *by(c.adapter, compute),
+        *by(c.adapter, per_token * c.micro_tokens),
         *by(c.adapter, ramp),
         np.where(c.quantized, passes * DEQUANTISED * c.blocks / c.bandwidth, 0.0),
-        passes * 2 * c.active_parameters / c.bandwidth,
-        *by(c.fused, passes * c.micro_tokens * c.layers * (24 * c.hidden + 4 * c.mlp) / c.bandwidth),
+        passes * 2 * c.parameters / c.bandwidth,
+        np.where(c.fused, traffic, 0.0),
+        np.where(c.fused, 0.0, traffic * _operations(c)),
         c.accumulation * c.micro_tokens * 20 * c.vocab / c.bandwidth,
         prior.optimizer_time(c),
         prior.paging_bytes(c) / HOST_BYTES_S,
@@ -57,14 +63,22 @@ def _device(c: Columns, passes: Array) -> Array:
     return np.column_stack(parts)
 
 
+def _operations(c: Columns) -> Array:
+    """How many operations a layer's weights take, a gated one's being 1."""
+    return np.where(c.mlp_matrices == 3, 1.0, PLAIN_LAYER)
+
+
 def _host(c: Columns, passes: Array) -> Array:
     layers = np.where(c.cpu, 0.0, passes * c.layers)
+    started = layers * _operations(c) * np.where(c.adapter, ADAPTED_LAYER, 1.0)
+    adapters = passes * c.attention_layers * np.where(c.mlp_matrices == 3, 1.0, PLAIN_ADAPTERS)
     wrapped = c.fsdp & c.adapter & ~(c.quantized & c.fused)
     loops = layers * np.where(c.expert_parallel > 0, 0.0, c.experts) * EXPERT_S
     parts = [
-        *by(c.reentrant, layers * LAYER_S),
+        np.where(c.reentrant, started * LAYER_S, 0.0),
+        *by(c.adapter, np.where(c.reentrant, 0.0, started * LAYER_S)),
         np.where(c.fsdp & ~wrapped, layers * SHARD_S, 0.0),
-        np.where(wrapped, passes * c.attention_layers * ADAPTER_SHARD_S, 0.0),
+        np.where(wrapped, adapters * ADAPTER_SHARD_S, 0.0),
         np.where(c.expert_parallel > 0, layers * FUSED_EXPERTS_S, 0.0),
         np.where(c.adapter, 0.5 * loops, 0.0),
         np.where(c.adapter, 0.0, loops),
