@@ -18,6 +18,7 @@ QUANTIZED_SLOWDOWN = 1.1  # κ_q: dequantising 4-bit weights; 1.35 in the litera
 A100_BALANCE = 155.0  # FLOPs per byte of memory traffic at the peak; η was measured on A100s
 USUAL_WIDTH, WIDTH_POWER = 4096.0, 0.15  # η by hidden size, around that of the 7B models
 EXPERT_WIDTH = 600.0  # expert width at which grouped matrix products reach half of their efficiency
+USABLE = 0.98  # of a GPU's memory: the driver keeps the rest
 CONTEXT_BYTES = 1.5e9  # CUDA context, workspaces, allocator
 CPU_CONTEXT_BYTES = 0.65e9  # interpreter, libraries and their pools of a CPU process, measured
 COLLECTED_COPIES = 10  # how much more of a collected layer was held than is needed, read off the history
@@ -126,7 +127,7 @@ def paging_bytes(c: Columns) -> Array:
     has room for must be paged as well, or nothing runs: one that does not state its optimiser counts as such.
     """
     found = memory(replace(c, paged=np.zeros(len(c), dtype=bool)))
-    crowded = found.total + COLLECTED_COPIES * collected(c) > c.memory
+    crowded = found.total + COLLECTED_COPIES * collected(c) > USABLE * c.memory
     impossible = found.weights + found.gradients + found.optimizer + found.context > c.memory
     return np.where((c.paged & crowded) | (c.silent & impossible), 2 * found.optimizer, 0.0)
 
