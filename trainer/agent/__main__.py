@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from types import FrameType
 
 from trainer.agent.api import Portal
+from trainer.agent.cuda import check_torch
 from trainer.agent.discovery import discover
 from trainer.agent.enrol import enrol, use_saved_token
 from trainer.agent.errors import SetupError, UpgradeNeeded
@@ -36,14 +37,15 @@ def build(settings: Settings) -> Agent:
         raise SetupError(f"--dir {settings.dir} cannot be used: {error}") from error
     folder.lock()
     facts = discover(folder, settings.slots)
+    if facts.gpus[0].model != "cpu":
+        check_torch(facts.gpus)
     run_as = training_user(settings.user, folder)
     if not use_saved_token(portal, folder):
         enrol(portal, folder, settings, facts)
     workshop = Workshop(
         folder=folder,
         command=settings.command,
-        slots=len(facts.gpus),
-        has_gpus=facts.gpus[0].model != "cpu",
+        gpus=facts.gpus,
         cores=facts.cores,
         offline=settings.offline,
         run_as=run_as,

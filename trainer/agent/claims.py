@@ -20,6 +20,7 @@ from trainer.agent.prepare import Workshop, check_spec, prepare
 from trainer.agent.record import Record
 from trainer.agent.spool import Spool
 from trainer.agent.transfers import Transfers
+from trainer.agent.vacancy import await_vacancy
 from trainer.agent.watch import Watch
 from trainer.protocol import ClaimOrder, ClaimState, Kind, Outcome, Phase
 
@@ -178,6 +179,7 @@ class Claim:
         """Fetch, write down that a process is about to start, start it, write down which."""
         check_spec(self.spec, self._workshop)
         self._transfers.fetch_inputs(self._record.run, self._stopping)
+        await_vacancy(self._workshop.held(self.spec), self._stopping)
         launch = prepare(self.spec, self._workshop, self._record.run)
         if self._stopping.is_set():
             raise Interrupted("stopped before it was started")

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import psutil
 
+from trainer.agent.errors import SetupError
 from trainer.agent.folder import NodeFolder, read_json, write_json
 from trainer.agent.gpus import driver_facts, find_gpus
 from trainer.protocol import GpuFacts, NodeFacts
@@ -26,17 +27,35 @@ _TOLD = ("torch", "transformers", "peft", "accelerate", "bitsandbytes", "psutil"
 
 
 def discover(folder: NodeFolder, slots: int | None = None) -> NodeFacts:
-    """The node's facts. slots: how many CPU slots to offer where there is no GPU; cores - 1 unless given."""
+    """The node's facts. slots: how many CPU slots to offer where there is no GPU; cores - 1 unless given.
+
+    Raises SetupError where there are GPUs, or were, and none can be offered.
+    """
     cores, memory = usable_cores(), usable_memory_bytes()
+    gpus = find_gpus(memory)
+    _remember(gpus, folder)
     return NodeFacts(
         hostname=socket.gethostname()[:255],
         cores=cores,
         memory_bytes=memory,
-        gpus=find_gpus() or cpu_slots(slots or max(1, cores - 1), memory, folder),
+        gpus=gpus or cpu_slots(slots or max(1, cores - 1), memory, folder),
         software=_software(),
         # Whole GiB, so that facts do not change with every log line.
         disk_free_bytes=shutil.disk_usage(folder.root).free // GIB * GIB,
     )
+
+
+def _remember(gpus: tuple[GpuFacts, ...], folder: NodeFolder) -> None:
+    """A node that offered GPUs does not become one of CPU slots when its driver comes up late or never."""
+    known = read_json(folder.facts_file) or {}
+    before = known.get("gpus")
+    if before and not gpus:
+        raise SetupError(
+            f"this node offered {before} GPUs, and the driver shows none now; see nvidia-smi. To offer CPU "
+            f"slots instead, delete {folder.root} and enrol anew"
+        )
+    if before != len(gpus) and gpus:
+        write_json(folder.facts_file, {**known, "gpus": len(gpus)})
 
 
 def cpu_slots(slots: int, memory_bytes: int, folder: NodeFolder) -> tuple[GpuFacts, ...]:

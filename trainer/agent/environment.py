@@ -9,22 +9,27 @@ from pathlib import Path
 CLAIM_MARK = "FORETUNE_CLAIM"  # every process of a training carries it, also one that left its group
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_HOME")
+# How GPUs and nodes reach each other is the administrator's to say: NCCL_SOCKET_IFNAME, NCCL_IB_HCA, ...
+_KEPT_PREFIXES = ("NCCL_", "GLOO_", "TORCH_NCCL_", "PYTORCH_ALLOC_CONF")
 _KEPT_ONLINE = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "REQUESTS_CA_BUNDLE", "HF_ENDPOINT")
 
 
 def training_environment(
-    *, claim: str, run: Path, models: Path, gpus: Sequence[int] | None, threads: int, offline: bool
+    *, claim: str, run: Path, models: Path, gpus: Sequence[str], threads: int, offline: bool
 ) -> dict[str, str]:
     """Environment variables of one training.
 
-    gpus: indices on this node, None for CPU slots. threads: of one process. offline: the hub is not asked.
+    gpus: their UUIDs, none for CPU slots. threads: of one process. offline: the hub is not asked.
     """
-    kept = _KEPT if offline else (*_KEPT, *_KEPT_ONLINE)
+    kept = [name for name in os.environ if name.startswith(_KEPT_PREFIXES)]
+    kept += _KEPT if offline else (*_KEPT, *_KEPT_ONLINE)
     # An address with a password in it is a secret, and trainings run other people's code.
     inherited = {name: os.environ[name] for name in kept if "@" not in os.environ.get(name, "@")}
     return {
         "PATH": os.defpath,
         "LANG": "C.UTF-8",
+        # Batches differ in length: without it the allocator keeps blocks that fit none of the later ones.
+        "PYTORCH_ALLOC_CONF": "expandable_segments:True",
         **inherited,
         CLAIM_MARK: claim,
         "HOME": str(run),
@@ -40,6 +45,7 @@ def training_environment(
         "HF_HUB_DISABLE_TELEMETRY": "1",
         "HF_HUB_OFFLINE": "1" if offline else "0",
         "TRANSFORMERS_OFFLINE": "1" if offline else "0",
-        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",  # the order in which the agent counted them
-        "CUDA_VISIBLE_DEVICES": "" if gpus is None else ",".join(str(index) for index in gpus),
+        "CUDA_DEVICE_ORDER": "PCI_BUS_ID",
+        # By UUID: CUDA and the driver's library need not count alike.
+        "CUDA_VISIBLE_DEVICES": ",".join(gpus),
     }

@@ -1,52 +1,112 @@
-"""NVIDIA GPUs through the driver's management library; without library, driver or GPU there are none."""
+"""NVIDIA GPUs through the driver's management library (NVML), numbered as `nvidia-smi` does it."""
 
 from __future__ import annotations
 
 import functools
 import logging
+import os
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
+from trainer.agent.errors import SetupError
 from trainer.protocol import GpuFacts, GpuUse
 
 log = logging.getLogger(__name__)
 
 # Names as `nvidia-smi topo -m` prints them, by the level of the nearest common ancestor.
 _TOPOLOGY = {0: "same-board", 10: "pix", 20: "pxb", 30: "phb", 40: "node", 50: "sys"}
+_DRIVER = Path("/dev/nvidiactl")  # there wherever the driver is, also in a container that may use it
 
 
 @functools.cache
 def _library() -> Any:
-    """The library, initialised once (that wakes the driver, which takes its time), or None."""
+    """The library, initialised once (that wakes the driver, which takes its time), or None.
+
+    Raises SetupError where there is a driver that does not answer.
+    """
     try:
         import pynvml
 
         pynvml.nvmlInit()
-    except ImportError:
-        return None
-    except pynvml.NVMLError:
-        return None
+    except ImportError as error:
+        return _no_library(error)
+    except pynvml.NVMLError as error:
+        return _no_library(error)
     return pynvml
 
 
-def find_gpus() -> tuple[GpuFacts, ...]:
-    """Every GPU with its memory and its links to the others, in the order of the PCI bus."""
+def _no_library(error: Exception) -> None:
+    if _DRIVER.exists():
+        raise SetupError(
+            f"this machine has an NVIDIA driver, but its GPUs cannot be listed: {error}. See what nvidia-smi "
+            "says; after an update of the driver the machine must be restarted"
+        )
+
+
+def find_gpus(host_memory_bytes: int) -> tuple[GpuFacts, ...]:
+    """Every GPU that can be offered, with its memory and links to the others, in the order of the PCI bus.
+
+    A GPU without memory of its own (a unified one) has the host's. Raises SetupError where there are GPUs and
+    none can be offered.
+    """
     nvml = _library()
     if nvml is None:
         return ()
     try:
-        handles = [nvml.nvmlDeviceGetHandleByIndex(index) for index in range(nvml.nvmlDeviceGetCount())]
-        return tuple(_facts(nvml, index, handles) for index in range(len(handles)))
+        count = nvml.nvmlDeviceGetCount()
     except nvml.NVMLError as error:
-        log.warning("GPUs could not be listed", extra={"error": str(error)})
-        return ()
+        raise SetupError(f"the GPUs of this machine cannot be listed: {error}; see nvidia-smi") from error
+    wanted = [index for index in range(count) if _is_wanted(nvml, index)]
+    handles = [handle for index in wanted if (handle := _usable(nvml, index)) is not None]
+    if wanted and not handles:
+        raise SetupError(f"none of the {len(wanted)} GPUs of this machine can be used; the log says why")
+    return tuple(_facts(nvml, handles, index, host_memory_bytes) for index in range(len(handles)))
 
 
-def _facts(nvml: Any, index: int, handles: list[Any]) -> GpuFacts:
+def _is_wanted(nvml: Any, index: int) -> bool:
+    """CUDA_VISIBLE_DEVICES of the agent leaves GPUs to others, by index or UUID."""
+    named = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if named is None:
+        return True
+    names = [name.strip() for name in named.split(",") if name.strip()]
+    if str(index) in names:
+        return True
+    try:
+        uuid = _text(nvml.nvmlDeviceGetUUID(nvml.nvmlDeviceGetHandleByIndex(index)))
+    except nvml.NVMLError:
+        return False
+    return any(uuid.startswith(name) for name in names)
+
+
+def _usable(nvml: Any, index: int) -> Any:
+    """The GPU's handle, or None (and a line in the log) if trainings cannot have it as a whole."""
+    try:
+        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        nvml.nvmlDeviceGetUUID(handle)
+    except nvml.NVMLError as error:
+        log.error("a GPU does not answer and is not offered", extra={"gpu": index, "error": str(error)})
+        return None
+    try:
+        divided = nvml.nvmlDeviceGetMigMode(handle)[0] == nvml.NVML_DEVICE_MIG_ENABLE
+    except nvml.NVMLError:
+        divided = False  # it cannot be divided
+    if divided:
+        log.error("a GPU in MIG mode is not offered: nvidia-smi -mig 0 makes it whole", extra={"gpu": index})
+        return None
+    return handle
+
+
+def _facts(nvml: Any, handles: Sequence[Any], index: int, host_memory_bytes: int) -> GpuFacts:
     handle = handles[index]
+    try:
+        memory_bytes = int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
+    except nvml.NVMLError:
+        memory_bytes = host_memory_bytes
     return GpuFacts(
         index=index,
         model=_text(nvml.nvmlDeviceGetName(handle))[:100],
-        memory_bytes=int(nvml.nvmlDeviceGetMemoryInfo(handle).total),
+        memory_bytes=memory_bytes,
         uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
         links={
             str(other): _link(nvml, handle, handles[other]) for other in range(len(handles)) if other != index
@@ -70,23 +130,21 @@ def _link(nvml: Any, one: Any, other: Any) -> str:
         return "sys"
 
 
-def gpu_use(count: int) -> tuple[GpuUse, ...]:
-    """Load and memory of the first `count` GPUs now; what cannot be read is 0."""
+def gpu_use(gpus: Sequence[GpuFacts]) -> tuple[GpuUse, ...]:
+    """Load and memory of these GPUs now; what cannot be read is 0."""
     nvml = _library()
-    if nvml is None:
-        return ()
-    return tuple(_use(nvml, index) for index in range(count))
+    return () if nvml is None else tuple(_use(nvml, gpu) for gpu in gpus)
 
 
-def _use(nvml: Any, index: int) -> GpuUse:
+def _use(nvml: Any, gpu: GpuFacts) -> GpuUse:
+    util, used = 0.0, 0
     try:
-        handle = nvml.nvmlDeviceGetHandleByIndex(index)
+        handle = nvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
         util = nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
-        return GpuUse(
-            index=index, util=util, memory_used_bytes=int(nvml.nvmlDeviceGetMemoryInfo(handle).used)
-        )
+        used = int(nvml.nvmlDeviceGetMemoryInfo(handle).used)
     except nvml.NVMLError:
-        return GpuUse(index=index, util=0.0, memory_used_bytes=0)
+        pass
+    return GpuUse(index=gpu.index, util=util, memory_used_bytes=used)
 
 
 def driver_facts() -> dict[str, str]:

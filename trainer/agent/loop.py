@@ -50,7 +50,7 @@ class Agent:
         self.roster = Roster(
             folder=folder, portal=portal, executor=executor, workshop=workshop, changed=self._wake.set
         )
-        self._slot_use = SlotUse(len(facts.gpus), has_gpus=workshop.has_gpus)
+        self._slot_use = SlotUse(facts.gpus, has_gpus=workshop.has_gpus)
         self._boot_id = uuid.uuid4().hex
         self._heard = time.monotonic()
         self._failures = 0
@@ -152,7 +152,11 @@ class Agent:
         if time.monotonic() < self._facts_due:
             return
         self._facts_due = time.monotonic() + FACTS_EVERY_S
-        facts = discover(self._folder, self._settings.slots)
+        try:
+            facts = discover(self._folder, self._settings.slots)
+        except SetupError as error:  # what is started meanwhile is declined, and trainings go on
+            log.error("the node's facts cannot be read", extra={"error": str(error)})
+            return
         self._facts_told &= facts == self._facts
         self._facts = facts
 

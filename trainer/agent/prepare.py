@@ -13,20 +13,31 @@ from trainer.agent.errors import Declined
 from trainer.agent.executors.base import Launch
 from trainer.agent.folder import NodeFolder, write_json
 from trainer.agent.user import RunAs
-from trainer.protocol import Spec, to_json
+from trainer.protocol import GpuFacts, Spec, to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workshop:
-    """How trainings run on this node. slots: all GPUs or CPU slots; command: the run folder is appended."""
+    """How trainings run on this node. gpus: all GPUs or CPU slots; command: the run folder is appended."""
 
     folder: NodeFolder
     command: Sequence[str]
-    slots: int
-    has_gpus: bool
+    gpus: Sequence[GpuFacts]
     cores: int
     offline: bool = True
     run_as: RunAs | None = None
+
+    @property
+    def slots(self) -> int:
+        return len(self.gpus)
+
+    @property
+    def has_gpus(self) -> bool:
+        return self.gpus[0].model != "cpu"
+
+    def held(self, spec: Spec) -> Sequence[GpuFacts]:
+        """The GPUs of a claim; none where it has CPU slots."""
+        return [self.gpus[index] for index in spec.gpus] if self.has_gpus else []
 
     @property
     def threads(self) -> int:
@@ -74,7 +85,7 @@ def prepare(spec: Spec, workshop: Workshop, run: Path) -> Launch:
         claim=spec.claim,
         run=run,
         models=workshop.folder.models,
-        gpus=spec.gpus if workshop.has_gpus else None,
+        gpus=[gpu.uuid for gpu in workshop.held(spec)],
         threads=workshop.threads,
         offline=workshop.offline,
     )

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 
 import psutil
 
 from trainer.agent.gpus import gpu_use
-from trainer.protocol import GpuUse
+from trainer.protocol import GpuFacts, GpuUse
 
 
 class SlotUse:
     """Load of all GPUs by the driver; of CPU slots by the processor time of the trainings that hold them."""
 
-    def __init__(self, slots: int, *, has_gpus: bool) -> None:
+    def __init__(self, slots: Sequence[GpuFacts], *, has_gpus: bool) -> None:
         self._slots, self._has_gpus = slots, has_gpus
         self._seen: dict[int, tuple[float, float]] = {}  # leader -> (monotonic time, processor seconds)
 
@@ -23,7 +23,7 @@ class SlotUse:
         """holders: a training's leader -> its slots, which share its load evenly."""
         if self._has_gpus:
             return gpu_use(self._slots)
-        use = {slot: GpuUse(index=slot, util=0.0, memory_used_bytes=0) for slot in range(self._slots)}
+        use = {slot: GpuUse(index=slot, util=0.0, memory_used_bytes=0) for slot in range(len(self._slots))}
         for leader, held in holders.items():
             slots = [slot for slot in held if slot in use]
             load, memory = self._load(leader)

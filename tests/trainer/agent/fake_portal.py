@@ -78,6 +78,7 @@ class FakePortal:
         resume: Resume | None = None,
         want: str = "run",
         with_spec: bool = True,
+        gpus: tuple[int, ...] = (0,),
         **limits: Any,
     ) -> Given:
         inputs = {"train.jsonl": b'{"prompt": "a", "completion": "b"}\n'} if inputs is None else inputs
@@ -91,7 +92,7 @@ class FakePortal:
             entry="trainer.train.sft",
             model="builtin/tiny-llama",
             params={"mode": mode},
-            gpus=(0,),
+            gpus=gpus,
             inputs=announced or tuple(file_of(name, content) for name, content in names.items()),
             resume=resume,
             **limits,
