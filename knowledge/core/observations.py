@@ -14,6 +14,7 @@ from knowledge.core.types import Config
 
 ENOUGH_REPEATS = 2
 RECENT = 100  # own runs of a GPU model that are looked at
+Size = tuple[str, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +33,7 @@ class Observations:
 
     repeats: Mapping[str, Repeat]
     gpus: Mapping[str, tuple[Row, ...]]
+    sizes: frozenset[Size]
 
     @classmethod
     def of(cls, rows: Sequence[Row]) -> Observations:
@@ -45,13 +47,19 @@ class Observations:
         return cls(
             {key: _repeat(found) for key, found in same.items()},
             {gpu: _recent(found) for gpu, found in gpus.items()},
+            frozenset(_size(row.config) for row in rows),
         )
 
     def repeat(self, config: Config, padded: float | None) -> Repeat | None:
         """What repeats of this configuration showed, if there were any."""
-        if not self.repeats:
+        if _size(config) not in self.sizes:
             return None
         return self.repeats.get(_repeat_key(space.canonical(config), padded))
+
+
+def _size(config: Config) -> Size:
+    """Quick to compare: most of thousands of configurations have no repeat, and an identity takes long."""
+    return config.method, config.number_gpus, config.tokens_per_sample, config.per_device_batch_size
 
 
 def _recent(rows: Sequence[Row]) -> tuple[Row, ...]:
