@@ -30,8 +30,11 @@ CMD ["python", "-m", "gunicorn", "portal.wsgi", "--bind=0.0.0.0:8000", "--worker
      "--workers=2", "--threads=8", "--graceful-timeout=10", "--timeout=60"]
 
 FROM base AS node
-COPY requirements/train.lock requirements/
-RUN pip install torch==2.13.0 && pip install --no-deps --require-hashes -r requirements/train.lock
+# What a container with GPUs is shown of the driver: CUDA, and the library that lists them.
+ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility
+COPY requirements/train.lock requirements/gpu.lock requirements/
+RUN pip install torch==2.13.0 \
+ && pip install --no-deps --require-hashes -r requirements/train.lock -r requirements/gpu.lock
 COPY trainer trainer
 USER foretune
 VOLUME /data

@@ -138,7 +138,8 @@ def portal_environment(*, tests: bool) -> Environment:
 
 def training_environment() -> Environment:
     environment = Environment(".venv-train")
-    environment.ensure([Part("torch", TORCH, install_torch), lock("train")])
+    parts = [Part("torch", TORCH, install_torch), lock("train")]
+    environment.ensure([*parts, lock("gpu")] if shutil.which("nvidia-smi") else parts)
     return environment
 
 

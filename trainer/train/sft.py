@@ -111,7 +111,7 @@ def _identity(order: Order, plan: Plan) -> dict[str, Any]:
 
 def _report_start(loop: Loop) -> None:
     plan = loop.plan
-    parameters = sum(weight.numel() for weight in loop.model.parameters())
+    parameters = sum(map(_size, loop.model.parameters()))
     trainable = sum(weight.numel() for _, weight in state.trainable(loop.model))
     loop.journal.say(f"{loop.order.spec.model}: {parameters:,} parameters, {trainable:,} of them learn")
     loop.journal.say(f"{len(plan.lengths):,} rows, {plan.steps:,} steps of {plan.batch} rows")
@@ -127,6 +127,12 @@ def _report_start(loop: Loop) -> None:
         parameters=parameters,
         trainable_parameters=trainable,
     )
+
+
+def _size(weight: Any) -> int:
+    """Numbers in a weight; one stored in 4 bits holds two in each of its bytes."""
+    stored = getattr(weight, "quant_state", None)
+    return int(weight.numel() if stored is None else stored.shape.numel())
 
 
 def _write_output(loop: Loop, tokenizer: Any) -> None:
