@@ -17,7 +17,8 @@ from knowledge.core.types import Config
 
 ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
 TRUSTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-AS_GOOD = 1.001  # of errors this close the one with less trust is taken
+# Of errors this close the one with less trust is taken; two or three GPUs are no proof that trees know better.
+AS_GOOD = {"model": 1.001, "gpu": 1.1}
 
 
 class Physics(Protocol):
@@ -53,7 +54,7 @@ class Regressor:
         self.runs_ = dict(Counter(x.gpu_model for x in configs))
         self.trust_, self.unseen_widths_ = {}, {}
         for what, left_out in (("model", folds.by_model(configs)), ("gpu", folds.by_gpu(configs))):
-            self.trust_[what], width = self._away(data, left_out)
+            self.trust_[what], width = self._away(data, left_out, AS_GOOD[what])
             self.unseen_widths_[what] = max(width, self.widths_.pooled)
         self.unseen_widths_["gpu"] = max(self.unseen_widths_.values())
         return self
@@ -103,7 +104,7 @@ class Regressor:
         errors = np.abs(wrong - correction)
         return np.where(np.isfinite(errors), errors, np.inf)
 
-    def _away(self, data: Measured, left_out: Iterator[Fold]) -> tuple[float, float]:
+    def _away(self, data: Measured, left_out: Iterator[Fold], as_good: float) -> tuple[float, float]:
         """(trust, half-width) for what was left out by the folds; stated ones without any fold."""
         wrong, correction = self._out_of_fold(data, left_out, QUICK_TREES)
         known = np.isfinite(wrong)
@@ -111,7 +112,7 @@ class Regressor:
             return 1.0, prior.Z_80 * prior.TAU
         errors = [np.abs(wrong - trust * correction)[known] for trust in TRUSTS]
         means = np.array([error.mean() for error in errors])
-        best = int(np.flatnonzero(means <= AS_GOOD * means.min())[0])
+        best = int(np.flatnonzero(means <= as_good * means.min())[0])
         return TRUSTS[best], Widths.of(errors[best], [""] * len(errors[best])).pooled
 
     def _out_of_fold(self, data: Measured, left_out: Iterator[Fold], trees: int) -> tuple[Array, Array]:
