@@ -75,6 +75,27 @@ def test_a_model_without_weights_takes_no_memory_and_has_its_buffers(name: str, 
     assert all(torch.equal(buffer, buffers[name]) for name, buffer in empty.named_buffers())
 
 
+@pytest.mark.parametrize("told", [True, False])
+def test_each_layer_is_a_unit_of_its_own_also_under_an_adapter(
+    models_dir: Path, told: bool, monkeypatch: pytest.MonkeyPatch
+):
+    import torch
+    from peft import LoraConfig, get_peft_model
+    from transformers import AutoConfig
+
+    from trainer import builtin
+    from trainer.train.sharding import blocks, skeleton
+
+    config = AutoConfig.from_pretrained(builtin.ensure("builtin/tiny-llama", models_dir))
+    model = skeleton(config, torch.bfloat16)
+    if not told:
+        monkeypatch.setattr(model, "_no_split_modules", None)
+    adapted = get_peft_model(model, LoraConfig(target_modules="all-linear", task_type="CAUSAL_LM"))
+    found = blocks(adapted)
+    assert len(found) == config.num_hidden_layers
+    assert {type(block).__name__ for block in found} == {"LlamaDecoderLayer"}
+
+
 def test_only_one_process_keeps_gathered_weights():
     import torch
 

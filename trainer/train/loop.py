@@ -16,7 +16,7 @@ from typing import Any, Protocol
 import torch
 
 from trainer import checkpoint
-from trainer.protocol import Kind, to_json
+from trainer.protocol import Kind, Spec, to_json
 from trainer.train import state
 from trainer.train.data import Batch, Sample, collate
 from trainer.train.errors import Stopped, TrainError
@@ -28,6 +28,13 @@ from trainer.train.world import World, gradients_stay_local
 
 _CLIP = 1.0
 _TRAINED_PER_SAVED = 10.0  # seconds between checkpoints for each second that the last one took
+
+
+def pause_between_checkpoints_s(spec: Spec, last_took_s: float) -> float:
+    """Seconds of training before the next one; 0: after every step. Where a checkpoint takes minutes, one a
+    minute would be mostly saving."""
+    every_s = spec.checkpoint_every_s
+    return max(every_s, _TRAINED_PER_SAVED * last_took_s) if every_s else 0.0
 
 
 class StopRequest(Protocol):
@@ -142,7 +149,8 @@ class Loop:
         self.journal.step(measured, loss, tokens, seconds, rate, measured.peak_memory_bytes)
 
     def _between_steps(self) -> None:
-        due = self.world.main and time.monotonic() - self._saved_at >= self._pause_s
+        pause_s = pause_between_checkpoints_s(self.order.spec, self._saving_took_s)
+        due = self.world.main and time.monotonic() - self._saved_at >= pause_s
         stop, save = (flag > 0 for flag in self.world.max(float(self.stop.requested), float(due)))
         step = self.measured.step
         if step == self.plan.steps:
@@ -154,12 +162,6 @@ class Loop:
             self._evaluate()
         if save:
             self._save()
-
-    @property
-    def _pause_s(self) -> float:
-        """Seconds between checkpoints. Where one takes minutes, more often would be mostly saving."""
-        every_s = self.order.spec.checkpoint_every_s
-        return max(every_s, _TRAINED_PER_SAVED * self._saving_took_s) if every_s else 0.0
 
     def _evaluate(self) -> bool:
         """Mean loss of the validation rows, each process a part of them; False if a stop came first."""

@@ -49,7 +49,9 @@ def _prepare(
     """Model, data and optimiser, where a checkpoint left them if there is one."""
     settings = order.settings
     model, tokenizer = load(order, world, source)
+    journal.alive(peak_bytes(world.device))
     samples, validation = _samples(order, tokenizer)
+    journal.alive(peak_bytes(world.device))
     plan = Plan(
         lengths=[len(sample) for sample in samples],
         seed=settings.seed,

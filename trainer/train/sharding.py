@@ -38,11 +38,20 @@ def shard(model: Any, order: Order, world: World) -> None:
     mesh = init_device_mesh(world.device.type, (world.size,))
     dtype = getattr(torch, order.settings.precision)
     policy = MixedPrecisionPolicy(param_dtype=dtype, reduce_dtype=torch.float32)
-    blocks = set(getattr(model, "_no_split_modules", None) or ())
-    for module in model.modules():
-        if type(module).__name__ in blocks:
-            fully_shard(module, mesh=mesh, mp_policy=policy)
+    for block in blocks(model):
+        fully_shard(block, mesh=mesh, mp_policy=policy)
     fully_shard(model, mesh=mesh, mp_policy=policy)
+
+
+def blocks(model: Any) -> list[torch.nn.Module]:
+    """The transformer's layers: what its author said must not be split, else the members of the longest list.
+
+    Without blocks the model would be one unit, which each process puts together as a whole.
+    """
+    names = set(getattr(model, "_no_split_modules", None) or ())
+    named = [module for module in model.modules() if type(module).__name__ in names]
+    lists = [module for module in model.modules() if isinstance(module, torch.nn.ModuleList)]
+    return named or list(max(lists, key=len, default=()))
 
 
 def named_weights(model: Any) -> Weights:
