@@ -17,7 +17,7 @@ from knowledge.core.types import Config
 
 ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
 TRUSTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-# Of errors this close the one with less trust is taken; two or three GPUs are no proof that trees know better.
+# Of errors this close the one with less trust is taken: two or three GPUs prove little of what trees know.
 AS_GOOD = {"model": 1.001, "gpu": 1.1}
 
 
