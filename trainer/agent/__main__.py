@@ -37,9 +37,11 @@ def build(settings: Settings) -> Agent:
         raise SetupError(f"--dir {settings.dir} cannot be used: {error}") from error
     folder.lock()
     facts = discover(folder, settings.slots)
-    if facts.gpus[0].model != "cpu":
-        check_torch(facts.gpus)
     run_as = training_user(settings.user, folder)
+    if facts.gpus[0].model != "cpu":
+        check_torch(facts.gpus, run_as)
+        if "bitsandbytes" not in facts.software:
+            log.warning("jobs with the method qlora will fail here: install requirements/gpu.lock")
     if not use_saved_token(portal, folder):
         enrol(portal, folder, settings, facts)
     workshop = Workshop(

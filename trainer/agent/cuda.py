@@ -16,13 +16,17 @@ from pathlib import Path
 from typing import Any
 
 from trainer.agent.errors import SetupError
+from trainer.agent.user import RunAs
 from trainer.protocol import GpuFacts
 
 _REMEDY = "docs/nodes.md says how to install one that fits"
 
 
-def check_torch(gpus: Sequence[GpuFacts]) -> None:
-    """Raises SetupError if trainings could not use these GPUs: else each job would fail here in turn."""
+def check_torch(gpus: Sequence[GpuFacts], run_as: RunAs | None) -> None:
+    """Raises SetupError if trainings could not use these GPUs: else each job would fail here in turn.
+
+    run_as: whom they run as; not every user may open the driver's files.
+    """
     package_folder = str(Path(__file__).parents[2])
     environment = {
         **os.environ,
@@ -33,7 +37,16 @@ def check_torch(gpus: Sequence[GpuFacts]) -> None:
     command = [sys.executable, "-m", "trainer.agent.cuda", str(len(gpus))]
     try:
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, timeout=300, check=True
+            command,
+            env=environment,
+            cwd="/",
+            user=None if run_as is None else run_as.uid,
+            group=None if run_as is None else run_as.gid,
+            extra_groups=None if run_as is None else [],
+            capture_output=True,
+            text=True,
+            timeout=300,
+            check=True,
         )
     except subprocess.CalledProcessError as error:
         last = (error.stderr.strip().splitlines() or ["no message"])[-1]
