@@ -1,8 +1,8 @@
 """Which predictions on one GPU model err alike: what own runs say of configurations that never ran.
 
 An unfamiliar GPU is off in its own way in computing, in what its host does and in its links. So errors are
-shared by configurations that wait for the same of the three, more by those whose steps have the same parts,
-and most by those of one model and method with near sizes.
+shared by configurations that wait for the same of the three, by those whose steps have the same parts, and by
+those of near sizes. What is not the GPU's sake is shared within a model and method alone.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Kin:
 
     of_gpu, of_kind: variances of ln θ, (n,): how far off predictions are because the GPU is unfamiliar, and
     because of the model, method and software. busy: shares of a step that device, host and network work, as
-    vectors of length 1, (n, 3). parts: shares of its parts, (n, k). sizes: in doublings, (n, 5).
+    vectors of length 1, (n, 3). parts: shares of its parts, (n, k). sizes: in doublings, (n, 8).
     """
 
     kinds: Array
@@ -60,11 +60,12 @@ class Kin:
     def covariance(self, other: Kin) -> Array:
         """Of the errors of these n and the other's m configurations, shape (n, m)."""
         of_gpu = np.sqrt(np.outer(self.of_gpu, other.of_gpu)) / LEVELS
-        of_kind = np.sqrt(np.outer(self.of_kind, other.of_kind)) + of_gpu
-        near = np.exp(-cdist(self.sizes, other.sizes, "cityblock") / NEAR)
-        near *= self.kinds[:, None] == other.kinds[None, :]
+        of_kind = np.sqrt(np.outer(self.of_kind, other.of_kind))
+        busy = self.busy @ other.busy.T
         alike = np.exp(-cdist(self.parts, other.parts, "cityblock"))
-        shared: Array = of_gpu * (self.busy @ other.busy.T + alike) + of_kind * near
+        near = np.exp(-cdist(self.sizes, other.sizes, "cityblock") / NEAR)
+        same = self.kinds[:, None] == other.kinds[None, :]
+        shared: Array = of_gpu * (busy + alike + near) + of_kind * near * same
         return shared
 
 
@@ -84,5 +85,7 @@ def _step(c: Columns, weights: Array | None) -> tuple[Array, Array]:
 
 
 def _sizes(c: Columns) -> Array:
-    sizes = [np.log2(np.maximum(getattr(c, name), 1)) for name in ("gpus", "batch", "padded")]
-    return np.column_stack([*sizes, c.checkpointing.astype(float), c.fsdp.astype(float)])
+    """`sizes` of `Kin`: in doublings, then settings, of which each that differs counts as one."""
+    names = ("parameters", "gpus", "batch", "padded", "checkpointing", "fsdp", "adapter", "quantized")
+    doublings = [np.log2(np.maximum(getattr(c, name), 1)) for name in names[:4]]
+    return np.column_stack([*doublings, *(getattr(c, name).astype(float) for name in names[4:])])
