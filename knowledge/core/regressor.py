@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -17,8 +17,8 @@ from knowledge.core.types import Config
 
 ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
 TRUSTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-# Of errors this close the one with less trust is taken: two or three GPUs prove little of what trees know.
-AS_GOOD = {"model": 1.001, "gpu": 1.1}
+AS_GOOD = 1.001  # of errors this close the one with less trust is taken
+ENOUGH_FOLDS = 4  # two or three GPUs are no proof that trees know more of another than physics does
 
 
 class Physics(Protocol):
@@ -54,9 +54,8 @@ class Regressor:
         self.runs_ = dict(Counter(x.gpu_model for x in configs))
         self.trust_, self.unseen_widths_ = {}, {}
         for what, left_out in (("model", folds.by_model(configs)), ("gpu", folds.by_gpu(configs))):
-            self.trust_[what], width = self._away(data, left_out, AS_GOOD[what])
+            self.trust_[what], width = self._away(data, list(left_out))
             self.unseen_widths_[what] = max(width, self.widths_.pooled)
-        self.unseen_widths_["gpu"] = max(self.unseen_widths_.values())
         return self
 
     def predict(
@@ -70,10 +69,11 @@ class Regressor:
     def width(self, configs: Sequence[Config], unseen_model: Mask, unseen_gpu: Mask) -> Array:
         """Half-widths of ln(prediction), shape (n,)."""
         known = self.widths_.look_up([interval_kind(x) for x in configs], [x.gpu_model for x in configs])
-        away = np.where(unseen_model, self.unseen_widths_["model"], 0.0)
+        of_model = np.where(unseen_model, self.unseen_widths_["model"], 0.0)
         # A handful of runs says less of its own spread than the other GPUs say of what an unseen one holds.
         strange = unseen_gpu | (self.runs(configs) < ENOUGH)
-        return np.maximum(known, np.where(strange, self.unseen_widths_["gpu"], away))
+        of_gpu = np.where(strange, self.unseen_widths_["gpu"], 0.0)
+        return np.maximum(known, np.maximum(of_model, of_gpu))
 
     def runs(self, configs: Sequence[Config]) -> Array:
         """How many runs on the GPU of each configuration were learnt from, shape (n,)."""
@@ -98,24 +98,24 @@ class Regressor:
     def _view(self, c: Columns, X: Array) -> Array:
         return np.column_stack([X, self.physics_.features(c)])
 
-    def _errors(self, data: Measured, left_out: Iterator[Fold]) -> Array:
+    def _errors(self, data: Measured, left_out: Iterable[Fold]) -> Array:
         """Absolute out-of-fold errors of ln; infinite, that is unknown, for rows in no fold."""
         wrong, correction = self._out_of_fold(data, left_out, TREES)
         errors = np.abs(wrong - correction)
         return np.where(np.isfinite(errors), errors, np.inf)
 
-    def _away(self, data: Measured, left_out: Iterator[Fold], as_good: float) -> tuple[float, float]:
+    def _away(self, data: Measured, left_out: Sequence[Fold]) -> tuple[float, float]:
         """(trust, half-width) for what was left out by the folds; stated ones without any fold."""
+        if not left_out:
+            return 1.0, prior.Z_80 * prior.TAU
         wrong, correction = self._out_of_fold(data, left_out, QUICK_TREES)
         known = np.isfinite(wrong)
-        if not known.any():
-            return 1.0, prior.Z_80 * prior.TAU
         errors = [np.abs(wrong - trust * correction)[known] for trust in TRUSTS]
         means = np.array([error.mean() for error in errors])
-        best = int(np.flatnonzero(means <= as_good * means.min())[0])
+        best = int(np.flatnonzero(means <= AS_GOOD * means.min())[0]) if len(left_out) >= ENOUGH_FOLDS else 0
         return TRUSTS[best], Widths.of(errors[best], [""] * len(errors[best])).pooled
 
-    def _out_of_fold(self, data: Measured, left_out: Iterator[Fold], trees: int) -> tuple[Array, Array]:
+    def _out_of_fold(self, data: Measured, left_out: Iterable[Fold], trees: int) -> tuple[Array, Array]:
         """(ln measured - ln physics, the trees' correction) of rows that neither was fitted to."""
         wrong, correction = np.full(len(data), np.nan), np.full(len(data), np.nan)
         for train, test in left_out:
