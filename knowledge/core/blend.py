@@ -16,6 +16,7 @@ import numpy as np
 from knowledge.core.columns import Array
 
 SIGMA = 0.10  # standard deviation of ln θ between repeats of a configuration
+CPU_SIGMA = 0.20  # of CPU slots: they share cores and memory with whatever else runs on the node
 MEMORY_SIGMA = 0.05
 STATED_RUNS = 10  # own runs that the stated σ counts as, beside what own runs show of it
 TAIL = 4.0  # degrees of freedom of the noise: a run that something disturbed counts little
@@ -60,19 +61,19 @@ class Learnt:
         return self.coefficients / own, np.maximum(1 / own - self.variances, 0.0)
 
 
-def learn(covariance: Array, errors: Array) -> Learnt:
+def learn(covariance: Array, errors: Array, sigma: float = SIGMA) -> Learnt:
     """What errors teach whose noise is fitted to them, outliers believed less. covariance: (m, m).
 
     Expectation maximisation of Student-t noise (Lange, Little and Taylor 1989); the stated σ counts as
     `STATED_RUNS` more, so that a handful of runs that agree by chance is not taken for exact.
     """
-    variance, weights = SIGMA**2, np.ones(len(errors))
+    variance, weights = sigma**2, np.ones(len(errors))
     for _ in range(ROUNDS):
         gain = covariance @ np.linalg.inv(covariance + np.diag(variance / weights))
         left = np.diag(covariance) - np.einsum("ij,ij->i", gain, covariance)
         off = (errors - gain @ errors) ** 2 + left
         weights = (TAIL + 1) / (TAIL + off / variance)
-        variance = (STATED_RUNS * SIGMA**2 + (weights * off).sum()) / (STATED_RUNS + len(errors))
+        variance = (STATED_RUNS * sigma**2 + (weights * off).sum()) / (STATED_RUNS + len(errors))
     return Learnt.of(covariance, errors, variance / weights, math.sqrt(variance))
 
 

@@ -43,7 +43,8 @@ class Lesson:
     def of(cls, runs: Sequence[Row], there: Columns, base: Scores, kin: Kin, *, learnt_from: bool) -> Lesson:
         """base: predictions of the runs without themselves."""
         measured = np.array([run.tokens_per_second for run in runs], dtype=float)
-        found = blend.learn(kin.covariance(kin), np.log(measured / base.rate))
+        sigma = blend.CPU_SIGMA if there.cpu.all() else blend.SIGMA
+        found = blend.learn(kin.covariance(kin), np.log(measured / base.rate), sigma)
         peaks = np.array([run.peak_memory_fraction or np.nan for run in runs], dtype=float)
         factors = peaks * there.memory / base.memory
         stretch = _stretch(kin, found, spread(base))
