@@ -1,4 +1,5 @@
-"""Tests of the trainer. Files named test_torch_* need the training environment (.venv-train):
+"""Tests of the trainer. Files named test_torch_* need the training environment (.venv-train), test_cuda.py
+an NVIDIA GPU as well:
 
 .venv-train/bin/python -m pytest -m torch -c tests/trainer/pytest.ini tests/trainer
 """
@@ -13,6 +14,8 @@ import pytest
 from tests.trainer.runs import Run
 
 collect_ignore_glob = [] if find_spec("torch") else ["**/test_torch_*.py", "test_torch_*.py"]
+if not find_spec("torch") or not Path("/dev/nvidiactl").exists():
+    collect_ignore_glob += ["**/test_cuda.py", "test_cuda.py"]
 
 
 @pytest.fixture(scope="session")

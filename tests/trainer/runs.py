@@ -39,6 +39,7 @@ class Run:
     params: dict[str, Any] = field(default_factory=lambda: dict(PARAMS))
     model: str = "builtin/tiny-llama"
     slots: int = 1
+    device: str = "cpu"
     checkpoint_every_s: float = 3600.0
     node: dict[str, Any] = field(default_factory=dict)
 
@@ -67,7 +68,7 @@ class Run:
         local = {
             "models_dir": str(self.models_dir),
             "threads": 1,
-            "device": "cpu",
+            "device": self.device,
             "offline": True,
             "resume_dir": str(resume) if resume else None,
         }

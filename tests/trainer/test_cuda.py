@@ -1,0 +1,72 @@
+"""What only a GPU can show: collected on machines that have one, with torch for CUDA and bitsandbytes."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from tests.trainer.runs import Run
+from trainer.agent.cuda import check_torch
+from trainer.agent.gpus import find_gpus
+from trainer.agent.vacancy import await_vacancy
+
+pytestmark = pytest.mark.torch
+GIB = 2**30
+WIDE = {
+    "model_type": "llama",
+    "hidden_size": 1024,
+    "intermediate_size": 2048,
+    "num_hidden_layers": 4,
+    "num_attention_heads": 16,
+    "num_key_value_heads": 16,
+    "vocab_size": 128_000,
+    "max_position_embeddings": 4096,
+}
+
+
+def test_the_agent_offers_gpus_that_torch_can_use_and_nobody_holds():
+    gpus = find_gpus(0)
+    assert gpus
+    assert all(gpu.memory_bytes > GIB and gpu.uuid.startswith("GPU-") for gpu in gpus)
+    check_torch(gpus, None)
+    await_vacancy(gpus, threading.Event())
+
+
+@pytest.mark.parametrize(
+    ("method", "precision"),
+    [
+        ("lora", "bfloat16"),
+        ("lora", "float16"),
+        ("full", "bfloat16"),
+        ("full", "float32"),
+        ("qlora", "bfloat16"),
+    ],
+)
+def test_a_training_learns_measures_and_resumes(run: Run, method: str, precision: str):
+    run.device, run.checkpoint_every_s = "cuda", 0.0
+    run.params |= {"method": method, "precision": precision, "gradient_checkpointing": True}
+    run.params |= {"lora_r": None, "lora_alpha": None, "learning_rate": 1e-3} if method == "full" else {}
+    assert run.write().finish() == 0, run.result["reason"]
+    result = run.result
+    assert result["final_loss"] < result["first_loss"]
+    assert 0 < result["peak_memory_bytes"] <= result["memory_capacity_bytes"]
+    again = Run(run.path.with_name("again"), run.models_dir, run.params, device="cuda")
+    assert again.write(resume=run.path / "checkpoints" / "step-5").finish() == 0
+    assert again.result["final_loss"] == pytest.approx(result["final_loss"], rel=1e-2)
+
+
+@pytest.mark.parametrize("method", ["lora", "qlora"])
+def test_random_weights_are_measured_on_the_gpu(run: Run, method: str):
+    run.device, run.model, run.node = "cuda", "random/wide", {"shape": WIDE}
+    run.params |= {"method": method, "precision": "bfloat16", "max_steps": 3}
+    assert run.write().finish() == 0, run.result["reason"]
+    assert run.result["tokens_per_s"] > 0
+
+
+def test_a_gpu_that_is_too_small_is_out_of_memory_and_no_error(run: Run):
+    run.device, run.model, run.node = "cuda", "random/wide", {"shape": WIDE}
+    run.params |= {"precision": "bfloat16", "tokens_per_sample": 2048, "per_device_batch_size": 1024}
+    assert run.write(rows=[{"prompt": "x", "completion": "y" * 3000}]).finish() == 76
+    assert run.result["outcome"] == "oom"
+    assert run.result["peak_memory_bytes"] > GIB
