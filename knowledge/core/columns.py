@@ -73,6 +73,7 @@ class Columns:
     bandwidth: Array
     memory: Array
     link_bytes_s: Array
+    rack: Array  # GPUs that such links join beyond the node; 0 where they end with it
 
     def __len__(self) -> int:
         return len(self.gpus)
@@ -116,6 +117,7 @@ LINK_BYTES_S = {
     "nvlink3": 230e9,
     "nvlink4": 370e9,
     "nvlink5": 740e9,
+    "nvlink5-rack": 740e9,
     "xgmi": 230e9,
     "roce": 150e9,
     "pcie3": 8e9,
@@ -123,6 +125,7 @@ LINK_BYTES_S = {
     "pcie5": 28e9,
     "memory": 1e9,  # processes of one CPU node, gloo over loopback
 }
+RACKS = {"nvlink5-rack": 72}  # GPUs of several nodes that one switch joins (NVL72)
 # Between nodes: 100 Gb/s Ethernet and 200 Gb/s links of the shipped history; an unknown network is TCP.
 NETWORK_BYTES_S = {"none": 1e9, "tcp": 8e9, "roce": 35e9, "infiniband": 35e9}
 DEFAULT_LORA_R = 16
@@ -236,7 +239,7 @@ def _model_facts(configs: Sequence[Config]) -> dict[str, Array]:
 
 def _gpu_facts(configs: Sequence[Config], here: Mapping[str, Hardware]) -> dict[str, Array]:
     names, codes = _codes([f"{c.gpu_model}|{c.precision or ''}" for c in configs])
-    kinds = ("peak", "reach", "bandwidth", "memory", "link_bytes_s")
+    kinds = ("peak", "reach", "bandwidth", "memory", "link_bytes_s", "rack")
     facts: dict[str, list[float]] = {name: [] for name in kinds}
     is_cpu = []
     for name in names:
@@ -248,6 +251,7 @@ def _gpu_facts(configs: Sequence[Config], here: Mapping[str, Hardware]) -> dict[
         facts["bandwidth"].append(found.bandwidth_bytes_s if found else sheet.bandwidth_bytes_s)
         facts["memory"].append(found.memory_bytes if found else sheet.memory_bytes)
         facts["link_bytes_s"].append(LINK_BYTES_S[sheet.link])
+        facts["rack"].append(RACKS.get(sheet.link, 0))
     joined: dict[str, Array] = {key: np.array(v, dtype=float)[codes] for key, v in facts.items()}
     joined["cpu"] = np.array(is_cpu, dtype=bool)[codes]
     return joined

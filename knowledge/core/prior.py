@@ -213,7 +213,7 @@ def network_times(c: Columns) -> tuple[Array, Array]:
     gathered = np.where(c.fsdp, frozen_bytes, gradient_bytes)
     reduced = np.where(c.fsdp, np.where(c.adapter, 0.0, gradient_bytes), 0.0)
     between = np.minimum(c.network_bytes_s, c.link_bytes_s)
-    apart = (c.nodes > 1) & ~c.hybrid
+    apart = (c.nodes > 1) & (c.gpus > c.rack) & ~c.hybrid
     ranks = np.where(c.hybrid, c.gpus / c.nodes, c.gpus)
     exchanged = ring_bytes(ranks, gathered, reduced)
     within = exchanged / c.link_bytes_s + 2 * (ranks - 1) * HOP_S

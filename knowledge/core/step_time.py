@@ -22,9 +22,12 @@ ADAPTER_SHARD_S = 12e-3  # where FSDP wraps every adapter by itself; fused 4-bit
 PLAIN_LAYER, PLAIN_ADAPTERS = 0.4, 0.5
 ADAPTED_LAYER = 1.5  # as many operations as without adapters
 FUSED_EXPERTS_S = 2e-3  # sorting tokens for experts that share one kernel
-EXPERT_S = 1.5e-4  # starting one expert that no fused kernel serves; half of it with adapters
+EXPERT_S = 2.2e-4  # starting one expert that no fused kernel serves; half of it with adapters
 GATHER_S = 2e-4  # a collective's latency for each doubling of the GPUs
 STEP_S = 5e-3
+PRODUCTS = 0.87  # of the prior's compute, whose efficiencies hold for whole steps; here the rest has parts
+RAMP = 0.23  # of the prior's: tokens a micro-step waits for until its products are as fast as they get
+UNFUSED = 4.0  # times the traffic of fused operations
 DEQUANTISED = 2.5  # bytes moved per 4-bit weight and pass: half a byte read, two written, before any product
 HOST_BYTES_S = 12e9  # between a GPU and its host while pages move one by one
 # Host, device and network work side by side: 1 is one after the other, infinity the longest alone.
@@ -43,17 +46,17 @@ def step_parts(c: Columns) -> Parts:
 
 def _device(c: Columns, passes: Array) -> Array:
     flops = prior.flops_per_token(c) + 6 * c.lora_parameters
-    per_token = c.accumulation * flops / (c.peak * prior.eta_max(c))
+    per_token = PRODUCTS * c.accumulation * flops / (c.peak * prior.eta_max(c))
     traffic = passes * c.micro_tokens * c.layers * (24 * c.hidden + 4 * c.mlp) / c.bandwidth
     # A micro-step has work for all experts, and each ramps up by itself.
-    ramp = 0.2 * per_token * prior.half_tokens(c) * c.parameters / c.active_parameters
+    ramp = RAMP * per_token * prior.half_tokens(c) * c.parameters / c.active_parameters
     parts = [
         *by(c.adapter, per_token * c.micro_tokens),
         *by(c.adapter, ramp),
         np.where(c.quantized, passes * DEQUANTISED * c.blocks / c.bandwidth, 0.0),
         passes * 2 * c.parameters / c.bandwidth,
         np.where(c.fused, traffic, 0.0),
-        np.where(c.fused, 0.0, traffic * _operations(c)),
+        np.where(c.fused, 0.0, UNFUSED * traffic * _operations(c)),
         c.accumulation * c.micro_tokens * 20 * c.vocab / c.bandwidth,
         prior.optimizer_time(c),
         prior.paging_bytes(c) / HOST_BYTES_S,

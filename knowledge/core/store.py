@@ -21,7 +21,7 @@ from knowledge.core.regressor import Physics, Regressor
 from knowledge.core.seen import Seen
 from knowledge.core.step_time import StepTime
 
-FORMAT = 13  # to be raised whenever prior or features change: corrections belong to what they were learnt on
+FORMAT = 14  # to be raised whenever prior or features change: corrections belong to what they were learnt on
 TRUSTED = (
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",

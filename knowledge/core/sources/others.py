@@ -8,6 +8,7 @@ from knowledge.core.sources.table import Cells, read
 from knowledge.core.types import Config
 
 MLPERF_TOKENS = 8192
+HABANA = "PyTorch 2.2.0"  # DeepSpeed on Gaudi
 MLPERF = ("global_batch_size", "accelerator_model_name", "total_accelerators", "samples_per_second")
 VECTORLM = ("model_name", "method", "gpu_model", "number_gpus", "per_device_batch_size", "is_valid")
 LITGPT = ("model_name", "method", "gpu_model", "train_runtime_min", "peak_memory_gb", "is_valid")
@@ -47,6 +48,7 @@ def _mlperf(cells: Cells) -> Row:
         quantization="none",
         lora_r=cells.whole("lora_rank", 1),
         lora_alpha=cells.whole("lora_alpha", 1),
+        fast_kernels=_is_fused(software),
         sharding=_mlperf_sharding(software, gpus),
         network="none" if nodes == 1 else "infiniband",
         software=software,
@@ -62,6 +64,11 @@ def _mlperf(cells: Cells) -> Row:
         runtime_s=cells.number("time_to_train_s", 1e-3),
         learn_validity=False,
     )
+
+
+def _is_fused(software: str) -> bool:
+    """NeMo and its likes fuse operations (Transformer Engine); the submissions with DeepSpeed did not."""
+    return not ("deepspeed" in software.lower() or software == HABANA)
 
 
 def _mlperf_sharding(software: str, gpus: int) -> str:

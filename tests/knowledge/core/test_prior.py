@@ -177,6 +177,14 @@ def test_a_run_whose_states_no_gpu_has_room_for_must_have_paged_them() -> None:
     assert prior.paging_bytes(c) == pytest.approx([12 * 8.03e9, 0, 0], rel=0.01)
 
 
+def test_gpus_of_one_rack_exchange_over_its_links_however_many_nodes_they_are() -> None:
+    rack = replace(LLAMA, gpu_model="GB200-186GB", number_gpus=72, number_nodes=18, sharding="fsdp")
+    c = columns([rack, replace(rack, number_gpus=144, number_nodes=36), replace(rack, gpu_model="B200")])
+    inside, across = prior.network_times(c)
+    assert (inside > 0).tolist() == [True, False, False]
+    assert (across > 0).tolist() == [False, True, True]
+
+
 def test_hybrid_shards_need_the_memory_of_one_node_and_little_of_the_network() -> None:
     whole = replace(LLAMA, number_gpus=32, number_nodes=4, sharding="fsdp", network="tcp")
     hybrid = replace(whole, sharding="hybrid")

@@ -48,6 +48,16 @@ def test_short_steps_of_sharded_adapters_last_as_long_as_the_host_needs() -> Non
     assert step_seconds(step_parts(longer), _stated(longer))[0] < 1.1 * sharded
 
 
+def test_plain_layers_start_fewer_operations_and_adapters_add_some() -> None:
+    short = replace(BASE, tokens_per_sample=64)
+    gated, plain = replace(short, model_name="granite-7b-base"), replace(short, model_name="granite-13b-v2")
+    full = replace(gated, method="full")
+    c = columns([gated, plain, full])
+    host = step_parts(c)[1].sum(axis=1) / (c.layers * np.array([3, 3, 4]))
+    assert host[1] < 0.5 * host[0]
+    assert host[0] == pytest.approx(1.5 * host[2], rel=0.1)
+
+
 def test_weights_are_recovered_from_steps_that_follow_them() -> None:
     c = columns(CONFIGS)
     weights = np.exp(np.random.default_rng(0).normal(0.0, 0.5, len(_stated(c))))
