@@ -14,7 +14,7 @@ import numpy as np
 from knowledge.core.columns import Array
 
 ALPHA = 0.2  # 80 % intervals
-OTHERS = 10  # what the other GPUs say of a scarcely measured one counts as so many runs
+OTHERS = 30  # what the other GPUs say of a scarcely measured one counts as so many runs
 ENOUGH = 20  # residuals of one (method, GPU), or GPU, before it gets a width of its own
 
 
@@ -44,12 +44,6 @@ class Widths:
         wider = [self.by_gpu.get(gpu, self.pooled) for gpu in gpus] or [self.pooled] * len(kinds)
         pairs = zip(kinds, wider, strict=True)
         return np.array([self.by_kind.get(kind, width) for kind, width in pairs], dtype=float)
-
-
-def own_share(runs: Array) -> Array:
-    """How much of what is said of a GPU its own runs say, the rest being what others do. Shape (n,)."""
-    share: Array = np.where(runs < ENOUGH, runs / (runs + OTHERS), 1.0)
-    return share
 
 
 def _quantiles(residuals: Array, groups: Sequence[str], enough: int) -> dict[str, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -10,6 +11,7 @@ import numpy as np
 from knowledge.core import estimators, features, folds, prior, space
 from knowledge.core.columns import Array, Columns, columns
 from knowledge.core.estimators import Calibration, Ensemble
+from knowledge.core.intervals import ENOUGH
 from knowledge.core.peak_memory import PeakMemory
 from knowledge.core.regressor import Physics, Regressor, interval_kind
 from knowledge.core.rows import Row
@@ -17,6 +19,7 @@ from knowledge.core.seen import Seen
 from knowledge.core.step_time import StepTime
 from knowledge.core.types import Config
 
+OWN = "own"  # the source of own runs, which predictors are shown anyway
 ENOUGH_ROWS = 40  # of the kind (GPU, cpu); below it the prior answers
 
 
@@ -35,7 +38,10 @@ class Validity:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Knowledge:
-    """All that was learnt from the rows of one kind."""
+    """All that was learnt from the rows of one kind.
+
+    scarce: measured rows of GPUs that have too few to be learnt from; they count as own runs do.
+    """
 
     rows: int
     vocabulary: dict[str, dict[str, float]]
@@ -43,6 +49,7 @@ class Knowledge:
     memory: Regressor | None
     validity: Validity | None
     seen: Seen
+    scarce: tuple[Row, ...] = ()
 
     def of_gpu(self, configs: Sequence[Config]) -> Array:
         """Variance of ln θ that is there because the GPU is hardly known, none where it is. Shape (n,)."""
@@ -70,7 +77,14 @@ def learn(rows: Sequence[Row], kind: str) -> Knowledge | None:
             memory=memory,
             validity=_learn_validity(mine, memory),
             seen=Seen.of([row.config for row in measured], _columns(measured)),
+            scarce=_scarce(measured),
         )
+
+
+def _scarce(measured: Sequence[Row]) -> tuple[Row, ...]:
+    """Rows of GPUs with too few for trees to know them; own runs are shown to predictors anyway."""
+    runs = Counter(row.config.gpu_model for row in measured)
+    return tuple(row for row in measured if runs[row.config.gpu_model] < ENOUGH and row.source != OWN)
 
 
 def pressure(memory: Regressor | None, c: Columns) -> Array:

@@ -37,9 +37,7 @@ class LearnedPredictor(Scorer):
     version: int | None = None
 
     def score(self, configs: Sequence[Config], c: Columns) -> Scores:
-        scores = self._base(configs, c)
-        if self.observations.gpus:
-            scores = self._blended(configs, c, scores)
+        scores = self._blended(configs, c, self._base(configs, c))
         return self._repeated(configs, c, scores) if self.observations.repeats else scores
 
     def physics(self, c: Columns) -> Array:
@@ -85,9 +83,14 @@ class LearnedPredictor(Scorer):
     def _lesson(self, gpu_model: str) -> Lesson | None:
         """What own runs on the GPU model taught; None without any. Made once for each."""
         if gpu_model not in self._lessons:
-            runs = self.observations.gpus.get(gpu_model, ())
+            runs = (*self._scarce(gpu_model), *self.observations.gpus.get(gpu_model, ()))
             self._lessons[gpu_model] = self._learn(runs) if runs else None
         return self._lessons[gpu_model]
+
+    def _scarce(self, gpu_model: str) -> list[Row]:
+        """What others measured on a GPU model that was not learnt from."""
+        found = (row for knowledge in self.knowledge.values() for row in knowledge.scarce)
+        return [row for row in found if space.canonical(row.config).gpu_model == gpu_model]
 
     @cached_property
     def _lessons(self) -> dict[str, Lesson | None]:
@@ -97,7 +100,7 @@ class LearnedPredictor(Scorer):
         configs = [run.config for run in runs]
         c = columns(configs, self.here, [run.padded_tokens for run in runs])
         base, knowledge = self._base(configs, c), self.knowledge.get(kind_of(configs[0]))
-        learnt_from = knowledge is not None and bool(knowledge.rate.runs(configs).any())
+        learnt_from = knowledge is not None and bool((knowledge.rate.runs(configs) >= ENOUGH).any())
         return Lesson.of(runs, c, base, self._kin(configs, c, base), learnt_from=learnt_from)
 
     def _kin(self, configs: Sequence[Config], c: Columns, base: Scores) -> Kin:

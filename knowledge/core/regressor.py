@@ -12,7 +12,7 @@ from knowledge.core import folds, prior, space
 from knowledge.core.columns import Array, Columns, Mask
 from knowledge.core.estimators import QUICK_TREES, TREES, Forest
 from knowledge.core.folds import Fold, Measured
-from knowledge.core.intervals import ENOUGH, Widths, own_share
+from knowledge.core.intervals import ENOUGH, Widths
 from knowledge.core.types import Config
 
 ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
@@ -38,8 +38,8 @@ class Physics(Protocol):
 class Regressor:
     """Predicts a positive quantity. What the trees say counts less for models and GPUs they never saw.
 
-    After `fit`: `physics_`, `forest_`, `runs_` (by GPU) and `widths_` (of ln, known models); by "model" and
-    "gpu" `unseen_widths_`, and `trust_`, the share of the trees' correction that is believed there.
+    After `fit`: `physics_`, `forest_` and `widths_` (of ln, known models); by GPU `runs_` and `apart_`; by
+    "model" and "gpu" `unseen_widths_`, and the share of the trees' correction that is believed, `trust_`.
     """
 
     def __init__(self, physics: type[Physics]) -> None:
@@ -52,9 +52,12 @@ class Regressor:
         errors = self._errors(data, folds.grouped(data.hashes))
         self.widths_ = Widths.of(errors, _varied_kinds(data), [x.gpu_model for x in configs])
         self.runs_ = dict(Counter(x.gpu_model for x in configs))
+        self.apart_ = self._apart(data)
         self.trust_, self.unseen_widths_ = {}, {}
-        for what, left_out in (("model", folds.by_model(configs)), ("gpu", folds.by_gpu(configs))):
-            self.trust_[what], width = self._away(data, list(left_out))
+        # A GPU with a handful of runs is foretold from the others, so the others say how well that goes.
+        known = data.take(np.flatnonzero(~self._strange(configs)))
+        for what, rows, left_out in (("model", data, folds.by_model), ("gpu", known, folds.by_gpu)):
+            self.trust_[what], width = self._away(rows, list(left_out(rows.configs)))
             self.unseen_widths_[what] = max(width, self.widths_.pooled)
         return self
 
@@ -62,29 +65,50 @@ class Regressor:
         self, configs: Sequence[Config], c: Columns, X: Array, unseen_model: Mask, unseen_gpu: Mask
     ) -> Array:
         """Predicted values, shape (n,)."""
-        trust = self._trust(configs, unseen_model, unseen_gpu)
-        found: Array = self.physics_.value(c) * np.exp(trust * self._correction(c, X))
+        trust = np.where(unseen_model, self.trust_["model"], 1.0)
+        trust = np.where(unseen_gpu | self._strange(configs), self.trust_["gpu"], trust)
+        found: Array = self._value(configs, c) * np.exp(trust * self._correction(c, X))
         return found
 
     def width(self, configs: Sequence[Config], unseen_model: Mask, unseen_gpu: Mask) -> Array:
         """Half-widths of ln(prediction), shape (n,)."""
         known = self.widths_.look_up([interval_kind(x) for x in configs], [x.gpu_model for x in configs])
         of_model = np.where(unseen_model, self.unseen_widths_["model"], 0.0)
-        # A handful of runs says less of its own spread than the other GPUs say of what an unseen one holds.
-        strange = unseen_gpu | (self.runs(configs) < ENOUGH)
-        of_gpu = np.where(strange, self.unseen_widths_["gpu"], 0.0)
+        of_gpu = np.where(unseen_gpu | self._strange(configs), self.unseen_widths_["gpu"], 0.0)
         return np.maximum(known, np.maximum(of_model, of_gpu))
 
     def runs(self, configs: Sequence[Config]) -> Array:
         """How many runs on the GPU of each configuration were learnt from, shape (n,)."""
         return np.array([self.runs_.get(x.gpu_model, 0) for x in configs], dtype=float)
 
-    def _trust(self, configs: Sequence[Config], unseen_model: Mask, unseen_gpu: Mask) -> Array:
-        """The share of the trees' word that is believed, shape (n,): a handful of runs makes no GPU known."""
-        of_model = np.where(unseen_model, self.trust_["model"], 1.0)
-        share = np.where(unseen_gpu, 0.0, own_share(self.runs(configs)))
-        of_gpu = share + (1 - share) * self.trust_["gpu"]
-        return np.where(unseen_gpu, of_gpu, np.minimum(of_model, of_gpu))
+    def _value(self, configs: Sequence[Config], c: Columns) -> Array:
+        """Physics, for GPUs with a handful of runs fitted without these: `Lesson` asks how far off it is."""
+        value, gpus = self.physics_.value(c), np.array([x.gpu_model for x in configs])
+        for gpu, weights in self.apart_.items():
+            rows = np.flatnonzero(gpus == gpu)
+            if len(rows):
+                value[rows] = self._of_weights(weights).value(c.take(rows))
+        return value
+
+    def _of_weights(self, weights: Array) -> Physics:
+        physics = self.physics()
+        physics.weights_ = weights
+        return physics
+
+    def _apart(self, data: Measured) -> dict[str, Array]:
+        """Weights fitted without each GPU that has a handful of runs, where enough others are left."""
+        gpus = np.array([x.gpu_model for x in data.configs])
+        found = {}
+        for gpu in sorted(gpu for gpu, runs in self.runs_.items() if runs < ENOUGH):
+            others = data.take(np.flatnonzero(gpus != gpu))
+            if len(others) >= ENOUGH:
+                found[gpu] = self.physics().fit(others.c, others.values, others.hashes).weights_
+        return found
+
+    def _strange(self, configs: Sequence[Config]) -> Mask:
+        """Rows whose GPU has a handful of runs: they say less than the other GPUs say of an unseen one."""
+        few: Mask = self.runs(configs) < ENOUGH
+        return few
 
     def _fit(self, data: Measured, trees: int) -> Regressor:
         self.physics_ = self.physics().fit(data.c, data.values, data.hashes)
@@ -107,7 +131,7 @@ class Regressor:
     def _away(self, data: Measured, left_out: Sequence[Fold]) -> tuple[float, float]:
         """(trust, half-width) for what was left out by the folds; stated ones without any fold."""
         if not left_out:
-            return 1.0, prior.Z_80 * prior.TAU
+            return 0.0, prior.Z_80 * prior.TAU
         wrong, correction = self._out_of_fold(data, left_out, QUICK_TREES)
         known = np.isfinite(wrong)
         errors = [np.abs(wrong - trust * correction)[known] for trust in TRUSTS]

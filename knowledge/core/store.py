@@ -18,10 +18,12 @@ from knowledge.core.intervals import Widths
 from knowledge.core.learned import Knowledge, Validity
 from knowledge.core.peak_memory import PeakMemory
 from knowledge.core.regressor import Physics, Regressor
+from knowledge.core.rows import Row
 from knowledge.core.seen import Seen
 from knowledge.core.step_time import StepTime
+from knowledge.core.types import Config
 
-FORMAT = 14  # to be raised whenever prior or features change: corrections belong to what they were learnt on
+FORMAT = 15  # to be raised whenever prior or features change: corrections belong to what they were learnt on
 TRUSTED = (
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",
@@ -83,6 +85,7 @@ def _to_values(found: Knowledge) -> dict[str, Any]:
         "rate": _regressor(found.rate),
         "memory": found.memory and _regressor(found.memory),
         "validity": found.validity and _validity(found.validity),
+        "scarce": [asdict(row) for row in found.scarce],
         "seen": {k: sorted(v) if isinstance(v, frozenset) else dict(v) for k, v in seen.items()},
     }
 
@@ -90,6 +93,7 @@ def _to_values(found: Knowledge) -> dict[str, Any]:
 def _regressor(found: Regressor) -> dict[str, Any]:
     return {
         "weights": found.physics_.weights_,
+        "apart": found.apart_,
         "columns": found.forest_.columns_,
         "trees": found.forest_.trees_,
         "widths": {
@@ -121,13 +125,14 @@ def _from_values(raw: dict[str, Any]) -> Knowledge:
         memory=raw["memory"] and _read_regressor(raw["memory"], PeakMemory),
         validity=raw["validity"] and _read_validity(raw["validity"]),
         seen=Seen(**seen),
+        scarce=tuple(Row(**{**row, "config": Config(**row["config"])}) for row in raw["scarce"]),
     )
 
 
 def _read_regressor(raw: dict[str, Any], physics: type[Physics]) -> Regressor:
     found = Regressor(physics)
     found.physics_ = physics()
-    found.physics_.weights_ = raw["weights"]
+    found.physics_.weights_, found.apart_ = raw["weights"], raw["apart"]
     found.forest_ = Forest()
     found.forest_.columns_, found.forest_.trees_ = raw["columns"], raw["trees"]
     found.widths_ = Widths(**raw["widths"])

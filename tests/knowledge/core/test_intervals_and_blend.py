@@ -42,10 +42,6 @@ def test_a_gpu_with_few_runs_of_each_method_has_the_width_of_its_own_residuals()
     assert found.tolist() == [0.1, 0.5, widths.pooled]
 
 
-def test_the_more_was_measured_of_a_gpu_the_more_its_own_runs_say() -> None:
-    assert intervals.own_share(np.array([0, 10, 19, 20])) == pytest.approx([0, 0.5, 19 / 29, 1])
-
-
 def test_two_runs_move_a_wide_prior_most_of_the_way() -> None:
     rate, sd = precision_mean(7000, 0.35, [8200, 8600], 0.10)
     assert rate == pytest.approx(8338, abs=1)

@@ -6,11 +6,12 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pytest
 
-from knowledge.core import evaluate
+from knowledge.core import evaluate, store
 from knowledge.core.columns import columns
 from knowledge.core.learned_predictor import LearnedPredictor
 from knowledge.core.observations import RECENT, Observations
@@ -142,15 +143,20 @@ def test_a_model_trained_daily_does_not_push_out_the_runs_of_others() -> None:
 
 
 @pytest.fixture(scope="module")
-def learned() -> LearnedPredictor:
-    """Taught by history of which one GPU model has a hundred runs and the asked one none."""
+def history() -> list[Row]:
+    """A hundred runs of others on one GPU model, none on the asked one."""
     rng = np.random.default_rng(1)
     configs = [
         config(model, method, batch, tokens, gpu=OTHER)
         for model, method, batch, tokens in product(MODELS, ("lora", "full"), (1, 2, 4, 8), (512, 1024, 2048))
     ]
-    history = runs(configs, np.exp(rng.normal(0, 0.05, len(configs))).tolist())
-    return evaluate.predictor([replace(row, source="lfb") for row in history])
+    found = runs(configs, np.exp(rng.normal(0, 0.05, len(configs))).tolist())
+    return [replace(row, source="lfb") for row in found]
+
+
+@pytest.fixture(scope="module")
+def learned(history: list[Row]) -> LearnedPredictor:
+    return evaluate.predictor(history)
 
 
 def test_on_a_familiar_gpu_other_models_hardly_move(learned: LearnedPredictor) -> None:
@@ -177,3 +183,18 @@ def test_an_unfamiliar_gpu_is_moved_and_its_intervals_shrink(learned: LearnedPre
     predictor = taught(rows[::2], learned)
     assert moved(predictor)[1::2] == pytest.approx(np.log(0.7), abs=0.15)
     assert np.all(width(predictor)[1::2] < width(learned)[1::2])
+
+
+def test_a_handful_of_others_runs_on_a_gpu_counts_as_own_ones_do_and_is_kept_in_the_file(
+    history: list[Row], learned: LearnedPredictor, tmp_path: Path
+) -> None:
+    few = [
+        Row(config=one, status="ok", source="lfb", tokens_per_second=float(rate * 0.7))
+        for one, rate in zip(ASKED[::2], scores(learned).rate[::2], strict=True)
+    ]
+    predictor = evaluate.predictor([*history, *few])
+    move = np.log(scores(predictor).rate / scores(learned).rate)
+    assert np.all((move > np.log(0.7)) & (move < np.log(0.7) / 2))
+    path = tmp_path / "predictor.skops"
+    again = LearnedPredictor(knowledge=store.load(path, store.save(predictor.knowledge, path), tmp_path))
+    assert scores(again).rate == pytest.approx(scores(predictor).rate)

@@ -96,6 +96,15 @@ def test_a_handful_of_runs_makes_no_gpu_known() -> None:
     assert np.all(width[~few] < width[few].min())
 
 
+def test_physics_of_a_gpu_with_a_handful_of_runs_is_fitted_without_them() -> None:
+    kept = [x for x in CONFIGS if x.gpu_model != "L40S"] + [x for x in CONFIGS if x.gpu_model == "L40S"][:4]
+    c, few = columns(kept), np.array([x.gpu_model == "L40S" for x in kept])
+    rates = step_tokens(c) / step_seconds(step_parts(c), _stated(c)) * np.where(few, 0.3, 1.0)
+    X, none = features.matrix(kept, c, {}), np.zeros(len(kept), dtype=bool)
+    found = Regressor(StepTime).fit(kept, c, X, rates).predict(kept, c, X, none, none)
+    assert np.all(found[few] > 2 * rates[few])
+
+
 @pytest.mark.parametrize("by", [by_model, by_gpu])
 def test_no_fold_parts_a_group(by) -> None:  # type: ignore[no-untyped-def]
     names = {by_model: lambda x: x.model_name, by_gpu: lambda x: x.gpu_model}
