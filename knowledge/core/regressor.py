@@ -12,11 +12,12 @@ from knowledge.core import folds, prior, space
 from knowledge.core.columns import Array, Columns, Mask
 from knowledge.core.estimators import QUICK_TREES, TREES, Forest
 from knowledge.core.folds import Fold, Measured
-from knowledge.core.intervals import ENOUGH, Widths
+from knowledge.core.intervals import ALPHA, ENOUGH, Widths, quantile
 from knowledge.core.types import Config
 
 ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
 TRUSTS = (0.0, 0.25, 0.5, 0.75, 1.0)
+MOST = 0.95  # level of a width at most
 AS_GOOD = 1.001  # of errors this close the one with less trust is taken
 ENOUGH_FOLDS = 4  # two or three GPUs are no proof that trees know more of another than physics does
 
@@ -56,8 +57,10 @@ class Regressor:
         self.trust_, self.unseen_widths_ = {}, {}
         # A GPU with a handful of runs is foretold from the others, so the others say how well that goes.
         known = data.take(np.flatnonzero(~self._strange(configs)))
-        for what, rows, left_out in (("model", data, folds.by_model), ("gpu", known, folds.by_gpu)):
-            self.trust_[what], width = self._away(rows, list(left_out(rows.configs)))
+        models, gpus = list(folds.by_model(configs)), list(folds.by_gpu(known.configs))
+        for what, rows, left_out in (("model", data, models), ("gpu", known, gpus)):
+            alpha = _alpha(len(gpus)) if what == "gpu" else ALPHA
+            self.trust_[what], width = self._away(rows, left_out, alpha)
             self.unseen_widths_[what] = max(width, self.widths_.pooled)
         return self
 
@@ -128,7 +131,7 @@ class Regressor:
         errors = np.abs(wrong - correction)
         return np.where(np.isfinite(errors), errors, np.inf)
 
-    def _away(self, data: Measured, left_out: Sequence[Fold]) -> tuple[float, float]:
+    def _away(self, data: Measured, left_out: Sequence[Fold], alpha: float) -> tuple[float, float]:
         """(trust, half-width) for what was left out by the folds; stated ones without any fold."""
         if not left_out:
             return 0.0, prior.Z_80 * prior.TAU
@@ -137,7 +140,7 @@ class Regressor:
         errors = [np.abs(wrong - trust * correction)[known] for trust in TRUSTS]
         means = np.array([error.mean() for error in errors])
         best = int(np.flatnonzero(means <= AS_GOOD * means.min())[0]) if len(left_out) >= ENOUGH_FOLDS else 0
-        return TRUSTS[best], Widths.of(errors[best], [""] * len(errors[best])).pooled
+        return TRUSTS[best], quantile(errors[best], alpha)
 
     def _out_of_fold(self, data: Measured, left_out: Iterable[Fold], trees: int) -> tuple[Array, Array]:
         """(ln measured - ln physics, the trees' correction) of rows that neither was fitted to."""
@@ -148,6 +151,12 @@ class Regressor:
             wrong[test] = np.log(rest.values / part.physics_.observed(rest.c))
             correction[test] = part._correction(rest.c, rest.X)
         return wrong, correction
+
+
+def _alpha(gpus: int) -> float:
+    """Errors of n GPUs, each left out, are n values rather than as many as rows; two or three are too few."""
+    level = min(MOST, (1 - ALPHA) * (1 + 1 / gpus)) if gpus >= ENOUGH_FOLDS else 1 - ALPHA
+    return 1 - level
 
 
 def interval_kind(config: Config) -> str:
