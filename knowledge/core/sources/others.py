@@ -68,7 +68,7 @@ def _mlperf(cells: Cells) -> Row:
 
 
 def _is_fused(software: str) -> bool:
-    """NeMo and its likes have the Transformer Engine; those with DeepSpeed took the reference, in bfloat16."""
+    """NeMo and its likes have the Transformer Engine; DeepSpeed ran the reference, in bfloat16."""
     return not ("deepspeed" in software.lower() or software == HABANA)
 
 
