@@ -141,12 +141,16 @@ def test_a_training_gets_its_own_gpus_by_uuid(
 ) -> None:
     machine(A100, A100, A100)
     given = portal.give("c1", "environment", gpus=(2, 0))
+    run = node_dir / "runs" / "c1"
     start_agent()
-    assert until(lambda: given.end).outcome == Outcome.SUCCEEDED
-    seen = json.loads((node_dir / "runs" / "c1" / "environment.json").read_text())
+    # While it runs: once its end is known the folder goes.
+    spec = json.loads(until(lambda: (run / "spec.json").exists() and (run / "spec.json").read_text()))
+    found = run / "environment.json"
+    seen = json.loads(until(lambda: found.exists() and found.read_text()))
+    assert spec["local"]["device"] == "cuda"
     assert seen["CUDA_VISIBLE_DEVICES"] == "GPU-0002,GPU-0000"
     assert seen["PYTORCH_ALLOC_CONF"] == "expandable_segments:True"
-    assert json.loads((node_dir / "runs" / "c1" / "spec.json").read_text())["local"]["device"] == "cuda"
+    assert until(lambda: given.end).outcome == Outcome.SUCCEEDED
 
 
 def test_a_gpu_that_somebody_else_uses_is_declined_and_not_run_out_of_memory(
