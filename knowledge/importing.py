@@ -11,10 +11,10 @@ from typing import Any
 from django.db import transaction
 
 from knowledge.core import space
-from knowledge.core.rows import Row, digests
+from knowledge.core.rows import OWN, Row, digests
 from knowledge.core.sources import registry
 from knowledge.models import Execution, Status
-from knowledge.selectors import OWN, exported
+from knowledge.selectors import exported
 from portal.accounts.services import audit
 
 BATCH = 500

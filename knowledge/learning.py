@@ -13,7 +13,7 @@ from knowledge import active, selectors
 from knowledge.core import evaluate, store
 from knowledge.core.learned import Knowledge
 from knowledge.core.learned_predictor import LearnedPredictor
-from knowledge.core.rows import Row
+from knowledge.core.rows import OWN, Row
 from knowledge.models import Execution, PredictorVersion
 from knowledge.promotion import KEPT_FILES, promote
 
@@ -62,14 +62,14 @@ def train(*, now: datetime, force: bool = False) -> PredictorVersion | None:
 
 def _on_yardstick(row: Execution) -> bool:
     """Imported rows of one configuration in twelve, the same for ever."""
-    return row.source != selectors.OWN and int(row.config_hash[:8], 16) % YARDSTICK == 0
+    return row.source != OWN and int(row.config_hash[:8], 16) % YARDSTICK == 0
 
 
 def _split(rows: Sequence[Execution], seen_up_to: int | None) -> tuple[list[Row], list[Row]]:
     """(held out, to learn from): the yardstick, and own rows that the active version never saw."""
 
     def held(row: Execution) -> bool:
-        is_new = row.source == selectors.OWN and seen_up_to is not None and row.pk > seen_up_to
+        is_new = row.source == OWN and seen_up_to is not None and row.pk > seen_up_to
         return is_new or _on_yardstick(row)
 
     return [row.row for row in rows if held(row)], [row.row for row in rows if not held(row)]

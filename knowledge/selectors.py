@@ -10,11 +10,10 @@ from typing import Any
 from django.db.models import Count, Max, QuerySet
 
 from knowledge.core import catalog, forecast
-from knowledge.core.rows import Row
+from knowledge.core.rows import OWN, Row
 from knowledge.core.types import Source
 from knowledge.models import CatalogEntry, Execution, PredictorVersion, Promotion, Status, TrackRecord
 
-OWN = "own"
 RECENT_STARTUPS = 500
 RECENT_RUNS = 2000
 EXPORT_PIECE = 1000

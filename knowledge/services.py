@@ -11,9 +11,9 @@ from uuid import UUID
 from django.db import transaction
 
 from knowledge.core import space
+from knowledge.core.rows import OWN
 from knowledge.core.types import Config
 from knowledge.models import Execution, Status
-from knowledge.selectors import OWN
 from trainer.protocol import RANDOM_MODEL
 
 

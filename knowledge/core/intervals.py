@@ -14,7 +14,6 @@ import numpy as np
 from knowledge.core.columns import Array
 
 ALPHA = 0.2  # 80 % intervals
-OTHERS = 30  # what the other GPUs say of a scarcely measured one counts as so many runs
 ENOUGH = 20  # residuals of one (method, GPU), or GPU, before it gets a width of its own
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -11,15 +10,13 @@ import numpy as np
 from knowledge.core import estimators, features, folds, prior, space
 from knowledge.core.columns import Array, Columns, columns
 from knowledge.core.estimators import Calibration, Ensemble
-from knowledge.core.intervals import ENOUGH
 from knowledge.core.peak_memory import PeakMemory
 from knowledge.core.regressor import Physics, Regressor, interval_kind
-from knowledge.core.rows import Row
+from knowledge.core.rows import OWN, Row
 from knowledge.core.seen import Seen
 from knowledge.core.step_time import StepTime
 from knowledge.core.types import Config
 
-OWN = "own"  # the source of own runs, which predictors are shown anyway
 ENOUGH_ROWS = 40  # of the kind (GPU, cpu); below it the prior answers
 
 
@@ -40,7 +37,7 @@ class Validity:
 class Knowledge:
     """All that was learnt from the rows of one kind.
 
-    scarce: measured rows of GPUs that have too few to be learnt from; they count as own runs do.
+    scarce: measured rows of GPUs with a handful of them; on these they count as own runs do.
     """
 
     rows: int
@@ -69,22 +66,22 @@ def learn(rows: Sequence[Row], kind: str) -> Knowledge | None:
         return None
     words = features.vocabulary([row.config for row in measured])
     with estimators.one_thread():
-        memory = _learn_memory(mine, words)
+        memory, rate = _learn_memory(mine, words), _learn_rate(measured, words)
         return Knowledge(
             rows=len(measured),
             vocabulary=words,
-            rate=_learn_rate(measured, words),
+            rate=rate,
             memory=memory,
             validity=_learn_validity(mine, memory),
             seen=Seen.of([row.config for row in measured], _columns(measured)),
-            scarce=_scarce(measured),
+            scarce=_scarce(measured, rate),
         )
 
 
-def _scarce(measured: Sequence[Row]) -> tuple[Row, ...]:
-    """Rows of GPUs with too few for trees to know them; own runs are shown to predictors anyway."""
-    runs = Counter(row.config.gpu_model for row in measured)
-    return tuple(row for row in measured if runs[row.config.gpu_model] < ENOUGH and row.source != OWN)
+def _scarce(measured: Sequence[Row], rate: Regressor) -> tuple[Row, ...]:
+    """Rows of GPUs with a handful of them; own runs are shown to predictors anyway."""
+    few = rate.scarce([row.config for row in measured])
+    return tuple(row for row, is_few in zip(measured, few, strict=True) if is_few and row.source != OWN)
 
 
 def pressure(memory: Regressor | None, c: Columns) -> Array:

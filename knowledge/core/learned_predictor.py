@@ -10,7 +10,6 @@ import numpy as np
 
 from knowledge.core import blend, estimators, features, prior, space
 from knowledge.core.columns import Array, Columns, Hardware, columns
-from knowledge.core.intervals import ENOUGH
 from knowledge.core.kinship import Kin
 from knowledge.core.learned import Knowledge, kind_of, pressure
 from knowledge.core.observations import Observations
@@ -88,7 +87,7 @@ class LearnedPredictor(Scorer):
         return self._lessons[gpu_model]
 
     def _scarce(self, gpu_model: str) -> list[Row]:
-        """What others measured on a GPU model that was not learnt from."""
+        """What others measured on a GPU model of which there is but a handful of runs."""
         found = (row for knowledge in self.knowledge.values() for row in knowledge.scarce)
         return [row for row in found if space.canonical(row.config).gpu_model == gpu_model]
 
@@ -100,7 +99,7 @@ class LearnedPredictor(Scorer):
         configs = [run.config for run in runs]
         c = columns(configs, self.here, [run.padded_tokens for run in runs])
         base, knowledge = self._base(configs, c), self.knowledge.get(kind_of(configs[0]))
-        learnt_from = knowledge is not None and bool((knowledge.rate.runs(configs) >= ENOUGH).any())
+        learnt_from = knowledge is not None and not knowledge.rate.scarce(configs).all()
         return Lesson.of(runs, c, base, self._kin(configs, c, base), learnt_from=learnt_from)
 
     def _kin(self, configs: Sequence[Config], c: Columns, base: Scores) -> Kin:
@@ -174,7 +173,7 @@ def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Sco
     if knowledge.memory is not None:
         memory = knowledge.memory.predict(configs, c, X, unseen_model, unseen_gpu)
         memory_width = np.exp(knowledge.memory.width(configs, unseen_model, unseen_gpu))
-    unfamiliar = outside | unseen_model | (knowledge.rate.runs(configs) < ENOUGH)
+    unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)
     doubted = memory / np.where(seen.unseen_setting(configs), 1.0, FORECAST_MARGIN)
     return Scores(
         p_valid=_p_valid(knowledge, configs, c, np.where(unfamiliar, doubted, 0.0)),

@@ -10,11 +10,12 @@ import numpy as np
 from knowledge.core import blend, prior
 from knowledge.core.blend import Learnt
 from knowledge.core.columns import Array, Columns
-from knowledge.core.intervals import OTHERS, quantile
+from knowledge.core.intervals import quantile
 from knowledge.core.kinship import Kin
 from knowledge.core.predictor import Scores
 from knowledge.core.rows import Row
 
+OTHERS = 30  # runs that what the other GPUs say of a GPU's errors counts as
 WIDEST = 2 * prior.CPU_TAU  # standard deviation of ln θ where the interval is unbounded
 
 

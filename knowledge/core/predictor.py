@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -31,19 +32,19 @@ class Scores:
     outside: Mask
 
 
-class Scorer:
+class Scorer(ABC):
     """What all predictors share: predictions as values on top of `score`."""
 
     version: int | None = None
     here: Mapping[str, Hardware]
 
+    @abstractmethod
     def score(self, configs: Sequence[Config], c: Columns) -> Scores:
         """Predictions for the configurations, whose columns are `c`."""
-        raise NotImplementedError
 
+    @abstractmethod
     def covariance(self, configs: Sequence[Config], c: Columns) -> Array:
         """Of the errors of ln(rate) of configurations on one GPU model; `c`: their columns. Shape (n, n)."""
-        raise NotImplementedError
 
     def physics(self, c: Columns) -> Array:
         """Tokens/s by physics alone: rough, and far quicker than `score`. Shape (n,)."""

@@ -56,7 +56,7 @@ class Regressor:
         self.apart_ = self._apart(data)
         self.trust_, self.unseen_widths_ = {}, {}
         # A GPU with a handful of runs is foretold from the others, so the others say how well that goes.
-        known = data.take(np.flatnonzero(~self._strange(configs)))
+        known = data.take(np.flatnonzero(~self.scarce(configs)))
         models, gpus = list(folds.by_model(configs)), list(folds.by_gpu(known.configs))
         for what, rows, left_out in (("model", data, models), ("gpu", known, gpus)):
             alpha = _alpha(len(gpus)) if what == "gpu" else ALPHA
@@ -69,7 +69,7 @@ class Regressor:
     ) -> Array:
         """Predicted values, shape (n,)."""
         trust = np.where(unseen_model, self.trust_["model"], 1.0)
-        trust = np.where(unseen_gpu | self._strange(configs), self.trust_["gpu"], trust)
+        trust = np.where(unseen_gpu | self.scarce(configs), self.trust_["gpu"], trust)
         found: Array = self._value(configs, c) * np.exp(trust * self._correction(c, X))
         return found
 
@@ -77,12 +77,12 @@ class Regressor:
         """Half-widths of ln(prediction), shape (n,)."""
         known = self.widths_.look_up([interval_kind(x) for x in configs], [x.gpu_model for x in configs])
         of_model = np.where(unseen_model, self.unseen_widths_["model"], 0.0)
-        of_gpu = np.where(unseen_gpu | self._strange(configs), self.unseen_widths_["gpu"], 0.0)
+        of_gpu = np.where(unseen_gpu | self.scarce(configs), self.unseen_widths_["gpu"], 0.0)
         return np.maximum(known, np.maximum(of_model, of_gpu))
 
-    def runs(self, configs: Sequence[Config]) -> Array:
-        """How many runs on the GPU of each configuration were learnt from, shape (n,)."""
-        return np.array([self.runs_.get(x.gpu_model, 0) for x in configs], dtype=float)
+    def scarce(self, configs: Sequence[Config]) -> Mask:
+        """Rows whose GPU has a handful of runs: they say less than the other GPUs say of an unseen one."""
+        return np.array([self.runs_.get(x.gpu_model, 0) < ENOUGH for x in configs], dtype=bool)
 
     def _value(self, configs: Sequence[Config], c: Columns) -> Array:
         """Physics, for GPUs with a handful of runs fitted without these: `Lesson` asks how far off it is."""
@@ -107,11 +107,6 @@ class Regressor:
             if len(others) >= ENOUGH:
                 found[gpu] = self.physics().fit(others.c, others.values, others.hashes).weights_
         return found
-
-    def _strange(self, configs: Sequence[Config]) -> Mask:
-        """Rows whose GPU has a handful of runs: they say less than the other GPUs say of an unseen one."""
-        few: Mask = self.runs(configs) < ENOUGH
-        return few
 
     def _fit(self, data: Measured, trees: int) -> Regressor:
         self.physics_ = self.physics().fit(data.c, data.values, data.hashes)

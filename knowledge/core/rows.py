@@ -14,6 +14,8 @@ from knowledge.core import catalog, prior, space
 from knowledge.core.columns import columns
 from knowledge.core.types import Config
 
+OWN = "own"  # the source of what ran here
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:

@@ -12,10 +12,11 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
+from knowledge.core.rows import OWN
 from knowledge.core.sources.registry import SOURCES
 from knowledge.core.sources.table import BadTable
 from knowledge.importing import ImportReport
-from knowledge.selectors import OWN, counts_by_source, executions_matching
+from knowledge.selectors import counts_by_source, executions_matching
 from portal.accounts.requests import PageRequest
 from portal.web.nodes import require_admin
 from portal.web.styled import FilterForm, StyledForm

@@ -9,8 +9,8 @@ from datetime import datetime
 from django.db.models import Case, Count, F, OuterRef, QuerySet, Subquery, Sum, Value, When
 from django.db.models.functions import Greatest
 
+from knowledge.core.rows import OWN
 from knowledge.models import Execution, Status
-from knowledge.selectors import OWN
 from portal.accounts.models import User
 from scheduler.models import Allocation, Attempt, Gpu
 from scheduler.selectors.histogram import Histogram, histogram, histograms

@@ -11,9 +11,9 @@ from django.db.models.expressions import Combinable
 from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast, Ln
 
+from knowledge.core.rows import OWN
 from knowledge.core.types import Source
 from knowledge.models import Execution, Status
-from knowledge.selectors import OWN
 from portal.accounts.models import User
 from scheduler.models import Attempt
 from scheduler.selectors.jobs import visible_jobs
