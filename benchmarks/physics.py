@@ -1,0 +1,152 @@
+"""How wrong physics alone is, without trees, on models and GPUs that its weights were not fitted to.
+
+python benchmarks/physics.py HISTORY [--only TEXT] [--json OUT]
+
+HISTORY is the folder that benchmarks/accuracy.py takes. Each model or GPU model is left out by itself and its
+runs are foretold with the parts of a step, and of a peak, fitted to all others. Figures are means and medians
+over runs: of a rate in % of the measured one, of a peak in points of the GPU's memory.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+from benchmarks.accuracy import FMA, LFB, MLPERF
+from knowledge.core import space
+from knowledge.core.columns import Array, Columns, columns
+from knowledge.core.folds import Fold
+from knowledge.core.peak_memory import PeakMemory
+from knowledge.core.rows import Row
+from knowledge.core.sources import registry
+from knowledge.core.step_time import StepTime
+
+ENOUGH = 40  # rows of the others; below, the weights stay what the prior states
+CELLS = tuple(f"{what}_{figure}" for what in ("rate", "peak") for figure in ("rows", "mean", "median"))
+Figures = dict[str, float]
+Key = Callable[[Row], str]
+
+
+class Physics(Protocol):
+    """What StepTime and PeakMemory have in common."""
+
+    def fit(self, c: Columns, measured: Array, groups: Sequence[str], /) -> Physics: ...
+
+    def observed(self, c: Columns) -> Array: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Split:
+    """What is left out of a source's rows, one value of `key` after the other."""
+
+    source: str
+    unseen: str
+    key: Key
+
+
+def by_model(row: Row) -> str:
+    return row.config.model_name
+
+
+def by_gpu(row: Row) -> str:
+    return row.config.gpu_model
+
+
+SPLITS = (
+    Split(LFB, "models", by_model),
+    Split(LFB, "GPUs", by_gpu),
+    Split(FMA, "models", by_model),
+    Split(MLPERF, "accelerators", by_gpu),
+)
+
+
+def one_out(rows: Sequence[Row], key: Key) -> Iterator[Fold]:
+    """Each value of `key` in turn, where enough rows have another."""
+    values = np.array([key(row) for row in rows])
+    for value in sorted(set(values)):
+        others = np.flatnonzero(values != value)
+        if len(others) >= ENOUGH:
+            yield others, np.flatnonzero(values == value)
+
+
+def foretold(rows: Sequence[Row], key: Key, physics: Callable[[], Physics], measured: Array) -> Array:
+    """What physics that was fitted to the others says of each row, shape (n,); nan without others."""
+    c = columns([row.config for row in rows], None, [row.padded_tokens for row in rows])
+    hashes = [space.config_hash(row.config) for row in rows]
+    told = np.full(len(rows), np.nan)
+    for train, test in one_out(rows, key):
+        fitted = physics().fit(c.take(train), measured[train], [hashes[row] for row in train])
+        told[test] = fitted.observed(c.take(test))
+    return told
+
+
+def rates(rows: Sequence[Row], key: Key) -> Figures:
+    """Errors of tokens/s, as shares of the measured rate."""
+    rated = [row for row in rows if row.measured]
+    measured = np.array([row.tokens_per_second for row in rated], dtype=float)
+    return figures("rate", np.abs(foretold(rated, key, StepTime, measured) / measured - 1))
+
+
+def peaks(rows: Sequence[Row], key: Key) -> Figures:
+    """Errors of peak memory, as shares of what the GPU has."""
+    known = [row for row in rows if row.measured and row.peak_memory_fraction]
+    capacity = columns([row.config for row in known], None).memory
+    shares = np.array([row.peak_memory_fraction for row in known], dtype=float)
+    return figures("peak", np.abs(foretold(known, key, PeakMemory, shares * capacity) / capacity - shares))
+
+
+def figures(name: str, errors: Array) -> Figures:
+    """How many rows were judged, with the mean and the median of their errors; nothing for no row."""
+    judged = errors[np.isfinite(errors)]
+    if not len(judged):
+        return {}
+    return {
+        f"{name}_rows": len(judged),
+        f"{name}_mean": float(judged.mean()),
+        f"{name}_median": float(np.median(judged)),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("history", type=Path)
+    parser.add_argument("--only", default="", help="splits whose name contains this")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    found = {}
+    print("| source, what is left out | rates | mean, % | median | peaks | mean, points | median, points |")
+    print("| --- " * (1 + len(CELLS)) + "|")
+    for split in SPLITS:
+        name = f"{split.source}, {split.unseen}"
+        if args.only in name:
+            text = (args.history / split.source / "runs.csv").read_text(encoding="utf-8")
+            rows = registry.parse(text, None)
+            found[name] = rates(rows, split.key) | peaks(rows, split.key)
+            print(f"| {name} | {_cells(found[name])} |", flush=True)
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+def _cells(found: Figures) -> str:
+    return " | ".join(_cell(name, found.get(name)) for name in CELLS)
+
+
+def _cell(name: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:,}" if name.endswith("rows") else f"{100 * value:.1f}"
+
+
+if __name__ == "__main__":
+    main()
