@@ -41,6 +41,15 @@ def predictor_for(here: Mapping[str, Hardware]) -> LearnedPredictor:
     )
 
 
+def predictor_before(execution: int, here: Mapping[str, Hardware]) -> LearnedPredictor:
+    """The predictor that answered before the execution was recorded, without any own measurement.
+
+    Physics alone as `predictor_for`.
+    """
+    version = selectors.predictor_before(execution)
+    return LearnedPredictor(knowledge=knowledge_of(version) or {}, here=here)
+
+
 def knowledge_of(version: PredictorVersion | None) -> Mapping[str, Knowledge] | None:
     """What a version learnt, or None where there is no version or its file cannot be used."""
     if version is None:

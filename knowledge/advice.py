@@ -6,18 +6,17 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from statistics import median
 from typing import Any
 
 from knowledge import additions, selectors
-from knowledge.active import predictor_for
-from knowledge.core import catalog, evaluate, fallback, forecast, nearest, objectives, reasons, recommend
+from knowledge.active import predictor_before, predictor_for
+from knowledge.core import catalog, fallback, forecast, nearest, objectives, reasons, recommend
 from knowledge.core import check as checking
 from knowledge.core import informative as choosing
 from knowledge.core.check import Check
 from knowledge.core.columns import hardware
+from knowledge.core.left_out import LeftOut, judge
 from knowledge.core.memory_parts import memory_parts
-from knowledge.core.observations import Observations
 from knowledge.core.settle import Request, batch_choices, settle
 from knowledge.core.types import (
     Advice,
@@ -197,18 +196,17 @@ def informative(
         return choosing.choose(found, predictor_for(hardware(inventory)), count, longest_s)
 
 
-def errors_without_and_with(
-    taught: Sequence[Execution], rest: Sequence[Execution], inventory: Inventory
-) -> tuple[float, float]:
-    """Median |ln| errors of the rate on `rest`, by the active version alone and with `taught` on top."""
-    with _edge("errors"):
-        active = predictor_for(hardware(inventory))
-        rows = [run.row for run in rest]
-        without, with_them = (
-            evaluate.log_errors(replace(active, observations=Observations.of(own)), rows)
-            for own in ([], [run.row for run in taught])
-        )
-        return median(without), median(with_them)
+def judged(runs: Sequence[Execution], inventory: Inventory) -> LeftOut:
+    """Errors of the rate of own measured runs: foretold from none of them, and each from its others.
+
+    By the version that answered before the first of them was recorded: a later one has learnt from some.
+    """
+    with _edge("judge"):
+        mine = {run.pk for run in runs}
+        predictor = predictor_before(min(mine), hardware(inventory))
+        known = selectors.own_runs(up_to=selectors.state().last_own)
+        others = [run.row for run in known if run.pk not in mine and run.gpu_model == runs[0].gpu_model]
+        return judge(predictor, others, [run.row for run in runs])
 
 
 def _request(model: str, fixed: Mapping[str, Any], data: Workload, inventory: Inventory) -> Request:

@@ -32,6 +32,12 @@ def active_predictor() -> PredictorVersion | None:
     return PredictorVersion.objects.filter(active=True).first()
 
 
+def predictor_before(execution: int) -> PredictorVersion | None:
+    """The last promoted version that did not learn from the execution; None if all did."""
+    standing = promotions().filter(undone_at__isnull=True, version__last_execution__lt=execution).first()
+    return standing.version if standing else None
+
+
 def predictor_versions() -> QuerySet[PredictorVersion]:
     """All trained predictors, newest first."""
     return PredictorVersion.objects.order_by("-number")

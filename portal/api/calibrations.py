@@ -49,8 +49,14 @@ class CalibrationBrief(serializers.ModelSerializer[Calibration]):
     planned = serializers.SerializerMethodField(help_text="Runs, if time suffices.")
     submitted = serializers.IntegerField()
     ended = serializers.IntegerField(help_text="Runs of those submitted.")
-    error_before = serializers.FloatField(allow_null=True, help_text="Median |ln| of the judged runs' rates.")
-    error_after = serializers.FloatField(allow_null=True, help_text="With the other runs learnt from.")
+    judged_runs = serializers.IntegerField(help_text="Each foretold without itself and its likes.")
+    error_before = serializers.FloatField(
+        allow_null=True, help_text="Median |ln measured/foretold| of their rates, foretold from none of them."
+    )
+    error_after = serializers.FloatField(
+        allow_null=True,
+        help_text="The same, foretold from all the others.",
+    )
 
     class Meta:
         model = Calibration

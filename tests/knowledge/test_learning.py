@@ -156,6 +156,19 @@ def test_an_equal_predictor_is_promoted_and_can_be_rolled_back(trained: Predicto
     assert PredictorVersion.objects.filter(active=True).count() == 1
 
 
+def test_runs_are_judged_by_the_version_that_had_not_learnt_from_them(trained: PredictorVersion) -> None:
+    importing.store_rows(rows(100, seed=5), NOW)
+    taught = selectors.executions().first()
+    second = learning.train(now=NOW + timedelta(days=1), force=True)
+    assert taught is not None
+    assert selectors.active_predictor() == second
+    assert selectors.predictor_before(taught.pk) == trained
+    assert selectors.predictor_before(taught.pk + 1) == second
+    assert selectors.predictor_before(1) is None
+    assert not active.predictor_before(1, {}).knowledge, "physics answered before the first training"
+    assert set(active.predictor_before(taught.pk, {}).knowledge) == {"gpu"}
+
+
 def test_a_predictor_survives_its_file(trained: PredictorVersion) -> None:
     found = active.knowledge_of(trained)
     assert found is not None

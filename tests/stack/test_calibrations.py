@@ -24,4 +24,4 @@ def test_a_killed_worker_delays_a_calibration_and_loses_nothing(judged: Stack) -
     assert (answer["state"], answer["reason"]) == ("done", "")
     assert (answer["planned"], answer["submitted"], answer["ended"]) == (2, 2, 2)
     assert {run["status"] for run in answer["measured"]} == {"ok"}
-    assert answer["judged_runs"] == 1
+    assert answer["judged_runs"] == 2

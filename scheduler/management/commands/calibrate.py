@@ -80,8 +80,8 @@ class Command(BaseCommand):
         if calibration.factors:
             before, after = calibration.factors
             self.stdout.write(
-                f"Median error on the last {calibration.judged_runs} runs: a factor of {before:.2f} before,"
-                f" {after:.2f} with what the earlier ones measured."
+                f"Median error of {calibration.judged_runs} runs, each foretold without itself and its likes:"
+                f" a factor of {before:.2f} before, from none of them; {after:.2f} from all the others."
             )
 
 

@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import median
 from typing import Any
 
 from django.db.models import F
@@ -37,7 +38,10 @@ class Superseded(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Median |ln measured - ln predicted| of the rate on runs that were not learnt from."""
+    """Median |ln measured - ln predicted| of the runs' rates, each foretold without itself and its likes.
+
+    before: from none of the calibration's runs; after: from all the others.
+    """
 
     runs: int
     before: float
@@ -129,13 +133,12 @@ def _judged(calibration: Calibration) -> Errors | None:
 
 
 def errors_of(runs: Sequence[Execution]) -> Errors | None:
-    """How much the first two thirds of the runs improve predictions of the rest; None with too few runs."""
-    usable = [run for run in runs if run.tokens_per_second and run.learn]
-    taught, rest = usable[: 2 * len(usable) // 3], usable[2 * len(usable) // 3 :]
-    if not taught or not rest:
+    """How far the runs improve predictions of one another; None with fewer than two configurations."""
+    usable = [run for run in runs if run.row.measured]
+    if len({run.config_hash for run in usable}) < 2:
         return None
-    before, after = advice.errors_without_and_with(taught, rest, inventory())
-    return Errors(len(rest), before, after)
+    found = advice.judged(usable, inventory())
+    return Errors(len(found.after), median(found.before), median(found.after))
 
 
 def _write(calibration: Calibration, **values: Any) -> None:
