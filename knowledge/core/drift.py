@@ -7,8 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from scipy.special import bdtr
-
 from knowledge.core.intervals import ALPHA
 from knowledge.core.types import Interval
 
@@ -64,6 +62,8 @@ def _error(outcomes: Sequence[Outcome]) -> float | None:
 
 
 def _missed(inside: Sequence[bool]) -> str:
+    from scipy.special import bdtr  # a daily check alone needs it, and it takes a sixth of a second
+
     hits, runs = sum(inside), len(inside)
     if runs < ENOUGH or bdtr(hits, runs, 1 - ALPHA) >= UNLIKELY:
         return ""

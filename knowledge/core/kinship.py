@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.spatial.distance import cdist
 
 from knowledge.core import blend, space
 from knowledge.core.columns import Array, Columns
@@ -59,6 +58,8 @@ class Kin:
 
     def covariance(self, other: Kin) -> Array:
         """Of the errors of these n and the other's m configurations, shape (n, m)."""
+        from scipy.spatial.distance import cdist  # own runs alone need it, and it takes a fifth of a second
+
         of_gpu = np.sqrt(np.outer(self.of_gpu, other.of_gpu)) / LEVELS
         of_kind = np.sqrt(np.outer(self.of_kind, other.of_kind))
         busy = self.busy @ other.busy.T

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from scipy.optimize import least_squares
 
 from knowledge.core.columns import Array, Mask
 
@@ -22,6 +21,8 @@ def fitted(
     `predict` maps weights to positive values of shape (n,), as `measured` has. Errors beyond `robust` count
     linearly; n rows of one group count as much as √n; weights are pulled towards the stated ones, that is 1.
     """
+    from scipy.optimize import least_squares  # only trainings need it, and it takes a third of a second
+
     counts = Counter(groups)
     importance = np.array([counts[group] ** -0.5 for group in groups])
     target = np.log(measured)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.special import gammaln
 
 from knowledge.core.columns import Array
 from knowledge.core.types import Workload
@@ -42,6 +41,8 @@ def padded_length(workload: Workload, limit: int, batch: int) -> float:
 
 
 def _log_choose(n: Array | float, k: float) -> Array:
+    from scipy.special import gammaln  # most processes never foretell, and it takes a sixth of a second
+
     result: Array = gammaln(np.asarray(n) + 1) - gammaln(k + 1) - gammaln(np.asarray(n) - k + 1)
     return result
 

@@ -14,8 +14,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
-from scipy.sparse import coo_array
 
 from knowledge.core.types import Option
 from scheduler.core.allocation import capacity, movable, possible, realise
@@ -59,6 +57,9 @@ def max_min(rates: Floats, gpus: Floats, free: Floats, weights: Floats) -> Float
     rates: (jobs, types), throughput of each job alone on each type, 0 where it cannot run. gpus: (jobs,
     types), how many it takes there. free: (types,). weights: (jobs,).
     """
+    from scipy.optimize import linprog  # this policy alone needs it, and it takes a third of a second
+    from scipy.sparse import coo_array
+
     count, kinds = rates.shape
     equal = np.minimum(free / count, 1.0)
     equal = equal / max(equal.sum(), 1.0)
