@@ -99,9 +99,6 @@ class Recipe:
         return tuple(name for name, param in self.params.items() if param.binds is when)
 
 
-ADAPTER_METHODS = ("lora", "qlora")
-
-
 def _conflicts(values: Mapping[str, Any]) -> dict[str, str]:
     """Launch rules between values that were given, with the remedy."""
     errors: dict[str, str] = {}

@@ -8,7 +8,6 @@ section 2.2). With K = τ² everywhere it is the precision-weighted mean.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -75,16 +74,3 @@ def learn(covariance: Array, errors: Array, sigma: float = SIGMA) -> Learnt:
         weights = (TAIL + 1) / (TAIL + off / variance)
         variance = (STATED_RUNS * sigma**2 + (weights * off).sum()) / (STATED_RUNS + len(errors))
     return Learnt.of(covariance, errors, variance / weights, math.sqrt(variance))
-
-
-def precision_mean(prior: float, tau: float, observed: Sequence[float], sigma: float) -> tuple[float, float]:
-    """Mean and standard deviation in log space of a prior (sd τ) and observations (sd σ each).
-
-    prior and observed in the same unit, tokens/s say; the mean comes back in that unit.
-    """
-    count = len(observed)
-    errors = np.log(np.asarray(observed, dtype=float) / prior)
-    found = Learnt.of(np.full((count, count), tau**2), errors, np.full(count, sigma**2), sigma)
-    cross = np.full((1, count), tau**2)
-    left = tau**2 - float(found.explained(cross)[0])
-    return prior * math.exp(float(found.mean(cross)[0])), math.sqrt(left)

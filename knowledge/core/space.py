@@ -17,7 +17,6 @@ from knowledge.core.types import Config
 from trainer.recipes import RECIPES, Binds
 
 PARAMS = RECIPES["sft"].params
-FIXABLE = tuple(PARAMS)  # everything a person may set
 SUBMIT = RECIPES["sft"].binding(Binds.SUBMIT)
 DISPATCH = RECIPES["sft"].binding(Binds.DISPATCH)
 

@@ -17,7 +17,6 @@ from scheduler.states import JobState, Outcome
 from trainer.protocol import ClaimState, Phase
 
 ORDER = list(Phase)
-PHASE_TO_STATE = {Phase.STARTING: JobState.STARTING, Phase.RUNNING: JobState.RUNNING}
 
 
 def held_claim(*, node: Node, claim_id: str, fence: int, now: datetime) -> Claim:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from knowledge.core import intervals
-from knowledge.core.blend import precision_mean
+from knowledge.core.blend import Learnt
 from knowledge.core.observations import Observations
 from knowledge.core.rows import Row
 from knowledge.core.types import Config
@@ -43,9 +43,11 @@ def test_a_gpu_with_few_runs_of_each_method_has_the_width_of_its_own_residuals()
 
 
 def test_two_runs_move_a_wide_prior_most_of_the_way() -> None:
-    rate, sd = precision_mean(7000, 0.35, [8200, 8600], 0.10)
-    assert rate == pytest.approx(8338, abs=1)
-    assert sd == pytest.approx(0.0693, abs=0.0001)
+    errors = np.log(np.array([8200, 8600]) / 7000)
+    found = Learnt.of(np.full((2, 2), 0.35**2), errors, np.full(2, 0.10**2), 0.10)
+    other = np.full((1, 2), 0.35**2)
+    assert 7000 * math.exp(found.mean(other)[0]) == pytest.approx(8338, abs=1)
+    assert math.sqrt(0.35**2 - found.explained(other)[0]) == pytest.approx(0.0693, abs=0.0001)
 
 
 def _row(rate: float | None, status: str = "ok") -> Row:
