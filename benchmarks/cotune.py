@@ -36,7 +36,7 @@ from scheduler.core.simulator.foresight import lognormal_sigma
 from scheduler.core.simulator.metrics import Metrics, measure
 from scheduler.core.simulator.settings import Settings
 from scheduler.core.simulator.trace import TraceJob
-from scheduler.core.simulator.truth import Pace
+from scheduler.core.simulator.truth import Pace, Truth
 from scheduler.core.types import Policy
 
 CLUSTER = parse_cluster(f"{GPU}:4x8")
@@ -51,7 +51,7 @@ PATIENT = replace(FIFO, name="fifo, tolerance 1.25", rules=replace(FIFO.rules, t
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Measured(Truth):
     """The truth: the measured rate of a kind's choice."""
 
     kinds: Mapping[str, Kind]
@@ -65,9 +65,6 @@ class Measured:
 
     def fails_after_s(self, job: TraceJob, option: Option) -> float:
         return FAILS_AFTER_S
-
-    def stretches(self, job: TraceJob) -> bool:
-        return False
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from knowledge.core.types import Option
 from scheduler.core.placement import Shares
 from scheduler.core.simulator.profiles import Application, Array, Batches, StepTimes, profiled_gpu
 from scheduler.core.simulator.trace import TraceJob
-from scheduler.core.simulator.truth import Pace
+from scheduler.core.simulator.truth import Pace, Truth
 
 # Sia's published calibration: how much slower each ran than its profile, and what a restart costs
 _SLOWDOWN = {"cifar10": 1.8, "imagenet": 1.2, "yolov3": 1.2, "bert": 1.2, "deepspeech2": 1.2, "ncf": 1.5}
@@ -33,7 +33,7 @@ _RateKey = tuple[str, str, Shares, int, int]  # and the epoch
 
 
 @dataclass(frozen=True, slots=True)
-class GoodputTruth:
+class GoodputTruth(Truth):
     """`tuned`: the batch size follows the best goodput of each epoch; else it stays as submitted."""
 
     applications: Mapping[str, Application]

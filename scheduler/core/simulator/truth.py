@@ -30,7 +30,7 @@ def shares_of(option: Option, gpus: tuple[GpuId, ...]) -> Shares:
 
 
 class Truth(Protocol):
-    """Rates and costs as measured. Shares are of the whole job, 0 to 1."""
+    """Rates and costs as measured; what was not costs nothing. Shares are of the whole job, 0 to 1."""
 
     def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
         """How fast it runs on these shares of nodes once `done` of it is done; None: it does not run."""
@@ -38,19 +38,19 @@ class Truth(Protocol):
 
     def startup_s(self, job: TraceJob, option: Option) -> float:
         """Seconds without progress at every start, the first one included."""
-        ...
+        return 0.0
 
     def fails_after_s(self, job: TraceJob, option: Option) -> float:
         """How long an option that does not run holds its GPUs before that shows."""
-        ...
+        return 0.0
 
     def stretches(self, job: TraceJob) -> bool:
         """May the job run on other numbers of GPUs than it asked for?"""
-        ...
+        return False
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedTruth:
+class RecordedTruth(Truth):
     """The trace recorded how long each job ran with the GPUs it asked for."""
 
     def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
@@ -58,18 +58,9 @@ class RecordedTruth:
             return None
         return Pace(1.0 / job.duration_s)
 
-    def startup_s(self, job: TraceJob, option: Option) -> float:
-        return 0.0
-
-    def fails_after_s(self, job: TraceJob, option: Option) -> float:
-        return 0.0
-
-    def stretches(self, job: TraceJob) -> bool:
-        return False
-
 
 @dataclass(frozen=True, slots=True)
-class RateTruth:
+class RateTruth(Truth):
     """A table of measured rates by (profile, GPU model, GPUs), in units of the job's work per second."""
 
     rates: Mapping[tuple[str, str, int], float]
@@ -77,15 +68,6 @@ class RateTruth:
     def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
         rate = self.rates.get((job.profile, option.gpu_model, option.gpus), 0.0)
         return Pace(rate / job.work) if rate > 0 and job.work else None
-
-    def startup_s(self, job: TraceJob, option: Option) -> float:
-        return 0.0
-
-    def fails_after_s(self, job: TraceJob, option: Option) -> float:
-        return 0.0
-
-    def stretches(self, job: TraceJob) -> bool:
-        return False
 
 
 def table_rates(rows: Iterable[Row]) -> RateTruth:
