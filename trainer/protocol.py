@@ -101,6 +101,7 @@ class NodeFacts:
     gpus: tuple[GpuFacts, ...]
     software: dict[str, str] = field(default_factory=dict)
     disk_free_bytes: int = 0
+    cannot_train: dict[str, str] = field(default_factory=dict)  # method -> why not, with the remedy
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -142,6 +142,8 @@ def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
         gpus=gpus,
         software={str(k)[:50]: str(v)[:100] for k, v in reader.table("software").items()},
         disk_free_bytes=reader.whole("disk_free_bytes", 0),
+        # Agents from before it say nothing: they get every method, as they always did.
+        cannot_train={str(k)[:50]: str(v)[:300] for k, v in reader.table("cannot_train").items()},
     )
 
 

@@ -40,8 +40,8 @@ def build(settings: Settings) -> Agent:
     run_as = training_user(settings.user, folder)
     if facts.gpus[0].model != "cpu":
         check_torch(facts.gpus, run_as)
-        if "bitsandbytes" not in facts.software:
-            log.warning("jobs with the method qlora will fail here: install requirements/gpu.lock")
+        for method, why in facts.cannot_train.items():
+            log.warning("no jobs with this method come here", extra={"method": method, "reason": why})
     if not use_saved_token(portal, folder):
         enrol(portal, folder, settings, facts)
     workshop = Workshop(

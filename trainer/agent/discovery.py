@@ -10,6 +10,7 @@ import shutil
 import socket
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib import metadata
 from pathlib import Path
 
@@ -23,6 +24,8 @@ from trainer.protocol import GpuFacts, NodeFacts
 log = logging.getLogger(__name__)
 
 GIB = 2**30
+NO_GPU = "4-bit training needs a GPU"
+NO_BITSANDBYTES = "bitsandbytes is missing, install requirements/gpu.lock on it"
 _TOLD = ("torch", "transformers", "peft", "accelerate", "bitsandbytes", "psutil", "httpx")
 
 
@@ -34,15 +37,24 @@ def discover(folder: NodeFolder, slots: int | None = None) -> NodeFacts:
     cores, memory = usable_cores(), usable_memory_bytes()
     gpus = find_gpus(memory)
     _remember(gpus, folder)
+    software = _software()
     return NodeFacts(
         hostname=socket.gethostname()[:255],
         cores=cores,
         memory_bytes=memory,
         gpus=gpus or cpu_slots(slots or max(1, cores - 1), memory, folder),
-        software=_software(),
+        software=software,
+        cannot_train=cannot_train(software, has_gpus=bool(gpus)),
         # Whole GiB, so that facts do not change with every log line.
         disk_free_bytes=shutil.disk_usage(folder.root).free // GIB * GIB,
     )
+
+
+def cannot_train(software: Mapping[str, str], *, has_gpus: bool) -> dict[str, str]:
+    """The methods that trainings here would fail with, and why. software: versions by package."""
+    if not has_gpus:
+        return {"qlora": NO_GPU}
+    return {} if "bitsandbytes" in software else {"qlora": NO_BITSANDBYTES}
 
 
 def _remember(gpus: tuple[GpuFacts, ...], folder: NodeFolder) -> None:

@@ -17,7 +17,7 @@ from tests.trainer.agent.conftest import ROOT, Running
 from tests.trainer.agent.fake_portal import FakePortal, until
 from trainer.agent import gpus, vacancy
 from trainer.agent.cuda import has_code, obstacle
-from trainer.agent.discovery import discover
+from trainer.agent.discovery import cannot_train, discover
 from trainer.agent.environment import training_environment
 from trainer.agent.errors import Declined, SetupError
 from trainer.agent.folder import NodeFolder
@@ -134,6 +134,20 @@ def test_a_node_that_offered_gpus_does_not_come_back_with_cpu_slots(
     machine()
     with pytest.raises(SetupError, match="offered 2 GPUs"):
         discover(folder)
+
+
+def test_an_agent_says_that_qlora_needs_bitsandbytes_until_it_is_installed(
+    machine: SetMachine, portal: FakePortal, start_agent: Callable[..., Running], node_dir: Path
+) -> None:
+    machine(A100)
+    start_agent()
+    told = until(lambda: portal.enrolments)[0]
+    assert ("bitsandbytes" in told.software) != ("qlora" in told.cannot_train)
+    assert cannot_train({"bitsandbytes": "0.50.2"}, has_gpus=True) == {}
+    assert cannot_train({}, has_gpus=True) == {
+        "qlora": "bitsandbytes is missing, install requirements/gpu.lock on it"
+    }
+    assert cannot_train({"bitsandbytes": "0.50.2"}, has_gpus=False) == {"qlora": "4-bit training needs a GPU"}
 
 
 def test_a_training_gets_its_own_gpus_by_uuid(
