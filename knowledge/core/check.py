@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from knowledge.core import trainable
 from knowledge.core.predictor import MIN_P_VALID
 from knowledge.core.settle import Request
 from knowledge.core.types import Option
@@ -18,6 +19,7 @@ RELEASES: tuple[tuple[str, ...], ...] = (
     ("per_device_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "sharding"),
 )
 PLACES = ("number_gpus", "number_nodes", "gpu_model")
+NOT_AS_IT_IS = "It does not fit as it is."
 SHORTEST = 128  # tokens a sample below which shortening is no remedy
 
 # The options of a request whose values are all settled, best first.
@@ -36,16 +38,17 @@ class Check:
 
 def check(request: Request, answer: Answer) -> Check:
     """Try the request as it is, then ever larger changes of what the user fixed."""
-    risky = None
+    risky, why = None, trainable.untrainable(request.pools, str(request.fixed.get("method")))
     for fixed in _attempts(request):
         changed = {name: value for name, value in request.fixed.items() if fixed.get(name) != value}
         found = answer(replace(request, fixed=fixed))
         best = found[0] if found else None
         if best is not None and best.p_valid >= MIN_P_VALID:
-            return _answered(best, _changes(changed, fixed, best))
+            return _answered(best, _changes(changed, fixed, best), why or NOT_AS_IT_IS)
         if not changed:
             risky = best
-    return Check(fits=False, option=risky, changes={}, reason="No single change makes it fit here.")
+    reason = f"{why} No single change makes it fit here.".strip()
+    return Check(fits=False, option=risky, changes={}, reason=reason)
 
 
 def _attempts(request: Request) -> Iterator[dict[str, Any]]:
@@ -58,6 +61,8 @@ def _attempts(request: Request) -> Iterator[dict[str, Any]]:
     anywhere = {name: value for name, value in fixed.items() if name not in (*RELEASES[-1], *PLACES)}
     if fixed.get("method") == "full":
         yield {**anywhere, "method": "lora"}
+    if fixed.get("method") == "qlora":  # where no node can train it
+        yield {**anywhere, "method": "lora", "quantization": "none"}
     length = fixed.get("tokens_per_sample", 0) // 2
     while length >= SHORTEST:
         yield {**fixed, "tokens_per_sample": length}
@@ -79,10 +84,10 @@ def _changes(
     return {name: (value, now[name]) for name, value in changed.items() if now[name] != value}
 
 
-def _answered(option: Option, changes: Mapping[str, tuple[Any, Any]]) -> Check:
+def _answered(option: Option, changes: Mapping[str, tuple[Any, Any]], why_not: str) -> Check:
     if not changes:
         reason = f"It fits: it runs with a probability of {option.p_valid:.0%}."
         return Check(fits=True, option=option, changes={}, reason=reason)
     words = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changes.items())
-    reason = f"It does not fit as it is. With {words} it runs with a probability of {option.p_valid:.0%}."
+    reason = f"{why_not} With {words} it runs with a probability of {option.p_valid:.0%}."
     return Check(fits=False, option=option, changes=dict(changes), reason=reason)

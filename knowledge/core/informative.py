@@ -7,7 +7,7 @@ from itertools import product
 
 import numpy as np
 
-from knowledge.core import space
+from knowledge.core import space, trainable
 from knowledge.core.blend import SIGMA
 from knowledge.core.columns import columns
 from knowledge.core.predictor import Scorer
@@ -22,6 +22,7 @@ HOPELESS = 0.3  # what probably runs out of memory teaches less than its time is
 
 def candidates(models: Sequence[str], pool: Pool) -> list[Config]:
     """Short runs on one GPU of the pool, over models, methods, lengths, batches and checkpointing."""
+    methods = [method for method in METHODS if not trainable.obstacle(pool, method)]
     cpu = pool.gpu_model == "cpu"
     found = [
         Config(
@@ -41,7 +42,7 @@ def candidates(models: Sequence[str], pool: Pool) -> list[Config]:
             network="none",
         )
         for model, method, length, batch, checkpointing in product(
-            models, METHODS, LENGTHS, BATCHES, (True, False)
+            models, methods, LENGTHS, BATCHES, (True, False)
         )
     ]
     return [config for config in found if space.refused(config) is None]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from knowledge.core import recommend, space
+from knowledge.core import recommend, space, trainable
 from knowledge.core.objectives import meets
 from knowledge.core.predictor import MIN_P_VALID
 from knowledge.core.settle import Request, user_choice
@@ -158,6 +158,8 @@ def unpriced(options: tuple[Option, ...], goal: Goal) -> tuple[str, ...]:
 
 def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
     limit = request.inventory.max_nodes
+    if why := trainable.untrainable(request.pools, bound["method"]):
+        return f"{why} The job waits until one can; or choose the method lora."
     if not any(space.open_bundles(pool.node_sizes, request.fixed, limit) for pool in request.pools):
         return _no_such_bundle(request.fixed, limit)
     needed = recommend.needed_bytes(request, bound)
@@ -170,8 +172,15 @@ def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
     largest = max(pool.memory_bytes for pool in request.pools)
     return (
         f"Out of reach: this needs about {needed / GIB:.1f} GiB on each GPU and the largest registered one"
-        f" has {largest / GIB:.1f} GiB. A shorter tokens_per_sample or the method qlora needs less."
+        f" has {largest / GIB:.1f} GiB. {_needs_less(request)}"
     )
+
+
+def _needs_less(request: Request) -> str:
+    gpus = [pool for pool in request.pools if pool.gpu_model != "cpu"]
+    if why := trainable.untrainable(gpus, "qlora"):
+        return f"A shorter tokens_per_sample needs less, and so would the method qlora: {why}"
+    return "A shorter tokens_per_sample or the method qlora needs less."
 
 
 def _no_such_bundle(fixed: Mapping[str, Any], max_nodes: int) -> str:

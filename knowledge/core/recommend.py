@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from knowledge.core import catalog, forecast, prior, space
+from knowledge.core import catalog, forecast, prior, space, trainable
 from knowledge.core.columns import Columns, Mask
 from knowledge.core.enumeration import Candidates, Rows, Sizes, best_of_each
 from knowledge.core.predictor import MIN_P_VALID, Scorer, Scores, prediction
@@ -33,7 +33,7 @@ def candidates(request: Request, bound: Mapping[str, Any]) -> Candidates:
     return Candidates.of(
         (kind, pool, sizes)
         for pool in request.pools
-        if _can_compute(pool, bound["precision"])
+        if _can_compute(pool, bound["precision"]) and not trainable.obstacle(pool, bound["method"])
         for nodes, gpus in space.open_bundles(pool.node_sizes, request.fixed, request.inventory.max_nodes)
         if (sizes := _sizes(bound, request.fixed, gpus))
         for kind in _kinds(request, bound, pool, nodes, gpus)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from knowledge.core import catalog, prior, space, workload
+from knowledge.core import catalog, prior, space, trainable, workload
 from knowledge.core.columns import Array, columns, hardware
 from knowledge.core.types import Choice, Config, Inventory, Pool, Workload
 
@@ -85,7 +85,8 @@ def _method(request: Request) -> Choice:
     if request.fixed.get("quantization") == "bnb-4bit":
         return Choice(value="qlora", by="recommended", reason="qlora trains a 4-bit base model.")
     gpus = [pool for pool in request.of_known_gpus().pools if pool.gpu_model != "cpu"]
-    if request.model is not None and gpus and request.fixed.get("quantization") is None:
+    possible = gpus and not trainable.untrainable(gpus, "qlora")
+    if request.model is not None and possible and request.fixed.get("quantization") is None:
         needs = _least_memory(request, gpus)
         if not np.any(needs["lora"] <= needs["capacity"]):
             least = float(np.min(needs["lora"])) / 2**30

@@ -110,7 +110,10 @@ class Predictor(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
-    """The registered nodes that offer one GPU model. `node_sizes`: GPUs of each node."""
+    """The registered nodes that offer one GPU model. `node_sizes`: GPUs of each node.
+
+    cannot_train: by method why none of them can, with the nodes' names.
+    """
 
     gpu_model: str
     node_sizes: tuple[int, ...]
@@ -119,6 +122,7 @@ class Pool:
     peak_flops: float | None = None  # measured at enrolment (cpu slots); None: the catalogue's figure
     bandwidth_bytes_s: float | None = None
     network: str = "none"
+    cannot_train: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

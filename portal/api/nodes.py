@@ -35,6 +35,10 @@ class GpuOut(serializers.ModelSerializer[Gpu]):
 
 
 class NodeOut(serializers.ModelSerializer[Node]):
+    cannot_train = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="Methods that its environment cannot train, and why; jobs with these go elsewhere.",
+    )
     free_gpus = serializers.SerializerMethodField()
     gpus = GpuOut(many=True)
 
@@ -46,6 +50,7 @@ class NodeOut(serializers.ModelSerializer[Node]):
                 "price_per_gpu_hour",
                 "network",
                 "software",
+                "cannot_train",
                 "enrolled_at",
                 "last_seen_at",
                 "free_gpus",

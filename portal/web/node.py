@@ -26,8 +26,10 @@ from scheduler.services.nodes import drain_node, resume_node
 from scheduler.services.prices import set_price
 from scheduler.services.removals import remove_node
 from scheduler.states import NodeState
+from trainer.recipes import RECIPES
 
 EVENTS = 100
+METHODS = RECIPES["sft"].params["method"].choices
 
 
 def shown_node(node_id: str) -> Node:
@@ -62,6 +64,7 @@ def _live(request: PageRequest, node: Node) -> dict[str, Any]:
     models = {gpu.model for gpu in node.gpus.all()}
     return {
         "node": node,
+        "methods": [method for method in METHODS if method not in node.cannot_train],
         "visible": visible_live_jobs(request.user, [node]),
         "unknown_gpus": sorted(model for model in models if catalog.known_gpu(model) is None),
     }

@@ -142,7 +142,7 @@ class Cycle:
         elif self.rules.blocks is Blocks.MODELS:
             self.taken.update(option.gpu_model for option in options)
         if self.state.explain:
-            free = self.free.count(options[0].gpu_model)
+            free = self.free.count_for(options[0])
             self._wait(reasons.busy(job, options[0], free, behind=self.behind if passed else ""))
 
     def _wait(self, wait: Wait) -> None:

@@ -12,7 +12,7 @@ from scheduler.core.pool import Pool
 from scheduler.core.types import GpuId, Job, Node
 
 Shares = tuple[int, ...]  # GPUs on each node, largest first
-_Request = tuple[str, int, int, str | None]  # all that decides whether a gang fits
+_Request = tuple[str, str, int, int, str | None]  # all that decides whether a gang fits
 
 
 class Placement(StrEnum):
@@ -47,13 +47,20 @@ class FreeGpus:
             return sum(pool.total for pool in self.pools.values())
         return self.pools[gpu_model].total if gpu_model in self.pools else 0
 
+    def count_for(self, option: Option) -> int:
+        """Free GPUs on which the option could run."""
+        pool = self.pools.get(option.gpu_model)
+        return pool.free_for(option.config.method) if pool else 0
+
     def could_hold(self, option: Option, only_node: str | None = None) -> bool:
         """Would the option fit if every ready node were empty?"""
         request = _request(option, only_node)
         known = self._holdable.get(request)
         if known is None:
             pool = self.pools.get(option.gpu_model)
-            known = pool is not None and self._fit(self.shares(option), pool.sizes(only_node))
+            known = pool is not None and self._fit(
+                self.shares(option), pool.sizes(option.config.method, only_node)
+            )
             self._holdable[request] = known
         return known
 
@@ -65,7 +72,7 @@ class FreeGpus:
         request = _request(option, job.only_node if job else None)
         if request in self._failed:
             return None
-        shares = self._on_nodes(pool, self.shares(option), job)
+        shares = self._on_nodes(pool, option, job)
         if shares is None:
             if self.placement is not Placement.ALPHA:  # whose fit depends on the job's memory
                 self._failed.add(request)
@@ -93,17 +100,21 @@ class FreeGpus:
             return (largest,) * whole + ((rest,) if rest else ())
         return equal_shares(option)
 
-    def _on_nodes(self, pool: Pool, shares: Shares, job: Job | None) -> list[tuple[str, int]] | None:
+    def _on_nodes(self, pool: Pool, option: Option, job: Job | None) -> list[tuple[str, int]] | None:
+        shares, unable = self.shares(option), pool.unable(option.config.method)
         if job and job.only_node:
             fits = self._fit(shares, [len(pool.free.get(job.only_node, ()))])
-            return [(job.only_node, sum(shares))] if fits else None
+            return [(job.only_node, sum(shares))] if fits and job.only_node not in unable else None
         if self.placement is Placement.DISTRIBUTED:
-            return pool.anywhere(sum(shares))
+            return pool.anywhere(sum(shares), unable)
         if self.placement is Placement.ALPHA:
-            return _best_scores(pool, shares, job.host_memory_bytes if job else 0.0)
+            return _best_scores(pool, shares, job.host_memory_bytes if job else 0.0, unable)
         chosen: dict[str, int] = {}
         for share, equal in groupby(shares):
-            nodes = pool.choose(share, len(list(equal)), chosen, emptiest=self.placement is Placement.SPREAD)
+            excluded = unable | chosen.keys()
+            nodes = pool.choose(
+                share, len(list(equal)), excluded, emptiest=self.placement is Placement.SPREAD
+            )
             if nodes is None:
                 return None
             chosen.update(dict.fromkeys(nodes, share))
@@ -119,7 +130,7 @@ class FreeGpus:
 
 def _request(option: Option, only_node: str | None) -> _Request:
     config = option.config
-    return config.gpu_model, config.number_nodes, config.number_gpus, only_node
+    return config.gpu_model, config.method, config.number_nodes, config.number_gpus, only_node
 
 
 def equal_shares(option: Option) -> Shares:
@@ -139,13 +150,18 @@ def alpha_score(gpus: float, free_gpus: float, memory: float, free_memory: float
     return -(c + m + m / c + c / m)
 
 
-def _best_scores(pool: Pool, shares: Shares, memory: float) -> list[tuple[str, int]] | None:
+def _best_scores(
+    pool: Pool, shares: Shares, memory: float, unable: frozenset[str]
+) -> list[tuple[str, int]] | None:
     chosen: dict[str, int] = {}
     for share in shares:
         scores = [
             (-alpha_score(share, len(free), memory, pool.nodes[node].free_memory_bytes), node)
             for node, free in pool.free.items()
-            if len(free) >= share and node not in chosen and _has_memory(pool.nodes[node], memory)
+            if len(free) >= share
+            and node not in chosen
+            and node not in unable
+            and _has_memory(pool.nodes[node], memory)
         ]
         if not scores:
             return None

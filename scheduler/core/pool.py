@@ -36,11 +36,26 @@ class Pool:
         """GPUs of the largest node, free or not."""
         return max((node.total for node in self.nodes.values()), default=0)
 
-    def sizes(self, only_node: str | None = None) -> list[int]:
-        """GPUs of each node, free or not, largest first."""
-        if only_node is not None:
-            return [self.nodes[only_node].total] if only_node in self.nodes else []
-        return sorted((node.total for node in self.nodes.values()), reverse=True)
+    @cached_property
+    def _unable(self) -> dict[str, frozenset[str]]:
+        methods = {method for node in self.nodes.values() for method in node.cannot_train}
+        return {m: frozenset(n.id for n in self.nodes.values() if m in n.cannot_train) for m in methods}
+
+    def unable(self, method: str) -> frozenset[str]:
+        """The nodes that cannot train by this method."""
+        return self._unable.get(method, frozenset())
+
+    def free_for(self, method: str) -> int:
+        """Free GPUs of the nodes that can train by this method."""
+        return self.total - sum(len(self.free[node]) for node in self.unable(method))
+
+    def sizes(self, method: str, only_node: str | None = None) -> list[int]:
+        """GPUs of each node that can train by this method, free or not, largest first."""
+        unable = self.unable(method)
+        able = [self.nodes[only_node]] if only_node in self.nodes else []
+        if only_node is None:
+            able = list(self.nodes.values())
+        return sorted((node.total for node in able if node.id not in unable), reverse=True)
 
     def choose(
         self, share: int, count: int, excluded: Collection[str], *, emptiest: bool
@@ -53,11 +68,11 @@ class Pool:
                 return chosen
         return None
 
-    def anywhere(self, count: int) -> list[tuple[str, int]] | None:
-        """`count` free GPUs on whatever nodes, the emptiest first."""
+    def anywhere(self, count: int, excluded: Collection[str]) -> list[tuple[str, int]] | None:
+        """`count` free GPUs on whatever nodes but those excluded, the emptiest first."""
         chosen: list[tuple[str, int]] = []
         for number in self._numbers(1, emptiest=True):
-            for node in self._first(number, -(-count // number), ()):
+            for node in self._first(number, -(-count // number), excluded):
                 chosen.append((node, min(number, count)))
                 count -= chosen[-1][1]
             if count <= 0:

@@ -82,7 +82,8 @@ class Evictions:
 
     def _cheapest(self, option: Option, job: Job) -> dict[str, int] | None:
         pool = self.reachable.pools[option.gpu_model]
-        nodes = [job.only_node] if job.only_node else list(pool.free)
+        unable = pool.unable(option.config.method)
+        nodes = [job.only_node] if job.only_node else [n for n in pool.free if n not in unable]
         chosen: dict[str, int] = {}
         for share, equal in groupby(self.free.shares(option)):
             fitting = [n for n in nodes if n not in chosen and len(pool.free[n]) >= share]
@@ -110,9 +111,10 @@ class Evictions:
         )
 
     def _anywhere(self, option: Option) -> list[Job]:
-        missing = option.gpus - self.free.count(option.gpu_model)
-        jobs = {job.id: job for (model, _), found in self.by_place.items() for job in found.values()
-                if model == option.gpu_model}  # fmt: skip
+        missing = option.gpus - self.free.count_for(option)
+        unable = self.reachable.pools[option.gpu_model].unable(option.config.method)
+        jobs = {job.id: job for (model, node), found in self.by_place.items() for job in found.values()
+                if model == option.gpu_model and node not in unable}  # fmt: skip
         return _until(missing, self._victims(jobs.values()), None)
 
     def _reprieve(self, model: str, shares: dict[str, int]) -> list[Job]:

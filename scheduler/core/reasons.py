@@ -9,7 +9,8 @@ from scheduler.core.types import Job, Wait
 def nowhere(job: Job) -> Wait:
     """No ready node could run it, however long it waits."""
     if not job.options:
-        return Wait(job.id, "no-option", "No registered node can run it; it starts when one joins that can.")
+        why = job.no_option or "No registered node can run it; it starts when one joins that can."
+        return Wait(job.id, "no-option", why)
     if job.only_node:
         return Wait(
             job.id,
@@ -35,4 +36,6 @@ def amount(option: Option) -> str:
     """What an option asks for, e.g. `4 A100 GPUs on 2 nodes`."""
     unit = "CPU slot" if option.gpu_model == "cpu" else f"{option.gpu_model} GPU"
     text = f"{option.gpus} {unit}{'' if option.gpus == 1 else 's'}"
+    if option.config.quantization not in (None, "none"):
+        text = f"{text} for {option.config.method}"  # not every node can train it
     return text if option.nodes == 1 else f"{text} on {option.nodes} nodes"

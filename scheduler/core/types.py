@@ -67,6 +67,7 @@ class Job:
     level: int = 1  # the least topology level it asks for (scheduler.core.topology.Level)
     holds: Holding | None = None
     only_node: str | None = None  # its last checkpoint lies on this node alone
+    no_option: str = ""  # why no registered node can run it, in words for its owner
     hold: str = ""  # why it may not start now, in words for its owner
 
 
@@ -80,6 +81,7 @@ class Node:
     free: tuple[int, ...]
     ready: bool = True
     free_memory_bytes: float = 0.0  # of the host; 0 is unknown
+    cannot_train: frozenset[str] = frozenset()  # methods
     sites: tuple[GpuSite, ...] = ()  # by GPU index; empty: nothing is known but the node
 
 

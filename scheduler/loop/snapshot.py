@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from knowledge.core.objectives import keeping
 from knowledge.core.types import Option
 from scheduler.core import types
+from scheduler.loop.hindered import why_no_option
 from scheduler.loop.parsed import options_of
 from scheduler.models import Allocation, Attempt, Gpu, Job
 from scheduler.selectors.checkpoints import only_nodes
@@ -30,12 +31,21 @@ def take(memory: Mapping[str, Any], now: datetime) -> types.ClusterState:
     rows = Job.objects.filter(state__in=[JobState.QUEUED, *LIVE]).order_by("submitted_at", "id")
     jobs = list(rows.only(*COLUMNS))
     options = options_of(jobs)
+    no_option = why_no_option([job.pk for job in jobs if not options[job.pk]])
     held = _held()
     history = _history(rows)
     pinned = only_nodes(rows.filter(state=JobState.QUEUED))
     return types.ClusterState(
         jobs=tuple(
-            _job(job, options[job.pk], held.get(job.pk, ()), history[job.pk], pinned.get(job.pk), now)
+            _job(
+                job,
+                options[job.pk],
+                held.get(job.pk, ()),
+                history[job.pk],
+                pinned.get(job.pk),
+                no_option.get(job.pk, ""),
+                now,
+            )
             for job in jobs
         ),
         nodes=_nodes({gpu for gpus in held.values() for gpu in gpus}, now),
@@ -66,6 +76,7 @@ def _job(
     gpus: tuple[types.GpuId, ...],
     attempts: list[Attempt],
     only_node: str | None,
+    no_option: str,
     now: datetime,
 ) -> types.Job:
     aim = aim_of(job, now)
@@ -85,6 +96,7 @@ def _job(
         stopped_at=ended[-1] if ended and live is None else None,
         holds=_holding(live, gpus) if live and gpus else None,
         only_node=only_node,
+        no_option=no_option,
         hold=job.wait_text if job.wait_code == "options" else "",
     )
 
@@ -110,6 +122,7 @@ def _nodes(held: set[types.GpuId], now: datetime) -> tuple[types.Node, ...]:
             gpu_model=model,
             total=len(gpus),
             free=tuple(gpu.index for gpu in gpus if (node_id, gpu.index) not in held),
+            cannot_train=frozenset(gpus[0].node.cannot_train),
             ready=gpus[0].node.state == NodeState.READY and gpus[0].node.last_seen_at >= fresh,
         )
         for (node_id, model), gpus in sorted(groups.items())

@@ -5,23 +5,28 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import asdict
 
 from django.db.models import Min
 
 from knowledge.core import catalog
 from knowledge.core.types import Inventory, Pool
-from scheduler.models import Gpu
+from scheduler.models import Gpu, Node
+
+_Kind = tuple[str, float, str, tuple[str, ...]]  # GPU model, price, network, methods it cannot train
+NAMED = 3  # nodes in a sentence
 
 
 def inventory() -> Inventory:
-    """One pool for each GPU model, price and network of the registered nodes, in one query.
+    """One pool for each GPU model, price, network and set of methods of the registered nodes, in one query.
 
     Nodes that are lost or draining count: options stay valid when a node comes back.
     """
-    sizes: dict[tuple[str, float, str], dict[str, list[Gpu]]] = defaultdict(lambda: defaultdict(list))
+    sizes: dict[_Kind, dict[str, list[Gpu]]] = defaultdict(lambda: defaultdict(list))
     for gpu in Gpu.present.select_related("node").order_by("node_id", "index"):
-        key = (gpu.model, gpu.node.price_per_gpu_hour, gpu.node.network)
+        node = gpu.node
+        key = (gpu.model, node.price_per_gpu_hour, node.network, tuple(sorted(node.cannot_train)))
         sizes[key][gpu.node_id].append(gpu)
     return Inventory(pools=tuple(_pool(*key, nodes) for key, nodes in sorted(sizes.items())))
 
@@ -32,7 +37,9 @@ def unknown_gpus() -> dict[str, int]:
     return {model: memory for model, memory in models if catalog.known_gpu(model) is None}
 
 
-def _pool(model: str, price: float, network: str, nodes: dict[str, list[Gpu]]) -> Pool:
+def _pool(
+    model: str, price: float, network: str, cannot_train: tuple[str, ...], nodes: dict[str, list[Gpu]]
+) -> Pool:
     gpus = [gpu for of_node in nodes.values() for gpu in of_node]
     return Pool(
         gpu_model=model,
@@ -42,7 +49,23 @@ def _pool(model: str, price: float, network: str, nodes: dict[str, list[Gpu]]) -
         peak_flops=min((gpu.peak_flops for gpu in gpus if gpu.peak_flops), default=None),
         bandwidth_bytes_s=min((gpu.bandwidth_bytes_s for gpu in gpus if gpu.bandwidth_bytes_s), default=None),
         network=network,
+        cannot_train={
+            method: _why([gpus[0].node for gpus in nodes.values()], method) for method in cannot_train
+        },
     )
+
+
+def _why(nodes: Sequence[Node], method: str) -> str:
+    """Which nodes cannot train the method and why, equal reasons together."""
+    named: dict[str, list[str]] = defaultdict(list)
+    for node in nodes:
+        named[node.cannot_train[method]].append(node.name)
+    return "; ".join(f"{_names(names)}: {why}" for why, names in sorted(named.items()))
+
+
+def _names(names: Sequence[str]) -> str:
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(sorted(names)[:NAMED]) + more
 
 
 def digest_of(stock: Inventory, knowledge_version: str) -> str:

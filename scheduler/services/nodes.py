@@ -83,7 +83,11 @@ def _free_name(wanted: str) -> str:
 
 def _write_facts(node: Node, facts: NodeFacts) -> None:
     Node.objects.filter(pk=node.pk).update(
-        hostname=facts.hostname, cores=facts.cores, memory_bytes=facts.memory_bytes, software=facts.software
+        hostname=facts.hostname,
+        cores=facts.cores,
+        memory_bytes=facts.memory_bytes,
+        software=facts.software,
+        cannot_train=facts.cannot_train,
     )
     for gpu in facts.gpus:
         Gpu.objects.update_or_create(

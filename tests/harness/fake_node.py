@@ -15,8 +15,8 @@ from trainer.protocol import ClaimOrder, SyncReply
 PROTOCOL = 1
 
 
-def facts(slots: int = 2, model: str = "cpu", memory_bytes: int = 8 << 30) -> dict[str, Any]:
-    """What a node says of itself at enrolment."""
+def facts(slots: int = 2, model: str = "cpu", memory_bytes: int = 8 << 30, **more: Any) -> dict[str, Any]:
+    """What a node says of itself at enrolment; `more` as in the protocol."""
     gpu = {"model": model, "memory_bytes": memory_bytes}
     if model == "cpu":
         gpu |= {"peak_flops": 5e10, "bandwidth_bytes_s": 8e9}
@@ -25,6 +25,7 @@ def facts(slots: int = 2, model: str = "cpu", memory_bytes: int = 8 << 30) -> di
         "cores": slots + 1,
         "memory_bytes": memory_bytes * slots,
         "gpus": [{"index": index, **gpu} for index in range(slots)],
+        **more,
     }
 
 

@@ -107,6 +107,22 @@ def test_qlora_is_chosen_where_lora_fits_no_gpu() -> None:
     assert found.best.config.gpu_model == "L4"
 
 
+def test_a_method_that_no_node_can_train_is_never_proposed_and_the_remedy_is_named() -> None:
+    why = "gpu-1: bitsandbytes is missing, install requirements/gpu.lock on it"
+    small = Pool(gpu_model="L4", node_sizes=(1,), memory_bytes=15 * GIB, cannot_train={"qlora": why})
+    found = ask(inventory=Inventory(pools=(small,)))
+    assert (found.bound["method"], found.options) == ("lora", ())
+    assert f"so would the method qlora: No registered node can train qlora ({why})." in found.notes[0]
+    able = ask(inventory=Inventory(pools=(small, replace(small, price_per_gpu_hour=1.0, cannot_train={}))))
+    assert able.bound["method"] == "qlora"
+    assert able.best.cost.value > 0, "the node that can, not the one that costs nothing"
+    fixed = ask(inventory=Inventory(pools=(small, CPU)), method="qlora")
+    assert fixed.options == ()
+    assert fixed.notes[0].startswith(
+        f"No registered node can train qlora ({why}; CPU slots: 4-bit training needs a GPU)."
+    )
+
+
 def test_gpus_without_bfloat16_train_in_float16() -> None:
     old = Inventory(pools=(Pool(gpu_model="T4", node_sizes=(1,), memory_bytes=15 * GIB),))
     assert ask("builtin/tiny-llama", old).bound["precision"] == "float16"

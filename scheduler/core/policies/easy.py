@@ -162,7 +162,7 @@ class _Walk:
 
     def _explain(self, job: Job, option: Option, behind: str) -> None:
         if self.state.explain:
-            self._wait(reasons.busy(job, option, self.free.count(option.gpu_model), behind=behind))
+            self._wait(reasons.busy(job, option, self.free.count_for(option), behind=behind))
 
     def _wait(self, wait: Wait) -> None:
         if self.state.explain:

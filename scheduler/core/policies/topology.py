@@ -64,7 +64,7 @@ class _Walk:
                 return
         if job.topology is not Topology.GUARANTEED:  # who insists must not hold up those who do not
             self.taken.update(option.gpu_model for option in options)
-        free = self.free.count(options[0].gpu_model)
+        free = self.free.count_for(options[0])
         self._wait(reasons.busy(job, options[0], free, behind=BEHIND if free >= options[0].gpus else ""))
 
     def _start(self, job: Job, option: Option) -> bool:
@@ -72,7 +72,15 @@ class _Walk:
             gpus = self.free.place(option, job)
             if gpus or option.nodes > 1:
                 return bool(gpus) and self._grant(job, option, gpus or ())
-        alike = (option.key, job.topology, job.level, job.priority, job.only_node, self._may_evict(job))
+        alike = (
+            option.key,
+            option.config.method,
+            job.topology,
+            job.level,
+            job.priority,
+            job.only_node,
+            self._may_evict(job),
+        )
         if alike in self.failed:
             return False
         spot = self._free_spot(job, option) or self._cleared_spot(job, option)
@@ -127,7 +135,10 @@ class _Walk:
         return [
             replace(node, free=tuple(sorted(pool.free[name])))
             for (model, name), node in self.nodes.items()
-            if model == option.gpu_model and name in pool.free and job.only_node in (None, name)
+            if model == option.gpu_model
+            and name in pool.free
+            and option.config.method not in node.cannot_train
+            and job.only_node in (None, name)
         ]
 
     def _stop(self, victim: Job, job: Job) -> None:

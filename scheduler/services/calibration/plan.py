@@ -6,6 +6,7 @@ import io
 import json
 import random
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
 from knowledge import advice
@@ -59,7 +60,7 @@ def plan(*, node: Node, models: Sequence[str], count: int, budget_s: float) -> l
         raise CannotCalibrate(f"{node.name} offers no GPU and no slot")
     return advice.informative(
         models=_buildable(models or (CPU_MODELS if pool.gpu_model == "cpu" else GPU_MODELS)),
-        pool=pool,
+        pool=replace(pool, cannot_train=node.cannot_train),
         inventory=inventory(),
         count=count,
         longest_s=LARGEST_SHARE * budget_s / STEPS,

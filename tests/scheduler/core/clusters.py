@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from hypothesis import strategies as st
@@ -25,6 +26,11 @@ def option(
         config=config, p_valid=0.99, tokens_per_second=Interval(rate), peak_memory_bytes=Interval(1e9),
         startup_s=10.0, duration_s=Interval(duration_s), cost=Interval(1.0), source=Source.MODEL,
     )  # fmt: skip
+
+
+def by_qlora(of: Option) -> Option:
+    """The option with a method that not every node can train."""
+    return replace(of, config=replace(of.config, method="qlora", quantization="bnb-4bit"))
 
 
 def job(name: str, *options: Option, at: float = 0.0, goal: Goal = Goal.FASTEST, **more: Any) -> Job:

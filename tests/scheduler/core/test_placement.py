@@ -7,7 +7,8 @@ from collections import Counter
 import pytest
 
 from scheduler.core.placement import FreeGpus, Placement, alpha_score
-from tests.scheduler.core.clusters import job, node, option
+from scheduler.core.types import Preempt
+from tests.scheduler.core.clusters import by_qlora, decide, job, node, option, running
 
 
 def test_best_fit_leaves_the_large_hole_for_the_large_gang() -> None:
@@ -50,6 +51,32 @@ def test_distributed_takes_any_free_gpus() -> None:
     assert free.place(option(gpus=3)) == (("b", 0), ("b", 1), ("a", 0))
     assert free.place(option(gpus=4)) is None
     assert free.could_hold(option(gpus=16))
+
+
+@pytest.mark.parametrize("placement", Placement)
+def test_nodes_that_cannot_train_by_its_method_are_no_place_for_a_gang(placement: Placement) -> None:
+    nodes = [node("unable", 8, cannot_train=frozenset({"qlora"})), node("able", 4)]
+    free = FreeGpus(nodes, placement)
+    four = by_qlora(option(gpus=4))
+    assert {name for name, _ in free.place(four) or ()} == {"able"}
+    assert free.place(by_qlora(option(gpus=8))) is None
+    assert not free.could_hold(by_qlora(option(gpus=8)))
+    assert free.could_hold(option(gpus=8))
+    assert (free.count_for(four), free.count_for(option(gpus=4))) == (4, 12)
+    pinned = job("j", four, only_node="unable")
+    assert free.place(four, pinned) is None
+    assert not free.could_hold(four, "unable")
+
+
+@pytest.mark.parametrize("policy", ["srtf", "topology"])
+def test_nobody_is_stopped_on_a_node_that_is_no_use(policy: str) -> None:
+    nodes = [node("unable", 0, total=4, cannot_train=frozenset({"qlora"})), node("able", 0, total=4)]
+    four = option(gpus=4)
+    cheap = running("cheap", four, *((("unable", index)) for index in range(4)))
+    dear = running("dear", four, *((("able", index)) for index in range(4)), unsaved_s=1e4)
+    urgent = job("urgent", by_qlora(four), priority=5)
+    actions = decide(policy, [cheap, dear, urgent], nodes)
+    assert {name for name, action in actions.items() if isinstance(action, Preempt)} == {"dear"}
 
 
 @pytest.mark.parametrize(
