@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -15,6 +15,7 @@ from knowledge.core.rows import OWN, Row, digests
 from knowledge.core.sources import registry
 from knowledge.models import Execution, Status
 from knowledge.selectors import exported
+from portal.accounts.models import User
 from portal.accounts.services import audit
 
 BATCH = 500
@@ -38,9 +39,13 @@ class ImportReport:
         )
 
 
-@transaction.atomic
 def import_history(
-    *, text: str, source: str | None = None, now: datetime, provenance: Mapping[str, str] | None = None
+    *,
+    text: str,
+    source: str | None = None,
+    now: datetime,
+    provenance: Mapping[str, str] | None = None,
+    actor: User | None = None,
 ) -> ImportReport:
     """Import a CSV text of the named source (found by its columns if None).
 
@@ -48,12 +53,15 @@ def import_history(
     BadTable listing the wrong cells; then nothing is stored.
     """
     rows = registry.parse(text, source)
-    added = store_rows(rows, now)
-    if provenance is not None:
-        digest = hashlib.sha256(text.encode()).hexdigest()
-        facts = {"sha256": digest, **provenance, "rows": len(rows), "added": added}
-        name = provenance.get("dataset") or provenance.get("file", "")
-        audit(action="history.imported", now=now, target=name[:200], data=facts)
+    # Everything that needs no database comes first: nobody else can write to SQLite meanwhile.
+    executions = _executions(rows, now)
+    with transaction.atomic():
+        added = _store(rows, executions)
+        if provenance is not None:
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            facts = {"sha256": digest, **provenance, "rows": len(rows), "added": added}
+            name = provenance.get("dataset") or provenance.get("file", "")
+            audit(action="history.imported", actor=actor, now=now, target=name[:200], data=facts)
     return _report(rows, added)
 
 
@@ -86,7 +94,17 @@ def _report(rows: Sequence[Row], added: int) -> ImportReport:
 @transaction.atomic
 def store_rows(rows: Sequence[Row], now: datetime) -> int:
     """Store rows that are not there yet; returns how many."""
-    names = digests(rows)
+    return _store(rows, _executions(rows, now))
+
+
+def _executions(rows: Sequence[Row], now: datetime) -> list[Execution]:
+    """What would be stored."""
+    named = zip(digests(rows), rows, strict=True)
+    return [Execution(row_digest=name, created_at=now, **imported_values(row)) for name, row in named]
+
+
+def _store(rows: Sequence[Row], executions: Sequence[Execution]) -> int:
+    names = [execution.row_digest for execution in executions]
     there: set[str | None] = set()
     for start in range(0, len(names), BATCH):
         some = Execution.objects.filter(row_digest__in=names[start : start + BATCH])
@@ -94,11 +112,7 @@ def store_rows(rows: Sequence[Row], now: datetime) -> int:
     if any(row.source == OWN for row in rows):
         # Own runs bear no digest; without this an export of this portal would bring them back doubled.
         there.update(digests(list(exported(own=True))))
-    new = [
-        Execution(row_digest=name, created_at=now, **imported_values(row))
-        for name, row in zip(names, rows, strict=True)
-        if name not in there
-    ]
+    new = [execution for execution in executions if execution.row_digest not in there]
     Execution.objects.bulk_create(new, batch_size=BATCH)
     return len(new)
 
@@ -106,7 +120,7 @@ def store_rows(rows: Sequence[Row], now: datetime) -> int:
 def imported_values(row: Row) -> dict[str, Any]:
     """The columns of an imported row."""
     return {
-        **asdict(row.config),
+        **space.known_values(row.config),
         "effective_batch_size": row.effective_batch_size,
         "config_hash": space.config_hash(row.config),
         "source": row.source,

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
@@ -54,6 +54,9 @@ class Row:
         return self.learn and self.status == "ok" and bool(self.tokens_per_second) and self.known
 
 
+FIELDS = tuple(field.name for field in fields(Row))
+
+
 def finished(row: Row) -> Row:
     """The row with its derived values: the effective batch, and `refused` where a launch rule is broken."""
     effective = row.effective_batch_size or row.config.effective_batch_size
@@ -84,10 +87,8 @@ def digests(rows: Sequence[Row]) -> list[str]:
     seen: Counter[str] = Counter()
     found = []
     for row in rows:
-        values = asdict(row)
-        # Unknown values are left out, so that a field added later does not make old files new.
-        values["config"] = {name: value for name, value in values["config"].items() if value is not None}
-        text = json.dumps(values, sort_keys=True)
+        values = {name: getattr(row, name) for name in FIELDS}
+        text = json.dumps({**values, "config": space.known_values(row.config)}, sort_keys=True)
         seen[text] += 1
         found.append(hashlib.sha256(f"{text}{seen[text]}".encode()).hexdigest())
     return found

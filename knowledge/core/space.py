@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, replace
+from dataclasses import fields, replace
 from typing import Any
 
 from knowledge.core import catalog
@@ -19,6 +19,8 @@ from trainer.recipes import RECIPES, Binds
 PARAMS = RECIPES["sft"].params
 SUBMIT = RECIPES["sft"].binding(Binds.SUBMIT)
 DISPATCH = RECIPES["sft"].binding(Binds.DISPATCH)
+FIELDS = tuple(field.name for field in fields(Config))
+NOT_IDENTITY = ("software", "run_protocol", "reentrant_checkpointing")
 
 ADAPTERS = ("lora", "qlora", "gptq-lora", "prompt-tuning")
 QUANTIZED = ("qlora", "gptq-lora")
@@ -152,9 +154,12 @@ def config_hash(config: Config) -> str:
 
     The variant of checkpointing is software's choice as well: nobody is asked for it.
     """
-    values = asdict(
-        replace(canonical(config), software=None, run_protocol=None, reentrant_checkpointing=None)
-    )
-    # Unknown values are left out, so that a field added later changes no identity.
-    known = {name: value for name, value in values.items() if value is not None}
-    return hashlib.sha256(json.dumps(known, sort_keys=True).encode()).hexdigest()
+    told = known_values(canonical(config))
+    shared = {name: value for name, value in told.items() if name not in NOT_IDENTITY}
+    return hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
+
+
+def known_values(config: Config) -> dict[str, Any]:
+    """The settings that are known; without the unknown ones, a field added later makes no old value new."""
+    found = ((name, getattr(config, name)) for name in FIELDS)
+    return {name: value for name, value in found if value is not None}

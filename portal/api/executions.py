@@ -77,7 +77,7 @@ class ImportOut(serializers.Serializer[ImportReport]):
 
 
 class TableUpload(serializers.Serializer[Any]):
-    file = serializers.FileField(help_text="CSV in UTF-8, 2 MB at most.")
+    file = serializers.FileField(help_text="CSV in UTF-8, 20 MB and 40,000 lines at most.")
 
 
 class ImportApi(APIView):

@@ -21,7 +21,7 @@ from portal.accounts.requests import PageRequest
 from portal.web.nodes import require_admin
 from portal.web.styled import FilterForm, StyledForm
 from scheduler.errors import FileTooLarge
-from scheduler.services.history import LARGEST, import_upload
+from scheduler.services.history import LARGEST, MOST_LINES, import_upload
 
 PAGE = 25
 NAMES = {
@@ -34,7 +34,8 @@ class ImportForm(StyledForm):
     prefix_id = "import"
     file = forms.FileField(
         label="CSV file",
-        help_text=f"Up to {LARGEST // 1_000_000} MB; larger ones with manage.py import_history.",
+        help_text=f"Up to {LARGEST // 1_000_000} MB and {MOST_LINES:,} lines, which take half a minute; "
+        "larger ones with manage.py import_history.",
     )
     source = forms.ChoiceField(
         choices=[("", "found by its columns"), *((name, NAMES.get(name, name)) for name in SOURCES)],

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 
+from knowledge import importing
+from knowledge.core.rows import Row
 from knowledge.core.sources import generic, registry
 from knowledge.core.sources.table import BadTable
-from knowledge.importing import import_history
+from knowledge.importing import import_history, imported_values
 from knowledge.models import Execution
 from tests.knowledge.conftest import NOW
 
@@ -135,3 +139,16 @@ def test_published_sources_are_recognised_and_survive_our_schema(source: str, na
 def test_launch_rules_explain_what_the_benchmark_refused_and_nothing_that_ran() -> None:
     rows = registry.parse((HISTORY / "llmfinetuningbench/runs.csv").read_text(encoding="utf-8"))
     assert sum(row.status == "refused" for row in rows) == 932
+
+
+@pytest.mark.django_db(transaction=True)
+def test_rows_are_made_before_the_database_lets_nobody_else_write(monkeypatch: pytest.MonkeyPatch) -> None:
+    waited = []
+
+    def values(row: Row) -> dict[str, Any]:
+        waited.append(connection.in_atomic_block)
+        return imported_values(row)
+
+    monkeypatch.setattr(importing, "imported_values", values)
+    assert import_history(text=text(GOOD, GOOD), now=NOW).added == 2
+    assert waited == [False, False]

@@ -86,6 +86,10 @@ def test_a_file_is_asked_for_and_one_that_is_too_large_sent_to_the_command(
     monkeypatch.setattr(history, "LARGEST", 10)
     large = admin_browser.post("/history/", {"file": csv(GOOD)})
     assert "manage.py import_history" in large.context["form"].errors["file"][0]
+    monkeypatch.undo()
+    monkeypatch.setattr(history, "MOST_LINES", 1)
+    long = admin_browser.post("/history/", {"file": csv(GOOD)})
+    assert "longer than 1 lines; import it with manage.py" in long.context["form"].errors["file"][0]
 
 
 def test_the_page_is_for_administrators(browser: Client) -> None:
