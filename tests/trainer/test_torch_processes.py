@@ -160,4 +160,5 @@ def test_two_nodes_meet_and_a_stop_of_one_stops_both_after_the_same_step(run: Ru
     assert [process.returncode for process in processes] == [75, 75]
     assert nodes[0].result["step"] == nodes[1].result["step"] >= 3
     assert newest(nodes[0].path / "checkpoints") is not None
+    assert nodes[1].events("start"), "its agent must hear that it trains"
     assert not nodes[1].events("step")

@@ -3,6 +3,7 @@
 Exception
 ├── TrainError   the reason is for the user: what is wrong and what to do
 ├── NodeFault    the node cannot train, whatever the job; the reason is for its administrator
+├── PeersMissing the other nodes of the training did not come
 └── Stopped      a stop was requested; a checkpoint holds all steps done
 """
 
@@ -25,6 +26,10 @@ class TrainError(Exception):
 
 class NodeFault(Exception):
     """No job could be trained here now; the message says what to repair."""
+
+
+class PeersMissing(Exception):
+    """Processes on other nodes were not there in time; the message says which."""
 
 
 class Stopped(Exception):

@@ -14,6 +14,7 @@ from typing import Any
 from trainer.protocol import Kind
 
 COLUMNS = ("step", "loss", "eval_loss", "learning_rate", "tokens_per_s", "memory_bytes")
+SIGNS_OF_LIFE = (Kind.START, Kind.MEMORY)  # what the agent of every node must hear
 _EVERY_STEP_UP_TO = 200
 _SECONDS_BETWEEN_LINES = 0.5
 _LINES_OF_A_LONG_RUN = 5000
@@ -46,9 +47,13 @@ class Measured:
 
 @dataclass(slots=True)
 class Journal:
-    """events.jsonl and the rows of metrics.csv; silent in every process but rank 0."""
+    """events.jsonl and the rows of metrics.csv; silent without a path.
+
+    tells: the whole story, as rank 0 does. Otherwise only `SIGNS_OF_LIFE`.
+    """
 
     path: Path | None
+    tells: bool = True
     rows: list[dict[str, Any]] = field(default_factory=list)
     _spoken_at: float = field(default_factory=time.monotonic)
     _losses: list[float] = field(default_factory=list)
@@ -57,6 +62,8 @@ class Journal:
 
     def event(self, kind: Kind, **body: Any) -> None:
         """Append one line; it can be read when this returns."""
+        if not self.tells and kind not in SIGNS_OF_LIFE:
+            return
         self._spoken_at = time.monotonic()
         if self.path is not None:
             append_event(self.path, kind, body)
@@ -94,6 +101,7 @@ class Journal:
             eta_s=left * step_s,
             step_s=step_s,
         )
+        self.alive(memory)
 
     def evaluated(self, step: int, eval_loss: float) -> None:
         """Report an evaluation."""
@@ -106,11 +114,12 @@ class Journal:
 
     def say(self, line: str) -> None:
         """One line for people, in the log."""
-        if self.path is not None:
+        if self.tells and self.path is not None:
             print(line, flush=True)
 
     def alive(self, memory: int) -> None:
-        """Break a long silence (tokenising, evaluating), lest the agent take it for a hang."""
+        """Break a long silence, lest the agent take it for a hang: tokenising, evaluating, and all of the
+        training on nodes without rank 0."""
         if time.monotonic() - self._spoken_at > _SECONDS_OF_SILENCE:
             self.event(Kind.MEMORY, memory_bytes=memory)
 

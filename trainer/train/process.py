@@ -18,7 +18,14 @@ from types import FrameType
 from trainer.checkpoint import write_atomically
 from trainer.protocol import EXIT_OOM, EXIT_STOPPED, Outcome
 from trainer.recipes import RECIPES
-from trainer.train.errors import Stopped, TrainError, has_lost_peers, is_out_of_memory, node_fault
+from trainer.train.errors import (
+    PeersMissing,
+    Stopped,
+    TrainError,
+    has_lost_peers,
+    is_out_of_memory,
+    node_fault,
+)
 from trainer.train.journal import Measured
 from trainer.train.settings import read_order
 
@@ -69,6 +76,8 @@ def _attempt(run_dir: Path, measured: Measured, stop: StopSignal, started: float
     except TrainError as wrong:
         print(wrong, file=sys.stderr)
         return Outcome.ERROR, str(wrong)
+    except PeersMissing as wrong:
+        return Outcome.LOST, f"The other nodes of this training did not come. {wrong}"
     except Exception as wrong:  # noqa: BLE001 - the edge of the process: any error becomes a result
         traceback.print_exc()
         return _explain(wrong, measured)

@@ -27,8 +27,9 @@ def train(order: Order, measured: Measured, stop: StopRequest, started: float) -
     torch raises; `errors.is_out_of_memory` tells when memory ran out.
     """
     source = locate(order)
-    with joined(order) as world:
-        journal = Journal(order.run_dir / "events.jsonl" if world.main else None)
+    with joined(order, lambda: stop.requested) as world:
+        # Each node's first process shows its agent that it lives; what the training did, rank 0 alone tells.
+        journal = Journal(order.run_dir / "events.jsonl" if world.first_here else None, tells=world.main)
         measured.software = output.software()
         measured.memory_capacity_bytes = capacity_bytes(world.device)
         try:

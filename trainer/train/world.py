@@ -1,14 +1,14 @@
 """The training processes of one attempt: who this one is, sums over all, and the wrapping of the model.
 
-One process is one GPU or CPU slot. The processes find each other through a file on one node and through
-`spec.rendezvous` (host:port of rank 0) on several. Gloo connects CPU slots, NCCL GPUs. DDP and FSDP2
+One process is one GPU or CPU slot. The processes find each other through a file on one node and through a
+store of rank 0 on several (`trainer.train.meeting`). Gloo connects CPU slots, NCCL GPUs. DDP and FSDP2
 (`trainer.train.sharding`) are tested over gloo on CPU slots; NCCL itself needs GPUs.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -18,6 +18,7 @@ import torch
 import torch.distributed as dist
 
 from trainer.train.errors import NodeFault, Stopped
+from trainer.train.meeting import meet
 from trainer.train.settings import Order
 
 
@@ -63,13 +64,16 @@ class World:
 
 
 @contextmanager
-def joined(order: Order) -> Iterator[World]:
-    """Meet the other processes, named by RANK and WORLD_SIZE as torchrun does; leave them at the end."""
+def joined(order: Order, stopped: Callable[[], bool]) -> Iterator[World]:
+    """Meet the other processes, named by RANK and WORLD_SIZE as torchrun does; leave them at the end.
+
+    stopped: was a stop requested? Raises Stopped if so before all are there, and PeersMissing.
+    """
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     world = World(rank, size, _device(order))
     torch.set_num_threads(max(1, order.threads))
     if size > 1:
-        _meet(order, world)
+        _meet(order, world, stopped)
     try:
         yield world
     except Stopped:
@@ -95,7 +99,7 @@ def _device(order: Order) -> torch.device:
     return device
 
 
-def _meet(order: Order, world: World) -> None:
+def _meet(order: Order, world: World, stopped: Callable[[], bool]) -> None:
     """Waits as long as the agent does for a sign of life: while rank 0 writes a large model, the others are
     in a collective, and NCCL's own limit of ten minutes would end them."""
     cuda = world.device.type == "cuda"
@@ -107,9 +111,10 @@ def _meet(order: Order, world: World) -> None:
         "device_id": world.device if cuda else None,
     }
     if order.spec.nodes > 1:
-        dist.init_process_group(init_method=f"tcp://{order.spec.rendezvous}", **shared)
+        store = meet(order, world.rank, world.size, stopped)
     else:
-        dist.init_process_group(store=dist.FileStore(os.environ["FORETUNE_STORE"], world.size), **shared)
+        store = dist.FileStore(os.environ["FORETUNE_STORE"], world.size)
+    dist.init_process_group(store=store, **shared)
 
 
 def is_sharded(order: Order, world: World) -> bool:
