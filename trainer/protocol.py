@@ -187,7 +187,7 @@ class Spec:
     checkpoint_every_s: float = 60.0
     upload_limit_bytes: int = 2_000_000_000
     hang_after_s: float = 1800.0  # no event for this long: the agent ends it as a timeout
-    rendezvous: str = ""  # host:port of rank 0, several nodes only
+    rendezvous: str = ""  # host:port of rank 0, several nodes only; the agent fills it in
     shape: dict[str, Any] = field(default_factory=dict)  # the config.json of a `random/` model
 
 
@@ -202,6 +202,7 @@ class ClaimOrder:
     grace_s: float = 30.0
     spec: Spec | None = None
     acked_seq: int = 0
+    rendezvous: str = ""  # several nodes: host:port, once the node of rank 0 has reported it
     error: str = ""  # stale_attempt | bad_report; bad_spec where the reader did not understand the spec
     detail: str = ""
 

@@ -259,6 +259,7 @@ def _order(reader: _Reader) -> ClaimOrder:
         grace_s=reader.number("grace_s", 30.0),
         spec=spec,
         acked_seq=reader.whole("acked_seq", 0),
+        rendezvous=reader.text("rendezvous", ""),
         error=error,
         detail=detail,
     )

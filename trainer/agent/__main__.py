@@ -18,6 +18,7 @@ from trainer.agent.executors.process import ProcessExecutor
 from trainer.agent.folder import NodeFolder
 from trainer.agent.logs import set_up
 from trainer.agent.loop import EXIT_UPGRADE, Agent
+from trainer.agent.network import Site
 from trainer.agent.prepare import Workshop
 from trainer.agent.settings import Settings, read_settings
 from trainer.agent.user import training_user
@@ -49,6 +50,7 @@ def build(settings: Settings) -> Agent:
         command=settings.command,
         gpus=facts.gpus,
         cores=facts.cores,
+        site=Site(portal=settings.portal, address=settings.address, ports=settings.ports),
         offline=settings.offline,
         run_as=run_as,
     )

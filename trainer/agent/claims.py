@@ -12,12 +12,13 @@ from trainer.agent.api import Portal
 from trainer.agent.checkpoints import NODE, CheckpointUploader
 from trainer.agent.collect import Collector
 from trainer.agent.deliver import deliver
-from trainer.agent.errors import Declined, Interrupted, StaleClaim
+from trainer.agent.errors import Declined, Interrupted, PeerAway, StaleClaim
 from trainer.agent.executors.base import Executor, Handle
 from trainer.agent.folder import read_json, write_json
 from trainer.agent.outcome import Ending, Stop, judge, kernel_oom_kills
 from trainer.agent.prepare import Workshop, check_spec, prepare
 from trainer.agent.record import Record
+from trainer.agent.rendezvous import Rendezvous
 from trainer.agent.spool import Spool
 from trainer.agent.transfers import Transfers
 from trainer.agent.vacancy import await_vacancy
@@ -45,6 +46,7 @@ class Claim:
         self.spec = record.spec
         self._record, self._executor, self._workshop, self._changed = record, executor, workshop, changed
         self._spool = Spool(record.spool / "reports.jsonl")
+        self._rendezvous = Rendezvous(record, self._spool, workshop.site, changed)
         self._stop: Stop | None = None
         self._stopping, self._given_up = threading.Event(), threading.Event()
         self._transfers = Transfers(portal, self.spec, self._given_up)
@@ -88,6 +90,7 @@ class Claim:
         if order.error:  # the portal skips what it refuses: acked_seq has gone past it
             log.error("the portal refused a report", extra={**self._ids, "detail": order.detail})
         self._spool.acknowledge(order.acked_seq)
+        self._rendezvous.hear(order.rendezvous)
         if order.want == "stop":
             cancelled = order.stop_for == "cancel"
             reason = f"asked to stop: {order.stop_for}" if order.stop_for else "asked to stop"
@@ -145,6 +148,8 @@ class Claim:
             self.stop(FORGET)
         except Declined as error:
             self._end(Ending(outcome=Outcome.DECLINED, reason=str(error)))
+        except PeerAway as error:
+            self._end(Ending(outcome=Outcome.LOST, reason=str(error)))
         except Exception as error:
             log.exception("claim failed on this node", extra=self._ids)
             if handle := self.handle():
@@ -180,7 +185,8 @@ class Claim:
         check_spec(self.spec, self._workshop)
         self._transfers.fetch_inputs(self._record.run, self._stopping)
         await_vacancy(self._workshop.held(self.spec), self._stopping)
-        launch = prepare(self.spec, self._workshop, self._record.run)
+        spec = self._rendezvous.settle(self._stopping)
+        launch = prepare(spec, self._workshop, self._record.run)
         if self._stopping.is_set():
             raise Interrupted("stopped before it was started")
         note = {"claim": self.spec.claim, "fence": self.spec.fence, "oom_kills": kernel_oom_kills()}

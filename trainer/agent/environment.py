@@ -15,12 +15,22 @@ _KEPT_ONLINE = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "REQUE
 
 
 def training_environment(
-    *, claim: str, run: Path, models: Path, gpus: Sequence[str], threads: int, offline: bool
+    *,
+    claim: str,
+    run: Path,
+    models: Path,
+    gpus: Sequence[str],
+    threads: int,
+    offline: bool,
+    interface: str = "",
 ) -> dict[str, str]:
     """Environment variables of one training.
 
     gpus: their UUIDs, none for CPU slots. threads: of one process. offline: the hub is not asked.
+    interface: of the network that joins this node to the others of the training, unless the administrator
+    named one; on its own gloo takes the one that the host's name leads to, which is often loopback.
     """
+    network = dict.fromkeys(("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"), interface) if interface else {}
     kept = [name for name in os.environ if name.startswith(_KEPT_PREFIXES)]
     kept += _KEPT if offline else (*_KEPT, *_KEPT_ONLINE)
     # An address with a password in it is a secret, and trainings run other people's code.
@@ -30,6 +40,7 @@ def training_environment(
         "LANG": "C.UTF-8",
         # Batches differ in length: without it the allocator keeps blocks that fit none of the later ones.
         "PYTORCH_ALLOC_CONF": "expandable_segments:True",
+        **network,
         **inherited,
         CLAIM_MARK: claim,
         "HOME": str(run),

@@ -9,7 +9,8 @@ AgentError
     Refused           the portal will never accept this
     StaleClaim        the claim is no longer this node's
     Declined          this node cannot start the claim
-    Interrupted       a transfer that nobody waits for any more
+    PeerAway          another node of the claim's attempt does not come
+    Interrupted       a transfer or a start that nobody waits for any more
 """
 
 from __future__ import annotations
@@ -55,5 +56,9 @@ class Declined(AgentError):
     """The claim cannot be started on this node; the message becomes the claim's reason."""
 
 
+class PeerAway(AgentError):
+    """Another node of the same attempt kept this one waiting; nobody here is at fault."""
+
+
 class Interrupted(AgentError):
-    """The claim was stopped or dropped during a transfer."""
+    """The claim was stopped or dropped during a transfer, or while it waited for another node."""

@@ -48,6 +48,7 @@ class Evidence:
     silent_s: float | None = None  # it was ended because no event came for this long
     kernel_oom: bool = False  # the kernel ended a process for memory meanwhile
     last_line: str = ""
+    nodes: int = 1
 
 
 def judge(seen: Evidence) -> Ending:
@@ -84,6 +85,9 @@ def _unexplained(seen: Evidence, code: int | None) -> Ending:
     if code is None:
         reason = "the training ended unseen while the node agent was away, and left no result"
         return Ending(outcome=Outcome.KILLED, reason=reason)
+    if code == EXIT_STOPPED and seen.nodes > 1:  # a stop of one node is a stop of all
+        reason = "another node of this training was asked to stop"
+        return Ending(outcome=Outcome.STOPPED, exit_code=code, reason=reason)
     if code == EXIT_STOPPED:
         reason = "somebody else asked the training to stop; it saved a checkpoint"
         return Ending(outcome=Outcome.KILLED, exit_code=code, reason=reason)

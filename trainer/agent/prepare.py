@@ -12,6 +12,7 @@ from trainer.agent.environment import training_environment
 from trainer.agent.errors import Declined
 from trainer.agent.executors.base import Launch
 from trainer.agent.folder import NodeFolder, write_json
+from trainer.agent.network import Site
 from trainer.agent.user import RunAs
 from trainer.protocol import GpuFacts, Spec, to_json
 
@@ -24,6 +25,7 @@ class Workshop:
     command: Sequence[str]
     gpus: Sequence[GpuFacts]
     cores: int
+    site: Site
     offline: bool = True
     run_as: RunAs | None = None
 
@@ -88,6 +90,7 @@ def prepare(spec: Spec, workshop: Workshop, run: Path) -> Launch:
         gpus=[gpu.uuid for gpu in workshop.held(spec)],
         threads=workshop.threads,
         offline=workshop.offline,
+        interface=workshop.site.interface() if spec.nodes > 1 else "",
     )
     return Launch(
         claim=spec.claim, command=[*workshop.command, os.fspath(run)], run=run, environment=environment

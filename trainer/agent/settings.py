@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import socket
 import sys
 from collections.abc import Sequence
@@ -26,6 +27,8 @@ class Settings:
     ca: Path | None = None
     offline: bool = True
     user: str = "nobody"
+    address: str = ""
+    ports: Sequence[int] = (0,)
     stop_grace_s: float = 10.0
     lease_stop_s: float = 900.0
     command: Sequence[str] = (sys.executable, "-m", "trainer.run")
@@ -50,6 +53,8 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         ca=given.ca,
         offline=not given.online,
         user=given.user,
+        address=given.address or "",
+        ports=given.ports,
         stop_grace_s=given.stop_grace,
         lease_stop_s=given.lease_stop,
     )
@@ -72,6 +77,23 @@ def _seconds(text: str) -> float:
     return value
 
 
+def _ports(text: str) -> range:
+    low, _, high = text.partition("-")
+    try:
+        ports = range(int(low), int(high or low) + 1)
+    except ValueError:
+        ports = range(0)
+    if not ports or not 1 <= ports[0] <= ports[-1] <= 65535:
+        raise argparse.ArgumentTypeError("must be a port or a range like 29500-29599, from 1 to 65535")
+    return ports
+
+
+def _address(text: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9._-]{1,253}|[0-9a-fA-F:.]{2,45}", text):
+        raise argparse.ArgumentTypeError("must be a host's name or address, without a port")
+    return text
+
+
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m trainer.agent", description="Offer this machine to a Foretune portal and train on it."
@@ -85,6 +107,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ca", type=Path, metavar="FILE", help="certificates to check the portal with")
     parser.add_argument("--online", action="store_true", help="let trainings download models from the hub")
     parser.add_argument("--user", default="nobody", help="user of trainings if the agent is root (nobody)")
+    parser.add_argument(
+        "--address",
+        type=_address,
+        metavar="HOST",
+        help="where other nodes reach this one (the address that its connections to the portal come from)",
+    )
+    parser.add_argument(
+        "--ports",
+        type=_ports,
+        default=(0,),
+        metavar="LOW-HIGH",
+        help="where trainings over several nodes meet (any free port)",
+    )
     parser.add_argument(
         "--stop-grace",
         type=_seconds,

@@ -87,4 +87,5 @@ class Watch:
             silent_s=self._silent_s,
             kernel_oom=kernel_oom_kills() > int(self._handle.get("oom_kills", 0)),
             last_line=last_line(self._run, self._executor.logs),
+            nodes=self._spec.nodes,
         )

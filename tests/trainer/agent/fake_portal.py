@@ -32,6 +32,7 @@ class Given:
     want: str = "run"
     stop_for: str = ""
     grace_s: float = 5.0
+    rendezvous: str = ""
     error: str = ""
     listed: bool = True
     with_spec: bool = True
@@ -140,6 +141,7 @@ class FakePortal:
             "stop_for": given.stop_for,
             "grace_s": given.grace_s,
             "acked_seq": len(given.reports),
+            "rendezvous": given.rendezvous,
             "error": given.error,
         }
         return {**order, "spec": to_json(given.spec)} if given.with_spec else order

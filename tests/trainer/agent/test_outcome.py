@@ -24,6 +24,7 @@ DONE = {"outcome": "succeeded", "exit_code": 0}
         (0, None, {}, Outcome.ERROR),
         (75, {"outcome": "stopped"}, {"stop": PREEMPT}, Outcome.STOPPED),
         (75, {"outcome": "stopped"}, {}, Outcome.KILLED),  # somebody else sent the TERM
+        (75, {"outcome": "stopped"}, {"nodes": 2}, Outcome.STOPPED),  # to another node of the gang
         (-15, None, {"stop": PREEMPT}, Outcome.STOPPED),
         (-9, None, {"stop": PREEMPT, "killed_after_grace": True}, Outcome.STOPPED),
         (76, None, {}, Outcome.OOM),
