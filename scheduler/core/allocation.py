@@ -7,15 +7,28 @@ smaller option on the same GPUs, or stays where it was, or waits.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from knowledge.core.types import Option
 from scheduler.core import reasons
 from scheduler.core.placement import FreeGpus, Placement
-from scheduler.core.types import Action, ClusterState, GpuId, Job, Preempt, Resize, Start, Wait
+from scheduler.core.types import (
+    Action,
+    ClusterState,
+    GpuId,
+    Holding,
+    Job,
+    Plan,
+    Preempt,
+    Resize,
+    Start,
+    Wait,
+)
 
 Wishes = Mapping[str, Option]  # by job id; without an entry: no GPUs
 Places = dict[str, tuple[Option, tuple[GpuId, ...]]]
+# (jobs, their options, GPUs of each model) -> who should have which option; who is missing should have none.
+Choose = Callable[[Sequence[Job], Sequence[Sequence[Option]], dict[str, int]], list[tuple[Job, Option]]]
 SHARED = "The GPUs serve other jobs in this round."
 
 
@@ -57,6 +70,20 @@ def bundle(option: Option) -> tuple[str, int, int]:
     """(GPU model, nodes, GPUs)."""
     config = option.config
     return config.gpu_model, config.number_nodes, config.number_gpus
+
+
+def divide(state: ClusterState, placement: Placement, choose: Choose) -> Plan:
+    """Divide the GPUs among all jobs: what a priority leaves, the next one divides."""
+    jobs = sorted(movable(state), key=lambda job: (job.submitted_at, job.id))
+    free = FreeGpus(state.nodes, placement)
+    left = capacity(state, jobs)
+    wishes: dict[str, Option] = {}
+    for priority in sorted({job.priority for job in jobs}, reverse=True):
+        peers = [job for job in jobs if job.priority == priority]
+        for job, option in choose(peers, [possible(job, free) for job in peers], left):
+            wishes[job.id] = option
+            left[option.gpu_model] -= option.gpus
+    return Plan(realise(state, jobs, wishes, placement), state.memory)
 
 
 def realise(
@@ -152,19 +179,14 @@ def _actions(state: ClusterState, jobs: Sequence[Job], places: Places) -> tuple[
             granted.append(Start(job.id, option, gpus))
         elif job.holds and option is None:
             stopped.append(Preempt(job.id, f"{SHARED} It continues from its checkpoint."))
-        elif (
-            job.holds
-            and option
-            and (bundle(option) != bundle(job.holds.option) or set(gpus) != set(job.holds.gpus))
-        ):
+        elif job.holds and option and not _stays(job.holds, option, gpus):
             granted.append(Resize(job.id, option, gpus))
     waits = _waits(state, set(places), free) if state.explain else []
     return (*stopped, *granted, *waits)
 
 
-def _stays(job: Job, option: Option, gpus: Iterable[GpuId]) -> bool:
-    holds = job.holds
-    return bool(holds and bundle(option) == bundle(holds.option) and set(gpus) == set(holds.gpus))
+def _stays(holds: Holding, option: Option, gpus: Iterable[GpuId]) -> bool:
+    return bundle(option) == bundle(holds.option) and set(gpus) == set(holds.gpus)
 
 
 def _waits(state: ClusterState, placed: set[str], free: FreeGpus) -> list[Wait]:
@@ -178,5 +200,5 @@ def _waits(state: ClusterState, placed: set[str], free: FreeGpus) -> list[Wait]:
         elif not options:
             waits.append(reasons.nowhere(job))
         else:
-            waits.append(reasons.busy(job, options[0], free.count(options[0].gpu_model), behind=SHARED))
+            waits.append(reasons.busy(job, options[0], free.count_for(options[0]), behind=SHARED))
     return waits

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from knowledge.core.types import Option
-from scheduler.core.allocation import bundle, capacity, movable, possible, realise
-from scheduler.core.placement import FreeGpus, Placement
+from scheduler.core.allocation import bundle, divide
+from scheduler.core.placement import Placement
 from scheduler.core.policies.sia import restart_factor
 from scheduler.core.types import ClusterState, Job, Plan
 
@@ -39,26 +40,16 @@ class Pollux:
 
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Divide the GPUs among all jobs, larger priorities first."""
-        jobs = sorted(movable(state), key=lambda job: (job.submitted_at, job.id))
-        free = FreeGpus(state.nodes, self.placement)
-        left = capacity(state, jobs)
-        wishes: dict[str, Option] = {}
-        for priority in sorted({job.priority for job in jobs}, reverse=True):
-            peers = [job for job in jobs if job.priority == priority]
-            found = self.choose(peers, [possible(job, free) for job in peers], left, now)
-            for job, option in zip(peers, found, strict=True):
-                if option:
-                    wishes[job.id] = option
-                    left[option.gpu_model] -= option.gpus
-        return Plan(realise(state, jobs, wishes, self.placement), state.memory)
+        return divide(state, self.placement, partial(self.choose, now=now))
 
     def choose(
         self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], free: dict[str, int], now: float
-    ) -> list[Option | None]:
-        """Each job's option, or None."""
+    ) -> list[tuple[Job, Option]]:
+        """Jobs with the options they should have; who is missing should have none."""
         search = _Search(jobs, options, free, now, self.power, np.random.default_rng(self.seed))
         best = search.run(self.individuals, self.generations)
-        return [found[gene - 1] if gene else None for found, gene in zip(options, best, strict=True)]
+        chosen = zip(jobs, options, best, strict=True)
+        return [(job, found[gene - 1]) for job, found, gene in chosen if gene]
 
 
 class _Search:

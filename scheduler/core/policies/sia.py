@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
 from knowledge.core.types import Option
-from scheduler.core.allocation import bundle, capacity, movable, possible, realise
+from scheduler.core.allocation import bundle, divide
 from scheduler.core.assignment import MILP_COLUMNS, Columns, assign
-from scheduler.core.placement import FreeGpus, Placement
+from scheduler.core.placement import Placement
 from scheduler.core.types import ClusterState, Job, Plan
 
 CLIP = 3000.0
@@ -41,16 +42,7 @@ class Sia:
 
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Divide the GPUs among all jobs, larger priorities first, at the least total cost."""
-        jobs = sorted(movable(state), key=lambda job: (job.submitted_at, job.id))
-        free = FreeGpus(state.nodes, self.placement)
-        left = capacity(state, jobs)
-        wishes: dict[str, Option] = {}
-        for priority in sorted({job.priority for job in jobs}, reverse=True):
-            peers = [job for job in jobs if job.priority == priority]
-            for job, option in self.choose(peers, [possible(job, free) for job in peers], left, now):
-                wishes[job.id] = option
-                left[option.gpu_model] -= option.gpus
-        return Plan(realise(state, jobs, wishes, self.placement), state.memory)
+        return divide(state, self.placement, partial(self.choose, now=now))
 
     def choose(
         self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], free: dict[str, int], now: float

@@ -64,4 +64,4 @@ def test_pollux_leaves_a_young_job_alone_when_moving_gains_little() -> None:
     )
     plan = decide("pollux", [holder], [replace(node("n", 0, total=4), free=(2, 3))])
     assert plan == {}
-    assert POLLUX.choose([holder], [[small, large]], {"A100": 4}, 0.0) == [small]
+    assert POLLUX.choose([holder], [[small, large]], {"A100": 4}, 0.0) == [(holder, small)]
