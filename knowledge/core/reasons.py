@@ -159,7 +159,7 @@ def unpriced(options: tuple[Option, ...], goal: Goal) -> tuple[str, ...]:
 def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
     limit = request.inventory.max_nodes
     if why := trainable.untrainable(request.pools, bound["method"]):
-        return f"{why} The job waits until one can; or choose the method lora."
+        return f"{why} Choose the method lora, or the job waits until one can."
     if not any(space.open_bundles(pool.node_sizes, request.fixed, limit) for pool in request.pools):
         return _no_such_bundle(request.fixed, limit)
     needed = recommend.needed_bytes(request, bound)
