@@ -129,8 +129,9 @@ RACKS = {"nvlink5-rack": 72}  # GPUs of several nodes that one switch joins (NVL
 # Between nodes: 100 Gb/s Ethernet and 200 Gb/s links of the shipped history; an unknown network is TCP.
 NETWORK_BYTES_S = {"none": 1e9, "tcp": 8e9, "roce": 35e9, "infiniband": 35e9}
 DEFAULT_LORA_R = 16
-# MI300X 51 % of the peak, A100 and H100 80 to 87 %: the best Bekman found (Machine Learning Engineering).
-REACH = {"AMD": 0.61}
+# MI300X 51 % of the peak, MI325X 60 % (a third more power), A100 and H100 80 to 87 %: the best Bekman found
+# (Machine Learning Engineering, maximum achievable matmul FLOPS). By GPU model, else by vendor.
+REACH = {"MI325X": 0.72, "AMD": 0.61}
 
 
 def hardware(inventory: Inventory | None) -> dict[str, Hardware]:
@@ -247,7 +248,7 @@ def _gpu_facts(configs: Sequence[Config], here: Mapping[str, Hardware]) -> dict[
         sheet, found = catalog.gpu(gpu_model), here.get(gpu_model)
         is_cpu.append(sheet.gpu_model == "cpu")
         facts["peak"].append((found and found.peak_flops) or sheet.peak_flops(precision or None))
-        facts["reach"].append(REACH.get(sheet.vendor, 1.0))
+        facts["reach"].append(REACH.get(sheet.gpu_model, REACH.get(sheet.vendor, 1.0)))
         facts["bandwidth"].append(found.bandwidth_bytes_s if found else sheet.bandwidth_bytes_s)
         facts["memory"].append(found.memory_bytes if found else sheet.memory_bytes)
         facts["link_bytes_s"].append(LINK_BYTES_S[sheet.link])

@@ -12,14 +12,11 @@ from knowledge.core import folds, prior, space
 from knowledge.core.columns import Array, Columns, Mask
 from knowledge.core.estimators import QUICK_TREES, TREES, Forest
 from knowledge.core.folds import Fold, Measured
-from knowledge.core.intervals import ALPHA, ENOUGH, Widths, quantile
+from knowledge.core.intervals import ENOUGH, Widths, quantile
 from knowledge.core.types import Config
 
 ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
-TRUSTS = (0.0, 0.25, 0.5, 0.75, 1.0)
-MOST = 0.95  # level of a width at most
-AS_GOOD = 1.001  # of errors this close the one with less trust is taken
-ENOUGH_FOLDS = 4  # two or three GPUs are no proof that trees know more of another than physics does
+ENOUGH_FOLDS = 4  # trees that know two or three GPUs, or models, say nothing of another: physics alone does
 
 
 class Physics(Protocol):
@@ -37,10 +34,10 @@ class Physics(Protocol):
 
 
 class Regressor:
-    """Predicts a positive quantity. What the trees say counts less for models and GPUs they never saw.
+    """Predicts a positive quantity. Of models and GPUs beyond the few that trees know, physics answers alone.
 
     After `fit`: `physics_`, `forest_` and `widths_` (of ln, known models); by GPU `runs_` and `apart_`; by
-    "model" and "gpu" `unseen_widths_`, and the share of the trees' correction that is believed, `trust_`.
+    "model" and "gpu" `unseen_widths_`, and whether the trees are believed of unseen ones, `believed_`.
     """
 
     def __init__(self, physics: type[Physics]) -> None:
@@ -54,13 +51,13 @@ class Regressor:
         self.widths_ = Widths.of(errors, _varied_kinds(data), [x.gpu_model for x in configs])
         self.runs_ = dict(Counter(x.gpu_model for x in configs))
         self.apart_ = self._apart(data)
-        self.trust_, self.unseen_widths_ = {}, {}
+        self.believed_, self.unseen_widths_ = {}, {}
         # A GPU with a handful of runs is foretold from the others, so the others say how well that goes.
         known = data.take(np.flatnonzero(~self.scarce(configs)))
         models, gpus = list(folds.by_model(configs)), list(folds.by_gpu(known.configs))
         for what, rows, left_out in (("model", data, models), ("gpu", known, gpus)):
-            alpha = _alpha(len(gpus)) if what == "gpu" else ALPHA
-            self.trust_[what], width = self._away(rows, left_out, alpha)
+            self.believed_[what] = len(left_out) >= ENOUGH_FOLDS
+            width = self._away_width(rows, left_out, self.believed_[what])
             self.unseen_widths_[what] = max(width, self.widths_.pooled)
         return self
 
@@ -68,9 +65,9 @@ class Regressor:
         self, configs: Sequence[Config], c: Columns, X: Array, unseen_model: Mask, unseen_gpu: Mask
     ) -> Array:
         """Predicted values, shape (n,)."""
-        trust = np.where(unseen_model, self.trust_["model"], 1.0)
-        trust = np.where(unseen_gpu | self.scarce(configs), self.trust_["gpu"], trust)
-        found: Array = self._value(configs, c) * np.exp(trust * self._correction(c, X))
+        doubted = unseen_model & (not self.believed_["model"])
+        doubted |= (unseen_gpu | self.scarce(configs)) & (not self.believed_["gpu"])
+        found: Array = self._value(configs, c) * np.exp(np.where(doubted, 0.0, self._correction(c, X)))
         return found
 
     def width(self, configs: Sequence[Config], unseen_model: Mask, unseen_gpu: Mask) -> Array:
@@ -126,16 +123,13 @@ class Regressor:
         errors = np.abs(wrong - correction)
         return np.where(np.isfinite(errors), errors, np.inf)
 
-    def _away(self, data: Measured, left_out: Sequence[Fold], alpha: float) -> tuple[float, float]:
-        """(trust, half-width) for what was left out by the folds; stated ones without any fold."""
+    def _away_width(self, data: Measured, left_out: Sequence[Fold], believed: bool) -> float:
+        """Half-width for what was left out by the folds; the stated one without any fold."""
         if not left_out:
-            return 0.0, prior.Z_80 * prior.TAU
+            return prior.Z_80 * prior.TAU
         wrong, correction = self._out_of_fold(data, left_out, QUICK_TREES)
-        known = np.isfinite(wrong)
-        errors = [np.abs(wrong - trust * correction)[known] for trust in TRUSTS]
-        means = np.array([error.mean() for error in errors])
-        best = int(np.flatnonzero(means <= AS_GOOD * means.min())[0]) if len(left_out) >= ENOUGH_FOLDS else 0
-        return TRUSTS[best], quantile(errors[best], alpha)
+        errors = np.abs(wrong - correction if believed else wrong)
+        return quantile(errors[np.isfinite(errors)])
 
     def _out_of_fold(self, data: Measured, left_out: Iterable[Fold], trees: int) -> tuple[Array, Array]:
         """(ln measured - ln physics, the trees' correction) of rows that neither was fitted to."""
@@ -146,12 +140,6 @@ class Regressor:
             wrong[test] = np.log(rest.values / part.physics_.observed(rest.c))
             correction[test] = part._correction(rest.c, rest.X)
         return wrong, correction
-
-
-def _alpha(gpus: int) -> float:
-    """Errors of n GPUs, each left out, are n values rather than as many as rows; two or three are too few."""
-    level = min(MOST, (1 - ALPHA) * (1 + 1 / gpus)) if gpus >= ENOUGH_FOLDS else 1 - ALPHA
-    return 1 - level
 
 
 def interval_kind(config: Config) -> str:

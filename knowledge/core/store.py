@@ -23,7 +23,7 @@ from knowledge.core.seen import Seen
 from knowledge.core.step_time import StepTime
 from knowledge.core.types import Config
 
-FORMAT = 15  # to be raised whenever prior or features change: corrections belong to what they were learnt on
+FORMAT = 16  # to be raised whenever prior or features change: corrections belong to what they were learnt on
 TRUSTED = (
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",
@@ -102,7 +102,7 @@ def _regressor(found: Regressor) -> dict[str, Any]:
             "by_gpu": dict(found.widths_.by_gpu),
         },
         "unseen_widths": found.unseen_widths_,
-        "trust": found.trust_,
+        "believed": found.believed_,
         "runs": found.runs_,
     }
 
@@ -136,7 +136,7 @@ def _read_regressor(raw: dict[str, Any], physics: type[Physics]) -> Regressor:
     found.forest_ = Forest()
     found.forest_.columns_, found.forest_.trees_ = raw["columns"], raw["trees"]
     found.widths_ = Widths(**raw["widths"])
-    found.unseen_widths_, found.trust_, found.runs_ = raw["unseen_widths"], raw["trust"], raw["runs"]
+    found.unseen_widths_, found.believed_, found.runs_ = raw["unseen_widths"], raw["believed"], raw["runs"]
     return found
 
 

@@ -73,14 +73,16 @@ def test_few_rows_leave_the_stated_weights_nearly_as_they_are() -> None:
     assert np.all((found.weights_ > 0.5) & (found.weights_ <= 1.0 + 1e-9))
 
 
-def test_a_gpu_that_was_never_seen_gets_a_wider_interval_and_less_of_the_trees() -> None:
+def test_a_gpu_that_was_never_seen_gets_a_wider_interval_and_physics_alone_where_few_are_known() -> None:
     c = columns(CONFIGS)
     slow = np.array([0.3 if x.gpu_model == "L40S" else 1.0 for x in CONFIGS])
     rates = step_tokens(c) / step_seconds(step_parts(c), _stated(c)) * slow
     X = features.matrix(CONFIGS, c, {})
     found = Regressor(StepTime).fit(CONFIGS, c, X, rates)
     assert np.all(found.width(CONFIGS, NONE, ~NONE) >= found.width(CONFIGS, NONE, NONE))
-    assert found.trust_["gpu"] < 1.0
+    assert not found.believed_["gpu"]
+    physics = found.physics_.value(c)
+    assert found.predict(CONFIGS, c, X, NONE, ~NONE) == pytest.approx(physics)
     assert np.median(np.abs(np.log(found.predict(CONFIGS, c, X, NONE, NONE) / rates))) < 0.05
 
 
