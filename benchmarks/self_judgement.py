@@ -1,0 +1,95 @@
+"""May a calibration be believed about itself? What it tells against the error on all that it did not run.
+
+python benchmarks/self_judgement.py RUNS.CSV [--source lfb]
+
+One GPU model after the other is left out of training, and runs on it are chosen as a calibration chooses
+them, from another half of its configurations each time. Two ways to judge: every run foretold without itself
+and its likes (`knowledge.core.left_out`), and the last third of the runs foretold from the others. The truth
+is the median error on all runs that were not chosen. Errors are medians of |ln|, means over draws.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+from benchmarks.transfer import ENOUGH, orders, split
+from knowledge.core import evaluate, space
+from knowledge.core.learned_predictor import LearnedPredictor
+from knowledge.core.left_out import judge
+from knowledge.core.observations import Observations
+from knowledge.core.rows import Row
+from knowledge.core.sources import registry
+
+COUNTS = (10, 15, 20)
+DRAWS = 16
+Told = tuple[float, float]  # before, after
+
+
+def told(predictor: LearnedPredictor, mine: Sequence[Row], order: Sequence[str]) -> dict[str, Told]:
+    """What either way says of the runs in `order` (hashes of configurations), and what is true."""
+    taught, rest = split(mine, set(order))
+    by_name = {space.config_hash(row.config): row for row in taught}
+    runs = [by_name[name] for name in order]
+    third = 2 * len(runs) // 3
+    found = judge(predictor, [], runs)
+    return {
+        "each left out": (median(found.before), median(found.after)),
+        "last third": _errors(predictor, runs[:third], runs[third:]),
+        "truth": _errors(predictor, runs, rest),
+    }
+
+
+def _errors(predictor: LearnedPredictor, own: Sequence[Row], rows: Sequence[Row]) -> Told:
+    before, after = (
+        median(evaluate.log_errors(replace(predictor, observations=Observations.of(runs)), rows))
+        for runs in ([], own)
+    )
+    return before, after
+
+
+def report(gpu: str, count: int, drawn: Sequence[Mapping[str, Told]]) -> None:
+    """A line for each way: its means, how far its gain lies from the true one, how often it tells a loss."""
+    true = np.array([one["truth"] for one in drawn])
+    for way in drawn[0]:
+        said = np.array([one[way] for one in drawn])
+        gain, true_gain = said[:, 0] - said[:, 1], true[:, 0] - true[:, 1]
+        off = float(np.sqrt(np.mean((gain - true_gain) ** 2)))
+        before, after = said.mean(axis=0)
+        print(
+            f"{gpu:15} {count:3} runs  {way:14} {before:.3f} -> {after:.3f}, gain off by {off:.3f},"
+            f" a loss in {int((gain < 0).sum())} of {len(drawn)}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("runs", type=Path)
+    parser.add_argument("--source", choices=sorted(registry.SOURCES))
+    args = parser.parse_args()
+    rows = registry.parse(args.runs.read_text(encoding="utf-8"), args.source)
+    usable = [row for row in rows if row.known and row.learn and row.status != "refused"]
+    for gpu in sorted({row.config.gpu_model for row in usable}):
+        mine = [row for row in usable if row.config.gpu_model == gpu and row.measured]
+        configs = {space.config_hash(row.config): row.config for row in mine}
+        others = [row for row in usable if row.config.gpu_model != gpu]
+        if len(configs) < ENOUGH or not others:
+            continue
+        predictor = evaluate.predictor(others)
+        drawn = [orders(predictor, configs, seed)["chosen"] for seed in range(DRAWS)]
+        for count in (count for count in COUNTS if count <= len(drawn[0])):
+            report(gpu, count, [told(predictor, mine, order[:count]) for order in drawn])
+
+
+if __name__ == "__main__":
+    main()
