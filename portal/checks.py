@@ -43,6 +43,15 @@ def broker(**_: Any) -> list[CheckMessage]:
     return []
 
 
+@register
+def nodes_of_a_job(**_: Any) -> list[CheckMessage]:
+    """A job needs a node."""
+    if settings.MAX_NODES_PER_JOB >= 1:
+        return []
+    hint = "Set it to 1, or to the number of nodes over which one job may be spread."
+    return [Error(f"MAX_NODES_PER_JOB is {settings.MAX_NODES_PER_JOB}.", hint=hint, id="portal.E005")]
+
+
 @register(deploy=True)
 def production(**_: Any) -> list[CheckMessage]:
     """What suits one machine but not production (`manage.py check --deploy`)."""

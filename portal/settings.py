@@ -233,6 +233,7 @@ HINT_TIMEOUT_S = 0.5
 
 # Leases and deadlines, seconds (docs/architecture.md, "Reliability"). Tests set them to a few seconds.
 POLICY = env.str("POLICY", default="fifo")
+MAX_NODES_PER_JOB = env.int("MAX_NODES_PER_JOB", default=1)  # more only where nodes reach each other
 SYNC_EVERY_S = env.float("SYNC_EVERY_S", default=1.0)
 NODE_SUSPECT_S = env.float("NODE_SUSPECT_S", default=60.0)  # silent for longer: no new starts
 NODE_LOST_S = env.float("NODE_LOST_S", default=90.0)  # silent for longer: lost, its attempts end

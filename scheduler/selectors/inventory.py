@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import asdict
 
+from django.conf import settings
 from django.db.models import Min
 
 from knowledge.core import catalog
@@ -28,7 +29,10 @@ def inventory() -> Inventory:
         node = gpu.node
         key = (gpu.model, node.price_per_gpu_hour, node.network, tuple(sorted(node.cannot_train)))
         sizes[key][gpu.node_id].append(gpu)
-    return Inventory(pools=tuple(_pool(*key, nodes) for key, nodes in sorted(sizes.items())))
+    return Inventory(
+        pools=tuple(_pool(*key, nodes) for key, nodes in sorted(sizes.items())),
+        max_nodes=settings.MAX_NODES_PER_JOB,
+    )
 
 
 def unknown_gpus() -> dict[str, int]:

@@ -16,7 +16,12 @@ def ids(found: list[Any]) -> list[str]:
 
 
 def test_the_settings_of_the_tests_are_fine() -> None:
-    assert checks.data_dir() == checks.broker() == []
+    assert checks.data_dir() == checks.broker() == checks.nodes_of_a_job() == []
+
+
+def test_a_job_on_no_node_is_explained(settings: Any) -> None:
+    settings.MAX_NODES_PER_JOB = 0
+    assert ids(checks.nodes_of_a_job()) == ["portal.E005"]
 
 
 def test_a_data_folder_that_is_a_file_is_explained(settings: Any, tmp_path: Path) -> None:
