@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
+from django.db.models import Q, QuerySet
 
 from scheduler.models import Checkpoint, Job
 
 
 def _within_reach() -> QuerySet[Checkpoint]:
-    """Those at the portal or on a node that was not removed."""
-    return Checkpoint.objects.filter(node__removed_at__isnull=True)
+    """Those at the portal or on a node that was not removed.
+
+    Every node of a training reads the checkpoint, so that one on a single disk is no use to several.
+    """
+    alone = Q(attempt__option__config__number_nodes=1)
+    return Checkpoint.objects.filter(Q(node__isnull=True) | alone, node__removed_at__isnull=True)
 
 
 def resumable(job: Job) -> Checkpoint | None:

@@ -52,12 +52,13 @@ def metrics(job: Job, *, after_step: int = -1) -> QuerySet[Metric]:
 
 
 def log_text(job: Job, *, offset: int = 0, limit: int = 64_000) -> tuple[str, int]:
-    """A piece of the log of all attempts from a character offset, and where the next one begins."""
+    """A piece of the log of all attempts from a character offset, and where the next one begins.
+
+    Pieces of several nodes stand as they came in, so that what was read once never moves.
+    """
     parts: list[str] = []
     position, wanted = 0, offset + limit
-    rows = LogPiece.objects.filter(claim__attempt__job=job).order_by(
-        "claim__attempt__fence", "claim__rank", "seq"
-    )
+    rows = LogPiece.objects.filter(claim__attempt__job=job).order_by("claim__attempt__fence", "pk")
     for text in rows.values_list("text", flat=True).iterator():
         start = max(0, offset - position)
         if start < len(text):
@@ -72,9 +73,7 @@ def log_text(job: Job, *, offset: int = 0, limit: int = 64_000) -> tuple[str, in
 def log_tail(job: Job, *, limit: int = 16_000) -> str:
     """The last characters of the log, read from its end."""
     parts: list[str] = []
-    rows = LogPiece.objects.filter(claim__attempt__job=job).order_by(
-        "-claim__attempt__fence", "-claim__rank", "-seq"
-    )
+    rows = LogPiece.objects.filter(claim__attempt__job=job).order_by("-claim__attempt__fence", "-pk")
     for text in rows.values_list("text", flat=True).iterator(chunk_size=20):
         parts.append(text)
         if sum(map(len, parts)) >= limit:

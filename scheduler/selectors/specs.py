@@ -40,7 +40,6 @@ def spec_of(claim: Claim) -> Spec:
         checkpoint_every_s=NEVER_S if is_random else settings.CHECKPOINT_EVERY_S,
         upload_limit_bytes=settings.CHECKPOINT_UPLOAD_BYTES,
         hang_after_s=settings.HANG_AFTER_S,
-        rendezvous=attempt.measured.get("rendezvous", ""),
         shape=_shape(job.model) if is_random else {},
     )
 

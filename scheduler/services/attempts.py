@@ -37,6 +37,8 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
     indices: dict[str, list[int]] = defaultdict(list)
     for node_id, index in gpus:
         indices[node_id].append(index)
+    if len(indices) != option.nodes or len({len(share) for share in indices.values()}) != 1:
+        raise CannotPlace(f"{option.key} takes equal shares of {option.nodes} nodes.")
     names = _hold_ready_nodes(sorted(indices), now)
     checkpoint = resumable(job)
     attempt = Attempt.objects.create(

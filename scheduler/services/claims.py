@@ -12,7 +12,7 @@ from scheduler.models import Attempt, Claim, Job, Node
 from scheduler.services.attempts import end_attempt
 from scheduler.services.moves import locked, move_job
 from scheduler.services.nodes import note_decline
-from scheduler.services.reports import apply_report
+from scheduler.services.reports import RENDEZVOUS, apply_report
 from scheduler.states import JobState, Outcome
 from trainer.protocol import ClaimState, Phase
 
@@ -109,8 +109,9 @@ def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
     if outcome is Outcome.DECLINED:
         note_decline(node=claim.node, reason=reason, now=now)
     attempt = claim.attempt
-    if outcome is not Outcome.SUCCEEDED and not attempt.pending_outcome:
-        attempt.pending_outcome, attempt.pending_reason = outcome, reason
+    if _explains(attempt, outcome):
+        at = f"{claim.node.name}: " if len(attempt.claims.all()) > 1 else ""
+        attempt.pending_outcome, attempt.pending_reason = outcome, f"{at}{reason}"
         attempt.save(update_fields=["pending_outcome", "pending_reason"])
     if not attempt.claims.filter(outcome="").exists():
         end_attempt(
@@ -121,8 +122,16 @@ def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
         )
 
 
+def _explains(attempt: Attempt, outcome: Outcome) -> bool:
+    """Is this end why the attempt goes wrong? The first bad one is, unless it only missed another node."""
+    if outcome is Outcome.SUCCEEDED:
+        return False
+    first = attempt.pending_outcome
+    return not first or (first == Outcome.LOST and outcome not in (Outcome.LOST, Outcome.STOPPED))
+
+
 def _never_ran(claim: Claim, said: ClaimState, outcome: Outcome) -> bool:
     """Declined, or stopped before there was a process: no exit code and nothing measured."""
     if outcome not in (Outcome.DECLINED, Outcome.STOPPED) or said.exit_code is not None:
         return False
-    return not claim.attempt.measured and not claim.attempt.metrics.exists()
+    return not set(claim.attempt.measured) - {RENDEZVOUS} and not claim.attempt.metrics.exists()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
@@ -22,6 +23,8 @@ MEASURED = (
     "tokens", "tokens_per_s", "train_s", "runtime_s", "saving_s", "evaluation_s",
     "first_loss", "final_loss", "eval_loss", "step", "total_steps", "software",
 )  # fmt: skip
+RENDEZVOUS = "rendezvous"  # beside what was measured: where the nodes of the attempt meet
+HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}\Z")
 CUT_MARK = "\n[... the log was cut here: too much in one piece ...]\n"
 
 
@@ -57,8 +60,10 @@ def _loss(body: dict[str, Any], name: str) -> float | None:
 
 def _start(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     body, attempt = report.body, claim.attempt
+    if claim.rank:
+        return  # only a sign that this node trains, too
     _keep_measured(attempt, body)
-    if claim.rank or body.get("steps_total") is None:
+    if body.get("steps_total") is None:
         return
     Job.objects.filter(pk=job.pk).update(total_steps=_whole(body, "steps_total"))
     if (row_tokens := _number(body, "row_tokens")) and not attempt.resume_step:
@@ -172,10 +177,10 @@ def _require_received(claim: Claim, step: int, files: list[File]) -> None:
 def _rendezvous(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     del job, now
     address = report.body.get("address")
-    if not isinstance(address, str) or len(address) > 200:
-        raise BadReport("address must be a text of at most 200 characters")
+    if not isinstance(address, str) or not HOST_AND_PORT.match(address):
+        raise BadReport("address must be HOST:PORT, an IPv6 host in brackets")
     if claim.rank == 0:
-        _keep_measured(claim.attempt, {"rendezvous": address}, extra=("rendezvous",))
+        _keep_measured(claim.attempt, {RENDEZVOUS: address}, extra=(RENDEZVOUS,))
 
 
 def _result(job: Job, claim: Claim, report: Report, now: datetime) -> None:

@@ -21,6 +21,7 @@ from scheduler.services.nodes import (
     update_facts,
     welcome_back,
 )
+from scheduler.services.reports import RENDEZVOUS
 from scheduler.states import JobState, NodeState
 from trainer.protocol import ClaimOrder, GpuUse, Phase, Sync, SyncReply
 
@@ -139,6 +140,7 @@ def _order(claim: Claim, errors: dict[str, tuple[str, str]]) -> ClaimOrder:
         grace_s=job.stop_grace_s or settings.STOP_GRACE_S / 2,
         spec=spec_of(claim) if claim.phase == Phase.ASSIGNED else None,
         acked_seq=claim.acked_seq,
+        rendezvous=claim.attempt.measured.get(RENDEZVOUS, ""),
         error=error,
         detail=detail,
     )
