@@ -5,7 +5,8 @@ python benchmarks/accuracy.py HISTORY [--only TEXT] [--json OUT]
 HISTORY holds the published runs: llmfinetuningbench/runs.csv, fms-acceleration/runs.csv and
 mlperf-llama2-70b-lora/runs.csv. Whole groups are left out in turn; figures are means over the folds,
 weighted by their rows. "After ten" teaches ten random runs of the GPU that is else never seen: the mean of
-three draws.
+three draws. "Plain" is scikit-learn's boosting on the same features (benchmarks/plain.py); its validity
+leaves out the rows that launch rules refuse, which it has no rules for.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
+from benchmarks import plain
 from knowledge.core import evaluate, folds, space
 from knowledge.core.rows import Row
 from knowledge.core.sources import registry
@@ -36,6 +38,9 @@ COLUMNS = {
     "memory, points": ("memory_mae", "memory_rows"),
     "coverage": ("coverage_80", "throughput_rows"),
     "width": ("mean_width_80", "throughput_rows"),
+    "plain MAPE": ("plain_mape", "plain_rates"),
+    "plain validity error": ("plain_validity", "plain_judged"),
+    "plain memory, points": ("plain_memory", "plain_peaks"),
 }
 DRAWS = 3
 Known = Sequence[Row]
@@ -110,8 +115,8 @@ def splits(gpus: Sequence[str]) -> list[Split]:
 def measure(rows: Known, split: Split) -> dict[str, float]:
     found = []
     for train, test in split.folds(rows):
-        predictor = evaluate.predictor([rows[row] for row in train])
-        found.append(evaluate.metrics(predictor, [rows[row] for row in test]))
+        learnt, left_out = [rows[row] for row in train], [rows[row] for row in test]
+        found.append(evaluate.metrics(evaluate.predictor(learnt), left_out) | plain.figures(learnt, left_out))
     means = {}
     for name, (figure, count) in COLUMNS.items():
         told = [one for one in found if one.get(count)]

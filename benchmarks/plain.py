@@ -1,0 +1,76 @@
+"""The baseline of benchmarks/accuracy.py: boosting by scikit-learn on the same features, without ours."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
+
+from knowledge.core import estimators, features
+from knowledge.core.columns import Array, columns
+from knowledge.core.rows import Row
+
+RAN, DID_NOT = ("ok",), ("oom", "failed")
+
+
+def figures(train: Sequence[Row], test: Sequence[Row]) -> dict[str, float]:
+    """Errors of boosted rates per GPU, of peaks and of validity, each with how many rows were judged."""
+    words = features.vocabulary([row.config for row in train if row.known])
+    with estimators.one_thread():
+        return {
+            **_rate(_known(train, "measured"), _known(test, "measured"), words),
+            **_memory(_with_peak(train), _with_peak(test), words),
+            **_validity(_judged(train), _judged(test), words),
+        }
+
+
+def _rate(train: Sequence[Row], test: Sequence[Row], words: Any) -> dict[str, float]:
+    if not train or not test:
+        return {}
+    per_gpu = [np.log((row.tokens_per_second or 1.0) / row.config.number_gpus) for row in train]
+    said = _boosted(HistGradientBoostingRegressor(), train, np.array(per_gpu), test, words)
+    measured = np.array([(row.tokens_per_second or 1.0) / row.config.number_gpus for row in test])
+    return {"plain_mape": float(np.mean(np.abs(np.exp(said) / measured - 1))), "plain_rates": len(test)}
+
+
+def _memory(train: Sequence[Row], test: Sequence[Row], words: Any) -> dict[str, float]:
+    if not train or not test:
+        return {}
+    peaks = [np.array([row.peak_memory_fraction for row in rows], dtype=float) for rows in (train, test)]
+    said = _boosted(HistGradientBoostingRegressor(), train, peaks[0], test, words)
+    return {"plain_memory": float(np.mean(np.abs(said - peaks[1]))), "plain_peaks": len(test)}
+
+
+def _validity(train: Sequence[Row], test: Sequence[Row], words: Any) -> dict[str, float]:
+    ran = [np.array([row.status in RAN for row in rows]) for rows in (train, test)]
+    if not train or not test or ran[0].all():
+        return {}
+    said = _boosted(HistGradientBoostingClassifier(), train, ran[0], test, words)
+    return {"plain_validity": float(np.mean(said != ran[1])), "plain_judged": len(test)}
+
+
+def _boosted(boosting: Any, train: Sequence[Row], target: Array, test: Sequence[Row], words: Any) -> Array:
+    seen, asked = _matrix(train, words), _matrix(test, words)
+    told = np.isfinite(seen).any(axis=0)
+    found: Array = boosting.fit(seen[:, told], target).predict(asked[:, told])
+    return found
+
+
+def _matrix(rows: Sequence[Row], words: Any) -> Array:
+    configs = [row.config for row in rows]
+    return features.matrix(configs, columns(configs, None, [row.padded_tokens for row in rows]), words)
+
+
+def _known(rows: Sequence[Row], what: str) -> list[Row]:
+    return [row for row in rows if row.known and getattr(row, what)]
+
+
+def _with_peak(rows: Sequence[Row]) -> list[Row]:
+    return [row for row in _known(rows, "learn") if row.status in RAN and row.peak_memory_fraction]
+
+
+def _judged(rows: Sequence[Row]) -> list[Row]:
+    """Rows that launch rules let through, of sources that publish failures."""
+    return [row for row in _known(rows, "learn_validity") if row.status in RAN + DID_NOT]
