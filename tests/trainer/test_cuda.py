@@ -30,7 +30,7 @@ def test_the_agent_offers_gpus_that_torch_can_use_and_nobody_holds():
     assert gpus
     assert all(gpu.memory_bytes > GIB and gpu.uuid.startswith("GPU-") for gpu in gpus)
     check_torch(gpus, None)
-    await_vacancy(gpus, threading.Event())
+    await_vacancy(gpus, str, threading.Event())
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from trainer.agent.spool import Spool
 from trainer.agent.transfers import Transfers
 from trainer.agent.vacancy import await_vacancy
 from trainer.agent.watch import Watch
-from trainer.protocol import ClaimOrder, ClaimState, Kind, Outcome, Phase
+from trainer.protocol import ClaimOrder, ClaimState, Kind, Outcome, Phase, Spec
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,11 @@ FORGET = Stop(grace_s=5.0, wanted_files=False, forget=True)
 
 
 class Claim:
-    """What the agent's loop sees of a claim. `changed` is called when the portal should hear at once."""
+    """What the agent's loop sees of a claim.
+
+    holder: names another claim whose training is still on this one's GPUs. changed: called when the portal
+    should hear at once.
+    """
 
     def __init__(
         self,
@@ -41,9 +45,10 @@ class Claim:
         portal: Portal,
         executor: Executor,
         workshop: Workshop,
+        holder: Callable[[Spec], str],
         changed: Callable[[], None],
     ) -> None:
-        self.spec = record.spec
+        self.spec, self._holder = record.spec, holder
         self._record, self._executor, self._workshop, self._changed = record, executor, workshop, changed
         self._spool = Spool(record.spool / "reports.jsonl")
         self._rendezvous = Rendezvous(record, self._spool, workshop.site, changed)
@@ -184,7 +189,7 @@ class Claim:
         """Fetch, write down that a process is about to start, start it, write down which."""
         check_spec(self.spec, self._workshop)
         self._transfers.fetch_inputs(self._record.run, self._stopping)
-        await_vacancy(self._workshop.held(self.spec), self._stopping)
+        await_vacancy(self._workshop.held(self.spec), lambda: self._holder(self.spec), self._stopping)
         spec = self._rendezvous.settle(self._stopping)
         launch = prepare(spec, self._workshop, self._record.run)
         if self._stopping.is_set():

@@ -105,8 +105,16 @@ class Roster:
             portal=self._portal,
             executor=self._executor,
             workshop=self._workshop,
+            holder=self._holder,
             changed=self._changed,
         )
+
+    def _holder(self, spec: Spec) -> str:
+        """Asked from the threads of claims."""
+        for name, other in list(self._claims.items()):
+            if name != spec.claim and set(other.spec.gpus) & set(spec.gpus) and other.handle():
+                return f"the training of claim {name} has not left its GPUs yet"
+        return ""
 
     def _needed(self) -> list[str]:
         """Claims of earlier attempts whose checkpoints a claim here goes on from."""

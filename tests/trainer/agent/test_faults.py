@@ -8,6 +8,7 @@ import signal
 import subprocess
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ import pytest
 
 from tests.trainer.agent.conftest import Running
 from tests.trainer.agent.fake_portal import FakePortal, Given, until
+from trainer.agent import roster
 from trainer.protocol import Outcome
 
 StartAgent = Callable[..., Running]
@@ -211,7 +213,7 @@ def test_a_claim_that_is_not_ours_any_more_is_stopped_and_forgotten(
     portal: FakePortal, node_dir: Path, start_agent: StartAgent, how: str
 ) -> None:
     """F11."""
-    given, other = portal.give("c1", "steady"), portal.give("c2", "steady")
+    given, other = portal.give("c1", "steady"), portal.give("c2", "steady", gpus=(1,))
     start_agent()
     until(lambda: steps(given) and steps(other))
     pid = pid_of(node_dir)
@@ -224,6 +226,24 @@ def test_a_claim_that_is_not_ours_any_more_is_stopped_and_forgotten(
     assert not (node_dir / "runs" / "c1").exists()
     assert given.end is None
     assert runs(pid_of(node_dir, "c2"))
+
+
+def test_gpus_that_are_given_away_are_used_once_the_training_before_has_left_them(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I5: so it is on the nodes that are left when a training over several lost one."""
+    monkeypatch.setattr(roster, "FORGET", replace(roster.FORGET, grace_s=0.5))
+    given = portal.give("c1", "stubborn")
+    start_agent()
+    until(lambda: given.bodies("step"))
+    pid = pid_of(node_dir)
+    given.listed = False
+    heir = portal.give("c2", "normal")
+    until(lambda: heir.phases)
+    while runs(pid):
+        assert heir.reports == []
+        time.sleep(0.05)
+    assert until(lambda: heir.end).outcome == Outcome.SUCCEEDED
 
 
 def test_after_long_silence_the_node_stops_its_own_work(
