@@ -11,7 +11,7 @@ from pytest_django import DjangoDbBlocker
 from scheduler.models import Job
 from scheduler.states import TERMINAL
 from tests.harness.invariants import assert_all_hold
-from tests.harness.stack import Stack, with_one_node
+from tests.harness.stack import SHORT_LEASES, Stack, with_one_node
 from tests.stack.jobs import LONG, final_loss
 
 
@@ -47,8 +47,9 @@ def _rows_are_readable(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def stack(_rows_are_readable: None) -> Iterator[Stack]:
-    """With a past (tests/stack/past.py)."""
-    yield from with_one_node(Stack(), past="from tests.stack import past; past.make()")
+    """With a past (tests/stack/past.py); a job may take two nodes."""
+    made = Stack(leases={**SHORT_LEASES, "MAX_NODES_PER_JOB": "2"})
+    yield from with_one_node(made, past="from tests.stack import past; past.make()")
 
 
 @pytest.fixture(scope="session")
