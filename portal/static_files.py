@@ -42,13 +42,13 @@ class PackageFinder(BaseFinder):
         return []
 
     def find(self, path: str, find_all: bool = False, **_: Any) -> Any:
-        """The file's place on disk, or nothing."""
+        """The file's place on disk, or an empty list, as Django's own finders have it."""
         found = [
             storage.path(name)
             for name, storage in self._all()
             if path == f"{storage.prefix}/{name}"  # type: ignore[attr-defined]
         ]
-        return found if find_all else (found[0] if found else None)
+        return found[0] if found and not find_all else found
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterator[tuple[str, Storage]]:
         yield from self._all()
