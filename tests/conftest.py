@@ -13,8 +13,12 @@ DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
 
 
 def pytest_configure() -> None:
-    """Cheap passwords: hashing them well is Django's business and costs 0.2 s each."""
+    """Cheap passwords: hashing them well is Django's business and costs 0.2 s each.
+
+    Static files are found when asked for: WhiteNoise would look at all of them for each test client anew.
+    """
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+    settings.WHITENOISE_AUTOREFRESH = True
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
