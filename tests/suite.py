@@ -123,6 +123,7 @@ def run(stage: Stage, arguments: Sequence[str], *, live: bool = False) -> Outcom
 def execute(command: Sequence[str | Path], stage: Stage, *, live: bool) -> int:
     """The exit code of pytest. What is not live is printed whole at its end, so that no two stages mix."""
     heading, env = f"\n== {stage.title}", {**os.environ, **stage.env}
+    env.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes load the same modules
     if live:
         print(heading, flush=True)
         return subprocess.run(command, cwd=REPOSITORY, env=env).returncode
