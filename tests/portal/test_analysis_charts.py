@@ -7,9 +7,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from knowledge.models import TrackRecord
 from portal.accounts.models import User
 from portal.web.charts import distributions, lanes, track_record, usage
 from portal.web.charts.chart import Chart
+from portal.web.charts.drift import nightly
 from portal.web.period import chosen, remembered
 from scheduler.selectors.analytics import Utilisation
 from scheduler.selectors.histogram import Histogram, of
@@ -70,8 +72,34 @@ def test_lanes_are_cut_at_the_window_and_hide_strangers_names() -> None:
     assert chart.data[0]["x"] == [6 * 3600 * 1000]
     assert chart.rows == [("box", "1", "a job of another user", "2026-03-01 03:00:00", "held now")]
     assert chart.summary.startswith(
-        "1 of the 2 GPUs shown are held now; over the last 6 h they were held 50%"
+        "Of the GPUs shown, 1 of 2 are held now; over the last 6 h, 50% of their time was held."
     )
+
+
+def test_the_axes_of_few_things_have_room_and_whole_ticks() -> None:
+    alone = drawable(lanes.lanes_chart([Lane(name="box", gpus=1, bars=())], since=NOW - HOUR, now=NOW))
+    assert alone.layout["height"] >= 190, "two lines of dates below, a legend above"
+    top, bottom = alone.layout["yaxis"]["range"]
+    assert top + bottom == 0, "a single GPU lies in the middle"
+    ended = {"succeeded": [0, 2], "failed": [1, 0]}
+    few = drawable(usage.outcomes_chart(ended, [NOW - HOUR, NOW]))
+    assert few.layout["yaxis"]["dtick"] == 1
+    many = drawable(usage.outcomes_chart({**ended, "succeeded": [0, 200]}, [NOW - HOUR, NOW]))
+    assert "dtick" not in many.layout["yaxis"]
+
+
+def test_the_first_slice_of_a_young_portal_is_a_mark_as_a_line_needs_two() -> None:
+    slices = [NOW - HOUR, NOW]
+    young = Utilisation(offered=[0.0, 100.0], held=[0.0, 40.0], own=None)
+    assert drawable(usage.utilisation_chart(young, slices)).data[0]["mode"] == "lines+markers"
+
+
+def test_a_single_judged_day_is_the_only_tick() -> None:
+    record = TrackRecord(day=NOW.date(), runs=1, coverage=0.0, median_error=1.2, alarm="")
+    chart = drawable(nightly([record]))
+    assert chart.layout["xaxis"]["tickvals"] == ["2026-03-01"]
+    assert "of the last 1 run ended" in chart.summary
+    assert chart.summary.endswith("An alarm was raised on 0 of 1 day.")
 
 
 def test_lanes_without_nodes_say_so() -> None:

@@ -55,7 +55,7 @@ def test_lanes_show_strangers_jobs_without_their_names(browser: Client, person: 
     page = browser.get("/queue/").content.decode()
     assert "secret plan" not in page
     assert "my plan, GPU" in page
-    assert "2 of the 2 GPUs shown are held now" in page
+    assert "Of the GPUs shown, 2 of 2 are held now" in page
 
 
 @pytest.mark.parametrize("page", ["0", "-1", "x", "9" * 50])

@@ -53,7 +53,7 @@ def test_a_drift_is_shown_to_everybody_who_looks_at_predictions(browser: Client,
     page = browser.get(PREDICTIONS).content.decode()
     assert ALARM in page
     assert "Only 0 of the last 20 runs ended inside" in page
-    assert "1 of 1 days raised an alarm" in page
+    assert "An alarm was raised on 1 of 1 day." in page
 
 
 def test_administrators_are_told_at_home_and_monitors_in_a_number(browser: Client, measure: Measure) -> None:

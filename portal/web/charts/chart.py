@@ -16,6 +16,7 @@ KINDS = tuple(f"var(--chart-kind-{number})" for number in range(1, 9))
 # One more than there are colours: looks repeat only after 72 kinds.
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "pentagon", "hexagon")
 
+FEW = 6  # ticks
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 DURATION_TICKS = {
     0.1: "0.1 s", 1: "1 s", 10: "10 s", _MINUTE: "1 min", 5 * _MINUTE: "5 min", 20 * _MINUTE: "20 min",
@@ -48,6 +49,11 @@ def look_of(number: int) -> dict[str, Any]:
 
 def axis(title: str, **more: Any) -> dict[str, Any]:
     return {"title": {"text": title}, **more}
+
+
+def count_axis(title: str, top: int, **more: Any) -> dict[str, Any]:
+    """An axis of things that come whole: no ticks between 0 and 1 where there are few."""
+    return axis(title, **more, **({"dtick": 1} if top < FEW else {}))
 
 
 def log_axis(title: str) -> dict[str, Any]:

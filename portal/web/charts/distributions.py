@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from portal.web.charts.chart import FIRST, SECOND, Chart, Trace, axis, duration_axis, log_axis
+from portal.web.charts.chart import FIRST, SECOND, Chart, Trace, count_axis, duration_axis, log_axis
 from portal.web.templatetags.portal_format import duration
 from scheduler.selectors.histogram import Histogram
 
@@ -58,7 +58,11 @@ def distribution(found: Histogram, words: Words) -> Chart:
         title=words.title,
         summary=_summary(found, marks, words),
         data=[_area(bins), *(_mark(name, value, top, words) for name, value in marks)] if bins else [],
-        layout={"xaxis": words.axis, "yaxis": axis(words.unit, range=[0, 1.3 * top]), "showlegend": False},
+        layout={
+            "xaxis": words.axis,
+            "yaxis": count_axis(words.unit, top, range=[0, 1.3 * top]),
+            "showlegend": False,
+        },
         columns=("from", "to", words.unit),
         rows=[(words.text(low), words.text(high), f"{count:,}") for low, high, count in bins if count],
     )

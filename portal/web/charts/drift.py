@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 from knowledge.models import TrackRecord
 from portal.web.charts.chart import BAD, FIRST, MUTED, SECOND, Chart, Trace, axis
-from portal.web.templatetags.portal_format import percent
+from portal.web.templatetags.portal_format import counted, percent
 
 PROMISED = 0.8  # how often an interval should hold
+TICKS = 8
 
 
 def nightly(records: Sequence[TrackRecord]) -> Chart:
@@ -19,7 +21,7 @@ def nightly(records: Sequence[TrackRecord]) -> Chart:
         summary=_summary(records),
         data=[*_lines(records), *_alarms(records)],
         layout={
-            "xaxis": {"type": "date"}, "yaxis": axis("share", tickformat=".0%", rangemode="tozero"),
+            "xaxis": _days(records), "yaxis": axis("share", tickformat=".0%", rangemode="tozero"),
             "showlegend": True,
         },
         columns=("day", "runs", "inside the interval", "median error", "alarm"),
@@ -32,15 +34,21 @@ def _summary(records: Sequence[TrackRecord]) -> str:
         return "No run with a promise has been judged yet; that is done once a day."
     last, alarms = records[-1], sum(1 for record in records if record.alarm)
     return (
-        f"On {last.day}, {percent(last.coverage)} of the last {last.runs} runs ended inside their 80 %"
-        f" interval, with a median error of {percent(last.median_error)} in tokens per second."
-        f" {alarms} of {len(records)} days raised an alarm."
+        f"On {last.day}, {percent(last.coverage)} of the last {counted(last.runs, 'run')} ended inside the"
+        f" 80 % interval, with a median error of {percent(last.median_error)} in tokens per second."
+        f" An alarm was raised on {alarms} of {counted(len(records), 'day')}."
     )
 
 
 def _row(record: TrackRecord) -> tuple[str, ...]:
     shares = percent(record.coverage), percent(record.median_error)
     return f"{record.day}", f"{record.runs}", *shares, record.alarm
+
+
+def _days(records: Sequence[TrackRecord]) -> dict[str, Any]:
+    """An axis with ticks on days that were judged: around a single one Plotly would put milliseconds."""
+    days = [record.day.isoformat() for record in records]
+    return {"type": "date", "tickvals": days[:: max(1, len(days) // TICKS)], "tickformat": "%b %-d"}
 
 
 def _lines(records: Sequence[TrackRecord]) -> list[Trace]:

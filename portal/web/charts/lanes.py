@@ -11,7 +11,8 @@ from portal.web.templatetags.portal_format import duration, percent
 from scheduler.selectors.queue import Bar, Lane
 
 FOREIGN = "a job of another user"
-LINE_PX, SPACE_PX = 14, 80
+LINE_PX, SPACE_PX = 14, 100  # for a GPU; for legend and dates
+FEWEST = 7  # lines: fewer GPUs leave some free, as every chart has room for as many
 TABLE_ROWS = 100
 
 
@@ -48,14 +49,16 @@ def _tops(lanes: Sequence[Lane]) -> list[int]:
 def _layout(
     lanes: Sequence[Lane], tops: Sequence[int], lines: int, since: datetime, now: datetime
 ) -> dict[str, Any]:
+    room = max(lines, FEWEST)
+    spare = (room - lines) / 2
     middles = [top + (lane.gpus - 1) / 2 for top, lane in zip(tops, lanes, strict=True)]
     return {
-        "barmode": "overlay", "bargap": 0.2, "height": SPACE_PX + LINE_PX * lines,
+        "barmode": "overlay", "bargap": 0.2, "height": SPACE_PX + LINE_PX * room,
         "showlegend": True,
         "xaxis": {"type": "date", "range": [since.isoformat(), now.isoformat()]},
         "yaxis": {
-            "tickvals": middles, "ticktext": [lane.name for lane in lanes], "range": [lines - 0.5, -0.5],
-            "showgrid": False, "zeroline": False,
+            "tickvals": middles, "ticktext": [lane.name for lane in lanes],
+            "range": [lines - 0.5 + spare, -0.5 - spare], "showgrid": False, "zeroline": False,
         },
         "shapes": [
             {"type": "line", "xref": "paper", "x0": 0, "x1": 1, "y0": top - 0.5, "y1": top - 0.5,
@@ -101,6 +104,6 @@ def _summary(lanes: Sequence[Lane], since: datetime, now: datetime) -> str:
     share = min(1.0, busy / (gpus * window))
     held = sum(bar.end is None for bar in bars)
     return (
-        f"{held} of the {gpus} GPUs shown are held now;"
-        f" over the last {duration(window)} they were held {percent(share)} of the time."
+        f"Of the GPUs shown, {held} of {gpus} are held now;"
+        f" over the last {duration(window)}, {percent(share)} of their time was held."
     )

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from portal.web.charts.chart import BAD, FIRST, GOOD, MUTED, SECOND, Chart, Trace, axis
+from portal.web.charts.chart import BAD, FIRST, GOOD, MUTED, SECOND, Chart, Trace, axis, count_axis
 from portal.web.templatetags.portal_format import failure, number, percent
 from scheduler.selectors.analytics import Utilisation
 from scheduler.selectors.histogram import Histogram
@@ -58,8 +58,11 @@ def _shares(held: Sequence[float], offered: Sequence[float]) -> list[float | Non
 
 
 def _share_line(name: str, slices: Sequence[datetime], shares: Sequence[float | None], colour: str) -> Trace:
+    # A line needs two ends: the only slice known of a young portal is a mark.
+    few = sum(share is not None for share in shares) < 3
     return {
-        "type": "scatter", "mode": "lines", "name": name, "x": [moment.isoformat() for moment in slices],
+        "type": "scatter", "mode": "lines+markers" if few else "lines", "name": name,
+        "x": [moment.isoformat() for moment in slices],
         "y": [None if share is None else round(share, 4) for share in shares],
         "line": {"color": colour, "shape": "hv"},
     }  # fmt: skip
@@ -68,7 +71,7 @@ def _share_line(name: str, slices: Sequence[datetime], shares: Sequence[float | 
 def outcomes_chart(ended: Mapping[str, Sequence[int]], slices: Sequence[datetime]) -> Chart:
     """How many jobs ended in which way, over time."""
     totals = {state: sum(counts) for state, counts in ended.items()}
-    whole = sum(totals.values())
+    whole, top = sum(totals.values()), max(map(sum, zip(*ended.values(), strict=True)), default=0)
     told = ", ".join(f"{count:,} {state}" for state, count in totals.items())
     return Chart(
         name="outcomes",
@@ -79,7 +82,10 @@ def outcomes_chart(ended: Mapping[str, Sequence[int]], slices: Sequence[datetime
              "marker": {"color": STATE_COLOURS[state]}}
             for state, counts in ended.items()
         ] if whole else [],
-        layout={"xaxis": {"type": "date"}, "yaxis": axis("jobs"), "barmode": "stack", "showlegend": True},
+        layout={
+            "xaxis": {"type": "date"}, "yaxis": count_axis("jobs", top), "barmode": "stack",
+            "showlegend": True,
+        },
         columns=("from", *ended),
         rows=[
             (when(moment), *(str(counts[k]) for counts in ended.values()))

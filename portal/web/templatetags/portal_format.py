@@ -15,6 +15,12 @@ register = template.Library()
 UNKNOWN = "–"
 FAILURES = {"user": "data or code", "resource": "resources", "system": "nodes and infrastructure"}
 ACRONYMS = {"lora": "LoRA", "gpu": "GPU", "gpus": "GPUs"}
+LABELS = {
+    "number_gpus": "Number of GPUs",
+    "number_nodes": "Number of nodes",
+    "per_device_batch_size": "Batch size per GPU",
+    "prompt_completion": "Prompt and completion",
+}
 
 
 @register.filter
@@ -69,6 +75,11 @@ def count(value: float) -> str:
     return f"{value:.0f}"
 
 
+def counted(count: int, noun: str) -> str:
+    """E.g. `1 run`, `1,200 runs`."""
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
 @register.filter
 def percent(share: float | None) -> str:
     return UNKNOWN if share is None else f"{share:.0%}"
@@ -77,6 +88,8 @@ def percent(share: float | None) -> str:
 @register.filter
 def words(name: str) -> str:
     """A parameter's name as a label: `lora_r` becomes `LoRA r`."""
+    if name in LABELS:
+        return LABELS[name]
     text = " ".join(ACRONYMS.get(word, word) for word in name.split("_"))
     return text[:1].upper() + text[1:]
 
