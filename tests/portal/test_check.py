@@ -53,7 +53,7 @@ def test_the_form_shows_the_change_and_its_button_makes_it_fit(
     query |= {"model": "llama3.1-8b", "training_file": data_file.pk}
     shown = browser.get("/jobs/new/advice/", query).content.decode()
     assert "What you fixed does not fit." in shown
-    assert "Per device batch size: 64 →" in shown
+    assert "Batch size per GPU: 64 →" in shown
     [fill] = re.findall(r'data-fill="([^"]*)">Change it so', shown)
     fits = browser.get("/jobs/new/advice/", query | json.loads(unescape(fill))).content.decode()
     assert "What you fixed" not in fits
