@@ -90,8 +90,8 @@ def _page(request: PageRequest, *, status: int = 200, **given: Any) -> HttpRespo
         "unknown": unknown_gpus(),
         "gpus": [(*_sheet(catalog.Gpu(**one.facts)), runs) for one, runs in shown if one.kind == "gpu"],
         "models": [(catalog.Model(**one.facts), runs) for one, runs in shown if one.kind == "model"],
-        "shipped_gpus": len(catalog.gpu_names()),
-        "shipped_models": len(catalog.model_names()),
+        "shipped_gpus": catalog.gpu_names(),
+        "shipped_models": catalog.model_names(),
         **given,
     }
     return render(request, "knowledge/catalogue.html", context, status=status)
