@@ -55,10 +55,16 @@ def bundles(node_sizes: tuple[int, ...], max_nodes: int) -> tuple[tuple[int, int
 def open_bundles(
     node_sizes: tuple[int, ...], fixed: Mapping[str, Any], max_nodes: int
 ) -> list[tuple[int, int]]:
-    """The bundles that the user left open; a fixed number of GPUs may be any that the nodes have."""
+    """The bundles that the user left open; a fixed number of GPUs may be any that the nodes have.
+
+    So many nodes as were fixed need not be equal: each gives as many GPUs as the smallest of them has.
+    """
     gpus, nodes = fixed.get("number_gpus"), fixed.get("number_nodes")
     if gpus is None:
-        return [bundle for bundle in bundles(node_sizes, max_nodes) if nodes in (None, bundle[0])]
+        found = [bundle for bundle in bundles(node_sizes, max_nodes) if nodes in (None, bundle[0])]
+        if found or nodes is None or nodes > min(len(node_sizes), max_nodes):
+            return found
+        return [(nodes, nodes * sorted(node_sizes, reverse=True)[nodes - 1])]
     for count in range(1, min(len(node_sizes), max_nodes) + 1):
         share, whole = gpus // count, gpus % count == 0
         if nodes in (None, count) and whole and sum(size >= share for size in node_sizes) >= count:
