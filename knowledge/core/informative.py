@@ -22,7 +22,7 @@ HOPELESS = 0.3  # what probably runs out of memory teaches less than its time is
 
 def candidates(models: Sequence[str], pool: Pool) -> list[Config]:
     """Short runs on one GPU of the pool, over models, methods, lengths, batches and checkpointing."""
-    methods = [method for method in METHODS if not trainable.obstacle(pool, method)]
+    methods = [method for method in METHODS if trainable.node_sizes(pool, method)]
     cpu = pool.gpu_model == "cpu"
     found = [
         Config(

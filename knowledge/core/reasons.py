@@ -160,7 +160,8 @@ def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
     limit = request.inventory.max_nodes
     if why := trainable.untrainable(request.pools, bound["method"]):
         return f"{why} Choose the method lora, or the job waits until one can."
-    if not any(space.open_bundles(pool.node_sizes, request.fixed, limit) for pool in request.pools):
+    sizes = [trainable.node_sizes(pool, bound["method"]) for pool in request.pools]
+    if not any(space.open_bundles(of_pool, request.fixed, limit) for of_pool in sizes):
         return _no_such_bundle(request.fixed, limit)
     needed = recommend.needed_bytes(request, bound)
     if needed is None:

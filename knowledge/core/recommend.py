@@ -33,8 +33,10 @@ def candidates(request: Request, bound: Mapping[str, Any]) -> Candidates:
     return Candidates.of(
         (kind, pool, sizes)
         for pool in request.pools
-        if _can_compute(pool, bound["precision"]) and not trainable.obstacle(pool, bound["method"])
-        for nodes, gpus in space.open_bundles(pool.node_sizes, request.fixed, request.inventory.max_nodes)
+        if _can_compute(pool, bound["precision"])
+        for nodes, gpus in space.open_bundles(
+            trainable.node_sizes(pool, bound["method"]), request.fixed, request.inventory.max_nodes
+        )
         if (sizes := _sizes(bound, request.fixed, gpus))
         for kind in _kinds(request, bound, pool, nodes, gpus)
     )

@@ -109,10 +109,18 @@ class Predictor(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Lack:
+    """Nodes of a pool that cannot train by a method: `why`, with names. `others`: GPUs of each that can."""
+
+    why: str
+    others: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Pool:
     """The registered nodes that offer one GPU model. `node_sizes`: GPUs of each node.
 
-    cannot_train: by method why none of them can, with the nodes' names.
+    cannot_train: methods that not all of its nodes can train.
     """
 
     gpu_model: str
@@ -122,7 +130,7 @@ class Pool:
     peak_flops: float | None = None  # measured at enrolment (cpu slots); None: the catalogue's figure
     bandwidth_bytes_s: float | None = None
     network: str = "none"
-    cannot_train: Mapping[str, str] = field(default_factory=dict)
+    cannot_train: Mapping[str, Lack] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,29 +5,27 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
 from django.conf import settings
 from django.db.models import Min
 
 from knowledge.core import catalog
-from knowledge.core.types import Inventory, Pool
+from knowledge.core.types import Inventory, Lack, Pool
 from scheduler.models import Gpu, Node
 
-_Kind = tuple[str, float, str, tuple[str, ...]]  # GPU model, price, network, methods it cannot train
 NAMED = 3  # nodes in a sentence
 
 
 def inventory() -> Inventory:
-    """One pool for each GPU model, price, network and set of methods of the registered nodes, in one query.
+    """One pool for each GPU model, price and network of the registered nodes, in one query.
 
     Nodes that are lost or draining count: options stay valid when a node comes back.
     """
-    sizes: dict[_Kind, dict[str, list[Gpu]]] = defaultdict(lambda: defaultdict(list))
+    sizes: dict[tuple[str, float, str], dict[str, list[Gpu]]] = defaultdict(lambda: defaultdict(list))
     for gpu in Gpu.present.select_related("node").order_by("node_id", "index"):
-        node = gpu.node
-        key = (gpu.model, node.price_per_gpu_hour, node.network, tuple(sorted(node.cannot_train)))
+        key = (gpu.model, gpu.node.price_per_gpu_hour, gpu.node.network)
         sizes[key][gpu.node_id].append(gpu)
     return Inventory(
         pools=tuple(_pool(*key, nodes) for key, nodes in sorted(sizes.items())),
@@ -41,9 +39,7 @@ def unknown_gpus() -> dict[str, int]:
     return {model: memory for model, memory in models if catalog.known_gpu(model) is None}
 
 
-def _pool(
-    model: str, price: float, network: str, cannot_train: tuple[str, ...], nodes: dict[str, list[Gpu]]
-) -> Pool:
+def _pool(model: str, price: float, network: str, nodes: dict[str, list[Gpu]]) -> Pool:
     gpus = [gpu for of_node in nodes.values() for gpu in of_node]
     return Pool(
         gpu_model=model,
@@ -53,10 +49,18 @@ def _pool(
         peak_flops=min((gpu.peak_flops for gpu in gpus if gpu.peak_flops), default=None),
         bandwidth_bytes_s=min((gpu.bandwidth_bytes_s for gpu in gpus if gpu.bandwidth_bytes_s), default=None),
         network=network,
-        cannot_train={
-            method: _why([gpus[0].node for gpus in nodes.values()], method) for method in cannot_train
-        },
+        cannot_train=_lacks(nodes.values()),
     )
+
+
+def _lacks(nodes: Collection[list[Gpu]]) -> dict[str, Lack]:
+    """By method that some of the nodes, given as their GPUs, cannot train."""
+    found = {}
+    for method in sorted({method for gpus in nodes for method in gpus[0].node.cannot_train}):
+        lacking = [gpus[0].node for gpus in nodes if method in gpus[0].node.cannot_train]
+        able = (len(gpus) for gpus in nodes if method not in gpus[0].node.cannot_train)
+        found[method] = Lack(why=_why(lacking, method), others=tuple(sorted(able)))
+    return found
 
 
 def _why(nodes: Sequence[Node], method: str) -> str:

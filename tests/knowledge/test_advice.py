@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from knowledge import advice
 from knowledge.core import catalog
-from knowledge.core.types import Goal, Inventory, Option, Pool, Source
+from knowledge.core.types import Goal, Inventory, Lack, Option, Pool, Source
 from tests.knowledge.conftest import A100, CLUSTER, CPU, DATA, GIB, LAPTOP
 from trainer.recipes import RECIPES, Binds
 
@@ -109,7 +109,9 @@ def test_qlora_is_chosen_where_lora_fits_no_gpu() -> None:
 
 def test_a_method_that_no_node_can_train_is_never_proposed_and_the_remedy_is_named() -> None:
     why = "gpu-1: bitsandbytes is missing, install requirements/gpu.lock on it"
-    small = Pool(gpu_model="L4", node_sizes=(1,), memory_bytes=15 * GIB, cannot_train={"qlora": why})
+    small = Pool(
+        gpu_model="L4", node_sizes=(1,), memory_bytes=15 * GIB, cannot_train={"qlora": Lack(why=why)}
+    )
     found = ask(inventory=Inventory(pools=(small,)))
     assert (found.bound["method"], found.options) == ("lora", ())
     assert f"so would the method qlora: No registered node can train qlora ({why})." in found.notes[0]
@@ -121,6 +123,14 @@ def test_a_method_that_no_node_can_train_is_never_proposed_and_the_remedy_is_nam
     assert fixed.notes[0].startswith(
         f"No registered node can train qlora ({why}; CPU slots: 4-bit training needs a GPU)."
     )
+
+
+def test_nodes_that_lack_one_method_share_jobs_of_the_others() -> None:
+    lack = Lack(why="gpu-1: bitsandbytes is missing", others=(4,))
+    both = Inventory(pools=(replace(A100, cannot_train={"qlora": lack}),), max_nodes=2)
+    lora, qlora = (ask(inventory=both, method=way, effective_batch_size=16) for way in ("lora", "qlora"))
+    assert "A100-SXM4-80GB:2x8" in {option.key for option in lora.options}
+    assert {option.key for option in qlora.options} == {f"A100-SXM4-80GB:1x{gpus}" for gpus in (1, 2, 4)}
 
 
 def test_gpus_without_bfloat16_train_in_float16() -> None:

@@ -12,7 +12,7 @@ from datetime import datetime
 from knowledge import advice
 from knowledge.core import catalog
 from knowledge.core.shapes import NoShape, config_json
-from knowledge.core.types import Config
+from knowledge.core.types import Config, Lack
 from portal.accounts.models import User
 from scheduler.models import DatasetFile, Job, Node
 from scheduler.selectors.inventory import inventory
@@ -60,7 +60,7 @@ def plan(*, node: Node, models: Sequence[str], count: int, budget_s: float) -> l
         raise CannotCalibrate(f"{node.name} offers no GPU and no slot")
     return advice.informative(
         models=_buildable(models or (CPU_MODELS if pool.gpu_model == "cpu" else GPU_MODELS)),
-        pool=replace(pool, cannot_train=node.cannot_train),
+        pool=replace(pool, cannot_train={name: Lack(why=why) for name, why in node.cannot_train.items()}),
         inventory=inventory(),
         count=count,
         longest_s=LARGEST_SHARE * budget_s / STEPS,
