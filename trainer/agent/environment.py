@@ -30,7 +30,8 @@ def training_environment(
     interface: of the network that joins this node to the others of the training, unless the administrator
     named one; on its own gloo takes the one that the host's name leads to, which is often loopback.
     """
-    network = dict.fromkeys(("GLOO_SOCKET_IFNAME", "NCCL_SOCKET_IFNAME"), interface) if interface else {}
+    # To NCCL a bare name is a prefix: eth1 would stand for eth10, too.
+    network = {"GLOO_SOCKET_IFNAME": interface, "NCCL_SOCKET_IFNAME": f"={interface}"} if interface else {}
     kept = [name for name in os.environ if name.startswith(_KEPT_PREFIXES)]
     kept += _KEPT if offline else (*_KEPT, *_KEPT_ONLINE)
     # An address with a password in it is a secret, and trainings run other people's code.

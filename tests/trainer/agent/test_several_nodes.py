@@ -132,11 +132,19 @@ def test_only_the_given_ports_are_offered_and_none_that_is_taken() -> None:
 def test_a_training_talks_over_the_interface_of_its_nodes_address(monkeypatch: pytest.MonkeyPatch) -> None:
     assert Site(portal=PORTAL).interface() == "lo"
     assert Site(portal=PORTAL, address="192.0.2.1").interface() == ""
+    assert sockets(interface="eth1") == ("eth1", "=eth1")
     monkeypatch.setenv("NCCL_SOCKET_IFNAME", "ib0")
+    assert sockets(interface="eth1") == ("eth1", "ib0")
+    assert sockets(interface="") == (None, "ib0")
+
+
+def sockets(interface: str) -> tuple[str | None, str | None]:
+    """The interfaces that gloo and NCCL are told to use."""
+    run, models = Path("/run"), Path("/models")
     found = training_environment(
-        claim="c", run=Path("/run"), models=Path("/models"), gpus=(), threads=1, offline=True, interface="lo"
+        claim="c", run=run, models=models, gpus=(), threads=1, offline=True, interface=interface
     )
-    assert (found["GLOO_SOCKET_IFNAME"], found["NCCL_SOCKET_IFNAME"]) == ("lo", "ib0")
+    return found.get("GLOO_SOCKET_IFNAME"), found.get("NCCL_SOCKET_IFNAME")
 
 
 @pytest.mark.parametrize(
