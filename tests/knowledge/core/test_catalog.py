@@ -1,0 +1,100 @@
+"""The shipped table of GPUs: one GPU to a name, dense rates, and links whose speed is known."""
+
+from __future__ import annotations
+
+import csv
+from collections import defaultdict
+from pathlib import Path
+
+import pytest
+
+import knowledge
+from knowledge.core import catalog, columns
+
+TABLE = Path(knowledge.__file__).parent / "data" / "gpus.csv"
+ROWS = {row["gpu_model"]: row for row in csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines())}
+GPUS = {name: row for name, row in ROWS.items() if name != "cpu"}
+
+
+def _figure(row: dict[str, str], column: str) -> float:
+    return float(row[column] or "nan")
+
+
+def test_a_name_leads_to_one_gpu_however_it_is_spelt() -> None:
+    owners = defaultdict(set)
+    for key, row in ROWS.items():
+        for name in (key, *filter(None, row["aliases"].split("|"))):
+            owners[catalog.gpu(name.upper().replace("-", " ")).gpu_model].add(key)
+    assert {key: {key} for key in ROWS} == owners
+
+
+@pytest.mark.parametrize(
+    ("reported", "gpu_model"),
+    [
+        ("NVIDIA RTX A5000", "RTX-A5000"),
+        ("NVIDIA RTX 5000 Ada Generation", "RTX-5000-Ada"),
+        ("NVIDIA RTX PRO 6000 Blackwell Workstation Edition", "RTX-PRO-6000-Blackwell"),
+        ("NVIDIA RTX PRO 6000 Blackwell Max-Q Workstation Edition", "RTX-PRO-6000-Blackwell-Max-Q"),
+        ("NVIDIA RTX PRO 6000 Blackwell Server Edition", "RTX-PRO-6000-Blackwell-Server"),
+        ("NVIDIA GeForce RTX 3080 Ti", "RTX-3080-Ti"),
+        ("NVIDIA GeForce RTX 4070 Ti SUPER", "RTX-4070-Ti-SUPER"),
+        ("NVIDIA GeForce RTX 5080", "RTX-5080"),
+        ("Quadro RTX 6000", "Quadro-RTX-6000"),
+        ("NVIDIA TITAN RTX", "TITAN-RTX"),
+        ("Tesla V100S-PCIE-32GB", "V100S-PCIe-32GB"),
+        ("NVIDIA A800-SXM4-80GB", "A800-SXM4-80GB"),
+        ("NVIDIA A800 80GB PCIe", "A800-PCIe-80GB"),
+        ("NVIDIA H800", "H800-SXM5-80GB"),
+        ("NVIDIA H20", "H20-SXM5-96GB"),
+        ("NVIDIA H100 80GB HBM2e", "H100-PCIe-80GB"),
+        ("NVIDIA GH200 120GB", "GH200-96GB"),
+        ("NVIDIA B300 SXM6 AC", "B300-SXM-288GB"),
+        ("NVIDIA GB300", "GB300-288GB"),
+        ("NVIDIA GB10", "GB10"),
+        ("AMD Instinct MI355X", "MI355X"),
+    ],
+)
+def test_gpus_are_known_by_the_name_that_their_driver_reports(reported: str, gpu_model: str) -> None:
+    assert catalog.gpu(reported).gpu_model == gpu_model
+
+
+@pytest.mark.parametrize("gpu_model", ROWS)
+def test_every_gpu_has_the_figures_a_forecast_needs_and_says_where_from(gpu_model: str) -> None:
+    row = ROWS[gpu_model]
+    needed = ("memory_bandwidth_gb_s", "link_gb_s_per_direction_total")
+    assert all(_figure(row, column) > 0 for column in needed)
+    assert gpu_model == "cpu" or _figure(row, "memory_gib") > 0
+    assert catalog.gpu(gpu_model).peak_flops(None) > 1e9
+    assert row["link"] in columns.LINK_BYTES_S
+    assert row["source"]
+
+
+@pytest.mark.parametrize("gpu_model", GPUS.keys() - {"Gaudi3"})  # its fp16 and tf32 run at a quarter of bf16
+def test_peak_rates_are_the_dense_ones(gpu_model: str) -> None:
+    """A sparse figure in one column would be twice what the others say."""
+    row = GPUS[gpu_model]
+    bf16 = _figure(row, "bf16_tflops_dense")
+    if row["fp16_tflops_dense"] and row["bf16_tflops_dense"]:
+        assert _figure(row, "fp16_tflops_dense") == bf16
+    if row["fp8_tflops_dense"]:
+        assert _figure(row, "fp8_tflops_dense") == pytest.approx(2 * bf16, rel=0.02)
+    if row["tf32_tflops_dense"]:
+        assert _figure(row, "tf32_tflops_dense") == pytest.approx(bf16 / 2, rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "gpu_model", [name for name in GPUS if name.startswith(("RTX-3", "RTX-40", "RTX-50"))]
+)
+def test_consumer_tensor_cores_run_at_half_the_rate_of_professional_ones(gpu_model: str) -> None:
+    row = GPUS[gpu_model]
+    times = 4 if gpu_model.endswith("-Ada") else 2
+    assert _figure(row, "bf16_tflops_dense") == pytest.approx(times * _figure(row, "fp32_tflops"), rel=0.02)
+
+
+@pytest.mark.parametrize(
+    "gpu_model", [n for n in GPUS if n.startswith(("T4", "V100", "Quadro", "TITAN", "RTX-2"))]
+)
+def test_volta_and_turing_have_no_bfloat16(gpu_model: str) -> None:
+    sheet = catalog.gpu(gpu_model)
+    assert sheet.bf16_flops is None
+    assert sheet.peak_flops("bfloat16") == sheet.fp16_flops
