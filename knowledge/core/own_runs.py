@@ -14,6 +14,7 @@ from knowledge.core.intervals import quantile
 from knowledge.core.kinship import Kin
 from knowledge.core.predictor import Scores
 from knowledge.core.rows import Row
+from knowledge.core.types import Source
 
 OTHERS = 30  # runs that what the other GPUs say of a GPU's errors counts as
 WIDEST = 2 * prior.CPU_TAU  # standard deviation of ln θ where the interval is unbounded
@@ -70,6 +71,7 @@ class Lesson:
             memory=base.memory * memory,
             memory_low=base.memory_low * memory,
             memory_high=base.memory_high * memory,
+            source=[Source.OWN if one is Source.PRIOR else one for one in base.source],
         )
 
     def covariance(self, kin: Kin) -> Array:

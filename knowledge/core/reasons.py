@@ -131,6 +131,8 @@ def notes(request: Request, bound: Mapping[str, Any], options: tuple[Option, ...
         found.append("Beyond what was measured so far: this GPU, kind of model, setting or size is new.")
     if options[0].source is Source.PRIOR:
         found.append("Predicted from physics alone; the intervals are stated, not calibrated.")
+    if options[0].source is Source.OWN:
+        found.append(f"Predicted from physics, corrected by what ran on {options[0].gpu_model} here.")
     return tuple(found)
 
 

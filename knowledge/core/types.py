@@ -27,6 +27,7 @@ class Source(StrEnum):
 
     EXACT = "exact"  # measured: repeats of this very configuration
     MODEL = "model"  # learnt from history on top of the prior
+    OWN = "own"  # physics, corrected by what ran here on this GPU model
     PRIOR = "prior"  # physics alone; its interval is stated, not calibrated
     DEFAULT = "default"  # advice failed: stated defaults, nothing predicted
 

@@ -36,6 +36,7 @@ VERSIONS, PROMOTIONS = 20, 20
 SOURCES = {
     "exact": "the same configuration, measured before",
     "model": "learnt from history",
+    "own": "physics, corrected by runs here",
     "prior": "physics alone: stated, not calibrated",
 }
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
@@ -13,6 +14,8 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
+from knowledge.core.types import Config
+from knowledge.services import record_execution
 from scheduler.models import DatasetFile, Node
 from tests.harness import world
 
@@ -77,6 +80,25 @@ def test_the_recommendation_is_shown_with_reasons(browser: Client, data_file: Da
     for expected in ("Peak memory per GPU", "Will it run?", "Learning rate", "Evidence"):
         assert expected in shown
     assert "Cost" not in shown
+
+
+def test_physics_that_a_run_here_corrected_is_no_longer_physics_alone(
+    browser: Client, data_file: DatasetFile
+) -> None:
+    world.fake_node()
+    assert "Predicted from physics alone" in advice(browser, data_file)
+    ran = Config(
+        model_name="builtin/tiny-llama",
+        method="lora",
+        gpu_model="cpu",
+        number_gpus=1,
+        tokens_per_sample=512,
+        per_device_batch_size=2,
+    )
+    record_execution(attempt_id=uuid4(), config=ran, status="ok", tokens_per_second=900.0, now=timezone.now())
+    page = advice(browser, data_file)
+    assert "Predicted from physics, corrected by what ran on cpu here." in page
+    assert "physics alone" not in page
 
 
 def test_an_unknown_model_is_told_with_the_nearest(browser: Client, data_file: DatasetFile) -> None:

@@ -17,7 +17,7 @@ from knowledge.core.learned_predictor import LearnedPredictor
 from knowledge.core.observations import RECENT, Observations
 from knowledge.core.predictor import PriorPredictor, Scores
 from knowledge.core.rows import Row
-from knowledge.core.types import Config
+from knowledge.core.types import Config, Source
 
 MODELS = ("llama3.2-1b", "llama3.2-3b", "llama3.1-8b", "mistral-7b", "qwen2.5-7b")
 GPU, OTHER = "H100-SXM5-80GB", "A100-SXM4-80GB"
@@ -68,6 +68,12 @@ def moved(predictor: LearnedPredictor, asked: Sequence[Config] = ASKED) -> np.nd
 def width(predictor: LearnedPredictor, asked: Sequence[Config] = ASKED) -> np.ndarray:
     found = scores(predictor, asked)
     return np.log(found.rate_high / found.rate_low)
+
+
+def test_predictions_that_own_runs_corrected_say_so_on_that_gpu_alone() -> None:
+    here = taught(runs(ASKED[:1], [2.0]))
+    assert set(scores(here).source[1:]) == {Source.OWN}
+    assert set(scores(here, [config(gpu=OTHER)]).source) == {Source.PRIOR}
 
 
 def test_without_own_runs_nothing_changes() -> None:
