@@ -188,11 +188,17 @@ def _needs_less(request: Request) -> str:
 
 def _no_such_bundle(fixed: Mapping[str, Any], max_nodes: int) -> str:
     nodes, gpus = fixed.get("number_nodes"), fixed.get("number_gpus")
-    limit = "a single node" if max_nodes == 1 else f"{max_nodes} nodes"
     if nodes is not None and nodes > max_nodes:
+        most = "1" if max_nodes == 1 else f"{max_nodes} or less"
         return (
-            f"A job may use {limit} at most here and number_nodes is {nodes};"
-            f" leave it out or set it to {max_nodes} or less."
+            f"A job may use {_nodes(max_nodes)} at most here and number_nodes is {nodes};"
+            f" leave it out or set it to {most}."
         )
-    wanted = "the GPUs" if gpus is None else f"{gpus} GPUs"
-    return f"The registered nodes cannot give {wanted} to one job on {limit}; set number_gpus to fewer."
+    on = _nodes(nodes or max_nodes)
+    if gpus is None:
+        return f"No {on} of the same GPU model, price and network are registered; set number_nodes to fewer."
+    return f"The registered nodes cannot give {gpus} GPUs to one job on {on}; set number_gpus to fewer."
+
+
+def _nodes(count: int) -> str:
+    return "a single node" if count == 1 else f"{count} nodes"

@@ -70,11 +70,22 @@ def test_a_gang_takes_equal_shares_of_its_nodes_or_nothing(gang: Gang) -> None:
     assert waiting.wait_text.startswith("Needs 4 CPU slots on 2 nodes; 0 are free.")
 
 
-def test_a_job_that_needs_more_nodes_than_it_may_take_is_told_so(settings: Any) -> None:
-    settings.MAX_NODES_PER_JOB = 1
+@pytest.mark.parametrize(
+    ("most", "params", "why"),
+    [
+        (1, {"number_nodes": 2}, "at most here and number_nodes is 2; leave it out or set it to 1."),
+        (3, {"number_nodes": 3}, "No 3 nodes of the same GPU model, price and network are registered"),
+        (2, {"number_nodes": 2, "number_gpus": 8}, "cannot give 8 GPUs to one job on 2 nodes"),
+        (2, {"number_nodes": 1, "number_gpus": 4}, "cannot give 4 GPUs to one job on a single node"),
+    ],
+)
+def test_a_job_that_cannot_have_its_nodes_is_told_why(
+    settings: Any, most: int, params: dict[str, int], why: str
+) -> None:
+    settings.MAX_NODES_PER_JOB = most
     world.fake_node()
     world.fake_node()
-    assert "a single node at most" in world.job(params={"number_nodes": 2}).notes[0]
+    assert why in world.job(params=params).notes[0]
 
 
 def test_the_other_nodes_hear_where_the_first_one_waits(gang: Gang) -> None:
