@@ -55,6 +55,15 @@ def test_a_node_with_an_unknown_gpu_leads_to_the_form_which_makes_it_known(
     assert (entry.actor, entry.target) == (person, "gpu Exotic 9000 & co")
 
 
+def test_a_node_with_a_workstation_gpu_is_known_by_what_its_driver_calls_it(
+    admin_browser: Client, person: User
+) -> None:
+    node = world.fake_node(model="NVIDIA RTX A5000")
+    assert world.job(person).options[0]["source"] == "prior"
+    for path in ("/nodes/", f"/nodes/{node.node_id}/"):
+        assert "/catalogue/?gpu=" not in admin_browser.get(path).content.decode()
+
+
 def test_people_are_told_that_an_administrator_can_describe_a_gpu(browser: Client) -> None:
     world.fake_node(model="Exotic-9000")
     shown = browser.get("/nodes/").content.decode()
