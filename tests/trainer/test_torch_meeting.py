@@ -35,7 +35,9 @@ def met(order: Order, rank: int, *, stopped: bool = False) -> dist.Store:
     return meet(order, rank, 2, lambda: stopped)
 
 
-def test_processes_of_an_attempt_share_a_store_once_both_are_there(tmp_path: Path, rendezvous: str):
+def test_processes_of_an_attempt_share_a_store_once_both_are_there(
+    tmp_path: Path, rendezvous: str, capsys: pytest.CaptureFixture[str]
+):
     order = order_of(tmp_path, rendezvous)
     with ThreadPoolExecutor() as threads:
         later: Future[dist.Store] = threads.submit(met, order, 1)  # before anybody serves
@@ -43,6 +45,7 @@ def test_processes_of_an_attempt_share_a_store_once_both_are_there(tmp_path: Pat
         first = met(order, 0)
         first.set("word", "seven")
         assert later.result().get("word") == b"seven"
+    assert f"2 processes met at {rendezvous}" in capsys.readouterr().out
 
 
 def test_a_process_that_an_earlier_attempt_left_behind_meets_nobody(tmp_path: Path, rendezvous: str):
