@@ -125,8 +125,10 @@ class EmbeddedPortal:
         command = [sys.executable, "-m", "portal.launch.prepare"]
         command += ["--first-job", "always" if self.options.once else "new"]
         command += ["--node", str(self.node)] if self.options.train else []
-        # The steps tell themselves in words for a terminal; of the logs only what went wrong is for it.
-        done = subprocess.run(command, env={"LOG_LEVEL": "WARNING", **env}, stdout=subprocess.PIPE, text=True)
+        # The steps tell themselves in words for a terminal; what fails ends them with its traceback.
+        done = subprocess.run(
+            command, env={"LOG_LEVEL": "CRITICAL", **env}, stdout=subprocess.PIPE, text=True
+        )
         if done.returncode:
             raise LaunchFailed("The database could not be prepared; what went wrong stands above")
         return dict(json.loads(done.stdout.splitlines()[-1]))

@@ -56,8 +56,12 @@ def have_a_predictor() -> None:
     """Train one where there is none yet, or none that this version of the portal can read."""
     from knowledge import active, selectors
 
-    if active.knowledge_of(selectors.active_predictor()) is None:
-        call("train_predictor")
+    found = selectors.active_predictor()
+    if active.knowledge_of(found) is not None:
+        return
+    if found is not None:
+        print("This version cannot read the predictor: it trains a new one …", file=sys.stderr, flush=True)
+    call("train_predictor")
 
 
 def join_token(node: Path) -> str:

@@ -186,14 +186,16 @@ def test_a_changed_file_is_not_loaded_and_physics_answers(trained: PredictorVers
 
 
 def test_a_start_replaces_a_predictor_that_this_version_cannot_read(
-    trained: PredictorVersion, data_dir: Path
+    trained: PredictorVersion, data_dir: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     have_a_predictor()
     assert PredictorVersion.objects.get().active
+    assert not capsys.readouterr().err
     (data_dir / "predictors" / trained.path).write_bytes(b"of another version")
     active._load.cache_clear()
     have_a_predictor()
     assert PredictorVersion.objects.get(active=True).number == trained.number + 1
+    assert "it trains a new one" in capsys.readouterr().err
 
 
 def test_files_from_elsewhere_are_not_loaded(trained: PredictorVersion, data_dir: Path) -> None:
