@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from django.test import Client
 from django.utils import timezone
+from pytest_django import DjangoDbBlocker
 from rest_framework.test import APIClient
 
 from portal.accounts.models import User
@@ -12,16 +15,19 @@ from scheduler.models import Simulation
 from scheduler.selectors.clock import database_now
 from scheduler.services.simulations.play import play_next
 from tests.harness import world
+from tests.portal.conftest import rows_of_a_module
 from tests.scheduler.past import past
 
 BODY = {"policies": ["fifo", "sjf"], "knowledge": "performance"}
 URL = "/api/simulations/"
 
 
-@pytest.fixture
-def ran(db: None) -> None:
+@pytest.fixture(scope="module")
+def ran(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
     """Three jobs that ran on a node with two slots."""
-    past(world.fake_node(), [600, 300, 30], ended=timezone.now())
+    with rows_of_a_module(django_db_blocker):
+        past(world.fake_node(), [600, 300, 30], ended=timezone.now())
+        yield
 
 
 @pytest.fixture
@@ -65,7 +71,8 @@ def test_a_wrong_value_is_named(wrong: dict[str, object], ran: None, admin_api: 
 
 
 def test_too_short_a_past_is_said_in_words(admin_api: APIClient) -> None:
-    refused = admin_api.post(URL, BODY | {"cluster": "cpu:1x1"}, format="json")
+    long_ago = {"cluster": "cpu:1x1", "until": "2000-01-01T00:00Z"}
+    refused = admin_api.post(URL, BODY | long_ago, format="json")
     assert refused.json()["error"]["fields"] == {
         "since": "only 0 jobs of this range have run and ended; a simulation needs 3"
     }
