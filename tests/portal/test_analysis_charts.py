@@ -10,7 +10,7 @@ import pytest
 from knowledge.models import TrackRecord
 from portal.accounts.models import User
 from portal.web.charts import distributions, lanes, track_record, usage
-from portal.web.charts.chart import Chart
+from portal.web.charts.chart import Chart, duration_axis, log_axis
 from portal.web.charts.drift import nightly
 from portal.web.period import chosen, remembered
 from scheduler.selectors.analytics import Utilisation
@@ -86,6 +86,14 @@ def test_the_axes_of_few_things_have_room_and_whole_ticks() -> None:
     assert few.layout["yaxis"]["dtick"] == 1
     many = drawable(usage.outcomes_chart({**ended, "succeeded": [0, 200]}, [NOW - HOUR, NOW]))
     assert "dtick" not in many.layout["yaxis"]
+
+
+def test_two_ticks_at_least_stand_between_values_that_are_close() -> None:
+    for low in (1.1, 13.0, 70.0, 4000.0, 90_000.0, 1e6):
+        near = duration_axis("", (low, 3 * low))["tickvals"]
+        assert sum(low <= tick <= 3 * low for tick in near) >= 2, low
+        assert sum(low <= tick <= 3 * low for tick in log_axis("", (low, 3 * low))["tickvals"]) >= 2, low
+    assert len(duration_axis("", (1.0, 1e6))["tickvals"]) < len(near), "far ends need fewer"
 
 
 def test_the_first_slice_of_a_young_portal_is_a_mark_as_a_line_needs_two() -> None:

@@ -22,6 +22,16 @@ DURATION_TICKS = {
     0.1: "0.1 s", 1: "1 s", 10: "10 s", _MINUTE: "1 min", 5 * _MINUTE: "5 min", 20 * _MINUTE: "20 min",
     _HOUR: "1 h", 4 * _HOUR: "4 h", _DAY: "1 d", 4 * _DAY: "4 d", 16 * _DAY: "16 d", 64 * _DAY: "64 d",
 }  # fmt: skip
+# For values that are close to each other: from a second on two lie between any value and its triple.
+CLOSE_DURATION_TICKS = DURATION_TICKS | {
+    0.2: "0.2 s", 0.5: "0.5 s", **{n: f"{n} s" for n in (2, 3, 5, 7, 15, 20, 30, 40)},
+    **{n * _MINUTE: f"{n} min" for n in (1.5, 2, 3, 7, 10, 15, 30, 40)},
+    **{n * _HOUR: f"{n} h" for n in (1.5, 2, 3, 6, 8, 12, 16)},
+    **{n * _DAY: f"{n} d" for n in (1.5, 2, 3, 6, 8, 12, 24, 32, 48)},
+}  # fmt: skip
+CLOSE = 6.0  # the largest value over the smallest
+Ends = tuple[float, float]  # smallest and largest value that an axis shows
+FAR: Ends = (0.0, 1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,9 +66,10 @@ def count_axis(title: str, top: int, **more: Any) -> dict[str, Any]:
     return axis(title, **more, **({"dtick": 1} if top < FEW else {}))
 
 
-def log_axis(title: str) -> dict[str, Any]:
+def log_axis(title: str, ends: Ends = FAR) -> dict[str, Any]:
     """A logarithmic axis with ticks at 1, 2, 5, 10 and so on."""
-    ticks = [digit * 10.0**power for power in range(-1, 9) for digit in (1, 2, 5)]
+    digits = (1, 1.2, 1.5, 2, 3, 4, 5, 6, 8) if _close(ends) else (1, 2, 5)
+    ticks = [digit * 10.0**power for power in range(-1, 9) for digit in digits]
     return axis(title, type="log", tickvals=ticks, ticktext=[_tick(value) for value in ticks])
 
 
@@ -69,7 +80,11 @@ def _tick(value: float) -> str:
     return f"{value:g}"
 
 
-def duration_axis(title: str) -> dict[str, Any]:
+def duration_axis(title: str, ends: Ends = FAR) -> dict[str, Any]:
     """A logarithmic axis of seconds with ticks that people read as times."""
-    ticks = {"tickvals": list(DURATION_TICKS), "ticktext": list(DURATION_TICKS.values())}
-    return axis(title, type="log", **ticks)
+    ticks = CLOSE_DURATION_TICKS if _close(ends) else DURATION_TICKS
+    return axis(title, type="log", tickvals=list(ticks), ticktext=list(ticks.values()))
+
+
+def _close(ends: Ends) -> bool:
+    return ends[1] <= CLOSE * ends[0]

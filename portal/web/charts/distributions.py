@@ -4,9 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
-from portal.web.charts.chart import FIRST, SECOND, Chart, Trace, count_axis, duration_axis, log_axis
+from portal.web.charts.chart import (
+    FAR,
+    FIRST,
+    SECOND,
+    Chart,
+    Ends,
+    Trace,
+    count_axis,
+    duration_axis,
+    log_axis,
+)
 from portal.web.templatetags.portal_format import duration
 from scheduler.selectors.histogram import Histogram
 
@@ -24,7 +35,7 @@ class Words:
     measure: str
     unit: str
     text: Callable[[float], str]
-    axis: dict[str, Any]
+    axis: Callable[[Ends], dict[str, Any]]
 
 
 def times(value: float) -> str:
@@ -34,15 +45,15 @@ def times(value: float) -> str:
 
 JCT = Words(
     name="jct", title="Job completion time", measure="The time from submission to success", unit="jobs",
-    text=duration, axis=duration_axis("from submission to success"),
+    text=duration, axis=partial(duration_axis, "from submission to success"),
 )  # fmt: skip
 WAIT = Words(
     name="wait", title="Waiting time", measure="The wait for the first start", unit="jobs",
-    text=duration, axis=duration_axis("from submission to first start"),
+    text=duration, axis=partial(duration_axis, "from submission to first start"),
 )  # fmt: skip
 SLOWDOWN = Words(
     name="slowdown", title="Slowdown", measure="Completion time over running time", unit="jobs",
-    text=times, axis=log_axis("completion time / running time"),
+    text=times, axis=partial(log_axis, "completion time / running time"),
 )  # fmt: skip
 
 
@@ -59,7 +70,7 @@ def distribution(found: Histogram, words: Words) -> Chart:
         summary=_summary(found, marks, words),
         data=[_area(bins), *(_mark(name, value, top, words) for name, value in marks)] if bins else [],
         layout={
-            "xaxis": words.axis,
+            "xaxis": words.axis((bins[0][0], bins[-1][1]) if bins else FAR),
             "yaxis": count_axis(words.unit, top, range=[0, 1.3 * top]),
             "showlegend": False,
         },

@@ -9,6 +9,7 @@ from statistics import median
 from typing import Any
 
 from portal.web.charts.chart import (
+    FAR,
     FIRST,
     GOOD,
     MUTED,
@@ -51,13 +52,16 @@ def scatter(target: str, pairs: Sequence[Pair]) -> Chart:
     """The latest runs, with the line on which promises come true and a bar for each interval."""
     label, text = FIGURES[target]
     shown = list(pairs)[-SHOWN:]
+    drawn = [_scaled(pair, UNITS.get(target, 1.0)) for pair in shown]
+    promised = [value for p in drawn for value in (p.low or p.promised, p.promised, p.high or p.promised)]
     return Chart(
         name=f"scatter-{target}",
         title=label,
         summary=_scatter_summary(pairs, shown),
-        data=_traces([_scaled(pair, UNITS.get(target, 1.0)) for pair in shown]),
+        data=_traces(drawn),
         layout={
-            "xaxis": _scale(target, "promised"), "yaxis": _scale(target, "measured"),
+            "xaxis": _scale(target, "promised", promised),
+            "yaxis": _scale(target, "measured", [pair.measured for pair in drawn]),
             "showlegend": True, "height": 360,
         },
         columns=("ended", "promised", "interval", "measured", ""),
@@ -70,10 +74,11 @@ def _scaled(pair: Pair, unit: float) -> Pair:
     return replace(pair, promised=pair.promised / unit, measured=pair.measured / unit, low=low, high=high)
 
 
-def _scale(target: str, title: str) -> dict[str, Any]:
+def _scale(target: str, title: str, values: Sequence[float]) -> dict[str, Any]:
+    ends = (min(values), max(values)) if values else FAR
     if target == "duration_s":
-        return duration_axis(title)
-    return log_axis(f"{title}, {'GiB' if target in UNITS else 'tokens/s'}")
+        return duration_axis(title, ends)
+    return log_axis(f"{title}, {'GiB' if target in UNITS else 'tokens/s'}", ends)
 
 
 def _traces(pairs: Sequence[Pair]) -> list[Trace]:
