@@ -23,7 +23,7 @@ from trainer.protocol import RANDOM_MODEL
 FRESH_S = 5.0  # entries are read again after this, so that other processes see new ones
 LONGEST_GPU, LONGEST_MODEL = 100, 300
 LARGEST = {"memory_gib": 10_000, "tflops": 100_000, "bandwidth_gb_s": 1_000_000}
-LINKS = tuple(link for link in columns.LINK_BYTES_S if link != "memory")
+LINKS = tuple(link for link in columns.LINKS if link != "memory")
 
 
 def find_model(name: str) -> catalog.Model | None:
@@ -99,7 +99,7 @@ def add_gpu(
         fp32_flops=peak / 2,  # tf32 units run at about half of the bf16 rate
         bandwidth_bytes_s=bandwidth_gb_s * 1e9,
         link=link,
-        link_bytes_s=columns.LINK_BYTES_S[link],
+        link_bytes_s=columns.LINKS[link].bytes_s,
     )
     return _store(CatalogEntry.Kind.GPU, name, asdict(gpu), now, actor)
 

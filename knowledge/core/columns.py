@@ -111,19 +111,31 @@ PAGED = "paged-adamw-fp32"
 HYBRID = "hybrid"
 # Optimiser states in bytes per trained parameter (weights, gradients, moments): ZeRO, table of section 3.
 STATE_BYTES = {"adamw-fp32": 16.0, "adamw-bf16": 8.0, "adamw-8bit": 6.0, PAGED: 16.0}
-# Usable bus bandwidth of a ring over the link, bytes/s; the data sheet's figure is never reached.
-LINK_BYTES_S = {
-    "nvlink2": 115e9,
-    "nvlink3": 230e9,
-    "nvlink4": 370e9,
-    "nvlink5": 740e9,
-    "nvlink5-rack": 740e9,
-    "xgmi": 230e9,
-    "roce": 150e9,
-    "pcie3": 8e9,
-    "pcie4": 16e9,
-    "pcie5": 28e9,
-    "memory": 1e9,  # processes of one CPU node, gloo over loopback
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """How GPUs of a node are joined. bytes_s: of one GPU, each way, on the data sheet.
+
+    usable: the share of it that a ring's bus bandwidth reaches.
+    """
+
+    bytes_s: float
+    usable: float
+
+
+LINKS = {
+    "nvlink2": Link(150e9, 0.767),
+    "nvlink3": Link(300e9, 0.767),
+    "nvlink4": Link(450e9, 0.822),
+    "nvlink5": Link(900e9, 0.822),
+    "nvlink5-rack": Link(900e9, 0.822),
+    "xgmi": Link(448e9, 0.513),
+    "roce": Link(300e9, 0.5),
+    "pcie3": Link(15.75e9, 0.508),
+    "pcie4": Link(31.5e9, 0.508),
+    "pcie5": Link(63e9, 0.444),
+    "memory": Link(1e9, 1.0),  # processes of one CPU node, gloo over loopback
 }
 RACKS = {"nvlink5-rack": 72}  # GPUs of several nodes that one switch joins (NVL72)
 # Between nodes: 100 Gb/s Ethernet and 200 Gb/s links of the shipped history; an unknown network is TCP.
@@ -251,7 +263,7 @@ def _gpu_facts(configs: Sequence[Config], here: Mapping[str, Hardware]) -> dict[
         facts["reach"].append(REACH.get(sheet.gpu_model, REACH.get(sheet.vendor, 1.0)))
         facts["bandwidth"].append(found.bandwidth_bytes_s if found else sheet.bandwidth_bytes_s)
         facts["memory"].append(found.memory_bytes if found else sheet.memory_bytes)
-        facts["link_bytes_s"].append(LINK_BYTES_S[sheet.link])
+        facts["link_bytes_s"].append(sheet.link_bytes_s * LINKS[sheet.link].usable)
         facts["rack"].append(RACKS.get(sheet.link, 0))
     joined: dict[str, Array] = {key: np.array(v, dtype=float)[codes] for key, v in facts.items()}
     joined["cpu"] = np.array(is_cpu, dtype=bool)[codes]

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import csv
 from collections import defaultdict
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 import knowledge
 from knowledge.core import catalog, columns
+from knowledge.core.types import Config
 
 TABLE = Path(knowledge.__file__).parent / "data" / "gpus.csv"
 ROWS = {row["gpu_model"]: row for row in csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines())}
@@ -65,7 +67,7 @@ def test_every_gpu_has_the_figures_a_forecast_needs_and_says_where_from(gpu_mode
     assert all(_figure(row, column) > 0 for column in needed)
     assert gpu_model == "cpu" or _figure(row, "memory_gib") > 0
     assert catalog.gpu(gpu_model).peak_flops(None) > 1e9
-    assert row["link"] in columns.LINK_BYTES_S
+    assert row["link"] in columns.LINKS
     assert row["source"]
 
 
@@ -98,3 +100,21 @@ def test_volta_and_turing_have_no_bfloat16(gpu_model: str) -> None:
     sheet = catalog.gpu(gpu_model)
     assert sheet.bf16_flops is None
     assert sheet.peak_flops("bfloat16") == sheet.fp16_flops
+
+
+def test_a_link_that_was_cut_moves_less_than_its_class() -> None:
+    config = Config(
+        model_name="llama3.1-8b",
+        method="full",
+        gpu_model="H100-SXM5-80GB",
+        number_gpus=8,
+        tokens_per_sample=1024,
+        per_device_batch_size=1,
+    )
+    whole, cut, bridge = (
+        columns.columns([replace(config, gpu_model=name)]).link_bytes_s[0]
+        for name in ("H100-SXM5-80GB", "H800-SXM5-80GB", "H100-NVL-94GB")
+    )
+    assert whole == pytest.approx(370e9, rel=0.01)
+    assert cut == pytest.approx(whole * 200 / 450)
+    assert bridge == pytest.approx(whole * 300 / 450)
