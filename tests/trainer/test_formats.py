@@ -122,10 +122,10 @@ def test_a_zip_archive_is_refused_before_unpacking():
 
 
 def test_ten_million_brackets_are_refused_within_a_second():
-    begun = time.perf_counter()
+    begun = time.process_time()
     assert "JSON array" in errors(b"[" * 10_000_000)[0][1]
     assert "longer than" in errors(b'{"a":' + b"[" * 10_000_000)[0][1]
-    assert time.perf_counter() - begun < 1
+    assert time.process_time() - begun < 1
 
 
 def test_a_huge_line_is_refused_without_reading_on():
