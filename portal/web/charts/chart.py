@@ -18,13 +18,13 @@ SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle
 
 FEW = 6  # ticks
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
-DURATION_TICKS = {
+DURATION_TICKS: dict[float, str] = {
     0.1: "0.1 s", 1: "1 s", 10: "10 s", _MINUTE: "1 min", 5 * _MINUTE: "5 min", 20 * _MINUTE: "20 min",
     _HOUR: "1 h", 4 * _HOUR: "4 h", _DAY: "1 d", 4 * _DAY: "4 d", 16 * _DAY: "16 d", 64 * _DAY: "64 d",
 }  # fmt: skip
 # For values that are close to each other: from a second on two lie between any value and its triple.
-CLOSE_DURATION_TICKS = DURATION_TICKS | {
-    0.2: "0.2 s", 0.5: "0.5 s", **{n: f"{n} s" for n in (2, 3, 5, 7, 15, 20, 30, 40)},
+CLOSE_DURATION_TICKS: dict[float, str] = {
+    **DURATION_TICKS, 0.2: "0.2 s", 0.5: "0.5 s", **{n: f"{n} s" for n in (2, 3, 5, 7, 15, 20, 30, 40)},
     **{n * _MINUTE: f"{n} min" for n in (1.5, 2, 3, 7, 10, 15, 30, 40)},
     **{n * _HOUR: f"{n} h" for n in (1.5, 2, 3, 6, 8, 12, 16)},
     **{n * _DAY: f"{n} d" for n in (1.5, 2, 3, 6, 8, 12, 24, 32, 48)},
