@@ -34,8 +34,8 @@ class ImportReport:
     def __str__(self) -> str:
         unknown = f"; unknown models: {', '.join(self.unknown_models)}" if self.unknown_models else ""
         return (
-            f"{self.rows} rows read, {self.added} added; {self.refused} break a launch rule,"
-            f" {self.flagged} are implausible and not learnt from{unknown}"
+            f"{self.rows:,} rows read, {self.added:,} added; {self.refused:,} break a launch rule,"
+            f" {self.flagged:,} are implausible and not learnt from{unknown}"
         )
 
 

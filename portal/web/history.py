@@ -26,7 +26,8 @@ from scheduler.services.history import LARGEST, MOST_LINES, import_upload
 PAGE = 25
 NAMES = {
     "lfb": "LLMFineTuningBench", "fma": "fms-acceleration", "mlperf": "MLPerf", "litgpt": "LitGPT",
-    "vectorlm": "VectorLM", "csv": "this portal's own columns",
+    "vectorlm": "VectorLM", "csv": "this portal's own columns", OWN: "measured here",
+    "llmfinetuningbench": "LLMFineTuningBench, as shipped",
 }  # fmt: skip
 
 
@@ -110,4 +111,4 @@ def _imported(request: PageRequest, form: ImportForm) -> ImportReport:
 
 
 def _name(source: str) -> str:
-    return "measured here" if source == OWN else source
+    return NAMES.get(source, source)
