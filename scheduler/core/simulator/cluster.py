@@ -40,6 +40,8 @@ class Bundle:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
+    """The nodes of a simulated cluster; a price is of one GPU for an hour."""
+
     pools: tuple[Pool, ...]
 
     @property

@@ -42,6 +42,7 @@ def read_rows(path: Path) -> Iterator[Row]:
 
 
 def read_json(path: Path) -> Any:
+    """The value in a file, compressed or not. Raises TraceError."""
     with open_text(path) as stream:
         try:
             return json.load(stream)

@@ -29,11 +29,13 @@ _MEASURED_TWICE = 2
 
 
 class Level(StrEnum):
-    DEFAULT = "default"
-    VALIDITY = "validity"
-    EXACT = "exact"
-    PERFORMANCE = "performance"
-    ORACLE = "oracle"
+    """What policies are told of a job; least knowledge first."""
+
+    DEFAULT = "default"  # nothing: what cannot run fails once it is tried
+    VALIDITY = "validity"  # which options run
+    EXACT = "exact"  # and how long a configuration takes that ran twice
+    PERFORMANCE = "performance"  # predicted durations of all options, with an error
+    ORACLE = "oracle"  # the true ones
 
     @property
     def chooses(self) -> bool:

@@ -34,6 +34,8 @@ _PACES = {(0, 0): 1.0, (0, 1): 0.99, (1, 0): 0.99, (1, 1): 0.93, (0, 2): 0.96, (
 
 
 class Pairs(Protocol):
+    """What two jobs on the same GPUs do to each other."""
+
     def pace(self, job: TraceJob, beside: TraceJob) -> float | None:
         """Share of the pace alone that the job keeps; None: they cannot share."""
         ...
