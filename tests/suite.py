@@ -73,16 +73,16 @@ def postgres_stage(database_url: str) -> Stage:
 def main(arguments: Sequence[str]) -> int:
     began = time.monotonic()
     provide()
-    longest_first = [
+    stages = [  # in this order one lane takes two long stages, the other three shorter ones
         partial(run, SQLITE, arguments, live=True),
-        partial(run, STACK, arguments),
-        partial(on_postgres, arguments),
         partial(run, BROWSER, arguments),
+        partial(on_postgres, arguments),
+        partial(run, STACK, arguments),
         partial(run, TORCH, arguments),
     ]
     lanes = ThreadPoolExecutor(max_workers=LANES)
     try:
-        outcomes = [begun.result() for begun in [lanes.submit(stage) for stage in longest_first]]
+        outcomes = [begun.result() for begun in [lanes.submit(stage) for stage in stages]]
     finally:
         lanes.shutdown(cancel_futures=True)  # Ctrl-C ends what runs, and begins nothing more
     total = sum((outcome.counts for outcome in outcomes), Counter())

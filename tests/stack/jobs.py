@@ -22,7 +22,7 @@ def caught_with_a_checkpoint(stack: Stack) -> str:
 
 
 def ended(stack: Stack, job_id: str) -> dict[str, Any]:
-    job = stack.client.wait(job_id)
+    job = stack.client.wait(job_id, every_s=0.5)  # each answer takes from the trainings' time
     assert job["state"] == "succeeded", job["error"]
     return job
 
