@@ -49,7 +49,7 @@ def _reason(name: str, best: Option, options: tuple[Option, ...]) -> str:
 def _gpu_model(best: Option, options: tuple[Option, ...]) -> str:
     others = [option for option in options if option.gpu_model != best.gpu_model]
     if not others:
-        return f"{best.gpu_model} is the GPU model on which this job fits."
+        return f"This job fits on no other GPU model than {best.gpu_model} here."
     other = others[0]
     return (
         f"{best.gpus} x {best.gpu_model} should take {_time(best)}; the best other,"
@@ -60,12 +60,14 @@ def _gpu_model(best: Option, options: tuple[Option, ...]) -> str:
 def _number_gpus(best: Option, options: tuple[Option, ...]) -> str:
     same = [option for option in options if option.gpu_model == best.gpu_model and option.gpus != best.gpus]
     if not same:
-        return f"{best.gpus} is the number of {best.gpu_model} that can take this job."
+        return f"No other number of {best.gpu_model} can take this job."
     other = same[0]
     return f"{best.gpus} should take {_time(best)}; {other.gpus} would take {_time(other)}."
 
 
 def _number_nodes(best: Option, _: tuple[Option, ...]) -> str:
+    if best.gpus == 1:
+        return "One GPU is on one node."
     if best.nodes == 1:
         return "GPUs of one node exchange gradients fastest."
     return f"No single node has {best.gpus} GPUs."
