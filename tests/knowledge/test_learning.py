@@ -132,6 +132,7 @@ def test_nothing_is_trained_before_fifty_new_rows_or_a_day(trained: PredictorVer
     assert learning.is_due(NOW + timedelta(hours=1))
 
 
+@pytest.mark.one_database
 def test_a_worse_predictor_is_kept_but_not_promoted(trained: PredictorVersion) -> None:
     wrong = [replace(row, source="wrong") for row in rows(600, seed=4, factor=5.0)]
     importing.store_rows([row for row in wrong if not _held(row)], NOW)
@@ -206,6 +207,7 @@ def test_files_from_elsewhere_are_not_loaded(trained: PredictorVersion, data_dir
         store.load(elsewhere, trained.sha256, path.parent)
 
 
+@pytest.mark.one_database
 def test_cpu_rows_never_teach_about_gpus(trained: PredictorVersion, data_dir: Path) -> None:
     some = [replace(row, config=replace(row.config, gpu_model="cpu")) for row in rows(60, seed=6)]
     importing.store_rows([row for row in some if row.status == "ok"], NOW)
