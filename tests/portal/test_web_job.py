@@ -63,6 +63,14 @@ def test_a_new_forecast_is_shown_beside_the_promise(browser: Client, person: Use
     assert "New forecast" in text(browser, f"/jobs/{job.pk}/tabs/overview/")
 
 
+def test_a_state_says_for_how_long_and_a_last_one_how_long_ago(browser: Client, person: User) -> None:
+    job = world.job(person)
+    world.age_state(job, 600)
+    assert ">for 10 min</time>" in text(browser, f"/jobs/{job.pk}/live/")
+    browser.post(f"/jobs/{job.pk}/cancel/")
+    assert ">just now</time>" in text(browser, f"/jobs/{job.pk}/live/")
+
+
 def test_the_states_are_shown_with_how_long_they_lasted(browser: Client, person: User) -> None:
     job = world.job(person)
     browser.post(f"/jobs/{job.pk}/pause/")

@@ -118,12 +118,27 @@ def ago(moment: datetime | None) -> str | SafeString:
     if moment is None:
         return UNKNOWN
     passed = (timezone.now() - moment).total_seconds()
-    apart = abs(passed)
-    told = duration(apart) if apart >= 60 else f"{apart:.0f} s"
-    text = "just now" if apart < 5 else f"{told} ago" if passed > 0 else f"in {told}"
+    told = _whole(abs(passed))
+    text = "just now" if abs(passed) < 5 else f"{told} ago" if passed > 0 else f"in {told}"
+    return format_html('<time data-ago datetime="{}" title="{}">{}</time>', *_exactly(moment), text)
+
+
+@register.filter
+def lasting(moment: datetime) -> SafeString:
+    """For how long by now, e.g. `for 3 min 20 s`, on what is fetched anew while it lasts."""
+    text = f"for {_whole(max(0.0, (timezone.now() - moment).total_seconds()))}"
+    return format_html('<time datetime="{}" title="{}">{}</time>', *_exactly(moment), text)
+
+
+def _whole(seconds: float) -> str:
+    """Without tenths, which would change at every look."""
+    return duration(seconds) if seconds >= 60 else f"{seconds:.0f} s"
+
+
+def _exactly(moment: datetime) -> tuple[str, str]:
+    """A moment for machines, and for people."""
     exact = timezone.localtime(moment)
-    shown = f"{exact:%Y-%m-%d %H:%M:%S %Z}"
-    return format_html('<time data-ago datetime="{}" title="{}">{}</time>', exact.isoformat(), shown, text)
+    return exact.isoformat(), f"{exact:%Y-%m-%d %H:%M:%S %Z}"
 
 
 FIGURES: dict[str, tuple[str, Callable[[Any], str]]] = {
