@@ -176,9 +176,11 @@ def test_lists_of_knowledge_are_shown(api: APIClient) -> None:
     "path",
     ["bootstrap/css/bootstrap.min.css", "plotly/plotly.min.js", "django_htmx/htmx-2.min.js", "js/charts.js"],
 )
+@pytest.mark.parametrize("debug", [False, True])  # from a list made at the start, or looked up each time
 def test_files_of_installed_packages_are_served_without_collectstatic(
-    path: str, client: Client, db: None
+    path: str, debug: bool, client: Client, db: None, settings: Any
 ) -> None:
+    settings.WHITENOISE_AUTOREFRESH = debug
     answer = client.get(f"/static/{path}")
     assert answer.status_code == 200
     assert sum(map(len, answer)) > 500
