@@ -201,19 +201,25 @@ class Stack:
         )
         return str(job["id"])
 
-    def trainings(self) -> list[psutil.Process]:
-        """Live training processes of this stack's nodes."""
-        found = []
+    def trainings(self, node: str = "") -> list[psutil.Process]:
+        """Live training processes of this stack's nodes, or of one of them."""
+        place, found = str(self.root / "nodes" / node), []
         for process in psutil.process_iter():
             try:
                 words = process.cmdline()
                 if process.status() != psutil.STATUS_ZOMBIE and any(
-                    word.startswith(str(self.root / "nodes")) and "/runs/" in word for word in words
+                    word.startswith(place) and "/runs/" in word for word in words
                 ):
                     found.append(process)
             except psutil.Error:
                 continue
         return found
+
+    def kill_trainings(self, node: str = "") -> None:
+        """kill -9 every training process of this stack's nodes, or of one of them."""
+        for training in self.trainings(node):
+            with contextlib.suppress(psutil.NoSuchProcess):  # without its peers it may have ended by itself
+                training.kill()
 
     def stop(self) -> None:
         """Without farewells, which take some seconds a process: nothing here is worth keeping."""
@@ -223,8 +229,7 @@ class Stack:
             child.popen.wait()
         self.supervisor.children.clear()
         machine.end_leftovers(self.root / "nodes")
-        for training in self.trainings():
-            training.kill()
+        self.kill_trainings()
         connections[self.alias].close()
         shutil.rmtree(self.root, ignore_errors=True)
 

@@ -12,19 +12,13 @@ pytestmark = pytest.mark.stack
 BOTH = {**LONG, "max_steps": 60, "number_nodes": 2, "per_device_batch_size": 1}
 
 
-def end_training_of(stack: Stack, node: str) -> None:
-    for training in stack.trainings():
-        if any(f"/{node}/runs/" in word for word in training.cmdline()):
-            training.kill()
-
-
 def test_a_training_over_two_nodes_outlives_the_loss_of_one(judged: Stack) -> None:
     """Agent and training of beta are killed; once beta is back, both go on from the checkpoint to the end."""
     judged.start_agent("beta")
     job_id = judged.submit(**BOTH)
     until(Checkpoint.objects.using(judged.alias).filter(job=job_id).exists, timeout_s=60, what="a checkpoint")
     judged.kill("beta")
-    end_training_of(judged, "beta")
+    judged.kill_trainings("beta")
     judged["beta"].start()
     job = ended(judged, job_id)
     judged.supervisor.children.pop("beta").stop()

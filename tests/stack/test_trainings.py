@@ -15,8 +15,7 @@ SAME = 1e-4
 
 def test_f4_a_killed_training_goes_on_from_its_checkpoint(judged: Stack, undisturbed_loss: float) -> None:
     job_id = caught_with_a_checkpoint(judged)
-    for training in judged.trainings():
-        training.kill()
+    judged.kill_trainings()
     job = ended(judged, job_id)
     assert outcomes(job) == ["killed", "succeeded"]
     assert job["attempts"][1]["resume_step"] > 0
@@ -41,8 +40,7 @@ def test_f3_agent_and_training_killed_together_cost_one_attempt(
 ) -> None:
     job_id = caught_with_a_checkpoint(judged)
     judged.kill("alpha")
-    for training in judged.trainings():
-        training.kill()
+    judged.kill_trainings()
     judged["alpha"].start()
     job = ended(judged, job_id)
     assert outcomes(job) == ["killed", "succeeded"]
