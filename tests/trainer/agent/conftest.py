@@ -72,8 +72,12 @@ class Running:
         self.agent._portal.close()
 
 
+StartAgent = Callable[..., Running]
+StartProcess = Callable[[], "subprocess.Popen[bytes]"]
+
+
 @pytest.fixture
-def start_agent(portal: FakePortal, node_dir: Path) -> Iterator[Callable[..., Running]]:
+def start_agent(portal: FakePortal, node_dir: Path) -> Iterator[StartAgent]:
     started = []
 
     def start(**changes: Any) -> Running:
@@ -91,7 +95,7 @@ def start_agent(portal: FakePortal, node_dir: Path) -> Iterator[Callable[..., Ru
 
 
 @pytest.fixture
-def start_process(portal: FakePortal, node_dir: Path) -> Iterator[Callable[[], subprocess.Popen[bytes]]]:
+def start_process(portal: FakePortal, node_dir: Path) -> Iterator[StartProcess]:
     """An agent in a process of its own, to be killed."""
     started = []
 

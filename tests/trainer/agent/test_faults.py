@@ -1,4 +1,4 @@
-"""What may break: the agent, the training, the portal, the connection (reliability.md, F3, F4, F10-F12)."""
+"""What may break: the agent, the training, the portal, the connection (reliability.md, F3, F4, F10, F12)."""
 
 from __future__ import annotations
 
@@ -7,33 +7,15 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from tests.trainer.agent.conftest import Running
-from tests.trainer.agent.fake_portal import FakePortal, Given, until
-from trainer.agent import roster
+from tests.trainer.agent.conftest import StartAgent, StartProcess
+from tests.trainer.agent.fake_portal import FakePortal, until
+from tests.trainer.agent.seen import pid_of, runs, steps
 from trainer.protocol import Outcome
-
-StartAgent = Callable[..., Running]
-StartProcess = Callable[[], "subprocess.Popen[bytes]"]
-
-
-def steps(given: Given, more_than: int = 3) -> bool:
-    return len(given.bodies("step")) > more_than
-
-
-def pid_of(node_dir: Path, claim: str = "c1") -> int:
-    return int(json.loads((node_dir / "runs" / claim / "process.json").read_text())["pid"])
-
-
-def runs(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -134,44 +116,6 @@ def test_a_training_killed_by_somebody_else_is_told_as_killed(
     assert "SIGKILL" in end.reason
 
 
-@pytest.mark.parametrize(("stop_for", "kept"), [("preempt", True), ("cancel", False)])
-def test_a_stopped_training_saves_and_its_checkpoint_is_kept_if_it_is_wanted(
-    portal: FakePortal, start_agent: StartAgent, stop_for: str, kept: bool
-) -> None:
-    given = portal.give("c1", "steady")
-    start_agent()
-    until(lambda: steps(given))
-    given.want, given.stop_for = "stop", stop_for
-    end = until(lambda: given.end)
-    assert (end.outcome, end.exit_code) == (Outcome.STOPPED, 75)
-    assert bool(given.bodies("checkpoint")) == kept
-    assert any(path.startswith("checkpoints/") for path in given.artifacts) == kept
-
-
-def test_a_stop_that_is_ignored_ends_the_training_and_its_detached_grandchild(
-    portal: FakePortal, node_dir: Path, start_agent: StartAgent
-) -> None:
-    given = portal.give("c1", "stubborn")
-    given.grace_s = 0.5
-    start_agent()
-    until(lambda: steps(given))
-    pids = [pid_of(node_dir), int((node_dir / "runs" / "c1" / "grandchild").read_text())]
-    given.want, given.stop_for = "stop", "cancel"
-    end = until(lambda: given.end)
-    assert (end.outcome, end.exit_code) == (Outcome.STOPPED, -9)
-    assert "0.5 s of grace" in end.reason
-    assert not any(runs(pid) for pid in pids)
-
-
-def test_a_stop_before_the_start_starts_nothing(
-    portal: FakePortal, node_dir: Path, start_agent: StartAgent
-) -> None:
-    given = portal.give("c1", "steady", want="stop")
-    start_agent()
-    assert until(lambda: given.end).outcome == Outcome.STOPPED
-    assert not (node_dir / "runs" / "c1").exists()
-
-
 def test_reports_wait_in_order_while_the_portal_is_away(
     portal: FakePortal, node_dir: Path, start_agent: StartAgent
 ) -> None:
@@ -206,74 +150,6 @@ def test_a_portal_that_refuses_everything_for_a_while_ends_no_training(
     portal.status = 0
     until(lambda: len(given.reports) > before)
     assert given.end is None
-
-
-@pytest.mark.parametrize("how", ["stale", "unlisted"])
-def test_a_claim_that_is_not_ours_any_more_is_stopped_and_forgotten(
-    portal: FakePortal, node_dir: Path, start_agent: StartAgent, how: str
-) -> None:
-    """F11."""
-    given, other = portal.give("c1", "steady"), portal.give("c2", "steady", gpus=(1,))
-    start_agent()
-    until(lambda: steps(given) and steps(other))
-    pid = pid_of(node_dir)
-    if how == "stale":
-        given.error = "stale_attempt"
-    else:
-        given.listed = False
-    until(lambda: portal.alive == ["c2"])
-    assert not runs(pid)
-    assert not (node_dir / "runs" / "c1").exists()
-    assert given.end is None
-    assert runs(pid_of(node_dir, "c2"))
-
-
-def test_gpus_that_are_given_away_are_used_once_the_training_before_has_left_them(
-    portal: FakePortal, node_dir: Path, start_agent: StartAgent, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """I5: so it is on the nodes that are left when a training over several lost one."""
-    monkeypatch.setattr(roster, "FORGET", replace(roster.FORGET, grace_s=0.5))
-    given = portal.give("c1", "stubborn")
-    start_agent()
-    until(lambda: given.bodies("step"))
-    pid = pid_of(node_dir)
-    given.listed = False
-    heir = portal.give("c2", "normal")
-    until(lambda: heir.phases)
-    while runs(pid):
-        assert heir.reports == []
-        time.sleep(0.05)
-    assert until(lambda: heir.end).outcome == Outcome.SUCCEEDED
-
-
-def test_after_long_silence_the_node_stops_its_own_work(
-    portal: FakePortal, node_dir: Path, start_agent: StartAgent
-) -> None:
-    given = portal.give("c1", "steady")
-    start_agent(lease_stop_s=0.5)
-    until(lambda: steps(given))
-    portal.away = True
-    until(lambda: not runs(pid_of(node_dir)))
-    portal.away = False
-    end = until(lambda: given.end)
-    assert end.outcome == Outcome.STOPPED
-    assert "heard nothing from the portal" in end.reason
-    assert given.bodies("checkpoint")[0]["stored"] == "portal"
-
-
-def test_an_agent_that_is_told_to_leave_stops_its_trainings_with_a_checkpoint(
-    portal: FakePortal, node_dir: Path, start_process: StartProcess
-) -> None:
-    given = portal.give("c1", "steady")
-    agent = start_process()
-    until(lambda: steps(given))
-    pid = pid_of(node_dir)
-    agent.terminate()
-    assert agent.wait(15) == 0
-    assert not runs(pid)
-    assert given.end is not None
-    assert given.end.outcome == Outcome.STOPPED
-    assert given.bodies("checkpoint")
 
 
 def test_an_agent_that_is_too_old_leaves_and_its_training_lives_on(

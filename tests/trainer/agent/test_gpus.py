@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.agent import fake_driver
-from tests.trainer.agent.conftest import ROOT, Running
+from tests.trainer.agent.conftest import ROOT, StartAgent
 from tests.trainer.agent.fake_portal import FakePortal, until
 from trainer.agent import gpus, vacancy
 from trainer.agent.cuda import has_code, obstacle
@@ -137,7 +137,7 @@ def test_a_node_that_offered_gpus_does_not_come_back_with_cpu_slots(
 
 
 def test_an_agent_says_that_qlora_needs_bitsandbytes_until_it_is_installed(
-    machine: SetMachine, portal: FakePortal, start_agent: Callable[..., Running], node_dir: Path
+    machine: SetMachine, portal: FakePortal, start_agent: StartAgent, node_dir: Path
 ) -> None:
     machine(A100)
     start_agent()
@@ -151,7 +151,7 @@ def test_an_agent_says_that_qlora_needs_bitsandbytes_until_it_is_installed(
 
 
 def test_a_training_gets_its_own_gpus_by_uuid(
-    machine: SetMachine, portal: FakePortal, start_agent: Callable[..., Running], node_dir: Path
+    machine: SetMachine, portal: FakePortal, start_agent: StartAgent, node_dir: Path
 ) -> None:
     machine(A100, A100, A100)
     given = portal.give("c1", "environment", gpus=(2, 0))
@@ -170,7 +170,7 @@ def test_a_training_gets_its_own_gpus_by_uuid(
 def test_a_gpu_that_somebody_else_uses_is_declined_and_not_run_out_of_memory(
     machine: SetMachine,
     portal: FakePortal,
-    start_agent: Callable[..., Running],
+    start_agent: StartAgent,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(vacancy, "LEAVE_WITHIN_S", 0.2)
@@ -185,7 +185,7 @@ def test_a_gpu_that_somebody_else_uses_is_declined_and_not_run_out_of_memory(
 
 
 def test_an_agent_whose_torch_cannot_use_the_gpus_does_not_start(
-    machine: SetMachine, start_agent: Callable[..., Running]
+    machine: SetMachine, start_agent: StartAgent
 ) -> None:
     machine(A100, torch_cuda=None)
     with pytest.raises(SetupError, match=r"torch 2\.13\.0 is a build without CUDA"):

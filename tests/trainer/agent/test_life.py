@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from tests.trainer.agent.conftest import Running
+from tests.trainer.agent.conftest import StartAgent
 from tests.trainer.agent.fake_portal import FakePortal, file_of, until
 from trainer.protocol import File, Outcome, Resume
-
-StartAgent = Callable[..., Running]
 
 
 def test_a_claim_is_trained_reported_and_its_files_are_uploaded(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.agent.conftest import Running
+from tests.trainer.agent.conftest import StartAgent
 from tests.trainer.agent.fake_portal import FakePortal, Given, until
 from trainer.agent import rendezvous
 from trainer.agent.environment import training_environment
@@ -26,7 +26,6 @@ from trainer.agent.settings import read_settings
 from trainer.agent.spool import Spool
 from trainer.protocol import Outcome, Spec
 
-StartAgent = Callable[..., Running]
 PORTAL = "http://127.0.0.1:8000"
 MEET = "127.0.0.1:29500"
 

@@ -1,0 +1,22 @@
+"""What tests see of trainings under an agent."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import psutil
+
+from tests.trainer.agent.fake_portal import Given
+
+
+def steps(given: Given, more_than: int = 3) -> bool:
+    return len(given.bodies("step")) > more_than
+
+
+def pid_of(node_dir: Path, claim: str = "c1") -> int:
+    return int(json.loads((node_dir / "runs" / claim / "process.json").read_text())["pid"])
+
+
+def runs(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
