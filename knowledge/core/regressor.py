@@ -34,7 +34,7 @@ class Physics(Protocol):
 
 
 class Regressor:
-    """Predicts a positive quantity. Of models and GPUs beyond the few that trees know, physics answers alone.
+    """Predicts a positive quantity. Of unseen models, or GPUs, physics answers alone where few are known.
 
     After `fit`: `physics_`, `forest_` and `widths_` (of ln, known models); by GPU `runs_` and `apart_`; by
     "model" and "gpu" `unseen_widths_`, and whether the trees are believed of unseen ones, `believed_`.
