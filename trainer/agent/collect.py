@@ -46,8 +46,8 @@ class Collector:
             return []
         found = []
         for line in io.BytesIO(data):
-            if not line.endswith(b"\n") and len(data) < _READ_BYTES:
-                break
+            if not line.endswith(b"\n") and len(line) < _READ_BYTES:
+                break  # its rest comes with the next piece; a line longer than a piece is no event
             end = self._position + len(line)
             event = _parse(line)
             if event is not None:

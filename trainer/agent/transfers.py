@@ -19,7 +19,6 @@ log = logging.getLogger(__name__)
 
 LONGEST_PAUSE_S = 15.0
 SPARE_BYTES = 100 * 2**20  # a node needs this much more than the inputs to start a training
-LOG_UPLOAD_BYTES = 10_000_000
 
 
 class Transfers:

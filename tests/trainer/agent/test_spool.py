@@ -75,6 +75,18 @@ def test_events_are_reported_when_their_line_is_whole(spool: Spool, tmp_path: Pa
     assert spool.offset(EVENTS) == events.stat().st_size
 
 
+def test_no_event_is_lost_where_a_long_backlog_is_read_in_pieces(
+    spool: Spool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after hours without an agent: a piece ends in the middle of a line."""
+    monkeypatch.setattr("trainer.agent.collect._READ_BYTES", 100)
+    lines = [json.dumps({"kind": "step", "step": step}) for step in range(20)]
+    huge = json.dumps({"kind": "step", "text": "x" * 250})
+    (tmp_path / "events.jsonl").write_text("\n".join([*lines[:10], huge, *lines[10:], ""]))
+    found = Collector(tmp_path, spool, read_log).rest()
+    assert [body["step"] for _, body in found] == list(range(20))
+
+
 @pytest.mark.parametrize(
     "line",
     ["no json", "[1]", '{"step": 1}', '{"kind": "unknown"}', '{"kind": "step", "x": "\\u0000"}',
