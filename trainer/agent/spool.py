@@ -97,9 +97,12 @@ class Spool:
         return len(self._pending)
 
     def acknowledge(self, seq: int) -> None:
-        """The portal has everything up to `seq`."""
+        """The portal has everything up to `seq`: less than it said before, if it was restored from a backup."""
         with self._lock:
-            self._acked = max(seq, self._acked or 0)
+            if seq < (self._acked or 0):
+                self._pending.clear()
+                self._size = self._load()
+            self._acked = seq
             while self._pending and self._pending[0][0].seq <= self._acked:
                 self._pending.popleft()
 

@@ -55,6 +55,18 @@ def test_nothing_is_sent_before_the_portal_said_what_it_has(spool: Spool) -> Non
     assert numbers(spool) == [1]
 
 
+def test_a_portal_that_was_restored_from_a_backup_gets_again_what_it_lost(spool: Spool) -> None:
+    for step in range(5):
+        spool.add(Kind.STEP, {"step": step})
+    spool.acknowledge(4)
+    assert numbers(spool) == [5]
+    spool.acknowledge(2)
+    assert numbers(spool) == [3, 4, 5]
+    spool.add(Kind.STEP, {"step": 6})
+    spool.acknowledge(5)
+    assert numbers(spool) == [6]
+
+
 def test_a_sync_takes_a_limited_number_and_size_of_reports_but_always_one(spool: Spool) -> None:
     for step in range(5):
         spool.add(Kind.STEP, {"step": step})
