@@ -6,7 +6,6 @@ raise `ProtocolError` with the field's path.
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -34,6 +33,13 @@ from trainer.protocol import (
 
 _HEX64 = re.compile(r"[0-9a-f]{64}\Z")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+LARGEST = 1e18  # of any number: what is larger is no measurement, and no column keeps it
+
+
+def storable(text: str) -> str:
+    """The text with a mark in place of what no database keeps: NUL and lone surrogates."""
+    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 class _Reader:
@@ -52,7 +58,7 @@ class _Reader:
 
     def text(self, name: str, default: Any = ..., limit: int = 4000) -> str:
         value = self._get(name, default)
-        if not isinstance(value, str) or len(value) > limit or "\x00" in value:
+        if not isinstance(value, str) or len(value) > limit or _UNSTORABLE.search(value):
             raise ProtocolError(f"{self.path}.{name}", f"must be a text of at most {limit} characters")
         return value
 
@@ -70,13 +76,8 @@ class _Reader:
 
     def number(self, name: str, default: Any = ..., low: float = 0.0) -> float:
         value = self._get(name, default)
-        if (
-            isinstance(value, bool)
-            or not isinstance(value, int | float)
-            or not math.isfinite(value)
-            or value < low
-        ):
-            raise ProtocolError(f"{self.path}.{name}", f"must be a finite number, {low:g} or more")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= LARGEST:
+            raise ProtocolError(f"{self.path}.{name}", f"must be a number from {low:g} to {LARGEST:g}")
         return float(value)
 
     def items(self, name: str, limit: int) -> list[_Reader]:
@@ -92,6 +93,10 @@ class _Reader:
         if not isinstance(value, Mapping):
             raise ProtocolError(f"{self.path}.{name}", "must be an object")
         return dict(value)
+
+    def texts(self, name: str, limit: int) -> dict[str, str]:
+        """A table of texts, cut rather than refused: what a node says of itself beside the contract."""
+        return {storable(str(k))[:50]: storable(str(v))[:limit] for k, v in self.table(name).items()}
 
 
 def parse_file(raw: Any, path: str = "file") -> File:
@@ -122,7 +127,7 @@ def _gpu_facts(reader: _Reader) -> GpuFacts:
         model=reader.text("model", limit=100),
         memory_bytes=reader.whole("memory_bytes", low=1),
         uuid=reader.text("uuid", "", limit=100),
-        links={str(k): str(v) for k, v in reader.table("links").items()},
+        links=reader.texts("links", 100),
         **optional,
     )
 
@@ -140,10 +145,10 @@ def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
         cores=reader.whole("cores", low=1, high=100_000),
         memory_bytes=reader.whole("memory_bytes", low=1),
         gpus=gpus,
-        software={str(k)[:50]: str(v)[:100] for k, v in reader.table("software").items()},
+        software=reader.texts("software", 100),
         disk_free_bytes=reader.whole("disk_free_bytes", 0),
         # Agents from before it say nothing: they get every method, as they always did.
-        cannot_train={str(k)[:50]: str(v)[:300] for k, v in reader.table("cannot_train").items()},
+        cannot_train=reader.texts("cannot_train", 300),
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from portal.accounts.services import audit
@@ -38,7 +39,7 @@ def held_claim(*, node: Node, claim_id: str, fence: int, now: datetime) -> Claim
 def _find(claim_id: str) -> Claim | None:
     try:
         return Claim.objects.select_related("attempt__job", "node").filter(pk=claim_id).first()
-    except (ValueError, TypeError):
+    except ValidationError:  # no UUID
         return None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import re
 from collections.abc import Callable
 from datetime import datetime
@@ -16,7 +15,7 @@ from scheduler.models import Artifact, Attempt, Checkpoint, Claim, Job, LogPiece
 from scheduler.services.advice import reforecast
 from scheduler.services.moves import note_job
 from trainer.protocol import MAX_LOG_BYTES, File, Kind, ProtocolError, Report
-from trainer.wire import parse_file
+from trainer.wire import LARGEST, parse_file, storable
 
 MEASURED = (
     "tokens_total", "row_tokens", "rows", "steps_total", "startup_s", "parameters", "trainable_parameters",
@@ -25,6 +24,7 @@ MEASURED = (
 )  # fmt: skip
 RENDEZVOUS = "rendezvous"  # beside what was measured: where the nodes of the attempt meet
 HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}\Z")
+LARGEST_WHOLE = 2**31 - 1  # of steps, as their columns keep them
 CUT_MARK = "\n[... the log was cut here: too much in one piece ...]\n"
 
 
@@ -37,20 +37,15 @@ def _number(body: dict[str, Any], name: str, *, low: float = 0.0) -> float | Non
     value = body.get(name)
     if value is None:
         return None
-    if (
-        isinstance(value, bool)
-        or not isinstance(value, int | float)
-        or not math.isfinite(value)
-        or value < low
-    ):
-        raise BadReport(f"{name} must be a finite number, {low:g} or more")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= LARGEST:
+        raise BadReport(f"{name} must be a number from {low:g} to {LARGEST:g}")
     return float(value)
 
 
 def _whole(body: dict[str, Any], name: str) -> int:
     value = _number(body, name)
-    if value is None or value != int(value) or value > 2**53:
-        raise BadReport(f"{name} must be a whole number")
+    if value is None or value != int(value) or value > LARGEST_WHOLE:
+        raise BadReport(f"{name} must be a whole number of at most {LARGEST_WHOLE}")
     return int(value)
 
 
@@ -115,8 +110,7 @@ def _log(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     text = report.body.get("text")
     if not isinstance(text, str):
         raise BadReport("text must be a text")
-    text = text.replace("\x00", "\N{REPLACEMENT CHARACTER}")
-    text = text.encode("utf-8", "replace").decode()
+    text = storable(text)
     if len(text) > MAX_LOG_BYTES:
         text = text[:MAX_LOG_BYTES] + CUT_MARK
     LogPiece.objects.create(claim=claim, seq=report.seq, text=text, at=now)
@@ -198,13 +192,19 @@ def _keep_measured(attempt: Attempt, body: dict[str, Any], extra: tuple[str, ...
     kept = {name: body[name] for name in (*MEASURED, *extra) if body.get(name) is not None}
     for name, value in kept.items():
         if name == "software":
-            kept[name] = (
-                {str(k)[:50]: str(v)[:50] for k, v in dict(value).items()} if isinstance(value, dict) else {}
-            )
+            kept[name] = _versions(value)
         elif name not in extra:
             kept[name] = _loss({name: value}, name)
     attempt.measured = {**attempt.measured, **kept}
     attempt.save(update_fields=["measured"])
+
+
+def _versions(raw: Any) -> dict[str, str]:
+    return (
+        {storable(str(k))[:50]: storable(str(v))[:50] for k, v in raw.items()}
+        if isinstance(raw, dict)
+        else {}
+    )
 
 
 HANDLERS: dict[Kind, Callable[[Job, Claim, Report, datetime], None]] = {
