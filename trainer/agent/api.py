@@ -6,6 +6,8 @@ import hashlib
 import ipaddress
 import os
 import ssl
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -13,6 +15,7 @@ from urllib.parse import quote, urlsplit
 import httpx
 
 from trainer.agent.errors import (
+    Interrupted,
     PortalAway,
     Refused,
     SetupError,
@@ -25,6 +28,7 @@ from trainer.protocol import Enrol, File, ProtocolError, Sync, SyncReply, to_jso
 from trainer.wire import parse_reply
 
 SYNC_TIMEOUT = httpx.Timeout(10.0, connect=5.0)
+_CHUNK_BYTES = 2**16
 TRANSFER_TIMEOUT = httpx.Timeout(60.0, connect=5.0)
 
 
@@ -90,8 +94,8 @@ class Portal:
         except ProtocolError as error:
             raise PortalAway(f"the answer to the sync is not understood: {error}") from error
 
-    def fetch(self, claim: str, fence: int, file: File, destination: Path) -> None:
-        """Download an input. Raises Refused if what arrives is not what `file` says."""
+    def fetch(self, claim: str, fence: int, file: File, destination: Path, stopping: threading.Event) -> None:
+        """Download an input. Raises Refused if what arrives is not what `file` says, Interrupted."""
         partial = destination.with_name(destination.name + ".part")
         partial.parent.mkdir(parents=True, exist_ok=True)
         url = f"claims/{claim}/inputs/{quote(file.path)}"
@@ -104,7 +108,7 @@ class Portal:
                 if answer.status_code != 200:
                     answer.read()
                     _raise_for(answer)
-                for chunk in answer.iter_bytes():
+                for chunk in _until(stopping, answer.iter_bytes()):
                     received += len(chunk)
                     if received > file.bytes:
                         break
@@ -117,14 +121,17 @@ class Portal:
             raise Refused(f"{file.path} arrived with other contents than announced (size or SHA-256 differ)")
         partial.replace(destination)
 
-    def upload(self, claim: str, fence: int, file: File, descriptor: int) -> None:
-        """Store a file as the claim's artifact `file.path`; takes over and closes `descriptor`."""
+    def upload(self, claim: str, fence: int, file: File, descriptor: int, stopping: threading.Event) -> None:
+        """Store a file as the claim's artifact `file.path`; takes over and closes `descriptor`.
+
+        Raises Interrupted.
+        """
         with os.fdopen(descriptor, "rb") as body:
             try:
                 answer = self._http.put(
                     f"claims/{claim}/artifacts/{quote(file.path)}",
                     params={"fence": fence},
-                    content=body,
+                    content=_until(stopping, iter(lambda: body.read(_CHUNK_BYTES), b"")),
                     headers={
                         "X-Content-SHA256": file.sha256,
                         "Content-Length": str(file.bytes),
@@ -148,6 +155,14 @@ class Portal:
         if not isinstance(value, dict):
             raise PortalAway("the portal's answer is no object")
         return value
+
+
+def _until(stopping: threading.Event, chunks: Iterator[bytes]) -> Iterator[bytes]:
+    """The chunks of a transfer, which may take hours. Raises Interrupted once nobody waits for it."""
+    for chunk in chunks:
+        if stopping.is_set():
+            raise Interrupted("stopped during a transfer")
+        yield chunk
 
 
 def _raise_for(answer: httpx.Response) -> None:

@@ -47,7 +47,7 @@ class Transfers:
         try:
             self._persist(
                 f"fetching {file.path}",
-                lambda: fetch(self._spec.claim, self._spec.fence, file, destination),
+                lambda: fetch(self._spec.claim, self._spec.fence, file, destination, stopping),
                 stopping,
             )
         except (Refused, TooMuch) as error:
@@ -61,7 +61,9 @@ class Transfers:
         file = describe(run, name, to or name)
         self._persist(
             f"uploading {name}",
-            lambda: self._portal.upload(self._spec.claim, self._spec.fence, file, open_inside(run, name)),
+            lambda: self._portal.upload(
+                self._spec.claim, self._spec.fence, file, open_inside(run, name), self._given_up
+            ),
             self._given_up,
         )
         return file

@@ -16,6 +16,7 @@ from trainer.protocol import ClaimState, File, NodeFacts, Report, Resume, Spec, 
 from trainer.wire import parse_enrol, parse_sync
 
 JOIN, TOKEN = "join-me", "node-token-1"
+SLOW_BYTES = 50_000
 PAUSE_S = 0.05  # of agents under test, between two syncs and between two looks at a training
 
 
@@ -53,6 +54,8 @@ class FakePortal:
     def __init__(self) -> None:
         self.claims: dict[str, Given] = {}
         self.away = False  # 503 to everything
+        self.slow = False  # takes and gives files in small pieces
+        self.uploads = 0  # begun
         self.status = 0  # this status to every sync
         self.enrolments: list[NodeFacts] = []
         self.boot_ids: list[str] = []
@@ -159,12 +162,20 @@ class _Handler(BaseHTTPRequestHandler):
         pass
 
     def _body(self) -> bytes:
-        return self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        left, body = int(self.headers.get("Content-Length", 0)), b""
+        while self.portal.slow and self.command == "PUT" and left > len(body):
+            body += self.rfile.read(min(SLOW_BYTES, left - len(body)))
+            time.sleep(PAUSE_S)
+        return body + self.rfile.read(left - len(body))
 
     def _answer(self, status: int, body: bytes = b"{}") -> None:
         self.send_response(status)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        while self.portal.slow and self.command == "GET" and body:
+            self.wfile.write(body[:SLOW_BYTES])
+            body = body[SLOW_BYTES:]
+            time.sleep(PAUSE_S)
         self.wfile.write(body)
 
     def do_POST(self) -> None:
@@ -197,6 +208,7 @@ class _Handler(BaseHTTPRequestHandler):
         return self._answer(404) if content is None else self._answer(200, content)
 
     def do_PUT(self) -> None:
+        self.portal.uploads += 1
         content = self._body()
         given, path = self._claim()
         if self.portal.away or given is None:

@@ -14,6 +14,8 @@ from tests.trainer.agent.seen import pid_of, runs, steps
 from trainer.agent import roster
 from trainer.protocol import Outcome
 
+LONG_TRANSFER_BYTES = 30_000_000  # half a minute where the portal is slow
+
 
 @pytest.mark.parametrize(("stop_for", "kept"), [("preempt", True), ("cancel", False)])
 def test_a_stopped_training_saves_and_its_checkpoint_is_kept_if_it_is_wanted(
@@ -51,6 +53,29 @@ def test_a_stop_before_the_start_starts_nothing(
     start_agent()
     assert until(lambda: given.end).outcome == Outcome.STOPPED
     assert not (node_dir / "runs" / "c1").exists()
+
+
+def test_a_stop_ends_a_long_download(portal: FakePortal, node_dir: Path, start_agent: StartAgent) -> None:
+    portal.slow = True
+    given = portal.give("c1", "steady", inputs={"train.jsonl": bytes(LONG_TRANSFER_BYTES)})
+    start_agent()
+    until(lambda: (node_dir / "runs" / "c1" / "inputs" / "train.jsonl.part").exists())
+    given.want, given.stop_for = "stop", "preempt"
+    assert until(lambda: given.end, timeout_s=5.0).outcome == Outcome.STOPPED
+    assert given.kinds() == []
+
+
+def test_a_cancel_ends_a_long_upload(portal: FakePortal, node_dir: Path, start_agent: StartAgent) -> None:
+    given = portal.give("c1", "steady")
+    start_agent()
+    until(lambda: steps(given))
+    (node_dir / "runs" / "c1" / "weight_bytes").write_text(str(LONG_TRANSFER_BYTES))
+    portal.slow = True
+    given.want, given.stop_for = "stop", "preempt"
+    until(lambda: portal.uploads)
+    given.stop_for = "cancel"
+    assert until(lambda: given.end, timeout_s=5.0).outcome == Outcome.STOPPED
+    assert given.bodies("checkpoint") == []
 
 
 @pytest.mark.parametrize("how", ["stale", "unlisted"])
