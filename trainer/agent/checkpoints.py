@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import logging
+import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from trainer.agent.errors import AgentError, Interrupted, Refused, TooMuch
-from trainer.agent.folder import read_json
+from trainer.agent.folder import open_inside, read_json
 from trainer.agent.spool import Spool
 from trainer.agent.transfers import Transfers, describe
 from trainer.protocol import File, Kind, ProtocolError, Spec, to_json
@@ -110,11 +114,25 @@ class CheckpointUploader:
         if sum(file.bytes for file in files) <= self._spec.upload_limit_bytes:
             folder = f"checkpoints/step-{step}"
             try:
-                for file in files:
-                    self._transfers.upload(self._run, f"{folder}/{file.path}")
+                self._upload([replace(file, path=f"{folder}/{file.path}") for file in files])
                 stored = PORTAL
             except (Refused, TooMuch) as error:
                 log.warning(
                     "the portal takes no checkpoint", extra={"claim": self._spec.claim, "error": str(error)}
                 )
         return {"step": step, "stored": stored, "files": [to_json(file) for file in files]}
+
+    def _upload(self, files: Sequence[File]) -> None:
+        """Held open all the while: the training deletes checkpoints when it has newer ones."""
+        with ExitStack() as held:
+            descriptors = []
+            for file in files:
+                descriptors.append(open_inside(self._run, file.path))
+                held.callback(os.close, descriptors[-1])
+            for file, descriptor in zip(files, descriptors, strict=True):
+                self._transfers.send(file, partial(_from_the_beginning, descriptor))
+
+
+def _from_the_beginning(descriptor: int) -> int:
+    os.lseek(descriptor, 0, os.SEEK_SET)
+    return os.dup(descriptor)

@@ -97,7 +97,7 @@ class Spool:
         return len(self._pending)
 
     def acknowledge(self, seq: int) -> None:
-        """The portal has everything up to `seq`: less than it said before, if it was restored from a backup."""
+        """The portal has everything up to `seq`: less than before if it was restored from a backup."""
         with self._lock:
             if seq < (self._acked or 0):
                 self._pending.clear()

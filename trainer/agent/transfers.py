@@ -53,20 +53,22 @@ class Transfers:
         except (Refused, TooMuch) as error:
             raise Declined(f"input {file.path} could not be fetched: {error}") from error
 
-    def upload(self, run: Path, name: str, *, to: str = "") -> File:
-        """Upload RUN/name as the artifact `to`, or under its own name. Returns what the portal now holds.
+    def upload(self, run: Path, name: str) -> File:
+        """Upload RUN/name as the artifact of that name. Returns what the portal now holds.
 
         Raises Refused or TooMuch if the portal does not want it, OSError if it cannot be read, Interrupted.
         """
-        file = describe(run, name, to or name)
+        file = describe(run, name, name)
+        self.send(file, lambda: open_inside(run, name))
+        return file
+
+    def send(self, file: File, opened: Callable[[], int]) -> None:
+        """Upload what `opened()`, a new descriptor for each attempt, reads. Raises as `upload` does."""
         self._persist(
-            f"uploading {name}",
-            lambda: self._portal.upload(
-                self._spec.claim, self._spec.fence, file, open_inside(run, name), self._given_up
-            ),
+            f"uploading {file.path}",
+            lambda: self._portal.upload(self._spec.claim, self._spec.fence, file, opened(), self._given_up),
             self._given_up,
         )
-        return file
 
     def _persist(self, what: str, attempt: Callable[[], None], stopping: threading.Event) -> None:
         """Try until it works; an unreachable portal is no reason to fail."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -92,6 +93,16 @@ def steady() -> int:
         return finish()
     checkpoint(step)
     return result("stopped", 75, step=step)
+
+
+def forgetful() -> int:
+    """Keeps its newest two checkpoints, as the trainer does, and makes ten a second."""
+    begin()
+    for step in range(1, 1000):
+        checkpoint(step)
+        shutil.rmtree(RUN / "checkpoints" / f"step-{step - 2}", ignore_errors=True)
+        time.sleep(0.1)
+    return finish()
 
 
 def stubborn() -> int:

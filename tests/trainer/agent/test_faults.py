@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.agent.conftest import StartAgent, StartProcess
-from tests.trainer.agent.fake_portal import FakePortal, until
+from tests.trainer.agent.fake_portal import FakePortal, file_of, until
 from tests.trainer.agent.seen import pid_of, runs, steps
 from trainer.protocol import Outcome
 
@@ -162,6 +162,26 @@ def test_an_agent_that_is_too_old_leaves_and_its_training_lives_on(
     portal.status = 426
     assert agent.wait(10) == 3
     assert runs(pid_of(node_dir))
+
+
+def test_a_checkpoint_is_uploaded_though_the_training_deletes_it_meanwhile(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent
+) -> None:
+    """Else a slow line would never bring one to the portal."""
+    run = node_dir / "runs" / "c1"
+    run.mkdir(parents=True)
+    (run / "weight_bytes").write_text("400000")
+    portal.slow = True
+    given = portal.give("c1", "forgetful")
+    start_agent()
+    told = until(lambda: given.bodies("checkpoint"))[0]
+    assert not (run / "checkpoints" / f"step-{told['step']}").exists()
+    kept = {
+        file["path"]: given.artifacts[f"checkpoints/step-{told['step']}/{file['path']}"]
+        for file in told["files"]
+    }
+    assert sorted(map(len, kept.values()))[-1] == 400_000
+    assert file_of("weights.bin", kept["weights.bin"]).sha256 in str(told["files"])
 
 
 def test_a_checkpoint_that_is_not_what_its_manifest_says_is_not_reported(
