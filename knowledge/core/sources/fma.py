@@ -28,7 +28,7 @@ def parse(text: str) -> list[Row]:
 
 
 def _row(cells: Cells) -> Row:
-    valid, config = cells.flag("is_valid"), _config(cells)
+    valid, config = cells.answer("is_valid"), _config(cells)
     per_gpu = cells.number("train_tokens_per_second", 1e-6)
     reserved = cells.number("mem_nvidia_mem_reserved", 0)
     capacity = catalog.gpu(config.gpu_model).memory_bytes

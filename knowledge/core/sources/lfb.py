@@ -34,7 +34,7 @@ def parse(text: str) -> list[Row]:
 
 
 def _row(cells: Cells) -> Row:
-    valid = cells.flag("is_valid")
+    valid = cells.answer("is_valid")
     complete = cells.text("experiment_id") is not None
     origin = "hub" if complete else cells.text("origin") or ""
     protocol = _protocol(cells)

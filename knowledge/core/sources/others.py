@@ -85,7 +85,7 @@ def _vectorlm(cells: Cells) -> Row | None:
         return None
     return Row(
         config=_small(cells, length, cells.count("per_device_batch_size")),
-        status="ok" if cells.flag("is_valid") else "oom",
+        status="ok" if cells.answer("is_valid") else "oom",
         source="vectorlm",
         origin=cells.text("snapshot_date") or "",
         tokens_per_second=cells.number("tokens_per_second", 1e-6),
@@ -98,7 +98,7 @@ def _litgpt(cells: Cells) -> Row:
     capacity = catalog.gpu(config.gpu_model).memory_bytes
     return Row(
         config=config,
-        status="ok" if cells.flag("is_valid") else "oom",
+        status="ok" if cells.answer("is_valid") else "oom",
         source="litgpt",
         origin=cells.text("config") or "",
         peak_memory_fraction=None if memory is None else min(1.0, memory * 1e9 / capacity),

@@ -84,6 +84,11 @@ class Cells:
             return False
         raise BadCell(column, f"{value!r} is neither true nor false")
 
+    def answer(self, column: str) -> bool:
+        """A flag that must be there."""
+        self.need(column)
+        return bool(self.flag(column))
+
     def choice(self, column: str, allowed: Sequence[str]) -> str | None:
         value = self.text(column)
         if value is not None and value not in allowed:
@@ -128,8 +133,18 @@ def read(text: str, required: Sequence[str], make: Callable[[Cells], Row | None]
 
 def header(text: str) -> list[str]:
     """The column names of the first line, or an empty list."""
-    first = next(csv.reader(io.StringIO(text.lstrip("\ufeff"))), [])
-    return [name.strip() for name in first]
+    return [name.strip() for name in next(_split(text), (0, []))[1]]
+
+
+def _split(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Line number and cells of every line that has any; blank ones are left out. Raises BadTable."""
+    reader = csv.reader(io.StringIO(text.lstrip("\ufeff")))
+    try:
+        for values in reader:
+            if any(value.strip() for value in values):
+                yield reader.line_num, values
+    except csv.Error as broken:
+        raise BadTable([(reader.line_num, "line", f"is no CSV: {broken}")]) from broken
 
 
 def _lines(text: str, required: Sequence[str]) -> Iterator[tuple[int, Cells]]:
@@ -145,11 +160,9 @@ def _lines(text: str, required: Sequence[str]) -> Iterator[tuple[int, Cells]]:
 
 
 def _cells(text: str, names: list[str]) -> Iterator[tuple[int, Cells]]:
-    reader = csv.reader(io.StringIO(text.lstrip("\ufeff")))
-    next(reader)
-    for values in reader:
-        if values:
-            if len(values) != len(names):
-                wrong = f"has {len(values)} cells instead of {len(names)}"
-                raise BadTable([(reader.line_num, "line", wrong)])
-            yield reader.line_num, Cells(dict(zip(names, values, strict=True)))
+    lines = _split(text)
+    next(lines)
+    for number, values in lines:
+        if len(values) != len(names):
+            raise BadTable([(number, "line", f"has {len(values)} cells instead of {len(names)}")])
+        yield number, Cells(dict(zip(names, values, strict=True)))

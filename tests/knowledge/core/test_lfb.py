@@ -6,6 +6,7 @@ import pytest
 
 from knowledge.core.rows import Row
 from knowledge.core.sources import lfb
+from knowledge.core.sources.table import BadTable
 
 PLAIN = {
     "model_name": "llama3.1-8b",
@@ -64,3 +65,8 @@ def test_one_campaign_sharded_within_nodes_alone(changed: dict[str, str], shardi
 @pytest.mark.parametrize(("stated", "network"), [("1", "roce"), ("0", "tcp"), ("", None)])
 def test_a_network_that_is_not_stated_stays_unknown(stated: str, network: str | None) -> None:
     assert row(enable_roce=stated).config.network == network
+
+
+def test_whether_a_run_was_valid_is_never_guessed() -> None:
+    with pytest.raises(BadTable, match="is_valid: is empty"):
+        row(is_valid="")
