@@ -8,13 +8,24 @@ from dataclasses import replace
 import numpy as np
 
 from knowledge.core.columns import Array, columns
-from knowledge.core.learned import Knowledge, learn
+from knowledge.core.learned import Knowledge, kind_of, learn
 from knowledge.core.learned_predictor import LearnedPredictor
 from knowledge.core.observations import Observations
 from knowledge.core.predictor import Scorer, Scores
 from knowledge.core.rows import Row
 
 Figures = dict[str, float | int]
+JUDGED = (
+    "validity_error",
+    "false_ok_rate",
+    "throughput_mape",
+    "throughput_median_ape",
+    "throughput_log_error",
+    "coverage_80",
+    "mean_width_80",
+    "memory_mae",
+)
+COUNTED = ("outside_rows", "validity_rows", "throughput_rows", "memory_rows")
 KINDS = ("gpu", "cpu")
 
 
@@ -25,8 +36,16 @@ def train(rows: Sequence[Row]) -> dict[str, Knowledge]:
 
 
 def predictor(rows: Sequence[Row]) -> LearnedPredictor:
-    """A predictor trained on the rows, which also answers their own repeats exactly."""
-    return LearnedPredictor(knowledge=train(rows), observations=Observations.of([]))
+    """A predictor trained on the rows; those of a kind that has too few count as own runs do."""
+    knowledge = train(rows)
+    few = [row for row in rows if row.known and row.learn and kind_of(row.config) not in knowledge]
+    ended = [row for row in few if row.status in ("ok", "oom")]
+    return LearnedPredictor(knowledge=knowledge, observations=Observations.of(ended))
+
+
+def figures(scorer: Scorer, rows: Sequence[Row]) -> dict[str, float | int | None]:
+    """`metrics` with every figure there: None where no row could tell."""
+    return {**dict.fromkeys(COUNTED, 0), **dict.fromkeys(JUDGED), **metrics(scorer, rows)}
 
 
 def metrics(scorer: Scorer, rows: Sequence[Row]) -> Figures:

@@ -1,10 +1,14 @@
-"""Train on some files, predict others, and write how far off the predictions were."""
+"""Train on some files, predict every row of others, and write how far off the predictions were.
+
+Models and GPUs that the catalogue lacks take the facts of the entry most alike, and are named.
+"""
 
 from __future__ import annotations
 
 import json
 import time
 from argparse import ArgumentParser
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +18,7 @@ from knowledge.core import evaluate
 from knowledge.core.rows import Row
 from knowledge.core.sources import registry
 from knowledge.core.sources.table import BadTable
+from knowledge.core.stand_ins import borrowing
 
 
 class Command(BaseCommand):
@@ -27,15 +32,31 @@ class Command(BaseCommand):
         parser.add_argument("--json", required=True, metavar="OUT")
 
     def handle(self, *, train: list[str], test: list[str], source: str | None, **options: Any) -> None:
-        known, unseen = _rows(train, source), _rows(test, source)
-        began = time.perf_counter()
-        predictor = evaluate.predictor(known)
-        trained = time.perf_counter()
-        figures = evaluate.metrics(predictor, unseen)
-        figures["train_s"] = trained - began
-        figures["predict_s"] = time.perf_counter() - trained
-        Path(options["json"]).write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
-        self.stdout.write(json.dumps(figures, indent=1))
+        out = Path(options["json"])
+        if out.is_dir() or not out.absolute().parent.is_dir():
+            raise CommandError(f"--json {out}: name a file in a folder that exists.")
+        with borrowing() as borrowed:
+            known, unseen = _rows(train, source), _rows(test, source)
+            found = _judged(known, unseen)
+        names = borrowed.models | borrowed.gpus
+        unknown = [row for row in unseen if not names.keys().isdisjoint(_names(row))]
+        text = json.dumps({**found, "unknown_rows": len(unknown)}, indent=1, allow_nan=False)
+        out.write_text(text + "\n", encoding="utf-8")
+        self.stdout.write(text)
+        for name, known_name in sorted(names.items()):
+            self.stderr.write(f"{name!r} is not in the catalogue and was foretold with {known_name}'s facts.")
+
+
+def _judged(known: Sequence[Row], unseen: Sequence[Row]) -> dict[str, float | int | None]:
+    began = time.perf_counter()
+    predictor = evaluate.predictor(known)
+    trained = time.perf_counter()
+    found = evaluate.figures(predictor, unseen)
+    return {**found, "train_s": trained - began, "predict_s": time.perf_counter() - trained}
+
+
+def _names(row: Row) -> tuple[str, str]:
+    return row.config.model_name, row.config.gpu_model
 
 
 def _rows(names: list[str], source: str | None) -> list[Row]:
@@ -43,6 +64,8 @@ def _rows(names: list[str], source: str | None) -> list[Row]:
     for name in names:
         try:
             rows += registry.parse(Path(name).read_text(encoding="utf-8"), source)
-        except (OSError, UnicodeDecodeError, BadTable) as wrong:
+        except (OSError, UnicodeDecodeError) as unreadable:
+            raise CommandError(f"{name} cannot be read as UTF-8 text: {unreadable}") from unreadable
+        except BadTable as wrong:
             raise CommandError(f"{name}: {wrong}") from wrong
     return rows
