@@ -36,7 +36,7 @@ def socket_in(folder: Path) -> Path:
 
 
 def process(server: str, folder: Path, socket: Path) -> Process:
-    """The server as a supervised process; `folder` holds its data."""
+    """The server as a supervised process; `folder` holds its data. It stops last: all others speak to it."""
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     options = {
         "--port": "0",
@@ -48,9 +48,8 @@ def process(server: str, folder: Path, socket: Path) -> Process:
         "--dir": str(folder),
         "--maxmemory-policy": "noeviction",
     }
-    return Process(
-        name="broker", command=(server, *(word for pair in options.items() for word in pair)), stop_s=5
-    )
+    command = (server, *(word for pair in options.items() for word in pair))
+    return Process(name="broker", command=command, stop_s=5, stop_round=3)
 
 
 def url(socket: Path) -> str:

@@ -12,11 +12,14 @@ TRAINING_PYTHON = REPOSITORY / ".venv-train" / "bin" / "python"
 
 
 def web(host: str, port: int, name: str = "web") -> Process:
-    """One process with eight threads: SQLite has one writer, and pages poll rather than stream."""
+    """One process with eight threads: SQLite has one writer, and pages poll rather than stream.
+
+    It stops after the agent, which brings it the last checkpoints.
+    """
     options = ("--worker-class=gthread", "--workers=1", "--threads=8", "--graceful-timeout=5", "--timeout=60")
     bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
     command = (sys.executable, "-m", "gunicorn", "portal.wsgi", f"--bind={bind}", *options)
-    return Process(name=name, command=command)
+    return Process(name=name, command=command, stop_round=2)
 
 
 def worker(queue: str, name: str = "") -> Process:

@@ -26,11 +26,16 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What to run, under which name, and how many seconds it may take to stop."""
+    """What to run, under which name, and how it stops.
+
+    stop_s: seconds it may take. stop_round: when all stop, a round begins once the one before has ended, and
+    the processes of a round end side by side; what others need for their own end is in a later round.
+    """
 
     name: str
     command: tuple[str, ...]
     stop_s: float = 10.0
+    stop_round: int = 1
     env: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -85,10 +90,18 @@ class Child:
 
     def stop(self) -> None:
         """TERM to the leader, time to finish, then KILL to whatever is left of its group."""
+        self.ask_to_stop()
+        self.end()
+
+    def ask_to_stop(self) -> None:
+        self.stop_by = time.monotonic() + self.process.stop_s
         if self.popen.poll() is None:
             self.popen.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                self.popen.wait(self.process.stop_s)
+
+    def end(self) -> None:
+        """Wait for a leader that was asked to stop, for the rest of its time."""
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.popen.wait(max(0.0, self.stop_by - time.monotonic()))
         self._end_group()
         self.popen.wait()
 
@@ -98,7 +111,7 @@ class Child:
 
 
 class Supervisor:
-    """Keeps a list of processes running, in the order in which they were started."""
+    """Keeps a list of processes running."""
 
     def __init__(self, *, env: Mapping[str, str], log_dir: Path, say: Callable[[str], None]) -> None:
         log_dir.mkdir(parents=True, exist_ok=True)
@@ -114,6 +127,12 @@ class Supervisor:
             child.tend(self.say)
 
     def stop(self) -> None:
-        """Stop all, the last started first."""
-        for name in reversed(list(self.children)):
-            self.children.pop(name).stop()
+        """Stop all, round after round."""
+        children = self.children.values()
+        for number in sorted({child.process.stop_round for child in children}):
+            together = [child for child in children if child.process.stop_round == number]
+            for child in together:
+                child.ask_to_stop()
+            for child in together:
+                child.end()
+        self.children.clear()

@@ -79,6 +79,41 @@ child.wait()
     until(lambda: not grandchild.is_running() or grandchild.status() == psutil.STATUS_ZOMBIE)
 
 
+SAYS_WHO_LEFT_BEFORE = """
+import signal, sys, time
+from pathlib import Path
+
+own, *awaited = map(Path, sys.argv[1:])
+
+def leave(*_):
+    own.with_suffix(".asked").touch()
+    while not all(path.exists() for path in awaited):
+        time.sleep(0.01)
+    own.with_suffix(".left").write_text(" ".join(sorted(path.stem for path in own.parent.glob("*.left"))))
+    raise SystemExit
+
+signal.signal(signal.SIGTERM, leave)
+print("ready", flush=True)
+while True:
+    time.sleep(0.01)
+"""
+
+
+def test_a_stop_ends_processes_side_by_side_and_those_that_others_need_after_them(
+    supervisor: Supervisor, tmp_path: Path
+) -> None:
+    """Each of the first two leaves once the other was asked as well."""
+    rounds = {"one": (1, ["two.asked"]), "two": (1, ["one.asked"]), "needed": (2, [])}
+    for name, (number, awaited) in rounds.items():
+        paths = (str(tmp_path / file) for file in (name, *awaited))
+        command = (sys.executable, "-c", SAYS_WHO_LEFT_BEFORE, *paths)
+        supervisor.start(Process(name=name, command=command, stop_round=number))
+    until(lambda: all((tmp_path / f"{name}.log").read_text() for name in rounds))
+    supervisor.stop()
+    assert {path.stem for path in tmp_path.glob("*.left")} == set(rounds)
+    assert (tmp_path / "needed.left").read_text() == "one two"
+
+
 def test_an_overlong_log_starts_anew_and_keeps_its_last_part_beside(
     supervisor: Supervisor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
