@@ -16,6 +16,8 @@ SUPPORTED_PROTOCOLS = (1,)
 EXIT_STOPPED = 75  # the trainer saved a checkpoint on request and left; it can be resumed
 EXIT_OOM = 76  # the trainer ran out of memory and said so in result.json
 
+GONE = "gone"  # `stored` of a checkpoint that lay on the node alone and is deleted, with all before it
+
 RANDOM_MODEL = "random/"  # before a model's name: its architecture with random weights, as `shape` says
 
 MAX_REPORTS_PER_SYNC = 500

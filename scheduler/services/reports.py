@@ -14,7 +14,7 @@ from scheduler.errors import BadReport
 from scheduler.models import Artifact, Attempt, Checkpoint, Claim, Job, LogPiece, Metric
 from scheduler.services.advice import reforecast
 from scheduler.services.moves import note_job
-from trainer.protocol import MAX_LOG_BYTES, File, Kind, ProtocolError, Report
+from trainer.protocol import GONE, MAX_LOG_BYTES, File, Kind, ProtocolError, Report
 from trainer.wire import LARGEST, parse_file, storable
 
 MEASURED = (
@@ -131,8 +131,11 @@ def _peak(attempt: Attempt, memory_bytes: float | None) -> None:
 def _checkpoint(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     """Register a checkpoint; one at the portal counts only if every file was received as described."""
     step, stored = _whole(report.body, "step"), report.body.get("stored")
+    if stored == GONE:
+        _forget_checkpoints(job, claim, step, now)
+        return
     if stored not in ("portal", "node"):
-        raise BadReport("stored must be portal or node")
+        raise BadReport("stored must be portal, node or gone")
     files = _files(report.body.get("files"))
     if stored == "portal":
         _require_received(claim, step, files)
@@ -150,6 +153,13 @@ def _checkpoint(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     note_job(
         job=job, kind="checkpoint", now=now, reason=f"Checkpoint at step {step}.", data={"stored": stored}
     )
+
+
+def _forget_checkpoints(job: Job, claim: Claim, step: int, now: datetime) -> None:
+    """What the node alone had up to this step is deleted there: a node keeps it for some time only."""
+    Checkpoint.objects.filter(job=job, node=claim.node, step__lte=step).delete()
+    reason = f"The checkpoint at step {step} is not on {claim.node.name} any more."
+    note_job(job=job, kind="checkpoint", now=now, reason=reason, data={"stored": GONE})
 
 
 def _files(raw: Any) -> list[File]:

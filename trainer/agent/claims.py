@@ -12,7 +12,7 @@ from trainer.agent.api import Portal
 from trainer.agent.checkpoints import NODE, CheckpointUploader
 from trainer.agent.collect import Collector
 from trainer.agent.deliver import deliver
-from trainer.agent.errors import Declined, Interrupted, PeerAway, StaleClaim
+from trainer.agent.errors import CheckpointGone, Declined, Interrupted, PeerAway, StaleClaim
 from trainer.agent.executors.base import Executor, Handle
 from trainer.agent.folder import read_json, write_json
 from trainer.agent.outcome import Ending, Stop, judge, kernel_oom_kills
@@ -23,7 +23,7 @@ from trainer.agent.spool import Spool
 from trainer.agent.transfers import Transfers
 from trainer.agent.vacancy import await_vacancy
 from trainer.agent.watch import Watch
-from trainer.protocol import ClaimOrder, ClaimState, Kind, Outcome, Phase, Spec
+from trainer.protocol import GONE, ClaimOrder, ClaimState, Kind, Outcome, Phase, Spec
 
 log = logging.getLogger(__name__)
 
@@ -152,6 +152,8 @@ class Claim:
         except StaleClaim:
             self.stop(FORGET)
         except Declined as error:
+            if isinstance(error, CheckpointGone) and self.spec.resume:
+                self._spool.add(Kind.CHECKPOINT, {"step": self.spec.resume.step, "stored": GONE})
             self._end(Ending(outcome=Outcome.DECLINED, reason=str(error)))
         except PeerAway as error:
             self._end(Ending(outcome=Outcome.LOST, reason=str(error)))

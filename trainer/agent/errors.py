@@ -9,6 +9,7 @@ AgentError
     Refused           the portal will never accept this
     StaleClaim        the claim is no longer this node's
     Declined          this node cannot start the claim
+        CheckpointGone  since it has deleted what the claim goes on from
     PeerAway          another node of the claim's attempt does not come
     Interrupted       a transfer or a start that nobody waits for any more
 """
@@ -54,6 +55,10 @@ class StaleClaim(AgentError):
 
 class Declined(AgentError):
     """The claim cannot be started on this node; the message becomes the claim's reason."""
+
+
+class CheckpointGone(Declined):
+    """The checkpoint that the claim goes on from lay on this node alone and is not here any more."""
 
 
 class PeerAway(AgentError):

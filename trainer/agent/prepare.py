@@ -9,7 +9,7 @@ from pathlib import Path
 
 from trainer.agent.checkpoints import complete_files
 from trainer.agent.environment import training_environment
-from trainer.agent.errors import Declined
+from trainer.agent.errors import CheckpointGone, Declined
 from trainer.agent.executors.base import Launch
 from trainer.agent.folder import NodeFolder, write_json
 from trainer.agent.network import Site
@@ -58,14 +58,14 @@ def check_spec(spec: Spec, workshop: Workshop) -> None:
 
 
 def resume_folder(spec: Spec, workshop: Workshop, run: Path) -> Path | None:
-    """The checkpoint to go on from. Raises Declined if it was to lie on this node and does not."""
+    """The checkpoint to go on from. Raises CheckpointGone if it was to lie on this node and does not."""
     if spec.resume is None:
         return None
     if spec.resume.stored == "portal":
         return run / "inputs" / "resume"
     old = workshop.folder.runs / spec.resume.claim
     if complete_files(old, spec.resume.step) is None:
-        raise Declined(f"the checkpoint of step {spec.resume.step} is not on this node any more")
+        raise CheckpointGone(f"the checkpoint of step {spec.resume.step} is not on this node any more")
     return old / "checkpoints" / f"step-{spec.resume.step}"
 
 

@@ -150,3 +150,13 @@ def test_a_training_goes_on_from_a_checkpoint(
     second = portal.give("c2", "resumed", fence=2, inputs=inputs, resume=resume)
     assert until(lambda: second.end).outcome == Outcome.SUCCEEDED
     assert b"resumed from weights of step 3" in second.artifacts["log.txt"]
+
+
+def test_a_checkpoint_that_is_not_here_any_more_is_told_as_gone(
+    portal: FakePortal, start_agent: StartAgent
+) -> None:
+    """So that the job goes on from an earlier one."""
+    given = portal.give("c2", "resumed", resume=Resume(step=3, stored="node", claim="c1"))
+    start_agent()
+    assert until(lambda: given.end).outcome == Outcome.DECLINED
+    assert given.bodies("checkpoint") == [{"step": 3, "stored": "gone"}]
