@@ -53,6 +53,7 @@ class Claim:
         self._spool = Spool(record.spool / "reports.jsonl")
         self._rendezvous = Rendezvous(record, self._spool, workshop.site, changed)
         self._stop: Stop | None = None
+        self._cancelled = False
         self._stopping, self._given_up = threading.Event(), threading.Event()
         self._transfers = Transfers(portal, self.spec, self._given_up)
         self._collector = Collector(record.run, self._spool, executor.logs)
@@ -112,6 +113,7 @@ class Claim:
                 )
         if not stop.wanted_files:
             self._given_up.set()
+            self._cancelled |= not stop.forget
         self._stopping.set()
 
     def state(self, limit: int, limit_bytes: int) -> ClaimState:
@@ -135,8 +137,14 @@ class Claim:
         if self._stop is None or not self._stop.forget or self.busy:
             return False
         only_here = NODE in self._spool.checkpoints.values()
-        self._record.folder.forget(self.spec.claim, keep_checkpoints=only_here)
+        self._record.folder.forget(self.spec.claim, keep_checkpoints=only_here and not self._job_is_over)
         return True
+
+    @property
+    def _job_is_over(self) -> bool:
+        """Nobody will go on from its checkpoints."""
+        ending = self._record.ending
+        return self._cancelled or (ending is not None and ending.outcome == Outcome.SUCCEEDED)
 
     def wait(self, timeout_s: float) -> None:
         """Wait for the claim's end."""

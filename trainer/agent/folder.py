@@ -111,12 +111,13 @@ class NodeFolder:
         """Delete what is known of a claim; its checkpoints stay for a day if only this node has them."""
         run = self.runs / claim
         if keep_checkpoints:
-            shutil.rmtree(run / "inputs", ignore_errors=True)
+            _remove(path for path in run.glob("*") if path.name != "checkpoints")
+            _remove(run.glob("checkpoints/.*"))  # being written when the training was killed
             with suppress(FileNotFoundError):
                 os.utime(run)
         else:
-            shutil.rmtree(run, ignore_errors=True)
-        shutil.rmtree(self.spool / claim, ignore_errors=True)
+            _remove([run])
+        _remove([self.spool / claim])
 
     def sweep(self, needed: Iterable[str]) -> None:
         """Delete forgotten runs that nobody resumed for a day.
@@ -127,4 +128,14 @@ class NodeFolder:
         keep = {*needed, *self.known_claims()}
         for run in self.runs.iterdir():
             if run.name not in keep and time.time() - run.lstat().st_mtime > KEEP_CHECKPOINTS_S:
-                shutil.rmtree(run, ignore_errors=True)
+                _remove([run])
+
+
+def _remove(paths: Iterable[Path]) -> None:
+    """Files or whole folders; links are never followed."""
+    for path in list(paths):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            with suppress(OSError):
+                path.unlink()

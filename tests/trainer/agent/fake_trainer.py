@@ -99,10 +99,12 @@ def forgetful() -> int:
     """Keeps its newest two checkpoints, as the trainer does, and makes ten a second."""
     begin()
     for step in range(1, 1000):
+        if (RUN / "finish").exists():
+            return finish()
         checkpoint(step)
         shutil.rmtree(RUN / "checkpoints" / f"step-{step - 2}", ignore_errors=True)
         time.sleep(0.1)
-    return finish()
+    return 1
 
 
 def stubborn() -> int:

@@ -135,6 +135,16 @@ def test_forgotten_checkpoints_stay_for_a_day_or_as_long_as_they_are_needed(tmp_
     assert sorted(path.name for path in folder.runs.iterdir()) == ["fresh", "needed"]
 
 
+def test_of_a_forgotten_run_only_whole_checkpoints_stay(tmp_path: Path) -> None:
+    folder = NodeFolder(tmp_path)
+    folder.prepare()
+    for name in ("checkpoints/step-5", "checkpoints/.writing-9", "base", "tmp", "inputs/resume", "output"):
+        (folder.runs / "c1" / name).mkdir(parents=True)
+    folder.forget("c1", keep_checkpoints=True)
+    assert [path.name for path in (folder.runs / "c1").iterdir()] == ["checkpoints"]
+    assert [path.name for path in (folder.runs / "c1" / "checkpoints").iterdir()] == ["step-5"]
+
+
 def test_facts_are_what_the_portal_understands(node_dir: Path) -> None:
     folder = NodeFolder(node_dir)
     folder.prepare()

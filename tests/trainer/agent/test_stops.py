@@ -31,6 +31,23 @@ def test_a_stopped_training_saves_and_its_checkpoint_is_kept_if_it_is_wanted(
     assert any(path.startswith("checkpoints/") for path in given.artifacts) == kept
 
 
+@pytest.mark.parametrize(("end", "kept"), [("preempt", True), ("cancel", False), ("finish", False)])
+def test_checkpoints_that_only_this_node_has_stay_for_as_long_as_a_job_may_go_on_from_them(
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent, end: str, kept: bool
+) -> None:
+    run = node_dir / "runs" / "c1"
+    given = portal.give("c1", "forgetful", upload_limit_bytes=1)
+    start_agent()
+    until(lambda: given.bodies("checkpoint"))
+    if end == "finish":
+        (run / "finish").touch()
+    else:
+        given.want, given.stop_for = "stop", end
+    until(lambda: given.end)
+    until(lambda: not (node_dir / "spool" / "c1").exists())
+    assert run.exists() == kept
+
+
 def test_a_stop_that_is_ignored_ends_the_training_and_its_detached_grandchild(
     portal: FakePortal, node_dir: Path, start_agent: StartAgent
 ) -> None:
