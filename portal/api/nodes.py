@@ -20,7 +20,8 @@ from portal.api.pages import PageQuery, page, page_of, read_query
 from portal.api.repeatable import KEY, create_with_secret
 from scheduler.models import Gpu, JoinToken, Node
 from scheduler.selectors.nodes import all_nodes, get_node, matching
-from scheduler.services.nodes import create_join_token, drain_node, resume_node
+from scheduler.services.node_states import drain_node, resume_node
+from scheduler.services.nodes import create_join_token
 from scheduler.services.prices import MAX_PRICE, set_price
 from scheduler.services.removals import remove_node
 from scheduler.states import NodeState

@@ -17,7 +17,7 @@ from portal.demo.people import settle_in
 from portal.demo.play import Play
 from scheduler.loop.tick import tick
 from scheduler.models import Node
-from scheduler.services.nodes import drain_node
+from scheduler.services.node_states import drain_node
 
 DAYS = 14
 

@@ -22,7 +22,7 @@ from portal.web.nodes import require_admin, visible_live_jobs
 from scheduler.errors import NotFound, SchedulerError
 from scheduler.models import Node
 from scheduler.selectors.nodes import get_node, node_events
-from scheduler.services.nodes import drain_node, resume_node
+from scheduler.services.node_states import drain_node, resume_node
 from scheduler.services.prices import set_price
 from scheduler.services.removals import remove_node
 from scheduler.states import NodeState

@@ -18,7 +18,7 @@ from scheduler.models import Attempt, Epoch, Job, Node
 from scheduler.services.attempts import end_attempt
 from scheduler.services.jobs import preempt_job
 from scheduler.services.moves import locked
-from scheduler.services.nodes import UNCONFIRMED, block_node, finish_drain, lose_node, welcome_back
+from scheduler.services.node_states import UNCONFIRMED, block_node, finish_drain, lose_node, welcome_back
 from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, Outcome, StopFor
 
 log = logging.getLogger(__name__)
@@ -38,13 +38,18 @@ def expire_leases(epoch: Epoch, now: datetime) -> None:
     """Nodes silent for longer than their lease are lost, and so are the attempts on them."""
     silent_since = now - timedelta(seconds=settings.NODE_LOST_S)
     silent = Node.present.exclude(state=NodeState.LOST).filter(last_seen_at__lt=silent_since)
-    for node in silent:
+    for pk in silent.values_list("pk", flat=True):
         with transaction.atomic():
             epochs.hold(epoch)
-            lose_node(node=node, reason=f"Silent for more than {settings.NODE_LOST_S:g} s.", now=now)
-            for attempt in Attempt.objects.filter(ended_at__isnull=True, claims__node=node).distinct():
-                reason = f"Its node {node.name} was lost."
-                end_attempt(attempt=attempt, outcome=Outcome.LOST, reason=reason, now=now)
+            # Again, and held: a heartbeat that comes meanwhile either counts or finds the node lost.
+            if node := silent.select_for_update().filter(pk=pk).first():
+                _lose(node, now)
+
+
+def _lose(node: Node, now: datetime) -> None:
+    lose_node(node=node, reason=f"Silent for more than {settings.NODE_LOST_S:g} s.", now=now)
+    for attempt in Attempt.objects.filter(ended_at__isnull=True, claims__node=node).distinct():
+        end_attempt(attempt=attempt, outcome=Outcome.LOST, reason=f"Its node {node.name} was lost.", now=now)
 
 
 def enforce_deadlines(epoch: Epoch, now: datetime) -> None:

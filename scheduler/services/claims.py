@@ -12,7 +12,7 @@ from scheduler.errors import BadReport, NotFound, StaleAttempt
 from scheduler.models import Attempt, Claim, Job, Node
 from scheduler.services.attempts import end_attempt
 from scheduler.services.moves import locked, move_job
-from scheduler.services.nodes import note_decline
+from scheduler.services.node_states import note_decline
 from scheduler.services.reports import RENDEZVOUS, apply_report
 from scheduler.states import JobState, Outcome
 from trainer.protocol import ClaimState, Phase

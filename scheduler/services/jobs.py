@@ -145,9 +145,12 @@ def resume_job(*, job: Job, actor: User | None, now: datetime) -> Job:
 
 @transaction.atomic
 def preempt_job(*, job: Job, stop_for: StopFor, now: datetime, reason: str, grace_s: float | None) -> Job:
-    """Take a running job's GPUs back with a checkpoint; it is queued again when its nodes confirm."""
+    """Take a running job's GPUs back with a checkpoint; it is queued again when its nodes confirm.
+
+    A job that stops already, or holds no GPUs any more, stays as it is.
+    """
     job = locked(job.pk)
-    if job.state == JobState.STOPPING:
+    if job.state not in STOPPABLE:
         return job
     return _stop(job, stop_for, now, reason, None, grace_s)
 

@@ -1,4 +1,4 @@
-"""Nodes: joining, heartbeats, draining, blocking, losing and coming back."""
+"""Nodes: joining, and what they say of themselves."""
 
 from __future__ import annotations
 
@@ -12,13 +12,11 @@ from knowledge.core import catalog
 from portal.accounts.models import User
 from portal.accounts.services import audit, digest_of
 from scheduler import hints
-from scheduler.errors import Conflict, NodeRefused, OldProtocol
+from scheduler.errors import NodeRefused, OldProtocol
 from scheduler.models import Gpu, JoinToken, Node, NodeEvent
+from scheduler.services.node_states import CHANGED, block_node
 from scheduler.states import NodeState
 from trainer.protocol import SUPPORTED_PROTOCOLS, Enrol, NodeFacts
-
-DECLINES, WITHIN, BLOCKED_FOR = 3, timedelta(minutes=10), timedelta(minutes=10)
-IDENTITY, UNCONFIRMED, CHANGED = "identity", "unconfirmed-stop", "changed-gpus"
 
 
 def create_join_token(*, actor: User, now: datetime, lifetime_s: float = 3600, uses: int = 1) -> str:
@@ -121,92 +119,3 @@ def update_facts(*, node: Node, facts: NodeFacts, now: datetime) -> None:
         return
     _write_facts(node, facts)
     hints.refresh_options()
-
-
-def block_node(*, node: Node, kind: str, reason: str, now: datetime, until: datetime | None = None) -> None:
-    """Give a node no more starts; `until` is when time heals it."""
-    _set_state(node, NodeState.BLOCKED, now=now, kind="blocked", reason=reason, until=until, block_kind=kind)
-
-
-def lose_node(*, node: Node, reason: str, now: datetime) -> None:
-    """A node that was silent for longer than its lease."""
-    _set_state(node, NodeState.LOST, now=now, kind="lost", reason=reason)
-
-
-def welcome_back(*, node: Node, now: datetime) -> None:
-    """A lost node, or one whose stop was not confirmed, reports nothing running: it may work again."""
-    _set_state(node, NodeState.READY, now=now, kind="back", reason="It reports nothing running.")
-
-
-def note_decline(*, node: Node, reason: str, now: datetime) -> None:
-    """Count a declined start; three within ten minutes block the node for ten."""
-    recent = [at for at in node.declines if at > (now - WITHIN).timestamp()] + [now.timestamp()]
-    Node.objects.filter(pk=node.pk).update(declines=recent[-DECLINES:])
-    if len(recent) >= DECLINES:
-        block_node(
-            node=node,
-            kind="declines",
-            reason=f"Declined {DECLINES} starts within ten minutes; the last one: {reason}",
-            now=now,
-            until=now + BLOCKED_FOR,
-        )
-
-
-def drain_node(*, node: Node, actor: User, reason: str, move_jobs: bool, now: datetime) -> Node:
-    """No new starts; running jobs may finish, or with `move_jobs` leave with a checkpoint.
-
-    Raises Conflict when the node is already draining or drained.
-    """
-    node.refresh_from_db()
-    if node.state in (NodeState.DRAINING, NodeState.DRAINED):
-        raise Conflict(f"The node is already {node.state}.")
-    _set_state(
-        node, NodeState.DRAINING, now=now, kind="drain", reason=reason, actor=actor, move_jobs=move_jobs
-    )
-    audit(action="node drained", actor=actor, target=node.pk, data={"reason": reason}, now=now)
-    return node
-
-
-def resume_node(*, node: Node, actor: User, reason: str, now: datetime) -> Node:
-    """Let a drained, draining or blocked node work again. Raises Conflict in other states."""
-    node.refresh_from_db()
-    if node.state not in (NodeState.DRAINING, NodeState.DRAINED, NodeState.BLOCKED):
-        raise Conflict(f"The node is {node.state}; only a drained or blocked one can be resumed.")
-    Node.objects.filter(pk=node.pk).update(declines=[], old_boot_ids=[])
-    _set_state(node, NodeState.READY, now=now, kind="resume", reason=reason, actor=actor)
-    audit(action="node resumed", actor=actor, target=node.pk, data={"reason": reason}, now=now)
-    return node
-
-
-def finish_drain(*, node: Node, now: datetime) -> None:
-    """A draining node that holds nothing any more."""
-    _set_state(node, NodeState.DRAINED, now=now, kind="drained", reason=node.reason)
-
-
-@transaction.atomic
-def _set_state(
-    node: Node,
-    to: NodeState,
-    *,
-    now: datetime,
-    kind: str,
-    reason: str,
-    actor: User | None = None,
-    until: datetime | None = None,
-    move_jobs: bool = False,
-    block_kind: str = "",
-) -> None:
-    """Guarded by the state the caller saw: whoever comes second changes nothing."""
-    here = Node.present.filter(pk=node.pk, state=node.state)
-    if here.update(
-        state=to,
-        state_since=now,
-        reason=reason[:500],
-        until=until,
-        state_by=actor,
-        move_jobs=move_jobs,
-        block_kind=block_kind,
-    ):
-        NodeEvent.objects.create(node=node, kind=kind, reason=reason[:500], actor=actor, at=now)
-        hints.tick()
-    node.refresh_from_db()

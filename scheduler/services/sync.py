@@ -13,14 +13,8 @@ from scheduler.models import Claim, Gpu, Node
 from scheduler.selectors.nodes import live_claims
 from scheduler.selectors.specs import spec_of
 from scheduler.services.claims import take_state
-from scheduler.services.nodes import (
-    IDENTITY,
-    UNCONFIRMED,
-    block_node,
-    require_protocol,
-    update_facts,
-    welcome_back,
-)
+from scheduler.services.node_states import IDENTITY, UNCONFIRMED, block_node, welcome_back
+from scheduler.services.nodes import require_protocol, update_facts
 from scheduler.services.reports import RENDEZVOUS
 from scheduler.states import JobState, NodeState
 from trainer.protocol import ClaimOrder, GpuUse, Phase, Sync, SyncReply

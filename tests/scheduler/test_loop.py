@@ -17,7 +17,7 @@ from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Epoch, Job, Node
 from scheduler.selectors.clock import database_now
-from scheduler.services.nodes import drain_node
+from scheduler.services.node_states import drain_node
 from scheduler.states import JobState, NodeState
 from tests.harness import world
 

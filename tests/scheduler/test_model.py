@@ -29,7 +29,7 @@ from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, Checkpoint, Job, JobEvent, Node
 from scheduler.selectors.clock import database_now
 from scheduler.services.jobs import cancel_job, pause_job, resume_job
-from scheduler.services.nodes import drain_node, resume_node
+from scheduler.services.node_states import drain_node, resume_node
 from scheduler.states import LIVE, TERMINAL, TRANSITIONS, JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
@@ -51,6 +51,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.guard.__enter__()
         self.sent: list[tuple[FakeNode, dict[str, Any]]] = []
         self.ends: dict[str, str] = {}
+        self.drained: set[str] = set()
 
     def teardown(self) -> None:
         transaction.set_rollback(True)
@@ -127,6 +128,12 @@ class Lifecycle(RuleBasedStateMachine):
             resume_node(**about) if verb == "resume" else drain_node(**about, move_jobs=verb == "move")
         except SchedulerError:
             return
+        (self.drained.discard if verb == "resume" else self.drained.add)(row.pk)
+
+    @invariant()
+    def a_drained_node_gets_nothing_before_it_is_resumed(self) -> None:
+        """I5: whatever happens to it meanwhile."""
+        assert not Node.objects.filter(pk__in=self.drained, state=NodeState.READY).exists()
 
     @invariant()
     def final_states_are_final(self) -> None:

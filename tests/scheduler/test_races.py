@@ -18,7 +18,7 @@ from scheduler.models import Allocation, Attempt, IdempotencyKey, Job, JobEvent,
 from scheduler.selectors.clock import database_now
 from scheduler.services.idempotency import once
 from scheduler.services.jobs import cancel_job, pause_job, submit_job
-from scheduler.services.nodes import drain_node
+from scheduler.services.node_states import drain_node
 from scheduler.states import LIVE, TRANSITIONS, JobState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step

@@ -16,7 +16,7 @@ from scheduler.selectors.inventory import inventory
 from scheduler.selectors.nodes import all_nodes, get_node, node_by_token
 from scheduler.selectors.overview import counts
 from scheduler.selectors.queue import nodes_with_gpus
-from scheduler.services.nodes import welcome_back
+from scheduler.services.node_states import welcome_back
 from scheduler.services.removals import remove_node
 from scheduler.states import REMOVABLE, JobState, NodeState
 from tests.harness import world

@@ -11,7 +11,7 @@ from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, Checkpoint, Claim, JobEvent, Node
 from scheduler.selectors.clock import database_now
 from scheduler.services.jobs import cancel_job, pause_job, resume_job
-from scheduler.services.nodes import drain_node
+from scheduler.services.node_states import drain_node
 from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step

@@ -10,7 +10,7 @@ from django.utils import timezone
 from portal.accounts.models import User
 from scheduler.loop.tick import tick
 from scheduler.models import Node
-from scheduler.services.nodes import drain_node
+from scheduler.services.node_states import drain_node
 from scheduler.services.removals import remove_node
 from tests.harness import world
 from tests.scheduler.past import past
