@@ -43,6 +43,7 @@ function draw(place, given) {
     // Above the plot and growing upwards, however many lines it takes on a narrow screen.
     legend: { orientation: "h", x: 0, y: 1.02, yanchor: "bottom", ...figure.layout.legend },
   };
+  place.style.height = `${layout.height}px`; // else a turned telephone leaves the plot over the text below it
   Plotly.react(place, figure.data, layout, { displaylogo: false, responsive: true, displayModeBar: false });
 }
 
