@@ -127,3 +127,13 @@ function placeNeeds() {
 document.getElementById("id_goal")?.addEventListener("change", placeNeeds);
 window.addEventListener("pageshow", placeNeeds);
 placeNeeds();
+
+// In one column, people see the forecast before they submit, and its reasons after the button.
+const oneColumn = window.matchMedia("(max-width: 991.98px)");
+function placeSubmit() {
+  const submit = document.getElementById("submit-row");
+  if (oneColumn.matches) document.getElementById("advice")?.after(submit);
+  else document.getElementById("job-values")?.append(submit);
+}
+oneColumn.addEventListener("change", placeSubmit);
+placeSubmit();

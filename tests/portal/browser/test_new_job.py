@@ -18,7 +18,7 @@ def begin(page: Any) -> Any:
     page.goto("/jobs/new/")
     page.get_by_label("Base model").fill("builtin/tiny-llama")
     page.get_by_label("Training data").select_option(file.pk)
-    advice = page.locator("#advice")
+    advice = page.locator("#recommendation")
     expect(advice.get_by_role("heading", name="Every parameter")).to_be_visible()
     return advice
 
@@ -71,6 +71,19 @@ def test_a_place_is_chosen_from_the_figure_or_its_table(page: Any) -> None:
     expect(advice.get_by_text("on 2 × cpu")).to_be_visible()
 
 
+def test_a_figure_covers_nothing_after_the_window_was_turned(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.fake_node(slots=4)
+    advice = begin(page)
+    for size in ("narrow", "wide"):
+        drawn = advice.locator(".main-svg").first
+        before = drawn.bounding_box()
+        page.set_viewport_size(SIZES[size])
+        expect(drawn).not_to_have_attribute("width", str(before["width"]))
+        assert top(drawn) + before["height"] <= top(advice.get_by_text("Choose a point"))
+
+
 def test_the_legend_of_many_gpu_models_hides_no_place_on_a_small_screen(page: Any) -> None:
     from playwright.sync_api import expect
 
@@ -84,6 +97,27 @@ def test_the_legend_of_many_gpu_models_hides_no_place_on_a_small_screen(page: An
     assert points.count() == 9
     for point in points.all():
         assert point.bounding_box()["y"] >= above["y"] + above["height"]
+
+
+def test_the_forecast_is_read_before_the_button_on_a_telephone_and_beside_it_on_a_desk(page: Any) -> None:
+    world.fake_node(slots=2)
+    page.set_viewport_size(SIZES["narrow"])
+    advice = begin(page)
+    forecast, reasons = advice.get_by_text("Will it run?"), advice.get_by_text("Every parameter")
+    submit, name = page.get_by_role("button", name="Submit job"), page.get_by_label("Name", exact=True)
+    assert top(name) < top(forecast) < top(submit) < top(reasons)
+    tab_to(page, "Where the memory goes")
+    tab_to(page, "Submit job")
+    look(page, "new-one-column")
+    page.set_viewport_size(SIZES["wide"])
+    assert top(forecast) < top(name) < top(submit)
+    page.set_viewport_size(SIZES["narrow"])
+    submit.click()
+    page.wait_for_url("**/jobs/ftjob-*/")
+
+
+def top(of: Any) -> float:
+    return float(of.bounding_box()["y"])
 
 
 def test_a_mistake_is_told_at_its_field_and_nothing_is_lost(page: Any) -> None:
@@ -152,7 +186,7 @@ def test_the_keyboard_alone_submits_a_job(page: Any) -> None:
     page.keyboard.type("builtin/tiny-llama")
     tab_to(page, "id_training_file")
     page.keyboard.type(file.filename)
-    expect(page.locator("#advice").get_by_role("heading", name="Every parameter")).to_be_visible()
+    expect(page.locator("#recommendation").get_by_role("heading", name="Every parameter")).to_be_visible()
     tab_to(page, "Submit job")
     page.keyboard.press("Enter")
     page.wait_for_url("**/jobs/ftjob-*/")
