@@ -45,6 +45,28 @@ def test_of_prompt_and_completion_only_the_completion_and_the_end_are_trained(tm
     assert found == [("Größe? groß</s>", " groß</s>")]
 
 
+@pytest.fixture
+def word_tokenizer() -> Any:
+    """As most models have it: a space belongs to the word after it."""
+    from tokenizers import Tokenizer, models, pre_tokenizers
+    from transformers import PreTrainedTokenizerFast
+
+    words = {word: index for index, word in enumerate(("</s>", "Answer", ":", "\u0120yes", "\u0120"))}
+    fast = Tokenizer(models.WordLevel(words, unk_token="</s>"))
+    fast.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, trim_offsets=False)
+    return PreTrainedTokenizerFast(tokenizer_object=fast, eos_token="</s>")
+
+
+@pytest.mark.parametrize("row", [("Answer:", " yes"), ("Answer: ", "yes")])
+def test_a_token_that_prompt_and_completion_share_is_trained(
+    tmp_path: Path, word_tokenizer: Any, row: tuple[str, str]
+):
+    """Else the only word of a short answer would never be learnt."""
+    prompt, completion = row
+    found = read(tmp_path, word_tokenizer, {"prompt": prompt, "completion": completion})
+    assert [trained for _, trained in found] == ["\u0120yes </s>"]
+
+
 def test_of_a_chat_only_the_assistants_turns_are_trained(tmp_path: Path, tokenizer: Any):
     row = chat(("user", "a"), ("assistant", "b"), ("user", "c"), ("assistant", "d"))
     assert read(tmp_path, tokenizer, row)[0][1] == "b</s>\nd</s>\n"

@@ -74,13 +74,17 @@ def _sample(row: Row, tokenizer: Any, longest: int) -> Sample:
 
 
 def _labels(ids: Sequence[int], offsets: Sequence[Span], spans: Sequence[Span]) -> list[int]:
-    """A token is trained if it begins within a trained span of the text."""
+    """A token is trained if any of its characters lies in a trained span of the text.
+
+    Where a prompt ends in a space, that space and the completion's first word are often one token.
+    """
     labels = []
     waiting = list(reversed(spans))
-    for token, (start, _) in zip(ids, offsets, strict=True):
+    for token, (start, end) in zip(ids, offsets, strict=True):
         while waiting and waiting[-1][1] <= start:
             waiting.pop()
-        labels.append(token if waiting and waiting[-1][0] <= start else IGNORED)
+        trained = bool(waiting) and waiting[-1][0] < max(end, start + 1)
+        labels.append(token if trained else IGNORED)
     return labels
 
 
