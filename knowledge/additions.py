@@ -66,7 +66,7 @@ def add_model(*, text: str, name: str, now: datetime, actor: User | None = None)
     _check_name(name, LONGEST_MODEL)
     if name.startswith(RANDOM_MODEL):
         raise CannotAdd({"name": f"must not begin with {RANDOM_MODEL}, which asks for random weights"})
-    if _shipped_model(name):
+    if catalog.shipped_model(name):
         raise CannotAdd({"name": f"{name} is in the shipped catalogue already; choose another name"})
     check_sizes(text)
     try:
@@ -122,13 +122,6 @@ def _check_short_form(name: str, figures: dict[str, float], link: str) -> None:
         wrong["link"] = f"the link {link!r} is unknown; use one of {', '.join(LINKS)}"
     if wrong:
         raise CannotAdd(wrong)
-
-
-def _shipped_model(name: str) -> bool:
-    try:
-        return catalog.model(name).model_name in catalog.model_names()
-    except catalog.UnknownModel:
-        return False
 
 
 def _local(path: Path, name: str) -> catalog.Model | None:

@@ -136,10 +136,24 @@ def model(name: str) -> Model:
     if name.startswith(RANDOM_MODEL):
         # Random weights go with a tokenizer of bytes.
         return replace(model(name.removeprefix(RANDOM_MODEL)), bytes_per_token=1.0)
-    found = _lookup(_models(), name) or beyond.model(name)
+    found = shipped_model(name) or beyond.model(name) or mirrored(name)
     if found is None:
         raise UnknownModel(name, _suggest(_models(), name))
     return found
+
+
+def shipped_model(name: str) -> Model | None:
+    """The model that the shipped table has under that very name or alias, or None."""
+    return _lookup(_models(), name)
+
+
+def mirrored(name: str) -> Model | None:
+    """The shipped model that another organisation of the hub offers as `OWNER/ITS-NAME`; None if it is none.
+
+    Copies that need no licence click and models trained further keep the name, and with it the shape.
+    """
+    owner, slash, bare = name.partition("/")
+    return _bare_models().get(_even(bare)) if owner and slash else None
 
 
 def gpu(name: str) -> Gpu:
@@ -245,6 +259,16 @@ def _models() -> dict[str, Model]:
             values["bytes_per_token"] = 1.0
         entries.append((Model(**values), [row["model_name"], *row["aliases"].split("|")]))
     return _indexed(entries)
+
+
+@lru_cache(maxsize=1)
+def _bare_models() -> dict[str, Model]:
+    """Models of the hub by their names without the organisation, evened out."""
+    return {
+        _even(name.partition("/")[2] or name): entry
+        for name, entry in _models().items()
+        if not entry.model_name.startswith("builtin/")
+    }
 
 
 def _flops(cell: str) -> float | None:

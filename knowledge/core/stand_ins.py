@@ -28,6 +28,8 @@ class Borrowed:
 
     def model(self, name: str) -> catalog.Model:
         """The catalogued model nearest in the size that the name states, else in name."""
+        if (same := catalog.mirrored(name)) is not None:
+            return same
         found = model_like(name)
         self.models[name] = found.model_name
         return replace(found, model_name=name)

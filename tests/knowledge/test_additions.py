@@ -47,6 +47,12 @@ def test_an_added_model_is_known_by_its_name(folder: Path) -> None:
     assert advice.advise(model="our/model", fixed={}, workload=DATA, inventory=CLUSTER).best.tokens_per_second
 
 
+def test_what_an_administrator_says_of_a_name_goes_before_what_its_likes_are(folder: Path) -> None:
+    assert catalog.model("our/gpt2").layers == 12
+    call_command("add_model", str(folder), "--name", "our/gpt2")
+    assert catalog.model("our/gpt2").layers == 16
+
+
 def test_a_config_without_sizes_is_refused(tmp_path: Path) -> None:
     (tmp_path / "config.json").write_text("{}", encoding="utf-8")
     with pytest.raises(CommandError, match="lacks a size"):

@@ -18,6 +18,19 @@ ROWS = {row["gpu_model"]: row for row in csv.DictReader(TABLE.read_text(encoding
 GPUS = {name: row for name, row in ROWS.items() if name != "cpu"}
 
 
+@pytest.mark.parametrize("name", ["unsloth/Llama-3.2-1B-Instruct", "random/unsloth/llama_3.2-1b"])
+def test_a_model_is_known_under_the_names_of_its_mirrors(name: str) -> None:
+    assert catalog.model(name).model_name == "meta-llama/Llama-3.2-1B"
+
+
+@pytest.mark.parametrize(
+    "name", ["/srv/gpt2", "acme/gpt2/last", "acme/", "/gpt2", "gpt2/acme", "acme/tiny-qwen"]
+)
+def test_a_folder_and_other_names_are_no_mirrors(name: str) -> None:
+    with pytest.raises(catalog.UnknownModel):
+        catalog.model(name)
+
+
 def _figure(row: dict[str, str], column: str) -> float:
     return float(row[column] or "nan")
 
