@@ -94,8 +94,8 @@ class FreeGpus:
         """How many GPUs the gang takes on each of its nodes."""
         if self.placement is Placement.DISTRIBUTED:
             return (option.gpus,)
-        if self.placement is Placement.CONSOLIDATED and option.gpu_model in self.pools:
-            largest = self.pools[option.gpu_model].largest
+        pool = self.pools.get(option.gpu_model)
+        if self.placement is Placement.CONSOLIDATED and pool and (largest := pool.largest):
             whole, rest = divmod(option.gpus, largest)
             return (largest,) * whole + ((rest,) if rest else ())
         return equal_shares(option)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from knowledge.core.types import Goal, Option
+from knowledge.core.types import Goal, Option, Source
 
 GpuId = tuple[str, int]  # (node, index)
 
@@ -114,11 +114,11 @@ class ClusterState:
 
     @property
     def releases(self) -> Sequence[Release]:
-        """What the running jobs will let go, by the promises of their options."""
+        """What the running jobs will let go, by the promises of their options; who has none is left out."""
         return [
             Release(job.work_left * job.holds.option.duration_s.value, job.holds.gpus, job.holds.option)
             for job in self.running
-            if job.holds is not None
+            if job.holds is not None and job.holds.option.source is not Source.DEFAULT
         ]
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import isfinite
 from operator import itemgetter
 from typing import Any
 
@@ -157,8 +158,7 @@ class _Walk:
         waiting = {job.id: job for job in self.state.waiting} if self.started else {}
         for start in self.started:
             ends.append((self.now + remaining_s(waiting[start.job], start.option), start.gpus, start.option))
-        ends.sort(key=itemgetter(0, 1))
-        return ends
+        return sorted((end for end in ends if isfinite(end[0])), key=itemgetter(0, 1))
 
     def _explain(self, job: Job, option: Option, behind: str) -> None:
         if self.state.explain:

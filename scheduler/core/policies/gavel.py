@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from knowledge.core.types import Option
 from scheduler.core.allocation import capacity, movable, possible, realise
+from scheduler.core.forecast import known_rates
 from scheduler.core.placement import FreeGpus, Placement
 from scheduler.core.types import ClusterState, Job, Plan
 
@@ -96,10 +97,9 @@ def time_shares(
     rates = np.zeros((len(jobs), len(models)))
     gpus = np.zeros_like(rates)
     for row, found in enumerate(options):
-        for column, model in enumerate(models):
-            if model in found:
-                rates[row, column] = found[model].tokens_per_second.value
-                gpus[row, column] = found[model].gpus
+        for (model, option), rate in zip(found.items(), known_rates(list(found.values())), strict=True):
+            column = models.index(model)
+            rates[row, column], gpus[row, column] = rate, option.gpus
     weights = np.array([job.weight for job in jobs])
     shares = max_min(rates, gpus, np.array([free[model] for model in models], float), weights)
     return {(row, model): float(shares[row, column]) for row in range(len(jobs))

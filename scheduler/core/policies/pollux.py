@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from knowledge.core.types import Option
 from scheduler.core.allocation import bundle, divide
+from scheduler.core.forecast import known_rates
 from scheduler.core.placement import Placement
 from scheduler.core.policies.sia import restart_factor
 from scheduler.core.types import ClusterState, Job, Plan
@@ -74,11 +75,12 @@ class _Search:
         self.kind = np.zeros((len(jobs), width), np.int64)
         self.current = np.zeros(len(jobs), np.int64)
         for row, (job, found) in enumerate(zip(jobs, options, strict=True)):
-            fair = _fair(found, self.free.sum() / len(jobs))
-            for gene, option in enumerate(found, 1):
+            known = known_rates(found)
+            fair = _fair(found, known, self.free.sum() / len(jobs))
+            for gene, (option, rate) in enumerate(zip(found, known, strict=True), 1):
                 stays = job.holds is not None and bundle(job.holds.option) == bundle(option)
                 factor = 1.0 if stays or not job.holds else restart_factor(job, now)
-                self.value[row, gene] = max(factor * option.tokens_per_second.value / fair, IDLE)
+                self.value[row, gene] = max(factor * rate / fair, IDLE)
                 self.gpus[row, gene], self.kind[row, gene] = option.gpus, kinds[option.gpu_model]
                 self.current[row] = gene if stays else self.current[row]
         self.rows = np.arange(len(jobs))
@@ -125,11 +127,12 @@ class _Search:
         return repaired
 
 
-def _fair(options: Sequence[Option], gpus: float) -> float:
+def _fair(options: Sequence[Option], known: Sequence[float], gpus: float) -> float:
     """Goodput of the best option within a fair share, or of the smallest one."""
-    within = [option.tokens_per_second.value for option in options if option.gpus <= gpus]
-    smallest = min(options, key=lambda option: option.gpus, default=None)
-    rate = max(within, default=smallest.tokens_per_second.value if smallest else 1.0)
+    places = list(zip(options, known, strict=True))
+    within = [rate for option, rate in places if option.gpus <= gpus]
+    smallest = min(places, key=lambda place: place[0].gpus, default=(None, 1.0))
+    rate = max(within, default=smallest[1])
     return rate if rate > 0 else 1.0
 
 

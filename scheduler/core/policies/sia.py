@@ -17,6 +17,7 @@ import numpy as np
 from knowledge.core.types import Option
 from scheduler.core.allocation import bundle, divide
 from scheduler.core.assignment import MILP_COLUMNS, Columns, assign
+from scheduler.core.forecast import known_rates
 from scheduler.core.placement import Placement
 from scheduler.core.types import ClusterState, Job, Plan
 
@@ -65,12 +66,12 @@ class Sia:
 
     def costs(self, job: Job, options: Sequence[Option], now: float) -> list[float]:
         """A of each option, changes included: what the job costs with it, `idle` being the cost of none."""
-        rates = [option.tokens_per_second.value for option in options]
-        worst = min((rate for rate in rates if rate > 0), default=0.0)
+        known = known_rates(options)
+        worst = min((rate for rate in known if rate > 0), default=0.0)
         current = bundle(job.holds.option) if job.holds else None
         factor = restart_factor(job, now) if current else 1.0
         costs = []
-        for option, rate in zip(options, rates, strict=True):
+        for option, rate in zip(options, known, strict=True):
             same = bundle(option) == current
             gain = (1.0 if same else factor) * rate / worst if worst else 0.0
             cost = min(gain**self.power, CLIP) if gain > 0 else CLIP

@@ -45,7 +45,7 @@ class Tardiness:
             return {}
         p = np.array([remaining_gpu_s(job) / gpus for job in due])
         d = np.array([job.due_at for job in due], float) - now
-        committed = sum(map(remaining_gpu_s, state.running)) / gpus
+        committed = sum(filter(isfinite, map(remaining_gpu_s, state.running))) / gpus
         return {due[index].id: turn for turn, index in enumerate(self.order(p, d, committed))}
 
 
