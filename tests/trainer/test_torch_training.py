@@ -232,3 +232,26 @@ def test_a_local_directory_is_a_base_model_and_its_path_stays_out_of_the_card(ru
     result = run.write().train()
     assert result["outcome"] == "succeeded", result["reason"]
     assert "base_model: tiny-qwen\n" in (run.path / "output" / "README.md").read_text()
+
+
+@pytest.mark.parametrize("steps", [1, 3])
+def test_a_gradient_that_is_no_number_ends_the_training_before_it_spoils_the_weights(
+    run: Run, monkeypatch: pytest.MonkeyPatch, steps: int
+):
+    """The loss shows it one step later: after the last step, or after a checkpoint."""
+    from trainer.train.loop import Loop
+
+    def overflow(loop: Loop, *batch: Any) -> Any:
+        loss = original(loop, *batch)
+        if loop.measured.step == steps - 1:
+            loss.register_hook(lambda gradient: gradient * float("inf"))
+        return loss
+
+    original = Loop._loss_sum
+    monkeypatch.setattr(Loop, "_loss_sum", overflow)
+    run.checkpoint_every_s = 0.0
+    run.params["max_steps"] = 3
+    result = run.write().train()
+    assert "is not a finite number. Lower learning_rate" in result["reason"]
+    found = newest(run.path / "checkpoints")
+    assert (found.step if found else 0) == steps - 1

@@ -96,11 +96,11 @@ class Loop:
         self._reject_not_finite(loss)
         self._count(loss, self.plan.tokens(step), time.monotonic() - begun, rate)
 
-    def _reject_not_finite(self, loss: float) -> None:
-        if not math.isfinite(loss):
+    def _reject_not_finite(self, number: float) -> None:
+        if not math.isfinite(number):
             raise TrainError(
-                f"The loss after step {self.measured.step} is not a finite number. Lower learning_rate"
-                " or choose bfloat16 or float32 as precision."
+                f"The loss after step {self.measured.step}, or its gradient, is not a finite number. Lower"
+                " learning_rate or choose bfloat16 or float32 as precision."
             )
 
     def _update(self, step: int) -> float:
@@ -116,7 +116,9 @@ class Loop:
                 self.scaler.scale(part * self.world.size).backward()
         self.scaler.unscale_(self.optimizer)
         learning = [weight for _, weight in state.trainable(self.model)]
-        torch.nn.utils.clip_grad_norm_(learning, _CLIP)
+        norm = state.whole(torch.nn.utils.clip_grad_norm_(learning, _CLIP))
+        if not self.scaler.is_enabled():  # which leaves such a step out
+            self._reject_not_finite(float(norm))
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)

@@ -118,9 +118,9 @@ def moments(model: Any, optimizer: Any, *, keep: bool) -> dict[str, torch.Tensor
 def _gathered(named: Iterable[tuple[str, torch.Tensor]], keep: bool) -> dict[str, torch.Tensor]:
     kept = {}
     for name, tensor in named:
-        whole = _whole(tensor)
+        gathered = whole(tensor)
         if keep:
-            kept[name] = whole.to("cpu", copy=True).contiguous()
+            kept[name] = gathered.to("cpu", copy=True).contiguous()
     return kept
 
 
@@ -141,7 +141,7 @@ def restore(model: Any, optimizer: Any, snapshot: Snapshot) -> None:
                 optimizer.state[weight] = {"step": step, **moments}
 
 
-def _whole(tensor: torch.Tensor) -> torch.Tensor:
+def whole(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor, gathered from all shards."""
     tensor = tensor.detach()
     return tensor.full_tensor() if hasattr(tensor, "full_tensor") else tensor  # a DTensor of FSDP
