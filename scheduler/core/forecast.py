@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import inf
 
-from knowledge.core.types import Option, Source
+from knowledge.core.types import Option
 from scheduler.core.types import Job
 
 
@@ -17,9 +17,12 @@ def option_of(job: Job) -> Option | None:
 
 
 def remaining_s(job: Job, option: Option | None = None) -> float:
-    """Seconds left with this option (its own if none is given), restart included; inf if unknown."""
+    """Seconds left with this option (its own if none is given), restart included; inf if unknown.
+
+    A duration of 0 is how knowledge says that it foretells nothing.
+    """
     chosen = option or option_of(job)
-    if chosen is None or chosen.source is Source.DEFAULT:
+    if chosen is None or not chosen.duration_s.value > 0:
         return inf
     left = job.work_left * chosen.duration_s.value
     return left + job.restart_s if job.holds is None and job.first_started_at is not None else left

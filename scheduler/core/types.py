@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from knowledge.core.types import Goal, Option, Source
+from knowledge.core.types import Goal, Option
 
 GpuId = tuple[str, int]  # (node, index)
 
@@ -118,7 +118,7 @@ class ClusterState:
         return [
             Release(job.work_left * job.holds.option.duration_s.value, job.holds.gpus, job.holds.option)
             for job in self.running
-            if job.holds is not None and job.holds.option.source is not Source.DEFAULT
+            if job.holds is not None and job.holds.option.duration_s.value > 0
         ]
 
 
