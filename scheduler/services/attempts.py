@@ -114,11 +114,11 @@ def _follow(job: Job, attempt: Attempt, outcome: Outcome, reason: str, now: date
         # Reports arrive together: a short training may succeed before it was seen running.
         job = catch_up(job, now)
         return move_job(job=job, to=JobState.SUCCEEDED, now=now, reason=reason, data=data)
-    if stop_for is StopFor.CANCEL or (stop_for and BUDGETS[outcome] is not Budget.USER):
-        return move_job(job=job, to=STOPPED_TO[stop_for], now=now, reason=reason, data=data)
-    if outcome in (Outcome.STOPPED, Outcome.SUCCEEDED):
-        return move_job(job=job, to=JobState.QUEUED, now=now, reason=reason, data=data)
-    return _spend(job, outcome, reason, now, data)
+    then = STOPPED_TO[stop_for] if stop_for else JobState.QUEUED
+    own_fault = BUDGETS[outcome] in (Budget.USER, Budget.OOM)
+    if stop_for is StopFor.CANCEL or (stop_for and not own_fault) or BUDGETS[outcome] is Budget.NONE:
+        return move_job(job=job, to=then, now=now, reason=reason, data=data)
+    return _spend(job, outcome, then, reason, now, data)
 
 
 def catch_up(job: Job, now: datetime) -> Job:
@@ -130,8 +130,10 @@ def catch_up(job: Job, now: datetime) -> Job:
     return job
 
 
-def _spend(job: Job, outcome: Outcome, reason: str, now: datetime, data: dict[str, Any]) -> Job:
-    """Queue the job again if the outcome's budget allows, else fail it."""
+def _spend(
+    job: Job, outcome: Outcome, then: JobState, reason: str, now: datetime, data: dict[str, Any]
+) -> Job:
+    """Queue the job again, or pause it as asked, if the outcome's budget allows; else fail it."""
     budget = BUDGETS[outcome]
     column, allowed = {
         Budget.USER: ("errors_used", job.retries),
@@ -152,7 +154,7 @@ def _spend(job: Job, outcome: Outcome, reason: str, now: datetime, data: dict[st
     columns: dict[str, Any] = {column: used + 1}
     if budget is Budget.OOM:
         columns.update(_ask_for_less(job))
-    return move_job(job=job, to=JobState.QUEUED, now=now, reason=reason, data=data, **columns)
+    return move_job(job=job, to=then, now=now, reason=reason, data=data, **columns)
 
 
 def _ask_for_less(job: Job) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from django.db import IntegrityError, transaction
 
 from knowledge.models import Execution
 from scheduler.errors import IllegalTransition
+from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, Checkpoint, Claim, JobEvent, Node
 from scheduler.selectors.clock import database_now
@@ -68,6 +69,32 @@ def test_pause_saves_and_resume_goes_on_from_the_checkpoint(node: FakeNode) -> N
     assert again.spec is not None
     assert again.spec.resume is not None
     assert again.spec.resume.step == 4
+
+
+@pytest.mark.parametrize(("outcome", "spent"), [("error", "errors_used"), ("oom", "oom_used")])
+def test_a_job_that_fails_while_it_is_paused_is_not_tried_again_before_it_is_resumed(
+    node: FakeNode, outcome: str, spent: str
+) -> None:
+    job = world.placed_job(node, retries=1)
+    order = node.take_up()
+    node.run(order, step(1))
+    pause_job(job=job, actor=job.owner, now=database_now())
+    node.end(order, outcome, reason="It broke.")
+    refresh_options()
+    assert tick().started == 0
+    assert world.state_of(job) == JobState.PAUSED
+    assert getattr(job, spent) == 1
+    resume_job(job=job, actor=job.owner, now=database_now())
+    refresh_options()
+    assert tick().started == 1
+
+
+def test_a_job_that_fails_while_it_is_paused_and_has_no_retries_has_failed(node: FakeNode) -> None:
+    job = world.placed_job(node)
+    order = node.take_up()
+    pause_job(job=job, actor=job.owner, now=database_now())
+    node.end(order, "error", reason="The file has no rows that fit.")
+    assert world.state_of(job) == JobState.FAILED
 
 
 def test_a_stop_that_nobody_confirms_ends_the_attempt_and_blocks_the_node(node: FakeNode) -> None:
