@@ -116,6 +116,19 @@ def test_a_stopped_training_resumes_with_the_same_losses(run: Run, precision: st
     assert len(metrics[0]) == len(metrics[1])
 
 
+@pytest.mark.parametrize("look", [4, 6], ids=["before it", "within it"])
+def test_a_stop_at_the_end_of_an_epoch_is_obeyed_at_once_and_its_evaluation_made_up_for(run: Run, look: int):
+    """Looks: before the first step, after each of three, then before each of the evaluation's parts."""
+    run.params.update(epochs=2.0, max_steps=None)
+    stopped = run.write(validation=ROWS).train(StopAtLook(look))
+    assert (stopped["outcome"], stopped["step"]) == ("stopped", 3)
+    assert run.events("eval") == []
+    found = newest(run.path / "checkpoints")
+    again = Run(run.path.with_name("again"), run.models_dir, params=run.params)
+    again.write(validation=ROWS, resume=found.folder if found else None).train()
+    assert [event["step"] for event in again.events("eval")] == [3, 6]
+
+
 def test_a_stop_before_the_first_step_ends_at_once_without_a_checkpoint(run: Run):
     result = run.write().train(StopAtLook(1))
     assert (result["outcome"], result["step"]) == ("stopped", 0)

@@ -70,12 +70,13 @@ class Loop:
         """Train to the last step. Raises Stopped after saving, TrainError if the loss is not a number."""
         if self.world.any(self.stop.requested):
             raise Stopped
+        if self._stopped_before_evaluating():
+            self._evaluate()
         while self.measured.step < self.plan.steps:
             self._step(self.measured.step)
             self._between_steps()
-        if self.validation and not self._evaluate():
-            self._save()
-            raise Stopped
+        if self.validation:
+            self._evaluate()
 
     def resume(self, snapshot: state.Snapshot) -> None:
         """Go on where the snapshot was taken."""
@@ -85,6 +86,13 @@ class Loop:
         self.journal.rows.extend(snapshot.rows)
         self.measured.step, self.measured.tokens = snapshot.step, snapshot.tokens
         self.measured.first_loss, self.measured.final_loss = snapshot.first_loss, snapshot.final_loss
+
+    def _stopped_before_evaluating(self) -> bool:
+        """Was this resumed where an epoch ends, without the figure that belongs there?"""
+        step = self.measured.step
+        if not self.validation or not 0 < step < self.plan.steps or not self.plan.ends_epoch(step - 1):
+            return False
+        return not any(row["step"] == step and "eval_loss" in row for row in self.journal.rows)
 
     def _step(self, step: int) -> None:
         begun = time.monotonic()
@@ -165,31 +173,35 @@ class Loop:
         if save:
             self._save()
 
-    def _evaluate(self) -> bool:
-        """Mean loss of the validation rows, each process a part of them; False if a stop came first."""
+    def _evaluate(self) -> None:
+        """Mean loss of the validation rows. Raises Stopped, after saving, if a stop comes first."""
+        with self._timed("evaluation_s"), self._evaluating():
+            loss = self._validation_loss()
+        if loss is None:
+            self._save()
+            raise Stopped
+        self._reject_not_finite(loss)
+        self.measured.eval_loss = loss
+        self.journal.evaluated(self.measured.step, loss)
+
+    def _validation_loss(self) -> float | None:
+        """Each process computes a part of the rows; None if a stop came first."""
         micro = self.order.settings.per_device_batch_size
         chunks = [
             range(start, min(start + micro, len(self.validation)))
             for start in range(0, len(self.validation), micro)
         ]
         loss = torch.zeros((), device=self.world.device)
-        with self._timed("evaluation_s"), self._evaluating():
-            for start in range(0, len(chunks), self.world.size):
-                if self.world.any(self.stop.requested):
-                    return False
-                mine = start + self.world.rank
-                # FSDP gathers weights in every forward pass, so a process without rows computes some too
-                part = self._loss_sum(
-                    self.model, self._batch(self.validation, list(chunks[mine % len(chunks)]))
-                )
-                loss += part if mine < len(chunks) else 0
-                self.journal.alive(peak_bytes(self.world.device))
-            targets = sum(sample.targets for sample in self.validation)
-            mean = self.world.sum(loss.item())[0] / max(1, targets)
-        self._reject_not_finite(mean)
-        self.measured.eval_loss = mean
-        self.journal.evaluated(self.measured.step, mean)
-        return True
+        for start in range(0, len(chunks), self.world.size):
+            if self.world.any(self.stop.requested):
+                return None
+            mine = start + self.world.rank
+            # FSDP gathers weights in every forward pass, so a process without rows computes some too
+            part = self._loss_sum(self.model, self._batch(self.validation, list(chunks[mine % len(chunks)])))
+            loss += part if mine < len(chunks) else 0
+            self.journal.alive(peak_bytes(self.world.device))
+        targets = sum(sample.targets for sample in self.validation)
+        return self.world.sum(loss.item())[0] / max(1, targets)
 
     @contextmanager
     def _evaluating(self) -> Iterator[None]:
