@@ -34,7 +34,41 @@ def test_recommend_prints_the_advice_as_json() -> None:
     assert found["options"][0]["config"]["gpu_model"] == "L40S"
 
 
-@pytest.mark.parametrize("request_json", ["{", "[]", '{"params": {}}', '{"model": "x/y", "goal": "best"}'])
+POOL = REQUEST["inventory"][0]
+WRONG = [
+    ({"bugdet": 5}, "bugdet: is not a field"),
+    ({"model": None}, "model: is needed"),
+    ({"model": 7}, "model: must be a text"),
+    ({"goal": "best"}, "goal: must be one of"),
+    ({"goal": "deadline"}, "deadline_s: is needed for the goal deadline"),
+    ({"deadline_s": 0}, "deadline_s: must be above 0"),
+    ({"deadline_s": "3600"}, "deadline_s: must be a number"),
+    ({"budget": float("nan")}, "budget: must be a number"),
+    ({"budget": 10**400}, "budget: must be a number"),
+    ({"params": ["full"]}, "params: must be an object"),
+    ({"params": {"lora_rank": 8}}, "lora_rank: is not a parameter"),
+    ({"workload": {"rows": 9}}, "workload.lengths: needs pairs"),
+    ({"workload": {"lengths": [[512]]}}, "workload.lengths: needs pairs"),
+    ({"workload": {"lengths": [[-512, 5]]}}, "workload.lengths: must be a whole number"),
+    ({"workload": {"rows": 10, "lengths": [[512, 5000]]}}, "workload.rows: is 10, but lengths count 5,000"),
+    ({"inventory": POOL}, "inventory: must be a list"),
+    ({"inventory": [{**POOL, "node_sizes": []}]}, r"inventory\[0\].node_sizes: is needed"),
+    ({"inventory": [{**POOL, "node_sizes": [1.5]}]}, r"inventory\[0\].node_sizes: must be a whole number"),
+    ({"inventory": [{**POOL, "price_per_gpu_hour": -1}]}, "price_per_gpu_hour: must be 0 or more"),
+    ({"inventory": [{**POOL, "memory_bytes": 0}]}, "memory_bytes: must be a whole number"),
+    ({"inventory": [{**POOL, "network": "smoke"}]}, "network: must be one of"),
+    ({"inventory": [{**POOL, "gpu_model": "X"}]}, "The GPU 'X' is not in the catalogue"),
+    ({"max_nodes": 0}, "max_nodes: must be a whole number"),
+]
+
+
+@pytest.mark.parametrize(("changed", "said"), WRONG)
+def test_recommend_names_the_field_that_it_cannot_use(changed: dict[str, object], said: str) -> None:
+    with pytest.raises(CommandError, match=said):
+        call_command("recommend", json=json.dumps({**REQUEST, **changed}))
+
+
+@pytest.mark.parametrize("request_json", ["{", "[]", "null", '{"params": {}}'])
 def test_recommend_explains_a_request_it_cannot_read(request_json: str) -> None:
     with pytest.raises(CommandError, match="Example"):
         call_command("recommend", json=request_json)
