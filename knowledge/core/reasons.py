@@ -177,15 +177,30 @@ def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
     largest = max(pool.memory_bytes for pool in request.pools)
     return (
         f"Out of reach: this needs about {needed / GIB:.1f} GiB on each GPU and the largest registered one"
-        f" has {largest / GIB:.1f} GiB. {_needs_less(request)}"
+        f" has {largest / GIB:.1f} GiB. {_needs_less(request, bound['method'])}"
     )
 
 
-def _needs_less(request: Request) -> str:
+def _needs_less(request: Request, method: str) -> str:
+    """The remedies that are left: a method or a sharding that is the case already is none."""
     gpus = [pool for pool in request.pools if pool.gpu_model != "cpu"]
-    if why := trainable.untrainable(gpus, "qlora"):
-        return f"A shorter tokens_per_sample needs less, and so would the method qlora: {why}"
-    return "A shorter tokens_per_sample or the method qlora needs less."
+    remedies = ["a shorter tokens_per_sample"]
+    if request.fixed.get("sharding") == "ddp" and gpus and method != "qlora":
+        remedies.append("the sharding fsdp")
+    if method == "full":
+        remedies.append("the method lora")
+    if method == "qlora" or not gpus:
+        remedies.append("a smaller model")
+    elif not (why := trainable.untrainable(gpus, "qlora")):
+        remedies.append("the method qlora")
+    else:
+        return f"Less is needed with {_either(remedies)}, and would be with the method qlora: {why}"
+    return f"Less is needed with {_either(remedies)}."
+
+
+def _either(names: list[str]) -> str:
+    *first, last = names
+    return f"{', '.join(first)} or {last}" if first else last
 
 
 def _no_such_bundle(fixed: Mapping[str, Any], max_nodes: int) -> str:
