@@ -13,6 +13,7 @@ from typing import Any
 PROTOCOL = 1
 SUPPORTED_PROTOCOLS = (1,)
 
+EXIT_NO_ROOM = 74  # the trainer could not write its result: a full disk, or one that is read-only
 EXIT_STOPPED = 75  # the trainer saved a checkpoint on request and left; it can be resumed
 EXIT_OOM = 76  # the trainer ran out of memory and said so in result.json
 

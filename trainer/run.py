@@ -14,10 +14,11 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from trainer.protocol import EXIT_STOPPED, Kind, Outcome
+from trainer.protocol import EXIT_NO_ROOM, EXIT_STOPPED, Kind, Outcome
 from trainer.train.errors import TrainError
 from trainer.train.journal import Measured, append_event
 from trainer.train.process import STARTED, STOP_SIGNALS, StopSignal, run_process, write_result
@@ -32,7 +33,16 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 1 or not Path(arguments[0]).is_dir():
         print("usage: python -m trainer.run RUN_DIR   (a folder with spec.json and inputs/)", file=sys.stderr)
         return 2
-    run_dir = Path(arguments[0]).resolve()
+    try:
+        return _run(Path(arguments[0]).resolve())
+    except OSError as wrong:
+        with suppress(OSError):
+            print(f"The result cannot be written: {wrong}", file=sys.stderr)
+        return EXIT_NO_ROOM
+
+
+def _run(run_dir: Path) -> int:
+    """Raises OSError where the disk takes no result."""
     result = run_dir / "result.json"
     result.unlink(missing_ok=True)
     try:
@@ -41,7 +51,8 @@ def main(arguments: list[str]) -> int:
         print(wrong, file=sys.stderr)
         write_result(run_dir, Outcome.ERROR, str(wrong), Measured(), _started)
     body = json.loads(result.read_text(encoding="utf-8"))
-    append_event(run_dir / "events.jsonl", Kind.RESULT, body)
+    with suppress(OSError):  # result.json tells the agent the same
+        append_event(run_dir / "events.jsonl", Kind.RESULT, body)
     return int(body["exit_code"])
 
 

@@ -57,6 +57,21 @@ def test_a_process_whose_peers_are_gone_does_not_spend_the_users_retries(error: 
     assert _explain(error, Measured())[0] is Outcome.LOST
 
 
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device"),
+        OSError(122, "Disk quota exceeded"),
+        Exception("Error while serializing: I/O error: No space left on device (os error 28)"),
+    ],
+)
+def test_a_full_disk_is_the_nodes_fault_and_not_the_jobs(error: Exception):
+    assert _explain(error, Measured())[0] is Outcome.DECLINED
+    outcome, reason = _explain(error, Measured(startup_s=20.0))
+    assert outcome is Outcome.LOST
+    assert "disk is full" in reason
+
+
 def test_memory_is_memory_even_where_nccl_asked_for_it():
     assert is_out_of_memory(DistBackendError(NCCL_MEMORY))
     assert _explain(DistBackendError(NCCL_MEMORY), Measured())[0] is Outcome.OOM

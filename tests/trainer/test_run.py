@@ -37,6 +37,18 @@ def test_a_broken_spec_is_an_error_with_a_result(run: Run):
     assert "spec.job must be a text" in run.result["reason"]
 
 
+NO_ROOM = (
+    "import resource, runpy, sys; resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0));"
+    "sys.argv = ['trainer.run', sys.argv[1]]; runpy.run_module('trainer.run', run_name='__main__')"
+)
+
+
+def test_a_disk_without_room_for_a_result_is_told_by_the_exit_code(run: Run):
+    run.params["learning_rate"] = "fast"
+    assert run.write().finish("-c", NO_ROOM) == 74
+    assert not (run.path / "result.json").exists()
+
+
 def test_a_missing_run_directory_is_a_usage_error():
     done = subprocess.run(
         [sys.executable, "-m", "trainer.run", "nowhere"],

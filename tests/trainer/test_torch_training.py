@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import shutil
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -218,21 +219,42 @@ def test_qlora_without_bitsandbytes_is_explained():
             _four_bit(torch.bfloat16)
 
 
-def test_a_full_disk_is_named_and_leaves_the_last_checkpoint(run: Run, monkeypatch: pytest.MonkeyPatch):
+@pytest.fixture
+def full_from_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """From this step on no checkpoint fits on the disk."""
     from trainer.train.state import Snapshot
 
-    written = []
-
-    def write(snapshot: Snapshot, folder: Path) -> None:
-        written.append(folder)
-        if len(written) == 3:
-            raise OSError(28, "No space left on device")
-        original(snapshot, folder)
-
     original = Snapshot.write
-    monkeypatch.setattr(Snapshot, "write", write)
+
+    def fill(step: int) -> None:
+        def write(snapshot: Snapshot, folder: Path) -> None:
+            if snapshot.step >= step:
+                raise OSError(28, "No space left on device")
+            original(snapshot, folder)
+
+        monkeypatch.setattr(Snapshot, "write", write)
+
+    return fill
+
+
+def test_a_checkpoint_that_the_disk_has_no_room_for_is_left_out_and_the_training_goes_on(
+    run: Run, full_from_step: Callable[[int], None], capsys: pytest.CaptureFixture[str]
+):
+    full_from_step(3)
     run.checkpoint_every_s = 0.0
-    assert "disk is full" in run.write().train()["reason"]
+    assert run.write().train()["outcome"] == "succeeded"
+    assert [event["step"] for event in run.events("checkpoint")] == [1, 2]
+    assert "the checkpoint of step 3 is left out: the disk is full" in capsys.readouterr().out
+
+
+def test_a_full_disk_at_a_stop_is_named_and_leaves_the_last_checkpoint(
+    run: Run, full_from_step: Callable[[int], None]
+):
+    full_from_step(3)
+    run.checkpoint_every_s = 0.0
+    result = run.write().train(StopAtLook(5))
+    assert (result["outcome"], result["step"]) == ("lost", 4)
+    assert "disk is full" in result["reason"]
     found = newest(run.path / "checkpoints")
     assert found is not None
     assert found.step == 2

@@ -10,7 +10,7 @@ from typing import Any
 
 from trainer.agent.executors.base import Exit
 from trainer.agent.text import clean_text
-from trainer.protocol import EXIT_OOM, EXIT_STOPPED, Outcome
+from trainer.protocol import EXIT_NO_ROOM, EXIT_OOM, EXIT_STOPPED, Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +82,9 @@ def _stopped(stop: Stop, killed_after_grace: bool, code: int | None) -> Ending:
 
 def _unexplained(seen: Evidence, code: int | None) -> Ending:
     """The training ended although nobody asked for it, and without saying why in result.json."""
+    if code == EXIT_NO_ROOM:
+        reason = f"the node's disk is full or read-only: {seen.last_line}".removesuffix(": ")
+        return Ending(outcome=Outcome.LOST, exit_code=code, reason=reason)
     if code is None:
         reason = "the training ended unseen while the node agent was away, and left no result"
         return Ending(outcome=Outcome.KILLED, reason=reason)

@@ -62,6 +62,7 @@ _SICK_NODE = (
     ("CUDA error: unknown error", "A GPU of this node does not answer; see nvidia-smi and the kernel's log."),
     ("shm/nccl", "The node's shared memory is too small for NCCL; give its container --shm-size=8g."),
 )
+_DISK_IS_FULL = ("No space left", "Disk quota exceeded", "File too large")  # safetensors has no errno
 _LOST_PEER_TYPES = ("DistBackendError", "DistNetworkError", "DistStoreError")
 _LOST_PEER_WORDS = ("Connection closed by peer", "Connection reset by peer", "gloo/transport")
 
@@ -74,8 +75,15 @@ def node_fault(error: BaseException | None) -> str:
         for mark, meaning in _SICK_NODE if isinstance(error, RuntimeError) else ():
             if mark in str(error):
                 return f"{meaning} ({_first_line(error)})"
+        if is_disk_full(error):
+            return f"The node's disk is full; earlier checkpoints are kept. ({_first_line(error)})"
         error = error.__cause__ or error.__context__
     return ""
+
+
+def is_disk_full(error: BaseException) -> bool:
+    """Did a file find no room on this node?"""
+    return any(mark in str(error) for mark in _DISK_IS_FULL)
 
 
 def has_lost_peers(error: BaseException) -> bool:

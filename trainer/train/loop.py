@@ -19,7 +19,7 @@ from trainer import checkpoint
 from trainer.protocol import Kind, Spec, to_json
 from trainer.train import state
 from trainer.train.data import Batch, Sample, collate
-from trainer.train.errors import Stopped, TrainError
+from trainer.train.errors import Stopped, TrainError, is_disk_full
 from trainer.train.journal import Journal, Measured
 from trainer.train.memory import peak_bytes
 from trainer.train.plan import Plan
@@ -171,7 +171,7 @@ class Loop:
         if self.validation and self.plan.ends_epoch(step - 1):
             self._evaluate()
         if save:
-            self._save()
+            self._save(needed=False)
 
     def _evaluate(self) -> None:
         """Mean loss of the validation rows. Raises Stopped, after saving, if a stop comes first."""
@@ -210,7 +210,8 @@ class Loop:
             yield
         self.model.train()
 
-    def _save(self) -> None:
+    def _save(self, *, needed: bool = True) -> None:
+        """Unless needed, a checkpoint that the disk has no room for is left out: there will be others."""
         if self._saved_step == self.measured.step:
             return
         begun = time.monotonic()
@@ -219,7 +220,14 @@ class Loop:
             weights = state.weights(self.model, keep=keep)
             moments = state.moments(self.model, self.optimizer, keep=keep)
             if keep:
-                self._write(weights, moments)
+                try:
+                    self._write(weights, moments)
+                except Exception as wrong:  # safetensors has errors of its own
+                    if needed or not is_disk_full(wrong):
+                        raise
+                    self.journal.say(
+                        f"the checkpoint of step {self.measured.step} is left out: the disk is full ({wrong})"
+                    )
         self._saved_at, self._saved_step = time.monotonic(), self.measured.step
         self._saving_took_s = self._saved_at - begun
 

@@ -18,6 +18,7 @@ from types import FrameType
 from trainer.checkpoint import write_atomically
 from trainer.protocol import EXIT_OOM, EXIT_STOPPED, Outcome
 from trainer.recipes import RECIPES
+from trainer.train import collector
 from trainer.train.errors import (
     PeersMissing,
     Stopped,
@@ -69,7 +70,8 @@ def _attempt(run_dir: Path, measured: Measured, stop: StopSignal, started: float
     try:
         order = read_order(run_dir)
         _set_environment(order.offline, order.models_dir)
-        entry = importlib.import_module(RECIPES[order.spec.recipe].entry)
+        with collector.resting():
+            entry = importlib.import_module(RECIPES[order.spec.recipe].entry)
         entry.train(order, measured, stop, started)
     except Stopped:
         return Outcome.STOPPED, "stopped on request; the steps done are in the checkpoint"
@@ -92,8 +94,6 @@ def _explain(wrong: Exception, measured: Measured) -> tuple[Outcome, str]:
         return Outcome.LOST if measured.startup_s else Outcome.DECLINED, fault
     if has_lost_peers(wrong):
         return Outcome.LOST, f"The connection to the other training processes broke. ({wrong})"
-    if "No space left" in str(wrong):  # OSError, or safetensors' own error
-        return Outcome.ERROR, f"The node's disk is full; earlier checkpoints are kept. ({wrong})"
     return Outcome.ERROR, f"{type(wrong).__name__}: {wrong}"
 
 
