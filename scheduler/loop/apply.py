@@ -25,15 +25,15 @@ def apply(epoch: Epoch, plan: Plan, now: datetime) -> int:
 
 
 def _start(epoch: Epoch, action: Start, now: datetime) -> bool:
-    try:
-        with transaction.atomic():
-            epochs.hold(epoch)
+    with epochs.row(epoch, job=action.job):
+        try:
             start_attempt(job_id=action.job, option=action.option, gpus=action.gpus, now=now)
-    except (CannotPlace, StaleJob) as changed:
-        # The rows moved on since the snapshot; the next tick decides anew.
-        log.info("start not applied", extra={"job": action.job, "reason": str(changed)})
-        return False
-    return True
+        except (CannotPlace, StaleJob) as changed:
+            # The rows moved on since the snapshot; the next tick decides anew.
+            log.info("start not applied", extra={"job": action.job, "reason": str(changed)})
+        else:
+            return True
+    return False
 
 
 def _explain(epoch: Epoch, waits: list[Wait]) -> None:
@@ -47,4 +47,7 @@ def _explain(epoch: Epoch, waits: list[Wait]) -> None:
             if wait and wait.code != "hold" and (job.wait_code, job.wait_text) != (wait.code, wait.reason):
                 job.wait_code, job.wait_text = wait.code, wait.reason
                 changed.append(job)
-        Job.objects.bulk_update(changed, ["wait_code", "wait_text"], batch_size=500)
+        # Only those that still wait: one that was cancelled meanwhile keeps no reason.
+        Job.objects.filter(state=JobState.QUEUED).bulk_update(
+            changed, ["wait_code", "wait_text"], batch_size=500
+        )

@@ -1,4 +1,4 @@
-"""What time alone decides: leases of nodes, and states that last too long.
+"""What time alone decides: states that last too long, blocks that heal, drains that are done.
 
 Each looks at state and age only, by the database's clock, and acts in one transaction a row.
 """
@@ -9,50 +9,22 @@ import logging
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db import transaction
 from django.db.models import Count, Q
-from django.db.models.functions import Now
 
 from scheduler.loop import epoch as epochs
 from scheduler.models import Attempt, Epoch, Job, Node
 from scheduler.services.attempts import end_attempt
 from scheduler.services.jobs import preempt_job
 from scheduler.services.moves import locked
-from scheduler.services.node_states import UNCONFIRMED, block_node, finish_drain, lose_node, welcome_back
+from scheduler.services.node_states import UNCONFIRMED, block_node, finish_drain, welcome_back
+from scheduler.services.reports import RENDEZVOUS
 from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, Outcome, StopFor
+from trainer.protocol import Phase
 
 log = logging.getLogger(__name__)
 
 
-def renew_leases_after_a_gap(epoch: Epoch, now: datetime) -> None:
-    """After the portal was away for longer than a lease, silence proves nothing: all leases begin anew."""
-    gap = timedelta(seconds=settings.NODE_LOST_S)
-    if epoch.last_tick_at is not None and now - epoch.last_tick_at > gap:
-        Node.present.exclude(state=NodeState.LOST).update(last_seen_at=Now())
-        log.warning(
-            "leases renewed after a gap", extra={"seconds": (now - epoch.last_tick_at).total_seconds()}
-        )
-
-
-def expire_leases(epoch: Epoch, now: datetime) -> None:
-    """Nodes silent for longer than their lease are lost, and so are the attempts on them."""
-    silent_since = now - timedelta(seconds=settings.NODE_LOST_S)
-    silent = Node.present.exclude(state=NodeState.LOST).filter(last_seen_at__lt=silent_since)
-    for pk in silent.values_list("pk", flat=True):
-        with transaction.atomic():
-            epochs.hold(epoch)
-            # Again, and held: a heartbeat that comes meanwhile either counts or finds the node lost.
-            if node := silent.select_for_update().filter(pk=pk).first():
-                _lose(node, now)
-
-
-def _lose(node: Node, now: datetime) -> None:
-    lose_node(node=node, reason=f"Silent for more than {settings.NODE_LOST_S:g} s.", now=now)
-    for attempt in Attempt.objects.filter(ended_at__isnull=True, claims__node=node).distinct():
-        end_attempt(attempt=attempt, outcome=Outcome.LOST, reason=f"Its node {node.name} was lost.", now=now)
-
-
-def enforce_deadlines(epoch: Epoch, now: datetime) -> None:
+def enforce(epoch: Epoch, now: datetime) -> None:
     """End what stays assigned, starting or stopping for too long."""
     limits = {
         JobState.ASSIGNED: settings.ASSIGNED_TIMEOUT_S,
@@ -63,7 +35,8 @@ def enforce_deadlines(epoch: Epoch, now: datetime) -> None:
         old = Job.objects.filter(state=state, state_since__lt=now - timedelta(seconds=limit_s))
         for job in old:
             if state is not JobState.STOPPING or _overdue_stop(job, now):
-                _end_overdue(epoch, job, state, limit_s, now)
+                with epochs.row(epoch, job=job.pk):
+                    _end_overdue(job, limit_s, now)
 
 
 def _overdue_stop(job: Job, now: datetime) -> bool:
@@ -71,38 +44,70 @@ def _overdue_stop(job: Job, now: datetime) -> bool:
     return job.state_since < now - timedelta(seconds=allowed)
 
 
-@transaction.atomic
-def _end_overdue(epoch: Epoch, seen: Job, state: JobState, limit_s: float, now: datetime) -> None:
-    epochs.hold(epoch)
+def _end_overdue(seen: Job, limit_s: float, now: datetime) -> None:
     job = locked(seen.pk)
     if job.version != seen.version:
         return
     attempt = Attempt.objects.filter(job=job, ended_at__isnull=True).first()
     if attempt is None:
-        log.error("a job in a live state has no live attempt", extra={"job": job.pk, "state": state.value})
+        log.error("a job in a live state has no live attempt", extra={"job": job.pk, "state": job.state})
         return
-    outcome = Outcome.LOST if state is JobState.STOPPING else Outcome.TIMEOUT
-    if state is JobState.STOPPING:
-        for node in Node.objects.filter(claims__attempt=attempt, claims__outcome="").distinct():
-            reason = (
-                f"It did not confirm the stop of {job.pk}; it works again when it reports nothing running."
-            )
-            block_node(node=node, kind=UNCONFIRMED, reason=reason, now=now)
-    end_attempt(attempt=attempt, outcome=outcome, reason=f"{state} for more than {limit_s:g} s.", now=now)
+    outcome, reason = Outcome.TIMEOUT, f"{job.state} for more than {limit_s:g} s."
+    if job.state == JobState.STOPPING:
+        outcome = Outcome.LOST
+        _block_unconfirmed(attempt, now)
+    elif job.state == JobState.STARTING:
+        reason = f"{reason} {_who_is_missing(attempt)}".strip()
+    end_attempt(attempt=attempt, outcome=outcome, reason=reason, now=now)
+
+
+def _block_unconfirmed(attempt: Attempt, now: datetime) -> None:
+    reason = (
+        f"It did not confirm the stop of {attempt.job_id}; it works again when it reports nothing running."
+    )
+    for node in Node.objects.filter(claims__attempt=attempt, claims__outcome="").distinct():
+        block_node(node=node, kind=UNCONFIRMED, reason=reason, now=now)
+
+
+def _who_is_missing(attempt: Attempt) -> str:
+    """Of several nodes: which of them train, which do not, where they were to meet and what to look at."""
+    claims = list(attempt.claims.select_related("node"))
+    if len(claims) == 1:
+        return ""
+    address, first = attempt.measured.get(RENDEZVOUS), claims[0].node.name
+    late = ", ".join(claim.node.name for claim in claims if claim.phase != Phase.RUNNING)
+    if not address:
+        return f"{first} did not say where the nodes should meet; its log says what it was doing."
+    return (
+        f"No training yet on {late}; all were to meet on {first} at {address}. If the log ends while they"
+        f" sign in or connect, open all TCP ports between these nodes, in both directions, and check that"
+        f" each reaches that address (--address of the agent on {first})."
+    )
+
+
+def end_what_a_bad_end_left(epoch: Epoch, now: datetime) -> None:
+    """A node that goes on with a training of several nodes after one of them ended badly is given up."""
+    since = now - timedelta(seconds=settings.STOP_GRACE_S)
+    for seen in Attempt.objects.filter(ended_at__isnull=True, pending_since__lt=since):
+        with epochs.row(epoch, attempt=str(seen.pk)):
+            locked(seen.job_id)
+            attempt = Attempt.objects.get(pk=seen.pk)
+            if attempt.ended_at is None:
+                _block_unconfirmed(attempt, now)
+                outcome = Outcome(attempt.pending_outcome)
+                end_attempt(attempt=attempt, outcome=outcome, reason=attempt.pending_reason, now=now)
 
 
 def heal_and_drain(epoch: Epoch, now: datetime) -> None:
     """End blocks that time heals, move jobs off draining nodes, and finish drains."""
     for node in Node.present.filter(state=NodeState.BLOCKED, until__lt=now):
-        with transaction.atomic():
-            epochs.hold(epoch)
+        with epochs.row(epoch, node=node.pk):
             welcome_back(node=node, now=now)
     draining = Node.objects.filter(state=NodeState.DRAINING).annotate(
         live=Count("claims", filter=Q(claims__attempt__ended_at__isnull=True))
     )
     for node in draining:
-        with transaction.atomic():
-            epochs.hold(epoch)
+        with epochs.row(epoch, node=node.pk):
             if node.live == 0:
                 finish_drain(node=node, now=now)
             elif node.move_jobs:

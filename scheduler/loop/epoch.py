@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import logging
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
+from django.db import OperationalError, transaction
 from django.db.models import F, Q
 from django.db.models.functions import Now
 
 from scheduler.errors import SchedulerReplaced
 from scheduler.models import Epoch
 
+log = logging.getLogger(__name__)
+
 
 def acquire(now: datetime) -> Epoch | None:
-    """The epoch, if nobody else is in the middle of a tick; one that died is replaced after a while."""
+    """The epoch, if nobody else is in the middle of a tick; one that died is replaced after a while.
+
+    One that began well after `now` died before the clock was set back.
+    """
     Epoch.objects.get_or_create(pk=1, defaults={"since": now})
-    overdue = now - timedelta(seconds=settings.TICK_TAKEOVER_S)
-    free = Epoch.objects.filter(Q(busy=False) | Q(since__lt=overdue), pk=1)
+    a_while = timedelta(seconds=settings.TICK_TAKEOVER_S)
+    died = Q(since__lt=now - a_while) | Q(since__gt=now + a_while)
+    free = Epoch.objects.filter(Q(busy=False) | died, pk=1)
     if not free.update(number=F("number") + 1, busy=True, since=Now()):
         return None
     return Epoch.objects.get(pk=1)
@@ -31,6 +40,22 @@ def hold(epoch: Epoch) -> None:
     """
     if not Epoch.objects.filter(pk=epoch.pk, number=epoch.number, busy=True).update(since=Now()):
         raise SchedulerReplaced(f"Epoch {epoch.number} is over; another scheduler goes on.")
+
+
+@contextmanager
+def row(epoch: Epoch, **ids: str) -> Iterator[None]:
+    """A transaction of the tick for one row: what goes wrong with it is logged and holds up no other row.
+
+    Raises SchedulerReplaced, and OperationalError when the database itself is away.
+    """
+    try:
+        with transaction.atomic():
+            hold(epoch)
+            yield
+    except (SchedulerReplaced, OperationalError):
+        raise
+    except Exception:
+        log.exception("a row was left as it is", extra=ids)
 
 
 def release(epoch: Epoch, memory: Mapping[str, Any]) -> None:

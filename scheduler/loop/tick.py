@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from scheduler.core.policies import POLICIES
 from scheduler.errors import SchedulerReplaced
-from scheduler.loop import deadlines, snapshot
+from scheduler.loop import deadlines, leases, snapshot
 from scheduler.loop import epoch as epochs
 from scheduler.loop.apply import apply
 from scheduler.selectors.clock import database_now
@@ -33,9 +33,10 @@ def tick() -> TickReport:
         return TickReport(ran=False)
     memory = epoch.memory
     try:
-        deadlines.renew_leases_after_a_gap(epoch, now)
-        deadlines.expire_leases(epoch, now)
-        deadlines.enforce_deadlines(epoch, now)
+        leases.renew_after_a_gap(epoch, now)
+        leases.expire(epoch, now)
+        deadlines.enforce(epoch, now)
+        deadlines.end_what_a_bad_end_left(epoch, now)
         deadlines.heal_and_drain(epoch, now)
         state = snapshot.take(memory, now)
         plan = POLICIES[current_policy()].decide(state, now.timestamp())

@@ -116,6 +116,7 @@ class Attempt(models.Model):
     reason = models.TextField(blank=True)
     pending_outcome = models.CharField(max_length=10, blank=True)  # a gang whose first bad end stops the rest
     pending_reason = models.TextField(blank=True)
+    pending_since = models.DateTimeField(null=True, blank=True)
     measured = models.JSONField(default=dict)  # the trainer's start and result reports
     forecast = models.JSONField(
         null=True, blank=True

@@ -113,7 +113,8 @@ def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
     if _explains(attempt, outcome):
         at = f"{claim.node.name}: " if len(attempt.claims.all()) > 1 else ""
         attempt.pending_outcome, attempt.pending_reason = outcome, f"{at}{reason}"
-        attempt.save(update_fields=["pending_outcome", "pending_reason"])
+        attempt.pending_since = attempt.pending_since or now
+        attempt.save(update_fields=["pending_outcome", "pending_reason", "pending_since"])
     if not attempt.claims.filter(outcome="").exists():
         end_attempt(
             attempt=attempt,

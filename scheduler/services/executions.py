@@ -63,9 +63,11 @@ def _tokens_per_second(attempt: Attempt) -> float | None:
     return float(median(rates)) if rates else None
 
 
-def _duration_s(attempt: Attempt) -> float:
+def _duration_s(attempt: Attempt) -> float | None:
+    """None where the clock was set back meanwhile: nobody knows how long it took."""
     ended = attempt.ended_at or attempt.created_at
-    return (ended - attempt.created_at).total_seconds()
+    lasted = (ended - attempt.created_at).total_seconds()
+    return lasted if lasted > 0 else None
 
 
 def _startup_s(attempt: Attempt) -> float | None:
@@ -74,10 +76,11 @@ def _startup_s(attempt: Attempt) -> float | None:
     Promised and actual duration run from the attempt's start to its end, so that the parts add up.
     """
     parts = [attempt.measured.get(name) for name in ("train_s", "evaluation_s", "saving_s")]
-    if parts[0] is None:
+    lasted = _duration_s(attempt)
+    if parts[0] is None or lasted is None:
         reported: float | None = attempt.measured.get("startup_s")
         return reported
-    return max(0.0, _duration_s(attempt) - sum(float(part) for part in parts if part))
+    return max(0.0, lasted - sum(float(part) for part in parts if part))
 
 
 def _capacity(attempt: Attempt) -> int | None:

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from scheduler.core.types import Plan, Start
+from knowledge.models import Execution
+from scheduler.core.types import Plan, Start, Wait
 from scheduler.errors import SchedulerReplaced
 from scheduler.loop import epoch as epochs
 from scheduler.loop import snapshot
 from scheduler.loop.apply import apply
 from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Attempt, Epoch, Job, Node
+from scheduler.models import Attempt, Claim, Epoch, Job, Node
 from scheduler.selectors.clock import database_now
+from scheduler.services.jobs import cancel_job
 from scheduler.services.node_states import drain_node
 from scheduler.states import JobState, NodeState
 from tests.harness import world
+from tests.harness.fake_node import FakeNode, result
 
 pytestmark = pytest.mark.django_db
 
@@ -160,3 +164,57 @@ def test_a_snapshot_takes_the_same_number_of_queries_for_any_number_of_jobs() ->
             snapshot.take({}, database_now())
         counts.append(len(queries))
     assert counts[0] == counts[1]
+
+
+def test_a_row_that_cannot_be_handled_holds_up_no_other(caplog: pytest.LogCaptureFixture) -> None:
+    node = world.fake_node(slots=1)
+    world.placed_job(node)
+    broken = Attempt.objects.get()
+    Attempt.objects.update(measured={"tokens_per_s": "fast"})
+    other = world.fake_node(slots=1)
+    second = world.placed_job(other)
+    for silent in (node, other):
+        world.silence(silent, 1000)
+    Claim.objects.update(started=True)
+    assert not tick().started
+    assert world.state_of(second) == JobState.QUEUED
+    broken.refresh_from_db()
+    assert broken.ended_at is None
+    assert "a row was left as it is" in caplog.text
+
+
+def test_leases_and_deadlines_hold_after_the_clock_was_set_back(node: FakeNode) -> None:
+    """F14"""
+    job = world.placed_job(node)
+    ahead = database_now() + timedelta(hours=1)
+    Node.objects.update(last_seen_at=ahead)
+    Job.objects.update(state_since=ahead)
+    Attempt.objects.update(created_at=ahead)
+    Epoch.objects.update(last_tick_at=ahead, since=ahead, busy=True)  # and the scheduler died just before
+    assert tick().ran
+    assert Node.objects.get().last_seen_at < ahead
+    job.refresh_from_db()
+    assert job.state_since < ahead
+    node.end(node.take_up(), "succeeded", result())
+    assert Execution.objects.get(attempt_id=job.attempts.get().pk).runtime_s is None
+    world.silence(node, 100)
+    tick()
+    assert Node.objects.get().state == NodeState.LOST
+
+
+def test_a_job_that_is_cancelled_while_its_reason_is_written_keeps_none(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = world.job()
+    epoch = epochs.acquire(database_now())
+    assert epoch is not None
+    written = Job.objects.none().__class__.bulk_update
+
+    def cancelled_meanwhile(*args: Any, **kwargs: Any) -> int:
+        cancel_job(job=job, actor=job.owner, now=database_now())
+        return written(*args, **kwargs)
+
+    monkeypatch.setattr(Job.objects.none().__class__, "bulk_update", cancelled_meanwhile)
+    apply(epoch, Plan((Wait(job.pk, "busy", "Others go first."),)), database_now())
+    job.refresh_from_db()
+    assert (job.state, job.wait_text) == (JobState.CANCELLED, "")

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from scheduler.errors import Conflict
-from scheduler.loop import deadlines
 from scheduler.loop import epoch as epochs
+from scheduler.loop import leases
 from scheduler.loop.tick import tick
 from scheduler.models import Epoch, Node, NodeEvent
 from scheduler.selectors.clock import database_now
@@ -180,7 +180,7 @@ def test_a_heartbeat_that_comes_while_leases_are_looked_at_counts(
         hold(of)
 
     monkeypatch.setattr(epochs, "hold", heartbeat_meanwhile)
-    deadlines.expire_leases(epoch, database_now())
+    leases.expire(epoch, database_now())
     assert world.state_of(job) == JobState.ASSIGNED
     assert Node.objects.get(pk=node.node_id).state == NodeState.READY
     assert Node.objects.get(pk=other.node_id).state == NodeState.LOST

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -9,12 +10,12 @@ import pytest
 from knowledge.core.types import Option
 from scheduler.errors import CannotPlace
 from scheduler.loop.tick import tick
-from scheduler.models import Claim, Job
+from scheduler.models import Attempt, Claim, Job, Node
 from scheduler.selectors.checkpoints import resumable
 from scheduler.selectors.clock import database_now
 from scheduler.services.attempts import start_attempt
 from scheduler.services.jobs import cancel_job
-from scheduler.states import JobState
+from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, checkpoint, result, step
 from trainer.protocol import ClaimOrder
@@ -189,3 +190,40 @@ def test_a_place_that_is_not_as_the_option_says_is_refused() -> None:
     gpus = [(node.node_id, 0) for node in nodes]
     with pytest.raises(CannotPlace, match="equal shares"):
         start_attempt(job_id=job.pk, option=option, gpus=gpus, now=database_now())
+
+
+def test_a_node_that_goes_on_after_another_one_failed_is_given_up(gang: Gang) -> None:
+    """L4, I5"""
+    gang.run()
+    gang.second.end(gang.orders[1], "killed", reason="by a signal")
+    tick()
+    assert gang.state == JobState.RUNNING
+    Attempt.objects.update(pending_since=database_now() - timedelta(seconds=100))
+    assert tick().started == 0
+    attempt = gang.job.attempts.get()
+    assert (attempt.outcome, gang.state) == ("killed", JobState.QUEUED)
+    assert attempt.reason.endswith(": by a signal")
+    states = dict(Node.objects.values_list("pk", "state"))
+    assert states == {gang.first.node_id: NodeState.BLOCKED, gang.second.node_id: NodeState.READY}
+    assert gang.first.run(gang.orders[0], step(1)).claims[0].error == "stale_attempt"
+    gang.first.sync()
+    assert tick().started == 1
+
+
+@pytest.mark.parametrize("met", [True, False])
+def test_nodes_that_do_not_find_each_other_are_named_with_the_remedy(gang: Gang, met: bool) -> None:
+    names = dict(Node.objects.values_list("pk", "name"))
+    first, second = names[gang.first.node_id], names[gang.second.node_id]
+    if met:
+        gang.first.sync(gang.first.say(gang.orders[0], "starting", MEET))
+        gang.first.run(gang.orders[0], BEGUN)
+    world.age_state(gang.job, 10_000)
+    tick()
+    attempt = gang.job.attempts.get(fence=1)
+    assert attempt.outcome == "timeout"
+    if met:
+        assert f"No training yet on {second};" in attempt.reason
+        assert f"to meet on {first} at {ADDRESS}" in attempt.reason
+        assert "open all TCP ports" in attempt.reason
+    else:
+        assert f"{first} did not say where" in attempt.reason

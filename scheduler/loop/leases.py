@@ -1,0 +1,50 @@
+"""Leases of nodes, by the database's clock: who was silent for too long is lost."""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models.functions import Now
+
+from scheduler.loop import epoch as epochs
+from scheduler.models import Attempt, Epoch, Job, Node
+from scheduler.services.attempts import end_attempt
+from scheduler.services.node_states import lose_node
+from scheduler.states import LIVE, NodeState, Outcome
+
+log = logging.getLogger(__name__)
+
+
+def renew_after_a_gap(epoch: Epoch, now: datetime) -> None:
+    """After the portal was away for longer than a lease, silence proves nothing: all leases begin anew.
+
+    So do leases and deadlines when the clock was set back, or they would end only once it has caught up.
+    """
+    if epoch.last_tick_at is None:
+        return
+    away_s = (now - epoch.last_tick_at).total_seconds()
+    if 0 <= away_s <= settings.NODE_LOST_S:
+        return
+    Node.present.exclude(state=NodeState.LOST).update(last_seen_at=Now())
+    Job.objects.filter(state__in=LIVE, state_since__gt=now).update(state_since=now)
+    log.warning("leases renewed after a gap", extra={"seconds": away_s})
+
+
+def expire(epoch: Epoch, now: datetime) -> None:
+    """Nodes silent for longer than their lease are lost, and so are the attempts on them."""
+    silent_since = now - timedelta(seconds=settings.NODE_LOST_S)
+    silent = Node.present.exclude(state=NodeState.LOST).filter(last_seen_at__lt=silent_since)
+    for pk in silent.values_list("pk", flat=True):
+        with epochs.row(epoch, node=pk):
+            # Again, and held: a heartbeat that comes meanwhile either counts or finds the node lost.
+            if node := silent.select_for_update().filter(pk=pk).first():
+                _lose(node, now)
+
+
+def _lose(node: Node, now: datetime) -> None:
+    lose_node(node=node, reason=f"Silent for more than {settings.NODE_LOST_S:g} s.", now=now)
+    reason = f"Its node {node.name} was lost."
+    for attempt in Attempt.objects.filter(ended_at__isnull=True, claims__node=node).distinct():
+        end_attempt(attempt=attempt, outcome=Outcome.LOST, reason=reason, now=now)
