@@ -1,6 +1,7 @@
 """What may go wrong with a backup.
 
 ArchiveError
+├── NoFolder         the backup has no place
 ├── BadArchive       the file is no archive of ours, or not what its manifest says
 ├── WrongPortal      a good archive that this portal cannot take: other database, newer version
 ├── NotEmpty         the portal holds something, and --force was not given
@@ -12,6 +13,10 @@ from __future__ import annotations
 
 class ArchiveError(Exception):
     """The message says what happened and what to do."""
+
+
+class NoFolder(ArchiveError):
+    """The folder that shall take the backup is not there."""
 
 
 class BadArchive(ArchiveError):

@@ -15,6 +15,7 @@ from typing import BinaryIO
 from django.conf import settings
 
 from portal.archive import databases
+from portal.archive.errors import NoFolder
 from portal.archive.manifest import DATABASE, FOLDERS, NAME, Member, present
 
 
@@ -37,10 +38,13 @@ def write_archive(target: Path, *, now: datetime) -> Path:
     there, but for what is deleted meanwhile. Raises ArchiveError, OSError; then there is no file.
     """
     path = target / f"foretune-{now:%Y%m%d-%H%M%S}.tar" if target.is_dir() else target
-    partial = path.with_name(f".{path.name}.partial")
+    if not path.parent.is_dir():
+        raise NoFolder(f"There is no folder {path.parent}: make it first, or name another.")
+    # Two backups at once do not meet, and the file is its owner's alone: password hashes, everybody's data.
+    handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
+    partial = Path(name)
     try:
-        with partial.open("xb") as file:
-            os.fchmod(file.fileno(), 0o600)  # password hashes and everybody's data
+        with os.fdopen(handle, "wb") as file:
             _write(file, now)
             file.flush()
             os.fsync(file.fileno())

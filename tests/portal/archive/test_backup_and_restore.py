@@ -125,6 +125,21 @@ def test_a_backup_is_for_its_owner_alone(archive: Path) -> None:
     assert archive.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.parametrize("portals", ["sqlite"], indirect=True)
+def test_a_backup_into_no_folder_names_the_folder_to_make(
+    portals: Portals, archive: Path, tmp_path: Path
+) -> None:
+    said = portals[0].refuses("backup", str(tmp_path / "nightly" / "portal.tar"))
+    assert f"There is no folder {tmp_path / 'nightly'}: make it first" in said
+
+
+@pytest.mark.parametrize("portals", ["sqlite"], indirect=True)
+def test_what_a_killed_backup_left_is_in_nobodys_way(portals: Portals, archive: Path, tmp_path: Path) -> None:
+    (tmp_path / ".portal.tar.partial").write_text("cut short")
+    portals[0].manage("backup", str(tmp_path / "portal.tar"))
+    assert (tmp_path / "portal.tar").stat().st_mode & 0o777 == 0o600
+
+
 @pytest.mark.parametrize("portals", ["postgresql"], indirect=True)
 def test_a_portal_with_people_in_it_is_replaced_only_by_force(portals: Portals, archive: Path) -> None:
     first, _ = portals
