@@ -6,6 +6,7 @@ import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import uuid4
 
 from django.db import IntegrityError, transaction
 
@@ -21,6 +22,7 @@ log = logging.getLogger(__name__)
 
 NEW_ROWS = 50
 AT_LEAST_EVERY = timedelta(days=1)
+STRAY_AFTER = timedelta(days=1)  # a file that no version names by then belongs to no training that goes on
 YARDSTICK = 12  # one configuration in so many is never learnt: every version is measured against it
 SLACK = 1.02  # errors this near count as equal: the yardstick is finite
 
@@ -106,7 +108,8 @@ def _save(
     """The version's file and row; None if another training took the number meanwhile."""
     last = selectors.latest_predictor()
     number = last.number + 1 if last else 1
-    path = active.folder() / f"predictor-{number}.skops"
+    # Two trainings at once take the same number, and neither may write over what the other promoted.
+    path = active.folder() / f"predictor-{number}-{uuid4().hex[:8]}.skops"
     digest = store.save(knowledge, path)
     try:
         with transaction.atomic():
@@ -122,8 +125,10 @@ def _save(
             )
     except IntegrityError:
         log.warning("another training took the number", extra={"predictor": number})
+        path.unlink(missing_ok=True)
         return None
     _forget_old_files(number)
+    _forget_strays(now)
     return version
 
 
@@ -133,3 +138,11 @@ def _forget_old_files(newest: int) -> None:
     before = selectors.rollback_target()
     for version in old.exclude(pk__in=[before.pk] if before else []):
         (active.folder() / version.path).unlink(missing_ok=True)
+
+
+def _forget_strays(now: datetime) -> None:
+    """What trainings left that were killed while they wrote."""
+    named = set(PredictorVersion.objects.values_list("path", flat=True))
+    for file in active.folder().iterdir():
+        if file.name not in named and file.stat().st_mtime < (now - STRAY_AFTER).timestamp():
+            file.unlink(missing_ok=True)

@@ -41,8 +41,12 @@ def save(knowledge: Mapping[str, Knowledge], path: Path) -> str:
     raw = {"format": FORMAT, "kinds": {kind: _to_values(found) for kind, found in knowledge.items()}}
     path.parent.mkdir(parents=True, exist_ok=True)
     aside = path.with_suffix(".part")
-    aside.write_bytes(skops.io.dumps(raw, compression=zipfile.ZIP_DEFLATED, compresslevel=1))
-    aside.replace(path)
+    try:
+        aside.write_bytes(skops.io.dumps(raw, compression=zipfile.ZIP_DEFLATED, compresslevel=1))
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)  # half a file on a full disk would take what room is left
+        raise
     return digest(path)
 
 

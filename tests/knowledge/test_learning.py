@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import io
 import json
+import os
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
-from django.core.management import call_command
+from django.core.management import CommandError, call_command
 
 from knowledge import active, advice, importing, learning, selectors
 from knowledge.core import evaluate, prior, store
@@ -221,3 +222,40 @@ def test_cpu_rows_never_teach_about_gpus(trained: PredictorVersion, data_dir: Pa
 def test_too_few_rows_train_nothing(data_dir: Path) -> None:
     importing.store_rows(rows(20, seed=7), NOW)
     assert learning.train(now=NOW, force=True) is None
+
+
+def test_two_trainings_at_once_leave_one_version_whose_file_is_its_own(
+    trained: PredictorVersion, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    importing.store_rows(rows(100, seed=5), NOW)
+    monkeypatch.setattr(selectors, "latest_predictor", lambda: None)  # the other one saves only now
+    assert learning.train(now=NOW, force=True) is None
+    active._load.cache_clear()
+    assert active.knowledge_of(PredictorVersion.objects.get()) is not None
+    assert [file.name for file in (data_dir / "predictors").iterdir()] == [trained.path]
+
+
+def test_a_full_disk_leaves_the_version_before_and_no_half_file(
+    trained: PredictorVersion, data_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, data: bytes) -> int:
+        path.touch()
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(store, "save", SAVE)
+    monkeypatch.setattr(Path, "write_bytes", full)
+    with pytest.raises(CommandError, match=r"cannot be written.*No space left"):
+        call_command("train_predictor")
+    assert selectors.active_predictor() == trained
+    assert [file.name for file in (data_dir / "predictors").iterdir()] == [trained.path]
+
+
+def test_what_a_killed_training_left_goes_after_a_day(trained: PredictorVersion, data_dir: Path) -> None:
+    old, new = (data_dir / "predictors" / name for name in ("predictor-2-dead.part", "predictor-3-busy.part"))
+    for file, age in ((old, 25), (new, 1)):
+        file.write_bytes(b"half")
+        at = (NOW - timedelta(hours=age)).timestamp()
+        os.utime(file, (at, at))
+    assert learning.train(now=NOW, force=True) is not None
+    assert new.exists()
+    assert not old.exists()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser
 from typing import Any
 
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.utils import timezone
 
 from knowledge import learning
@@ -18,7 +18,12 @@ class Command(BaseCommand):
         parser.add_argument("--if-due", action="store_true", help="only if enough is new")
 
     def handle(self, *, if_due: bool, **_: Any) -> None:
-        version = learning.train(now=timezone.now(), force=not if_due)
+        try:
+            version = learning.train(now=timezone.now(), force=not if_due)
+        except OSError as unwritable:
+            raise CommandError(
+                f"The predictor cannot be written, the one before answers: {unwritable}"
+            ) from unwritable
         if version is None:
             self.stdout.write("No predictor was trained: nothing new is due, or below 40 rows to learn from.")
             return
