@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import transaction
 
 from knowledge.core import space
-from knowledge.core.rows import OWN
+from knowledge.core.rows import OWN, flag_implausible
 from knowledge.core.types import Config
 from knowledge.models import Execution, Status
 from trainer.protocol import RANDOM_MODEL
+
+Figure = TypeVar("Figure", int, float)
 
 
 @transaction.atomic
@@ -38,7 +41,8 @@ def record_execution(
     """Record how an attempt ended. The same attempt again returns the row that is there already.
 
     `promise` is the attempt's `Option.as_json()`. `runtime_s` counts only where the training ended by
-    itself. Raises ValueError for a status that is not `ok`, `oom`, `failed` or `refused`.
+    itself. Figures that cannot be are unknown, and a rate above the hardware's peak is kept but not learnt
+    from. Raises ValueError for a status that is not `ok`, `oom`, `failed` or `refused`.
     """
     if status not in Status.values:
         raise ValueError(f"status {status!r} is unknown; use one of {', '.join(Status.values)}")
@@ -49,11 +53,11 @@ def record_execution(
         "source": OWN,
         "software": software or known.software,
         "status": status,
-        "tokens_per_second": tokens_per_second if tokens_per_second and tokens_per_second > 0 else None,
-        "runtime_s": runtime_s if status == Status.OK else None,
+        "tokens_per_second": _above_zero(tokens_per_second),
+        "runtime_s": _above_zero(runtime_s) if status == Status.OK else None,
         # Random weights are made and not loaded: their start-up tells nothing about the model's.
-        "startup_s": None if config.model_name.startswith(RANDOM_MODEL) else startup_s,
-        "peak_memory_bytes": peak_memory_bytes,
+        "startup_s": None if config.model_name.startswith(RANDOM_MODEL) else _above_zero(startup_s),
+        "peak_memory_bytes": _above_zero(peak_memory_bytes),
         "peak_memory_fraction": _fraction(peak_memory_bytes, memory_capacity_bytes),
         "learn": learn,
         "learn_validity": learn and status in (Status.OK, Status.OOM),
@@ -62,8 +66,14 @@ def record_execution(
         "predictor_version": predictor_version,
         "padded_tokens": (promise or {}).get("padded_tokens"),
     }
-    row, _ = Execution.objects.get_or_create(attempt_id=attempt_id, defaults=values)
+    row, _ = Execution.objects.get_or_create(attempt_id=attempt_id, defaults=_doubted(values))
     return row
+
+
+def _doubted(values: dict[str, Any]) -> dict[str, Any]:
+    """The columns, not learnt from where they claim more than the hardware can do."""
+    (row,) = flag_implausible([Execution(**values).row])
+    return {**values, "learn": row.learn, "flag_reason": row.flag_reason[:300]}
 
 
 def row_values(config: Config) -> dict[str, Any]:
@@ -75,7 +85,11 @@ def row_values(config: Config) -> dict[str, Any]:
     }
 
 
+def _above_zero(value: Figure | None) -> Figure | None:
+    return value if value is not None and 0 < value < math.inf else None
+
+
 def _fraction(used: int | None, capacity: int | None) -> float | None:
-    if used is None or not capacity:
+    if not capacity or _above_zero(used) is None:
         return None
-    return min(1.0, used / capacity)
+    return min(1.0, (used or 0) / capacity)

@@ -118,8 +118,8 @@ class LearnedPredictor(Scorer):
             repeat = self.observations.repeat(config, float(c.padded[row]))
             if repeat is None:
                 continue
-            if repeat.runs or repeat.out_of_memory:
-                changed["p_valid"][row] = REPEATED_P_VALID if repeat.runs else FAILED_P_VALID
+            if repeat.ran is not None:
+                changed["p_valid"][row] = FAILED_P_VALID + repeat.ran * (REPEATED_P_VALID - FAILED_P_VALID)
             if repeat.rate:
                 factor = float(np.exp(prior.Z_80 * blend.SIGMA))
                 _set(changed, row, "rate", repeat.rate, factor)

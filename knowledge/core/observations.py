@@ -26,6 +26,12 @@ class Repeat:
     runs: int
     out_of_memory: int
 
+    @property
+    def ran(self) -> float | None:
+        """Share of those that ran, and did not run out of memory; None where neither happened."""
+        ended = self.runs + self.out_of_memory
+        return self.runs / ended if ended else None
+
 
 @dataclass(frozen=True)
 class Observations:

@@ -15,6 +15,7 @@ from knowledge.core.columns import columns
 from knowledge.core.types import Config
 
 OWN = "own"  # the source of what ran here
+CPU_PEAK = 1e14  # FLOP/s that no slot of a CPU node reaches; the catalogue's figure is one usual core's
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +75,10 @@ def flag_implausible(rows: Sequence[Row]) -> list[Row]:
         return found
     c = columns([rows[index].config for index in rated], None, [rows[index].padded_tokens for index in rated])
     rates = np.array([rows[index].tokens_per_second for index in rated], dtype=float)
-    utilisation = rates * prior.flops_per_token(c) / (c.gpus * c.peak)
+    peak = np.where(c.cpu, np.maximum(c.peak, CPU_PEAK), c.peak)
+    utilisation = rates * prior.flops_per_token(c) / (c.gpus * peak)
     for index, share in zip(rated, utilisation, strict=True):
-        if share > 1.0 and rows[index].config.gpu_model != "cpu":
+        if share > 1.0:
             reason = f"above the hardware's peak: {share:.0%} of its FLOP/s"
             found[index] = replace(found[index], learn=False, flag_reason=reason)
     return found

@@ -53,6 +53,22 @@ def test_a_run_that_did_not_end_by_itself_has_no_duration() -> None:
     assert record(status="oom", runtime_s=60.0).runtime_s is None
 
 
+@pytest.mark.parametrize("wild", [0, -1, float("nan"), float("inf")])
+def test_figures_that_cannot_be_are_unknown(wild: float) -> None:
+    figures = ("tokens_per_second", "runtime_s", "startup_s", "peak_memory_bytes")
+    row = record(**dict.fromkeys(figures, wild), memory_capacity_bytes=4 * GIB)
+    assert [getattr(row, name) for name in (*figures, "peak_memory_fraction")] == [None] * 5
+
+
+@pytest.mark.parametrize("gpu_model", ["cpu", "A100-SXM4-80GB"])
+def test_a_rate_above_the_hardware_s_peak_is_kept_but_not_learnt_from(gpu_model: str) -> None:
+    row = record(config=replace(TINY, gpu_model=gpu_model), tokens_per_second=1e12)
+    assert row.tokens_per_second == 1e12
+    assert not row.learn
+    assert "above the hardware's peak" in row.flag_reason
+    assert not selectors.own_runs(up_to=row.pk)
+
+
 def test_an_unknown_status_is_refused() -> None:
     with pytest.raises(ValueError, match="use one of"):
         record(status="great")
@@ -113,6 +129,16 @@ def test_what_ran_out_of_memory_is_not_offered_again() -> None:
     option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
     assert option is not None
     record(config=option.config, status="oom", promise=option.as_json())
+    after = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    assert after is not None
+    assert after.config != option.config
+
+
+def test_what_ran_once_and_ran_out_of_memory_more_often_is_not_trusted() -> None:
+    option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    assert option is not None
+    for status in ("ok", "oom", "oom"):
+        record(config=option.config, status=status, promise=option.as_json())
     after = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
     assert after is not None
     assert after.config != option.config
