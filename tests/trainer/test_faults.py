@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import httpx
 import pytest
 
 from trainer.protocol import Outcome
@@ -70,6 +71,27 @@ def test_a_full_disk_is_the_nodes_fault_and_not_the_jobs(error: Exception):
     outcome, reason = _explain(error, Measured(startup_s=20.0))
     assert outcome is Outcome.LOST
     assert "disk is full" in reason
+
+
+def hub_said(status: int) -> Exception:
+    request = httpx.Request("GET", "https://hub.example.org/config.json")
+    return httpx.HTTPStatusError("no", request=request, response=httpx.Response(status, request=request))
+
+
+def as_transformers_tells(cause: Exception) -> Exception:
+    wrong = OSError("We couldn't connect to the hub to load the files")
+    wrong.__context__ = cause
+    return wrong
+
+
+@pytest.mark.parametrize("cause", [httpx.ConnectError("refused"), hub_said(503), hub_said(429)])
+def test_a_hub_that_does_not_answer_is_no_fault_of_the_job(cause: Exception):
+    assert "model hub" in node_fault(as_transformers_tells(cause))
+
+
+@pytest.mark.parametrize("cause", [hub_said(401), hub_said(404), ValueError("no such model")])
+def test_a_hub_that_has_no_such_model_is_the_jobs_to_mend(cause: Exception):
+    assert node_fault(as_transformers_tells(cause)) == ""
 
 
 def test_memory_is_memory_even_where_nccl_asked_for_it():

@@ -77,6 +77,11 @@ def node_fault(error: BaseException | None) -> str:
                 return f"{meaning} ({_first_line(error)})"
         if is_disk_full(error):
             return f"The node's disk is full; earlier checkpoints are kept. ({_first_line(error)})"
+        if _is_hub_away(error):
+            return (
+                "The model hub cannot be reached from this node, or does not answer; see its network, or put"
+                f" the model on the node beforehand. ({_first_line(error)})"
+            )
         error = error.__cause__ or error.__context__
     return ""
 
@@ -84,6 +89,13 @@ def node_fault(error: BaseException | None) -> str:
 def is_disk_full(error: BaseException) -> bool:
     """Did a file find no room on this node?"""
     return any(mark in str(error) for mark in _DISK_IS_FULL)
+
+
+def _is_hub_away(error: BaseException) -> bool:
+    """By name and status: which HTTP library the hub's client has depends on its version."""
+    status = getattr(getattr(error, "response", None), "status_code", 0)
+    names = {kind.__name__ for kind in type(error).__mro__}
+    return "TransportError" in names or status == 429 or status >= 500
 
 
 def has_lost_peers(error: BaseException) -> bool:

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 
 from trainer import builtin
-from trainer.train import random_weights, sharding
-from trainer.train.errors import TrainError, is_out_of_memory
+from trainer.train import collector, random_weights, sharding
+from trainer.train.errors import TrainError, is_out_of_memory, node_fault
 from trainer.train.memory import forget_loading
 from trainer.train.settings import Order
 from trainer.train.world import World, is_sharded
@@ -23,14 +23,15 @@ def load(order: Order, world: World, source: str) -> tuple[Any, Any]:
 
     Where processes share the model (`is_sharded`), it is cut already. Raises TrainError with the remedy.
     """
-    from transformers.utils import logging
-
+    with collector.resting():
+        import transformers.modeling_utils  # noqa: F401 -- any model needs it; left to itself it comes later
+        from transformers.utils import logging
     logging.disable_progress_bar()  # bars are noise in a log file
     try:
         tokenizer = _tokenizer(source, order)
         model = (_shared if is_sharded(order, world) else _own)(source, tokenizer, order, world)
     except (OSError, ValueError, ImportError, KeyError) as wrong:
-        if is_out_of_memory(wrong):
+        if is_out_of_memory(wrong) or node_fault(wrong):
             raise
         raise TrainError(_why_not(order, source, wrong)) from wrong
     forget_loading(world.device)

@@ -49,6 +49,7 @@ def _prepare(
 ) -> tuple[Loop, Any]:
     """Model, data and optimiser, where a checkpoint left them if there is one."""
     settings = order.settings
+    journal.say(f"loading {order.spec.model}")  # the last line where a hub never answers
     model, tokenizer = load(order, world, source)
     journal.alive(peak_bytes(world.device))
     samples, validation = _samples(order, tokenizer)
