@@ -124,7 +124,7 @@ def imported_values(row: Row) -> dict[str, Any]:
         "effective_batch_size": row.effective_batch_size,
         "config_hash": space.config_hash(row.config),
         "source": row.source,
-        "origin": row.origin[:100],
+        "origin": row.origin,
         "status": row.status,
         "tokens_per_second": row.tokens_per_second,
         "runtime_s": row.runtime_s if row.status == Status.OK else None,
@@ -133,5 +133,5 @@ def imported_values(row: Row) -> dict[str, Any]:
         "padded_tokens": row.padded_tokens,
         "learn": row.learn,
         "learn_validity": row.learn_validity,
-        "flag_reason": row.flag_reason[:300],
+        "flag_reason": row.flag_reason,
     }

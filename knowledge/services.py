@@ -18,6 +18,7 @@ from knowledge.models import Execution, Status
 from trainer.protocol import RANDOM_MODEL
 
 Figure = TypeVar("Figure", int, float)
+LONGEST_SOFTWARE = 200
 
 
 @transaction.atomic
@@ -51,7 +52,7 @@ def record_execution(
         **row_values(known),
         "created_at": now,
         "source": OWN,
-        "software": software or known.software,
+        "software": (software or known.software or "")[:LONGEST_SOFTWARE] or None,
         "status": status,
         "tokens_per_second": _above_zero(tokens_per_second),
         "runtime_s": _above_zero(runtime_s) if status == Status.OK else None,

@@ -12,9 +12,16 @@ from django.db import connection
 from knowledge import importing
 from knowledge.core.rows import Row
 from knowledge.core.sources import generic, registry
-from knowledge.core.sources.table import BadTable
+from knowledge.core.sources.table import (
+    LONGEST_REMARK,
+    LONGEST_SETTING,
+    LONGEST_SOURCE,
+    LONGEST_STACK,
+    BadTable,
+)
 from knowledge.importing import import_history, imported_values
 from knowledge.models import Execution
+from knowledge.selectors import exported
 from tests.knowledge.conftest import NOW
 
 HEADER = (
@@ -46,6 +53,16 @@ def text(*lines: str, header: str = HEADER) -> str:
         (text(GOOD.replace(",2,", ",2.5,")), 2, "number_gpus", "whole number"),
         (text(GOOD.replace("lora", "magic")), 2, "method", "not one of"),
         (text(GOOD.replace(",ok,", ",fine,")), 2, "status", "not one of"),
+        (text(GOOD.replace(",ok,", ",,")), 2, "status", "is empty"),
+        (text(GOOD.replace("1234.5", "1e300")), 2, "tokens_per_second", "not between"),
+        (text(GOOD + "," + "s" * 61, header=HEADER + ",source"), 2, "source", "longer than 60"),
+        (text(GOOD + "," + "n" * 21, header=HEADER + ",network"), 2, "network", "longer than 20"),
+        (
+            text(GOOD + ",9" + "0" * 8, header=HEADER + ",gradient_accumulation_steps"),
+            2,
+            "per_device_batch_size",
+            "effective batch",
+        ),
         (text(GOOD + ",9"), 2, "line", "cells instead of"),
         (text(GOOD, header=HEADER.replace("method", "model_name", 1)), 1, "model_name", "twice"),
         (text(GOOD, header=HEADER.replace("method", "way")), 1, "method", "missing"),
@@ -67,6 +84,19 @@ def test_one_bad_cell_imports_nothing_and_is_named(content: str, line: int, colu
     assert bad.value.errors[0][:2] == (line, column)
     assert words in bad.value.errors[0][2]
     assert not Execution.objects.exists()
+
+
+def test_the_longest_texts_are_those_that_the_columns_hold() -> None:
+    longest = {**LONGEST_SETTING, **LONGEST_STACK, **LONGEST_REMARK, "source": LONGEST_SOURCE}
+    assert {name: Execution._meta.get_field(name).max_length for name in longest} == longest
+
+
+@pytest.mark.django_db
+def test_long_remarks_are_cut_and_the_same_file_again_adds_nothing() -> None:
+    long = text(GOOD + f",{'o' * 999},{'v' * 999}", header=HEADER + ",origin,software")
+    assert import_history(text=long, now=NOW).added == 1
+    assert import_history(text=long, now=NOW).added == 0
+    assert import_history(text=generic.write(exported()), now=NOW).added == 0
 
 
 @pytest.mark.django_db

@@ -74,7 +74,7 @@ def _row(cells: Cells) -> Row:
     learn, validity = cells.flag("learn"), cells.flag("learn_validity")
     return Row(
         config=_config(cells),
-        status=cells.choice("status", space.STATUSES) or "failed",
+        status=cells.one_of("status", space.STATUSES),
         source=_plain(cells, "source") or "csv",
         origin=_plain(cells, "origin") or "",
         effective_batch_size=cells.whole("effective_batch_size") or 0,

@@ -59,7 +59,7 @@ def _row(cells: Cells) -> Row:
 
 def _config(cells: Cells, batch: int, protocol: str | None) -> Config:
     gpus, nodes = cells.count("number_gpus"), cells.whole("number_nodes", 1) or 1
-    method = cells.choice("method", METHODS) or "full"
+    method = cells.one_of("method", METHODS)
     return Config(
         model_name=cells.model("model_name"),
         method=method,

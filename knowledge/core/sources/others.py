@@ -106,7 +106,7 @@ def _litgpt(cells: Cells) -> Row:
 
 
 def _small(cells: Cells, length: int, batch: int) -> Config:
-    method, gpus = cells.choice("method", ("full", "lora", "qlora")) or "full", cells.count("number_gpus")
+    method, gpus = cells.one_of("method", ("full", "lora", "qlora")), cells.count("number_gpus")
     return Config(
         model_name=cells.model("model_name"),
         method=method,

@@ -6,13 +6,27 @@ import csv
 import io
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 from knowledge.core import catalog
 from knowledge.core.rows import Row, finished, flag_implausible
 
 MAX_ERRORS = 20
 MAX_CELL = 2000
+LARGEST = 2**31 - 1
+# Characters that the database holds. Longer settings are refused; of the rest the beginning tells enough.
+LONGEST_SETTING = {
+    "model_name": 300,
+    "precision": 20,
+    "quantization": 20,
+    "optimizer_state": 20,
+    "sharding": 20,
+    "network": 20,
+}
+LONGEST_SOURCE = 60
+LONGEST_STACK = {"software": 200, "run_protocol": 60}
+LONGEST_REMARK = {"origin": 100, "flag_reason": 300}
 
 
 class BadTable(ValueError):
@@ -50,7 +64,7 @@ class Cells:
             raise BadCell(column, "is empty")
         return value
 
-    def number(self, column: str, low: float = 0.0, high: float = math.inf) -> float | None:
+    def number(self, column: str, low: float = 0.0, high: float = 1e15) -> float | None:
         value = self.text(column)
         if value is None:
             return None
@@ -95,6 +109,11 @@ class Cells:
             raise BadCell(column, f"{value!r} is not one of {', '.join(allowed)}")
         return value
 
+    def one_of(self, column: str, allowed: Sequence[str]) -> str:
+        """A choice that must be made."""
+        self.need(column)
+        return self.choice(column, allowed) or allowed[0]
+
     def gpu(self, column: str) -> str:
         value = self.need(column)
         try:
@@ -119,16 +138,34 @@ def read(text: str, required: Sequence[str], make: Callable[[Cells], Row | None]
     for number, cells in lines:
         try:
             row = make(cells)
+            kept = None if row is None else _storable(finished(row))
         except BadCell as wrong:
             errors.append((number, wrong.column, str(wrong)))
             if len(errors) >= MAX_ERRORS:
                 break
         else:
-            if row is not None:
-                rows.append(finished(row))
+            if kept is not None:
+                rows.append(kept)
     if errors:
         raise BadTable(errors)
     return flag_implausible(rows)
+
+
+def _storable(row: Row) -> Row:
+    """The row, remarks cut to what the database holds. Raises BadCell for a setting it cannot hold."""
+    config = row.config
+    for name, longest in LONGEST_SETTING.items():
+        if len(getattr(config, name) or "") > longest:
+            raise BadCell(name, f"is longer than {longest} characters")
+    if len(row.source) > LONGEST_SOURCE:
+        raise BadCell("source", f"is longer than {LONGEST_SOURCE} characters")
+    if max(row.effective_batch_size, config.effective_batch_size) > LARGEST:
+        raise BadCell("per_device_batch_size", f"makes an effective batch above {LARGEST:,}")
+    stack: dict[str, Any] = {
+        name: (getattr(config, name) or "")[:longest] or None for name, longest in LONGEST_STACK.items()
+    }
+    remarks: dict[str, Any] = {name: getattr(row, name)[:most] for name, most in LONGEST_REMARK.items()}
+    return replace(row, config=replace(config, **stack), **remarks)
 
 
 def header(text: str) -> list[str]:
