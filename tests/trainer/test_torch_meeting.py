@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import socket
 import time
+from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 import torch.distributed as dist
 
 from tests.trainer.runs import PARAMS, Run
+from trainer.train import reach
 from trainer.train.errors import PeersMissing, Stopped
 from trainer.train.meeting import meet
 from trainer.train.settings import Order, read_order
@@ -57,6 +60,35 @@ def test_a_process_that_an_earlier_attempt_left_behind_meets_nobody(tmp_path: Pa
             met(mine, 0)
         with pytest.raises(PeersMissing):
             left_behind.result()
+
+
+def test_nodes_that_met_but_do_not_reach_each_other_say_so_at_once(
+    tmp_path: Path, rendezvous: str, monkeypatch: pytest.MonkeyPatch
+):
+    """As where a firewall leaves open the port of the meeting alone. Both hear it, whoever found it."""
+
+    @contextmanager
+    def closed(order: Order) -> Iterator[tuple[str, int]]:
+        with socket.socket() as bound:
+            bound.bind(("127.0.0.1", 0))  # and does not listen
+            yield "127.0.0.1", bound.getsockname()[1]
+
+    monkeypatch.setattr(reach, "_door", closed)
+    order = order_of(tmp_path, rendezvous)
+    with ThreadPoolExecutor() as threads:
+        for node in [threads.submit(met, order, rank) for rank in range(2)]:
+            with pytest.raises(PeersMissing, match=r"does not reach 127.0.0.1:\d+ .*Open all TCP ports"):
+                node.result()
+
+
+@pytest.mark.parametrize(("interface", "named"), [("lo", "127.0.0.1"), ("=lo", "127.0.0.1"), ("ib,eth", "")])
+def test_a_node_is_looked_for_where_the_training_will_talk(
+    tmp_path: Path, rendezvous: str, monkeypatch: pytest.MonkeyPatch, interface: str, named: str
+):
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", interface)
+    with reach._door(order_of(tmp_path, rendezvous)) as door:
+        assert (door[0] if door else "") == named
+        assert reach._closed([door, None]) == ""
 
 
 def test_who_waits_in_vain_says_where_it_looked(tmp_path: Path, rendezvous: str):

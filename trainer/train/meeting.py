@@ -6,6 +6,7 @@ interrupts, so waiting is done here, in small pieces: a stop is obeyed, and the 
 
 from __future__ import annotations
 
+import math
 import socket
 import time
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from datetime import timedelta
 
 import torch.distributed as dist
 
+from trainer.train import reach
 from trainer.train.errors import PeersMissing, Stopped
 from trainer.train.settings import Order
 
@@ -20,6 +22,7 @@ _LOOK_EVERY_S = 0.1
 _TELL_EVERY_S = 30.0
 _KNOCK_S = 2.0
 _CONNECT_S = 30.0
+_ANSWERS_WITHIN_S = 180.0  # rank 0 is started when its address is told, and listens once torch is imported
 
 
 def meet(order: Order, rank: int, size: int, stopped: Callable[[], bool]) -> dist.Store:
@@ -34,8 +37,9 @@ def meet(order: Order, rank: int, size: int, stopped: Callable[[], bool]) -> dis
     missing = set(range(size))
     while missing := {other for other in missing if not store.check([_key(other)])}:
         wait.for_what(f"processes {', '.join(map(str, sorted(missing)))} of {size}")
-    if rank == 0:  # the last line where a firewall keeps them apart
+    if rank == 0:
         print(f"{size} processes met at {order.spec.rendezvous}; now they connect to each other", flush=True)
+    reach.check(order, store, rank, wait.for_what)
     store.set_timeout(timedelta(seconds=order.spec.hang_after_s))
     return store
 
@@ -44,20 +48,20 @@ def _connected(order: Order, rank: int, wait: _Wait) -> dist.Store:
     """Rank 0 serves; the others try until it does."""
     name, _, port = order.spec.rendezvous.rpartition(":")
     address = (name.strip("[]"), int(port))
-    while rank and not _answers(address):
-        wait.for_what(f"an answer of rank 0 at {order.spec.rendezvous}")
+    while rank and (silence := _silence(address)):
+        wait.for_what(f"an answer of rank 0 at {order.spec.rendezvous} ({silence})", _ANSWERS_WITHIN_S)
     return dist.TCPStore(
         *address, is_master=rank == 0, timeout=timedelta(seconds=_CONNECT_S), wait_for_workers=False
     )
 
 
-def _answers(address: tuple[str, int]) -> bool:
-    """The store itself would knock for many seconds, deaf to everything else."""
+def _silence(address: tuple[str, int]) -> str:
+    """Why nobody answers, if so. The store itself would knock for many seconds, deaf to everything else."""
     try:
         socket.create_connection(address, _KNOCK_S).close()
-    except OSError:
-        return False
-    return True
+    except OSError as error:
+        return str(error)
+    return ""
 
 
 def _key(rank: int) -> str:
@@ -71,13 +75,16 @@ class _Wait:
         self._stopped, self._limit_s = stopped, order.spec.hang_after_s
         self._began = self._told = time.monotonic()
 
-    def for_what(self, missing: str) -> None:
-        """One piece. Raises Stopped, PeersMissing."""
-        now = time.monotonic()
+    def for_what(self, missing: str, at_most_s: float = math.inf) -> None:
+        """One piece of all the waiting, which may take no longer. Raises Stopped, PeersMissing."""
+        now, limit_s = time.monotonic(), min(self._limit_s, at_most_s)
         if self._stopped():
             raise Stopped
-        if now - self._began > self._limit_s:
-            raise PeersMissing(f"Waited {self._limit_s:g} s in vain for {missing}.")
+        if now - self._began > limit_s:
+            raise PeersMissing(
+                f"{socket.gethostname()} waited {limit_s:g} s in vain for {missing}. Do the nodes reach each"
+                " other there? See --address and --ports of their agents."
+            )
         if now - self._told > _TELL_EVERY_S:
             self._told = now
             print(f"waiting for {missing}", flush=True)
