@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 
+from django.conf import settings
 from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
@@ -15,9 +17,24 @@ TEXTS = {
     400: ("bad_request", "This request cannot be read", "Go back and try again."),
     403: ("forbidden", "This is not allowed", "Your account may not do this; an administrator can allow it."),
     404: ("not_found", "There is nothing here", "It may have moved, or it belongs to someone else."),
+    405: (
+        "method_not_allowed",
+        "This address only takes what a form sends",
+        "Go back to its page, and send it there.",
+    ),
     413: ("too_large", "This is too large", "Send a smaller file, or ask for a greater limit."),
+    429: (
+        "throttled",
+        "Too many wrong passwords",
+        "This name is locked here for 15 minutes; then try again.",
+    ),
     500: ("internal_error", "Something went wrong on our side", "It was noted. Please try again."),
     503: ("unavailable", "The portal is busy for a moment", "Nothing is lost. Please try again shortly."),
+    507: (
+        "storage_full",
+        "The portal's disk is full",
+        "Nothing was stored. Try again later, or tell an administrator.",
+    ),
 }
 
 
@@ -55,6 +72,16 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """503 while the database is away, locked or restarting; 500 for what is our mistake."""
-    away = isinstance(sys.exc_info()[1], OperationalError | InterfaceError)
-    return answer(request, 503 if away else 500)
+    """503 while the database is away, locked or restarting; 507 without disk; 500 for what is our mistake."""
+    failed = sys.exc_info()[1]
+    if isinstance(failed, OperationalError | InterfaceError):
+        return answer(request, 503)
+    full = isinstance(failed, OSError) and failed.errno in (errno.ENOSPC, errno.EDQUOT)
+    return answer(request, 507 if full else 500)
+
+
+def locked_out(request: HttpRequest, *_: object) -> HttpResponse:
+    """After too many wrong passwords (settings.AXES_LOCKOUT_CALLABLE)."""
+    response = answer(request, 429)
+    response["Retry-After"] = str(int(settings.AXES_COOLOFF_TIME.total_seconds()))
+    return response

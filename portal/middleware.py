@@ -81,3 +81,17 @@ def upload_limit_middleware(get_response: Callable[[HttpRequest], HttpResponse])
         return get_response(request)
 
     return middleware
+
+
+def form_address_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """A page instead of a blank one for who loads a form's address again, or is sent there by signing in."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        if response.status_code != 405 or response.content:
+            return response
+        page = answer(request, 405)
+        page["Allow"] = response["Allow"]
+        return page
+
+    return middleware

@@ -72,6 +72,7 @@ MIDDLEWARE = [
     "portal.middleware.client_address_middleware",
     "portal.middleware.request_id_middleware",
     "portal.middleware.upload_limit_middleware",
+    "portal.middleware.form_address_middleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -99,6 +100,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
+AXES_LOCKOUT_CALLABLE = "portal.error_pages.locked_out"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
