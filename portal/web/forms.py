@@ -29,6 +29,14 @@ MORE = ("validation_file", "validation_upload", "team", "deadline_at", "budget",
 SHOWN_FILES = 50
 
 
+class UploadField(forms.FileField):
+    """A file of training data; `max_bytes` lets the page refuse a larger one before it is sent."""
+
+    @property
+    def max_bytes(self) -> int:
+        return int(settings.MAX_UPLOAD_BYTES)
+
+
 def _files(label: str, nothing: str) -> forms.ModelChoiceField[DatasetFile]:
     return forms.ModelChoiceField(
         DatasetFile.objects.none(), required=False, empty_label=nothing, label=label
@@ -36,15 +44,19 @@ def _files(label: str, nothing: str) -> forms.ModelChoiceField[DatasetFile]:
 
 
 class SubmitForm(forms.Form):
-    model = forms.CharField(max_length=300, label="Base model")
+    model = forms.CharField(
+        max_length=300,
+        label="Base model",
+        widget=forms.TextInput(attrs={"list": "models", "placeholder": "e.g. builtin/tiny-llama"}),
+    )
     training_file = _files("Training data", "choose an earlier file")
-    upload = forms.FileField(required=False, label="or upload a JSONL file")
+    upload = UploadField(required=False, label="or upload a JSONL file")
     goal = forms.ChoiceField(
         choices=[(goal.value, text) for goal, text in GOALS.items()], initial=Goal.BALANCED, required=False
     )
     name = forms.CharField(max_length=200, required=False, help_text="To find the job again; may stay empty.")
     validation_file = _files("Validation data", "none")
-    validation_upload = forms.FileField(required=False, label="or upload a JSONL file")
+    validation_upload = UploadField(required=False, label="or upload a JSONL file")
     team = forms.ModelChoiceField(
         Team.objects.none(),
         required=False,
@@ -94,14 +106,9 @@ class SubmitForm(forms.Form):
             field.widget.choices = [("", field.empty_label), *offered.items()]
 
     def _style(self) -> None:
-        for name, field in self.fields.items():
+        for field in self.fields.values():
             chosen = isinstance(field.widget, forms.Select)
             field.widget.attrs.setdefault("class", "form-select" if chosen else "form-control")
-            if field.help_text:
-                field.widget.attrs["aria-describedby"] = f"id_{name}_help"
-            if name in self.errors if self.is_bound else False:
-                field.widget.attrs["class"] += " is-invalid"
-                field.widget.attrs["aria-invalid"] = "true"
 
     def clean(self) -> dict[str, Any]:
         values = self.cleaned_data

@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class StyledForm(forms.Form):
-    """Bootstrap's classes, help texts and errors tied to their fields.
+    """Bootstrap's classes; the templates give help texts and errors the ids that Django ties to fields.
 
     `prefix_id` keeps ids apart; `renamed` has the fields that a service calls otherwise, by its names.
     """
@@ -23,16 +23,11 @@ class StyledForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.auto_id = f"{self.prefix_id}_%s"
-        for name, field in self.fields.items():
+        for field in self.fields.values():
             kind = {"select": "form-select", "checkbox": "form-check-input"}.get(
                 getattr(field.widget, "input_type", ""), "form-control"
             )
             field.widget.attrs.setdefault("class", kind)
-            if field.help_text:
-                field.widget.attrs["aria-describedby"] = f"{self.prefix_id}_{name}_help"
-            if self.is_bound and name in self.errors:
-                field.widget.attrs["class"] += " is-invalid"
-                field.widget.attrs["aria-invalid"] = "true"
         if self.is_bound:
             self._note_unknown()
 

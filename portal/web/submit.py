@@ -19,8 +19,8 @@ from portal.accounts.requests import PageRequest
 from portal.web.forms import MORE, UPLOADS, SubmitForm
 from portal.web.job import own_job
 from portal.web.job_repeat import as_form
-from portal.web.uploads import complaints, stored
-from scheduler.errors import BadFile, BadParameters, Conflict, FileTooLarge, KeyInUse, KeyReused
+from portal.web.uploads import REFUSALS, complaints, stored
+from scheduler.errors import BadParameters, Conflict, KeyInUse, KeyReused
 from scheduler.models import DatasetFile, Job
 from scheduler.selectors.jobs import get_job
 from scheduler.services.idempotency import once
@@ -110,7 +110,7 @@ def _file(request: PageRequest, form: SubmitForm, upload: str) -> DatasetFile | 
         return chosen
     try:
         return stored(request, file)
-    except (BadFile, FileTooLarge) as wrong:
+    except REFUSALS as wrong:
         raise BadParameters({upload: "; ".join(complaints(wrong))}) from wrong
 
 

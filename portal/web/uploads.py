@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_POST
 from portal.accounts.requests import PageRequest
 from portal.web.charts.lengths import lengths_histogram
 from portal.web.forms import UPLOADS, SubmitForm
-from scheduler.errors import BadFile, FileTooLarge, NotFound
+from scheduler.errors import BadFile, FileTooLarge, NotFound, SchedulerError, StorageFull
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import get_file
 from scheduler.services.files import path_of, store_file
@@ -24,15 +24,18 @@ from trainer import formats
 PREVIEWED_ROWS, PREVIEWED_CHARACTERS = 3, 300
 
 
+REFUSALS = (BadFile, FileTooLarge, StorageFull)
+
+
 def stored(request: PageRequest, file: UploadedFile[Any]) -> DatasetFile:
-    """Raises BadFile, FileTooLarge."""
+    """Raises one of REFUSALS."""
     stream = cast(BinaryIO, file.file)
     return store_file(owner=request.user, stream=stream, filename=file.name or "", now=timezone.now())
 
 
-def complaints(wrong: BadFile | FileTooLarge) -> list[str]:
-    """What is wrong with an upload, line by line."""
-    if isinstance(wrong, FileTooLarge):
+def complaints(wrong: SchedulerError) -> list[str]:
+    """Why an upload was refused, line by line where its lines are the reason."""
+    if not isinstance(wrong, BadFile):
         return [str(wrong)]
     return [f"line {line}: {message}" if line else message for line, message in wrong.lines]
 
@@ -46,7 +49,7 @@ def upload(request: PageRequest) -> HttpResponse:
     if file := request.FILES.get(name):
         try:
             found, errors = stored(request, file), []
-        except (BadFile, FileTooLarge) as wrong:
+        except REFUSALS as wrong:
             errors = complaints(wrong)
     form = SubmitForm(user=request.user, initial={UPLOADS[name]: found})
     context = {"field": form[UPLOADS[name]], "upload": form[name], "file_errors": errors}

@@ -109,6 +109,19 @@ window.addEventListener("resize", reachScrolled);
 document.addEventListener("htmx:afterSettle", reachScrolled);
 reachScrolled();
 
+// What the portal would refuse for its size is not sent: the answer would come before the file has gone.
+document.addEventListener("htmx:beforeRequest", (event) => {
+  const input = event.detail.elt;
+  if (!input.dataset.maxBytes) return;
+  const large = input.files[0]?.size > Number(input.dataset.maxBytes);
+  const notice = input.parentElement.querySelector("[data-too-large]");
+  notice.hidden = !large;
+  notice.classList.toggle("d-block", large);
+  if (!large) return;
+  event.preventDefault();
+  input.value = "";
+});
+
 // A file that was chosen before the page was ready, or that the browser kept, is taken up now.
 document.addEventListener("htmx:load", () => {
   for (const input of document.querySelectorAll("input[type=file][hx-post]")) {
@@ -137,3 +150,11 @@ function placeSubmit() {
 }
 oneColumn.addEventListener("change", placeSubmit);
 placeSubmit();
+
+// The first field that complains gets the focus; it complains until it is changed.
+document.querySelector("[aria-invalid=true]")?.focus();
+document.addEventListener("input", ({ target }) => {
+  if (!target.hasAttribute("aria-invalid")) return;
+  target.removeAttribute("aria-invalid");
+  document.getElementById(`${target.id}_error`).hidden = true;
+});

@@ -129,9 +129,33 @@ def test_a_mistake_is_told_at_its_field_and_nothing_is_lost(page: Any) -> None:
     page.get_by_label("Name", exact=True).fill("my name stays")
     page.get_by_role("button", name="Submit job").click()
     expect(page.locator("#id_budget")).to_have_attribute("aria-invalid", "true")
+    expect(page.locator("#id_budget")).to_be_focused()
     expect(page.get_by_label("Name", exact=True)).to_have_value("my name stays")
     look(page, "new-mistake")
     assert not Job.objects.exists()
+    page.get_by_label("Budget").fill("5")
+    expect(page.get_by_text("greater than or equal to 0").first).to_be_hidden()
+    page.get_by_role("button", name="Submit job").click()
+    page.wait_for_url("**/jobs/ftjob-*/")
+
+
+def test_a_file_that_is_too_large_is_not_even_sent(page: Any, settings: Any) -> None:
+    from playwright.sync_api import expect
+
+    settings.MAX_UPLOAD_BYTES = 2000
+    world.user("ada")
+    sign_in(page)
+    page.goto("/jobs/new/")
+    field = page.locator("#training_file-field")
+    for rows, told in (
+        (100, "This file is too large: at most 2.0 KiB"),
+        (10, "It was checked and can be used"),
+    ):
+        content = {"name": "x.jsonl", "mimeType": "", "buffer": world.training_lines(rows)}
+        field.locator("#id_upload").set_input_files(content)
+        expect(field.get_by_text(told)).to_be_visible()
+        expect(page.get_by_text("does not answer")).to_be_hidden()
+    expect(field.get_by_text("This file is too large")).to_be_hidden()
 
 
 def test_what_the_goal_needs_stands_beside_it(page: Any) -> None:
