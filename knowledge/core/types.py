@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+FREE = 1e-12  # what a GPU-second without a price counts for beside money: less than any that has one
+
 
 class Goal(StrEnum):
     """What "best" means for a job."""
@@ -199,13 +201,13 @@ class Option:
         """How good this option is by the goal, lower is better: seconds, money, or the balance of both.
 
         Balanced is the geometric mean of time and GPU time (CoTune, algorithm derived: docs/knowledge.md).
-        Without prices the cheapest is the one with the least GPU time.
+        Of places that cost nothing the cheapest needs the least GPU time; none that costs is cheaper.
         """
         time_s = self.duration_s.value
         if goal in (Goal.FASTEST, Goal.BUDGET):
             return time_s
         if goal in (Goal.CHEAPEST, Goal.DEADLINE):
-            return self.cost.value or time_s * self.gpus
+            return self.cost.value or FREE * time_s * self.gpus
         return float((time_s * time_s * self.gpus) ** 0.5)
 
     def as_json(self) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,8 +10,8 @@ import pytest
 from knowledge import advice
 from knowledge.core.check import Check
 from knowledge.core.objectives import meets, pareto, ranked
-from knowledge.core.types import Advice, Goal
-from tests.knowledge.conftest import CLUSTER, DATA
+from knowledge.core.types import Advice, Goal, Inventory
+from tests.knowledge.conftest import A100, CLUSTER, DATA, L40S
 from trainer.recipes import RECIPES
 
 pytestmark = pytest.mark.django_db
@@ -58,6 +59,19 @@ def test_within_a_budget_the_fastest_comes_first() -> None:
     best = ranked(priced, Goal.FASTEST, budget=budget)[0]
     assert best.cost.value <= budget
     assert best.duration_s.value == min(o.duration_s.value for o in priced if o.cost.value <= budget)
+
+
+@pytest.mark.parametrize("goal", [Goal.CHEAPEST, Goal.DEADLINE])
+def test_a_place_without_a_price_is_cheaper_than_any_that_has_one(goal: Goal) -> None:
+    free, dear = replace(L40S, price_per_gpu_hour=0.0), replace(A100, price_per_gpu_hour=0.01)
+    options = advice.advise(
+        model=LLAMA, fixed={}, workload=DATA, inventory=Inventory(pools=(free, dear)), goal=goal
+    ).options
+    costs = [option.cost.value for option in options]
+    assert costs == sorted(costs)
+    unpriced = [option.duration_s.value * option.gpus for option in options if not option.cost.value]
+    assert len(unpriced) > 1
+    assert unpriced == sorted(unpriced)
 
 
 def test_limits_that_nothing_meets_are_named() -> None:
