@@ -21,7 +21,7 @@ from types import FrameType
 from trainer.protocol import EXIT_NO_ROOM, EXIT_STOPPED, Kind, Outcome
 from trainer.train.errors import TrainError
 from trainer.train.journal import Measured, append_event
-from trainer.train.process import STARTED, STOP_SIGNALS, StopSignal, run_process, write_result
+from trainer.train.process import STARTED, STOP_SIGNALS, StopSignal, leave, run_process, write_result
 from trainer.train.settings import Order, read_order
 
 _started = time.monotonic()
@@ -134,4 +134,4 @@ def _wait(processes: list[subprocess.Popen[bytes]]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    leave(main(sys.argv[1:]))

@@ -14,6 +14,7 @@ import warnings
 from dataclasses import asdict
 from pathlib import Path
 from types import FrameType
+from typing import NoReturn
 
 from trainer.checkpoint import write_atomically
 from trainer.protocol import EXIT_OOM, EXIT_STOPPED, Outcome
@@ -136,9 +137,14 @@ def die_with_parent() -> None:
         ctypes.CDLL(None).prctl(pr_set_pdeathsig, signal.SIGKILL)
 
 
-if __name__ == "__main__":
-    die_with_parent()
-    code = run_process(Path(sys.argv[1]), StopSignal(), float(os.environ[STARTED]))
+def leave(code: int) -> NoReturn:
+    """End the process as it is. To take PyTorch's modules apart costs more than a second, and after an error
+    tearing down open connections to other processes could abort or hang."""
     sys.stdout.flush()
     sys.stderr.flush()
-    os._exit(code)  # after an error, tearing down open connections to other processes could abort or hang
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    die_with_parent()
+    leave(run_process(Path(sys.argv[1]), StopSignal(), float(os.environ[STARTED])))
