@@ -7,11 +7,12 @@ smaller option on the same GPUs, or stays where it was, or waits.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from knowledge.core.types import Option
 from scheduler.core import reasons
 from scheduler.core.placement import FreeGpus, Placement
+from scheduler.core.supply import Supply
 from scheduler.core.types import (
     Action,
     ClusterState,
@@ -27,8 +28,8 @@ from scheduler.core.types import (
 
 Wishes = Mapping[str, Option]  # by job id; without an entry: no GPUs
 Places = dict[str, tuple[Option, tuple[GpuId, ...]]]
-# (jobs, their options, GPUs of each model) -> who should have which option; who is missing should have none.
-Choose = Callable[[Sequence[Job], Sequence[Sequence[Option]], dict[str, int]], list[tuple[Job, Option]]]
+# (jobs, their options, GPUs) -> who should have which option; who is missing should have none.
+Choose = Callable[[Sequence[Job], Sequence[Sequence[Option]], Supply], list[tuple[Job, Option]]]
 SHARED = "The GPUs serve other jobs in this round."
 
 
@@ -44,18 +45,6 @@ def movable(state: ClusterState) -> list[Job]:
             else not job.hold
         )
     ]
-
-
-def capacity(state: ClusterState, jobs: Iterable[Job]) -> dict[str, int]:
-    """GPUs of each model that can be divided among these jobs: free ones and their own."""
-    free: dict[str, int] = {}
-    for node in state.nodes:
-        if node.ready:
-            free[node.gpu_model] = free.get(node.gpu_model, 0) + len(node.free)
-    for job in jobs:
-        if job.holds:
-            free[job.holds.option.gpu_model] += len(job.holds.gpus)
-    return free
 
 
 def possible(job: Job, free: FreeGpus) -> list[Option]:
@@ -76,13 +65,13 @@ def divide(state: ClusterState, placement: Placement, choose: Choose) -> Plan:
     """Divide the GPUs among all jobs: what a priority leaves, the next one divides."""
     jobs = sorted(movable(state), key=lambda job: (job.submitted_at, job.id))
     free = FreeGpus(state.nodes, placement)
-    left = capacity(state, jobs)
+    left = Supply.of(state, jobs)
     wishes: dict[str, Option] = {}
     for priority in sorted({job.priority for job in jobs}, reverse=True):
         peers = [job for job in jobs if job.priority == priority]
         for job, option in choose(peers, [possible(job, free) for job in peers], left):
             wishes[job.id] = option
-            left[option.gpu_model] -= option.gpus
+            left.take(option)
     return Plan(realise(state, jobs, wishes, placement), state.memory)
 
 
@@ -104,7 +93,8 @@ def _arrange(
     """Places for as many wishes as possible; with `stay`, whoever keeps its option is placed first."""
     free = _emptied(state, jobs, placement)
     places: Places = {}
-    for job in sorted(jobs, key=lambda job: _turn(job, wishes, stay=stay)):
+    lacking = {method for node in state.nodes if node.ready for method in node.cannot_train}
+    for job in sorted(jobs, key=lambda job: _turn(job, wishes, lacking, stay=stay)):
         wish = wishes.get(job.id)
         if wish is None:
             continue
@@ -116,11 +106,15 @@ def _arrange(
     return places
 
 
-def _turn(job: Job, wishes: Wishes, *, stay: bool) -> tuple[bool, int, int, bool, float, str]:
+def _turn(
+    job: Job, wishes: Wishes, lacking: Collection[str], *, stay: bool
+) -> tuple[bool, bool, int, int, bool, float, str]:
+    """Who stays; then who cannot go everywhere, or others would take its nodes; then large gangs."""
     wish = wishes.get(job.id)
     keeps = bool(wish and job.holds and bundle(job.holds.option) == bundle(wish))
     size = (wish.nodes, wish.gpus) if wish else (0, 0)
-    return not (stay and keeps), -size[0], -size[1], not keeps, job.submitted_at, job.id
+    anywhere = wish is None or wish.config.method not in lacking
+    return not (stay and keeps), anywhere, -size[0], -size[1], not keeps, job.submitted_at, job.id
 
 
 def _make_do(

@@ -1,4 +1,4 @@
-"""At most one bundle for each job within the GPUs of each type, at the least total cost.
+"""At most one bundle for each job within limits on GPUs, at the least total cost.
 
 scipy is imported where it solves: it takes a third of a second, and few policies do.
 """
@@ -30,14 +30,15 @@ Ints = NDArray[np.int64]
 class Columns:
     """One column is one bundle of one job.
 
-    costs, jobs, kinds, gpus: shape (columns,): what choosing it costs beside leaving the job idle (negative:
-    a gain), the row of its job, its GPU type, its GPUs. capacity: shape (types,), GPUs of each type.
+    costs, jobs, gpus: shape (columns,): what choosing it costs beside leaving the job idle (negative: a
+    gain), the row of its job, its GPUs. uses: shape (limits, columns): the GPUs that count against each
+    limit, such as those of a type. capacity: shape (limits,), GPUs within each limit.
     """
 
     costs: Floats
     jobs: Ints
-    kinds: Ints
     gpus: Ints
+    uses: Ints
     capacity: Ints
 
     @property
@@ -84,10 +85,8 @@ def _limits(columns: Columns) -> list[LinearConstraint]:
     jobs = csr_array(
         (np.ones(columns.count), (columns.jobs, every)), shape=(columns.jobs.max() + 1, columns.count)
     )
-    kinds = csr_array(
-        (columns.gpus.astype(float), (columns.kinds, every)), shape=(len(columns.capacity), columns.count)
-    )
-    return [LinearConstraint(jobs, ub=1.0), LinearConstraint(kinds, ub=columns.capacity.astype(float))]
+    uses = csr_array(columns.uses.astype(float))
+    return [LinearConstraint(jobs, ub=1.0), LinearConstraint(uses, ub=columns.capacity.astype(float))]
 
 
 def _round(columns: Columns, shares: Floats) -> list[int]:
@@ -135,7 +134,7 @@ def _upgrades(columns: Columns, held: int, options: Sequence[int]) -> list[tuple
 
 
 class _Taken:
-    """Columns chosen so far and the GPUs left."""
+    """Columns chosen so far and the GPUs left within each limit."""
 
     def __init__(self, columns: Columns) -> None:
         self.columns = columns
@@ -143,17 +142,17 @@ class _Taken:
         self.by_job: dict[int, int] = {}
 
     def take_if_fits(self, column: int) -> bool:
-        job, kind = int(self.columns.jobs[column]), self.columns.kinds[column]
-        if job in self.by_job or self.columns.gpus[column] > self.left[kind]:
+        job, uses = int(self.columns.jobs[column]), self.columns.uses[:, column]
+        if job in self.by_job or (uses > self.left).any():
             return False
         self.by_job[job] = column
-        self.left[kind] -= self.columns.gpus[column]
+        self.left -= uses
         return True
 
     def swap_if_fits(self, held: int, column: int) -> bool:
         job = int(self.columns.jobs[held])
         del self.by_job[job]
-        self.left[self.columns.kinds[held]] += self.columns.gpus[held]
+        self.left += self.columns.uses[:, held]
         if self.take_if_fits(column):
             return True
         self.take_if_fits(held)

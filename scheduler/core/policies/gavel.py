@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowledge.core.types import Option
-from scheduler.core.allocation import capacity, movable, possible, realise
+from scheduler.core.allocation import movable, possible, realise
 from scheduler.core.forecast import known_rates
 from scheduler.core.placement import FreeGpus, Placement
+from scheduler.core.supply import Supply
 from scheduler.core.types import ClusterState, Job, Plan
 
 Floats = NDArray[np.float64]
@@ -37,71 +38,77 @@ class Gavel:
         """Give this round's GPUs to those furthest behind their shares, larger priorities first."""
         jobs = sorted(movable(state), key=lambda job: (job.submitted_at, job.id))
         free = FreeGpus(state.nodes, self.placement)
-        left = capacity(state, jobs)
+        left = Supply.of(state, jobs)
         received = _received(state, now)
         options = [_by_model(job, possible(job, free)) for job in jobs]
         shares = time_shares(jobs, options, left)
         wishes: dict[str, Option] = {}
         for row, model in _turns(jobs, options, shares, received, now):
             option = options[row][model]
-            if jobs[row].id not in wishes and option.gpus <= left[model]:
+            if jobs[row].id not in wishes and left.has(option):
                 wishes[jobs[row].id] = option
-                left[model] -= option.gpus
+                left.take(option)
         return Plan(
             realise(state, jobs, wishes, self.placement), {"at": now, "received": _kept(state, received)}
         )
 
 
-def max_min(rates: Floats, gpus: Floats, free: Floats, weights: Floats) -> Floats:
+def max_min(rates: Floats, uses: Floats, limits: Floats, usable: Floats, weights: Floats) -> Floats:
     """Time shares X of shape (jobs, types) that maximise the least weighted normalised throughput.
 
-    rates: (jobs, types), throughput of each job alone on each type, 0 where it cannot run. gpus: (jobs,
-    types), how many it takes there. free: (types,). weights: (jobs,).
+    rates: (jobs, types), throughput of each job alone on each type, 0 where it cannot run. uses: (limits,
+    jobs, types), the GPUs that it takes there of each limit; limits: (limits,), GPUs within each. usable:
+    (jobs, types), the GPUs of each type that a job could be given. weights: (jobs,).
     """
     from scipy.optimize import linprog  # this policy alone needs it, and it takes a third of a second
     from scipy.sparse import coo_array
 
     count, kinds = rates.shape
-    equal = np.minimum(free / count, 1.0)
-    equal = equal / max(equal.sum(), 1.0)
-    fair = rates @ equal
+    equal = np.minimum(usable / count, 1.0)
+    equal = equal / np.maximum(equal.sum(axis=1, keepdims=True), 1.0)
+    fair = (rates * equal).sum(axis=1)
     normal = rates / np.where(fair > 0, fair * weights, 1.0)[:, None]
-    job, kind = (index.ravel() for index in np.indices(rates.shape))
+    job = np.repeat(np.arange(count), kinds)
     column = np.arange(count * kinds)
     worst, one = np.full(count, count * kinds), np.ones(count)
-    # Rows: worst - normal X <= 0 and sum of X <= 1 for each job; sum of gpus X <= free for each type.
+    # Rows: worst - normal X <= 0 and sum of X <= 1 for each job; sum of uses X <= limit for each limit.
+    limit, used = uses.reshape(len(limits), -1).nonzero()
     matrix = coo_array(
         (
-            np.concatenate([-normal.ravel(), one * (fair > 0), np.ones(count * kinds), gpus.ravel()]),
+            np.concatenate([-normal.ravel(), one * (fair > 0), np.ones(count * kinds), uses[uses != 0]]),
             (
-                np.concatenate([job, np.arange(count), count + job, 2 * count + kind]),
-                np.concatenate([column, worst, column, column]),
+                np.concatenate([job, np.arange(count), count + job, 2 * count + limit]),
+                np.concatenate([column, worst, column, used]),
             ),
         ),
-        shape=(2 * count + kinds, count * kinds + 1),
+        shape=(2 * count + len(limits), count * kinds + 1),
     )
-    limits = np.concatenate([np.zeros(count), np.ones(count), free])
+    bound = np.concatenate([np.zeros(count), np.ones(count), limits])
     gain = np.append(-SUM_WEIGHT / count * normal.ravel(), -1.0)
     bounds = [(0.0, 1.0 if rate > 0 else 0.0) for rate in rates.ravel()] + [(0.0, None)]
-    found = linprog(gain, A_ub=matrix.tocsr(), b_ub=limits, bounds=bounds, method="highs")
+    found = linprog(gain, A_ub=matrix.tocsr(), b_ub=bound, bounds=bounds, method="highs")
     return np.zeros(rates.shape) if found.x is None else np.asarray(found.x[:-1]).reshape(rates.shape)
 
 
 def time_shares(
-    jobs: Sequence[Job], options: Sequence[Mapping[str, Option]], free: Mapping[str, int]
+    jobs: Sequence[Job], options: Sequence[Mapping[str, Option]], supply: Supply
 ) -> dict[tuple[int, str], float]:
     """(row of the job, GPU model) -> share of time."""
-    models = sorted(free)
+    models, limits = supply.models, list(supply.gpus)
     if not jobs or not models:
         return {}
-    rates = np.zeros((len(jobs), len(models)))
-    gpus = np.zeros_like(rates)
+    rates, usable = np.zeros((2, len(jobs), len(models)))
+    uses = np.zeros((len(limits), len(jobs), len(models)))
     for row, found in enumerate(options):
+        method = next((option.config.method for option in found.values()), "")
+        usable[row] = [supply.usable(model, method) for model in models]
         for (model, option), rate in zip(found.items(), known_rates(list(found.values())), strict=True):
             column = models.index(model)
-            rates[row, column], gpus[row, column] = rate, option.gpus
+            rates[row, column] = rate
+            for limit in supply.limits(option):
+                uses[limits.index(limit), row, column] = option.gpus
     weights = np.array([job.weight for job in jobs])
-    shares = max_min(rates, gpus, np.array([free[model] for model in models], float), weights)
+    shares = max_min(rates, uses, np.array(list(supply.gpus.values()), float), usable, weights)
     return {(row, model): float(shares[row, column]) for row in range(len(jobs))
             for column, model in enumerate(models)}  # fmt: skip
 

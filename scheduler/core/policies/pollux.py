@@ -21,6 +21,7 @@ from scheduler.core.allocation import bundle, divide
 from scheduler.core.forecast import known_rates
 from scheduler.core.placement import Placement
 from scheduler.core.policies.sia import restart_factor
+from scheduler.core.supply import Supply, uses
 from scheduler.core.types import ClusterState, Job, Plan
 
 Ints = NDArray[np.int64]
@@ -44,10 +45,10 @@ class Pollux:
         return divide(state, self.placement, partial(self.choose, now=now))
 
     def choose(
-        self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], free: dict[str, int], now: float
+        self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], supply: Supply, now: float
     ) -> list[tuple[Job, Option]]:
         """Jobs with the options they should have; who is missing should have none."""
-        search = _Search(jobs, options, free, now, self.power, np.random.default_rng(self.seed))
+        search = _Search(jobs, options, supply, now, self.power, np.random.default_rng(self.seed))
         best = search.run(self.individuals, self.generations)
         chosen = zip(jobs, options, best, strict=True)
         return [(job, found[gene - 1]) for job, found, gene in chosen if gene]
@@ -60,28 +61,26 @@ class _Search:
         self,
         jobs: Sequence[Job],
         options: Sequence[Sequence[Option]],
-        free: dict[str, int],
+        supply: Supply,
         now: float,
         power: float,
         rng: np.random.Generator,
     ) -> None:
         self.rng, self.power = rng, power
-        self.free = np.array([free[model] for model in sorted(free)], np.int64)
-        kinds = {model: kind for kind, model in enumerate(sorted(free))}
+        self.limits = np.array(list(supply.gpus.values()), np.int64)
         width = 1 + max(map(len, options), default=0)
         self.counts = np.array([len(found) for found in options], np.int64)
         self.value = np.full((len(jobs), width), IDLE)
-        self.gpus = np.zeros((len(jobs), width), np.int64)
-        self.kind = np.zeros((len(jobs), width), np.int64)
+        self.uses = np.zeros((len(self.limits), len(jobs), width), np.int64)
         self.current = np.zeros(len(jobs), np.int64)
         for row, (job, found) in enumerate(zip(jobs, options, strict=True)):
             known = known_rates(found)
-            fair = _fair(found, known, self.free.sum() / len(jobs))
+            fair = _fair(found, known, _usable(found, supply) / len(jobs))
+            self.uses[:, row, 1 : 1 + len(found)] = uses(found, supply)
             for gene, (option, rate) in enumerate(zip(found, known, strict=True), 1):
                 stays = job.holds is not None and bundle(job.holds.option) == bundle(option)
                 factor = 1.0 if stays or not job.holds else restart_factor(job, now)
                 self.value[row, gene] = max(factor * rate / fair, IDLE)
-                self.gpus[row, gene], self.kind[row, gene] = option.gpus, kinds[option.gpu_model]
                 self.current[row] = gene if stays else self.current[row]
         self.rows = np.arange(len(jobs))
 
@@ -115,16 +114,22 @@ class _Search:
         return np.where(changes, self._random((people.shape[0], people.shape[1])), people)
 
     def _repair(self, people: Ints) -> Ints:
-        """In a random order of jobs, those that exceed what is left of their type get nothing."""
+        """In a random order of jobs, those that exceed what is left within a limit get nothing."""
         order = self.rng.permuted(np.broadcast_to(self.rows, people.shape), axis=1)
         genes = np.take_along_axis(people, order, axis=1)
-        gpus, kind = self.gpus[order, genes], self.kind[order, genes]
         kept = np.ones(people.shape, bool)
-        for number, limit in enumerate(self.free):
-            kept &= np.where(kind == number, np.cumsum(gpus * (kind == number), axis=1) <= limit, True)
+        for table, limit in zip(self.uses, self.limits, strict=True):
+            used = table[order, genes]
+            kept &= (used == 0) | (np.cumsum(used, axis=1) <= limit)
         repaired = np.empty_like(people)
         np.put_along_axis(repaired, order, np.where(kept, genes, 0), axis=1)
         return repaired
+
+
+def _usable(options: Sequence[Option], supply: Supply) -> int:
+    """GPUs that a job with these options could be given, were it alone."""
+    method = options[0].config.method if options else ""
+    return sum(supply.usable(model, method) for model in supply.models)
 
 
 def _fair(options: Sequence[Option], known: Sequence[float], gpus: float) -> float:

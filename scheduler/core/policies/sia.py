@@ -19,6 +19,7 @@ from scheduler.core.allocation import bundle, divide
 from scheduler.core.assignment import MILP_COLUMNS, Columns, assign
 from scheduler.core.forecast import known_rates
 from scheduler.core.placement import Placement
+from scheduler.core.supply import Supply, uses
 from scheduler.core.types import ClusterState, Job, Plan
 
 CLIP = 3000.0
@@ -46,10 +47,9 @@ class Sia:
         return divide(state, self.placement, partial(self.choose, now=now))
 
     def choose(
-        self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], free: dict[str, int], now: float
+        self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], supply: Supply, now: float
     ) -> list[tuple[Job, Option]]:
         """Jobs with the options they should have; who is missing should have none."""
-        kinds = {model: number for number, model in enumerate(sorted(free))}
         places = [(row, option) for row, found in enumerate(options) for option in found]
         costs = [
             cost for job, found in zip(jobs, options, strict=True) for cost in self.costs(job, found, now)
@@ -57,9 +57,9 @@ class Sia:
         columns = Columns(
             costs=np.array(costs, float) - self.idle,
             jobs=np.array([row for row, _ in places], np.int64),
-            kinds=np.array([kinds[option.gpu_model] for _, option in places], np.int64),
             gpus=np.array([option.gpus for _, option in places], np.int64),
-            capacity=np.array([free[model] for model in kinds], np.int64),
+            uses=uses([option for _, option in places], supply),
+            capacity=np.array(list(supply.gpus.values()), np.int64),
         )
         chosen = assign(columns, self.milp_columns)
         return [(jobs[places[column][0]], places[column][1]) for column in chosen]

@@ -9,6 +9,7 @@ import pytest
 
 from scheduler.core.policies.gavel import GAVEL, max_min
 from scheduler.core.policies.pollux import POLLUX
+from scheduler.core.supply import Supply
 from scheduler.core.types import ClusterState, Preempt, Resize, Start
 from tests.scheduler.core.clusters import decide, job, node, option, running
 
@@ -16,13 +17,15 @@ RATES = np.array([[10.0, 4.0], [6.0, 4.0]])
 
 
 def test_gavel_gives_both_jobs_half_of_each_type() -> None:
-    shares = max_min(RATES, np.ones((2, 2)), np.ones(2), np.ones(2))
+    each_type = np.stack([np.tile(column, (2, 1)) for column in np.eye(2)])
+    shares = max_min(RATES, each_type, np.ones(2), np.ones((2, 2)), np.ones(2))
     assert shares == pytest.approx(np.full((2, 2), 0.5), abs=1e-3)
     assert (RATES * shares).sum(axis=1) == pytest.approx([7, 5], abs=1e-2)
 
 
 def test_gavel_gives_a_user_of_twice_the_weight_twice_the_throughput() -> None:
-    shares = max_min(np.ones((2, 1)), np.ones((2, 1)), np.ones(1), np.array([2.0, 1.0]))
+    one = np.ones((2, 1))
+    shares = max_min(one, one[None], np.ones(1), one, np.array([2.0, 1.0]))
     assert shares.ravel() == pytest.approx([2 / 3, 1 / 3], abs=1e-3)
 
 
@@ -64,4 +67,4 @@ def test_pollux_leaves_a_young_job_alone_when_moving_gains_little() -> None:
     )
     plan = decide("pollux", [holder], [replace(node("n", 0, total=4), free=(2, 3))])
     assert plan == {}
-    assert POLLUX.choose([holder], [[small, large]], {"A100": 4}, 0.0) == [(holder, small)]
+    assert POLLUX.choose([holder], [[small, large]], Supply({("A100", ""): 4}), 0.0) == [(holder, small)]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from scheduler.core.allocation import realise
 from scheduler.core.assignment import Columns, assign, greedy, total
 from scheduler.core.policies.sia import SIA, restart_factor
+from scheduler.core.supply import Supply
 from scheduler.core.types import ClusterState, Job, Preempt, Resize, Start, Wait
 from tests.scheduler.core.clusters import decide, job, node, option, running
 
@@ -24,7 +25,7 @@ RATES = {
     "j3": (5, 6, 6.5, 4, 5, 5.5),
 }
 BUNDLES = [(model, gpus) for model in ("A", "L") for gpus in (1, 2, 4)]
-FREE = {"A": 4, "L": 4}
+FREE = Supply({("A", ""): 4, ("L", ""): 4})
 
 
 def options_of(name: str) -> list:  # type: ignore[type-arg]
@@ -97,7 +98,9 @@ def test_rounding_is_close_to_the_optimum_on_a_crowded_cluster() -> None:
     ]
     objectives = []
     for policy in (PLAIN, replace(PLAIN, milp_columns=0)):
-        found = {j.id: o for j, o in policy.choose(jobs, options, {"A": 64, "L": 96}, 0.0)}
+        found = {
+            j.id: o for j, o in policy.choose(jobs, options, Supply({("A", ""): 64, ("L", ""): 96}), 0.0)
+        }
         costs = [
             policy.costs(j, own, 0.0)[own.index(found[j.id])]
             for j, own in zip(jobs, options, strict=True)
@@ -112,7 +115,11 @@ def draw_columns(data: st.DataObject) -> Columns:
                      st.floats(-1.0, -0.05)), min_size=1, max_size=9))  # fmt: skip
     jobs, kinds, gpus, costs = (np.array(part) for part in zip(*rows, strict=True))
     capacity = np.array([data.draw(st.integers(0, 8)), data.draw(st.integers(0, 8))])
-    return Columns(costs=costs, jobs=jobs, kinds=kinds, gpus=gpus, capacity=capacity)
+    uses = np.where(kinds == np.arange(2)[:, None], gpus, 0)
+    if data.draw(st.booleans()):  # a narrower limit: some jobs can use a part of the first type only
+        uses = np.vstack([uses, np.where(jobs % 2, uses[0], 0)])
+        capacity = np.append(capacity, data.draw(st.integers(0, int(capacity[0]))))
+    return Columns(costs=costs, jobs=jobs, gpus=gpus, uses=uses, capacity=capacity)
 
 
 def choices(columns: Columns) -> list[list[int]]:
@@ -120,7 +127,7 @@ def choices(columns: Columns) -> list[list[int]]:
     found = []
     for bits in product([0, 1], repeat=columns.count):
         choice = [column for column, bit in enumerate(bits) if bit]
-        used = np.bincount(columns.kinds[choice], columns.gpus[choice], 2) if choice else np.zeros(2)
+        used = columns.uses[:, choice].sum(axis=1)
         if len(set(columns.jobs[choice])) == len(choice) and (used <= columns.capacity).all():
             found.append(choice)
     return found
