@@ -7,8 +7,10 @@ torch's cross entropy ignores).
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +47,8 @@ class Batch:
 def read_samples(path: Path, tokenizer: Any, longest: int) -> list[Sample]:
     """All rows of a file. Raises TrainError for a bad row or where no row has anything to learn."""
     try:
-        samples = [_sample(row, tokenizer, longest) for row in rows(path)]
+        first = _first_token(tokenizer)
+        samples = [_sample(row, tokenizer, longest, first) for row in rows(path)]
     except FormatError as wrong:
         raise TrainError(f"{path.name} cannot be used: {wrong}") from wrong
     barren = sum(sample.targets == 0 for sample in samples)
@@ -59,18 +62,23 @@ def read_samples(path: Path, tokenizer: Any, longest: int) -> list[Sample]:
     return samples
 
 
-def _sample(row: Row, tokenizer: Any, longest: int) -> Sample:
+def _sample(row: Row, tokenizer: Any, longest: int, first: Sequence[int]) -> Sample:
+    """first: the token that the tokenizer puts before every text, if it does."""
     text, spans = _render(row, tokenizer)
     encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    ids, offsets = encoded["input_ids"], encoded["offset_mapping"]
-    labels = _labels(ids, offsets, spans)
-    begin, end = tokenizer.bos_token_id, tokenizer.eos_token_id
-    if begin is not None and tokenizer("")["input_ids"][:1] == [begin] and ids[:1] != [begin]:
-        ids, labels = [begin, *ids], [IGNORED, *labels]
+    ids, labels = encoded["input_ids"], _labels(encoded["input_ids"], encoded["offset_mapping"], spans)
+    end = tokenizer.eos_token_id
+    if first and ids[:1] != first:
+        ids, labels = [*first, *ids], [IGNORED, *labels]
     if end is not None and not (isinstance(row, Chat) and tokenizer.chat_template):
         ids, labels = [*ids, end], [*labels, end]
     ids, labels = ids[:longest], labels[:longest]
-    return Sample(array("i", ids), array("i", labels), sum(label != IGNORED for label in labels[1:]))
+    return Sample(array("i", ids), array("i", labels), len(labels[1:]) - labels[1:].count(IGNORED))
+
+
+def _first_token(tokenizer: Any) -> list[int]:
+    begin = tokenizer.bos_token_id
+    return [] if begin is None or tokenizer("")["input_ids"][:1] != [begin] else [begin]
 
 
 def _labels(ids: Sequence[int], offsets: Sequence[Span], spans: Sequence[Span]) -> list[int]:
@@ -78,13 +86,11 @@ def _labels(ids: Sequence[int], offsets: Sequence[Span], spans: Sequence[Span]) 
 
     Where a prompt ends in a space, that space and the completion's first word are often one token.
     """
-    labels = []
-    waiting = list(reversed(spans))
-    for token, (start, end) in zip(ids, offsets, strict=True):
-        while waiting and waiting[-1][1] <= start:
-            waiting.pop()
-        trained = bool(waiting) and waiting[-1][0] < max(end, start + 1)
-        labels.append(token if trained else IGNORED)
+    labels = [IGNORED] * len(ids)
+    for begin, end in spans:
+        low = bisect_right(offsets, begin, key=itemgetter(1))
+        high = bisect_left(offsets, end, key=itemgetter(0))
+        labels[low:high] = ids[low:high]
     return labels
 
 
@@ -115,7 +121,8 @@ def _render_template(row: Chat, tokenizer: Any) -> tuple[str, list[Span]]:
         if turn.role == "assistant" and turn.weight:
             before = _apply(tokenizer, turns[:index], add_generation_prompt=True) if index else ""
             begin = _shared(before, whole)
-            end = _shared(_apply(tokenizer, turns[: index + 1]), whole)
+            last = index + 1 == len(turns)
+            end = len(whole) if last else _shared(_apply(tokenizer, turns[: index + 1]), whole)
             if begin < end:
                 spans.append((begin, end))
     return whole, spans
@@ -123,6 +130,8 @@ def _render_template(row: Chat, tokenizer: Any) -> tuple[str, list[Span]]:
 
 def _shared(one: str, other: str) -> int:
     """Length of the common beginning."""
+    if other.startswith(one):
+        return len(one)
     pairs = enumerate(zip(one, other, strict=False))
     return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
 
