@@ -12,6 +12,7 @@ from scheduler.core.policies import POLICIES
 from scheduler.core.types import Action, ClusterState, GpuId, GpuSite, Holding, Job, Node, Topology
 
 MODELS = ("A100", "L40S")
+LACKS = (frozenset[str](), frozenset[str](), frozenset({"qlora"}))
 SITES = tuple(GpuSite(socket=i // 4, numa=i // 2, switch=i // 2) for i in range(8))
 
 
@@ -66,10 +67,13 @@ def options(draw: st.DrawFn) -> Option:
 
 def jobs(draw: st.DrawFn, name: str, **more: Any) -> Job:
     ran = draw(st.booleans())
+    own = more.pop("options", None) or tuple(draw(st.lists(options(), max_size=3)))
+    if "holds" not in more and draw(st.sampled_from([False, False, True])):
+        own = tuple(map(by_qlora, own))
     return Job(
         id=name,
         submitted_at=float(draw(st.integers(-1000, 5))),
-        options=more.pop("options", None) or tuple(draw(st.lists(options(), max_size=3))),
+        options=own,
         goal=draw(st.sampled_from(list(Goal))),
         user=draw(st.sampled_from(["u", "v", "w"])),
         weight=draw(st.sampled_from([1.0, 2.0])),
@@ -102,7 +106,7 @@ def cluster_states(draw: st.DrawFn) -> ClusterState:
         nodes.append(
             Node(
                 id=f"n{number}", gpu_model=model, total=total, free=tuple(sorted(free)),
-                ready=ready, sites=sites,
+                ready=ready, sites=sites, cannot_train=draw(st.sampled_from(LACKS)),
             )
         )  # fmt: skip
         held = sorted(set(range(total)) - free)
