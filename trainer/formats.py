@@ -15,6 +15,17 @@ from typing import Any, BinaryIO, NoReturn
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 MAX_ERRORS = 20
+SPREAD = "begins an object that does not end on this line; write each object on one line"
+EXAMPLE = '{"prompt": "...", "completion": "..."}'
+# What other tools call our fields, for the remedy.
+_ELSEWHERE = {
+    "instruction": "prompt",
+    "question": "prompt",
+    "output": "completion",
+    "response": "completion",
+    "answer": "completion",
+    "conversations": "messages",
+}
 _BOM = b"\xef\xbb\xbf"
 _BINARY = {
     b"\x80": "a Python pickle",
@@ -148,6 +159,8 @@ def _lines(lines: BinaryIO, max_line_bytes: int) -> Iterator[tuple[int, bytes]]:
         if line.startswith(b"["):
             message = "is a JSON array; write one JSON object per line, without [ ] around or , between them"
             raise FormatError([LineError(number, message)])
+        if line == b"{":
+            raise FormatError([LineError(number, SPREAD)])
         if len(line) > max_line_bytes:
             raise FormatError([LineError(number, f"is longer than {max_line_bytes} bytes; split the row")])
         if line:
@@ -168,27 +181,69 @@ def _reject_binary(head: bytes) -> None:
 
 def parse_row(line: bytes) -> Row:
     """One line as a row. Raises ValueError with a sentence that names the field."""
-    try:
-        raw = json.loads(line.decode("utf-8"), parse_constant=_no_constant)
-    except UnicodeDecodeError as wrong:
-        raise ValueError(f"is not UTF-8 (byte {wrong.start + 1}); save the file as UTF-8") from None
-    except json.JSONDecodeError as wrong:
-        raise ValueError(f"is not one JSON object: {wrong.msg} at character {wrong.pos + 1}") from None
-    except RecursionError:
-        raise ValueError("is nested too deeply") from None
-    if not isinstance(raw, dict):
-        raise ValueError('must be a JSON object such as {"prompt": "...", "completion": "..."}')
+    raw = _object(line)
     if "messages" in raw:
         if "prompt" in raw or "completion" in raw:
             raise ValueError("has both messages and prompt or completion; keep one of them")
         return Chat(_messages(raw["messages"]))
     if "prompt" not in raw and "completion" not in raw:
-        raise ValueError("needs the field messages, or the fields prompt and completion")
+        raise ValueError("needs the field messages, or the fields prompt and completion" + _renaming(raw))
     return PromptCompletion(_text(raw, "prompt"), _text(raw, "completion"))
 
 
+class _Refused(ValueError):
+    """What the decoder would let pass."""
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        text = line.decode("utf-8")
+    except UnicodeDecodeError as wrong:
+        raise ValueError(f"is not UTF-8 (byte {wrong.start + 1}); save the file as UTF-8") from None
+    try:
+        raw = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_twins)
+    except json.JSONDecodeError as wrong:
+        raise ValueError(_no_object(text, wrong)) from None
+    except RecursionError:
+        raise ValueError("is nested too deeply") from None
+    except _Refused:
+        raise
+    except ValueError:  # Python converts no longer ones
+        raise ValueError("holds a number of thousands of digits") from None
+    if not isinstance(raw, dict):
+        raise ValueError(f"must be a JSON object such as {EXAMPLE}")
+    return raw
+
+
+def _no_object(text: str, wrong: json.JSONDecodeError) -> str:
+    """Why a line is not one JSON object, in the words of who wrote the file."""
+    rest = text[wrong.pos :]
+    if not text.startswith("{"):
+        return f"is not JSON; convert CSV or plain text to one object a line, such as {EXAMPLE}"
+    if not rest:
+        return SPREAD
+    if wrong.msg == "Extra data":
+        remedy = "leave out the comma" if rest[0] == "," else "write each object on a line of its own"
+        return f"goes on after its object, at character {wrong.pos + 1}; {remedy}"
+    return f"is not one JSON object: {wrong.msg} at character {wrong.pos + 1}"
+
+
+def _renaming(raw: dict[str, Any]) -> str:
+    renamed = [f"{name} to {ours}" for name, ours in _ELSEWHERE.items() if name in raw]
+    return f"; rename {', '.join(renamed)}" if renamed else ""
+
+
 def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"holds {name}, which is not JSON")
+    raise _Refused(f"holds {name}, which is not JSON")
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    table = dict(pairs)
+    if len(table) < len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for name in names if names.count(name) > 1)
+        raise _Refused(f"holds {twice[:50]} twice in one object; keep one of them")
+    return table
 
 
 def _text(raw: dict[str, Any], field: str, path: str = "") -> str:
@@ -226,6 +281,8 @@ def _message(raw: Any, path: str) -> Message:
     weight = raw.get("weight", 1)
     if isinstance(weight, bool) or weight not in (0, 1):
         raise ValueError(f"{path}.weight must be 0 or 1")
+    if raw.get("tool_calls") and not raw.get("content"):
+        raise ValueError(f"{path} calls a tool and says nothing; give it a content or leave the row out")
     return Message(role, _text(raw, "content", f"{path}."), int(weight))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, BinaryIO, cast
 
 from django.contrib.auth.decorators import login_required
@@ -37,7 +37,15 @@ def complaints(wrong: SchedulerError) -> list[str]:
     """Why an upload was refused, line by line where its lines are the reason."""
     if not isinstance(wrong, BadFile):
         return [str(wrong)]
-    return [f"line {line}: {message}" if line else message for line, message in wrong.lines]
+    alike = groupby(wrong.lines, key=lambda entry: entry[1])
+    return [_lines([line for line, _ in entries]) + message for message, entries in alike]
+
+
+def _lines(numbers: list[int]) -> str:
+    """E.g. `line 3: `, `lines 3 to 20: `; nothing for what is wrong with the whole file."""
+    if len(numbers) > 1:
+        return f"lines {numbers[0]} to {numbers[-1]}: "
+    return f"line {numbers[0]}: " if numbers[0] else ""
 
 
 @login_required

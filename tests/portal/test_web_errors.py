@@ -120,3 +120,10 @@ def test_who_is_locked_out_is_told_for_how_long(person: User) -> None:
         answer = client.post("/login/", {"username": person.username, "password": "wrong"})
     assert (answer.status_code, answer["Retry-After"]) == (429, "900")
     assert "locked here for 15 minutes" in answer.content.decode()
+
+
+def test_twenty_lines_with_one_mistake_are_told_once(browser: Client) -> None:
+    bad = b'{"messages": [{"content": "a"}]}\n' * 25
+    page = browser.post("/jobs/new/upload/", {"upload": SimpleUploadedFile("x.jsonl", bad)}).content.decode()
+    assert "lines 1 to 20: messages[0].role must be one of" in page
+    assert page.count("must be one of") == 1

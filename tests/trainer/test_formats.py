@@ -80,7 +80,7 @@ def test_accepted(content: bytes):
         (b'{"prompt": "caf\xe9", "completion": "x"}', "not UTF-8"),
         (GOOD.decode().encode("utf-16"), "UTF-16"),
         (b"[" + GOOD + b"]", "JSON array"),
-        (b'{\n"prompt": "x",\n"completion": "y"\n}', "not one JSON object"),
+        (b'{\n"prompt": "x",\n"completion": "y"\n}', "write each object on one line"),
         (b'"text"', "must be a JSON object"),
         (b'{"a":' * 200_000, "nested too deeply"),
         (b'{"prompt": "x", "completion": "y", "z": ' + b"[" * 200_000, "nested too deeply"),
@@ -91,6 +91,13 @@ def test_accepted(content: bytes):
         (b'{"prompt": " ", "completion": "y"}', "prompt is empty"),
         (b'{"prompt": 3, "completion": "y"}', "prompt must be a text"),
         (b'{"text": "x"}', "needs the field messages"),
+        (b'{"instruction": "x", "output": "y"}', "rename instruction to prompt, output to completion"),
+        (b"prompt,completion", "is not JSON; convert CSV or plain text"),
+        (b'{"prompt": "x",', "does not end on this line"),
+        (GOOD + b",", "leave out the comma"),
+        (GOOD + GOOD, "write each object on a line of its own"),
+        (b'{"prompt": "x", "prompt": "y", "completion": "z"}', "holds prompt twice"),
+        (b'{"prompt": "x", "completion": "y", "n": ' + b"9" * 5000 + b"}", "a number of thousands of digits"),
         (b'{"prompt": "x", "completion": "y", "messages": []}', "both"),
         (b'{"prompt": "x", "completion": "\\ud800"}', "surrogate"),
         (b'{"prompt": "x", "completion": "a\\u0000b"}', "NUL"),
@@ -153,3 +160,16 @@ def test_rows_reads_both_formats(tmp_path: Path):
     (tmp_path / "b").write_bytes(CHAT)
     assert list(rows(tmp_path / "a")) == [PromptCompletion("2+2?", "4")]
     assert list(rows(tmp_path / "b")) == [Chat((Message("user", "hi"), Message("assistant", "hello")))]
+
+
+def test_an_object_over_many_lines_is_one_mistake_not_twenty() -> None:
+    assert errors(json.dumps({"prompt": "x", "completion": "y"}, indent=1).encode()) == [
+        (1, "begins an object that does not end on this line; write each object on one line")
+    ]
+
+
+def test_a_turn_that_only_calls_a_tool_is_named() -> None:
+    turn = {"role": "assistant", "content": None, "tool_calls": [{}]}
+    assert errors(chat({"role": "user", "content": "hi"}, turn)) == [
+        (1, "messages[1] calls a tool and says nothing; give it a content or leave the row out")
+    ]
