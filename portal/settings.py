@@ -196,6 +196,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
     "EXCEPTION_HANDLER": "portal.api.errors.handle",
+    "NON_FIELD_ERRORS_KEY": "body",
     "NUM_PROXIES": 0,  # portal.middleware has found the client's address
     "DEFAULT_THROTTLE_RATES": {"user": env.str("RATE_LIMIT", default="1200/min"), "anon": "60/min"},
 }

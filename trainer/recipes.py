@@ -62,8 +62,12 @@ class Param:
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError("must be a finite number")
         if (self.low is not None and value < self.low) or (self.high is not None and value > self.high):
-            raise ValueError(f"must be between {self.low:g} and {self.high:g}")
+            raise ValueError(f"must be between {_shown(self.low)} and {_shown(self.high)}")
         return value if self.kind is int else float(value)
+
+
+def _shown(bound: float | None) -> str:
+    return f"{bound:,}" if isinstance(bound, int) else f"{bound:g}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -20,7 +20,7 @@ from knowledge.model_config import config_text
 from knowledge.models import CatalogEntry
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
-from portal.api.fields import Number, Strict, Text
+from portal.api.fields import Choice, Number, Strict, Text
 from portal.api.pages import list_of
 from portal.api.repeatable import KEY, create, in_one_transaction
 from scheduler.services.removals import delete_catalogue_entry
@@ -71,9 +71,7 @@ class GpuIn(Strict):
     memory_gib = Number(help_text="Of one GPU.")
     tflops = Number(help_text="Dense bf16 peak, without sparsity.")
     bandwidth_gb_s = Number(help_text="Of its memory.")
-    link = serializers.ChoiceField(
-        choices=additions.LINKS, default="pcie4", help_text="Between GPUs of a node."
-    )
+    link = Choice(choices=additions.LINKS, default="pcie4", help_text="Between GPUs of a node.")
 
 
 class _AdministratorsAdd(APIView):

@@ -25,7 +25,7 @@ from knowledge.models import Execution
 from knowledge.selectors import executions, exported
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
-from portal.api.fields import Strict
+from portal.api.fields import Choice, Strict
 from portal.api.files import uploaded
 from portal.api.pages import PageQuery, page, page_of, read_query
 from scheduler.services.history import import_upload
@@ -63,7 +63,7 @@ class ExecutionsApi(APIView):
 
 
 class ImportQuery(Strict):
-    source = serializers.ChoiceField(  # type: ignore[assignment]  # a query parameter, not a field's source
+    source = Choice(  # type: ignore[assignment]  # a query parameter, not a field's source
         choices=list(SOURCES), required=False, help_text="Whose columns it has; found by them if left out."
     )
 

@@ -12,6 +12,8 @@ from rest_framework.exceptions import ValidationError
 class Strict(serializers.Serializer[Any]):
     """A serializer that names unknown fields instead of ignoring them: a typing error must not be silent."""
 
+    default_error_messages = {"invalid": "must be a JSON object"}
+
     def to_internal_value(self, data: Any) -> Any:
         if isinstance(data, Mapping):
             unknown = [str(name)[:50] for name in data if name not in self.fields]
@@ -33,6 +35,14 @@ class Text(serializers.CharField):
         if not isinstance(data, str):
             raise ValidationError("must be a text")
         return super().to_internal_value(data)
+
+
+class Choice(serializers.ChoiceField):
+    """One of a few texts; a refusal names them all."""
+
+    def __init__(self, choices: Any, **kwargs: Any) -> None:
+        super().__init__(choices, **kwargs)
+        self.error_messages["invalid_choice"] = f"must be one of {', '.join(map(str, self.choices))}"
 
 
 class Email(serializers.EmailField):

@@ -11,7 +11,7 @@ from rest_framework.exceptions import ValidationError
 
 from knowledge.core.types import Goal
 from portal.accounts.models import User
-from portal.api.fields import Number, Strict, Text, Whole
+from portal.api.fields import Choice, Number, Strict, Text, Whole
 from portal.api.pages import PageQuery
 from portal.public_states import PUBLIC_STATES
 from scheduler.errors import NotFound
@@ -34,7 +34,7 @@ class RecommendationIn(Strict):
 
     model = Text(max_length=300, help_text="A base model of the catalogue, e.g. builtin/tiny-llama.")
     training_file = Text(max_length=64, help_text="Id of an uploaded file.")
-    goal = serializers.ChoiceField(
+    goal = Choice(
         choices=[goal.value for goal in Goal],
         default=Goal.BALANCED.value,
         help_text="What is best: `deadline` is the cheapest that ends by deadline_at, `budget` the fastest"
@@ -57,7 +57,7 @@ class JobIn(RecommendationIn):
 
 
 class JobQuery(PageQuery):
-    state = serializers.ChoiceField(choices=PUBLIC_STATES, required=False)
+    state = Choice(choices=PUBLIC_STATES, required=False)
     model = serializers.CharField(max_length=300, required=False)
 
 

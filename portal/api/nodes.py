@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.accounts.services import digest_of
-from portal.api.fields import Number, Strict, Text, Truth, Whole
+from portal.api.fields import Choice, Number, Strict, Text, Truth, Whole
 from portal.api.pages import PageQuery, page, page_of, read_query
 from portal.api.repeatable import KEY, create_with_secret
 from scheduler.models import Gpu, JoinToken, Node
@@ -89,7 +89,7 @@ class PriceIn(Strict):
 
 
 class NodeQuery(PageQuery):
-    state = serializers.ChoiceField(choices=[state.value for state in NodeState], required=False)
+    state = Choice(choices=[state.value for state in NodeState], required=False)
     gpu = serializers.CharField(max_length=100, required=False, help_text="A GPU model, as nodes name it.")
     text = serializers.CharField(max_length=200, required=False, help_text="In the name, host or id.")
 

@@ -12,6 +12,7 @@ from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import BaseParser
 
 MAX_DEPTH = 32
+MAX_DIGITS = 4000  # Python converts up to 4,300
 
 
 class TooLarge(APIException):
@@ -42,8 +43,11 @@ class StrictJSONParser(BaseParser):
                 object_pairs_hook=_object,
                 parse_constant=_no_constant,
                 parse_float=_finite,
+                parse_int=_whole,
             )
             check_texts(value)
+        except UnicodeDecodeError as foreign:
+            raise ParseError("The body is not text in UTF-8.") from foreign
         except RecursionError as deep:
             raise ParseError("The JSON is nested too deeply.") from deep
         except ValueError as wrong:  # broken JSON, not UTF-8, numbers of thousands of digits, and the hooks
@@ -71,6 +75,12 @@ def _finite(digits: str) -> float:
     return value
 
 
+def _whole(digits: str) -> int:
+    if len(digits) > MAX_DIGITS:
+        raise ValueError(f"the number {digits[:20]}… has more than {MAX_DIGITS} digits")
+    return int(digits)
+
+
 def check_texts(value: Any, depth: int = 0) -> None:
     """Raises ValueError for texts no database stores everywhere, and beyond MAX_DEPTH levels."""
     if depth > MAX_DEPTH:
@@ -78,7 +88,10 @@ def check_texts(value: Any, depth: int = 0) -> None:
     if isinstance(value, str):
         if "\x00" in value:
             raise ValueError("a text contains a NUL character")
-        value.encode("utf-8")  # a lone surrogate raises UnicodeEncodeError, a ValueError
+        try:
+            value.encode("utf-8")
+        except UnicodeEncodeError as half:
+            raise ValueError("a text contains half a surrogate pair, which is not a character") from half
     elif isinstance(value, dict):
         for name, inner in value.items():
             check_texts(name, depth + 1)

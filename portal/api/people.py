@@ -17,7 +17,7 @@ from portal.accounts.models import ApiToken, Scope, Team, User
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import own_tokens
 from portal.accounts.services import create_token, revoke_token
-from portal.api.fields import Strict, Text
+from portal.api.fields import Choice, Strict, Text
 from portal.api.pages import list_of
 from portal.api.repeatable import KEY, create_with_secret
 from scheduler.errors import NotFound
@@ -36,7 +36,7 @@ class MeOut(serializers.ModelSerializer[User]):
 
 class TokenIn(Strict):
     name = Text(max_length=100)
-    scope = serializers.ChoiceField(choices=Scope.choices, default=Scope.WRITE)
+    scope = Choice(choices=Scope.choices, default=Scope.WRITE)
     expires_at = serializers.DateTimeField(required=False, allow_null=True)
 
     def validate_expires_at(self, value: Any) -> Any:

@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
-from portal.api.fields import Number, Strict, Text, Whole
+from portal.api.fields import Choice, Number, Strict, Text, Whole
 from portal.api.nodes import AdminApi
 from portal.api.pages import PageQuery, page, page_of, read_query
 from portal.api.repeatable import KEY, create
@@ -30,7 +30,7 @@ class SimulationIn(Strict):
     policies = serializers.ListField(
         child=Text(max_length=40), min_length=1, max_length=MAX_POLICIES, help_text="Names; see /api/policy/."
     )
-    knowledge = serializers.ChoiceField(
+    knowledge = Choice(
         choices=[level.value for level in Level], default=Level.ORACLE.value,
         help_text="What policies are told: `performance` is what was promised to each job.",
     )  # fmt: skip

@@ -18,7 +18,7 @@ from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import members, visible_teams
 from portal.accounts.teams import add_member, change_role, create_team, is_lead, remove_member, rename_team
-from portal.api.fields import Strict, Text
+from portal.api.fields import Choice, Strict, Text
 from portal.api.pages import PageQuery, page, page_of, read_query
 from portal.api.repeatable import KEY, create, in_one_transaction
 from scheduler.errors import NotFound
@@ -64,11 +64,11 @@ class RenameIn(TeamIn):
 
 class MemberIn(Strict):
     username = Text(max_length=150)
-    role = serializers.ChoiceField(choices=Role.choices, default=Role.MEMBER)
+    role = Choice(choices=Role.choices, default=Role.MEMBER)
 
 
 class RoleIn(Strict):
-    role = serializers.ChoiceField(choices=Role.choices)
+    role = Choice(choices=Role.choices)
     seen = Text(max_length=10, help_text="The role you saw: if it is another by now, 409.")
 
 

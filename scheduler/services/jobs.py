@@ -18,7 +18,7 @@ from scheduler.selectors.inventory import inventory
 from scheduler.services import advice as advising
 from scheduler.services.aims import aim_of_request
 from scheduler.services.moves import locked, move_job, note_job, record_submission
-from scheduler.states import STOPPABLE, TERMINAL, JobState, StopFor
+from scheduler.states import STOPPABLE, TERMINAL, JobState, StopFor, public_state
 
 log = logging.getLogger(__name__)
 MAX_RETRIES = 10
@@ -139,7 +139,8 @@ def resume_job(*, job: Job, actor: User | None, now: datetime) -> Job:
     """Queue a paused job again; it goes on from its last checkpoint. Raises IllegalTransition."""
     job = locked(job.pk)
     if job.state != JobState.PAUSED:
-        raise IllegalTransition(f"Only a paused job can be resumed; this one is {job.state}.", job.state)
+        shown = public_state(JobState(job.state), job.stop_for)
+        raise IllegalTransition(f"Only a paused job can be resumed; this one is {shown}.", shown)
     return move_job(job=job, to=JobState.QUEUED, now=now, reason="Resumed.", actor=actor)
 
 
@@ -160,7 +161,12 @@ def _stop(
 ) -> Job:
     raised = job.state == JobState.STOPPING and stop_for is StopFor.CANCEL
     if job.state not in STOPPABLE and not raised:
-        raise IllegalTransition(f"A job that is {job.state} cannot be stopped for {stop_for}.", job.state)
+        shown = public_state(JobState(job.state), job.stop_for)
+        if job.state == JobState.STOPPING:
+            told = f"The job is being stopped already ({job.stop_for}); look again in a moment."
+        else:
+            told = f"A job that is {shown} cannot be stopped ({stop_for})."
+        raise IllegalTransition(told, shown)
     return move_job(
         job=job, to=JobState.STOPPING, now=now, reason=reason, stop_for=stop_for, actor=actor,
         stop_grace_s=grace_s,

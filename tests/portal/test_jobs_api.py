@@ -201,3 +201,15 @@ def test_the_schema_names_the_goals(api: APIClient) -> None:
     schema = api.get("/api/schema/?format=json").json()["components"]["schemas"]
     goals = {"balanced", "fastest", "cheapest", "deadline", "budget"}
     assert any(goals == set(part.get("enum", ())) for part in schema.values())
+
+
+def test_a_job_that_stops_already_says_so_in_the_words_people_see(api: APIClient, person: User) -> None:
+    job = world.placed_job(world.fake_node(), owner=person)
+    assert api.post(f"/api/jobs/{job.pk}/pause/").json()["state"] == "pausing"
+    again = api.post(f"/api/jobs/{job.pk}/pause/")
+    assert (again.status_code, again.json()["error"]["state"]) == (409, "pausing")
+    assert again.json()["error"]["message"] == (
+        "The job is being stopped already (pause); look again in a moment."
+    )
+    resumed = api.post(f"/api/jobs/{job.pk}/resume/").json()["error"]
+    assert resumed["message"] == "Only a paused job can be resumed; this one is pausing."

@@ -186,3 +186,30 @@ def test_a_forgotten_slash_is_named_and_not_redirected(api: APIClient, body: Bod
 def test_a_method_that_is_not_offered_is_405(api: APIClient) -> None:
     answer = api.delete("/api/jobs/")
     assert (answer.status_code, answer.json()["error"]["code"]) == (405, "method_not_allowed")
+
+
+def test_bounds_are_written_as_people_read_them(
+    api: APIClient, body: Callable[..., dict[str, object]]
+) -> None:
+    refused = api.post("/api/jobs/", body(params={"seed": -1}), format="json").json()["error"]["fields"]
+    assert refused == {"params.seed": "must be between 0 and 2,147,483,647"}
+
+
+@pytest.mark.parametrize(
+    ("raw", "told"),
+    [
+        ("[]", "body: must be a JSON object"),
+        (b'{"model": "\xe9"}', "The body is not text in UTF-8."),
+        ('{"name": "\\ud800"}', "half a surrogate pair"),
+        ('{"retries": ' + "9" * 5000 + "}", "has more than 4000 digits"),
+        ('{"model": "x", "training_file": "x", "goal": "best"}',
+         "goal: must be one of balanced, fastest, cheapest, deadline, budget"),
+    ],
+)  # fmt: skip
+def test_the_message_says_what_to_send_instead(api: APIClient, raw: str | bytes, told: str) -> None:
+    assert told in post(api, raw).json()["error"]["message"]
+
+
+def test_a_filter_names_its_choices(api: APIClient) -> None:
+    refused = api.get("/api/jobs/?state=odd").json()["error"]["fields"]
+    assert refused["state"].startswith("must be one of queued, running")
