@@ -11,14 +11,17 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.interpolate import LinearNDInterpolator
 
 from scheduler.core.placement import Shares
 from scheduler.core.simulator.errors import TraceError
 from scheduler.core.simulator.files import Row
+
+if TYPE_CHECKING:
+    from scipy.interpolate import LinearNDInterpolator
 
 Array = NDArray[np.float64]
 
@@ -104,6 +107,8 @@ class StepTimes:
 
     @cached_property
     def _anywhere(self) -> LinearNDInterpolator:
+        from scipy.interpolate import LinearNDInterpolator  # half a second that few simulations need
+
         keys = sorted(self._points)
         return LinearNDInterpolator(
             np.array(keys), np.array([np.mean(self._points[key], axis=0) for key in keys])
