@@ -14,7 +14,7 @@ _parsed: dict[str, tuple[int, str, tuple[Option, ...]]] = {}
 
 
 def options_of(jobs: Iterable[Job]) -> dict[str, tuple[Option, ...]]:
-    """The options of each job, or the one that it is bound to; only those not known yet are read.
+    """The options of each job, of one that ran before that option first; only those not known yet are read.
 
     The jobs need `version` and `options_for`. Jobs that are not asked for are forgotten.
     """
@@ -29,5 +29,13 @@ def options_of(jobs: Iterable[Job]) -> dict[str, tuple[Option, ...]]:
 
 def _read(job_ids: list[str]) -> None:
     for job in Job.objects.filter(pk__in=job_ids).only("version", "options_for", "options", "binding"):
-        raw = [job.binding] if job.binding else job.options
-        _parsed[job.pk] = (job.version, job.options_for, tuple(Option.from_json(option) for option in raw))
+        _parsed[job.pk] = (job.version, job.options_for, _options(job))
+
+
+def _options(job: Job) -> tuple[Option, ...]:
+    """A checkpoint can be resumed on any of them: what binds at submit alone decides what is learnt."""
+    options = tuple(Option.from_json(option) for option in job.options)
+    if not job.binding:
+        return options
+    before = Option.from_json(job.binding)
+    return (before, *(option for option in options if option.key != before.key))

@@ -55,7 +55,7 @@ class Job(models.Model):
     predictor_version = models.IntegerField(null=True, blank=True)
     options = models.JSONField(default=list)
     options_for = models.CharField(max_length=64, blank=True)  # inventory and predictor they were made for
-    binding = models.JSONField(null=True, blank=True)  # the option it keeps when it runs again
+    binding = models.JSONField(null=True, blank=True)  # the option it ran with and prefers when it runs again
     less_memory_than = models.FloatField(null=True, blank=True)  # after running out of memory
 
     wait_code = models.CharField(max_length=40, blank=True)

@@ -9,6 +9,7 @@ import pytest
 
 from knowledge.core.types import Option
 from scheduler.errors import CannotPlace
+from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Claim, Job, Node
 from scheduler.selectors.checkpoints import resumable
@@ -227,3 +228,39 @@ def test_nodes_that_do_not_find_each_other_are_named_with_the_remedy(gang: Gang,
         assert "open all TCP ports" in attempt.reason
     else:
         assert f"{first} did not say where" in attempt.reason
+
+
+def test_a_gang_that_lost_its_nodes_goes_on_in_another_shape() -> None:
+    """Its checkpoint serves any number of processes; what it learns was bound when it was submitted."""
+    pair = [world.fake_node(), world.fake_node()]
+    job = world.job(params={"number_gpus": 4})
+    assert tick().started == 1
+    first = min(pair, key=lambda node: node.node_id)
+    orders = {node.node_id: node.take_up() for node in pair}
+    for node in pair:
+        node.run(orders[node.node_id], BEGUN)
+    first.save_checkpoint(orders[first.node_id], 3)
+    for node in pair:
+        world.silence(node, 1000)
+    large = world.fake_node(slots=4)
+    assert tick().started == 0
+    refresh_options()
+    assert tick().started == 1
+    spec = large.take_up().spec
+    assert spec is not None
+    assert spec.resume is not None
+    assert (spec.nodes, len(spec.gpus), spec.resume.step) == (1, 4, 3)
+    attempts = [Option.from_json(attempt.option).config for attempt in job.attempts.order_by("fence")]
+    assert [config.number_nodes for config in attempts] == [2, 1]
+    assert len({config.effective_batch_size for config in attempts}) == 1
+
+
+def test_a_job_that_runs_again_prefers_what_it_ran_with(node: FakeNode) -> None:
+    job = world.placed_job(node)
+    world.fake_node(slots=4)
+    order = node.take_up()
+    node.run(order, step(1))
+    node.end(order, "killed", reason="by a signal")
+    refresh_options()
+    assert tick().started == 1
+    assert len({attempt.option["config"]["number_gpus"] for attempt in job.attempts.all()}) == 1
