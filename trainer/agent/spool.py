@@ -35,6 +35,7 @@ class Spool:
         self._checkpoints: dict[int, str] = {}  # step -> where it is stored
         self.kinds: set[Kind] = set()  # kinds of all reports ever made
         self._size = self._load()
+        self._loaded = self._last  # the last number that an earlier agent left
 
     def _load(self) -> int:
         """Read what an earlier agent wrote; returns the bytes up to the last whole line."""
@@ -68,18 +69,21 @@ class Spool:
         Raises OSError if the disk takes no more; nothing is recorded then.
         """
         with self._lock:
-            entry = {"seq": self._last + 1, "kind": kind, "body": body, "source": source, "offset": offset}
-            line = json.dumps(entry).encode() + b"\n"
-            descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                # From the last whole line on: a piece that a full disk cut off is overwritten.
-                os.ftruncate(descriptor, self._size)
-                if os.pwrite(descriptor, line, self._size) < len(line):
-                    raise OSError("the disk is full")
-            finally:
-                os.close(descriptor)
-            self._size += len(line)
-            self._remember(entry, len(line))
+            self._append(kind, body, source, offset)
+
+    def _append(self, kind: Kind, body: dict[str, Any], source: str, offset: int) -> None:
+        entry = {"seq": self._last + 1, "kind": kind, "body": body, "source": source, "offset": offset}
+        line = json.dumps(entry).encode() + b"\n"
+        descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            # From the last whole line on: a piece that a full disk cut off is overwritten.
+            os.ftruncate(descriptor, self._size)
+            if os.pwrite(descriptor, line, self._size) < len(line):
+                raise OSError("the disk is full")
+        finally:
+            os.close(descriptor)
+        self._size += len(line)
+        self._remember(entry, len(line))
 
     def offset(self, source: str) -> int:
         """How far a source has been reported."""
@@ -102,9 +106,19 @@ class Spool:
             if seq < (self._acked or 0):
                 self._pending.clear()
                 self._size = self._load()
+            if seq > self._loaded and self._acked is None:
+                self._go_on_after(seq)
             self._acked = seq
             while self._pending and self._pending[0][0].seq <= self._acked:
                 self._pending.popleft()
+
+    def _go_on_after(self, seq: int) -> None:
+        """The portal has more than the disk: the machine lost its power before all was written. What was
+        added since would be taken for known under numbers that are used, so it is numbered anew."""
+        new = [report for report, _ in self._pending if report.seq > self._loaded]
+        self._last = seq
+        for report in new:
+            self._append(report.kind, report.body, AGENT, 0)
 
     def pending(self, limit: int, limit_bytes: int) -> tuple[Report, ...]:
         """The first reports that the portal lacks, in order; none before it said which it has."""

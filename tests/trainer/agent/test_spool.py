@@ -56,6 +56,7 @@ def test_nothing_is_sent_before_the_portal_said_what_it_has(spool: Spool) -> Non
 
 
 def test_a_portal_that_was_restored_from_a_backup_gets_again_what_it_lost(spool: Spool) -> None:
+    spool.acknowledge(0)
     for step in range(5):
         spool.add(Kind.STEP, {"step": step})
     spool.acknowledge(4)
@@ -65,6 +66,24 @@ def test_a_portal_that_was_restored_from_a_backup_gets_again_what_it_lost(spool:
     spool.add(Kind.STEP, {"step": 6})
     spool.acknowledge(5)
     assert numbers(spool) == [6]
+
+
+def test_numbers_that_a_power_failure_took_back_are_not_used_again(spool: Spool, tmp_path: Path) -> None:
+    """The portal has them: it would take what comes under them for known."""
+    for step in range(5):
+        spool.add(Kind.STEP, {"step": step})
+    lines = (tmp_path / "reports.jsonl").read_text().splitlines(keepends=True)
+    (tmp_path / "reports.jsonl").write_text("".join(lines[:3]))
+    again = Spool(tmp_path / "reports.jsonl")
+    again.add(Kind.LOG, {"text": "late"}, LOG, 70)  # before the portal was asked
+    again.acknowledge(5)
+    again.add(Kind.RESULT, {"step": 5})
+    told = [(report.seq, report.kind) for report in again.pending(500, 10**6)]
+    assert told == [(6, Kind.LOG), (7, Kind.RESULT)]
+    third = Spool(tmp_path / "reports.jsonl")
+    third.acknowledge(5)
+    assert numbers(third) == [6, 7]
+    assert third.offset(LOG) == 70
 
 
 def test_a_sync_takes_a_limited_number_and_size_of_reports_but_always_one(spool: Spool) -> None:
