@@ -13,8 +13,10 @@ from django.db import transaction
 from scheduler.errors import BadReport, StaleAttempt
 from scheduler.models import Artifact, Attempt, Claim
 from scheduler.services.moves import locked
-from scheduler.services.storage import write_new
+from scheduler.services.storage import make_folder, write_new
 from trainer.wire import safe_path
+
+LONGEST_NAME = 255  # of a file or folder, on most file systems
 
 
 def artifact_path(job_id: str, claim_id: str, path: str) -> Path:
@@ -22,16 +24,28 @@ def artifact_path(job_id: str, claim_id: str, path: str) -> Path:
     return Path(settings.DATA_DIR) / "artifacts" / job_id / claim_id / path
 
 
+def _make_way(target: Path) -> None:
+    """Raises BadReport if a file lies where a folder has to be, or a folder where the file has to be."""
+    try:
+        make_folder(target.parent)
+    except (FileExistsError, NotADirectoryError) as file:
+        raise BadReport("a file was uploaded under the name of this path's folder") from file
+    if target.is_dir():
+        raise BadReport("files were uploaded into a folder of this name")
+
+
 def store_artifact(*, claim: Claim, path: str, sha256: str, stream: BinaryIO, now: datetime) -> Artifact:
     """Store an upload of a live claim whole or not at all; the same file again changes nothing.
 
     Raises BadReport (path or digest), FileTooLarge and StaleAttempt.
     """
-    if not safe_path(path) or len(path) > 300:
-        raise BadReport("the path must be relative, without .. and at most 300 characters")
+    if not safe_path(path) or len(path) > 300 or max(map(len, path.split("/"))) > LONGEST_NAME:
+        raise BadReport(
+            f"the path must be relative, without .., at most 300 characters and {LONGEST_NAME} in each name"
+        )
     job_id = claim.attempt.job_id
     target = artifact_path(job_id, str(claim.pk), path)
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+    _make_way(target)
     partial = target.with_name(f".{secrets.token_hex(8)}.partial")
     try:
         digest, size = write_new(stream, partial, limit=settings.MAX_ARTIFACT_BYTES)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,8 +20,23 @@ def write_new(stream: BinaryIO, path: Path, *, limit: int) -> tuple[str, int]:
 
     Raises FileTooLarge beyond `limit` bytes and StorageFull; the caller removes what was written.
     """
-    try:
+    with _telling_a_full_disk():
         return _write(stream, path, limit)
+
+
+def make_folder(folder: Path) -> None:
+    """The folder and those above it, for the portal's own eyes.
+
+    Raises StorageFull, and NotADirectoryError or FileExistsError where a file is in its way.
+    """
+    with _telling_a_full_disk():
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+
+
+@contextmanager
+def _telling_a_full_disk() -> Iterator[None]:
+    try:
+        yield
     except OSError as failed:
         if failed.errno in (errno.ENOSPC, errno.EDQUOT):
             raise StorageFull("The portal's disk is full; nothing was stored. Try again later.") from failed

@@ -50,3 +50,14 @@ def test_an_artifact_is_refused_and_can_be_sent_again(
     assert leftovers() == []
     monkeypatch.undo()
     assert node.upload(order, "output/a.bin", b"content").status_code == 204
+
+
+@pytest.mark.parametrize("second", ["output/a/b", "output", "output/" + "x" * 256])
+def test_a_path_that_no_file_system_can_hold_is_refused(node: FakeNode, second: str) -> None:
+    world.placed_job(node)
+    order = node.take_up()
+    assert node.upload(order, "output/a", b"content").status_code == 204
+    refused = node.upload(order, second, b"content")
+    assert (refused.status_code, refused.json()["error"]["code"]) == (400, "bad_report")
+    assert Artifact.objects.get().path == "output/a"
+    assert leftovers() == []
