@@ -230,8 +230,15 @@ def _lookup(table: Mapping[str, _Entry], name: str) -> _Entry | None:
     return table.get(name) or table.get(_even(name))
 
 
-def _suggest(table: Mapping[str, Any], name: str) -> tuple[str, ...]:
-    return tuple(difflib.get_close_matches(name, table, n=3, cutoff=0.6))
+def _suggest(table: Mapping[str, Model | Gpu], name: str) -> tuple[str, ...]:
+    """Names that hold what was given, the shortest first, then those that look like it."""
+    holding = sorted((known for known in table if name.lower() in known.lower()), key=len)
+    found = [*holding, *difflib.get_close_matches(name, table, n=3, cutoff=0.6)]
+    return tuple(dict.fromkeys(_key(table[known]) for known in found))[:3]
+
+
+def _key(entry: Model | Gpu) -> str:
+    return entry.model_name if isinstance(entry, Model) else entry.gpu_model
 
 
 def _rows(file: str) -> list[dict[str, str]]:

@@ -50,6 +50,7 @@ def test_long_curves_are_thinned_and_keep_their_end(steps: int) -> None:
     [
         (None, "–"),
         (0, "0.0 s"),
+        (0.0234, "23.4 ms"),
         (9.96, "10.0 s"),
         (59.6, "1 min"),
         (200, "3 min 20 s"),

@@ -213,3 +213,12 @@ def test_the_message_says_what_to_send_instead(api: APIClient, raw: str | bytes,
 def test_a_filter_names_its_choices(api: APIClient) -> None:
     refused = api.get("/api/jobs/?state=odd").json()["error"]["fields"]
     assert refused["state"].startswith("must be one of queued, running")
+
+
+def test_part_of_a_name_is_enough_to_be_told_the_whole_one(
+    api: APIClient, body: Callable[..., dict[str, object]]
+) -> None:
+    refused = api.post("/api/jobs/", body(params={"gpu_model": "H100"}), format="json").json()
+    assert "H100-SXM5-80GB" in refused["error"]["fields"]["params.gpu_model"]
+    refused = api.post("/api/jobs/", body(model="mistral"), format="json").json()
+    assert "mistralai/Mistral-7B" in refused["error"]["fields"]["model"]

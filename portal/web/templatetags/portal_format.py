@@ -25,9 +25,11 @@ LABELS = {
 
 @register.filter
 def duration(seconds: float | None) -> str:
-    """E.g. `0.4 s`, `12 s`, `3 min 20 s`, `5 h 10 min`, `2 d 3 h`."""
+    """E.g. `20 ms`, `0.4 s`, `12 s`, `3 min 20 s`, `5 h 10 min`, `2 d 3 h`."""
     if seconds is None:
         return UNKNOWN
+    if 0 < seconds < 0.1:
+        return f"{seconds * 1000:.3g} ms"
     if seconds < 10:
         return f"{seconds:.1f} s"
     whole = round(seconds)
