@@ -13,13 +13,15 @@ from django.db import connection
 
 from knowledge.models import Execution
 from scheduler.errors import KeyInUse, KeyReused, SchedulerError
+from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, IdempotencyKey, Job, JobEvent, Node
 from scheduler.selectors.clock import database_now
 from scheduler.services.idempotency import once
 from scheduler.services.jobs import cancel_job, pause_job, submit_job
 from scheduler.services.node_states import drain_node
-from scheduler.states import LIVE, TRANSITIONS, JobState
+from scheduler.services.policy import choose_policy
+from scheduler.states import LIVE, TRANSITIONS, JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
 
@@ -93,6 +95,48 @@ def test_any_two_at_once_end_in_one_of_the_two_orders(pair: tuple[str, str]) -> 
     if pair == ("cancel", "finish"):
         late = job.events.filter(kind="cancel_too_late").count()
         assert (job.state, late) in ((JobState.CANCELLED, 0), (JobState.SUCCEEDED, 1))
+
+
+WAITING_RACERS = ("tick", "cancel", "pause", "drain", "refresh", "silence", "choose")
+
+
+@pytest.mark.parametrize("pair", list(itertools.combinations(WAITING_RACERS, 2)), ids="-".join)
+def test_any_two_at_once_about_a_waiting_job_end_in_one_of_the_two_orders(pair: tuple[str, str]) -> None:
+    world.fake_node()
+    job, admin, row = world.job(), world.admin(), Node.objects.get()
+    Job.objects.update(options_for="other nodes")
+    calls: dict[str, Callable[[], Any]] = {
+        "tick": tick,
+        "cancel": lambda: cancel_job(job=job, actor=job.owner, now=database_now()),
+        "pause": lambda: pause_job(job=job, actor=job.owner, now=database_now()),
+        "drain": lambda: drain_node(node=row, actor=admin, reason="r", move_jobs=False, now=database_now()),
+        "refresh": refresh_options,
+        "silence": lambda: Node.objects.update(last_seen_at=database_now() - timedelta(hours=1)),
+        "choose": lambda: choose_policy(name="sjf", actor=admin, reason="r", now=database_now()),
+    }
+    at_once(*(calls[name] for name in pair))
+    assert_sound(job)
+    if "drain" in pair:
+        assert Node.objects.get().state in (NodeState.DRAINING, NodeState.DRAINED)
+    world.free_the_epoch()
+    tick()
+    assert_sound(job)
+
+
+def test_two_ends_of_one_claim_at_once_are_one_end() -> None:
+    """I11, F15: a repeated message that says something else"""
+    node = world.fake_node()
+    job = world.placed_job(node)
+    order = node.take_up()
+    twin = FakeNode(type(node.client)(), node.node_id, node.token, node.boot_id, dict(node.orders))
+    good = node.say(order, "ended", result(), outcome="succeeded")
+    bad = {**good, "outcome": "killed", "reason": "by a signal"}
+    at_once(lambda: node.sync(good), lambda: twin.sync(bad))
+    assert_sound(job)
+    assert (job.state, job.attempts.get().outcome) in (
+        (JobState.SUCCEEDED, "succeeded"),
+        (JobState.QUEUED, "killed"),
+    )
 
 
 def test_many_schedulers_at_once_place_each_job_once() -> None:
