@@ -56,11 +56,24 @@ GUARDS = {
         "filter(pk=epoch.pk, number=epoch.number, busy=True).update(since=Now())",
         "filter(pk=epoch.pk).update(since=Now())",
     ),
-    "single tick": Guard("scheduler/loop/epoch.py", "Q(busy=False) | Q(since__lt=overdue), pk=1", "pk=1"),
+    "single tick": Guard("scheduler/loop/epoch.py", "Q(busy=False) | died, pk=1", "pk=1"),
     "leases after a gap": Guard(
-        "scheduler/loop/deadlines.py",
-        "if epoch.last_tick_at is not None and now - epoch.last_tick_at > gap:",
-        "if False:",
+        "scheduler/loop/leases.py", "if 0 <= away_s <= settings.NODE_LOST_S:", "if True:"
+    ),
+    "a heartbeat that comes meanwhile": Guard(
+        "scheduler/loop/leases.py",
+        "if node := silent.select_for_update().filter(pk=pk).first():",
+        "if node := Node.objects.get(pk=pk):",
+    ),
+    "a drain outlasts a loss": Guard(
+        "scheduler/services/node_states.py",
+        'return last if last and last.kind == "drain" else None',
+        "return None",
+    ),
+    "a block for GPUs outlasts a loss": Guard(
+        "scheduler/services/node_states.py",
+        'kept = node.block_kind if node.block_kind in STANDING else ""',
+        'kept = ""',
     ),
     "ready nodes only": Guard(
         "scheduler/services/attempts.py", "if len(ready) != len(node_ids):", "if False:"
