@@ -27,6 +27,7 @@ from trainer.train.settings import Order
 from trainer.train.world import World, gradients_stay_local
 
 _CLIP = 1.0
+_LOOK_EVERY_S = 5.0  # within a step that takes longer; several processes must talk to look
 _TRAINED_PER_SAVED = 10.0  # seconds between checkpoints for each second that the last one took
 
 
@@ -63,7 +64,8 @@ class Loop:
     stop: StopRequest
     _saved_at: float = field(default_factory=time.monotonic)
     _saving_took_s: float = 0.0
-    _saved_step: int | None = None
+    _saved_step: int = 0
+    _look_every: int = 1  # micro-batches
     _first: tuple[int, float] | None = None
 
     def run(self) -> None:
@@ -74,7 +76,6 @@ class Loop:
             self._evaluate()
         while self.measured.step < self.plan.steps:
             self._step(self.measured.step)
-            self._between_steps()
         if self.validation:
             self._evaluate()
 
@@ -85,6 +86,7 @@ class Loop:
             self.scaler.load_state_dict(snapshot.scaler)
         self.journal.rows.extend(snapshot.rows)
         self.measured.step, self.measured.tokens = snapshot.step, snapshot.tokens
+        self._saved_step = snapshot.step
         self.measured.first_loss, self.measured.final_loss = snapshot.first_loss, snapshot.final_loss
 
     def _stopped_before_evaluating(self) -> bool:
@@ -102,7 +104,9 @@ class Loop:
         torch.manual_seed(self.order.settings.seed * 1_000_003 + step * self.world.size + self.world.rank)
         loss = self._update(step)
         self._reject_not_finite(loss)
-        self._count(loss, self.plan.tokens(step), time.monotonic() - begun, rate)
+        seconds = time.monotonic() - begun
+        self._count(loss, self.plan.tokens(step), seconds, rate)
+        self._between_steps(seconds)
 
     def _reject_not_finite(self, number: float) -> None:
         if not math.isfinite(number):
@@ -117,6 +121,8 @@ class Loop:
         batches = self.plan.micro_batches(step, self.world.rank, self.world.size)
         loss = torch.zeros((), device=self.world.device)
         for index, rows in enumerate(batches):
+            if index and index % self._look_every == 0:
+                self._look_within_step()
             with gradients_stay_local(self.forward, local=index + 1 < len(batches)):
                 part = self._loss_sum(self.forward, self._batch(self.train, rows)) / targets
                 loss += part.detach()
@@ -131,6 +137,15 @@ class Loop:
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
         return self.world.sum(loss.item())[0]
+
+    def _look_within_step(self) -> None:
+        """Break a long silence, and obey a stop: the step is given up, lest all since the last checkpoint be
+        lost when the grace is over."""
+        self.journal.alive(peak_bytes(self.world.device))
+        if self.world.any(self.stop.requested):
+            self.optimizer.zero_grad(set_to_none=True)
+            self._save()
+            raise Stopped
 
     def _loss_sum(self, model: Any, batch: Batch) -> torch.Tensor:
         """Cross entropy summed over the micro-batch's trained tokens."""
@@ -158,10 +173,12 @@ class Loop:
         measured.peak_memory_bytes = peak_bytes(self.world.device)
         self.journal.step(measured, loss, tokens, seconds, rate, measured.peak_memory_bytes)
 
-    def _between_steps(self) -> None:
+    def _between_steps(self, step_s: float) -> None:
         pause_s = pause_between_checkpoints_s(self.order.spec, self._saving_took_s)
         due = self.world.main and time.monotonic() - self._saved_at >= pause_s
-        stop, save = (flag > 0 for flag in self.world.max(float(self.stop.requested), float(due)))
+        stop, save, step_s = self.world.max(float(self.stop.requested), float(due), step_s)
+        parts = self.plan.batch // self.plan.micro // self.world.size
+        self._look_every = math.ceil(_LOOK_EVERY_S * parts / step_s) or 1
         step = self.measured.step
         if step == self.plan.steps:
             return
