@@ -17,7 +17,8 @@ from knowledge.core.check import Check
 from knowledge.core.columns import hardware
 from knowledge.core.left_out import LeftOut, judge
 from knowledge.core.memory_parts import memory_parts
-from knowledge.core.settle import Request, batch_choices, settle
+from knowledge.core.predictor import MIN_P_VALID
+from knowledge.core.settle import Request, batch_choices, four_bits_instead, settle
 from knowledge.core.types import (
     Advice,
     Choice,
@@ -73,8 +74,7 @@ def advise(
     """
     with _edge("advise"):
         request = _request(model, fixed, workload, inventory)
-        choices = settle(request)
-        choices, found = _settle_batch(request, choices, goal)
+        choices, found = _settled(request, goal)
         found = objectives.ranked(found, goal, deadline_s, budget)
         bound = _values(choices)
         best = found[0] if found else None
@@ -101,10 +101,10 @@ def check(*, model: str, fixed: Mapping[str, Any], workload: Workload, inventory
     """
     with _edge("check"):
         request = _request(model, fixed, workload, inventory)
-        choices, _ = _settle_batch(request, settle(request), Goal.BALANCED)
+        choices, _ = _settled(request, Goal.BALANCED)
         batch = choices["effective_batch_size"].value
         whole = replace(request, fixed={**fixed, "effective_batch_size": batch})
-        return checking.check(whole, lambda one: _options(one, _values(settle(one)), Goal.BALANCED))
+        return checking.check(whole, lambda one: _settled(one, Goal.BALANCED)[1])
 
 
 def options(
@@ -236,6 +236,17 @@ def _options(
         return predicted
     # Of GPUs that the catalogue lacks nothing is known: beside a forecast they would seem to take no time.
     return fallback.default_options(request.of_unknown_gpus(), bound)
+
+
+def _settled(request: Request, goal: Goal) -> tuple[dict[str, Choice], tuple[Option, ...]]:
+    """All choices and their options, in 4 bits where the method is open and LoRA is not likely to fit."""
+    choices, found = _settle_batch(request, settle(request), goal)
+    smaller = four_bits_instead(request, choices["method"], found)
+    if smaller is None:
+        return choices, found
+    tried = _settle_batch(request, settle(request, smaller), goal)
+    likely = any(option.p_valid >= MIN_P_VALID for option in tried[1])
+    return tried if likely or (tried[1] and not found) else (choices, found)
 
 
 def _settle_batch(

@@ -7,7 +7,7 @@ what the user left open.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -126,8 +126,7 @@ def options(
     room = np.ones(len(found), dtype=bool) if less_memory_than is None else scores.memory < less_memory_than
     chosen = per_bundle(found, c, scores, room & (scores.p_valid >= MIN_P_VALID))
     if not chosen:
-        likely = per_bundle(found, c, scores, room & (scores.p_valid >= HOPELESS))
-        chosen = sorted(likely, key=lambda row: -scores.p_valid[row])[:RISKY_OPTIONS]
+        chosen = likeliest(found, scores, room & (scores.p_valid >= HOPELESS))[:RISKY_OPTIONS]
     made = [
         forecast.option(
             configs[row],
@@ -178,13 +177,28 @@ def per_bundle(found: Candidates, c: Columns, scores: Scores, allowed: Mask) -> 
     room are preferred where a bundle has any.
     """
     roomy = scores.memory <= ROOMY * c.memory
+    return [
+        _least_memory(found, scores, [row for row in some if roomy[row]] or some)
+        for some in _of_each_bundle(found, allowed)
+    ]
+
+
+def likeliest(found: Candidates, scores: Scores, allowed: Mask) -> list[int]:
+    """The row of each bundle that most probably runs, the likeliest bundle first; of equals the smallest."""
+
+    def risk(row: int) -> tuple[float, float, float, str]:
+        figures = -scores.p_valid[row], scores.memory[row], -scores.rate[row]
+        return (*figures, space.config_hash(found.config(row)))
+
+    return sorted((min(some, key=risk) for some in _of_each_bundle(found, allowed)), key=risk)
+
+
+def _of_each_bundle(found: Candidates, allowed: Mask) -> Iterable[list[int]]:
     bundle = found.bundle()
     rows: dict[int, list[int]] = {}
     for row in np.flatnonzero(allowed):
         rows.setdefault(int(bundle[row]), []).append(int(row))
-    return [
-        _least_memory(found, scores, [row for row in some if roomy[row]] or some) for some in rows.values()
-    ]
+    return rows.values()
 
 
 def _least_memory(found: Candidates, scores: Scores, rows: list[int]) -> int:

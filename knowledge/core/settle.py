@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,8 @@ import numpy as np
 
 from knowledge.core import catalog, prior, space, trainable, workload
 from knowledge.core.columns import Array, columns, hardware
-from knowledge.core.types import Choice, Config, Inventory, Pool, Workload
+from knowledge.core.predictor import MIN_P_VALID
+from knowledge.core.types import Choice, Config, Inventory, Option, Pool, Source, Workload
 
 SMALL_DATA_ROWS = 2000
 SMALL_DATA_EPOCHS = 3.0
@@ -58,9 +59,12 @@ def same_gpu(one: str, other: str) -> bool:
     return one == other or (catalog.known_gpu(one) or one) == (catalog.known_gpu(other) or other)
 
 
-def settle(request: Request) -> dict[str, Choice]:
-    """A choice for every parameter that binds at submit, except the batch when it hangs on the GPUs."""
-    method = _method(request)
+def settle(request: Request, method: Choice | None = None) -> dict[str, Choice]:
+    """A choice for every parameter that binds at submit, except the batch when it hangs on the GPUs.
+
+    method: the one to take where the user fixed none.
+    """
+    method = method or _method(request)
     chosen = {
         "method": method,
         "quantization": _quantization(method.value, request),
@@ -96,6 +100,18 @@ def _method(request: Request) -> Choice:
                 reason=f"LoRA needs at least {least:.0f} GiB a GPU, more than any has; 4 bits need less.",
             )
     return Choice(value="lora", by="default", reason="An adapter learns well at a fraction of the memory.")
+
+
+def four_bits_instead(request: Request, method: Choice, found: Sequence[Option]) -> Choice | None:
+    """qlora, where nobody chose a method and LoRA is not likely to fit anywhere; else None."""
+    is_open = request.fixed.get("method") is None and request.fixed.get("quantization") is None
+    predicted = request.model is not None and all(option.source is not Source.DEFAULT for option in found)
+    chance = max((option.p_valid for option in found), default=0.0)
+    if not is_open or method.value != "lora" or not predicted or chance >= MIN_P_VALID:
+        return None
+    lora = f"runs with a probability of {chance:.0%} at best" if found else "fits no GPU as it can run here"
+    reason = f"LoRA {lora}; 4 bits need less memory."
+    return Choice(value="qlora", by="recommended", reason=reason)
 
 
 def _least_memory(request: Request, pools: list[Pool]) -> dict[str, Array]:
