@@ -177,25 +177,29 @@ def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
     largest = max(pool.memory_bytes for pool in request.pools)
     return (
         f"Out of reach: this needs about {needed / GIB:.1f} GiB on each GPU and the largest registered one"
-        f" has {largest / GIB:.1f} GiB. {_needs_less(request, bound['method'])}"
+        f" has {largest / GIB:.1f} GiB. {_needs_less(request, bound)}"
     )
 
 
-def _needs_less(request: Request, method: str) -> str:
-    """The remedies that are left: a method or a sharding that is the case already is none."""
+def _needs_less(request: Request, bound: Mapping[str, Any]) -> str:
+    """The remedies that are left: what is the case already, or would not fit either, is none."""
     gpus = [pool for pool in request.pools if pool.gpu_model != "cpu"]
     remedies = ["a shorter tokens_per_sample"]
-    if request.fixed.get("sharding") == "ddp" and gpus and method != "qlora":
+    if request.fixed.get("sharding") == "ddp" and gpus and bound["method"] != "qlora":
         remedies.append("the sharding fsdp")
-    if method == "full":
-        remedies.append("the method lora")
-    if method == "qlora" or not gpus:
-        remedies.append("a smaller model")
-    elif not (why := trainable.untrainable(gpus, "qlora")):
-        remedies.append("the method qlora")
-    else:
-        return f"Less is needed with {_either(remedies)}, and would be with the method qlora: {why}"
-    return f"Less is needed with {_either(remedies)}."
+    methods = [f"the method {method}" for method in ("lora", "qlora") if _would_fit(request, bound, method)]
+    why = trainable.untrainable(gpus, "qlora")
+    if why and bound["method"] != "qlora":
+        return (
+            f"Less is needed with {_either([*remedies, *methods])}, and would be with the method qlora: {why}"
+        )
+    return f"Less is needed with {_either([*remedies, *(methods or ['a smaller model'])])}."
+
+
+def _would_fit(request: Request, bound: Mapping[str, Any], method: str) -> bool:
+    quantization = "bnb-4bit" if method == "qlora" else "none"
+    needed = recommend.needed_bytes(request, {**bound, "method": method, "quantization": quantization})
+    return needed is not None and needed <= max(pool.memory_bytes for pool in request.pools)
 
 
 def _either(names: list[str]) -> str:
