@@ -52,6 +52,19 @@ def nodes_of_a_job(**_: Any) -> list[CheckMessage]:
     return [Error(f"MAX_NODES_PER_JOB is {settings.MAX_NODES_PER_JOB}.", hint=hint, id="portal.E005")]
 
 
+@register
+def policy(**_: Any) -> list[CheckMessage]:
+    """The policy before any choice must be one that may run live; with another no job would ever start."""
+    if settings.POLICY == "fifo":
+        return []
+    from scheduler.core.policies import LIVE  # numpy, for those alone who ask for another one
+
+    if settings.POLICY in LIVE:
+        return []
+    hint = f"Set it to one of {', '.join(LIVE)}."
+    return [Error(f"POLICY is {settings.POLICY!r}, which cannot run live.", hint=hint, id="portal.E006")]
+
+
 @register(deploy=True)
 def production(**_: Any) -> list[CheckMessage]:
     """What suits one machine but not production (`manage.py check --deploy`)."""

@@ -24,6 +24,14 @@ def test_a_job_on_no_node_is_explained(settings: Any) -> None:
     assert ids(checks.nodes_of_a_job()) == ["portal.E005"]
 
 
+@pytest.mark.parametrize(
+    ("name", "expected"), [("sjf", []), ("srtf", ["portal.E006"]), ("x", ["portal.E006"])]
+)
+def test_a_policy_that_cannot_run_live_is_explained(settings: Any, name: str, expected: list[str]) -> None:
+    settings.POLICY = name
+    assert ids(checks.policy()) == expected
+
+
 def test_a_data_folder_that_is_a_file_is_explained(settings: Any, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     settings.DATA_DIR = tmp_path / "file"
