@@ -31,20 +31,22 @@ def tick() -> TickReport:
     epoch = epochs.acquire(now)
     if epoch is None:
         return TickReport(ran=False)
-    memory = epoch.memory
+    kept = epoch.memory
     try:
         leases.renew_after_a_gap(epoch, now)
         leases.expire(epoch, now)
         deadlines.enforce(epoch, now)
         deadlines.end_what_a_bad_end_left(epoch, now)
         deadlines.heal_and_drain(epoch, now)
-        state = snapshot.take(memory, now)
-        plan = POLICIES[current_policy()].decide(state, now.timestamp())
+        policy = current_policy()
+        # Kept by name: another policy, chosen by a setting or an upgrade, cannot read this one's memory.
+        state = snapshot.take(kept.get(policy, {}), now)
+        plan = POLICIES[policy].decide(state, now.timestamp())
         started = apply(epoch, plan, database_now())
-        memory = dict(plan.memory)
+        kept = {policy: dict(plan.memory)}
     except SchedulerReplaced as replaced:
         log.warning("tick given up", extra={"reason": str(replaced)})
         return TickReport(ran=False)
     finally:
-        epochs.release(epoch, memory)
+        epochs.release(epoch, kept)
     return TickReport(ran=True, started=started, waiting=len(plan.actions) - started)

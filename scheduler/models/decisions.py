@@ -14,7 +14,7 @@ class Epoch(models.Model):
     since = models.DateTimeField()
     last_tick_at = models.DateTimeField(null=True, blank=True)
     ticks = models.BigIntegerField(default=0)
-    memory = models.JSONField(default=dict)  # the policy's own memory
+    memory = models.JSONField(default=dict)  # the policy's own, under its name
 
     def __str__(self) -> str:
         return f"epoch {self.number}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -42,6 +44,21 @@ def test_every_live_policy_runs_all_jobs_to_their_end(name: str) -> None:
         for claim in node.sync().claims:
             node.end(node.orders[claim.claim], "succeeded", result())
     assert set(Job.objects.values_list("state", flat=True)) == {JobState.SUCCEEDED}
+
+
+@pytest.mark.parametrize("after", LIVE)
+def test_another_policy_by_the_setting_does_not_stumble_over_the_memory_of_the_one_before(
+    settings: Any, after: str
+) -> None:
+    for before in ("easy", "fair", "uwfq-whole"):
+        settings.POLICY = before
+        world.fake_node(slots=1)
+        world.job()
+        tick()
+        settings.POLICY = after
+        world.job()
+        tick()
+    assert set(Epoch.objects.get().memory) == {after}
 
 
 @pytest.mark.parametrize("name", sorted(set(POLICIES) - set(LIVE)))

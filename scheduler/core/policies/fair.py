@@ -47,7 +47,8 @@ class Fair:
         if not memory:
             return {}
         rate = log(2) / self.half_life_s
-        fade = 2 ** -((now - memory["at"]) / self.half_life_s)
+        since_s = max(0.0, now - memory["at"])  # nobody gives back what they had when a clock is set back
+        fade = 2 ** -(since_s / self.half_life_s)
         users = sorted({*memory["used"], *memory["held"]})
         return {
             user: memory["used"].get(user, 0.0) * fade + memory["held"].get(user, 0) * (1 - fade) / rate

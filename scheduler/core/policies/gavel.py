@@ -148,7 +148,8 @@ def _received(state: ClusterState, now: float) -> dict[str, dict[str, float]]:
         if job.holds:
             times = received.setdefault(job.id, {})
             model = job.holds.option.gpu_model
-            times[model] = times.get(model, 0.0) + now - max(since, min(job.holds.since, now))
+            held_s = now - max(since, min(job.holds.since, now))
+            times[model] = times.get(model, 0.0) + max(0.0, held_s)
     return received
 
 

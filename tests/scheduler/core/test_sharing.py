@@ -60,3 +60,10 @@ def test_what_starts_now_counts_from_now_on() -> None:
     state = ClusterState(jobs=(job("a", option(gpus=2), user="A"),), nodes=(node("n", 2),))
     plan = FAIR.decide(state, 5.0)
     assert plan.memory == {"at": 5.0, "used": {}, "held": {"A": 2}}
+
+
+def test_what_a_user_had_does_not_shrink_when_the_clock_is_set_back() -> None:
+    """F14"""
+    memory = {"at": 86_400.0, "used": {"u": 10.0}, "held": {"u": 1}}
+    assert FAIR.used(memory, 0.0) == {"u": 10.0}
+    assert FAIR.used(memory, 86_401.0)["u"] > 10.0
