@@ -52,6 +52,7 @@ def build(settings: Settings) -> Agent:
         cores=facts.cores,
         site=Site(portal=settings.portal, address=settings.address, ports=settings.ports),
         offline=settings.offline,
+        models_limit_bytes=settings.models_limit_bytes,
         run_as=run_as,
     )
     executor = ProcessExecutor(run_as)

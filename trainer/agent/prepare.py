@@ -27,6 +27,7 @@ class Workshop:
     cores: int
     site: Site
     offline: bool = True
+    models_limit_bytes: int | None = None
     run_as: RunAs | None = None
 
     @property

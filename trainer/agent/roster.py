@@ -10,6 +10,7 @@ from trainer.agent.api import Portal
 from trainer.agent.claims import FORGET, Claim
 from trainer.agent.executors.base import Executor
 from trainer.agent.folder import NodeFolder
+from trainer.agent.models import make_room
 from trainer.agent.outcome import Stop
 from trainer.agent.prepare import Workshop
 from trainer.agent.record import Record, load_record
@@ -88,9 +89,17 @@ class Roster:
         except OSError as error:
             return self._refuse(order, Outcome.DECLINED, f"the node cannot write its records: {error}")
         self._claims[order.claim] = claim
+        self._make_room()
         log.info("claim taken up", extra={"claim": order.claim, "job": spec.job, "gpus": spec.gpus})
         claim.obey(order)
         return self._changed()
+
+    def _make_room(self) -> None:
+        """Here, where no claim can be taken up meanwhile: a model that is needed must not be going."""
+        limit_bytes = self._workshop.models_limit_bytes
+        if limit_bytes is not None:
+            used = [claim.spec.model for claim in self._claims.values()]
+            make_room(self._folder.models, limit_bytes, used)
 
     def _refuse(self, order: ClaimOrder, outcome: Outcome, reason: str) -> None:
         log.error("claim refused", extra={"claim": order.claim, "outcome": outcome, "reason": reason})

@@ -26,6 +26,7 @@ class Settings:
     slots: int | None = None
     ca: Path | None = None
     offline: bool = True
+    models_limit_bytes: int | None = None
     user: str = "nobody"
     address: str = ""
     ports: Sequence[int] = (0,)
@@ -39,6 +40,8 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
     given = _parser().parse_args(arguments)
     if given.slots is not None and not 1 <= given.slots <= 1024:
         raise SetupError("--slots must be between 1 and 1024")
+    if given.models_limit is not None and not given.online:
+        raise SetupError("--models-limit deletes what can be downloaded again: it goes with --online")
     if given.join and given.join_file:
         raise SetupError("give --join or --join-file, not both")
     name = given.name or socket.gethostname()
@@ -52,6 +55,7 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         slots=given.slots,
         ca=given.ca,
         offline=not given.online,
+        models_limit_bytes=None if given.models_limit is None else int(given.models_limit * 2**30),
         user=given.user,
         address=given.address or "",
         ports=given.ports,
@@ -74,6 +78,13 @@ def _seconds(text: str) -> float:
     value = float(text)
     if not 0 < value <= 86400:
         raise argparse.ArgumentTypeError("must be more than 0 and at most 86400 seconds")
+    return value
+
+
+def _gib(text: str) -> float:
+    value = float(text)
+    if not 0 < value <= 1_000_000:
+        raise argparse.ArgumentTypeError("must be more than 0 and at most 1000000 GiB")
     return value
 
 
@@ -106,6 +117,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--name", help="the node's name (this host's name)")
     parser.add_argument("--ca", type=Path, metavar="FILE", help="certificates to check the portal with")
     parser.add_argument("--online", action="store_true", help="let trainings download models from the hub")
+    parser.add_argument(
+        "--models-limit",
+        type=_gib,
+        metavar="GIB",
+        help="delete downloaded models beyond this, those unused for the longest time first (no limit)",
+    )
     parser.add_argument("--user", default="nobody", help="user of trainings if the agent is root (nobody)")
     parser.add_argument(
         "--address",

@@ -83,6 +83,7 @@ class FakePortal:
         want: str = "run",
         with_spec: bool = True,
         gpus: tuple[int, ...] = (0,),
+        model: str = "builtin/tiny-llama",
         **limits: Any,
     ) -> Given:
         inputs = {"train.jsonl": b'{"prompt": "a", "completion": "b"}\n'} if inputs is None else inputs
@@ -94,7 +95,7 @@ class FakePortal:
             fence=fence,
             recipe="sft",
             entry="trainer.train.sft",
-            model="builtin/tiny-llama",
+            model=model,
             params={"mode": mode},
             gpus=gpus,
             inputs=announced or tuple(file_of(name, content) for name, content in names.items()),

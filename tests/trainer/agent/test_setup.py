@@ -56,6 +56,7 @@ def test_a_missing_certificate_file_is_named(tmp_path: Path) -> None:
         (["--join", "a", "--join-file", "b"], "--join-file"),
         (["--join-file", "/nowhere/at/all"], "--join-file"),
         (["--name", "x" * 101], "--name"),
+        (["--models-limit", "50"], "--online"),
     ],
 )
 def test_a_wrong_option_is_named(options: list[str], named: str) -> None:
