@@ -14,6 +14,7 @@ from scheduler.models import Node, NodeEvent
 from scheduler.states import NodeState
 
 DECLINES, WITHIN, BLOCKED_FOR = 3, timedelta(minutes=10), timedelta(minutes=10)
+LOSSES, LOST_WITHIN = 3, timedelta(hours=1)
 IDENTITY, UNCONFIRMED, CHANGED = "identity", "unconfirmed-stop", "changed-gpus"
 STANDING = (IDENTITY, CHANGED)  # blocks that an administrator alone ends
 
@@ -56,8 +57,22 @@ def welcome_back(*, node: Node, now: datetime) -> None:
         _set_state(node, NodeState.BLOCKED, now=now, kind="blocked", reason=reason, block_kind=kind)
     elif drain := _standing_drain(node):
         _set_state(node, NodeState.DRAINING, now=now, kind="drain", reason=drain.reason, actor=drain.actor)
+    elif node.state == NodeState.LOST and _flaps(node, now):
+        block_node(
+            node=node,
+            kind="flapping",
+            reason=f"It is back after it was lost {LOSSES} times within an hour; see its network and log.",
+            now=now,
+            until=now + BLOCKED_FOR,
+        )
     else:
         _set_state(node, NodeState.READY, now=now, kind="back", reason="It reports nothing running.")
+
+
+def _flaps(node: Node, now: datetime) -> bool:
+    """Does it come and go? Jobs on it would lose their tries. A resume begins the count anew."""
+    told = NodeEvent.objects.filter(node=node, kind__in=("lost", "resume"), at__gt=now - LOST_WITHIN)
+    return list(told.order_by("-id").values_list("kind", flat=True)[:LOSSES]) == ["lost"] * LOSSES
 
 
 def _is_over(node: Node, now: datetime) -> bool:

@@ -159,6 +159,41 @@ def test_what_an_administrator_must_put_right_outlasts_what_heals(
     assert row().state == NodeState.READY
 
 
+def test_a_node_that_comes_and_goes_gets_no_work_for_a_while(node: FakeNode) -> None:
+    """F13: jobs on it would lose one try after the other."""
+    for _ in range(2):
+        lose(node)
+        node.sync()
+        assert row().state == NodeState.READY
+    lose(node)
+    node.sync()
+    world.job()
+    assert tick().started == 0
+    assert (row().state, row().block_kind) == (NodeState.BLOCKED, "flapping")
+    assert row().until is not None
+    Node.objects.update(until=database_now() - timedelta(seconds=1))
+    assert tick().started == 1
+
+
+def test_an_administrator_trusts_a_node_that_came_and_went(node: FakeNode) -> None:
+    for _ in range(3):
+        lose(node)
+        node.sync()
+    resume()
+    assert row().state == NodeState.READY
+    lose(node)
+    node.sync()
+    assert row().state == NodeState.READY
+
+
+def test_losses_of_long_ago_do_not_count(node: FakeNode) -> None:
+    for _ in range(3):
+        lose(node)
+        NodeEvent.objects.filter(kind="lost").update(at=database_now() - timedelta(hours=2))
+        node.sync()
+    assert row().state == NodeState.READY
+
+
 def test_two_agents_of_one_identity_are_told_of_once(node: FakeNode) -> None:
     for _ in range(4):
         block_for_identity(node)
