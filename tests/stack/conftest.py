@@ -16,9 +16,12 @@ from tests.stack.jobs import LONG, final_loss
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    for item in items:
-        if "tests/stack/" in str(item.path):
-            item.add_marker(pytest.mark.stack)
+    """Stacks that last for a module come first, so that none idles beside the one of the session."""
+    ours = [item for item in items if "tests/stack/" in str(item.path)]
+    for item in ours:
+        item.add_marker(pytest.mark.stack)
+    first = [item for item in ours if "stack" not in getattr(item, "fixturenames", ())]
+    items[:] = [*first, *(item for item in items if item not in first)]
 
 
 @pytest.hookimpl(wrapper=True)

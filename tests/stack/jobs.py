@@ -7,8 +7,8 @@ from typing import Any
 from scheduler.models import Checkpoint
 from tests.harness.stack import Stack, until
 
-# Some 7 s of training on a quiet core; small steps make it quick to stop.
-LONG = {"max_steps": 200, "tokens_per_sample": 64, "per_device_batch_size": 2, "effective_batch_size": 2}
+# Some 5 s of training on a quiet core; small steps make it quick to stop.
+LONG = {"max_steps": 150, "tokens_per_sample": 64, "per_device_batch_size": 2, "effective_batch_size": 2}
 NOWHERE = {"gpu_model": "NVIDIA H100 80GB HBM3"}  # no node here has one: the job waits
 
 
