@@ -1,7 +1,7 @@
 // A second click on a form that is on its way does nothing; going back makes it usable again.
 document.addEventListener("submit", (event) => {
   const form = event.target.closest("form[data-submit-once]");
-  if (!form) return;
+  if (!form || event.defaultPrevented) return;
   if (form.dataset.sent) event.preventDefault();
   form.dataset.sent = "yes";
 });

@@ -117,6 +117,10 @@ def test_a_running_job_is_paused_resumed_and_cancelled(page: Any) -> None:
     assert again.spec.resume.step == 2
     node.run(again, fake_node.step(3))
     expect(shown).to_have_text("running")
+    page.once("dialog", lambda dialog: dialog.dismiss())
+    page.get_by_role("button", name="Cancel").click()
+    expect(shown).to_have_text("running")
+    page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Cancel").click()
     expect(shown).to_have_text("cancelled")
     node.end(again, "stopped")

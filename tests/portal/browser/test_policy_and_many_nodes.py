@@ -32,6 +32,7 @@ def test_a_node_among_many_is_found_and_removed(page: Any) -> None:
     look(page, "nodes-filtered")
     page.get_by_role("link", name="node-0044").click()
     look(page, "node-lost")
+    page.once("dialog", lambda dialog: dialog.accept())
     page.get_by_role("button", name="Remove this node").click()
     expect(page.get_by_role("link", name="node-0000")).to_be_visible()
     page.goto("/nodes/?state=lost")
