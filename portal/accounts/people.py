@@ -14,6 +14,7 @@ from portal.accounts.models import User
 from portal.accounts.services import audit
 
 PASSWORD_BYTES = 12
+TAKEN = "This name is taken; choose another."
 
 Data = Mapping[str, object]  # what the record says beside the act
 
@@ -39,9 +40,11 @@ def require_admin(actor: User) -> None:
 def create_user(*, actor: User, username: str, profile: Profile, now: datetime) -> tuple[User, str]:
     """A new person and a password made for them, which is stored nowhere and can be shown only now.
 
-    Raises Refused for a name that is taken, NotAllowed.
+    Raises Refused for a name that is taken, in capitals or not, NotAllowed.
     """
     require_admin(actor)
+    if User.objects.filter(username__iexact=username).exists():
+        raise Refused("username", TAKEN)
     password = secrets.token_urlsafe(PASSWORD_BYTES)
     try:
         with transaction.atomic():
@@ -50,7 +53,7 @@ def create_user(*, actor: User, username: str, profile: Profile, now: datetime) 
             )
             _note("user created", user, actor, now, asdict(profile))
     except IntegrityError as taken:
-        raise Refused("username", "This name is taken; choose another.") from taken
+        raise Refused("username", TAKEN) from taken
     return user, password
 
 

@@ -47,7 +47,7 @@ def test_a_user_is_made_with_a_password_that_is_shown_once(browser: Client, admi
     assert actions() == ["user created"]
 
 
-@pytest.mark.parametrize("name", ["", "ada", "two words", "x" * 151, "a\x00b", MARKUP])
+@pytest.mark.parametrize("name", ["", "ada", "ADA", "two words", "x" * 151, "a\x00b", MARKUP])
 def test_a_name_that_cannot_be_had_is_told_at_its_field(browser: Client, admin: User, name: str) -> None:
     answer = browser.post("/users/", {"username": name, "email": "g@example.org"})
     assert answer.status_code == 400
