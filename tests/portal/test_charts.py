@@ -8,6 +8,7 @@ import pytest
 
 from knowledge.core.types import Config, Interval, Option, Source
 from portal.web.charts.loss import MAX_POINTS, loss_curve
+from portal.web.charts.simulation import jct_chart
 from portal.web.charts.tradeoff import tradeoff
 from portal.web.templatetags.portal_format import duration, number, percent, size
 
@@ -118,3 +119,10 @@ def test_each_gpu_model_has_a_look_of_its_own_and_a_ring_marks_the_recommended_o
         assert len({trace["marker"][part] for trace in groups}) == len(models)
     assert (ring["name"], ring["x"], ring["marker"]["symbol"]) == ("recommended", [1.0], "circle-open")
     assert "Fastest: 1 × L4 in 1.0 s" in figure["summary"]
+
+
+def test_policies_that_do_the_same_are_not_ranked() -> None:
+    alike = [{"policy": name, "jct_mean_s": 71.0, "wait_mean_s": 1.0} for name in ("fifo", "sjf")]
+    assert "no policy stands out; the mean JCT of all is 1 min 11 s" in jct_chart(alike).summary
+    better = {"policy": "srtf", "jct_mean_s": 35.5, "wait_mean_s": 1.0}
+    assert "50% below" in jct_chart([*alike, better]).summary

@@ -49,5 +49,7 @@ def _summary(order: Sequence[Mapping[str, Any]]) -> str:
     told = f"Simulated: {best['policy']} has the lowest mean JCT, {duration(best['jct_mean_s'])}"
     if len(order) == 1:
         return f"{told}."
+    if (same := duration(worst["jct_mean_s"])) == duration(best["jct_mean_s"]):
+        return f"Simulated: no policy stands out; the mean JCT of all is {same}."
     less = 1 - best["jct_mean_s"] / worst["jct_mean_s"] if worst["jct_mean_s"] else 0.0
     return f"{told}, {less:.0%} below {worst['policy']} with {duration(worst['jct_mean_s'])}."
