@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from knowledge.core import recommend, space, trainable
+from knowledge.core import space
 from knowledge.core.objectives import meets
 from knowledge.core.predictor import MIN_P_VALID
 from knowledge.core.settle import Request, user_choice
 from knowledge.core.types import Choice, Goal, Option, Source
+from knowledge.core.unfit import why_nothing_fits
 
 GIB = 2**30
 
@@ -122,7 +123,7 @@ def notes(request: Request, bound: Mapping[str, Any], options: tuple[Option, ...
         what = f"No registered node offers {wanted}" if wanted else "No node is registered yet"
         return (f"{what}: the job will wait until one is.",)
     if not options:
-        return (_why_nothing_fits(request, bound),)
+        return (why_nothing_fits(request, bound),)
     found = []
     if options[0].source is Source.DEFAULT:
         lacking = f"GPU {options[0].gpu_model}" if request.model else f"model {request.model_name}"
@@ -158,68 +159,3 @@ def unpriced(options: tuple[Option, ...], goal: Goal) -> tuple[str, ...]:
     if goal in (Goal.CHEAPEST, Goal.DEADLINE):
         return ("No node has a price: the cheapest is the place that needs the least GPU time.",)
     return ()
-
-
-def _why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
-    limit = request.inventory.max_nodes
-    if why := trainable.untrainable(request.pools, bound["method"]):
-        return f"{why} Choose the method lora, or the job waits until one can."
-    sizes = [trainable.node_sizes(pool, bound["method"]) for pool in request.pools]
-    if not any(space.open_bundles(of_pool, request.fixed, limit) for of_pool in sizes):
-        return _no_such_bundle(request.fixed, limit)
-    needed = recommend.needed_bytes(request, bound)
-    if needed is None:
-        batch = bound.get("effective_batch_size")
-        return (
-            f"No registered GPUs can run this: the precision {bound.get('precision')} must be one they"
-            f" have, and the effective batch {batch} a multiple of their number."
-        )
-    largest = max(pool.memory_bytes for pool in request.pools)
-    return (
-        f"Out of reach: this needs about {needed / GIB:.1f} GiB on each GPU and the largest registered one"
-        f" has {largest / GIB:.1f} GiB. {_needs_less(request, bound)}"
-    )
-
-
-def _needs_less(request: Request, bound: Mapping[str, Any]) -> str:
-    """The remedies that are left: what is the case already, or would not fit either, is none."""
-    gpus = [pool for pool in request.pools if pool.gpu_model != "cpu"]
-    remedies = ["a shorter tokens_per_sample"]
-    if request.fixed.get("sharding") == "ddp" and gpus and bound["method"] != "qlora":
-        remedies.append("the sharding fsdp")
-    methods = [f"the method {method}" for method in ("lora", "qlora") if _would_fit(request, bound, method)]
-    why = trainable.untrainable(gpus, "qlora")
-    if why and bound["method"] != "qlora":
-        return (
-            f"Less is needed with {_either([*remedies, *methods])}, and would be with the method qlora: {why}"
-        )
-    return f"Less is needed with {_either([*remedies, *(methods or ['a smaller model'])])}."
-
-
-def _would_fit(request: Request, bound: Mapping[str, Any], method: str) -> bool:
-    quantization = "bnb-4bit" if method == "qlora" else "none"
-    needed = recommend.needed_bytes(request, {**bound, "method": method, "quantization": quantization})
-    return needed is not None and needed <= max(pool.memory_bytes for pool in request.pools)
-
-
-def _either(names: list[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} or {last}" if first else last
-
-
-def _no_such_bundle(fixed: Mapping[str, Any], max_nodes: int) -> str:
-    nodes, gpus = fixed.get("number_nodes"), fixed.get("number_gpus")
-    if nodes is not None and nodes > max_nodes:
-        most = "1" if max_nodes == 1 else f"{max_nodes} or less"
-        return (
-            f"A job may use {_nodes(max_nodes)} at most here and number_nodes is {nodes};"
-            f" leave it out or set it to {most}."
-        )
-    on = _nodes(nodes or max_nodes)
-    if gpus is None:
-        return f"No {on} of the same GPU model, price and network are registered; set number_nodes to fewer."
-    return f"The registered nodes cannot give {gpus} GPUs to one job on {on}; set number_gpus to fewer."
-
-
-def _nodes(count: int) -> str:
-    return "a single node" if count == 1 else f"{count} nodes"

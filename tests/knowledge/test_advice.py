@@ -238,21 +238,3 @@ def test_advice_is_quick() -> None:
 def test_the_unforeseen_becomes_advice_failed() -> None:
     with pytest.raises(advice.AdviceFailed):
         advice.options(model=LLAMA, bound={}, fixed={}, workload=DATA, inventory=Inventory(pools=(CPU,)))
-
-
-@pytest.mark.parametrize(
-    ("model", "pool", "fixed", "remedy"),
-    [
-        ("llama3.1-405b", A100, {"method": "qlora"}, "tokens_per_sample or a smaller model."),
-        ("llama3.1-405b", A100, {"method": "full"}, "tokens_per_sample or a smaller model."),
-        ("llama3.1-70b", A100, {"method": "full"}, "tokens_per_sample, the method lora or the method qlora."),
-        (LLAMA, A100, {"method": "full", "sharding": "ddp"}, "the sharding fsdp, the method lora or"),
-        (LLAMA, CPU, {}, "tokens_per_sample or a smaller model."),
-    ],
-)
-def test_what_is_out_of_reach_comes_with_remedies_that_are_left(
-    model: str, pool: Pool, fixed: dict[str, Any], remedy: str
-) -> None:
-    (note,) = ask(model, Inventory(pools=(pool,)), **fixed).notes
-    assert note.startswith("Out of reach")
-    assert remedy in note

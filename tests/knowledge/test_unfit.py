@@ -1,0 +1,64 @@
+"""What is said where nothing can be offered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from knowledge import advice
+from knowledge.core import catalog
+from knowledge.core.settle import Request, settle
+from knowledge.core.types import Inventory, Pool
+from knowledge.core.unfit import why_nothing_fits
+from tests.knowledge.conftest import A100, CPU, DATA, L40S
+from trainer.recipes import RECIPES
+
+pytestmark = pytest.mark.django_db
+LLAMA = "meta-llama/Llama-3.1-8B"
+HUGE = "llama3.1-405b"
+METHODS = "the method lora or the method qlora"
+
+
+def said(model: str, pool: Pool, max_nodes: int = 1, **fixed: Any) -> str:
+    cleaned, stock = RECIPES["sft"].clean(fixed), Inventory(pools=(pool,), max_nodes=max_nodes)
+    found = advice.advise(model=model, fixed=cleaned, workload=DATA, inventory=stock)
+    assert not found.options
+    return found.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("model", "pool", "fixed", "remedies"),
+    [
+        (HUGE, A100, {"method": "qlora"}, " or a smaller model"),
+        (HUGE, A100, {"method": "full"}, " or a smaller model"),
+        (LLAMA, CPU, {}, " or a smaller model"),
+        ("llama3.1-70b", A100, {"method": "full"}, f", {METHODS}"),
+        (LLAMA, A100, {"method": "full", "sharding": "ddp"}, f", sharding left open, {METHODS}"),
+        (LLAMA, A100, {"method": "full", "number_gpus": 1}, f", number_gpus left open, {METHODS}"),
+        (LLAMA, A100, {"per_device_batch_size": 1024}, " or per_device_batch_size left open"),
+    ],
+)
+def test_what_is_out_of_reach_comes_with_the_remedies_that_are_left(
+    model: str, pool: Pool, fixed: dict[str, Any], remedies: str
+) -> None:
+    note = said(model, pool, **fixed)
+    assert note.startswith("Out of reach: this needs about")
+    assert note.endswith(f" Less is needed with a shorter tokens_per_sample{remedies}.")
+
+
+def test_what_only_physics_takes_for_possible_is_told_so() -> None:
+    fixed = {"method": "lora"}
+    request = Request(LLAMA, catalog.model(LLAMA), fixed, DATA, Inventory(pools=(A100,)))
+    bound = {name: choice.value for name, choice in settle(request).items() if choice.value is not None}
+    assert why_nothing_fits(request, bound).startswith("Out of reach: it may fit by physics, but hardly any")
+
+
+def test_gpus_that_no_node_has_are_named_with_the_nodes_that_a_job_may_use() -> None:
+    assert "cannot give 9 GPUs to one job on a single node" in said(LLAMA, L40S, number_gpus=9)
+    assert "cannot give 9 GPUs to one job on up to 2 nodes" in said(LLAMA, L40S, max_nodes=2, number_gpus=9)
+
+
+def test_a_sharding_that_does_not_go_with_the_gpus_is_explained() -> None:
+    one = Pool(gpu_model="L40S", node_sizes=(1,), memory_bytes=L40S.memory_bytes)
+    assert "The sharding none is for one GPU" in said(LLAMA, one, sharding="ddp")
