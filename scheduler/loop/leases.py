@@ -6,6 +6,7 @@ import logging
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models import Count, Max
 from django.db.models.functions import Now
 
 from scheduler.loop import epoch as epochs
@@ -36,11 +37,26 @@ def expire(epoch: Epoch, now: datetime) -> None:
     """Nodes silent for longer than their lease are lost, and so are the attempts on them."""
     silent_since = now - timedelta(seconds=settings.NODE_LOST_S)
     silent = Node.present.exclude(state=NodeState.LOST).filter(last_seen_at__lt=silent_since)
+    if _cut_off(now):
+        return
     for pk in silent.values_list("pk", flat=True):
         with epochs.row(epoch, node=pk):
             # Again, and held: a heartbeat that comes meanwhile either counts or finds the node lost.
             if node := silent.select_for_update().filter(pk=pk).first():
                 _lose(node, now)
+
+
+def _cut_off(now: datetime) -> bool:
+    """Is none of several nodes heard of any more? Then the portal's own door is more likely to be shut.
+
+    Their trainings go on, and nobody could take the jobs over: all is left until nodes stop by themselves.
+    """
+    known = Node.present.exclude(state=NodeState.LOST)
+    nodes, heard_at = known.aggregate(nodes=Count("pk"), heard_at=Max("last_seen_at")).values()
+    if nodes < 2:
+        return False
+    silent_s = (now - heard_at).total_seconds()
+    return bool(settings.NODE_LOST_S < silent_s < settings.NODE_STOPS_S)
 
 
 def _lose(node: Node, now: datetime) -> None:

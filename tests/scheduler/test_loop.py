@@ -23,7 +23,7 @@ from scheduler.services.jobs import cancel_job
 from scheduler.services.node_states import drain_node
 from scheduler.states import JobState, NodeState
 from tests.harness import world
-from tests.harness.fake_node import FakeNode, result
+from tests.harness.fake_node import FakeNode, result, step
 
 pytestmark = pytest.mark.django_db
 
@@ -100,6 +100,35 @@ def test_leases_begin_anew_after_the_portal_was_away() -> None:
     world.silence(node, 600)
     tick()
     assert Node.objects.get().state == NodeState.LOST
+
+
+def test_nobody_is_lost_while_nobody_gets_through(node: FakeNode) -> None:
+    """F12: all nodes are cut off for ten minutes, and the portal's loop goes on."""
+    job = world.placed_job(node)
+    order = node.take_up()
+    node.run(order, step(1))
+    others = [world.fake_node(), world.fake_node()]
+    for silent in (node, *others):
+        world.silence(silent, 600)
+    tick()
+    assert not Node.objects.filter(state=NodeState.LOST).exists()
+    others[0].sync()
+    tick()
+    assert not Node.objects.filter(state=NodeState.LOST).exists(), "each has a full lease to come back"
+    assert node.run(order, step(2)).claims[0].error == ""
+    assert world.state_of(job) == JobState.RUNNING
+    world.silence(others[1], 100)
+    tick()
+    assert Node.objects.get(pk=others[1].node_id).state == NodeState.LOST
+
+
+def test_nodes_that_have_stopped_by_themselves_are_lost_all_together(node: FakeNode) -> None:
+    job = world.placed_job(node)
+    for silent in (node, world.fake_node()):
+        world.silence(silent, 1000)
+    tick()
+    assert set(Node.objects.values_list("state", flat=True)) == {NodeState.LOST}
+    assert world.state_of(job) == JobState.QUEUED
 
 
 def test_a_silent_node_gets_no_new_starts_before_it_is_lost() -> None:

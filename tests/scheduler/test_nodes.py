@@ -205,6 +205,7 @@ def test_a_heartbeat_that_comes_while_leases_are_looked_at_counts(
 ) -> None:
     """I7, F13: the list of silent nodes is old by the time that each is looked at."""
     job, other, hold = world.placed_job(node), world.fake_node(), epochs.hold
+    world.fake_node()
     for silent in (node, other):
         world.silence(silent, 1000)
     epoch = epochs.acquire(database_now())
