@@ -57,7 +57,11 @@ function tabulate(box, figure) {
   const tell = (value) => (typeof value === "number" ? +value.toPrecision(5) : value ?? "");
   const row = (cells, tag) => {
     const line = document.createElement("tr");
-    for (const cell of cells) line.appendChild(document.createElement(tag)).textContent = cell;
+    for (const cell of cells) {
+      const box = line.appendChild(document.createElement(tag));
+      box.textContent = cell;
+      if (tag === "th") box.scope = "col";
+    }
     return line;
   };
   const table = document.createElement("table");
