@@ -71,13 +71,15 @@ class _Live:
         for place, node in enumerate(self.nodes):
             known = set(node.orders)
             node.sync(*self._held(node))
-            for claim in sorted(set(node.orders) - known):
+            new = sorted(set(node.orders) - known)
+            for claim in new:
                 order = node.orders[claim]
                 assert order.spec is not None
                 number = numbers[order.spec.job]
                 self.running[number] = (step + self.plan[number][1], node, order)
                 self.decisions.append((step, number, tuple((place, index) for index in order.spec.gpus)))
-            node.sync(*self._held(node))
+            if new:
+                node.sync(*self._held(node))
 
     def _held(self, of: FakeNode) -> list[dict[str, Any]]:
         """Every sync names all claims that a node has."""
