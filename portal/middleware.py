@@ -95,3 +95,16 @@ def form_address_middleware(get_response: Callable[[HttpRequest], HttpResponse])
         return page
 
     return middleware
+
+
+def signed_out_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """401 for a part of a page whose reader was signed out: no page to sign in belongs inside another one."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        to_sign_in = response.get("Location", "").startswith(settings.LOGIN_URL)
+        if to_sign_in and request.headers.get("HX-Request") == "true":
+            return HttpResponse(status=401)
+        return response
+
+    return middleware

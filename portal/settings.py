@@ -73,6 +73,7 @@ MIDDLEWARE = [
     "portal.middleware.request_id_middleware",
     "portal.middleware.upload_limit_middleware",
     "portal.middleware.form_address_middleware",
+    "portal.middleware.signed_out_middleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",

@@ -38,11 +38,29 @@ function outOfDate() {
   stale.querySelector("[data-stale-since]").textContent = lastAnswer.toLocaleTimeString();
   stale.hidden = false;
 }
-for (const name of ["htmx:sendError", "htmx:timeout", "htmx:responseError"]) document.addEventListener(name, outOfDate);
+const signedOut = document.getElementById("signed-out");
+for (const name of ["htmx:sendError", "htmx:timeout"]) document.addEventListener(name, outOfDate);
+document.addEventListener("htmx:responseError", ({ detail }) => {
+  if (detail.xhr.status === 401) signedOut.hidden = false;
+  else outOfDate();
+});
 document.addEventListener("htmx:afterOnLoad", ({ detail }) => {
   if (detail.xhr.status >= 400) return;
   lastAnswer = new Date();
-  stale.hidden = true;
+  stale.hidden = signedOut.hidden = true;
+});
+
+// Who signed in again in another tab has another token than the forms of this page.
+function csrfToken() {
+  return /(?:^|; )csrftoken=([^;]+)/.exec(document.cookie)?.[1];
+}
+document.addEventListener("submit", ({ target }) => {
+  const field = target.querySelector("[name=csrfmiddlewaretoken]");
+  if (field) field.value = csrfToken() ?? field.value;
+});
+document.addEventListener("htmx:configRequest", ({ detail: { parameters } }) => {
+  const token = csrfToken();
+  if (token && parameters.csrfmiddlewaretoken) parameters.csrfmiddlewaretoken = token;
 });
 
 // Relative times go on without being asked for.

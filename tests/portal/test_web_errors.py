@@ -127,3 +127,9 @@ def test_twenty_lines_with_one_mistake_are_told_once(browser: Client) -> None:
     page = browser.post("/jobs/new/upload/", {"upload": SimpleUploadedFile("x.jsonl", bad)}).content.decode()
     assert "lines 1 to 20: messages[0].role must be one of" in page
     assert page.count("must be one of") == 1
+
+
+def test_no_page_to_sign_in_is_put_into_a_part_of_another_page(client: Client) -> None:
+    part = client.get("/jobs/", headers={"HX-Request": "true"})
+    assert (part.status_code, part.content) == (401, b"")
+    assert client.get("/jobs/")["Location"] == "/login/?next=/jobs/"

@@ -193,6 +193,30 @@ def test_going_back_and_sending_again_is_the_same_job(page: Any) -> None:
     assert Job.objects.count() == 1
 
 
+def test_who_was_signed_out_signs_in_again_and_loses_nothing(opened: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.fake_node(slots=2)
+    page = opened(quiet=False)  # the browser notes the refusals as errors of its own
+    begin(page)
+    page.get_by_label("Name", exact=True).fill("my name stays")
+    page.context.clear_cookies(name="sessionid")
+    page.get_by_label("Goal").select_option("fastest")
+    expect(page.get_by_text("You are signed out")).to_be_visible()
+    expect(page.get_by_label("Password")).to_be_hidden()
+    with page.expect_popup() as other:
+        page.get_by_role("link", name="Sign in in another tab").click()
+    sign_in(other.value)
+    other.value.wait_for_url("**/")
+    content = {"name": "more.jsonl", "mimeType": "", "buffer": world.training_lines(30)}
+    page.locator("#id_upload").set_input_files(content)
+    expect(page.get_by_text("more.jsonl: 30 rows")).to_be_visible()
+    expect(page.get_by_text("You are signed out")).to_be_hidden()
+    page.get_by_role("button", name="Submit job").click()
+    page.wait_for_url("**/jobs/ftjob-*/")
+    assert (Job.objects.get().name, Job.objects.get().goal) == ("my name stays", "fastest")
+
+
 def test_the_keyboard_alone_submits_a_job(page: Any) -> None:
     from playwright.sync_api import expect
 
