@@ -47,10 +47,18 @@ def deliver(
     except Interrupted:
         if ending.outcome == Outcome.SUCCEEDED:
             ending = replace(ending, outcome=Outcome.STOPPED, reason="cancelled before its outputs were kept")
-    result = read_result(record.run)
-    if result is not None and Kind.RESULT not in spool.kinds:
-        spool.add(Kind.RESULT, result)
+    _figures(record, spool)
     return ending
+
+
+def _figures(record: Record, spool: Spool) -> None:
+    """What was measured; a full disk that takes no such report takes nothing from the ending."""
+    result = read_result(record.run)
+    try:
+        if result is not None and Kind.RESULT not in spool.kinds:
+            spool.add(Kind.RESULT, result)
+    except OSError as error:
+        log.error("the figures are lost", extra={"claim": record.spec.claim, "error": str(error)})
 
 
 def _last_checkpoint(record: Record, uploader: CheckpointUploader) -> None:

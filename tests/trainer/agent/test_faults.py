@@ -15,7 +15,8 @@ import pytest
 from tests.trainer.agent.conftest import StartAgent, StartProcess
 from tests.trainer.agent.fake_portal import FakePortal, file_of, until
 from tests.trainer.agent.seen import pid_of, runs, steps
-from trainer.protocol import Outcome
+from trainer.agent.spool import Spool
+from trainer.protocol import Kind, Outcome
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -182,6 +183,24 @@ def test_a_checkpoint_is_uploaded_though_the_training_deletes_it_meanwhile(
     }
     assert sorted(map(len, kept.values()))[-1] == 400_000
     assert file_of("weights.bin", kept["weights.bin"]).sha256 in str(told["files"])
+
+
+def test_a_success_stands_though_the_agents_disk_is_full_at_the_end(
+    portal: FakePortal, start_agent: StartAgent, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """F9. Else all of it would be trained again."""
+
+    def add(spool: Spool, kind: Kind, *more: Any) -> None:
+        if kind == Kind.RESULT:
+            raise OSError(28, "No space left on device")
+        original(spool, kind, *more)
+
+    original = Spool.add
+    monkeypatch.setattr(Spool, "add", add)
+    given = portal.give("c1", "normal")
+    start_agent()
+    assert until(lambda: given.end).outcome == Outcome.SUCCEEDED
+    assert given.artifacts["output/adapter.bin"]
 
 
 def test_a_checkpoint_that_is_not_what_its_manifest_says_is_not_reported(
