@@ -181,7 +181,12 @@ def _with_adapter(model: Any, order: Order) -> Any:
         target_modules="all-linear",
         task_type="CAUSAL_LM",
     )
-    adapted = get_peft_model(model, config)
+    try:
+        adapted = get_peft_model(model, config)
+    except ValueError as wrong:  # of architectures that are no transformers, as Mamba
+        raise TrainError(
+            f"LoRA does not fit {order.spec.model}; choose the method full. ({wrong})"
+        ) from wrong
     adapted.peft_config["default"].base_model_name_or_path = order.spec.model
     return adapted
 
