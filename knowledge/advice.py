@@ -10,7 +10,7 @@ from typing import Any
 
 from knowledge import additions, selectors
 from knowledge.active import predictor_before, predictor_for
-from knowledge.core import catalog, fallback, forecast, nearest, objectives, reasons, recommend
+from knowledge.core import catalog, fallback, forecast, nearest, objectives, reasons, recommend, space
 from knowledge.core import check as checking
 from knowledge.core import informative as choosing
 from knowledge.core.check import Check
@@ -276,7 +276,8 @@ def _memory_parts(best: Option | None, inventory: Inventory) -> dict[str, float]
 
 
 def _evidence(config: Config) -> tuple[Evidence, ...]:
-    rows = selectors.evidence_rows(nearest.related_models(config.model_name), config.method)
+    config = space.canonical(config)
+    rows = selectors.evidence_rows(nearest.related_models(config.model_name), config)
     measured = [
         Evidence(
             execution=str(row.pk),

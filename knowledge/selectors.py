@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from django.db.models import Count, Max, QuerySet
+from django.db.models import Case, Count, Max, QuerySet, When
 
 from knowledge.core import catalog, forecast
 from knowledge.core.rows import OWN, Row
-from knowledge.core.types import Source
+from knowledge.core.types import Config, Source
 from knowledge.models import CatalogEntry, Execution, PredictorVersion, Promotion, Status, TrackRecord
 
 RECENT_STARTUPS = 500
@@ -127,9 +127,16 @@ def startups() -> dict[tuple[str, int], float]:
     return {kind: median(values) for kind, values in measured.items()}
 
 
-def evidence_rows(model_names: Sequence[str], method: str) -> QuerySet[Execution]:
-    """Measured executions of the models, to be ranked by nearness."""
-    return Execution.objects.filter(model_name__in=model_names, method=method).exclude(status=Status.REFUSED)
+def evidence_rows(model_names: Sequence[str], config: Config) -> QuerySet[Execution]:
+    """Executions of the models by the configuration's method, to be ranked by nearness.
+
+    First those of its own model, then those on its GPU model, the newest of each first: a large history
+    must not hide them from who looks at the first thousand.
+    """
+    elsewhere = Case(When(model_name=config.model_name, then=0), default=1)
+    otherwise = Case(When(gpu_model=config.gpu_model, then=0), default=1)
+    rows = Execution.objects.filter(model_name__in=model_names, method=config.method)
+    return rows.exclude(status=Status.REFUSED).order_by(elsewhere, otherwise, "-pk")
 
 
 def counts_by_source() -> dict[str, int]:

@@ -21,7 +21,7 @@ def related_models(name: str) -> list[str]:
         for other in catalog.model_names()
     }
     near = sorted((gap, other) for other, gap in apart.items() if gap <= math.log(SAME_SIZE))
-    return [other for _, other in near]
+    return list(dict.fromkeys([model.model_name, *(other for _, other in near)]))
 
 
 def distance(wanted: Config, measured: Config) -> float:

@@ -1,0 +1,56 @@
+"""The executions shown beside a recommendation are the nearest ones."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from uuid import uuid4
+
+import pytest
+
+from knowledge import advice
+from knowledge.core import nearest
+from knowledge.core.types import Config, Evidence, Option
+from knowledge.services import record_execution
+from tests.knowledge.conftest import CLUSTER, DATA, NOW
+
+pytestmark = pytest.mark.django_db
+ALIAS = "llama3.1-8b"
+
+
+def ask() -> tuple[Option, tuple[Evidence, ...]]:
+    found = advice.advise(model=ALIAS, fixed={"gpu_model": "L40S"}, workload=DATA, inventory=CLUSTER)
+    assert found.best is not None
+    return found.best, found.evidence
+
+
+def record(config: Config) -> str:
+    row = record_execution(
+        attempt_id=uuid4(), config=config, status="ok", now=NOW, tokens_per_second=100.0, learn=False
+    )
+    return str(row.pk)
+
+
+def test_a_large_history_does_not_hide_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(advice, "EVIDENCE_SCANNED", 3)
+    best, nothing = ask()
+    assert nothing == ()
+    for _ in range(4):
+        record(replace(best.config, gpu_model="A100-SXM4-80GB"))
+    mine = record(best.config)
+    for _ in range(4):
+        record(replace(best.config, model_name="mistralai/Mistral-7B-v0.1"))
+    assert ask()[1][0].execution == mine
+
+
+def test_a_model_asked_for_by_an_alias_is_the_model_that_was_measured() -> None:
+    mine = record(ask()[0].config)
+    record(replace(ask()[0].config, model_name="mistralai/Mistral-7B-v0.1"))
+    first, second = ask()[1]
+    assert (first.execution, first.distance) == (mine, 0.0)
+    assert second.distance == 1.0
+
+
+def test_the_models_related_to_one_begin_with_itself() -> None:
+    assert nearest.related_models(ALIAS)[0] == "meta-llama/Llama-3.1-8B"
+    assert "mistralai/Mistral-7B-v0.1" in nearest.related_models(ALIAS)
+    assert nearest.related_models("/no/such/folder") == ["/no/such/folder"]
