@@ -81,8 +81,8 @@ def _take_reports(job: Job, claim: Claim, said: ClaimState, now: datetime) -> st
                 apply_report(job=job, claim=claim, report=report, now=now)
         except BadReport as bad:
             wrong.append(f"report {report.seq}: {bad}")
+            job.refresh_from_db()  # what the report had noted of it was taken back
         acked += 1
-        job.refresh_from_db()
     if acked != claim.acked_seq:
         Claim.objects.filter(pk=claim.pk).update(acked_seq=acked)
         claim.acked_seq = acked
