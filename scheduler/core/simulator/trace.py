@@ -54,15 +54,30 @@ class TraceJob:
             return f"gpus is {self.gpus:g}; a job needs more than 0"
         if self.duration_s is None and not self.profile:
             return "neither duration_s nor profile says how long it runs"
-        if self.duration_s is not None and not (math.isfinite(self.duration_s) and self.duration_s > 0):
-            return f"duration_s is {self.duration_s:g}; it must be finite and more than 0"
+        if wrong := self._wrong_figure():
+            return wrong
         if self.nodes > self.whole_gpus:
             return f"{self.nodes} nodes for {self.whole_gpus} GPUs; each node must hold one at least"
         if self.max_gpus and self.max_gpus < self.min_gpus:
             return f"max_gpus {self.max_gpus} is below min_gpus {self.min_gpus}"
         return None
 
+    def _wrong_figure(self) -> str | None:
+        for name in _POSITIVE:
+            value = getattr(self, name)
+            if value is not None and not 0 < value < math.inf:
+                return f"{name} is {value:g}; it must be finite and more than 0"
+        for name in _NOT_NEGATIVE:
+            value = getattr(self, name)
+            if value is not None and not 0 <= value < math.inf:
+                return f"{name} is {value:g}; it must be finite and 0 or more"
+        if self.deadline_s is not None and not math.isfinite(self.deadline_s):
+            return f"deadline_s is {self.deadline_s:g}; it must be finite"
+        return None
 
+
+_POSITIVE = ("duration_s", "work", "weight")
+_NOT_NEGATIVE = ("nodes", "min_gpus", "max_gpus", "restart_s", "pred_duration_s")
 COLUMNS = tuple(column.name for column in fields(TraceJob))
 
 

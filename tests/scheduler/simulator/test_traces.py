@@ -102,6 +102,39 @@ def test_a_bad_row_is_refused_with_its_number_and_the_rest_is_read(
     assert reason in refusal.reason
 
 
+@pytest.mark.parametrize("column", ["user", "weight", "deadline_s", "priority", "gpu_type"])
+def test_no_column_of_our_schema_is_overlooked(tmp_path: Path, column: str) -> None:
+    """Four of its columns are a public trace's."""
+    plain = write(tmp_path, "job_id,submit_s,duration_s,gpus", "j,0,60,1")
+    assert load_trace(plain).meta["source"] == "pai"
+    own = write(tmp_path, f"job_id,submit_s,duration_s,gpus,{column}", "j,0,60,1,2", name="own.csv")
+    assert str(getattr(load_trace(own).jobs[0], column)).startswith("2")
+
+
+@pytest.mark.parametrize(
+    ("column", "value", "reason"),
+    [
+        *(("weight", value, "more than 0") for value in ("0", "-1", "nan", "inf")),
+        *(("restart_s", value, "0 or more") for value in ("-1", "nan", "inf")),
+        *(("pred_duration_s", value, "0 or more") for value in ("-1", "nan", "inf")),
+        *(("deadline_s", value, "must be finite") for value in ("nan", "inf")),
+        *(("nodes", value, "0 or more") for value in ("-1",)),
+        ("max_gpus", "-2", "0 or more"),
+        ("priority", "inf", "priority is 'inf'; it must be a whole number"),
+        ("work", "0", "more than 0"),
+    ],
+)
+def test_a_figure_that_no_simulation_could_end_with_is_refused(
+    tmp_path: Path, column: str, value: str, reason: str
+) -> None:
+    header = f"job_id,submit_s,gpus,duration_s,{column}"
+    trace = load_trace(write(tmp_path, header, "good,0,1,60,", f"x,0,1,60,{value}"))
+    assert [job.job_id for job in trace.jobs] == ["good"]
+    [refusal] = trace.refused
+    assert refusal.reason.startswith(column)
+    assert reason in refusal.reason
+
+
 def test_an_unknown_table_names_what_is_known(tmp_path: Path) -> None:
     with pytest.raises(TraceError, match=r"no known trace's\. Known are philly"):
         load_trace(write(tmp_path, "a,b", "1,2"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.core.simulator.files import Row
-from scheduler.core.simulator.importers.convert import flag, number, optional
+from scheduler.core.simulator.importers.convert import flag, number, optional, whole
 from scheduler.core.simulator.trace import TraceJob
 
 _TEXTS = ("user", "group", "gpu_type", "work_unit", "profile", "method", "model", "status", "pred_source")
@@ -17,10 +17,10 @@ def native(row: Row) -> TraceJob:
         job_id=row["job_id"],
         submit_s=number(row, "submit_s"),
         gpus=number(row, "gpus"),
-        weight=optional(row, "weight") or 1.0,
+        weight=number(row, "weight") if row.get("weight") else 1.0,
         preemptible=flag(row, "preemptible", default=True),
         spot_ok=flag(row, "spot_ok", default=False),
         **{name: row.get(name) or "" for name in _TEXTS},  # type: ignore[arg-type]
-        **{name: int(optional(row, name) or 0) for name in _COUNTS},  # type: ignore[arg-type]
+        **{name: whole(row, name) if row.get(name) else 0 for name in _COUNTS},  # type: ignore[arg-type]
         **{name: optional(row, name) for name in _NUMBERS},  # type: ignore[arg-type]
     )

@@ -10,7 +10,7 @@ from scheduler.core.simulator import files
 from scheduler.core.simulator.errors import TraceError
 from scheduler.core.simulator.importers import profiled, rigid
 from scheduler.core.simulator.importers.native import native
-from scheduler.core.simulator.trace import CapacityChange, Refusal, Trace, TraceJob
+from scheduler.core.simulator.trace import COLUMNS, CapacityChange, Refusal, Trace, TraceJob
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,9 +75,10 @@ def _jobs_file(path: Path) -> Path:
 
 def _importer(table: Path) -> Importer:
     header = frozenset(files.read_header(table))
-    extended = header & {"work", "profile", "preemptible", "gpu_type"}
     for importer in IMPORTERS:
-        if importer.columns <= header and not (importer.name == "pai" and extended):
+        # PAI's columns are some of ours: with any other of ours beside them the file is in our schema.
+        ours = importer.name == "pai" and header & set(COLUMNS) > importer.columns
+        if importer.columns <= header and not ours:
             return importer
     known = "; ".join(f"{one.name}: {', '.join(sorted(one.columns))}" for one in IMPORTERS)
     raise TraceError(f"{table}: its columns are no known trace's. Known are {known}")
