@@ -28,9 +28,10 @@ def renew_after_a_gap(epoch: Epoch, now: datetime) -> None:
     away_s = (now - epoch.last_tick_at).total_seconds()
     if 0 <= away_s <= settings.NODE_LOST_S:
         return
-    Node.present.exclude(state=NodeState.LOST).update(last_seen_at=Now())
-    Job.objects.filter(state__in=LIVE, state_since__gt=now).update(state_since=now)
-    log.warning("leases renewed after a gap", extra={"seconds": away_s})
+    with epochs.row(epoch):
+        Node.present.exclude(state=NodeState.LOST).update(last_seen_at=Now())
+        Job.objects.filter(state__in=LIVE, state_since__gt=now).update(state_since=now)
+        log.warning("leases renewed after a gap", extra={"seconds": away_s})
 
 
 def expire(epoch: Epoch, now: datetime) -> None:

@@ -13,7 +13,7 @@ from knowledge.models import Execution
 from scheduler.core.types import Plan, Start, Wait
 from scheduler.errors import SchedulerReplaced
 from scheduler.loop import epoch as epochs
-from scheduler.loop import snapshot
+from scheduler.loop import leases, snapshot
 from scheduler.loop.apply import apply
 from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
@@ -100,6 +100,20 @@ def test_leases_begin_anew_after_the_portal_was_away() -> None:
     world.silence(node, 600)
     tick()
     assert Node.objects.get().state == NodeState.LOST
+
+
+def test_a_scheduler_that_was_replaced_renews_no_lease(node: FakeNode) -> None:
+    """I19"""
+    tick()
+    Epoch.objects.update(last_tick_at=database_now() - timedelta(minutes=10))
+    old = epochs.acquire(database_now())
+    assert old is not None
+    Epoch.objects.update(since=database_now() - timedelta(hours=1))
+    assert tick().ran
+    world.silence(node, 600)
+    with pytest.raises(SchedulerReplaced):
+        leases.renew_after_a_gap(old, database_now())
+    assert Node.objects.get().last_seen_at < database_now() - timedelta(seconds=500)
 
 
 def test_nobody_is_lost_while_nobody_gets_through(node: FakeNode) -> None:
