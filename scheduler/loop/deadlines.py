@@ -16,7 +16,7 @@ from scheduler.models import Attempt, Epoch, Job, Node
 from scheduler.services.attempts import end_attempt
 from scheduler.services.jobs import preempt_job
 from scheduler.services.moves import locked
-from scheduler.services.node_states import UNCONFIRMED, block_node, finish_drain, welcome_back
+from scheduler.services.node_states import UNCONFIRMED, block_node, finish_drain, note_decline, welcome_back
 from scheduler.services.reports import RENDEZVOUS
 from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, Outcome, StopFor
 from trainer.protocol import Phase
@@ -56,6 +56,8 @@ def _end_overdue(seen: Job, limit_s: float, now: datetime) -> None:
     if job.state == JobState.STOPPING:
         outcome = Outcome.LOST
         _block_unconfirmed(attempt, now)
+    elif job.state == JobState.ASSIGNED:
+        reason = f"{reason} {_who_did_not_take_it_up(attempt, now)}"
     elif job.state == JobState.STARTING:
         reason = f"{reason} {_who_is_missing(attempt)}".strip()
     end_attempt(attempt=attempt, outcome=outcome, reason=reason, now=now)
@@ -67,6 +69,14 @@ def _block_unconfirmed(attempt: Attempt, now: datetime) -> None:
     )
     for node in Node.objects.filter(claims__attempt=attempt, claims__outcome="").distinct():
         block_node(node=node, kind=UNCONFIRMED, reason=reason, now=now)
+
+
+def _who_did_not_take_it_up(attempt: Attempt, now: datetime) -> str:
+    """Counts as declined there, or the job would come back to that node again and again."""
+    late = [claim.node for claim in attempt.claims.filter(phase=Phase.ASSIGNED).select_related("node")]
+    for node in late:
+        note_decline(node=node, reason=f"It did not take up {attempt.job_id}.", now=now)
+    return f"Not taken up by {', '.join(node.name for node in late)}; the log of the agent there may say why."
 
 
 def _who_is_missing(attempt: Attempt) -> str:

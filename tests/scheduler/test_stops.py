@@ -141,6 +141,23 @@ def test_three_declined_starts_block_the_node_for_a_while(node: FakeNode) -> Non
     assert not Execution.objects.filter(attempt_id__isnull=False).exists()
 
 
+def test_a_node_that_takes_up_nothing_is_blocked_like_one_that_declines(node: FakeNode) -> None:
+    """L4: it goes on saying that it lives, and the job would use up all its tries there."""
+    job = world.placed_job(node)
+    for _ in range(3):
+        world.age_state(job, 100)
+        tick()
+    attempt = job.attempts.order_by("-fence")[0]
+    assert attempt.reason.startswith("assigned for more than 60 s. Not taken up by node")
+    blocked = Node.objects.get()
+    assert (blocked.state, blocked.block_kind) == (NodeState.BLOCKED, "declines")
+    assert f"did not take up {job.pk}" in blocked.reason
+    other = world.fake_node()
+    tick()
+    assert other.take_up().spec is not None
+    assert world.state_of(job) == JobState.STARTING
+
+
 def test_draining_with_move_sends_the_job_elsewhere_with_its_checkpoint(node: FakeNode) -> None:
     job = world.placed_job(node)
     order = node.take_up()
