@@ -51,12 +51,12 @@ def take_state(*, node: Node, said: ClaimState, now: datetime) -> str:
     """
     claim = held_claim(node=node, claim_id=said.claim, fence=said.fence, now=now)
     nothing_new = said.phase == claim.phase and all(r.seq <= claim.acked_seq for r in said.reports)
-    return "" if nothing_new else _take(node, said, now)
+    return "" if nothing_new else _take(node, claim.attempt.job_id, said, now)
 
 
 @transaction.atomic
-def _take(node: Node, said: ClaimState, now: datetime) -> str:
-    job = locked(held_claim(node=node, claim_id=said.claim, fence=said.fence, now=now).attempt.job_id)
+def _take(node: Node, job_id: str, said: ClaimState, now: datetime) -> str:
+    job = locked(job_id)
     claim = held_claim(node=node, claim_id=said.claim, fence=said.fence, now=now)  # again, under the lock
     if claim.outcome:
         return ""  # it ended already and waits for the rest of its gang
