@@ -134,9 +134,13 @@ def resume_node(*, node: Node, actor: User, reason: str, now: datetime) -> Node:
     """
     _hold(node)
     waits = _must_prove_itself(node)
-    if node.state == NodeState.READY or (waits and not _standing_drain(node)):
-        again = " it works again by itself once it reports nothing running." if waits else ""
-        raise Conflict(f"The node is {node.state}; only a drained or blocked one can be resumed.{again}")
+    if waits and not _standing_drain(node):
+        raise Conflict(
+            f"The node is {node.state} and may still run what was given up; it works again by itself once it"
+            " reports nothing running."
+        )
+    if node.state == NodeState.READY:
+        raise Conflict(f"The node is {node.state}; only a drained or blocked one can be resumed.")
     Node.objects.filter(pk=node.pk).update(declines=[], old_boot_ids=[])
     to = NodeState(node.state) if waits else NodeState.READY
     _decide(node, to, kind="resume", reason=reason, actor=actor, move_jobs=False, now=now)
