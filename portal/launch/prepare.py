@@ -65,13 +65,23 @@ def have_a_predictor() -> None:
 
 
 def join_token(node: Path) -> str:
-    """A token with which this machine's agent joins, or nothing if it has joined this portal before."""
+    """A token with which this machine's agent joins, or nothing if it is a node of this portal already."""
+    known = node / "token.json"
+    if is_node(known):
+        return ""
+    known.unlink(missing_ok=True)  # of another database, or of a node that was removed
+    return call("join_token").strip()
+
+
+def is_node(known: Path) -> bool:
+    """Does the agent's token file name a node that the portal has?"""
     from scheduler.models import Node
 
-    known = node / "token.json"
-    if not Node.present.exists():
-        known.unlink(missing_ok=True)  # it belonged to another database
-    return "" if known.exists() else call("join_token").strip()
+    try:
+        name = str(json.loads(known.read_text())["node"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+    return Node.present.filter(pk=name).exists()
 
 
 def first_job_token(*, always: bool) -> str:
