@@ -9,6 +9,7 @@ import pytest
 
 from tests.trainer.agent.conftest import StartAgent
 from tests.trainer.agent.fake_portal import FakePortal, file_of, until
+from tests.trainer.agent.seen import steps
 from trainer.protocol import File, Outcome, Resume
 
 
@@ -135,21 +136,22 @@ def test_a_training_goes_on_from_a_checkpoint(
     portal: FakePortal, start_agent: StartAgent, stored: str
 ) -> None:
     limit = 2_000_000 if stored == "portal" else 1
-    first = portal.give("c1", "normal", upload_limit_bytes=limit)
+    first = portal.give("c1", "steady", upload_limit_bytes=limit)
     start_agent()
+    until(lambda: steps(first))
+    first.want, first.stop_for = "stop", "preempt"
     until(lambda: first.end)
     told = first.bodies("checkpoint")[0]
     assert told["stored"] == stored
     files = tuple(File(**entry) for entry in told["files"])
     assert [file.path for file in files] == ["weights.bin", "manifest.json"]
-    kept = {
-        f"resume/{file.path}": first.artifacts.get(f"checkpoints/step-3/{file.path}", b"") for file in files
-    }
+    folder = f"checkpoints/step-{told['step']}"
+    kept = {f"resume/{file.path}": first.artifacts.get(f"{folder}/{file.path}", b"") for file in files}
     inputs = {"train.jsonl": b"x", **(kept if stored == "portal" else {})}
-    resume = Resume(step=3, stored=stored, claim="c1", files=files)
+    resume = Resume(step=told["step"], stored=stored, claim="c1", files=files)
     second = portal.give("c2", "resumed", fence=2, inputs=inputs, resume=resume)
     assert until(lambda: second.end).outcome == Outcome.SUCCEEDED
-    assert b"resumed from weights of step 3" in second.artifacts["log.txt"]
+    assert f"resumed from weights of step {told['step']}".encode() in second.artifacts["log.txt"]
 
 
 def test_a_checkpoint_that_is_not_here_any_more_is_told_as_gone(
