@@ -17,6 +17,7 @@ from knowledge.core.rows import Row
 from knowledge.core.types import Source
 
 OTHERS = 30  # runs that what the other GPUs say of a GPU's errors counts as
+WILD_PEAK = 3.0  # times the forecast, or a part of it: such a peak measured something else
 WIDEST = 2 * prior.CPU_TAU  # standard deviation of ln θ where the interval is unbounded
 
 
@@ -50,7 +51,7 @@ class Lesson:
         peaks = np.array([run.peak_memory_fraction or np.nan for run in runs], dtype=float)
         factors = peaks * there.memory / base.memory
         stretch = _stretch(kin, found, spread(base))
-        return cls(kin, found, stretch, _medians(kin.kinds, factors), learnt_from)
+        return cls(kin, found, stretch, median_factors(kin.kinds, factors), learnt_from)
 
     def applied(self, base: Scores, kin: Kin) -> Scores:
         """Predictions on the GPU model, shape (n,), moved towards what the runs measured."""
@@ -97,6 +98,13 @@ def _stretch(kin: Kin, learnt: Learnt, expected: Array) -> float:
     return float(reached ** (count / (count + OTHERS))) if np.isfinite(reached) else 1.0
 
 
-def _medians(kinds: Array, factors: Array) -> dict[str, float]:
-    known = np.isfinite(factors)
-    return {str(kind): float(np.median(factors[known & (kinds == kind)])) for kind in np.unique(kinds[known])}
+def median_factors(kinds: Array, factors: Array) -> dict[str, float]:
+    """The median factor of each kind, wild ones left out, with a run as foretold among them.
+
+    So one odd run moves a kind by half of what it says, in logarithms, and two that agree by all.
+    """
+    known = np.isfinite(factors) & (factors > 1 / WILD_PEAK) & (factors < WILD_PEAK)
+    return {
+        str(kind): float(np.exp(np.median([0.0, *np.log(factors[known & (kinds == kind)])])))
+        for kind in np.unique(kinds[known])
+    }

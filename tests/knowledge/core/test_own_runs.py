@@ -15,6 +15,7 @@ from knowledge.core import evaluate, store
 from knowledge.core.columns import columns
 from knowledge.core.learned_predictor import LearnedPredictor
 from knowledge.core.observations import RECENT, Observations
+from knowledge.core.own_runs import median_factors
 from knowledge.core.predictor import PriorPredictor, Scores
 from knowledge.core.rows import Row
 from knowledge.core.types import Config, Source
@@ -133,7 +134,7 @@ def test_the_order_of_runs_does_not_matter_and_the_answer_is_always_the_same() -
 
 
 def test_measured_peaks_move_those_of_the_same_model_and_method_alone() -> None:
-    row = replace(runs([config()], [1.0])[0], peak_memory_fraction=0.5)
+    row = replace(runs([config()], [1.0])[0], peak_memory_fraction=0.1)
     found, before = scores(taught([row])), scores(PRIOR)
     same = np.array([one.model_name == MODELS[0] and one.method == "lora" for one in ASKED])
     assert np.all(found.memory[same] != before.memory[same])
@@ -204,3 +205,9 @@ def test_a_handful_of_others_runs_on_a_gpu_counts_as_own_ones_do_and_is_kept_in_
     path = tmp_path / "predictor.skops"
     again = LearnedPredictor(knowledge=store.load(path, store.save(predictor.knowledge, path), tmp_path))
     assert scores(again).rate == pytest.approx(scores(predictor).rate)
+
+
+def test_one_odd_peak_moves_a_kind_by_half_and_a_wild_one_not_at_all() -> None:
+    kinds = np.array(["odd", "agreed", "agreed", "wild"])
+    factors = median_factors(kinds, np.array([1.44, 1.5, 1.5, 40.0]))
+    assert factors == pytest.approx({"odd": 1.2, "agreed": 1.5})
