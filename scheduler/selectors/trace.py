@@ -34,16 +34,17 @@ def past_jobs(
 def trace_jobs(jobs: QuerySet[Job]) -> Iterator[TraceJob]:
     """Jobs that ran, as the simulator reads them; owners and teams are numbers, never names.
 
-    A job's duration is the time that its attempts ran; its GPUs are those of its last attempt.
+    A job's duration is what its attempts ran, as if on the GPUs of the last one: an earlier attempt on twice
+    as many counts twice.
     """
     origin: datetime | None = None
     for job in jobs:
         ran = [attempt for attempt in job.attempts.all() if attempt.running_at and attempt.ended_at]
-        duration_s = sum(_ran_s(attempt) for attempt in ran)
-        if not ran or duration_s <= 0:
+        gpu_s = sum(_ran_s(attempt) * _gpus(attempt) for attempt in ran)
+        if gpu_s <= 0:
             continue
         origin = origin or job.submitted_at
-        yield _trace_job(job, ran[-1].option, duration_s, origin)
+        yield _trace_job(job, ran[-1].option, gpu_s / _gpus(ran[-1]), origin)
 
 
 def _trace_job(job: Job, option: dict[str, Any], duration_s: float, origin: datetime) -> TraceJob:
@@ -71,4 +72,8 @@ def _trace_job(job: Job, option: dict[str, Any], duration_s: float, origin: date
 def _ran_s(attempt: Attempt) -> float:
     if attempt.running_at is None or attempt.ended_at is None:
         return 0.0
-    return (attempt.ended_at - attempt.running_at).total_seconds()
+    return max(0.0, (attempt.ended_at - attempt.running_at).total_seconds())
+
+
+def _gpus(attempt: Attempt) -> int:
+    return int(attempt.option["config"]["number_gpus"])

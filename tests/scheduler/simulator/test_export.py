@@ -34,6 +34,18 @@ def test_ended_jobs_are_written_and_can_be_played(node: FakeNode, tmp_path: Path
     assert '"jct_mean_s": 90.0' in out.read_text()
 
 
+def test_an_attempt_on_more_gpus_counts_for_more(node: FakeNode) -> None:
+    job = ended_job(node, ran_s=90)
+    last = job.attempts.get()
+    wide = {**last.option, "config": {**last.option["config"], "number_gpus": 4}}
+    job.attempts.create(
+        fence=0, option=wide, created_at=last.created_at, running_at=last.running_at, ended_at=last.ended_at,
+        outcome="lost",
+    )  # fmt: skip
+    [found] = trace_jobs(past_jobs())
+    assert (found.gpus, found.duration_s) == (1, 90.0 + 4 * 90.0)
+
+
 def test_the_past_is_read_in_two_queries_however_long_it_is(node: FakeNode) -> None:
     for _ in range(3):
         ended_job(node, ran_s=5)
