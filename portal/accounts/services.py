@@ -14,6 +14,7 @@ TOKEN_PREFIX = "ft-"  # noqa: S105 (no secret: what all tokens begin with)
 HINT_LENGTH = len(TOKEN_PREFIX) + 4
 # A write per request would make every read of the API a writer; a minute is exact enough for people.
 USED_RESOLUTION = timedelta(minutes=1)
+REFUSAL_RESOLUTION = timedelta(hours=1)
 
 
 def digest_of(plain: str) -> str:
@@ -83,3 +84,10 @@ def audit(
         data=dict(data or {}),
         address=address,
     )
+
+
+def audit_refusal(*, action: str, now: datetime, address: str, data: Mapping[str, Any]) -> None:
+    """Note that a stranger was refused, once in a while for each address: they must not fill the record."""
+    recent = AuditEntry.objects.filter(action=action, address=address, at__gt=now - REFUSAL_RESOLUTION)
+    if not recent.exists():
+        audit(action=action, now=now, address=address, data=data)

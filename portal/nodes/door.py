@@ -12,7 +12,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
-from portal.accounts.services import audit
+from portal.accounts.services import audit_refusal
 from scheduler.errors import (
     BadReport,
     FileTooLarge,
@@ -85,9 +85,11 @@ def for_node(view: View) -> View:
     def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         node = _node(request)
         if node is None:
-            now = database_now()
-            audit(
-                action="node token refused", now=now, address=address_of(request), data={"path": request.path}
+            audit_refusal(
+                action="node token refused",
+                now=database_now(),
+                address=address_of(request),
+                data={"path": request.path},
             )
             response: HttpResponse = error(
                 401, "node_refused", "The node token is not valid; enrol the node."

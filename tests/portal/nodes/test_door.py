@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db.models import F
 from django.test import Client
 
 from portal.accounts.models import AuditEntry
@@ -50,7 +51,12 @@ def test_a_wrong_node_token_is_refused_and_noted(node: FakeNode, token: str) -> 
     answer = node.post_sync(sync_body())
     assert answer.status_code == 401
     assert answer["WWW-Authenticate"] == "Bearer"
-    assert AuditEntry.objects.filter(action="node token refused").count() == 1
+    node.post_sync(sync_body())
+    refusals = AuditEntry.objects.filter(action="node token refused")
+    assert refusals.count() == 1, "whoever asks again and again does not fill the record"
+    refusals.update(at=F("at") - timedelta(hours=1))
+    node.post_sync(sync_body())
+    assert refusals.count() == 2
 
 
 def test_an_old_agent_hears_that_it_is_old_whatever_else_it_says(node: FakeNode) -> None:
