@@ -158,7 +158,8 @@ def _tokens_per_sample(request: Request) -> Choice:
     length = workload.recommended_length(request.data, context)
     kept = workload.kept_share(request.data, length)
     reason = (
-        f"{kept:.1%} of the rows are no longer than {length:,} tokens; longer ones are cut."
+        f"{kept:.1%} of the rows are no longer than {length:,} tokens; longer ones are cut, which leaves"
+        f" {workload.kept_tokens(request.data, length):.0%} of all tokens."
         if kept < 1
         else f"No row is longer than {length:,} tokens."
     )

@@ -68,3 +68,9 @@ def kept_share(workload: Workload, limit: int) -> float:
     """Share of rows that are not longer than `limit`."""
     kept = sum(rows for length, rows in workload.lengths if length <= limit)
     return kept / workload.rows if workload.rows else 1.0
+
+
+def kept_tokens(workload: Workload, limit: int) -> float:
+    """Share of all tokens that are left once rows are cut at `limit`."""
+    kept = sum(min(length, limit) * rows for length, rows in workload.lengths)
+    return kept / workload.tokens if workload.tokens else 1.0

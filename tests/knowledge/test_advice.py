@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from knowledge import advice
 from knowledge.core import catalog
-from knowledge.core.types import Goal, Inventory, Lack, Option, Pool, Source
+from knowledge.core.types import Goal, Inventory, Lack, Option, Pool, Source, Workload
 from tests.knowledge.conftest import A100, CLUSTER, CPU, DATA, GIB, LAPTOP
 from trainer.recipes import RECIPES, Binds
 
@@ -238,3 +238,13 @@ def test_advice_is_quick() -> None:
 def test_the_unforeseen_becomes_advice_failed() -> None:
     with pytest.raises(advice.AdviceFailed):
         advice.options(model=LLAMA, bound={}, fixed={}, workload=DATA, inventory=Inventory(pools=(CPU,)))
+
+
+def test_what_cutting_long_rows_costs_is_told() -> None:
+    few_long = Workload(rows=1000, lengths=((10, 990), (8000, 10)))
+    found = advice.advise(model=LLAMA, fixed={}, workload=few_long, inventory=CLUSTER)
+    assert found.bound["tokens_per_sample"] == 64
+    reason = (
+        "99.0% of the rows are no longer than 64 tokens; longer ones are cut, which leaves 12% of all tokens."
+    )
+    assert found.chosen["tokens_per_sample"].reason == reason

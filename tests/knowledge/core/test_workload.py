@@ -44,3 +44,5 @@ def test_the_recommended_length_keeps_99_percent_whole_and_stays_in_the_context(
     assert workload.recommended_length(data, 4096) == 320
     assert workload.recommended_length(data, 256) == 256
     assert workload.kept_share(data, 320) == pytest.approx(0.995)
+    assert workload.kept_tokens(data, 320) == pytest.approx((90_000 + 28_500 + 5 * 320) / 163_500)
+    assert workload.kept_tokens(Workload(rows=0, lengths=()), 320) == 1.0
