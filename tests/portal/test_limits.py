@@ -15,8 +15,8 @@ from rest_framework.test import APIClient
 from rest_framework.throttling import SimpleRateThrottle
 
 from portal.api.throttles import FailOpen
+from portal.configuration.caches import _ANSWER_WITHIN_S, redis_address
 from portal.configuration.caches import caches as caches_of
-from portal.configuration.caches import redis_address
 from tests.harness.servers import NotInstalled, Redis
 
 
@@ -58,16 +58,19 @@ def test_a_dead_redis_costs_the_limit_and_nothing_else(
     redis.popen.wait()
     began = time.monotonic()
     assert [api.get("/api/me/").status_code for _ in range(5)] == [200] * 5
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 5 * _ANSWER_WITHIN_S
     assert caplog.text.count("Redis does not answer") == 1
 
 
-def test_a_hanging_redis_delays_one_request_by_its_time_out(api: APIClient, redis: Redis) -> None:
+def test_a_hanging_redis_delays_one_request_by_its_time_out(
+    api: APIClient, redis: Redis, caplog: pytest.LogCaptureFixture
+) -> None:
     assert api.get("/api/me/").status_code == 200
     redis.popen.send_signal(signal.SIGSTOP)
     began = time.monotonic()
     assert [api.get("/api/me/").status_code for _ in range(5)] == [200] * 5
-    assert time.monotonic() - began < 1
+    assert time.monotonic() - began < 5 * _ANSWER_WITHIN_S
+    assert caplog.text.count("Redis does not answer") == 1, "the others know of it"
 
 
 def test_counting_goes_on_when_redis_is_back(
