@@ -18,6 +18,7 @@ from portal.web.charts.simulation import jct_chart
 from portal.web.fragments import fragment, is_fragment
 from portal.web.nodes import require_admin
 from portal.web.simulation_forms import SimulationForm
+from scheduler.core.simulator.cluster import parse_cluster
 from scheduler.errors import BadParameters, Conflict, KeyInUse, KeyReused, NotFound
 from scheduler.models import Simulation
 from scheduler.selectors.simulations import all_simulations, get_simulation, present_cluster
@@ -90,6 +91,7 @@ def simulation_detail(request: PageRequest, simulation_id: str) -> HttpResponse:
         raise Http404 from unknown
     context: dict[str, Any] = {
         "simulation": found, "percent": round(100 * found.progress), "measures": MEASURES,
+        "pools": parse_cluster(found.cluster).pools,
         "rows": [_row(result) for result in found.results], "chart": jct_chart(found.results),
     }  # fmt: skip
     if is_fragment(request):

@@ -94,6 +94,7 @@ def test_the_page_asks_and_shows_what_is_simulated(ran: None, admin_browser: Cli
     shown = admin_browser.get(sent[0]).content.decode()
     assert "Simulated: " in shown
     assert "Every figure on this page is simulated" in shown
+    assert "<div>1 × 2 cpu</div>" in shown
     assert "Finish-time fairness" in shown
     assert sent[0] in admin_browser.get("/simulations/", headers={"HX-Request": "true"}).content.decode()
 
