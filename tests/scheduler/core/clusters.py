@@ -15,6 +15,29 @@ MODELS = ("A100", "L40S")
 LACKS = (frozenset[str](), frozenset[str](), frozenset({"qlora"}))
 SITES = tuple(GpuSite(socket=i // 4, numa=i // 2, switch=i // 2) for i in range(8))
 
+# Made once: Hypothesis examines a strategy whenever one is made, which took longer than to draw from it.
+EITHER = st.booleans()
+GPUS_OF_A_NODE = st.sampled_from([1, 2, 4, 8])
+FREE_GPUS = {total: st.sets(st.integers(0, total - 1)) for total in (1, 2, 4, 8)}
+MODEL = st.sampled_from(MODELS)
+ABLE = st.sampled_from(LACKS)
+ONE_IN_THREE = st.sampled_from([False, False, True])
+DURATION_S = st.floats(10, 1e5)
+STARTED_AT = st.sampled_from([-500.0, -120.0, -5.0])
+ONLY_NODE = st.sampled_from([None, None, None, "n0"])
+HOLD = st.sampled_from(["", "", "", "not yet"])
+GOAL = st.sampled_from(list(Goal))
+USER = st.sampled_from(["u", "v", "w"])
+WEIGHT = st.sampled_from([1.0, 2.0])
+PRIORITY = st.sampled_from([0, 0, 0, 1])
+DUE_AT = st.one_of(st.none(), st.floats(-10, 1e5))
+WORK_LEFT = st.floats(0.01, 1.0)
+ATTAINED_GPU_S = st.floats(0, 1e5)
+STOPPED_AT = st.sampled_from([-400.0, -10.0])
+RESTART_S = st.sampled_from([0.0, 30.0])
+UNSAVED_S = st.sampled_from([0.0, 100.0])
+TOPOLOGY = st.sampled_from(list(Topology))
+
 
 def option(
     model: str = "A100", gpus: int = 1, nodes: int = 1, duration_s: float = 100.0, rate: float = 1000.0
@@ -60,33 +83,36 @@ def decide(
 @st.composite
 def options(draw: st.DrawFn) -> Option:
     nodes = draw(st.integers(1, 2))
-    per_node = draw(st.sampled_from([1, 2, 4, 8]))
-    duration_s = draw(st.floats(10, 1e5))
-    return option(draw(st.sampled_from(MODELS)), nodes * per_node, nodes, duration_s, 1e6 / duration_s)
+    per_node = draw(GPUS_OF_A_NODE)
+    duration_s = draw(DURATION_S)
+    return option(draw(MODEL), nodes * per_node, nodes, duration_s, 1e6 / duration_s)
+
+
+OPTIONS = st.lists(options(), max_size=3)
 
 
 def jobs(draw: st.DrawFn, name: str, **more: Any) -> Job:
-    ran = draw(st.booleans())
-    own = more.pop("options", None) or tuple(draw(st.lists(options(), max_size=3)))
-    if "holds" not in more and draw(st.sampled_from([False, False, True])):
+    ran = draw(EITHER)
+    own = more.pop("options", None) or tuple(draw(OPTIONS))
+    if "holds" not in more and draw(ONE_IN_THREE):
         own = tuple(map(by_qlora, own))
     return Job(
         id=name,
         submitted_at=float(draw(st.integers(-1000, 5))),
         options=own,
-        goal=draw(st.sampled_from(list(Goal))),
-        user=draw(st.sampled_from(["u", "v", "w"])),
-        weight=draw(st.sampled_from([1.0, 2.0])),
-        priority=draw(st.sampled_from([0, 0, 0, 1])),
-        due_at=draw(st.one_of(st.none(), st.floats(-10, 1e5))),
-        work_left=draw(st.floats(0.01, 1.0)),
-        attained_gpu_s=draw(st.floats(0, 1e5)) if ran else 0.0,
+        goal=draw(GOAL),
+        user=draw(USER),
+        weight=draw(WEIGHT),
+        priority=draw(PRIORITY),
+        due_at=draw(DUE_AT),
+        work_left=draw(WORK_LEFT),
+        attained_gpu_s=draw(ATTAINED_GPU_S) if ran else 0.0,
         first_started_at=-500.0 if ran or "holds" in more else None,
-        stopped_at=draw(st.sampled_from([-400.0, -10.0])) if ran and "holds" not in more else None,
-        restart_s=draw(st.sampled_from([0.0, 30.0])),
+        stopped_at=draw(STOPPED_AT) if ran and "holds" not in more else None,
+        restart_s=draw(RESTART_S),
         restarts=draw(st.integers(0, 3)),
-        unsaved_s=draw(st.sampled_from([0.0, 100.0])),
-        topology=draw(st.sampled_from(list(Topology))),
+        unsaved_s=draw(UNSAVED_S),
+        topology=draw(TOPOLOGY),
         level=draw(st.integers(1, 3)),
         **more,
     )
@@ -98,27 +124,27 @@ def cluster_states(draw: st.DrawFn) -> ClusterState:
     nodes: list[Node] = []
     found: list[Job] = []
     for number in range(draw(st.integers(0, 5))):
-        total = draw(st.sampled_from([1, 2, 4, 8]))
-        free = draw(st.sets(st.integers(0, total - 1)))
-        model = draw(st.sampled_from(MODELS))
-        ready = draw(st.booleans()) or draw(st.booleans())
-        sites = draw(st.sampled_from([(), SITES[:total]]))
+        total = draw(GPUS_OF_A_NODE)
+        free = draw(FREE_GPUS[total])
+        model = draw(MODEL)
+        ready = draw(EITHER) or draw(EITHER)
+        sites = SITES[:total] if draw(EITHER) else ()
         nodes.append(
             Node(
                 id=f"n{number}", gpu_model=model, total=total, free=tuple(sorted(free)),
-                ready=ready, sites=sites, cannot_train=draw(st.sampled_from(LACKS)),
+                ready=ready, sites=sites, cannot_train=draw(ABLE),
             )
         )  # fmt: skip
         held = sorted(set(range(total)) - free)
-        while held and draw(st.booleans()):
+        while held and draw(EITHER):
             size = draw(st.integers(1, len(held)))
             gpus, held = tuple((f"n{number}", index) for index in held[:size]), held[size:]
-            own = option(model, size, duration_s=draw(st.floats(10, 1e5)))
-            holding = Holding(option=own, gpus=gpus, since=draw(st.sampled_from([-500.0, -120.0, -5.0])))
-            preemptible = draw(st.sampled_from([True, True, False]))
+            own = option(model, size, duration_s=draw(DURATION_S))
+            holding = Holding(option=own, gpus=gpus, since=draw(STARTED_AT))
+            preemptible = not draw(ONE_IN_THREE)
             found.append(jobs(draw, f"r{len(found)}", options=(own,), holds=holding, preemptible=preemptible))
     for number in range(draw(st.integers(0, 8))):
-        only_node = draw(st.sampled_from([None, None, None, "n0"]))
-        hold = draw(st.sampled_from(["", "", "", "not yet"]))
+        only_node = draw(ONLY_NODE)
+        hold = draw(HOLD)
         found.append(jobs(draw, f"j{number}", only_node=only_node, hold=hold))
     return ClusterState(jobs=tuple(found), nodes=tuple(nodes))
