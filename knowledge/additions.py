@@ -14,6 +14,7 @@ from typing import Any
 from django.db import DatabaseError, transaction
 
 from knowledge.core import catalog, columns
+from knowledge.core.described import model_from_config
 from knowledge.model_config import CannotAdd, check_sizes, read
 from knowledge.models import CatalogEntry
 from portal.accounts.models import User
@@ -70,7 +71,7 @@ def add_model(*, text: str, name: str, now: datetime, actor: User | None = None)
         raise CannotAdd({"name": f"{name} is in the shipped catalogue already; choose another name"})
     check_sizes(text)
     try:
-        model = catalog.model_from_config(text, name)
+        model = model_from_config(text, name)
     except (catalog.UnknownModel, TypeError, AttributeError) as wrong:
         raise CannotAdd({"config": "describes no decoder that the forecast understands"}) from wrong
     return _store(CatalogEntry.Kind.MODEL, name, asdict(model), now, actor)
@@ -128,7 +129,7 @@ def _local(path: Path, name: str) -> catalog.Model | None:
     try:
         text = read(path / "config.json")
         check_sizes(text)
-        return catalog.model_from_config(text, name)
+        return model_from_config(text, name)
     except (CannotAdd, catalog.UnknownModel):
         return None
 
