@@ -61,7 +61,7 @@ def assert_sound(job: Job) -> None:
     assert live == int(job.state in LIVE)
     held = Allocation.objects.filter(claim__attempt__job=job, released_at__isnull=True).count()
     assert bool(held) == bool(live)
-    ended = Attempt.objects.filter(job=job, ended_at__isnull=False, claims__started=True)
+    ended = Attempt.objects.filter(job=job, ended_at__isnull=False, claims__started=True).distinct()
     assert Execution.objects.filter(attempt_id__in=ended.values("pk")).count() == ended.count()
 
 
