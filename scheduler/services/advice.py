@@ -20,13 +20,13 @@ from scheduler.selectors.inventory import digest_of, inventory
 from scheduler.services.aims import Aim, aim_of, aim_of_request
 from scheduler.states import JobState
 from trainer.recipes import RECIPES, ParamError
+from trainer.wire import safe_path
 
 
 def clean_request(*, model: str, params: Mapping[str, Any], recipe: str = "sft") -> dict[str, Any]:
     """The values a user fixed, checked. Raises BadParameters naming every wrong field."""
-    errors: dict[str, str] = {}
-    if not model or len(model) > 300 or not model.isprintable():
-        errors["model"] = "must be a model name, a hub id or a directory, at most 300 characters"
+    wrong_name = _model_error(model)
+    errors = {"model": wrong_name} if wrong_name else {}
     fixed: dict[str, Any] = {}
     try:
         fixed = RECIPES[recipe].clean(params)
@@ -39,6 +39,20 @@ def clean_request(*, model: str, params: Mapping[str, Any], recipe: str = "sft")
     if errors:
         raise BadParameters(errors)
     return fixed
+
+
+def _model_error(model: str) -> str:
+    """Why no node could load a model of this name, with the remedy; empty if one might."""
+    if not model or len(model) > 300 or not model.isprintable():
+        return "must be a model name, a hub id or a directory, at most 300 characters"
+    if "://" in model:
+        return "is an address; give the hub id alone, such as meta-llama/Llama-3.1-8B"
+    builtin = [name for name in catalog.model_names() if name.startswith("builtin/")]
+    if model.lower().startswith("builtin/") and model not in builtin:
+        return f"There is no model {model}; builtin are {', '.join(builtin)}."
+    if not model.startswith("/") and not safe_path(model):
+        return "must be builtin/NAME, a hub id, or an absolute directory that is on the nodes"
+    return ""
 
 
 def workload_of(*, model: str, training_file: DatasetFile, validation_file: DatasetFile | None) -> Workload:

@@ -222,3 +222,23 @@ def test_part_of_a_name_is_enough_to_be_told_the_whole_one(
     assert "H100-SXM5-80GB" in refused["error"]["fields"]["params.gpu_model"]
     refused = api.post("/api/jobs/", body(model="mistral"), format="json").json()
     assert "mistralai/Mistral-7B" in refused["error"]["fields"]["model"]
+
+
+@pytest.mark.parametrize(
+    ("model", "told"),
+    [
+        ("https://huggingface.co/meta-llama/Llama-3.1-8B", "give the hub id alone"),
+        ("BUILTIN/Tiny-Llama", "builtin are builtin/tiny-llama, builtin/tiny-qwen"),
+        ("builtin/large", "There is no model builtin/large"),
+        ("../../etc/passwd", "an absolute directory"),
+        ("my model", "a hub id"),
+    ],
+)
+def test_a_model_that_no_node_could_load_is_refused_at_once(
+    api: APIClient, body: Callable[..., dict[str, object]], model: str, told: str
+) -> None:
+    for address in ("/api/jobs/", "/api/recommendations/"):
+        refused = api.post(address, body(model=model), format="json")
+        assert refused.status_code == 400
+        assert told in refused.json()["error"]["fields"]["model"]
+    assert not Job.objects.exists()
