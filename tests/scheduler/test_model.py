@@ -6,10 +6,12 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from typing import Any
 
 import pytest
 from django.db import transaction
+from django.db.models import Prefetch
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -144,8 +146,9 @@ class Lifecycle(RuleBasedStateMachine):
     @invariant()
     def events_tell_the_row(self) -> None:
         """I3, I8"""
-        for job in Job.objects.all():
-            events = list(JobEvent.objects.filter(job=job).order_by("number"))
+        told = Job.objects.prefetch_related(Prefetch("events", JobEvent.objects.order_by("number")))
+        for job in told:
+            events = list(job.events.all())
             assert [event.number for event in events] == list(range(1, job.version + 1))
             assert (events[-1].new, events[-1].stop_for, events[-1].fence) == (
                 job.state, job.stop_for, job.fence,
@@ -157,8 +160,8 @@ class Lifecycle(RuleBasedStateMachine):
     @invariant()
     def attempts_match_states(self) -> None:
         """I4: live states have one live attempt, others none."""
-        for job in Job.objects.all():
-            live = Attempt.objects.filter(job=job, ended_at__isnull=True).count()
+        for job in Job.objects.prefetch_related("attempts"):
+            live = sum(attempt.ended_at is None for attempt in job.attempts.all())
             assert live == (1 if job.state in LIVE else 0), job.state
 
     @invariant()
@@ -172,22 +175,24 @@ class Lifecycle(RuleBasedStateMachine):
     @invariant()
     def each_ended_attempt_that_ran_left_one_execution(self) -> None:
         """I9"""
-        for attempt in Attempt.objects.filter(ended_at__isnull=False):
-            ran = attempt.claims.filter(started=True).exists()
-            assert Execution.objects.filter(attempt_id=attempt.pk).count() == int(ran)
+        executions = Counter(Execution.objects.values_list("attempt_id", flat=True))
+        for attempt in Attempt.objects.filter(ended_at__isnull=False).prefetch_related("claims"):
+            ran = any(claim.started for claim in attempt.claims.all())
+            assert executions[attempt.pk] == int(ran)
 
     @invariant()
     def progress_never_falls_below_a_checkpoint(self) -> None:
         """I14"""
+        saved = list(Checkpoint.objects.values_list("job_id", "attempt__fence", "step"))
         for attempt in Attempt.objects.all():
-            earlier = Checkpoint.objects.filter(job_id=attempt.job_id, attempt__fence__lt=attempt.fence)
-            assert attempt.resume_step == max((saved.step for saved in earlier), default=0)
+            earlier = [step for job, fence, step in saved if job == attempt.job_id and fence < attempt.fence]
+            assert attempt.resume_step == max(earlier, default=0)
 
     @invariant()
     def budgets_are_kept_and_infrastructure_uses_up_no_retries(self) -> None:
         """I20"""
-        for job in Job.objects.all():
-            errors = job.attempts.filter(outcome="error").count()
+        for job in Job.objects.prefetch_related("attempts"):
+            errors = sum(attempt.outcome == "error" for attempt in job.attempts.all())
             assert job.errors_used <= min(job.retries, errors)
             assert job.infrastructure_used <= 5
             assert job.oom_used <= 1

@@ -43,6 +43,8 @@ def test_every_live_policy_runs_all_jobs_to_their_end(name: str) -> None:
         tick()  # with jobs running
         for claim in node.sync().claims:
             node.end(node.orders[claim.claim], "succeeded", result())
+        if not Job.objects.exclude(state=JobState.SUCCEEDED).exists():
+            break
     assert set(Job.objects.values_list("state", flat=True)) == {JobState.SUCCEEDED}
 
 
