@@ -40,6 +40,7 @@ class Run:
     model: str = "builtin/tiny-llama"
     slots: int = 1
     device: str = "cpu"
+    offline: bool = True
     checkpoint_every_s: float = 3600.0
     node: dict[str, Any] = field(default_factory=dict)
 
@@ -69,7 +70,7 @@ class Run:
             "models_dir": str(self.models_dir),
             "threads": 1,
             "device": self.device,
-            "offline": True,
+            "offline": self.offline,
             "resume_dir": str(resume) if resume else None,
         }
         (self.path / "spec.json").write_text(json.dumps({"spec": spec, "local": local}))

@@ -62,6 +62,10 @@ _SICK_NODE = (
     ("CUDA error: unknown error", "A GPU of this node does not answer; see nvidia-smi and the kernel's log."),
     ("shm/nccl", "The node's shared memory is too small for NCCL; give its container --shm-size=8g."),
 )
+HUB_AWAY = (
+    "The model hub cannot be reached from this node, or does not answer; see its network, or put the model"
+    " on the node beforehand."
+)
 _DISK_IS_FULL = ("No space left", "Disk quota exceeded", "File too large")  # safetensors has no errno
 _LOST_PEER_TYPES = ("DistBackendError", "DistNetworkError", "DistStoreError")
 _LOST_PEER_WORDS = ("Connection closed by peer", "Connection reset by peer", "gloo/transport")
@@ -78,10 +82,7 @@ def node_fault(error: BaseException | None) -> str:
         if is_disk_full(error):
             return f"The node's disk is full; earlier checkpoints are kept. ({_first_line(error)})"
         if _is_hub_away(error):
-            return (
-                "The model hub cannot be reached from this node, or does not answer; see its network, or put"
-                f" the model on the node beforehand. ({_first_line(error)})"
-            )
+            return f"{HUB_AWAY} ({_first_line(error)})"
         error = error.__cause__ or error.__context__
     return ""
 

@@ -11,11 +11,14 @@ import torch
 
 from trainer import builtin
 from trainer.train import collector, random_weights, sharding
-from trainer.train.errors import TrainError, is_out_of_memory, node_fault
+from trainer.train.errors import HUB_AWAY, NodeFault, TrainError, is_out_of_memory, node_fault
 from trainer.train.memory import forget_loading
 from trainer.train.settings import Order
 from trainer.train.world import World, is_sharded
 from trainer.wire import safe_path
+
+HUB_ANSWERS_WITHIN_S = 60.0
+_NOT_REACHED = "couldn't connect to"  # as transformers says it
 
 
 def load(order: Order, world: World, source: str) -> tuple[Any, Any]:
@@ -27,15 +30,26 @@ def load(order: Order, world: World, source: str) -> tuple[Any, Any]:
         import transformers.modeling_utils  # noqa: F401 -- any model needs it; left to itself it comes later
         from transformers.utils import logging
     logging.disable_progress_bar()  # bars are noise in a log file
+    if not order.offline:
+        _limit_waiting()
     try:
         tokenizer = _tokenizer(source, order)
         model = (_shared if is_sharded(order, world) else _own)(source, tokenizer, order, world)
     except (OSError, ValueError, ImportError, KeyError) as wrong:
         if is_out_of_memory(wrong) or node_fault(wrong):
             raise
+        if not order.offline and _NOT_REACHED in str(wrong):  # told without its cause after a time-out
+            raise NodeFault(HUB_AWAY) from wrong
         raise TrainError(_why_not(order, source, wrong)) from wrong
     forget_loading(world.device)
     return model, tokenizer
+
+
+def _limit_waiting() -> None:
+    """The hub's client waits without end for answers about models, though not for their files."""
+    from huggingface_hub import get_session
+
+    get_session().timeout = HUB_ANSWERS_WITHIN_S
 
 
 def locate(order: Order) -> str:
