@@ -124,7 +124,7 @@ class EmbeddedPortal:
         """Database, static files, history, predictor, people and tokens, in a process of their own."""
         command = [sys.executable, "-m", "portal.launch.prepare"]
         command += ["--first-job", "always" if self.options.once else "new"]
-        command += ["--node", str(self.node)] if self.options.train else []
+        command += ["--node", str(self.node), "--address", self.url] if self.options.train else []
         # The steps tell themselves in words for a terminal; what fails ends them with its traceback.
         done = subprocess.run(
             command, env={"LOG_LEVEL": "CRITICAL", **env}, stdout=subprocess.PIPE, text=True

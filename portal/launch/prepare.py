@@ -1,6 +1,6 @@
 """Bring the database of an embedded portal up to date: one process, since starting Django takes a second.
 
-    python -m portal.launch.prepare [--node FOLDER] [--first-job new|always]
+    python -m portal.launch.prepare [--node FOLDER --address URL] [--first-job new|always]
 
 What happens goes to stderr; the result is one line of JSON on stdout, read by the launcher.
 """
@@ -24,6 +24,7 @@ from django.core.management import call_command
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--node", type=Path, help="folder of this machine's agent, which is to join")
+    parser.add_argument("--address", default="", help="where that agent finds the portal")
     parser.add_argument("--first-job", default="new", choices=("new", "always"))
     options = parser.parse_args()
     django.setup()
@@ -33,7 +34,7 @@ def main() -> None:
     step("Predictor", have_a_predictor)
     result = {
         "people": json.loads(call("bootstrap_users", json=True)),
-        "join_token": join_token(options.node) if options.node else "",
+        "join_token": join_token(options.node, options.address) if options.node else "",
         "api_token": first_job_token(always=options.first_job == "always"),
     }
     print(json.dumps(result))
@@ -64,10 +65,16 @@ def have_a_predictor() -> None:
     call("train_predictor")
 
 
-def join_token(node: Path) -> str:
-    """A token with which this machine's agent joins, or nothing if it is a node of this portal already."""
+def join_token(node: Path, address: str) -> str:
+    """A token with which this machine's agent joins, or nothing if it is a node of this portal already.
+
+    A node stays what it is where the portal's address is another than before.
+    """
     known = node / "token.json"
     if is_node(known):
+        saved = json.loads(known.read_text())
+        if saved.get("portal") != address:
+            known.write_text(json.dumps({**saved, "portal": address}))
         return ""
     known.unlink(missing_ok=True)  # of another database, or of a node that was removed
     return call("join_token").strip()
