@@ -171,9 +171,9 @@ def inventory_options_version() -> str:
     return ("prior" if number is None else str(number)) + (f"+{added}" if added else "")
 
 
-def reforecast(option: Option, *, workload: Workload, startup_s: float | None = None) -> Option:
-    """The option with the exact token histogram of a trainer's first report."""
-    return forecast.reforecast(option, data=workload, startup=startup_s)
+def reforecast(option: Option, *, workload: Workload, startup_s: float) -> Option:
+    """The option with the exact token histogram and start-up of a trainer's first report."""
+    return forecast.reforecast(option, data=workload, startup_s=startup_s)
 
 
 def predict(configs: Sequence[Config], inventory: Inventory | None = None) -> list[Prediction]:

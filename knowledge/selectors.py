@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from statistics import median
 from typing import Any
 
 from django.db.models import Case, Count, Max, QuerySet, When
 
 from knowledge.core import catalog, forecast
 from knowledge.core.rows import OWN, Row
-from knowledge.core.types import Config, Source
+from knowledge.core.types import Config, Interval, Source
 from knowledge.models import CatalogEntry, Execution, PredictorVersion, Promotion, Status, TrackRecord
 
 RECENT_STARTUPS = 500
@@ -112,8 +111,8 @@ def new_rows_since(version: PredictorVersion | None) -> int:
     return learnable().filter(pk__gt=version.last_execution if version else 0).count()
 
 
-def startups() -> dict[tuple[str, int], float]:
-    """Median start-up seconds of own runs, by GPU model and size class of the model."""
+def startups() -> dict[tuple[str, int], Interval]:
+    """Start-up seconds of own runs, by GPU model and size class of the model."""
     rows = Execution.objects.filter(source=OWN, startup_s__isnull=False).order_by("-pk")
     measured: dict[tuple[str, int], list[float]] = {}
     for gpu_model, name, seconds in rows.values_list("gpu_model", "model_name", "startup_s")[
@@ -124,7 +123,7 @@ def startups() -> dict[tuple[str, int], float]:
         except catalog.UnknownModel:
             continue
         measured.setdefault(kind, []).append(float(seconds or 0.0))
-    return {kind: median(values) for kind, values in measured.items()}
+    return {kind: forecast.startup_of(values) for kind, values in measured.items()}
 
 
 def evidence_rows(model_names: Sequence[str], config: Config) -> QuerySet[Execution]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from statistics import median
 
 from knowledge.core import catalog, workload
 from knowledge.core.types import Config, Interval, Option, Pool, Prediction, Workload
@@ -14,9 +15,13 @@ GPU_STARTUP_S = 30.0
 LOAD_BYTES_S = 1e9
 SAVE_BYTES_S = 5e8
 FORWARD_SHARE = 1 / 3  # evaluation does the forward pass alone
+STARTUP_FACTOR = 2.0  # how far off a start-up may be (80 %) of which nothing was measured
+STATED_RUNS = 3  # measured start-ups that the stated factor counts as
+NORMAL_80 = 1.2816  # standard deviations on either side that hold 80 % of a normal distribution
+QUICKEST_S = 0.1
 
-# Medians of measured start-ups, by (GPU model, size class).
-Startups = Mapping[tuple[str, int], float]
+# Measured start-ups, by (GPU model, size class).
+Startups = Mapping[tuple[str, int], Interval]
 
 
 def size_class(model: catalog.Model) -> int:
@@ -24,12 +29,25 @@ def size_class(model: catalog.Model) -> int:
     return int(math.log(max(1, model.parameters), 4))
 
 
-def startup_s(model: catalog.Model, gpu_model: str, measured: Startups) -> float:
-    """Seconds from start to the first step: own median, else the stated default."""
+def startup(model: catalog.Model, gpu_model: str, measured: Startups) -> Interval:
+    """Seconds from start to the first step: as own runs took, else the stated default."""
     found = measured.get((gpu_model, size_class(model)))
     if found is not None:
         return found
-    return CPU_STARTUP_S if gpu_model == "cpu" else GPU_STARTUP_S + 2 * model.parameters / LOAD_BYTES_S
+    stated = CPU_STARTUP_S if gpu_model == "cpu" else GPU_STARTUP_S + 2 * model.parameters / LOAD_BYTES_S
+    return _around(stated, STARTUP_FACTOR)
+
+
+def startup_of(seconds: Sequence[float]) -> Interval:
+    """The median of measured start-ups, and bounds from their spread in logarithms and the stated factor."""
+    usual = max(median(seconds), QUICKEST_S)
+    off = [math.log(max(second, QUICKEST_S) / usual) ** 2 for second in seconds]
+    stated = STATED_RUNS * (math.log(STARTUP_FACTOR) / NORMAL_80) ** 2
+    return _around(usual, math.exp(NORMAL_80 * math.sqrt((sum(off) + stated) / (len(off) + STATED_RUNS))))
+
+
+def _around(value: float, factor: float) -> Interval:
+    return Interval(value, value / factor, value * factor)
 
 
 def option(
@@ -38,7 +56,7 @@ def option(
     *,
     data: Workload,
     pool: Pool,
-    startup: float,
+    startup: Interval,
     epochs: float | None,
     max_steps: int | None,
 ) -> Option:
@@ -48,13 +66,13 @@ def option(
     samples = steps * config.effective_batch_size
     evaluations = math.ceil(samples / max(1, data.rows))
     tokens = (samples + data.validation_rows * evaluations * FORWARD_SHARE) * padded
-    duration = _duration(tokens, prediction.tokens_per_second, startup + _saving_s(config))
+    duration = _duration(tokens, prediction.tokens_per_second, startup, _saving_s(config))
     return Option(
         config=config,
         p_valid=prediction.p_valid,
         tokens_per_second=prediction.tokens_per_second,
         peak_memory_bytes=prediction.peak_memory_bytes,
-        startup_s=startup,
+        startup_s=startup.value,
         duration_s=duration,
         cost=duration.scaled(config.number_gpus * pool.price_per_gpu_hour / 3600),
         source=prediction.source,
@@ -64,36 +82,37 @@ def option(
     )
 
 
-def reforecast(promised: Option, *, data: Workload, startup: float | None = None) -> Option:
-    """The same option with an exact token histogram and, if known, its measured start-up.
+def reforecast(promised: Option, *, data: Workload, startup_s: float) -> Option:
+    """The same option with an exact token histogram and the start-up that was measured.
 
     Steps stay as promised: the number of rows was known from the start.
     """
-    config = promised.config
+    config, rate = promised.config, promised.tokens_per_second
     padded = workload.padded_length(data, config.tokens_per_sample, config.per_device_batch_size)
     if not padded or not promised.padded_tokens or not promised.duration_s.value:
         return promised
-    start = promised.startup_s if startup is None else startup
     saving = _saving_s(config)
-    ratio = padded / promised.padded_tokens
-
-    def moved(seconds: float | None) -> float | None:
-        return None if seconds is None else start + saving + (seconds - promised.startup_s - saving) * ratio
-
-    old = promised.duration_s
-    duration = Interval(moved(old.value) or 0.0, moved(old.low), moved(old.high))
-    price = promised.cost.value / old.value
+    trained_s = promised.duration_s.value - promised.startup_s - saving
+    tokens = trained_s * rate.value * padded / promised.padded_tokens
+    duration = _duration(tokens, rate, Interval(startup_s, startup_s, startup_s), saving)
+    price = promised.cost.value / promised.duration_s.value
     return replace(
-        promised, startup_s=start, duration_s=duration, cost=duration.scaled(price), padded_tokens=padded
+        promised, startup_s=startup_s, duration_s=duration, cost=duration.scaled(price), padded_tokens=padded
     )
 
 
-def _duration(tokens: float, rate: Interval, fixed_s: float) -> Interval:
-    return Interval(
-        fixed_s + tokens / rate.value,
-        None if not rate.high else fixed_s + tokens / rate.high,
-        None if not rate.low else fixed_s + tokens / rate.low,
-    )
+def _duration(tokens: float, rate: Interval, startup: Interval, saving_s: float) -> Interval:
+    """Start-up, training and saving; start-up and training are off independently of each other."""
+    trained_s = tokens / rate.value
+    value = startup.value + trained_s + saving_s
+
+    def off(rate_bound: float | None, startup_bound: float | None) -> float | None:
+        if not rate_bound or startup_bound is None:
+            return None
+        return math.hypot(tokens / rate_bound - trained_s, startup_bound - startup.value)
+
+    below, above = off(rate.high, startup.low), off(rate.low, startup.high)
+    return Interval(value, None if below is None else value - below, None if above is None else value + above)
 
 
 def _saving_s(config: Config) -> float:

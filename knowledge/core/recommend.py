@@ -133,7 +133,7 @@ def options(
             prediction(scores, row),
             data=request.data,
             pool=found.pool(row),
-            startup=forecast.startup_s(request.model, found.pool(row).gpu_model, startups),
+            startup=forecast.startup(request.model, found.pool(row).gpu_model, startups),
             epochs=bound.get("epochs"),
             max_steps=bound.get("max_steps"),
         )

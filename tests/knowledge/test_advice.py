@@ -219,7 +219,14 @@ def test_a_forecast_with_exact_tokens_scales_the_training_time_alone() -> None:
     )
     assert doubled.padded_tokens == 50
     assert promised.startup_s < doubled.duration_s.value < promised.duration_s.value
-    assert advice.reforecast(promised, workload=DATA) == promised
+
+
+def test_a_forecast_is_surer_once_the_start_up_is_known() -> None:
+    promised = ask("builtin/tiny-llama", LAPTOP).best
+    known = advice.reforecast(promised, workload=DATA, startup_s=promised.startup_s)
+    before, after = promised.duration_s, known.duration_s
+    assert after.value == pytest.approx(before.value)
+    assert before.low < after.low < after.high < before.high
 
 
 def test_default_advice_predicts_nothing_and_survives_storage() -> None:

@@ -1,0 +1,73 @@
+"""Start-ups and durations, with what they may be off by."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from knowledge.core import catalog, forecast
+from knowledge.core.types import Config, Interval, Option, Pool, Prediction, Source, Workload
+
+TINY = catalog.model("builtin/tiny-llama")
+CPU = Pool(gpu_model="cpu", node_sizes=(4,), memory_bytes=2**33)
+DATA = Workload(rows=100, lengths=((64, 100),))
+
+
+def promised(startup: Interval, rate: Interval) -> Option:
+    config = Config(
+        model_name=TINY.model_name,
+        method="lora",
+        gpu_model="cpu",
+        number_gpus=1,
+        tokens_per_sample=64,
+        per_device_batch_size=1,
+    )
+    prediction = Prediction(
+        p_valid=1.0,
+        tokens_per_second=rate,
+        peak_memory_bytes=Interval(1e9),
+        source=Source.EXACT,
+        outside=False,
+    )
+    return forecast.option(
+        config, prediction, data=DATA, pool=CPU, startup=startup, epochs=1.0, max_steps=None
+    )
+
+
+def test_a_start_up_nobody_measured_may_be_off_by_the_stated_factor() -> None:
+    assert forecast.startup(TINY, "cpu", {}) == Interval(15.0, 7.5, 30.0)
+
+
+def test_measured_start_ups_answer_by_their_median_and_spread() -> None:
+    alike = forecast.startup_of([6.0] * 20)
+    apart = forecast.startup_of([3.0, 6.0, 12.0] * 7)
+    assert alike.value == apart.value == 6.0
+    assert 6.0 / apart.low > forecast.STARTUP_FACTOR > 6.0 / alike.low > 1.0
+    assert forecast.startup(TINY, "cpu", {("cpu", forecast.size_class(TINY)): alike}) == alike
+
+
+def test_one_start_up_says_little_of_the_next() -> None:
+    once = forecast.startup_of([6.0])
+    assert once.high == pytest.approx(6.0 * 2 ** math.sqrt(3 / 4))
+
+
+def test_a_run_that_is_nearly_all_start_up_is_as_sure_as_that() -> None:
+    """The rate of a repeated configuration is known to a hair."""
+    sure = Interval(6400.0, 6399.0, 6401.0)
+    option = promised(Interval(12.0, 6.0, 24.0), sure)
+    assert option.duration_s.value == pytest.approx(12 + 1 + 1)  # start-up, 6,400 tokens, saving
+    assert option.duration_s.low == pytest.approx(8.0, abs=0.1)
+    assert option.duration_s.high == pytest.approx(26.0, abs=0.1)
+
+
+def test_start_up_and_training_are_off_independently() -> None:
+    option = promised(Interval(12.0, 9.0, 15.0), Interval(640.0, 640 * 10 / 14, 640 * 10 / 6))
+    assert option.duration_s.value == pytest.approx(12 + 10 + 1)
+    assert option.duration_s.high - option.duration_s.value == pytest.approx(5.0)  # √(3² + 4²)
+    assert option.duration_s.value - option.duration_s.low == pytest.approx(5.0)
+
+
+def test_bounds_that_are_unknown_stay_unknown() -> None:
+    option = promised(Interval(12.0, 6.0, 24.0), Interval(640.0))
+    assert (option.duration_s.low, option.duration_s.high) == (None, None)
