@@ -20,25 +20,26 @@ from trainer.protocol import ClaimState, Phase
 ORDER = list(Phase)
 
 
-def held_claim(*, node: Node, claim_id: str, fence: int, now: datetime) -> Claim:
-    """The node's live claim under its current fence.
+def held_claim(*, node: Node, claim_id: str, fence: int, now: datetime, job: Job | None = None) -> Claim:
+    """The node's live claim under its current fence; `job` is its job where the caller has it.
 
     Raises NotFound (with a security event when it is another node's) and StaleAttempt.
     """
-    claim = _find(claim_id)
+    claim = _find(claim_id, "attempt" if job else "attempt__job")
     if claim is None or claim.node_id != node.pk:
         if claim is not None:
             audit(action="foreign claim asked for", node=node.name, target=f"claim {claim.pk}", now=now)
         raise NotFound("This node has no such claim.")
-    attempt = claim.attempt
+    attempt, claim.node = claim.attempt, node
+    attempt.job = job or attempt.job
     if attempt.ended_at is not None or fence != attempt.fence or fence != attempt.job.fence:
         raise StaleAttempt("This attempt has ended or was replaced; stop it.")
     return claim
 
 
-def _find(claim_id: str) -> Claim | None:
+def _find(claim_id: str, related: str) -> Claim | None:
     try:
-        return Claim.objects.select_related("attempt__job", "node").filter(pk=claim_id).first()
+        return Claim.objects.select_related(related).filter(pk=claim_id).first()
     except ValidationError:  # no UUID
         return None
 
@@ -57,7 +58,8 @@ def take_state(*, node: Node, said: ClaimState, now: datetime) -> str:
 @transaction.atomic
 def _take(node: Node, job_id: str, said: ClaimState, now: datetime) -> str:
     job = locked(job_id)
-    claim = held_claim(node=node, claim_id=said.claim, fence=said.fence, now=now)  # again, under the lock
+    # Again, under the lock.
+    claim = held_claim(node=node, claim_id=said.claim, fence=said.fence, now=now, job=job)
     if claim.outcome:
         return ""  # it ended already and waits for the rest of its gang
     if ORDER.index(said.phase) < ORDER.index(Phase(claim.phase)):
