@@ -169,6 +169,7 @@ def test_the_number_of_queries_does_not_grow_with_the_rows(db: None) -> None:
     assert max(many.values()) <= 13, many
 
 
+@pytest.mark.one_database
 def test_demo_data_are_named_on_every_page(client: Client, db: None) -> None:
     assert b"Demo data" not in client.get("/login/").content
     call_command("demo_data", "--no-train", "--jobs=15", "--password=x", stdout=io.StringIO())

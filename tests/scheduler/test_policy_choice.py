@@ -26,6 +26,7 @@ def choose(name: str) -> None:
     choose_policy(name=name, actor=world.admin(), reason="test", now=database_now())
 
 
+@pytest.mark.one_database  # policies see no database, and the loop is tested on both
 @pytest.mark.parametrize("name", LIVE)
 def test_every_live_policy_runs_all_jobs_to_their_end(name: str) -> None:
     choose(name)
