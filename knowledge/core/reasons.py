@@ -6,13 +6,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from knowledge.core import space
+from knowledge.core.catalog import GIB
 from knowledge.core.objectives import meets
 from knowledge.core.predictor import MIN_P_VALID
 from knowledge.core.settle import Request, user_choice
 from knowledge.core.types import Choice, Goal, Option, Source
 from knowledge.core.unfit import why_nothing_fits
-
-GIB = 2**30
 
 
 def dispatch_choices(request: Request, options: tuple[Option, ...]) -> dict[str, Choice]:

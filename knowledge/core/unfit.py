@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 
 from knowledge.core import prior, recommend, space, trainable
+from knowledge.core.catalog import GIB
 from knowledge.core.columns import hardware
 from knowledge.core.settle import Request
-
-GIB = 2**30
 
 
 def why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
