@@ -159,7 +159,7 @@ def _tokens_per_sample(request: Request) -> Choice:
     kept = workload.kept_share(request.data, length)
     reason = (
         f"{kept:.1%} of the rows are no longer than {length:,} tokens; longer ones are cut, which leaves"
-        f" {workload.kept_tokens(request.data, length):.0%} of all tokens."
+        f" {workload.kept_tokens(request.data, length):.1%} of all tokens."
         if kept < 1
         else f"No row is longer than {length:,} tokens."
     )
