@@ -252,6 +252,7 @@ def test_what_cutting_long_rows_costs_is_told() -> None:
     found = advice.advise(model=LLAMA, fixed={}, workload=few_long, inventory=CLUSTER)
     assert found.bound["tokens_per_sample"] == 64
     reason = (
-        "99.0% of the rows are no longer than 64 tokens; longer ones are cut, which leaves 11.7% of all tokens."
+        "99.0% of the rows are no longer than 64 tokens; longer ones are cut,"
+        " which leaves 11.7% of all tokens."
     )
     assert found.chosen["tokens_per_sample"].reason == reason
