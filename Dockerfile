@@ -26,8 +26,8 @@ VOLUME /data
 EXPOSE 8000
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s \
   CMD ["python", "-c", "import urllib.request as u; u.urlopen('http://127.0.0.1:8000/healthz', timeout=4)"]
-CMD ["python", "-m", "gunicorn", "portal.wsgi", "--bind=0.0.0.0:8000", "--worker-class=gthread", \
-     "--workers=2", "--threads=8", "--graceful-timeout=10", "--timeout=60"]
+CMD ["python", "-m", "gunicorn", "portal.wsgi", "-c", "python:portal.configuration.gunicorn", \
+     "--bind=0.0.0.0:8000", "--workers=2"]
 
 FROM base AS node
 # What a container with GPUs is shown of the driver: CUDA, and the library that lists them.

@@ -16,9 +16,9 @@ def web(host: str, port: int, name: str = "web") -> Process:
 
     It stops after the agent, which brings it the last checkpoints.
     """
-    options = ("--worker-class=gthread", "--workers=1", "--threads=8", "--graceful-timeout=5", "--timeout=60")
+    options = ("-c", "python:portal.configuration.gunicorn", "--workers=1", "--graceful-timeout=5")
     bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-    command = (sys.executable, "-m", "gunicorn", "portal.wsgi", f"--bind={bind}", *options)
+    command = (sys.executable, "-m", "gunicorn", "portal.wsgi", *options, f"--bind={bind}")
     return Process(name=name, command=command, stop_round=2)
 
 

@@ -10,12 +10,17 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 import yaml
 from django.conf import settings
 from django.core.management import get_commands
 from django.test import Client
 
+from portal.configuration import gunicorn
+from portal.launch import processes
+from trainer.agent.api import _retry_after_s
+from trainer.agent.loop import LONGEST_PAUSE_S
 from trainer.agent.settings import read_settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -102,6 +107,20 @@ def test_every_queue_has_a_worker_and_one_beat_drives_them() -> None:
     served = {said[said.index("-Q") + 1] for said in commands if "-Q" in said}
     assert served == {queue.name for queue in settings.CELERY_TASK_QUEUES}
     assert sum("beat" in said for said in commands) == 1
+
+
+def test_workers_in_containers_are_as_quiet_as_embedded_ones() -> None:
+    for queue in ("control", "work"):
+        quiet = {word for word in processes.worker(queue).command if word.startswith("--without-")}
+        assert quiet == {word for word in words(PORTAL[queue]) if word.startswith("--without-")}
+
+
+def test_a_connection_outlasts_every_pause_of_an_agent() -> None:
+    asked = httpx.Response(503, headers={"Retry-After": "3600"})
+    assert gunicorn.keepalive > max(LONGEST_PAUSE_S, _retry_after_s(asked))
+    from_here = " ".join(processes.web("127.0.0.1", 1).command)
+    assert "-c python:portal.configuration.gunicorn" in from_here
+    assert '"-c", "python:portal.configuration.gunicorn"' in DOCKERFILE
 
 
 @pytest.mark.parametrize("name", sorted(SERVICES))
