@@ -47,7 +47,8 @@ class Node(models.Model):
     cores = models.IntegerField(default=0)
     memory_bytes = models.BigIntegerField(default=0)
     software = models.JSONField(default=dict)
-    cannot_train = models.JSONField(default=dict)  # method -> why, as the agent says; empty: everything
+    # method -> why, as the agent says; empty: everything
+    cannot_train = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     address = models.CharField(max_length=64, blank=True)
     price_per_gpu_hour = models.FloatField(default=0.0)
     network = models.CharField(max_length=20, default="none")
