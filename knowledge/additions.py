@@ -8,14 +8,13 @@ import time
 from dataclasses import asdict
 from datetime import datetime
 from functools import lru_cache
-from pathlib import Path
 from typing import Any
 
 from django.db import DatabaseError, transaction
 
 from knowledge.core import catalog, columns
 from knowledge.core.described import model_from_config
-from knowledge.model_config import CannotAdd, check_sizes, read
+from knowledge.model_config import CannotAdd, check_sizes, local_config, read
 from knowledge.models import CatalogEntry
 from portal.accounts.models import User
 from portal.accounts.services import audit
@@ -28,12 +27,11 @@ LINKS = tuple(link for link in columns.LINKS if link != "memory")
 
 
 def find_model(name: str) -> catalog.Model | None:
-    """An added model, or the one in a folder of this machine; None if there is neither."""
+    """An added model, or the one in a folder of this machine below MODEL_ROOTS; None if there is neither."""
     facts = _entries(CatalogEntry.Kind.MODEL, _now()).get(name)
     if facts is not None:
         return catalog.Model(**facts)
-    path = Path(name)
-    return _local(path, name) if path.is_absolute() else None
+    return _local(name) if name.startswith("/") else None
 
 
 def find_gpu(name: str) -> catalog.Gpu | None:
@@ -125,9 +123,12 @@ def _check_short_form(name: str, figures: dict[str, float], link: str) -> None:
         raise CannotAdd(wrong)
 
 
-def _local(path: Path, name: str) -> catalog.Model | None:
+def _local(name: str) -> catalog.Model | None:
+    path = local_config(name)
+    if path is None:
+        return None
     try:
-        text = read(path / "config.json")
+        text = read(path)
         check_sizes(text)
         return model_from_config(text, name)
     except (CannotAdd, catalog.UnknownModel):

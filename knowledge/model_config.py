@@ -10,6 +10,9 @@ from typing import Any
 import httpx
 from django.conf import settings
 
+from trainer import roots
+from trainer.wire import safe_path
+
 LARGEST_CONFIG = 1_000_000  # bytes of a config.json
 HUB_TIMEOUT_S = 10.0
 LARGEST_SIZE = 10_000_000
@@ -29,7 +32,7 @@ class CannotAdd(ValueError):
 
 
 def config_text(place: str) -> str:
-    """The config.json of a file, a folder, or a model id of the hub at HF_ENDPOINT. Raises CannotAdd."""
+    """The config.json of any file or folder here, or of a model id of the hub. Raises CannotAdd."""
     try:
         path = Path(place)
         path = path / "config.json" if path.is_dir() else path
@@ -37,6 +40,33 @@ def config_text(place: str) -> str:
             return read(path)
     except (OSError, ValueError) as wrong:  # too long for a path, or NUL in it
         raise CannotAdd({"place": "is neither a path of this machine nor a model id of the hub"}) from wrong
+    return _hub_text(place)
+
+
+def listed_text(place: str) -> str:
+    """The config.json of a place below MODEL_ROOTS or of a model id of the hub, for who asks from afar.
+
+    Raises CannotAdd, with one answer for all that lies elsewhere, whether it exists or not.
+    """
+    if safe_path(place):
+        return _hub_text(place)
+    config = local_config(place)
+    if config is None:
+        raise CannotAdd(
+            {"place": "is neither below a folder that MODEL_ROOTS lists nor a model id of the hub"}
+        )
+    return read(config)
+
+
+def local_config(place: str) -> Path | None:
+    """The config.json that a path below MODEL_ROOTS means, a folder's or the file itself; else None."""
+    found = roots.find(place, settings.MODEL_ROOTS) if place.isprintable() else None
+    if found is not None and found.is_dir():
+        found = roots.find(found / "config.json", settings.MODEL_ROOTS)
+    return found
+
+
+def _hub_text(place: str) -> str:
     address = f"{settings.HF_ENDPOINT}/{place}/resolve/main/config.json"
     try:
         answer = httpx.get(address, timeout=HUB_TIMEOUT_S, follow_redirects=True)

@@ -10,6 +10,8 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.core.checks import CheckMessage, Error, Warning, register
 
+from trainer.roots import overlap
+
 # sun_path holds 108 bytes on Linux and 104 on macOS.
 MAX_SOCKET_PATH = 100
 BROKER_SCHEMES = ("redis", "rediss", "redis+socket", "filesystem", "memory", "sentinel")
@@ -63,6 +65,26 @@ def policy(**_: Any) -> list[CheckMessage]:
         return []
     hint = f"Set it to one of {', '.join(LIVE)}."
     return [Error(f"POLICY is {settings.POLICY!r}, which cannot run live.", hint=hint, id="portal.E006")]
+
+
+@register
+def model_roots(**_: Any) -> list[CheckMessage]:
+    """Everyone may name what lies below a root as a base model: nothing of the portal's own does."""
+    found: list[CheckMessage] = []
+    for root in settings.MODEL_ROOTS:
+        if not root.is_absolute():
+            hint = "Write folders as absolute paths, with commas between them."
+            found.append(Error(f"MODEL_ROOTS names {str(root)!r}.", hint=hint, id="portal.E007"))
+        elif overlap(root, Path(settings.DATA_DIR)):
+            hint = (
+                "Name folders that hold base models alone, apart from DATA_DIR with its artifacts and files."
+            )
+            found.append(
+                Error(
+                    f"MODEL_ROOTS names {root}, DATA_DIR is {settings.DATA_DIR}.", hint=hint, id="portal.E008"
+                )
+            )
+    return found
 
 
 @register(deploy=True)

@@ -254,6 +254,8 @@ INFRASTRUCTURE_RETRIES, OOM_RETRIES = 5, 1
 
 # Where `hub:` histories and the config.json of added models are read from.
 HF_ENDPOINT = env.str("HF_ENDPOINT", default="").rstrip("/") or "https://huggingface.co"
+# Below these alone a base model may be named by its path; agents have such a list of their own.
+MODEL_ROOTS = [Path(root) for root in env.list("MODEL_ROOTS", default=[])]
 
 LOG_LEVEL = env.str("LOG_LEVEL", default="INFO")
 LOGGING = logs.logging(LOG_LEVEL)

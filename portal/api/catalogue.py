@@ -16,7 +16,7 @@ from rest_framework.views import APIView
 
 from knowledge import additions
 from knowledge.core import catalog
-from knowledge.model_config import config_text
+from knowledge.model_config import listed_text
 from knowledge.models import CatalogEntry
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
@@ -38,7 +38,7 @@ class ModelIn(Strict):
     name = Text(max_length=additions.LONGEST_MODEL, help_text="Under which jobs ask for it.")
     place = Text(
         max_length=500, required=False,
-        help_text="A folder or config.json on the portal's machine, or a model id of the hub.",
+        help_text="A model id of the hub, or a folder or config.json below MODEL_ROOTS of the portal.",
     )  # fmt: skip
     config = serializers.DictField(required=False, help_text="The config.json itself, instead of a place.")
 
@@ -97,7 +97,7 @@ class ModelsApi(_AdministratorsAdd):
         body = ModelIn(data=request.data)
         body.is_valid(raise_exception=True)
         name, place, config = (body.validated_data.get(key) for key in ("name", "place", "config"))
-        text = json.dumps(config) if config is not None else config_text(place)
+        text = json.dumps(config) if config is not None else listed_text(place)
         add = partial(additions.add_model, name=name, text=text, actor=request.user, now=timezone.now())
         entry, _ = create(request, make=in_one_transaction(add), load=_entry)
         return Response(ModelOut(catalog.Model(**entry.facts)).data, status=201)

@@ -116,7 +116,9 @@ class EmbeddedPortal:
         if options.train:
             join_file = options.data / "join_token"
             join_file.write_text(prepared["join_token"])
-            supervisor.start(processes.agent(self.url, self.node, join_file))
+            roots = prepared["model_roots"]
+            options_of_agent = ("--model-roots", *roots) if roots else ()
+            supervisor.start(processes.agent(self.url, self.node, join_file, *options_of_agent))
         self.welcome(prepared)
         self.serve(supervisor, prepared["api_token"])
 

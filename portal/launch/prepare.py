@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import django
+from django.conf import settings
 from django.core.management import call_command
 
 
@@ -28,6 +29,7 @@ def main() -> None:
     parser.add_argument("--first-job", default="new", choices=("new", "always"))
     options = parser.parse_args()
     django.setup()
+    roots = model_roots()
     step("Database", lambda: call("migrate", verbosity=0))
     step("Static files", lambda: call("collectstatic", interactive=False, verbosity=0))
     step("Shipped history", lambda: call("load_shipped_history"))
@@ -35,9 +37,19 @@ def main() -> None:
     result = {
         "people": json.loads(call("bootstrap_users", json=True)),
         "join_token": join_token(options.node, options.address) if options.node else "",
+        "model_roots": roots,
         "api_token": first_job_token(always=options.first_job == "always"),
     }
     print(json.dumps(result))
+
+
+def model_roots() -> list[str]:
+    """The folders that this machine's agent takes base models from. Leaves with what is wrong with them."""
+    from portal.checks import model_roots as wrong_roots
+
+    for wrong in wrong_roots():
+        sys.exit(f"{wrong.msg} {wrong.hint}")
+    return [str(root) for root in settings.MODEL_ROOTS]
 
 
 def step(name: str, work: Callable[[], Any]) -> None:

@@ -7,7 +7,7 @@ from datetime import datetime
 from django import forms
 
 from knowledge import additions
-from knowledge.model_config import LARGEST_CONFIG, CannotAdd, config_text
+from knowledge.model_config import LARGEST_CONFIG, CannotAdd, listed_text
 from knowledge.models import CatalogEntry
 from portal.accounts.models import User
 from portal.web.styled import StyledForm
@@ -35,7 +35,7 @@ class ModelForm(StyledForm):
     name = forms.CharField(max_length=additions.LONGEST_MODEL, help_text="Under which jobs ask for it.")
     place = forms.CharField(
         max_length=500, required=False, label="Where its config.json is",
-        help_text="A folder or file on the portal's machine, or a model id of the Hugging Face Hub.",
+        help_text="A model id of the Hugging Face Hub, or a folder or file below MODEL_ROOTS of the portal.",
     )  # fmt: skip
     config = forms.CharField(
         max_length=LARGEST_CONFIG, required=False, label="or the config.json itself",
@@ -48,5 +48,5 @@ class ModelForm(StyledForm):
         if bool(place) == bool(text):
             raise CannotAdd({"place": "Give either a place or the config.json itself."})
         return additions.add_model(
-            text=text or config_text(place), name=self.cleaned_data["name"], actor=actor, now=now
+            text=text or listed_text(place), name=self.cleaned_data["name"], actor=actor, now=now
         )

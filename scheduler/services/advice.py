@@ -10,6 +10,8 @@ from dataclasses import asdict, replace
 from datetime import datetime
 from typing import Any
 
+from django.conf import settings
+
 from knowledge import advice as knowledge
 from knowledge.core import catalog
 from knowledge.core.check import Check
@@ -19,6 +21,7 @@ from scheduler.models import DatasetFile, Job
 from scheduler.selectors.inventory import digest_of, inventory
 from scheduler.services.aims import Aim, aim_of, aim_of_request
 from scheduler.states import JobState
+from trainer import roots
 from trainer.recipes import RECIPES, ParamError
 from trainer.wire import safe_path
 
@@ -50,8 +53,9 @@ def _model_error(model: str) -> str:
     builtin = [name for name in catalog.model_names() if name.startswith("builtin/")]
     if model.lower().startswith("builtin/") and model not in builtin:
         return f"There is no model {model}; builtin are {', '.join(builtin)}."
-    if not model.startswith("/") and not safe_path(model):
-        return "must be builtin/NAME, a hub id, or an absolute directory that is on the nodes"
+    # One answer for all that is not listed: whether it exists is nobody's to learn.
+    if not safe_path(model) and roots.find(model, settings.MODEL_ROOTS) is None:
+        return "must be builtin/NAME, a hub id, or an absolute directory below the MODEL_ROOTS of the portal"
     return ""
 
 

@@ -35,10 +35,22 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_model_in_a_folder_of_this_machine_is_predicted_by_its_sizes(folder: Path) -> None:
+def test_a_model_in_a_folder_of_this_machine_is_predicted_by_its_sizes(folder: Path, settings: Any) -> None:
+    settings.MODEL_ROOTS = [folder.parent]
     found = advice.advise(model=str(folder), fixed={}, workload=DATA, inventory=CLUSTER)
     assert found.best.source is Source.PRIOR
     assert catalog.model(str(folder)).parameters == pytest.approx(1.236e9, rel=0.01)
+
+
+def test_a_folder_outside_the_roots_is_not_read(folder: Path, tmp_path: Path, settings: Any) -> None:
+    roots = tmp_path / "roots"
+    (roots / "half").mkdir(parents=True)
+    (roots / "link").symlink_to(folder)
+    (roots / "half" / "config.json").symlink_to(folder / "config.json")
+    settings.MODEL_ROOTS = [roots]
+    for place in (folder, roots / "link", roots / "half", f"{roots}/..", "/dev/stdin"):
+        with pytest.raises(catalog.UnknownModel):
+            catalog.model(str(place))
 
 
 def test_an_added_model_is_known_by_its_name(folder: Path) -> None:

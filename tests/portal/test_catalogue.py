@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
@@ -89,7 +90,10 @@ def test_a_wrong_figure_is_told_at_its_field_and_the_others_kept(
     assert not CatalogEntry.objects.exists()
 
 
-def test_a_model_is_added_from_a_folder_or_its_pasted_config(admin_browser: Client, tmp_path: Path) -> None:
+def test_a_model_is_added_from_a_folder_or_its_pasted_config(
+    admin_browser: Client, tmp_path: Path, settings: Any
+) -> None:
+    settings.MODEL_ROOTS = [tmp_path]
     (tmp_path / "config.json").write_text(json.dumps(SHAPE), encoding="utf-8")
     admin_browser.post("/catalogue/model/add/", {"name": "our/one", "place": str(tmp_path)})
     shown = admin_browser.post(
@@ -107,6 +111,8 @@ def test_a_model_is_added_from_a_folder_or_its_pasted_config(admin_browser: Clie
         ({"place": "", "config": ""}, "place"),
         ({"place": "/tmp", "config": "{}"}, "place"),
         ({"place": "/nowhere/\x00"}, "place"),
+        ({"place": "/etc"}, "place"),
+        ({"place": "knowledge/../portal"}, "place"),
         ({"config": "{"}, "config"),
         ({"config": "[]"}, "config"),
         ({"config": "[" * 100_000}, "config"),

@@ -38,6 +38,19 @@ def test_a_data_folder_that_is_a_file_is_explained(settings: Any, tmp_path: Path
     assert ids(checks.data_dir()) == ["portal.E001"]
 
 
+def test_roots_of_models_that_would_show_artifacts_are_refused(settings: Any, tmp_path: Path) -> None:
+    settings.DATA_DIR = tmp_path / "data"
+    artifacts = tmp_path / "data" / "artifacts"
+    artifacts.mkdir(parents=True)
+    (tmp_path / "link").symlink_to(artifacts)
+    (tmp_path / "models").mkdir()
+    for root, expected in (("models", []), ("data/artifacts", ["portal.E008"]), ("link", ["portal.E008"])):
+        settings.MODEL_ROOTS = [tmp_path / root]
+        assert ids(checks.model_roots()) == expected
+    settings.MODEL_ROOTS = [Path("/"), Path("models")]
+    assert ids(checks.model_roots()) == ["portal.E008", "portal.E007"]
+
+
 @pytest.mark.parametrize(
     ("url", "expected"),
     [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -231,6 +232,7 @@ def test_part_of_a_name_is_enough_to_be_told_the_whole_one(
         ("BUILTIN/Tiny-Llama", "builtin are builtin/tiny-llama, builtin/tiny-qwen"),
         ("builtin/large", "There is no model builtin/large"),
         ("../../etc/passwd", "an absolute directory"),
+        ("random//etc", "an absolute directory"),
         ("my model", "a hub id"),
     ],
 )
@@ -241,4 +243,19 @@ def test_a_model_that_no_node_could_load_is_refused_at_once(
         refused = api.post(address, body(model=model), format="json")
         assert refused.status_code == 400
         assert told in refused.json()["error"]["fields"]["model"]
+    assert not Job.objects.exists()
+
+
+def test_whether_a_path_exists_is_nobodys_to_learn(
+    api: APIClient, body: Callable[..., dict[str, object]], settings: Any, tmp_path: Path
+) -> None:
+    (tmp_path / "models").mkdir()
+    (tmp_path / "models" / "link").symlink_to("/etc")
+    settings.MODEL_ROOTS = [tmp_path / "models"]
+    answers = set()
+    for model in ("/etc", "/etc/passwd", "/nowhere", f"{tmp_path}/models/..", f"{tmp_path}/models/link/ssl"):
+        for address in ("/api/jobs/", "/api/recommendations/", "/api/recommendations/check/"):
+            answer = api.post(address, body(model=model), format="json")
+            answers.add((answer.status_code, answer.json()["error"]["fields"]["model"]))
+    assert len(answers) == 1
     assert not Job.objects.exists()

@@ -43,6 +43,7 @@ class Run:
     offline: bool = True
     checkpoint_every_s: float = 3600.0
     node: dict[str, Any] = field(default_factory=dict)
+    model_roots: tuple[Path, ...] = ()
 
     def write(
         self, rows: list[Any] | None = None, validation: list[Any] | None = None, resume: Path | None = None
@@ -70,6 +71,7 @@ class Run:
             "models_dir": str(self.models_dir),
             "threads": 1,
             "device": self.device,
+            "model_roots": [str(root) for root in self.model_roots],
             "offline": self.offline,
             "resume_dir": str(resume) if resume else None,
         }

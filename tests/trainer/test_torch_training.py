@@ -101,7 +101,8 @@ def test_events_and_metrics_tell_the_whole_run(run: Run):
     ("model", "reason"),
     [
         ("builtin/tiny-gpt", "There is no model builtin/tiny-gpt; builtin are builtin/tiny-llama"),
-        ("/nowhere/model", "The model directory /nowhere/model does not exist on this node"),
+        ("/nowhere/model", "The model directory /nowhere/model is not below a folder of base models"),
+        ("/etc", "The model directory /etc is not below a folder of base models"),
         ("some-lab/some-model", "`hf download some-lab/some-model`"),
         ("../secrets", "is no model"),
     ],
@@ -127,7 +128,7 @@ def test_a_loss_that_is_no_number_ends_the_training_with_a_remedy(run: Run, tmp_
     weights = load_file(base / "model.safetensors")
     weights["lm_head.weight"][5] = float("nan")
     save_file(weights, base / "model.safetensors", metadata={"format": "pt"})
-    run.model = str(base)
+    run.model, run.model_roots = str(base), (tmp_path,)
     assert "is not a finite number. Lower learning_rate" in run.write().train()["reason"]
 
 
@@ -154,9 +155,28 @@ def test_a_local_directory_is_a_base_model_and_its_path_stays_out_of_the_card(ru
     from trainer import builtin
 
     run.model = str(builtin.ensure("builtin/tiny-qwen", run.models_dir))
+    run.model_roots = (run.models_dir,)
     result = run.write().train()
     assert result["outcome"] == "succeeded", result["reason"]
     assert "base_model: tiny-qwen\n" in (run.path / "output" / "README.md").read_text()
+
+
+def test_a_directory_outside_the_roots_is_not_loaded_whatever_the_portal_asked_for(run: Run, tmp_path: Path):
+    from trainer import builtin
+
+    theirs = builtin.ensure("builtin/tiny-qwen", run.models_dir)
+    root = tmp_path / "roots"
+    (root / "half").mkdir(parents=True)
+    (root / "link").symlink_to(theirs)
+    for file in theirs.iterdir():
+        (root / "half" / file.name).symlink_to(file)
+    (root / "missing").mkdir()
+    run.model_roots = (root,)
+    for name in (theirs, root / "link", root / "half", f"{root}/../{theirs.relative_to(tmp_path.parent)}"):
+        run.model = str(name)
+        assert "is not below a folder of base models" in run.write().train()["reason"], name
+    run.model = str(root / "missing")
+    assert "does not exist on this node or has no config.json" in run.write().train()["reason"]
 
 
 @pytest.mark.parametrize("steps", [1, 3])

@@ -53,6 +53,7 @@ def build(settings: Settings) -> Agent:
         site=Site(portal=settings.portal, address=settings.address, ports=settings.ports),
         offline=settings.offline,
         models_limit_bytes=settings.models_limit_bytes,
+        model_roots=settings.model_roots,
         run_as=run_as,
     )
     executor = ProcessExecutor(run_as)

@@ -28,6 +28,7 @@ class Workshop:
     site: Site
     offline: bool = True
     models_limit_bytes: int | None = None
+    model_roots: Sequence[Path] = ()
     run_as: RunAs | None = None
 
     @property
@@ -75,6 +76,7 @@ def prepare(spec: Spec, workshop: Workshop, run: Path) -> Launch:
     resume = resume_folder(spec, workshop, run)
     local = {
         "models_dir": str(workshop.folder.models),
+        "model_roots": [str(root) for root in workshop.model_roots],
         "threads": workshop.threads,
         "device": "cuda" if workshop.has_gpus else "cpu",
         "offline": workshop.offline,

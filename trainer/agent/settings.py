@@ -13,6 +13,7 @@ from pathlib import Path
 
 from trainer.agent.api import check_url
 from trainer.agent.errors import SetupError
+from trainer.roots import overlap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,6 +28,7 @@ class Settings:
     ca: Path | None = None
     offline: bool = True
     models_limit_bytes: int | None = None
+    model_roots: Sequence[Path] = ()
     user: str = "nobody"
     address: str = ""
     ports: Sequence[int] = (0,)
@@ -56,12 +58,25 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         ca=given.ca,
         offline=not given.online,
         models_limit_bytes=None if given.models_limit is None else int(given.models_limit * 2**30),
+        model_roots=_model_roots(given.model_roots, given.dir),
         user=given.user,
         address=given.address or "",
         ports=given.ports,
         stop_grace_s=given.stop_grace,
         lease_stop_s=given.lease_stop,
     )
+
+
+def _model_roots(roots: Sequence[Path], folder: Path) -> tuple[Path, ...]:
+    """Raises SetupError for a relative root, and for one that would show jobs each other's runs."""
+    for root in roots:
+        if not root.is_absolute():
+            raise SetupError(f"--model-roots {root} must be an absolute path")
+        if overlap(root, folder):
+            raise SetupError(
+                f"--model-roots {root} must lie apart from the agent's own folder, --dir {folder}"
+            )
+    return tuple(roots)
 
 
 def _join_token(file: Path | None) -> str:
@@ -122,6 +137,14 @@ def _parser() -> argparse.ArgumentParser:
         type=_gib,
         metavar="GIB",
         help="delete downloaded models beyond this, those unused for the longest time first (no limit)",
+    )
+    parser.add_argument(
+        "--model-roots",
+        type=Path,
+        nargs="+",
+        default=(),
+        metavar="DIR",
+        help="folders of base models that jobs may name by their absolute path (none)",
     )
     parser.add_argument("--user", default="nobody", help="user of trainings if the agent is root (nobody)")
     parser.add_argument(

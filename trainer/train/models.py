@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from trainer import builtin
+from trainer import builtin, roots
 from trainer.train import collector, random_weights, sharding
 from trainer.train.errors import HUB_AWAY, NodeFault, TrainError, is_out_of_memory, node_fault
 from trainer.train.memory import forget_loading
@@ -64,16 +64,28 @@ def locate(order: Order) -> str:
     if name.startswith(builtin.PREFIX):
         return str(_builtin(name, order))
     if Path(name).is_absolute():
-        if not (Path(name) / "config.json").is_file():
-            raise TrainError(
-                f"The model directory {name} does not exist on this node or has no config.json. "
-                "Put the model there on every node, or choose another base model."
-            )
-        return name
+        return str(_local(name, order))
     if not safe_path(name):
         raise TrainError(f"{name!r} is no model: give builtin/NAME, an absolute directory or a hub id.")
     folder = order.models_dir / name
     return str(folder) if (folder / "config.json").is_file() else name
+
+
+def _local(name: str, order: Order) -> Path:
+    """The real folder. Whatever the portal asked for, what lies outside the roots is not even looked at."""
+    folder = roots.find(name, order.model_roots)
+    config = folder and roots.find(folder / "config.json", order.model_roots)
+    if folder and config and not config.is_file():
+        raise TrainError(
+            f"The model directory {name} does not exist on this node or has no config.json. "
+            "Put the model there on every node, or choose another base model."
+        )
+    if folder is None or config is None or not roots.holds_all(folder, order.model_roots):
+        raise TrainError(
+            f"The model directory {name} is not below a folder of base models of this node. "
+            "Its administrator lists them with --model-roots of the agent; or choose another base model."
+        )
+    return folder
 
 
 def _builtin(name: str, order: Order) -> Path:

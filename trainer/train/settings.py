@@ -63,6 +63,7 @@ class Order:
     device: str
     offline: bool
     resume_dir: Path | None
+    model_roots: tuple[Path, ...] = ()
 
     @property
     def processes(self) -> int:
@@ -94,6 +95,7 @@ def read_order(run_dir: Path) -> Order:
             device=str(local["device"]),
             offline=bool(local["offline"]),
             resume_dir=Path(local["resume_dir"]) if local.get("resume_dir") else None,
+            model_roots=tuple(Path(root) for root in local.get("model_roots", ())),
         )
     except (OSError, ValueError, KeyError, TypeError, ProtocolError) as wrong:
         raise TrainError(f"{run_dir.name}/spec.json cannot be used: {wrong!r}") from wrong

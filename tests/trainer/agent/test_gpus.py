@@ -156,12 +156,12 @@ def test_a_training_gets_its_own_gpus_by_uuid(
     machine(A100, A100, A100)
     given = portal.give("c1", "environment", gpus=(2, 0))
     run = node_dir / "runs" / "c1"
-    start_agent()
+    start_agent(model_roots=(Path("/srv/models"),))
     # While it runs: once its end is known the folder goes.
     spec = json.loads(until(lambda: (run / "spec.json").exists() and (run / "spec.json").read_text()))
     found = run / "environment.json"
     seen = json.loads(until(lambda: found.exists() and found.read_text()))
-    assert spec["local"]["device"] == "cuda"
+    assert (spec["local"]["device"], spec["local"]["model_roots"]) == ("cuda", ["/srv/models"])
     assert seen["CUDA_VISIBLE_DEVICES"] == "GPU-0002,GPU-0000"
     assert seen["PYTORCH_ALLOC_CONF"] == "expandable_segments:True"
     assert until(lambda: given.end).outcome == Outcome.SUCCEEDED

@@ -57,6 +57,9 @@ def test_a_missing_certificate_file_is_named(tmp_path: Path) -> None:
         (["--join-file", "/nowhere/at/all"], "--join-file"),
         (["--name", "x" * 101], "--name"),
         (["--models-limit", "50"], "--online"),
+        (["--model-roots", "models"], "absolute"),
+        (["--model-roots", "/srv/models", "/"], "--dir"),
+        (["--dir", "/srv/node", "--model-roots", "/srv/node/runs"], "--dir"),
     ],
 )
 def test_a_wrong_option_is_named(options: list[str], named: str) -> None:
