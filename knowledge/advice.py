@@ -280,7 +280,6 @@ def _evidence(config: Config) -> tuple[Evidence, ...]:
     rows = selectors.evidence_rows(nearest.related_models(config.model_name), config)
     measured = [
         Evidence(
-            execution=str(row.pk),
             config=row.config,
             tokens_per_second=row.tokens_per_second,
             peak_memory_fraction=row.peak_memory_fraction,

@@ -15,7 +15,7 @@ def advice_json(advice: Advice) -> dict[str, Any]:
         "options": [{**option.as_json(), "step_s": step_s(option)} for option in advice.options],
         "pareto": list(advice.pareto),
         "memory_parts": dict(advice.memory_parts),
-        "evidence": [asdict(execution) for execution in advice.evidence],
+        "evidence": [asdict(near) for near in advice.evidence],
         "notes": list(advice.notes),
         "predictor_version": advice.predictor_version,
     }

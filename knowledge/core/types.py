@@ -235,9 +235,8 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A measured execution near a recommendation."""
+    """A measured execution near a recommendation; it may be another team's, so nothing says whose."""
 
-    execution: str
     config: Config
     tokens_per_second: float | None
     peak_memory_fraction: float | None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from django.http import StreamingHttpResponse
@@ -22,19 +23,27 @@ from knowledge.core.sources import generic
 from knowledge.core.sources.registry import SOURCES
 from knowledge.importing import ImportReport
 from knowledge.models import Execution
-from knowledge.selectors import executions, exported
+from knowledge.selectors import exported
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.api.fields import Choice, Strict
 from portal.api.files import uploaded
 from portal.api.pages import PageQuery, page, page_of, read_query
+from scheduler.selectors.executions import visible_executions
 from scheduler.services.history import import_upload
 
 
 class ExecutionOut(serializers.ModelSerializer[Execution]):
+    model_name = serializers.SerializerMethodField()
+
     class Meta:
         model = Execution
         exclude = ["row_digest", "config_hash"]
+
+    def get_model_name(self, row: Execution) -> str:
+        """Of a folder of another portal only its name: who imported the row says nothing of that machine."""
+        foreign = row.attempt_id is None and row.model_name.startswith("/")
+        return PurePosixPath(row.model_name).name if foreign else row.model_name
 
 
 class ExportQuery(Strict):
@@ -57,9 +66,9 @@ class AnyAccept(DefaultContentNegotiation):
 class ExecutionsApi(APIView):
     @extend_schema(operation_id="executions_list", parameters=[PageQuery], responses=ExecutionPage)
     def get(self, request: ApiRequest) -> Response:
-        """Measured executions, newest first: what the forecasts are learnt from."""
+        """Executions of your jobs, your teams' jobs and imported ones, newest first."""
         query = read_query(PageQuery, request.query_params)
-        return Response(page(executions(), lambda row: ExecutionOut(row).data, **query))
+        return Response(page(visible_executions(request.user), lambda row: ExecutionOut(row).data, **query))
 
 
 class ImportQuery(Strict):

@@ -140,7 +140,7 @@ class JobOut(JobBrief):
     params = serializers.SerializerMethodField()
     promise = serializers.SerializerMethodField()
     attempts = AttemptOut(many=True)
-    evidence = serializers.JSONField()
+    evidence = serializers.SerializerMethodField(help_text="Measured executions near it, whoever ran them.")
     notes = serializers.JSONField()
     predictor_version = serializers.IntegerField(allow_null=True)
 
@@ -154,6 +154,11 @@ class JobOut(JobBrief):
     def get_params(self, job: Job) -> dict[str, Any]:
         chosen: dict[str, Any] = job.chosen
         return chosen
+
+    @extend_schema_field(serializers.JSONField())
+    def get_evidence(self, job: Job) -> list[dict[str, Any]]:
+        """Jobs of earlier versions remember the executions' ids, which others may not see."""
+        return [{name: value for name, value in near.items() if name != "execution"} for near in job.evidence]
 
     @extend_schema_field(PromiseOut(allow_null=True))
     def get_promise(self, job: Job) -> dict[str, Any] | None:

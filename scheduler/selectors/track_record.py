@@ -15,8 +15,7 @@ from knowledge.core.rows import OWN
 from knowledge.core.types import Source
 from knowledge.models import Execution, Status
 from portal.accounts.models import User
-from scheduler.models import Attempt
-from scheduler.selectors.jobs import visible_jobs
+from scheduler.selectors.executions import visible_executions
 from scheduler.selectors.period import Period, first_of
 
 LATEST = 1000
@@ -53,10 +52,7 @@ class Pair:
 
 def promised_runs(user: User) -> QuerySet[Execution]:
     """Own runs with a promise that the user may see; stated defaults promise nothing."""
-    runs = Execution.objects.filter(source=OWN, status=Status.OK, predicted__isnull=False)
-    if not user.is_admin:
-        own = Attempt.objects.filter(job__in=visible_jobs(user).values("pk"))
-        runs = runs.filter(attempt_id__in=own.values("pk"))
+    runs = visible_executions(user).filter(source=OWN, status=Status.OK, predicted__isnull=False)
     return runs.exclude(predicted__source=Source.DEFAULT.value)
 
 

@@ -92,7 +92,7 @@ def _from_advice(advice: Advice) -> dict[str, Any]:
         "chosen": advising.chosen_json(advice),
         "options": [option.as_json() for option in advice.options],
         "promise": advice.best.as_json() if advice.best else None,
-        "evidence": [asdict(execution) for execution in advice.evidence],
+        "evidence": [asdict(near) for near in advice.evidence],
         "notes": list(advice.notes),
         "predictor_version": advice.predictor_version,
     }

@@ -13,6 +13,10 @@ from rest_framework.test import APIClient
 from knowledge.importing import import_history
 from knowledge.models import Execution
 from knowledge.services import record_execution
+from portal.accounts.models import User
+from scheduler.models import Job
+from tests.harness import world
+from tests.harness.fake_node import result
 from tests.knowledge.conftest import TINY
 
 SHIPPED = Path(__file__).resolve().parents[2] / "knowledge" / "data" / "executions.csv"
@@ -79,3 +83,56 @@ def test_only_administrators_may_export(api: APIClient, accept: str) -> None:
     answer = api.get(URL, headers={"accept": accept})
     assert answer.status_code == 403
     assert answer.json()["error"]["code"]
+
+
+def test_executions_of_others_are_nobodys_business(
+    api: APIClient, stranger: APIClient, admin_api: APIClient, person: User
+) -> None:
+    import_history(text="\n".join(SHIPPED.read_text(encoding="utf-8").splitlines()[:3]), now=timezone.now())
+    node = world.fake_node()
+    world.placed_job(node, owner=person)
+    node.end(node.take_up(), "succeeded", result())
+    attempt = str(Execution.objects.get(source="own").attempt_id)
+    seen = {}
+    for name, asker in (("owner", api), ("stranger", stranger), ("admin", admin_api)):
+        answer = asker.get("/api/executions/")
+        seen[name] = (answer.json()["total"], attempt in answer.content.decode())
+        cursor = asker.get("/api/executions/", {"after": Execution.objects.get(source="own").pk})
+        assert (cursor.status_code == 200) is (name != "stranger")
+    assert seen == {"owner": (3, True), "stranger": (2, False), "admin": (3, True)}
+
+
+def test_a_folder_of_another_portal_loses_its_path(api: APIClient) -> None:
+    head, row = SHIPPED.read_text(encoding="utf-8").splitlines()[:2]
+    import_history(text="\n".join([head, row]), now=timezone.now())
+    Execution.objects.update(model_name="/home/grace/secret/llama")
+    shown = api.get("/api/executions/").json()["data"][0]
+    assert shown["model_name"] == "llama"
+
+
+def test_evidence_tells_figures_and_not_whose_they_are(stranger: APIClient, person: User) -> None:
+    node = world.fake_node()
+    job = world.placed_job(node, owner=person, name="secret plan")
+    node.end(node.take_up(), "succeeded", result())
+    eve = User.objects.get(username="eve")
+    body = {"model": "builtin/tiny-llama", "training_file": world.data_file(eve).pk}
+    told = stranger.post("/api/recommendations/", body, format="json")
+    [near] = told.json()["evidence"]
+    assert near["tokens_per_second"] == 1000.0
+    assert sorted(near) == [
+        "config",
+        "distance",
+        "peak_memory_fraction",
+        "source",
+        "status",
+        "tokens_per_second",
+    ]
+    theirs = Execution.objects.get(source="own")
+    for word in (job.pk, str(theirs.attempt_id), "secret plan"):
+        assert word not in told.content.decode()
+    mine = stranger.post("/api/jobs/", body, format="json").json()
+    assert mine["evidence"] == told.json()["evidence"]
+    old = Job.objects.get(pk=mine["id"])
+    old.evidence = [{"execution": str(theirs.pk), **near}]
+    old.save(update_fields=["evidence"])
+    assert stranger.get(f"/api/jobs/{old.pk}/").json()["evidence"] == [near]
