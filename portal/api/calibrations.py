@@ -109,7 +109,7 @@ class CalibrationsApi(AdminApi):
         wanted = Wanted(**asked.validated_data)
         ask = partial(request_calibration, node=node, wanted=wanted, actor=request.user, now=database_now())
         made, _ = create(
-            request, make=lambda note: ask(on_created=note), load=lambda pk: get_calibration(node, pk)
+            request, make=lambda creation: ask(creation=creation), load=lambda pk: get_calibration(node, pk)
         )
         return _answer(node, made, 201)
 

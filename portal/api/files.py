@@ -71,12 +71,12 @@ class FilesApi(APIView):
         upload = uploaded(request)
         stored, _ = create(
             request,
-            make=lambda note: store_file(
+            make=lambda creation: store_file(
                 owner=request.user,
                 stream=cast(BinaryIO, upload.file),
                 filename=upload.name or "",
                 now=timezone.now(),
-                on_created=note,
+                creation=creation,
             ),
             load=partial(get_file, request.user),
             body_digest=digest_of_upload(upload),

@@ -32,7 +32,7 @@ class JobsApi(APIView):
         values = with_files(user=request.user, values=data.validated_data)
         submit = partial(submit_job, owner=request.user, now=timezone.now(), **values)
         job, _ = create(
-            request, make=lambda note: submit(on_created=note), load=partial(get_job, request.user)
+            request, make=lambda creation: submit(creation=creation), load=partial(get_job, request.user)
         )
         return Response(JobOut(get_job(request.user, job.pk)).data, status=201)
 

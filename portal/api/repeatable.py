@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeVar
 
-from django.db import transaction
 from django.db.models import Model
 from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter
@@ -13,7 +12,7 @@ from rest_framework.exceptions import ValidationError
 
 from portal.accounts.requests import ApiRequest
 from portal.api.job_in import digest_of_body
-from scheduler.services.idempotency import once
+from scheduler.services.idempotency import Creation, once, unkeyed
 
 HEADER = "Idempotency-Key"
 KEY = OpenApiParameter(
@@ -25,24 +24,23 @@ KEY = OpenApiParameter(
 )
 
 Made = TypeVar("Made", bound=Model)
-Finish = Callable[[Made], None]
 
 
 def create(
     request: ApiRequest,
     *,
-    make: Callable[[Finish[Made]], Made],
+    make: Callable[[Creation], Made],
     load: Callable[[str], Made],
     body_digest: str | None = None,
 ) -> tuple[Made, bool]:
     """The object, and whether it was made now or at an earlier request with the same key.
 
-    `make` calls the function that it gets with the new object, inside the transaction that creates it;
-    `load` finds an object by its id. `body_digest` is needed only where the body is no JSON.
+    `make` creates it in the transaction that it is given; `load` finds an object by its id. `body_digest`
+    is needed only where the body is no JSON.
     """
     key = request.headers.get(HEADER)
     if key is None:
-        return make(_nothing_to_note), True
+        return make(unkeyed), True
     if not 0 < len(key) <= 200 or not key.isprintable():
         raise ValidationError({HEADER: ["must be a text of 1 to 200 printable characters"]})
     return once(
@@ -56,34 +54,28 @@ def create(
     )
 
 
-def _nothing_to_note(_: Model) -> None:
-    """Without a key no one asks again."""
-
-
 def create_with_secret(
     request: ApiRequest, *, make: Callable[[], tuple[Made, str]], load: Callable[[str], Made]
 ) -> tuple[Made, str | None]:
     """The object and its secret, which is None for a repeated request: secrets are not kept."""
     secrets: list[str] = []
 
-    @transaction.atomic
-    def make_and_note(finish: Finish[Made]) -> Made:
+    def made_apart() -> Made:
         made, secret = make()
-        finish(made)
         secrets.append(secret)
         return made
 
-    made, _ = create(request, make=make_and_note, load=load)
+    made, _ = create(request, make=in_one_transaction(made_apart), load=load)
     return made, secrets[0] if secrets else None
 
 
-def in_one_transaction(make: Callable[[], Made]) -> Callable[[Finish[Made]], Made]:
+def in_one_transaction(make: Callable[[], Made]) -> Callable[[Creation], Made]:
     """For services that know nothing of keys: the object and its key are written together."""
 
-    @transaction.atomic
-    def make_and_note(finish: Finish[Made]) -> Made:
-        made = make()
-        finish(made)
+    def make_and_note(creation: Creation) -> Made:
+        with creation() as note:
+            made = make()
+            note(made)
         return made
 
     return make_and_note

@@ -85,7 +85,7 @@ class SimulationsApi(AdminApi):
         asked.is_valid(raise_exception=True)
         question = Question(**asked.validated_data)
         ask = partial(request_simulation, question=question, actor=request.user, now=timezone.now())
-        made, _ = create(request, make=lambda note: ask(on_created=note), load=get_simulation)
+        made, _ = create(request, make=lambda creation: ask(creation=creation), load=get_simulation)
         return Response(SimulationOut(made).data, status=201)
 
     @extend_schema(operation_id="simulations_list", parameters=[PageQuery], responses=SimulationPage)

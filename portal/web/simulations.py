@@ -64,8 +64,8 @@ def _requested(request: PageRequest, form: SimulationForm) -> Simulation | None:
             key=form.request_key,
             body_digest=hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest(),
             now=timezone.now(),
-            create=lambda finish: request_simulation(
-                question=form.question, actor=request.user, now=timezone.now(), on_created=finish
+            create=lambda creation: request_simulation(
+                question=form.question, actor=request.user, now=timezone.now(), creation=creation
             ),
             load=get_simulation,
         )

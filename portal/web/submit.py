@@ -23,7 +23,7 @@ from portal.web.uploads import REFUSALS, complaints, stored
 from scheduler.errors import BadParameters, Conflict, KeyInUse, KeyReused
 from scheduler.models import DatasetFile, Job
 from scheduler.selectors.jobs import get_job
-from scheduler.services.idempotency import once
+from scheduler.services.idempotency import Creation, once
 from scheduler.services.jobs import submit_job
 
 log = logging.getLogger(__name__)
@@ -68,7 +68,7 @@ def _submitted(request: PageRequest, form: SubmitForm) -> Job | None:
             key=form.cleaned_data["key"] or form.fields["key"].initial,
             body_digest=hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest(),
             now=timezone.now(),
-            create=lambda finish: _create(request, form, finish),
+            create=partial(_create, request, form),
             load=partial(get_job, request.user),
         )
     except BadParameters as wrong:
@@ -83,7 +83,7 @@ def _submitted(request: PageRequest, form: SubmitForm) -> Job | None:
     return None
 
 
-def _create(request: PageRequest, form: SubmitForm, finish: Any) -> Job:
+def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job:
     values = form.cleaned_data
     return submit_job(
         owner=request.user,
@@ -98,7 +98,7 @@ def _create(request: PageRequest, form: SubmitForm, finish: Any) -> Job:
         budget=values["budget"],
         retries=values["retries"] or 0,
         now=timezone.now(),
-        on_created=finish,
+        creation=creation,
     )
 
 

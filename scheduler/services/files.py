@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
 
 from django.conf import settings
-from django.db import transaction
 
 from portal.accounts.models import Team, User
 from scheduler.errors import BadFile
 from scheduler.models import DatasetFile
+from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.storage import write_new
 from trainer import formats
 
@@ -30,14 +29,12 @@ def store_file(
     filename: str,
     now: datetime,
     team: Team | None = None,
-    on_created: Callable[[DatasetFile], None] | None = None,
+    creation: Creation = unkeyed,
 ) -> DatasetFile:
     """Store an upload of training data. Raises BadFile with the first wrong lines, FileTooLarge.
 
-    `on_created` runs in the transaction that creates the row.
-
     The content is written under a generated name and moved into place when it is complete and checked, so
-    that a lost connection leaves neither a row nor a file.
+    that a lost connection leaves neither a row nor a file. `creation` opens the transaction of the row.
     """
     folder = Path(settings.DATA_DIR) / "files"
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
@@ -50,7 +47,7 @@ def store_file(
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
-    with transaction.atomic():
+    with creation() as note:
         file = DatasetFile.objects.create(
             owner=owner,
             team=team,
@@ -62,8 +59,7 @@ def store_file(
             lengths=[list(pair) for pair in facts.lengths],
             created_at=now,
         )
-        if on_created:
-            on_created(file)
+        note(file)
     return file
 
 

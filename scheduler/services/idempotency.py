@@ -2,21 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from django.db import models, transaction
+from django.db import OperationalError, connection, models, transaction
 
 from portal.accounts.models import User
 from scheduler.errors import Conflict, KeyInUse, KeyReused
 from scheduler.models import IdempotencyKey
 
 KEPT_FOR = timedelta(hours=48)
-# A twin that did not finish within this time has died; nobody waits for it longer.
-ABANDONED_AFTER = timedelta(seconds=60)
+TWIN_WAITS_MS = 2000  # for the transaction of a request with the same key
+LOCK_NOT_AVAILABLE = "55P03"  # what PostgreSQL answers whoever waited for a lock long enough
 
 Created = TypeVar("Created", bound=models.Model)
+# Opens the transaction of a creation; what it yields is told of the object before that ends.
+Creation = Callable[[], AbstractContextManager[Callable[[Any], None]]]
+
+
+@contextmanager
+def unkeyed() -> Iterator[Callable[[Any], None]]:
+    """The transaction of a creation that nobody asks for again."""
+    with transaction.atomic():
+        yield lambda _: None
 
 
 def once(
@@ -26,45 +38,116 @@ def once(
     key: str,
     body_digest: str,
     now: datetime,
-    create: Callable[[Callable[[Created], None]], Created],
+    create: Callable[[Creation], Created],
     load: Callable[[str], Created],
 ) -> tuple[Created, bool]:
     """The object made under this key, and whether it was made now.
 
-    `create` gets a function that it must call with the new object inside its own transaction, so that
-    object and key are written together; `load` finds an object by its id.
+    `create` asks what takes long, then makes the object in the transaction that it is given. The key is
+    reserved in there, so both are written or neither is. `load` finds an object by its id.
     Raises KeyReused (same key, other body) and KeyInUse (a twin is still at it).
     """
-    row = _reserve(owner=owner, route=route, key=key, body_digest=body_digest, now=now)
-    if row.object_id:
-        return load(row.object_id), False
-
-    def finish(made: Created) -> None:
-        # A twin may have taken an abandoned key over: then this creation must not happen.
-        if not IdempotencyKey.objects.filter(pk=row.pk, object_id="").update(object_id=str(made.pk)):
-            raise Conflict("The key was answered meanwhile; ask again with the same key.")
-
+    asked = _Asked(owner=owner, route=route, key=key, body_digest=body_digest, now=now)
+    if made := asked.answer():
+        return load(made), False
     try:
-        return create(finish), True
-    except BaseException:
-        IdempotencyKey.objects.filter(pk=row.pk, object_id="").delete()
+        return create(asked.creation), True
+    except _AnsweredMeanwhile as twin:
+        return load(twin.object_id), False
+    except Conflict:
+        if made := asked.answer():  # what stands in the way is the twin's
+            return load(made), False
         raise
 
 
-@transaction.atomic
-def _reserve(*, owner: User, route: str, key: str, body_digest: str, now: datetime) -> IdempotencyKey:
-    row, made = IdempotencyKey.objects.select_for_update().get_or_create(
-        owner=owner, route=route, key=key, defaults={"body_digest": body_digest, "created_at": now}
-    )
-    if made:
-        return row
-    if row.body_digest != body_digest:
-        raise KeyReused("This Idempotency-Key was used with another body; use a new key.")
-    if not row.object_id:
-        if now - row.created_at < ABANDONED_AFTER:
-            raise KeyInUse("A request with this Idempotency-Key is still running; ask again shortly.")
-        IdempotencyKey.objects.filter(pk=row.pk).update(created_at=now)
-    return row
+class _AnsweredMeanwhile(Exception):
+    def __init__(self, object_id: str) -> None:
+        self.object_id = object_id
+        super().__init__(object_id)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Asked:
+    owner: User
+    route: str
+    key: str
+    body_digest: str
+    now: datetime
+
+    def answer(self) -> str:
+        """The id of what was made under this key; empty if nothing was. Raises KeyReused."""
+        return self._check(self._rows().first())
+
+    @contextmanager
+    def creation(self) -> Iterator[Callable[[Any], None]]:
+        """The transaction of the creation, in which the key is reserved."""
+        with ExitStack() as stack:
+            with _short_waits():
+                stack.enter_context(transaction.atomic())
+                row = self._reserve()
+            if answer := self._check(row):
+                raise _AnsweredMeanwhile(answer)
+            yield lambda made: _note(row, made)
+
+    def _rows(self) -> models.QuerySet[IdempotencyKey]:
+        return IdempotencyKey.objects.filter(owner=self.owner, route=self.route, key=self.key)
+
+    def _reserve(self) -> IdempotencyKey:
+        row = IdempotencyKey(
+            owner=self.owner,
+            route=self.route,
+            key=self.key,
+            body_digest=self.body_digest,
+            created_at=self.now,
+        )
+        on_postgres = connection.vendor == "postgresql"
+        if on_postgres:
+            _execute(f"SET LOCAL lock_timeout = {TWIN_WAITS_MS}")
+        # A twin is waited for here. Unlike a violated constraint this leaves the transaction whole.
+        IdempotencyKey.objects.bulk_create([row], ignore_conflicts=True)
+        reserved = self._rows().select_for_update().get()
+        if on_postgres:
+            _execute("SET LOCAL lock_timeout TO DEFAULT")
+        return reserved
+
+    def _check(self, row: IdempotencyKey | None) -> str:
+        if row is not None and row.body_digest != self.body_digest:
+            raise KeyReused("This Idempotency-Key was used with another body; use a new key.")
+        return row.object_id if row else ""
+
+
+def _note(row: IdempotencyKey, made: models.Model) -> None:
+    row.object_id = str(made.pk)
+    row.save(update_fields=["object_id"])
+
+
+@contextmanager
+def _short_waits() -> Iterator[None]:
+    """Raises KeyInUse where a twin, or on SQLite any other writer, is waited for in vain."""
+    on_sqlite = connection.vendor == "sqlite"
+    if on_sqlite:
+        _execute(f"PRAGMA busy_timeout = {TWIN_WAITS_MS}")
+    try:
+        yield
+    except OperationalError as failed:
+        if not _waited_for_a_lock(failed.__cause__):
+            raise
+        raise KeyInUse("A request with this Idempotency-Key is still running; ask again shortly.") from failed
+    finally:
+        if on_sqlite:
+            usual_s = connection.settings_dict["OPTIONS"].get("timeout", 5)
+            _execute(f"PRAGMA busy_timeout = {round(usual_s * 1000)}")
+
+
+def _waited_for_a_lock(cause: BaseException | None) -> bool:
+    if isinstance(cause, sqlite3.OperationalError):
+        return cause.sqlite_errorcode == sqlite3.SQLITE_BUSY
+    return getattr(cause, "sqlstate", "") == LOCK_NOT_AVAILABLE
+
+
+def _execute(statement: str) -> None:
+    with connection.cursor() as cursor:
+        cursor.execute(statement)
 
 
 def forget_old_keys(*, now: datetime) -> int:

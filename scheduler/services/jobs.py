@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -17,6 +17,7 @@ from scheduler.models import DatasetFile, Job
 from scheduler.selectors.inventory import inventory
 from scheduler.services import advice as advising
 from scheduler.services.aims import aim_of_request
+from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.moves import locked, move_job, note_job, record_submission
 from scheduler.states import STOPPABLE, TERMINAL, JobState, StopFor, public_state
 
@@ -38,11 +39,11 @@ def submit_job(
     deadline_at: datetime | None = None,
     budget: float | None = None,
     team: Team | None = None,
-    on_created: Callable[[Job], None] | None = None,
+    creation: Creation = unkeyed,
 ) -> Job:
     """Store a job with everything that was left out filled in from knowledge, queued.
 
-    Advice is asked before the transaction; `on_created` runs inside it. Raises BadParameters.
+    Advice is asked before the transaction that `creation` opens. Raises BadParameters.
     """
     fixed = advising.clean_request(model=model, params=params or {})
     aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now)
@@ -68,17 +69,12 @@ def submit_job(
         options_for=advising.current_digest(stock),
         **_from_advice(advice),
     )
-    _store(job, on_created)
+    with creation() as note:
+        job.save(force_insert=True)
+        record_submission(job=job, now=now, actor=owner)
+        note(job)
     log.info("job submitted", extra={"job": job.pk})
     return job
-
-
-@transaction.atomic
-def _store(job: Job, on_created: Callable[[Job], None] | None) -> None:
-    job.save(force_insert=True)
-    record_submission(job=job, now=job.submitted_at, actor=job.owner)
-    if on_created:
-        on_created(job)
 
 
 def _check_retries(retries: int) -> None:

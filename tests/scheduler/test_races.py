@@ -1,53 +1,28 @@
-"""Two at once: real connections, real commits, one of the two orders and nothing else (F15, F16, I10)."""
+"""Two at once: real connections, real commits, one of the two orders and nothing else (F15, F16)."""
 
 from __future__ import annotations
 
 import itertools
-import threading
 from collections.abc import Callable
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from django.db import connection
 
 from knowledge.models import Execution
-from scheduler.errors import KeyInUse, KeyReused, SchedulerError
 from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Allocation, Attempt, IdempotencyKey, Job, JobEvent, Node
+from scheduler.models import Allocation, Attempt, Job, JobEvent, Node
 from scheduler.selectors.clock import database_now
-from scheduler.services.idempotency import once
-from scheduler.services.jobs import cancel_job, pause_job, submit_job
+from scheduler.services.jobs import cancel_job, pause_job
 from scheduler.services.node_states import drain_node
 from scheduler.services.policy import choose_policy
 from scheduler.states import LIVE, TRANSITIONS, JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
+from tests.harness.threads import at_once
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-
-def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    """Run all calls behind one barrier, each on its own connection; errors are returned, not raised."""
-    barrier = threading.Barrier(len(calls))
-    answers: list[Any] = [None] * len(calls)
-
-    def run(index: int, call: Callable[[], Any]) -> None:
-        barrier.wait()
-        try:
-            answers[index] = call()
-        except SchedulerError as refused:
-            answers[index] = refused
-        finally:
-            connection.close()
-
-    threads = [threading.Thread(target=run, args=item) for item in enumerate(calls)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    return answers
 
 
 def assert_sound(job: Job) -> None:
@@ -151,47 +126,3 @@ def test_many_schedulers_at_once_place_each_job_once() -> None:
     assert Allocation.objects.filter(released_at__isnull=True).count() == 3
     for job in jobs:
         assert_sound(job)
-
-
-def test_many_twins_under_one_key_make_one_job() -> None:
-    """I1, I10"""
-    owner = world.user()
-    file = world.data_file(owner)
-
-    def submit(body: str = "same") -> tuple[Job, bool]:
-        return once(
-            owner=owner,
-            route="jobs",
-            key="k",
-            body_digest=body,
-            now=database_now(),
-            create=lambda finish: submit_job(
-                owner=owner,
-                model="builtin/tiny-llama",
-                training_file=file,
-                now=database_now(),
-                on_created=finish,
-            ),
-            load=lambda pk: Job.objects.get(pk=pk),
-        )
-
-    answers = at_once(*[submit] * 12)
-    assert Job.objects.count() == 1
-    made = [answer for answer in answers if isinstance(answer, tuple)]
-    assert sum(fresh for _, fresh in made) == 1
-    assert all(isinstance(answer, tuple | KeyInUse) for answer in answers)
-    assert submit() == (Job.objects.get(), False)
-    with pytest.raises(KeyReused):
-        submit("other")
-
-
-def test_a_failed_creation_leaves_its_key_free() -> None:
-    owner = world.user()
-
-    def fail(_: Callable[[Job], None]) -> Job:
-        raise SchedulerError("no")
-
-    with pytest.raises(SchedulerError):
-        once(owner=owner, route="jobs", key="k", body_digest="d", now=database_now(), create=fail,
-             load=lambda pk: Job.objects.get(pk=pk))  # fmt: skip
-    assert not IdempotencyKey.objects.exists()

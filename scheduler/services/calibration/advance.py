@@ -7,12 +7,14 @@ same thing at once one is refused, and the job that it was about to submit is ne
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 from typing import Any
 
+from django.db import transaction
 from django.db.models import F
 
 from knowledge import advice
@@ -97,10 +99,15 @@ def _submit(calibration: Calibration, configs: Sequence[Config], now: datetime) 
         _write(calibration)
         calibration.jobs.add(job)
 
+    @contextmanager
+    def creation() -> Iterator[Callable[[Job], None]]:
+        with transaction.atomic():
+            yield note
+
     owner, file = calibration.requested_by, calibration.file
     try:
         for config in configs:
-            submit(config=config, owner=owner, file=file, now=now, on_created=note)
+            submit(config=config, owner=owner, file=file, now=now, creation=creation)
     except SchedulerError as refused:
         reason = f"A run could not be submitted: {refused}"
         _write(calibration, outcome=CalibrationState.FAILED, reason=reason[:500])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -17,6 +17,7 @@ from portal.accounts.models import User
 from scheduler.models import DatasetFile, Job, Node
 from scheduler.selectors.inventory import inventory
 from scheduler.services.files import store_file
+from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import submit_job
 from trainer.protocol import RANDOM_MODEL
 
@@ -94,9 +95,9 @@ def submit(
     owner: User,
     file: DatasetFile,
     now: datetime,
-    on_created: Callable[[Job], None] | None = None,
+    creation: Creation = unkeyed,
 ) -> Job:
-    """The configuration as a job of a few steps, everything fixed. `on_created` runs in its transaction."""
+    """The configuration as a job of a few steps, everything fixed; `creation` opens its transaction."""
     names = (
         *("method", "precision", "quantization", "lora_r", "lora_alpha", "tokens_per_sample", "gpu_model"),
         *("number_gpus", "per_device_batch_size", "gradient_accumulation_steps", "gradient_checkpointing"),
@@ -106,5 +107,5 @@ def submit(
     params = {**values, "effective_batch_size": batch, "max_steps": STEPS}
     return submit_job(
         owner=owner, model=config.model_name, training_file=file, params=params, name="calibration", now=now,
-        on_created=on_created,
+        creation=creation,
     )  # fmt: skip

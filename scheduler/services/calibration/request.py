@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 
@@ -18,6 +18,7 @@ from scheduler import hints
 from scheduler.errors import BadParameters, Conflict, IllegalTransition
 from scheduler.models import Calibration, CalibrationState, Node
 from scheduler.services.calibration import plan
+from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.states import NodeState
 
 MAX_BUDGET_S = 24 * 3600.0
@@ -41,11 +42,11 @@ def request_calibration(
     wanted: Wanted,
     actor: User,
     now: datetime,
-    on_created: Callable[[Calibration], None] | None = None,
+    creation: Creation = unkeyed,
 ) -> Calibration:
     """Plan the runs and let workers submit them one after the other, in the actor's name.
 
-    `on_created` runs in the transaction that stores it. Raises BadParameters naming every wrong field, and
+    It is stored in the transaction that `creation` opens. Raises BadParameters naming every wrong field, and
     Conflict if the node is not ready or its last calibration has not ended.
     """
     _check(wanted)
@@ -58,7 +59,7 @@ def request_calibration(
         "until": now + timedelta(seconds=wanted.budget_s), "wanted_models": list(wanted.models),
         "plan": [asdict(config) for config in configs],
     }  # fmt: skip
-    with transaction.atomic():
+    with creation() as note:
         try:
             with transaction.atomic():
                 made = Calibration.objects.create(**values)
@@ -68,8 +69,7 @@ def request_calibration(
         audit(
             action="calibration requested", actor=actor, node=node.name, target=made.pk, data=asked, now=now
         )
-        if on_created:
-            on_created(made)
+        note(made)
         hints.calibrate()
     return made
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import transaction
 from django.db.models import Q
 
 from portal.accounts.models import User
@@ -21,6 +20,7 @@ from scheduler.models import Simulation
 from scheduler.models.simulations import OPEN_STATES
 from scheduler.selectors.simulations import present_cluster
 from scheduler.selectors.trace import past_jobs
+from scheduler.services.idempotency import Creation, unkeyed
 
 MIN_JOBS, MAX_JOBS = 3, 20_000
 MAX_GPUS = 20_000
@@ -52,17 +52,17 @@ def request_simulation(
     question: Question,
     actor: User,
     now: datetime,
-    on_created: Callable[[Simulation], None] | None = None,
+    creation: Creation = unkeyed,
 ) -> Simulation:
     """Store the question for a worker, which plays one policy after the other.
 
-    `on_created` runs in the same transaction. Raises BadParameters naming every wrong field, and Conflict
-    if too many simulations wait already.
+    It is stored in the transaction that `creation` opens. Raises BadParameters naming every wrong field, and
+    Conflict if too many simulations wait already.
     """
     cluster = question.cluster.strip() or present_cluster()
     until = min(question.until or now, now)
     _check(question, cluster, until, now)
-    with transaction.atomic():
+    with creation() as note:
         if Simulation.objects.filter(state__in=OPEN_STATES).count() >= MAX_OPEN:
             raise Conflict(f"{MAX_OPEN} simulations have not ended yet; ask again when one has.")
         made = Simulation.objects.create(
@@ -72,8 +72,7 @@ def request_simulation(
         )  # fmt: skip
         asked = {"policies": ", ".join(made.policies), "knowledge": made.knowledge, "cluster": cluster}
         audit(action="simulation requested", actor=actor, target=made.pk, data=asked, now=now)
-        if on_created:
-            on_created(made)
+        note(made)
         hints.simulate()
     return made
 

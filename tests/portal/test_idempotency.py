@@ -1,0 +1,133 @@
+"""Creations under one key, at once or broken off: one object, and a key that is free where none was made."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import pytest
+from django.db import IntegrityError, OperationalError, connection, connections
+from rest_framework.test import APIClient
+
+from portal.accounts.models import User
+from scheduler.errors import Conflict
+from scheduler.models import IdempotencyKey, Job
+from scheduler.selectors.clock import database_now
+from scheduler.services import idempotency, jobs
+from scheduler.services.idempotency import Creation, once
+from scheduler.services.jobs import submit_job
+from tests.harness import world
+from tests.harness.threads import at_once
+from tests.portal.conftest import token_client
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def person() -> User:
+    return world.user()
+
+
+@pytest.fixture
+def submit(person: User) -> Callable[[], Any]:
+    """Submit the same job under the same key, each time as another client."""
+    api = token_client(person)
+    body = {"model": "builtin/tiny-llama", "training_file": world.data_file(person).pk}
+
+    def post() -> Any:
+        client = APIClient(raise_request_exception=False)
+        client.credentials(**api._credentials)
+        return client.post("/api/jobs/", body, format="json", headers={"Idempotency-Key": "k"})
+
+    return post
+
+
+def test_fifty_twins_at_once_make_one_job(submit: Callable[[], Any]) -> None:
+    """I1, I10"""
+    answers = at_once(*[submit] * (50 if connection.vendor == "postgresql" else 12))
+    assert {answer.status_code for answer in answers} <= {201, 409}
+    assert all(answer["Retry-After"] for answer in answers if answer.status_code == 409)
+    made = Job.objects.get()
+    assert {answer.json()["id"] for answer in answers if answer.status_code == 201} == {made.pk}
+    assert submit().json()["id"] == made.pk
+
+
+def test_a_twin_waits_a_moment_only_and_is_told_to_ask_again(
+    submit: Callable[[], Any], person: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """I10"""
+    monkeypatch.setattr(idempotency, "TWIN_WAITS_MS", 100)
+    begun, go_on, noted = threading.Event(), threading.Event(), jobs.record_submission
+
+    def slow(**values: Any) -> None:
+        noted(**values)
+        begun.set()
+        go_on.wait(30)
+
+    monkeypatch.setattr(jobs, "record_submission", slow)
+
+    def twin() -> Any:
+        begun.wait(30)
+        try:
+            return submit()
+        finally:
+            go_on.set()
+
+    first, second = at_once(submit, twin)
+    assert (first.status_code, second.status_code) == (201, 409)
+    assert second["Retry-After"] == "1"
+    assert second.json()["error"]["code"] == "key_in_use"
+    assert submit().json()["id"] == first.json()["id"]
+
+
+def violate_a_constraint(_: pytest.MonkeyPatch) -> None:
+    raise IntegrityError("one too many")
+
+
+def lose_the_database(patch: pytest.MonkeyPatch) -> None:
+    """It restarts: the connection breaks, and another one is not to be had for a moment."""
+
+    def refuse() -> None:
+        raise OperationalError("the database system is starting up")
+
+    connections["default"].close()
+    patch.setattr(connections["default"], "connect", refuse)
+    Job.objects.count()
+
+
+@pytest.mark.parametrize("how", [violate_a_constraint, lose_the_database])
+def test_a_creation_that_breaks_leaves_its_key_free_at_once(
+    submit: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, how: Callable[[pytest.MonkeyPatch], None]
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(jobs, "record_submission", lambda **_: how(broken))
+        assert submit().status_code in (500, 503)
+    assert not Job.objects.exists()
+    assert not IdempotencyKey.objects.exists()
+    assert submit().status_code == 201
+
+
+def test_a_twin_that_finds_what_it_would_make_gets_that_object(person: User) -> None:
+    """Some creations look before their transaction whether another one stands in the way."""
+    file = world.data_file(person)
+
+    def make(creation: Creation) -> Job:
+        return submit_job(
+            owner=person,
+            model="builtin/tiny-llama",
+            training_file=file,
+            now=database_now(),
+            creation=creation,
+        )
+
+    def refuse(_: Creation) -> Job:
+        ask(create=make)
+        raise Conflict("There is one already.")
+
+    ask = partial(
+        once, owner=person, route="jobs", key="k", body_digest="d", now=database_now(),
+        load=lambda pk: Job.objects.get(pk=pk),
+    )  # fmt: skip
+    assert ask(create=refuse) == (Job.objects.get(), False)
