@@ -53,8 +53,8 @@ GUARDS = {
     ),
     "epoch": Guard(
         "scheduler/loop/epoch.py",
-        "filter(pk=epoch.pk, number=epoch.number, busy=True).update(since=Now())",
-        "filter(pk=epoch.pk).update(since=Now())",
+        "filter(pk=epoch.pk, number=epoch.number, busy=True).update(since=database_now())",
+        "filter(pk=epoch.pk).update(since=database_now())",
     ),
     "single tick": Guard("scheduler/loop/epoch.py", "Q(busy=False) | died, pk=1", "pk=1"),
     "leases after a gap": Guard(

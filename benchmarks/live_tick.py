@@ -61,9 +61,9 @@ def measure(options: argparse.Namespace) -> None:
 
 def build(jobs: int, nodes: int) -> None:
     """Nodes of 8 GPUs, all held by one job, and a queue with three options each."""
+    from portal.clock import database_now
     from scheduler.loop.tick import tick
     from scheduler.models import Gpu, Job, Node
-    from scheduler.selectors.clock import database_now
     from tests.harness import world
     from tests.scheduler.core.clusters import option
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from celery import shared_task
-from django.utils import timezone
 
 from knowledge import learning, watch
+from portal.clock import database_now
 
 
 @shared_task(name="knowledge.tasks.train", queue="work", ignore_result=True)
 def train() -> None:
     """Judge the promises once a day, and retrain if enough is new; most calls find nothing to do."""
-    watch.watch(now=timezone.now())
-    learning.train(now=timezone.now())
+    watch.watch(now=database_now())
+    learning.train(now=database_now())

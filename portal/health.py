@@ -9,7 +9,6 @@ from django.conf import settings
 from django.db import DatabaseError, connection
 from django.db.models import Avg, Count, F
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from kombu.exceptions import OperationalError as BrokerError
 from prometheus_client import CollectorRegistry, generate_latest
@@ -22,6 +21,7 @@ from rest_framework.views import APIView
 from knowledge.selectors import drift_alarm, own_measurements, track_record
 from portal.accounts.permissions import AdminOnly
 from portal.celery import app
+from portal.clock import database_now
 from scheduler.models import Job
 from scheduler.selectors.overview import counts
 from scheduler.states import JobState
@@ -68,7 +68,7 @@ def _scheduler() -> str:
     last = counts().last_tick_at
     if last is None:
         return "has not looked yet; are the Celery worker and beat running?"
-    age = (timezone.now() - last).total_seconds()
+    age = (database_now() - last).total_seconds()
     if age > max(LATE_TICKS * settings.TICK_EVERY_S, settings.TICK_TAKEOVER_S):
         return f"looked {age:.0f} s ago; are the Celery worker and beat running?"
     return "ok"
@@ -111,7 +111,7 @@ class Cluster:
         yield GaugeMetricFamily("foretune_gpus_free", "GPUs no claim holds.", value=now.gpus - now.gpus_held)
         yield CounterMetricFamily("foretune_ticks", "Passes of the scheduling loop.", value=now.ticks)
         if now.last_tick_at:
-            age = (timezone.now() - now.last_tick_at).total_seconds()
+            age = (database_now() - now.last_tick_at).total_seconds()
             yield GaugeMetricFamily("foretune_last_tick_age_seconds", "Age of the last pass.", value=age)
         yield from _quality()
         yield from _promises()

@@ -8,10 +8,10 @@ from django import forms
 from django.contrib import admin, messages
 from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.urls import reverse
-from django.utils import timezone
 
 from portal.accounts.admin import ReadOnly
 from portal.accounts.models import User
+from portal.clock import database_now
 from scheduler.core.policies import LIVE
 from scheduler.core.policies.summaries import SUMMARIES
 from scheduler.errors import Conflict
@@ -57,7 +57,7 @@ class PolicyChoiceAdmin(ReadOnly):
             reason=values["reason"],
             seen=values["seen"],
             actor=cast(User, request.user),
-            now=timezone.now(),
+            now=database_now(),
         )
         obj.pk, obj.at = made.pk, made.at
 

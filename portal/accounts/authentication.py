@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
 from portal.accounts.models import ApiToken, User
 from portal.accounts.services import find_token
+from portal.clock import database_now
 
 
 class BearerAuthentication(BaseAuthentication):
@@ -19,7 +19,7 @@ class BearerAuthentication(BaseAuthentication):
         scheme, _, plain = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
-        token = find_token(plain=plain.strip(), now=timezone.now())
+        token = find_token(plain=plain.strip(), now=database_now())
         if token is None:
             raise AuthenticationFailed("The token is unknown, expired or revoked; make a new one.")
         return token.owner, token

@@ -15,9 +15,9 @@ from portal.api.fields import Number, Strict, Text, Whole
 from portal.api.nodes import AdminApi
 from portal.api.pages import PageQuery, page, page_of, read_query
 from portal.api.repeatable import KEY, create
+from portal.clock import database_now
 from scheduler.models import Calibration, Node
 from scheduler.selectors.calibrations import calibrations, get_calibration, measured
-from scheduler.selectors.clock import database_now
 from scheduler.selectors.nodes import get_node
 from scheduler.services.calibration.request import (
     MAX_BUDGET_S,

@@ -6,7 +6,6 @@ import json
 from functools import partial
 from typing import Any
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
@@ -23,6 +22,7 @@ from portal.accounts.requests import ApiRequest
 from portal.api.fields import Choice, Number, Strict, Text
 from portal.api.pages import list_of
 from portal.api.repeatable import KEY, create, in_one_transaction
+from portal.clock import database_now
 from scheduler.services.removals import delete_catalogue_entry
 
 
@@ -98,7 +98,7 @@ class ModelsApi(_AdministratorsAdd):
         body.is_valid(raise_exception=True)
         name, place, config = (body.validated_data.get(key) for key in ("name", "place", "config"))
         text = json.dumps(config) if config is not None else listed_text(place)
-        add = partial(additions.add_model, name=name, text=text, actor=request.user, now=timezone.now())
+        add = partial(additions.add_model, name=name, text=text, actor=request.user, now=database_now())
         entry, _ = create(request, make=in_one_transaction(add), load=_entry)
         return Response(ModelOut(catalog.Model(**entry.facts)).data, status=201)
 
@@ -114,7 +114,7 @@ class GpusApi(_AdministratorsAdd):
         """Add a GPU from four figures of its data sheet, or replace one that was added (administrators)."""
         body = GpuIn(data=request.data)
         body.is_valid(raise_exception=True)
-        add = partial(additions.add_gpu, **body.validated_data, actor=request.user, now=timezone.now())
+        add = partial(additions.add_gpu, **body.validated_data, actor=request.user, now=database_now())
         entry, _ = create(request, make=in_one_transaction(add), load=_entry)
         return Response(GpuSheet(catalog.Gpu(**entry.facts)).data, status=201)
 
@@ -124,7 +124,7 @@ class _EntryApi(APIView):
     kind: CatalogEntry.Kind
 
     def _delete(self, request: ApiRequest, name: str) -> Response:
-        delete_catalogue_entry(kind=self.kind, name=name, actor=request.user, now=timezone.now())
+        delete_catalogue_entry(kind=self.kind, name=name, actor=request.user, now=database_now())
         return Response(status=204)
 
 

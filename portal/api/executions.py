@@ -7,7 +7,6 @@ from pathlib import PurePosixPath
 from typing import Any, BinaryIO, cast
 
 from django.http import StreamingHttpResponse
-from django.utils import timezone
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -29,6 +28,7 @@ from portal.accounts.requests import ApiRequest
 from portal.api.fields import Choice, Strict
 from portal.api.files import uploaded
 from portal.api.pages import PageQuery, page, page_of, read_query
+from portal.clock import database_now
 from scheduler.selectors.executions import visible_executions
 from scheduler.services.history import import_upload
 
@@ -105,7 +105,7 @@ class ImportApi(APIView):
         upload = uploaded(request)
         report = import_upload(
             stream=cast(BinaryIO, upload.file), filename=upload.name or "", actor=request.user,
-            now=timezone.now(), **query,
+            now=database_now(), **query,
         )  # fmt: skip
         return Response(ImportOut(report).data)
 

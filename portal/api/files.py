@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any, BinaryIO, cast
 
 from django.core.files.uploadedfile import UploadedFile
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
@@ -18,6 +17,7 @@ from rest_framework.views import APIView
 from portal.accounts.requests import ApiRequest
 from portal.api.pages import PageQuery, page, page_of, read_query
 from portal.api.repeatable import KEY, create
+from portal.clock import database_now
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import get_file, visible_files
 from scheduler.services.files import store_file
@@ -75,7 +75,7 @@ class FilesApi(APIView):
                 owner=request.user,
                 stream=cast(BinaryIO, upload.file),
                 filename=upload.name or "",
-                now=timezone.now(),
+                now=database_now(),
                 creation=creation,
             ),
             load=partial(get_file, request.user),

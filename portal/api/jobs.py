@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -15,6 +14,7 @@ from portal.api.job_in import JobIn, JobQuery, with_files
 from portal.api.job_out import JobBrief, JobOut
 from portal.api.pages import page, page_of, read_query
 from portal.api.repeatable import KEY, create
+from portal.clock import database_now
 from portal.public_states import in_public_state
 from scheduler.models import Job
 from scheduler.selectors.jobs import get_job, visible_jobs
@@ -30,7 +30,7 @@ class JobsApi(APIView):
         data = JobIn(data=request.data)
         data.is_valid(raise_exception=True)
         values = with_files(user=request.user, values=data.validated_data)
-        submit = partial(submit_job, owner=request.user, now=timezone.now(), **values)
+        submit = partial(submit_job, owner=request.user, now=database_now(), **values)
         job, _ = create(
             request, make=lambda creation: submit(creation=creation), load=partial(get_job, request.user)
         )
@@ -61,7 +61,7 @@ def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
     class VerbApi(APIView):
         @extend_schema(operation_id=f"jobs_{name}", description=text, request=None, responses=JobOut)
         def post(self, request: ApiRequest, job_id: str) -> Response:
-            job = act(job=get_job(request.user, job_id), actor=request.user, now=timezone.now())
+            job = act(job=get_job(request.user, job_id), actor=request.user, now=database_now())
             return Response(JobOut(get_job(request.user, job.pk)).data)
 
     return VerbApi

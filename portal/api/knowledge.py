@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.permissions import BasePermission
@@ -21,6 +20,7 @@ from portal.api.fields import Strict, Text, Whole
 from portal.api.job_in import JobIn, Params, with_files
 from portal.api.job_out import ChoiceOut, PromiseOut
 from portal.api.pages import list_of
+from portal.clock import database_now
 from scheduler.services.advice import check, recommend
 
 USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
@@ -62,7 +62,7 @@ class RecommendationsApi(APIView):
         data = JobIn(data=request.data)
         data.is_valid(raise_exception=True)
         values = with_files(user=request.user, values=data.validated_data)
-        advice = recommend(**{name: values[name] for name in USED if name in values}, now=timezone.now())
+        advice = recommend(**{name: values[name] for name in USED if name in values}, now=database_now())
         return Response(AdviceOut(advice_json(advice)).data)
 
 
@@ -122,7 +122,7 @@ class PromoteApi(APIView):
     @extend_schema(operation_id="predictors_promote", request=None, responses=PredictorOut)
     def post(self, request: ApiRequest, number: int) -> Response:
         """Let a version answer from now on, whatever its measured errors (administrators)."""
-        version = promote_version(number=number, actor=request.user, now=timezone.now())
+        version = promote_version(number=number, actor=request.user, now=database_now())
         return Response(PredictorOut(version).data)
 
 
@@ -134,5 +134,5 @@ class RollBackApi(APIView):
         """Undo the last promotion; doing it again goes further back (administrators)."""
         data = RollBackIn(data=request.data)
         data.is_valid(raise_exception=True)
-        version = roll_back(actor=request.user, now=timezone.now(), **data.validated_data)
+        version = roll_back(actor=request.user, now=database_now(), **data.validated_data)
         return Response(PredictorOut(version).data)

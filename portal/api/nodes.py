@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.permissions import BasePermission
@@ -18,6 +17,7 @@ from portal.accounts.services import digest_of
 from portal.api.fields import Choice, Number, Strict, Text, Truth, Whole
 from portal.api.pages import PageQuery, page, page_of, read_query
 from portal.api.repeatable import KEY, create_with_secret
+from portal.clock import database_now
 from scheduler.models import Gpu, JoinToken, Node
 from scheduler.selectors.nodes import all_nodes, get_node, matching
 from scheduler.services.node_states import drain_node, resume_node
@@ -120,7 +120,7 @@ def _changed(
     """The node after `change` was made with the values of the body, which `takes` describes."""
     body = takes(data=request.data)
     body.is_valid(raise_exception=True)
-    change(node=get_node(node_id), actor=request.user, now=timezone.now(), **body.validated_data)
+    change(node=get_node(node_id), actor=request.user, now=database_now(), **body.validated_data)
     return Response(NodeOut(get_node(node_id)).data)
 
 
@@ -142,7 +142,7 @@ class RemoveNodeApi(AdminApi):
     @extend_schema(operation_id="nodes_remove", request=None, responses={204: None})
     def post(self, request: ApiRequest, node_id: str) -> Response:
         """Take a drained, lost or blocked node out for good; the history of jobs goes on naming it."""
-        remove_node(node=get_node(node_id), actor=request.user, now=timezone.now())
+        remove_node(node=get_node(node_id), actor=request.user, now=database_now())
         return Response(status=204)
 
 
@@ -166,7 +166,7 @@ class JoinTokensApi(AdminApi):
         data.is_valid(raise_exception=True)
 
         def make() -> tuple[JoinToken, str]:
-            token = create_join_token(actor=request.user, now=timezone.now(), **data.validated_data)
+            token = create_join_token(actor=request.user, now=database_now(), **data.validated_data)
             return JoinToken.objects.get(token_hash=digest_of(token)), token
 
         _, token = create_with_secret(request, make=make, load=lambda pk: JoinToken.objects.get(pk=pk))

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied, ValidationError
@@ -20,6 +19,7 @@ from portal.accounts.services import create_token, revoke_token
 from portal.api.fields import Choice, Strict, Text
 from portal.api.pages import list_of
 from portal.api.repeatable import KEY, create_with_secret
+from portal.clock import database_now
 from scheduler.errors import NotFound
 
 
@@ -40,7 +40,7 @@ class TokenIn(Strict):
     expires_at = serializers.DateTimeField(required=False, allow_null=True)
 
     def validate_expires_at(self, value: Any) -> Any:
-        if value is not None and value <= timezone.now():
+        if value is not None and value <= database_now():
             raise ValidationError("must lie in the future")
         return value
 
@@ -81,7 +81,7 @@ class TokensApi(APIView):
         data = TokenIn(data=request.data)
         data.is_valid(raise_exception=True)
         _refuse_more_than_own(request.auth, data.validated_data)
-        make = partial(create_token, owner=request.user, now=timezone.now(), **data.validated_data)
+        make = partial(create_token, owner=request.user, now=database_now(), **data.validated_data)
         token, plain = create_with_secret(
             request, make=make, load=lambda pk: own_tokens(request.user).get(pk=pk)
         )
@@ -108,4 +108,4 @@ class RevokeApi(APIView):
         token = own_tokens(request.user).filter(pk=token_id).first()
         if token is None:
             raise NotFound("There is no such token of yours.")
-        return Response(TokenOut(revoke_token(token=token, actor=request.user, now=timezone.now())).data)
+        return Response(TokenOut(revoke_token(token=token, actor=request.user, now=database_now())).data)

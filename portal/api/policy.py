@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
@@ -13,6 +12,7 @@ from rest_framework.views import APIView
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.api.fields import Strict, Text, Whole
+from portal.clock import database_now
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.summaries import SUMMARIES
 from scheduler.models import PolicyChoice
@@ -64,7 +64,7 @@ class PolicyApi(APIView):
         """Let another policy decide from the next tick on (administrators)."""
         asked = PolicyIn(data=request.data)
         asked.is_valid(raise_exception=True)
-        choose_policy(**asked.validated_data, actor=request.user, now=timezone.now())
+        choose_policy(**asked.validated_data, actor=request.user, now=database_now())
         return Response(_shown())
 
 

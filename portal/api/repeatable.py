@@ -6,12 +6,12 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from django.db.models import Model
-from django.utils import timezone
 from drf_spectacular.utils import OpenApiParameter
 from rest_framework.exceptions import ValidationError
 
 from portal.accounts.requests import ApiRequest
 from portal.api.job_in import digest_of_body
+from portal.clock import database_now
 from scheduler.services.idempotency import Creation, once, unkeyed
 
 HEADER = "Idempotency-Key"
@@ -48,7 +48,7 @@ def create(
         route=f"POST {request.path}",
         key=key,
         body_digest=body_digest or digest_of_body(request.data),
-        now=timezone.now(),
+        now=database_now(),
         create=make,
         load=load,
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
@@ -14,6 +13,7 @@ from portal.api.fields import Choice, Number, Strict, Text, Whole
 from portal.api.nodes import AdminApi
 from portal.api.pages import PageQuery, page, page_of, read_query
 from portal.api.repeatable import KEY, create
+from portal.clock import database_now
 from scheduler.core.simulator.foresight import Level
 from scheduler.models import Simulation
 from scheduler.selectors.simulations import all_simulations, get_simulation
@@ -84,7 +84,7 @@ class SimulationsApi(AdminApi):
         asked = SimulationIn(data=request.data)
         asked.is_valid(raise_exception=True)
         question = Question(**asked.validated_data)
-        ask = partial(request_simulation, question=question, actor=request.user, now=timezone.now())
+        ask = partial(request_simulation, question=question, actor=request.user, now=database_now())
         made, _ = create(request, make=lambda creation: ask(creation=creation), load=get_simulation)
         return Response(SimulationOut(made).data, status=201)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
@@ -21,6 +20,7 @@ from portal.accounts.teams import add_member, change_role, create_team, is_lead,
 from portal.api.fields import Choice, Strict, Text
 from portal.api.pages import PageQuery, page, page_of, read_query
 from portal.api.repeatable import KEY, create, in_one_transaction
+from portal.clock import database_now
 from scheduler.errors import NotFound
 from scheduler.services.removals import delete_team
 
@@ -109,7 +109,7 @@ class TeamsApi(APIView):
         """A new team without members (administrators)."""
         data = TeamIn(data=request.data)
         data.is_valid(raise_exception=True)
-        make = partial(create_team, actor=request.user, now=timezone.now(), **data.validated_data)
+        make = partial(create_team, actor=request.user, now=database_now(), **data.validated_data)
         load = partial(_by_key, request)
         team, _ = create(request, make=in_one_transaction(make), load=load)
         return _shown(request, team, status=201)
@@ -132,7 +132,7 @@ class RenameApi(APIView):
         """Rename a team (its leads, administrators)."""
         team, data = _managed(request, self, team_id), RenameIn(data=request.data)
         data.is_valid(raise_exception=True)
-        rename_team(team=team, actor=request.user, now=timezone.now(), **data.validated_data)
+        rename_team(team=team, actor=request.user, now=database_now(), **data.validated_data)
         return _shown(request, team)
 
 
@@ -142,7 +142,7 @@ class DeleteTeamApi(APIView):
     @extend_schema(operation_id="teams_delete", request=None, responses={204: None})
     def post(self, request: ApiRequest, team_id: int) -> Response:
         """Dissolve a team; refused while jobs of it have not ended (administrators)."""
-        delete_team(team=_team(request, team_id), actor=request.user, now=timezone.now())
+        delete_team(team=_team(request, team_id), actor=request.user, now=database_now())
         return Response(status=204)
 
 
@@ -161,7 +161,7 @@ class MembersApi(APIView):
             username=said["username"],
             role=Role(said["role"]),
             actor=request.user,
-            now=timezone.now(),
+            now=database_now(),
         )
         create(request, make=in_one_transaction(make), load=lambda pk: members(team).get(pk=pk))
         return _shown(request, team, status=201)
@@ -174,7 +174,7 @@ class RoleApi(APIView):
         team, data = _managed(request, self, team_id), RoleIn(data=request.data)
         data.is_valid(raise_exception=True)
         member = _member(team, member_id)
-        change_role(membership=member, actor=request.user, now=timezone.now(), **data.validated_data)
+        change_role(membership=member, actor=request.user, now=database_now(), **data.validated_data)
         return _shown(request, team)
 
 
@@ -183,7 +183,7 @@ class RemoveMemberApi(APIView):
     def post(self, request: ApiRequest, team_id: int, member_id: int) -> Response:
         """Take a person out of the team (leads, administrators)."""
         team = _managed(request, self, team_id)
-        remove_member(membership=_member(team, member_id), actor=request.user, now=timezone.now())
+        remove_member(membership=_member(team, member_id), actor=request.user, now=database_now())
         return Response(status=204)
 
 

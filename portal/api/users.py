@@ -7,7 +7,6 @@ from functools import partial
 from typing import Any
 
 from django.contrib.auth.validators import UnicodeUsernameValidator
-from django.utils import timezone
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.permissions import BasePermission
@@ -22,6 +21,7 @@ from portal.accounts.selectors import visible_users
 from portal.api.fields import Email, Strict, Text, Truth
 from portal.api.pages import PageQuery, page, page_of, read_query
 from portal.api.repeatable import KEY, create_with_secret
+from portal.clock import database_now
 from scheduler.errors import NotFound
 from scheduler.services.removals import deactivate_user
 
@@ -106,7 +106,7 @@ class UsersApi(AdminApi):
             actor=request.user,
             username=said["username"],
             profile=_profile(said),
-            now=timezone.now(),
+            now=database_now(),
         )
         user, password = create_with_secret(
             request, make=make, load=lambda pk: visible_users(request.user).get(pk=pk)
@@ -133,7 +133,7 @@ class ChangeUserApi(AdminApi):
             profile=_profile(said),
             seen=_profile(said["seen"]),
             actor=request.user,
-            now=timezone.now(),
+            now=database_now(),
         )
         return Response(UserOut(changed).data)
 
@@ -143,14 +143,14 @@ class PasswordApi(AdminApi):
     def post(self, request: ApiRequest, user_id: int) -> Response:
         """A new password for a person; all their sessions end."""
         user = _user(request, user_id)
-        return Response({"password": reset_password(user=user, actor=request.user, now=timezone.now())})
+        return Response({"password": reset_password(user=user, actor=request.user, now=database_now())})
 
 
 def _verb(name: str, text: str, act: Callable[..., User]) -> type[APIView]:
     class VerbApi(AdminApi):
         @extend_schema(operation_id=f"users_{name}", description=text, request=None, responses=UserOut)
         def post(self, request: ApiRequest, user_id: int) -> Response:
-            user = act(user=_user(request, user_id), actor=request.user, now=timezone.now())
+            user = act(user=_user(request, user_id), actor=request.user, now=database_now())
             return Response(UserOut(user).data)
 
     return VerbApi

@@ -6,10 +6,10 @@ import random
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models.functions import Now
 
 from knowledge import learning
 from portal.accounts.models import User
+from portal.clock import database_now
 from portal.demo.jobs import wishes
 from portal.demo.machines import MACHINES, join
 from portal.demo.mark import mark
@@ -49,5 +49,5 @@ def build(*, seed: int, jobs: int, password: str, train: bool, now: datetime) ->
     reason = "Memory is replaced on Thursday."
     drain_node(node=nodes[-1], actor=people.admin, reason=reason, move_jobs=False, now=now)
     # Making all this took longer than a lease; a last tick explains the waiting, and must lose no node.
-    Node.objects.update(last_seen_at=Now())
+    Node.objects.update(last_seen_at=database_now())
     tick()

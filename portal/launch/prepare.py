@@ -21,6 +21,8 @@ import django
 from django.conf import settings
 from django.core.management import call_command
 
+from portal.clock import database_now
+
 
 def main() -> None:
     parser = argparse.ArgumentParser()
@@ -105,8 +107,6 @@ def is_node(known: Path) -> bool:
 
 def first_job_token(*, always: bool) -> str:
     """A token for the first job in the name of `user`, or nothing if no first job is due."""
-    from django.utils import timezone
-
     from portal.accounts.models import User
     from portal.accounts.services import create_token
     from scheduler.models import Job
@@ -114,7 +114,7 @@ def first_job_token(*, always: bool) -> str:
     owner = User.objects.filter(username="user", is_active=True).first()
     if owner is None or (not always and Job.objects.exists()):
         return ""
-    now = timezone.now()
+    now = database_now()
     return create_token(owner=owner, name="first job", now=now, expires_at=now + timedelta(days=1))[1]
 
 

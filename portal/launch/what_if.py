@@ -13,8 +13,8 @@ POLICIES = ("fifo", "easy", "las", "srtf")  # those that play in seconds
 def main() -> None:
     django.setup()
     from portal.accounts.models import User
+    from portal.clock import database_now
     from scheduler.models import Simulation
-    from scheduler.selectors.clock import database_now
     from scheduler.services.simulations.play import play_next
     from scheduler.services.simulations.request import Question, request_simulation
 

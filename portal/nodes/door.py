@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonRespons
 from django.views.decorators.csrf import csrf_exempt
 
 from portal.accounts.services import audit_refusal
+from portal.clock import database_now
 from scheduler.errors import (
     BadReport,
     FileTooLarge,
@@ -24,7 +25,6 @@ from scheduler.errors import (
     StorageFull,
 )
 from scheduler.models import Node
-from scheduler.selectors.clock import database_now
 from scheduler.selectors.nodes import node_by_token
 from trainer.protocol import SUPPORTED_PROTOCOLS, ProtocolError, TooMany
 

@@ -7,10 +7,10 @@ from typing import BinaryIO, cast
 
 from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 
+from portal.clock import database_now
 from portal.nodes.door import BadBody, address_of, body_of, door, for_node
 from scheduler.errors import NotFound
 from scheduler.models import Claim, DatasetFile, Node
-from scheduler.selectors.clock import database_now
 from scheduler.selectors.specs import input_source
 from scheduler.services.artifacts import artifact_path, store_artifact
 from scheduler.services.claims import held_claim

@@ -9,13 +9,13 @@ from django.shortcuts import redirect
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.fragments import fragment
 from portal.web.node import node_page, shown_node
 from portal.web.node_calibration import CalibrationForm, calibration_panel
 from portal.web.nodes import require_admin
 from scheduler.errors import BadParameters, NotFound, SchedulerError
 from scheduler.selectors.calibrations import get_calibration
-from scheduler.selectors.clock import database_now
 from scheduler.services.calibration.request import cancel_calibration, request_calibration
 
 

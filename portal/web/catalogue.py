@@ -8,7 +8,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from knowledge.core import catalog
@@ -16,6 +15,7 @@ from knowledge.model_config import CannotAdd
 from knowledge.models import CatalogEntry
 from knowledge.selectors import catalog_entries, lessons_of
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.catalogue_forms import GpuForm, ModelForm
 from portal.web.nodes import require_admin
 from scheduler.errors import SchedulerError
@@ -56,7 +56,7 @@ def add(request: PageRequest, kind: str) -> HttpResponse:
     form = FORMS[kind](request.POST)
     if form.is_valid():
         try:
-            entry = form.add(request.user, timezone.now())
+            entry = form.add(request.user, database_now())
             messages.info(request, f"{entry.name} is in the catalogue; forecasts use it within seconds.")
             return redirect("catalogue")
         except CannotAdd as wrong:
@@ -73,7 +73,7 @@ def delete(request: PageRequest, kind: str) -> HttpResponse:
         raise Http404
     name = request.POST.get("name", "")
     try:
-        delete_catalogue_entry(kind=kind, name=name, actor=request.user, now=timezone.now())
+        delete_catalogue_entry(kind=kind, name=name, actor=request.user, now=database_now())
         messages.info(request, f"{name} is no longer in the catalogue.")
     except SchedulerError as refused:
         messages.warning(request, str(refused))

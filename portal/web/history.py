@@ -9,7 +9,6 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from knowledge.core.rows import OWN
@@ -18,6 +17,7 @@ from knowledge.core.sources.table import BadTable
 from knowledge.importing import ImportReport
 from knowledge.selectors import counts_by_source, executions_matching
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.nodes import require_admin
 from portal.web.styled import FilterForm, StyledForm
 from scheduler.errors import FileTooLarge
@@ -106,7 +106,7 @@ def _imported(request: PageRequest, form: ImportForm) -> ImportReport:
         filename=file.name or "",
         source=form.cleaned_data["source"] or None,
         actor=request.user,
-        now=timezone.now(),
+        now=database_now(),
     )
 
 

@@ -7,13 +7,13 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from knowledge.selectors import drift_alarm
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.accounts.visits import away_since
+from portal.clock import database_now
 from portal.web.fragments import fragment, is_fragment
 from portal.web.job_rows import rows_of, with_costs
 from scheduler.models import Job
@@ -30,7 +30,7 @@ SHOWN_JOBS, SHOWN_NEWS = 8, 6
 def home(request: PageRequest) -> HttpResponse:
     if is_fragment(request):
         return fragment(request, "home/now.html", _now(request.user))
-    since = away_since(user=request.user, session=request.session, now=timezone.now())
+    since = away_since(user=request.user, session=request.session, now=database_now())
     context = {**_now(request.user), "since": since, "drift": drift_alarm() if request.user.is_admin else ""}
     if since:
         context |= {

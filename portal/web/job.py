@@ -8,10 +8,10 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse, JsonResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.public_states import may, shown_state
 from portal.web.charts.loss import loss_curve
 from portal.web.charts.throughput import throughput_curve
@@ -103,7 +103,7 @@ def job_verb(request: PageRequest, job_id: str, verb: str) -> HttpResponse:
     if verb not in VERBS:
         raise Http404
     try:
-        VERBS[verb](job=job, actor=request.user, now=timezone.now())
+        VERBS[verb](job=job, actor=request.user, now=database_now())
     except (IllegalTransition, StaleJob) as refused:
         messages.warning(request, str(refused))
     return redirect(job)

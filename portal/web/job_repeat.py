@@ -8,8 +8,8 @@ from datetime import datetime
 from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
-from django.utils import timezone
 
+from portal.clock import database_now
 from portal.web.param_fields import as_form_values
 from scheduler.models import Job
 
@@ -32,7 +32,7 @@ def request_of(job: Job) -> dict[str, Any]:
 
 def _still_to_come(job: Job) -> datetime | None:
     """The deadline, unless it has passed: nobody could submit that again."""
-    return job.deadline_at if job.deadline_at and job.deadline_at > timezone.now() else None
+    return job.deadline_at if job.deadline_at and job.deadline_at > database_now() else None
 
 
 def as_curl(job: Job, *, portal: str) -> str:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from django.http import HttpRequest
-from django.utils import timezone
 
+from portal.clock import database_now
 from portal.comparison import compare
 from portal.web.job_log import LogSearch
 from portal.web.job_repeat import as_curl
@@ -37,7 +37,7 @@ def _overview(_: HttpRequest, job: Job) -> dict[str, Any]:
         "forecast": forecast,
         "compared": [(line, (forecast.get(line.name) or {})) for line in compare(promise, last)],
         "files": list(artifacts(job)),
-        "stretches": stretches(events(job).filter(kind__in=("state", "submitted")), timezone.now()),
+        "stretches": stretches(events(job).filter(kind__in=("state", "submitted")), database_now()),
     }
 
 

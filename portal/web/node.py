@@ -10,11 +10,11 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from knowledge.core import catalog
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.fragments import fragment
 from portal.web.node_calibration import calibration_panel
 from portal.web.node_forms import DrainForm, PriceForm, ReasonForm
@@ -103,7 +103,7 @@ def node_verb(request: PageRequest, node_id: str, verb: str) -> HttpResponse:
         shown = {"price_form" if verb == "price" else "verb_form": form, "verb": verb}
         return node_page(request, node, status=400, **shown)
     try:
-        act(node=node, actor=request.user, now=timezone.now(), **form.cleaned_data)
+        act(node=node, actor=request.user, now=database_now(), **form.cleaned_data)
     except SchedulerError as refused:
         messages.warning(request, str(refused))
         return redirect("node", node_id)

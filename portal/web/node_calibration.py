@@ -7,8 +7,8 @@ from datetime import datetime
 from typing import Any, ClassVar
 
 from django import forms
-from django.utils import timezone
 
+from portal.clock import database_now
 from portal.web.styled import StyledForm
 from scheduler.models import Calibration, CalibrationState, Node
 from scheduler.selectors.calibrations import calibrations, measured
@@ -40,7 +40,7 @@ class CalibrationForm(StyledForm):
 def calibration_panel(node: Node, form: CalibrationForm | None = None) -> dict[str, Any]:
     """What the panel shows; `form`: the one that was refused."""
     found = list(calibrations(node)[:SHOWN])
-    now = timezone.now()
+    now = database_now()
     latest = found[0] if found else None
     going_on = latest is not None and latest.ended_at is None
     return {

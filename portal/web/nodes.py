@@ -10,12 +10,12 @@ from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from knowledge.core import catalog
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.fragments import fragment, is_fragment
 from portal.web.node_filters import NodeFilters
 from scheduler.models import Node
@@ -72,7 +72,7 @@ def _states() -> list[tuple[str, str, int]]:
 def join_token(request: PageRequest) -> HttpResponse:
     """Show, once, the command that makes another machine a node of this portal."""
     require_admin(request)
-    token = create_join_token(actor=request.user, now=timezone.now(), lifetime_s=LIFETIME_S)
+    token = create_join_token(actor=request.user, now=database_now(), lifetime_s=LIFETIME_S)
     portal = request.build_absolute_uri("/").rstrip("/")
     command = f".venv-train/bin/python -m trainer.agent --portal {portal} --join {token}"
     return render(request, "nodes/join.html", {"command": command, "minutes": LIFETIME_S // 60})

@@ -9,7 +9,6 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from portal.accounts.errors import AccountError, Refused
@@ -17,6 +16,7 @@ from portal.accounts.models import User
 from portal.accounts.people import change_user, create_user, reset_password, set_active
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import visible_teams, visible_users
+from portal.clock import database_now
 from portal.web.nodes import require_admin
 from portal.web.people_forms import ChangeUserForm, NameSearch, NewUserForm
 from scheduler.errors import Conflict
@@ -37,7 +37,7 @@ def user_list(request: PageRequest) -> HttpResponse:
                 actor=request.user,
                 username=form.cleaned_data["username"],
                 profile=form.profile,
-                now=timezone.now(),
+                now=database_now(),
             )
         except Refused as refused:
             form.add_error(refused.field, str(refused))
@@ -84,7 +84,7 @@ def user_change(request: PageRequest, user_id: int) -> HttpResponse:
     if not form.is_valid():
         return render(request, "people/user.html", _page(person, form), status=400)
     try:
-        change_user(user=person, profile=form.profile, seen=form.seen, actor=request.user, now=timezone.now())
+        change_user(user=person, profile=form.profile, seen=form.seen, actor=request.user, now=database_now())
     except AccountError as refused:
         messages.warning(request, str(refused))
     return redirect("user", user_id)
@@ -94,7 +94,7 @@ def user_change(request: PageRequest, user_id: int) -> HttpResponse:
 @require_POST
 def user_verb(request: PageRequest, user_id: int, verb: str) -> HttpResponse:
     """Lock out, let in, or make a new password."""
-    person, now = _person(request, user_id), timezone.now()
+    person, now = _person(request, user_id), database_now()
     try:
         if verb == "deactivate":
             deactivate_user(user=person, actor=request.user, now=now)

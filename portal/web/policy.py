@@ -9,10 +9,10 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.nodes import require_admin
 from portal.web.styled import StyledForm
 from scheduler.core.policies import LIVE, POLICIES
@@ -44,7 +44,7 @@ def policy(request: PageRequest) -> HttpResponse:
     if not form.is_valid():
         return render(request, "policy/page.html", _page(form), status=400)
     try:
-        made = choose_policy(actor=request.user, now=timezone.now(), **form.cleaned_data)
+        made = choose_policy(actor=request.user, now=database_now(), **form.cleaned_data)
         messages.info(request, f"{made.name} decides from now on.")
     except Conflict as meanwhile:
         messages.warning(request, str(meanwhile))

@@ -11,7 +11,6 @@ from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from knowledge.models import PredictorVersion
@@ -25,6 +24,7 @@ from knowledge.selectors import (
 )
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.charts import track_record as charts
 from portal.web.charts.drift import nightly
 from portal.web.period import RANGES, chosen, present, remembered
@@ -124,7 +124,7 @@ def promote(request: PageRequest, number: int) -> HttpResponse:
     """Make a version the one that answers; for administrators."""
     _admin(request)
     try:
-        version = promote_version(number=number, actor=request.user, now=timezone.now())
+        version = promote_version(number=number, actor=request.user, now=database_now())
         messages.info(request, f"Predictor {version.number} answers from now on.")
     except NoSuchPredictor as unknown:
         raise Http404 from unknown
@@ -141,7 +141,7 @@ def rollback(request: PageRequest) -> HttpResponse:
     seen = request.POST.get("seen", "")
     number = int(seen) if seen.isdecimal() and len(seen) < 10 else None
     try:
-        version = roll_back(actor=request.user, now=timezone.now(), seen=number)
+        version = roll_back(actor=request.user, now=database_now(), seen=number)
         messages.info(request, f"Predictor {version.number} answers again.")
     except CannotPromote as refused:
         messages.warning(request, str(refused))

@@ -9,10 +9,10 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.charts.lanes import lanes_chart
 from portal.web.fragments import fragment, is_fragment
 from scheduler.selectors.policy import current_policy
@@ -46,7 +46,7 @@ def _waiting(request: PageRequest) -> dict[str, Any]:
 
 
 def _lanes(request: PageRequest) -> dict[str, Any]:
-    now = timezone.now()
+    now = database_now()
     nodes = Paginator(nodes_with_gpus(), NODES).get_page(request.GET.get("nodes"))
     shown = lanes(request.user, nodes.object_list, since=now - WINDOW)
     return {"nodes": nodes, "chart": lanes_chart(shown, since=now - WINDOW, now=now)}

@@ -10,7 +10,6 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_GET
 
 from knowledge.core.check import Check
@@ -18,6 +17,7 @@ from knowledge.core.predictor import MIN_P_VALID
 from knowledge.core.types import Advice, Choice, Option, Source
 from knowledge.told import step_s
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.charts.tradeoff import pick, price_of, tradeoff
 from portal.web.forms import SubmitForm
 from portal.web.param_fields import PREFIX, form_value
@@ -84,7 +84,7 @@ def _context(form: SubmitForm) -> dict[str, Any]:
         "options": [(o, price_of(o, priced=priced), json.dumps(pick(o))) for o in shown],
         "tradeoff": tradeoff(options) if len(options) > 1 else None,
         "lines": [_line(name, choice) for name, choice in found.chosen.items()],
-        "warnings": _limits(form.cleaned_data, found.best, timezone.now()),
+        "warnings": _limits(form.cleaned_data, found.best, database_now()),
     }
 
 
@@ -98,7 +98,7 @@ def _advice(form: SubmitForm, params: dict[str, Any]) -> Advice:
         goal=values.get("goal") or "balanced",
         deadline_at=values.get("deadline_at"),
         budget=values.get("budget"),
-        now=timezone.now(),
+        now=database_now(),
     )
 
 

@@ -10,10 +10,10 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods
 
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.charts.simulation import jct_chart
 from portal.web.fragments import fragment, is_fragment
 from portal.web.nodes import require_admin
@@ -63,9 +63,9 @@ def _requested(request: PageRequest, form: SimulationForm) -> Simulation | None:
             route="simulation form",
             key=form.request_key,
             body_digest=hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest(),
-            now=timezone.now(),
+            now=database_now(),
             create=lambda creation: request_simulation(
-                question=form.question, actor=request.user, now=timezone.now(), creation=creation
+                question=form.question, actor=request.user, now=database_now(), creation=creation
             ),
             load=get_simulation,
         )

@@ -11,11 +11,11 @@ from typing import Any
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from knowledge import additions
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.forms import MORE, UPLOADS, SubmitForm
 from portal.web.job import own_job
 from portal.web.job_repeat import as_form
@@ -67,7 +67,7 @@ def _submitted(request: PageRequest, form: SubmitForm) -> Job | None:
             route="form",
             key=form.cleaned_data["key"] or form.fields["key"].initial,
             body_digest=hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest(),
-            now=timezone.now(),
+            now=database_now(),
             create=partial(_create, request, form),
             load=partial(get_job, request.user),
         )
@@ -97,7 +97,7 @@ def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job:
         deadline_at=values["deadline_at"],
         budget=values["budget"],
         retries=values["retries"] or 0,
-        now=timezone.now(),
+        now=database_now(),
         creation=creation,
     )
 

@@ -11,7 +11,6 @@ from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from portal.accounts.errors import AccountError, NotAllowed, Refused
@@ -19,6 +18,7 @@ from portal.accounts.models import Membership, Role, Team
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import members, visible_teams
 from portal.accounts.teams import add_member, change_role, create_team, may_manage, remove_member, rename_team
+from portal.clock import database_now
 from portal.web.people_forms import MemberForm, NameSearch, RoleForm, TeamForm
 from scheduler.errors import Conflict
 from scheduler.services.removals import delete_team
@@ -40,7 +40,7 @@ def team_list(request: PageRequest) -> HttpResponse:
     form = TeamForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
         try:
-            made = create_team(name=form.cleaned_data["name"], actor=request.user, now=timezone.now())
+            made = create_team(name=form.cleaned_data["name"], actor=request.user, now=database_now())
             return redirect("team", made.pk)
         except NotAllowed as refused:
             raise PermissionDenied from refused
@@ -82,7 +82,7 @@ def team_verb(request: PageRequest, team_id: int, verb: str) -> HttpResponse:
     form = kind(request.POST)
     if form.is_valid():
         try:
-            act(team=team, actor=request.user, now=timezone.now(), **form.cleaned_data)
+            act(team=team, actor=request.user, now=database_now(), **form.cleaned_data)
             return redirect("teams") if verb == "delete" else redirect("team", team_id)
         except NotAllowed as refused:
             raise PermissionDenied from refused
@@ -127,7 +127,7 @@ def member_verb(request: PageRequest, team_id: int, member_id: int, verb: str) -
 
 
 def _change_member(request: PageRequest, member: Membership, verb: str) -> None:
-    given: dict[str, Any] = {"membership": member, "actor": request.user, "now": timezone.now()}
+    given: dict[str, Any] = {"membership": member, "actor": request.user, "now": database_now()}
     if verb == "remove":
         remove_member(**given)
         return

@@ -6,13 +6,13 @@ from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.accounts.models import Scope
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import own_tokens
 from portal.accounts.services import create_token, revoke_token
+from portal.clock import database_now
 from portal.web.people_forms import TokenForm
 
 PAGE = 25
@@ -23,7 +23,7 @@ PAGE = 25
 def token_list(request: PageRequest) -> HttpResponse:
     form = TokenForm(request.POST or None)
     if request.method == "POST" and form.is_valid():
-        now = timezone.now()
+        now = database_now()
         token, plain = create_token(
             owner=request.user,
             name=form.cleaned_data["name"],
@@ -33,7 +33,7 @@ def token_list(request: PageRequest) -> HttpResponse:
         )
         return render(request, "people/token.html", {"token": token, "plain": plain}, status=201)
     page = Paginator(own_tokens(request.user), PAGE).get_page(request.GET.get("page"))
-    context = {"page": page, "form": form, "now": timezone.now()}
+    context = {"page": page, "form": form, "now": database_now()}
     return render(request, "people/tokens.html", context, status=400 if form.is_bound else 200)
 
 
@@ -43,5 +43,5 @@ def token_revoke(request: PageRequest, token_id: int) -> HttpResponse:
     token = own_tokens(request.user).filter(pk=token_id).first()
     if token is None:
         raise Http404
-    revoke_token(token=token, actor=request.user, now=timezone.now())
+    revoke_token(token=token, actor=request.user, now=database_now())
     return redirect("tokens")

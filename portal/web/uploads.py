@@ -9,10 +9,10 @@ from django.contrib.auth.decorators import login_required
 from django.core.files.uploadedfile import UploadedFile
 from django.http import HttpResponse
 from django.shortcuts import render
-from django.utils import timezone
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.charts.lengths import lengths_histogram
 from portal.web.forms import UPLOADS, SubmitForm
 from scheduler.errors import BadFile, FileTooLarge, NotFound, SchedulerError, StorageFull
@@ -30,7 +30,7 @@ REFUSALS = (BadFile, FileTooLarge, StorageFull)
 def stored(request: PageRequest, file: UploadedFile[Any]) -> DatasetFile:
     """Raises one of REFUSALS."""
     stream = cast(BinaryIO, file.file)
-    return store_file(owner=request.user, stream=stream, filename=file.name or "", now=timezone.now())
+    return store_file(owner=request.user, stream=stream, filename=file.name or "", now=database_now())
 
 
 def complaints(wrong: SchedulerError) -> list[str]:

@@ -11,8 +11,8 @@ from typing import Any
 from django.conf import settings
 from django.db import OperationalError, transaction
 from django.db.models import F, Q
-from django.db.models.functions import Now
 
+from portal.clock import database_now
 from scheduler.errors import SchedulerReplaced
 from scheduler.models import Epoch
 
@@ -28,7 +28,7 @@ def acquire(now: datetime) -> Epoch | None:
     a_while = timedelta(seconds=settings.TICK_TAKEOVER_S)
     died = Q(since__lt=now - a_while) | Q(since__gt=now + a_while)
     free = Epoch.objects.filter(Q(busy=False) | died, pk=1)
-    if not free.update(number=F("number") + 1, busy=True, since=Now()):
+    if not free.update(number=F("number") + 1, busy=True, since=database_now()):
         return None
     return Epoch.objects.get(pk=1)
 
@@ -38,7 +38,7 @@ def hold(epoch: Epoch) -> None:
 
     Raises SchedulerReplaced.
     """
-    if not Epoch.objects.filter(pk=epoch.pk, number=epoch.number, busy=True).update(since=Now()):
+    if not Epoch.objects.filter(pk=epoch.pk, number=epoch.number, busy=True).update(since=database_now()):
         raise SchedulerReplaced(f"Epoch {epoch.number} is over; another scheduler goes on.")
 
 
@@ -61,5 +61,5 @@ def row(epoch: Epoch, **ids: str) -> Iterator[None]:
 def release(epoch: Epoch, memory: Mapping[str, Any]) -> None:
     """End the tick and keep the policy's memory; nothing if another scheduler took over."""
     Epoch.objects.filter(pk=epoch.pk, number=epoch.number).update(
-        busy=False, last_tick_at=Now(), ticks=F("ticks") + 1, memory=dict(memory)
+        busy=False, last_tick_at=database_now(), ticks=F("ticks") + 1, memory=dict(memory)
     )

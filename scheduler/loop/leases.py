@@ -7,7 +7,6 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db.models import Count, Max
-from django.db.models.functions import Now
 
 from scheduler.loop import epoch as epochs
 from scheduler.models import Attempt, Epoch, Job, Node
@@ -29,7 +28,7 @@ def renew_after_a_gap(epoch: Epoch, now: datetime) -> None:
     if 0 <= away_s <= settings.NODE_LOST_S:
         return
     with epochs.row(epoch):
-        Node.present.exclude(state=NodeState.LOST).update(last_seen_at=Now())
+        Node.present.exclude(state=NodeState.LOST).update(last_seen_at=now)
         Job.objects.filter(state__in=LIVE, state_since__gt=now).update(state_since=now)
         log.warning("leases renewed after a gap", extra={"seconds": away_s})
 

@@ -7,9 +7,9 @@ import logging
 from django.db import transaction
 
 from knowledge.core.types import Inventory
+from portal.clock import database_now
 from scheduler import hints
 from scheduler.models import Job
-from scheduler.selectors.clock import database_now
 from scheduler.selectors.inventory import inventory
 from scheduler.services import advice
 from scheduler.services.moves import locked, move_job

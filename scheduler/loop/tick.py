@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass
 
+from portal.clock import database_now
 from scheduler.core.policies import POLICIES
 from scheduler.errors import SchedulerReplaced
 from scheduler.loop import deadlines, leases, snapshot
 from scheduler.loop import epoch as epochs
 from scheduler.loop.apply import apply
-from scheduler.selectors.clock import database_now
 from scheduler.selectors.policy import current_policy
 
 log = logging.getLogger(__name__)

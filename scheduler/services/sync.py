@@ -6,7 +6,6 @@ import logging
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models.functions import Now
 
 from scheduler.errors import BadReport, NotFound, StaleAttempt
 from scheduler.models import Claim, Gpu, Node
@@ -46,7 +45,7 @@ def next_sync_s(nodes: int) -> float:
 
 def _heartbeat(node: Node, message: Sync, now: datetime) -> None:
     _renew_if_cut_off(node, now)
-    Node.objects.filter(pk=node.pk).update(last_seen_at=Now())
+    Node.objects.filter(pk=node.pk).update(last_seen_at=now)
     if message.boot_id != node.boot_id:
         _note_boot(node, message.boot_id, now)
     if message.facts is not None:
@@ -62,7 +61,7 @@ def _renew_if_cut_off(node: Node, now: datetime) -> None:
         return
     known = Node.present.exclude(state=NodeState.LOST)
     if not known.filter(last_seen_at__gte=run_out).exists():
-        known.update(last_seen_at=Now())
+        known.update(last_seen_at=now)
 
 
 def _note_boot(node: Node, boot_id: str, now: datetime) -> None:

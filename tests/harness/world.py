@@ -12,9 +12,9 @@ from django.db.models import F
 from django.db.models.functions import Now
 
 from portal.accounts.models import User
+from portal.clock import database_now
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, DatasetFile, Epoch, Job, Node
-from scheduler.selectors.clock import database_now
 from scheduler.services.files import store_file
 from scheduler.services.jobs import submit_job
 from scheduler.services.nodes import create_join_token

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from portal.clock import database_now
 from portal.launch.prepare import join_token
 from scheduler.models import Node
-from scheduler.selectors.clock import database_now
 from scheduler.services.removals import remove_node
 from tests.harness import world
 from trainer.agent.api import Portal

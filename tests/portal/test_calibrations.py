@@ -7,8 +7,8 @@ from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
+from portal.clock import database_now
 from scheduler.models import Calibration, Job, Node
-from scheduler.selectors.clock import database_now
 from scheduler.services.calibration.advance import advance_all
 from tests.harness import world
 from tests.harness.fake_node import FakeNode

@@ -12,9 +12,9 @@ from django.db import IntegrityError, OperationalError, connection, connections
 from rest_framework.test import APIClient
 
 from portal.accounts.models import User
+from portal.clock import database_now
 from scheduler.errors import Conflict
 from scheduler.models import IdempotencyKey, Job
-from scheduler.selectors.clock import database_now
 from scheduler.services import idempotency, jobs
 from scheduler.services.idempotency import Creation, once
 from scheduler.services.jobs import submit_job

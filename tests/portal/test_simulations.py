@@ -11,8 +11,8 @@ from pytest_django import DjangoDbBlocker
 from rest_framework.test import APIClient
 
 from portal.accounts.models import User
+from portal.clock import database_now
 from scheduler.models import Simulation
-from scheduler.selectors.clock import database_now
 from scheduler.services.simulations.play import play_next
 from tests.harness import world
 from tests.portal.conftest import rows_of_a_module

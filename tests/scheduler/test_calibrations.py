@@ -10,10 +10,10 @@ from django.db import IntegrityError
 from knowledge import advice
 from knowledge.models import Execution
 from portal.accounts.models import AuditEntry, User
+from portal.clock import database_now
 from scheduler.errors import BadParameters, Conflict, IllegalTransition, NotFound
 from scheduler.models import Calibration, Job, Node
 from scheduler.selectors.calibrations import calibrations, get_calibration
-from scheduler.selectors.clock import database_now
 from scheduler.services.calibration import advance as moving
 from scheduler.services.calibration import plan
 from scheduler.services.calibration.advance import AT_ONCE, Superseded, advance, advance_all

@@ -10,6 +10,7 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from knowledge.models import Execution
+from portal.clock import database_now
 from scheduler.core.types import Plan, Start, Wait
 from scheduler.errors import SchedulerReplaced
 from scheduler.loop import epoch as epochs
@@ -18,7 +19,6 @@ from scheduler.loop.apply import apply
 from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Claim, Epoch, Job, Node
-from scheduler.selectors.clock import database_now
 from scheduler.services.jobs import cancel_job
 from scheduler.services.node_states import drain_node
 from scheduler.states import JobState, NodeState

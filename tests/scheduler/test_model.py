@@ -25,11 +25,11 @@ from hypothesis.stateful import (
 )  # fmt: skip
 
 from knowledge.models import Execution
+from portal.clock import database_now
 from scheduler.errors import SchedulerError
 from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, Checkpoint, Job, JobEvent, Node
-from scheduler.selectors.clock import database_now
 from scheduler.services.jobs import cancel_job, pause_job, resume_job
 from scheduler.services.node_states import drain_node, resume_node
 from scheduler.states import LIVE, TERMINAL, TRANSITIONS, JobState, NodeState

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from portal.clock import database_now
 from scheduler.errors import Conflict
 from scheduler.loop import epoch as epochs
 from scheduler.loop import leases
 from scheduler.loop.tick import tick
 from scheduler.models import Epoch, Node, NodeEvent
-from scheduler.selectors.clock import database_now
 from scheduler.services.jobs import cancel_job, preempt_job
 from scheduler.services.node_states import drain_node, resume_node
 from scheduler.states import JobState, NodeState, StopFor

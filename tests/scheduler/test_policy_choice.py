@@ -8,11 +8,11 @@ import pytest
 from django.test import Client
 
 from portal.accounts.models import AuditEntry, User
+from portal.clock import database_now
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.errors import BadParameters
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Epoch, Job
-from scheduler.selectors.clock import database_now
 from scheduler.selectors.policy import current_policy
 from scheduler.services.policy import choose_policy
 from scheduler.states import JobState

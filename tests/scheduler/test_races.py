@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from knowledge.models import Execution
+from portal.clock import database_now
 from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, Job, JobEvent, Node
-from scheduler.selectors.clock import database_now
 from scheduler.services.jobs import cancel_job, pause_job
 from scheduler.services.node_states import drain_node
 from scheduler.services.policy import choose_policy

@@ -6,12 +6,12 @@ import pytest
 from django.db import IntegrityError
 
 from portal.accounts.models import AuditEntry
+from portal.clock import database_now
 from scheduler.errors import Conflict, NotFound
 from scheduler.loop.tick import tick
 from scheduler.models import Checkpoint, Claim, Job, Node
 from scheduler.selectors.capacity import load
 from scheduler.selectors.checkpoints import resumable
-from scheduler.selectors.clock import database_now
 from scheduler.selectors.inventory import inventory
 from scheduler.selectors.nodes import all_nodes, get_node, node_by_token
 from scheduler.selectors.overview import counts

@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 
 from portal.accounts.models import AuditEntry
+from portal.clock import database_now
 from scheduler.errors import BadParameters, Conflict
 from scheduler.loop.sweeps import sweep
 from scheduler.models import Simulation, SimulationState
-from scheduler.selectors.clock import database_now
 from scheduler.selectors.simulations import present_cluster
 from scheduler.services.simulations import play, request
 from scheduler.services.simulations.play import play_next

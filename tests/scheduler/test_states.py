@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from portal.clock import database_now
 from scheduler.errors import IllegalTransition, StaleJob
 from scheduler.models import Job
-from scheduler.selectors.clock import database_now
 from scheduler.services.moves import move_job
 from scheduler.states import (
     BUDGETS,

@@ -6,11 +6,11 @@ import pytest
 from django.db import IntegrityError, transaction
 
 from knowledge.models import Execution
+from portal.clock import database_now
 from scheduler.errors import IllegalTransition
 from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, Checkpoint, Claim, JobEvent, Node
-from scheduler.selectors.clock import database_now
 from scheduler.services.jobs import cancel_job, pause_job, resume_job
 from scheduler.services.node_states import drain_node
 from scheduler.states import JobState, NodeState

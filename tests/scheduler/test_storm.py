@@ -20,11 +20,11 @@ import pytest
 from django.db import connection
 from django.test import Client
 
+from portal.clock import database_now
 from scheduler.errors import SchedulerError
 from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, Job, Node
-from scheduler.selectors.clock import database_now
 from scheduler.services.jobs import cancel_job, pause_job, resume_job
 from scheduler.services.node_states import drain_node, resume_node
 from scheduler.states import TERMINAL

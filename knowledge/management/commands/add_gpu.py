@@ -6,10 +6,10 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
 from knowledge import additions
 from knowledge.model_config import CannotAdd
+from portal.clock import database_now
 
 
 class Command(BaseCommand):
@@ -25,7 +25,7 @@ class Command(BaseCommand):
     def handle(self, *, name: str, link: str, **options: Any) -> None:
         figures = {key: options[key] for key in ("memory_gib", "tflops", "bandwidth_gb_s")}
         try:
-            additions.add_gpu(name=name, link=link, now=timezone.now(), **figures)
+            additions.add_gpu(name=name, link=link, now=database_now(), **figures)
         except CannotAdd as wrong:
             raise CommandError(str(wrong)) from wrong
         self.stdout.write(f"{name}: {figures['memory_gib']:g} GiB, link {link}")

@@ -6,10 +6,10 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
 from knowledge import additions
 from knowledge.model_config import CannotAdd, config_text
+from portal.clock import database_now
 
 
 class Command(BaseCommand):
@@ -22,7 +22,7 @@ class Command(BaseCommand):
     def handle(self, *, place: str, name: str | None, **_: Any) -> None:
         try:
             text = config_text(place)
-            entry = additions.add_model(text=text, name=name or place, now=timezone.now())
+            entry = additions.add_model(text=text, name=name or place, now=database_now())
         except CannotAdd as wrong:
             raise CommandError(str(wrong)) from wrong
         self.stdout.write(f"{entry.name}: {entry.facts['parameters'] / 1e9:.2f} billion parameters")

@@ -8,12 +8,12 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
 from knowledge import hub
 from knowledge.core.sources.registry import SOURCES
 from knowledge.core.sources.table import BadTable
 from knowledge.importing import import_history
+from portal.clock import database_now
 
 
 class Command(BaseCommand):
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         for name in files:
             text, provenance = _read(name)
             try:
-                report = import_history(text=text, source=source, now=timezone.now(), provenance=provenance)
+                report = import_history(text=text, source=source, now=database_now(), provenance=provenance)
             except BadTable as bad:
                 lines = "\n".join(f"  line {line}, {column}: {what}" for line, column, what in bad.errors)
                 raise CommandError(f"{name}: nothing was imported.\n{lines}") from bad

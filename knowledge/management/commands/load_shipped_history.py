@@ -6,9 +6,9 @@ from importlib.resources import files
 from typing import Any
 
 from django.core.management.base import BaseCommand
-from django.utils import timezone
 
 from knowledge.importing import load_shipped
+from portal.clock import database_now
 
 
 class Command(BaseCommand):
@@ -18,6 +18,6 @@ class Command(BaseCommand):
         data = (files("knowledge") / "data").iterdir()
         shipped = [entry for entry in data if entry.name.startswith("executions")]
         texts = [entry.read_text(encoding="utf-8") for entry in sorted(shipped, key=lambda entry: entry.name)]
-        report, gone = load_shipped(texts=texts, now=timezone.now())
+        report, gone = load_shipped(texts=texts, now=database_now())
         replaced = f"; {gone} of an older version removed" if gone else ""
         self.stdout.write(f"{report}{replaced}")

@@ -6,9 +6,9 @@ from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
-from django.utils import timezone
 
 from knowledge import learning
+from portal.clock import database_now
 
 
 class Command(BaseCommand):
@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     def handle(self, *, if_due: bool, **_: Any) -> None:
         try:
-            version = learning.train(now=timezone.now(), force=not if_due)
+            version = learning.train(now=database_now(), force=not if_due)
         except OSError as unwritable:
             raise CommandError(
                 f"The predictor cannot be written, the one before answers: {unwritable}"

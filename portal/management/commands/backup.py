@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
-from django.utils import timezone
 
 from portal.archive.errors import ArchiveError
 from portal.archive.writing import write_archive
+from portal.clock import database_now
 
 
 class Command(BaseCommand):
@@ -24,7 +24,7 @@ class Command(BaseCommand):
 
     def handle(self, *_: Any, **options: Any) -> None:
         try:
-            path = write_archive(options["target"], now=timezone.now())
+            path = write_archive(options["target"], now=database_now())
         except ArchiveError as failed:
             raise CommandError(str(failed)) from failed
         except (OSError, DatabaseError) as failed:

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils import timezone
 
+from portal.clock import database_now
 from portal.demo.world import NotEmpty, build
 
 
@@ -28,7 +28,7 @@ class Command(BaseCommand):
             call_command("load_shipped_history", stdout=self.stderr)
         try:
             build(
-                seed=options["seed"], jobs=options["jobs"], password=password, train=train, now=timezone.now()
+                seed=options["seed"], jobs=options["jobs"], password=password, train=train, now=database_now()
             )
         except NotEmpty as refused:
             raise CommandError(str(refused)) from refused

@@ -8,11 +8,11 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
-from django.utils import timezone
 
 from portal.accounts.services import audit
 from portal.archive.errors import ArchiveError
 from portal.archive.reading import restore
+from portal.clock import database_now
 
 
 class Command(BaseCommand):
@@ -35,5 +35,5 @@ class Command(BaseCommand):
             raise CommandError(f"The backup cannot be restored: {failed}") from failed
         call_command("migrate", verbosity=0)
         data = {"archive": archive.name, "made": manifest.created_at}
-        audit(action="backup restored", target=archive.name, data=data, now=timezone.now())
+        audit(action="backup restored", target=archive.name, data=data, now=database_now())
         self.stdout.write(f"Restored what was here on {manifest.created_at}: {len(manifest.members)} files.")

@@ -10,10 +10,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.accounts.models import User
+from portal.clock import database_now
 from scheduler.errors import BadParameters, IllegalTransition, SchedulerError
 from scheduler.models import Calibration, Node
 from scheduler.selectors.calibrations import measured
-from scheduler.selectors.clock import database_now
 from scheduler.services.calibration.advance import Superseded, advance
 from scheduler.services.calibration.request import (
     USUAL_RUNS,

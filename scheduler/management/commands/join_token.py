@@ -6,8 +6,8 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
-from django.utils import timezone
 
+from portal.clock import database_now
 from scheduler.services.nodes import create_join_token
 
 
@@ -30,6 +30,6 @@ class Command(BaseCommand):
             raise CommandError("No such administrator: create one with `manage.py createsuperuser`")
         lifetime_s = options["hours"] * 3600
         token = create_join_token(
-            actor=admin, now=timezone.now(), lifetime_s=lifetime_s, uses=options["uses"]
+            actor=admin, now=database_now(), lifetime_s=lifetime_s, uses=options["uses"]
         )
         self.stdout.write(token)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from portal.clock import database_now
 from scheduler.models import Calibration
-from scheduler.selectors.clock import database_now
 from scheduler.services.calibration.advance import advance_all
 from tests.harness import world
 from tests.portal.browser.looking import look, sign_in

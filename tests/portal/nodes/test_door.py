@@ -11,8 +11,8 @@ from django.db.models import F
 from django.test import Client
 
 from portal.accounts.models import AuditEntry
+from portal.clock import database_now
 from scheduler.models import Artifact, JoinToken, Metric, Node
-from scheduler.selectors.clock import database_now
 from scheduler.services.nodes import create_join_token
 from scheduler.states import NodeState
 from tests.harness import world

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from knowledge.core.types import Option
+from portal.clock import database_now
 from scheduler.core.policies import POLICIES
 from scheduler.core.simulator.cluster import Cluster, Pool
 from scheduler.core.simulator.engine import Engine
@@ -19,7 +20,6 @@ from scheduler.core.simulator.truth import RecordedTruth
 from scheduler.core.types import GpuId
 from scheduler.loop.tick import tick
 from scheduler.models import Job
-from scheduler.selectors.clock import database_now
 from scheduler.services.policy import choose_policy
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result

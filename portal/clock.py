@@ -1,4 +1,7 @@
-"""The database's clock: the only one that leases and deadlines are judged by."""
+"""The one clock that states are stamped with and leases, deadlines and ages are judged by: the database's.
+
+The clocks of two hosts may differ by minutes; there is one database.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,11 @@ from django.db import connection
 
 def database_now() -> datetime:
     """The database's present time, aware, in UTC. One tiny query."""
+    return read()
+
+
+def read() -> datetime:
+    """Ask the database; others call `database_now`, so that a test replaces the clock of all of them here."""
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute("SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')")
