@@ -129,6 +129,7 @@ DATABASES: dict[str, dict[str, Any]] = {
         test_file=DATA_DIR / "test.sqlite3",
         lock_s=env.float("LOCK_TIMEOUT_S", default=15.0),
         idle_s=env.float("IDLE_TRANSACTION_TIMEOUT_S", default=30.0),
+        statement_s=env.float("STATEMENT_TIMEOUT_S", default=30.0),
     )
 }
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import io
 import json
+import os
 import sys
 import time
 from collections.abc import Callable
@@ -30,6 +31,7 @@ def main() -> None:
     parser.add_argument("--address", default="", help="where that agent finds the portal")
     parser.add_argument("--first-job", default="new", choices=("new", "always"))
     options = parser.parse_args()
+    os.environ.setdefault("STATEMENT_TIMEOUT_S", "0")  # as for manage.py
     django.setup()
     roots = model_roots()
     step("Database", lambda: call("migrate", verbosity=0))

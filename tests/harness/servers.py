@@ -11,8 +11,11 @@ import socket
 import subprocess
 import tempfile
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from portal.launch.broker import find_server
 
@@ -88,6 +91,20 @@ class Postgres:
     def stop(self) -> None:
         """As after a power cut: no goodbye to clients."""
         self._run("pg_ctl", "-w", "-m", "immediate", "stop")
+
+    @contextlib.contextmanager
+    def stalled(self) -> Iterator[None]:
+        """Every process of the server stopped: connections are taken by the kernel, and nothing answers."""
+        first = psutil.Process(int((self.root / "data" / "postmaster.pid").read_text().split()[0]))
+        first.suspend()  # it would start others
+        all_of_them = [first, *first.children(recursive=True)]
+        for process in all_of_them:
+            process.suspend()
+        try:
+            yield
+        finally:
+            for process in reversed(all_of_them):
+                process.resume()
 
     def remove(self) -> None:
         with contextlib.suppress(subprocess.CalledProcessError):

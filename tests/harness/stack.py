@@ -105,6 +105,16 @@ class Stack:
         """past: Python that makes rows before any process could take them for its work; prints nothing."""
         if self.socket is not None:
             self.start_broker()
+        self.start_web_alone(past)
+        for queue in ("control", "work"):
+            self.supervisor.start(processes.worker(queue))
+        self.supervisor.start(processes.beat())
+        machine.wait_until_served(self.url)
+        self.training_file = self._upload_corpus()
+        return self
+
+    def start_web_alone(self, past: str = "") -> None:
+        """The database, people and tokens, and the web server alone."""
         code = [sys.executable, "-c", PREPARE + past]
         done = subprocess.run(code, env=self.supervisor.env, check=True, stdout=subprocess.PIPE, text=True)
         tokens = json.loads(done.stdout)
@@ -114,12 +124,6 @@ class Stack:
         self.client = PortalClient(self.url, self.token)
         self.admin = PortalClient(self.url, tokens["admin"])
         self.supervisor.start(processes.web("127.0.0.1", self.port))
-        for queue in ("control", "work"):
-            self.supervisor.start(processes.worker(queue))
-        self.supervisor.start(processes.beat())
-        machine.wait_until_served(self.url)
-        self.training_file = self._upload_corpus()
-        return self
 
     def _upload_corpus(self) -> str:
         path = self.root / "corpus.jsonl"

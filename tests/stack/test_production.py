@@ -130,7 +130,8 @@ def nodes_of(stack: Stack, ids: list[str]) -> set[Any]:
 
 
 def test_a_paused_process_cannot_hold_everybodys_rows(postgres: Postgres) -> None:
-    limits = database(Env.db_url_config(postgres.url), test_file=Path(), lock_s=0.3, idle_s=1.0)["OPTIONS"]
+    parsed = Env.db_url_config(postgres.url)
+    limits = database(parsed, test_file=Path(), lock_s=0.3, idle_s=1.0, statement_s=0)["OPTIONS"]
     with psycopg.connect(postgres.url, autocommit=True) as plain:
         plain.execute("CREATE TABLE shared (number integer); INSERT INTO shared VALUES (1)")
     lock = "SELECT * FROM shared FOR UPDATE"

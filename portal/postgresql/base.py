@@ -1,0 +1,78 @@
+"""Django's PostgreSQL backend, on which no wait is for ever, even for a server that is stopped or cut off.
+
+PostgreSQL's own time-outs need a server that runs, and those of the kernel a peer that acknowledges nothing:
+the kernel of a stopped server goes on acknowledging. So the client gives up (docs/adr/0013).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import psycopg
+from django.db.backends.postgresql import base
+from django.db.backends.postgresql.psycopg_any import IsolationLevel
+from psycopg import errors
+from psycopg.abc import RV, PQGen
+
+from portal.postgresql.breaker import Breaker
+
+PATIENCE = "patience_s"
+breaker = Breaker(pause_s=2.0)
+
+
+class Connection(psycopg.Connection[Any]):
+    """A connection that closes itself once the server has not answered for `patience_s` seconds; None: never.
+
+    Raises psycopg.OperationalError, at once while the server is known to be silent.
+    """
+
+    patience_s: float | None = None
+
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        patience_s = self.patience_s if timeout is None else timeout
+        if patience_s is None:
+            return super().wait(gen, interval)
+        if not breaker.admits():
+            self.close()
+            raise silence()
+        if breaker.open:
+            patience_s = min(patience_s, breaker.pause_s)
+        try:
+            answer = super().wait(gen, interval, patience_s)
+        except errors._WaitTimeout:
+            self.close()
+            breaker.silent()
+            raise silence() from None
+        except errors.Error:
+            if not self.broken:
+                breaker.answered()
+            raise
+        breaker.answered()
+        return answer
+
+
+def silence() -> psycopg.OperationalError:
+    return psycopg.OperationalError("the database does not answer")
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    """OPTIONS has one entry more: how long to wait for an answer, in seconds."""
+
+    def get_connection_params(self) -> dict[str, Any]:
+        params = super().get_connection_params()
+        params.pop(PATIENCE, None)
+        return params
+
+    def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
+        self.isolation_level = IsolationLevel.READ_COMMITTED
+        patience_s = self.settings_dict["OPTIONS"].get(PATIENCE)
+        if patience_s is not None and not breaker.admits():
+            raise silence()
+        try:
+            made = Connection.connect(**conn_params)
+        except errors.ConnectionTimeout:
+            breaker.silent()
+            raise
+        breaker.answered()
+        made.patience_s = patience_s
+        return made
