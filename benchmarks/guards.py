@@ -58,7 +58,7 @@ GUARDS = {
     ),
     "single tick": Guard("scheduler/loop/epoch.py", "Q(busy=False) | died, pk=1", "pk=1"),
     "leases after a gap": Guard(
-        "scheduler/loop/leases.py", "if 0 <= away_s <= settings.NODE_LOST_S:", "if True:"
+        "scheduler/loop/leases.py", "if abs(away_s) <= settings.NODE_LOST_S:", "if True:"
     ),
     "a heartbeat that comes meanwhile": Guard(
         "scheduler/loop/leases.py",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.conf import settings
@@ -19,16 +19,17 @@ from scheduler.models import Epoch
 log = logging.getLogger(__name__)
 
 
-def acquire(now: datetime) -> Epoch | None:
+def acquire() -> Epoch | None:
     """The epoch, if nobody else is in the middle of a tick; one that died is replaced after a while.
 
-    One that began well after `now` died before the clock was set back.
+    One that began well after now died before the clock was set back.
     """
+    now = database_now()
     Epoch.objects.get_or_create(pk=1, defaults={"since": now})
     a_while = timedelta(seconds=settings.TICK_TAKEOVER_S)
     died = Q(since__lt=now - a_while) | Q(since__gt=now + a_while)
     free = Epoch.objects.filter(Q(busy=False) | died, pk=1)
-    if not free.update(number=F("number") + 1, busy=True, since=database_now()):
+    if not free.update(number=F("number") + 1, busy=True, since=now):
         return None
     return Epoch.objects.get(pk=1)
 

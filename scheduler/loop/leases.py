@@ -20,12 +20,13 @@ log = logging.getLogger(__name__)
 def renew_after_a_gap(epoch: Epoch, now: datetime) -> None:
     """After the portal was away for longer than a lease, silence proves nothing: all leases begin anew.
 
-    So do leases and deadlines when the clock was set back, or they would end only once it has caught up.
+    So do leases and deadlines when the clock was set back, or they would end only once it has caught up. Back
+    by less than a lease it is left to catch up: clocks are put right by milliseconds every day.
     """
     if epoch.last_tick_at is None:
         return
     away_s = (now - epoch.last_tick_at).total_seconds()
-    if 0 <= away_s <= settings.NODE_LOST_S:
+    if abs(away_s) <= settings.NODE_LOST_S:
         return
     with epochs.row(epoch):
         Node.present.exclude(state=NodeState.LOST).update(last_seen_at=now)

@@ -27,12 +27,14 @@ class TickReport:
 
 def tick() -> TickReport:
     """Run one tick, unless another scheduler is in the middle of one."""
-    now = database_now()
-    epoch = epochs.acquire(now)
+    epoch = epochs.acquire()
     if epoch is None:
         return TickReport(ran=False)
     kept = epoch.memory
     try:
+        now = (
+            database_now()
+        )  # read from here on alone: before, another scheduler's whole tick may lie between
         leases.renew_after_a_gap(epoch, now)
         leases.expire(epoch, now)
         deadlines.enforce(epoch, now)

@@ -106,12 +106,12 @@ def test_the_admin_adds_choices_and_changes_none(browser: Client, admin: User) -
 
 @pytest.mark.django_db
 def test_a_tick_under_way_does_not_bring_the_old_policys_memory_back() -> None:
-    epoch = epochs.acquire(database_now())
+    epoch = epochs.acquire()
     assert epoch is not None
     choose_policy(name="fair", actor=world.admin(), reason="", now=database_now())
     epochs.release(epoch, {"of": "the policy before"})
     assert Epoch.objects.get().memory == {}
-    assert epochs.acquire(database_now()) is not None
+    assert epochs.acquire() is not None
 
 
 def test_over_rest_a_choice_that_was_not_seen_is_409(browser: Client, admin: User) -> None:

@@ -31,7 +31,7 @@ pytestmark = pytest.mark.django_db
 def test_a_tick_does_nothing_while_another_one_runs() -> None:
     world.fake_node()
     world.job()
-    assert epochs.acquire(database_now()) is not None
+    assert epochs.acquire() is not None
     assert not tick().ran
     world.free_the_epoch()
     assert tick().started == 1
@@ -40,7 +40,7 @@ def test_a_tick_does_nothing_while_another_one_runs() -> None:
 def test_a_scheduler_that_was_replaced_changes_nothing() -> None:
     """I19, F17"""
     node, job = world.fake_node(), world.job()
-    old = epochs.acquire(database_now())
+    old = epochs.acquire()
     assert old is not None
     state = snapshot.take({}, database_now())
     option = state.jobs[0].options[0]
@@ -59,7 +59,7 @@ def test_a_dead_scheduler_is_replaced_after_a_while() -> None:
     """F2"""
     world.fake_node()
     world.job()
-    epochs.acquire(database_now())
+    epochs.acquire()
     Epoch.objects.update(since=database_now() - timedelta(seconds=11))
     assert tick().started == 1
 
@@ -69,7 +69,7 @@ def test_a_stale_decision_is_dropped_and_decided_anew() -> None:
     node, job = world.fake_node(), world.job()
     state = snapshot.take({}, database_now())
     Job.objects.filter(pk=job.pk).update(state=JobState.PAUSED)
-    epoch = epochs.acquire(database_now())
+    epoch = epochs.acquire()
     assert epoch is not None
     plan = Plan((Start(job.pk, state.jobs[0].options[0], ((node.node_id, 0),)),))
     assert apply(epoch, plan, database_now()) == 0
@@ -82,7 +82,7 @@ def test_a_node_that_began_to_drain_after_the_snapshot_gets_nothing() -> None:
     state = snapshot.take({}, database_now())
     row = Node.objects.get()
     drain_node(node=row, actor=world.admin(), reason="New fans", move_jobs=False, now=database_now())
-    epoch = epochs.acquire(database_now())
+    epoch = epochs.acquire()
     assert epoch is not None
     plan = Plan((Start(job.pk, state.jobs[0].options[0], ((node.node_id, 0),)),))
     assert apply(epoch, plan, database_now()) == 0
@@ -106,7 +106,7 @@ def test_a_scheduler_that_was_replaced_renews_no_lease(node: FakeNode) -> None:
     """I19"""
     tick()
     Epoch.objects.update(last_tick_at=database_now() - timedelta(minutes=10))
-    old = epochs.acquire(database_now())
+    old = epochs.acquire()
     assert old is not None
     Epoch.objects.update(since=database_now() - timedelta(hours=1))
     assert tick().ran
@@ -249,7 +249,7 @@ def test_a_job_that_is_cancelled_while_its_reason_is_written_keeps_none(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = world.job()
-    epoch = epochs.acquire(database_now())
+    epoch = epochs.acquire()
     assert epoch is not None
     written = Job.objects.none().__class__.bulk_update
 
@@ -261,3 +261,11 @@ def test_a_job_that_is_cancelled_while_its_reason_is_written_keeps_none(
     apply(epoch, Plan((Wait(job.pk, "busy", "Others go first."),)), database_now())
     job.refresh_from_db()
     assert (job.state, job.wait_text) == (JobState.CANCELLED, "")
+
+
+def test_a_clock_put_right_by_milliseconds_renews_no_lease(node: FakeNode) -> None:
+    tick()
+    world.silence(node, 100)
+    Epoch.objects.update(last_tick_at=database_now() + timedelta(seconds=1))
+    tick()
+    assert Node.objects.get().state == NodeState.LOST

@@ -208,7 +208,7 @@ def test_a_heartbeat_that_comes_while_leases_are_looked_at_counts(
     world.fake_node()
     for silent in (node, other):
         world.silence(silent, 1000)
-    epoch = epochs.acquire(database_now())
+    epoch = epochs.acquire()
     assert epoch is not None
 
     def heartbeat_meanwhile(of: Epoch) -> None:

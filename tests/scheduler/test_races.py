@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
 from knowledge.models import Execution
+from portal import clock
 from portal.clock import database_now
 from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
@@ -126,3 +127,25 @@ def test_many_schedulers_at_once_place_each_job_once() -> None:
     assert Allocation.objects.filter(released_at__isnull=True).count() == 3
     for job in jobs:
         assert_sound(job)
+
+
+def test_two_control_workers_lose_a_dead_node(monkeypatch: pytest.MonkeyPatch) -> None:
+    """L2: one worker reads the clock, and before it does anything the other one has a whole tick."""
+    world.fake_node()
+    dead = world.fake_node()
+    read, first = clock.read, itertools.count()
+
+    def the_other_one_is_quicker() -> datetime:
+        now = read()
+        if next(first) == 0:
+            at_once(tick)
+        return now
+
+    tick()
+    for _ in range(3):
+        world.silence(dead, 1000)
+        first = itertools.count()
+        with monkeypatch.context() as patched:
+            patched.setattr(clock, "read", the_other_one_is_quicker)
+            tick()
+    assert Node.objects.get(pk=dead.node_id).state == NodeState.LOST
