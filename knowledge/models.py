@@ -51,6 +51,7 @@ class Execution(models.Model):
     reentrant_checkpointing = models.BooleanField(null=True, blank=True)
     fast_kernels = models.BooleanField(null=True, blank=True)
     padding_free = models.BooleanField(null=True, blank=True)
+    chunked_loss = models.BooleanField(null=True, blank=True)
     expert_parallel = models.PositiveIntegerField(null=True, blank=True)
     model_parallel = models.PositiveIntegerField(null=True, blank=True)
     sharding = models.CharField(max_length=20, null=True, blank=True)

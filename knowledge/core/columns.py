@@ -47,6 +47,7 @@ class Columns:
     float32: Mask
     fused: Mask  # with fused kernels; unknown counts as without
     reentrant: Mask  # the older variant of checkpointing, quicker to start; unknown counts as the other
+    chunked: Mask  # logits of some positions at a time; unknown counts as all at once
     paged: Mask  # optimiser states that move to the host where memory is short
     silent: Mask  # which states the optimiser keeps is unknown
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
@@ -185,6 +186,7 @@ def columns(
         float32=np.array([c.precision == "float32" for c in configs], dtype=bool),
         fused=np.array([c.fast_kernels is True for c in configs], dtype=bool),
         reentrant=np.array([c.reentrant_checkpointing is True for c in configs], dtype=bool),
+        chunked=np.array([c.chunked_loss is True for c in configs], dtype=bool),
         paged=np.array([c.optimizer_state == PAGED for c in configs], dtype=bool),
         silent=np.array([c.optimizer_state is None for c in configs], dtype=bool),
         **_model_facts(configs),

@@ -36,10 +36,10 @@ def candidates(models: Sequence[str], pool: Pool) -> list[Config]:
             quantization="bnb-4bit" if method == "qlora" else "none",
             lora_r=None if method == "full" else 16,
             lora_alpha=None if method == "full" else 32,
-            optimizer_state=space.OPTIMIZER_STATE,
             gradient_checkpointing=checkpointing,
             sharding="none",
             network="none",
+            **space.OUR_TRAINER,
         )
         for model, method, length, batch, checkpointing in product(
             models, methods, LENGTHS, BATCHES, (True, False)

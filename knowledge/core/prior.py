@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from knowledge.core.columns import Array, Columns
+from trainer.logits import positions_at_once
 
 MEMORY_MARGIN = 1.08  # fragmentation and what nobody counts
 QUANTIZED_SLOWDOWN = 1.1  # κ_q: dequantising 4-bit weights; 1.35 in the literature, less with today's kernels
@@ -113,7 +114,7 @@ def memory(c: Columns) -> Memory:
         gradients=gradients / c.shards,
         optimizer=states / c.shards,
         activations=_activation_bytes(c),
-        logits=np.where(c.float32, 12.0, 10.0) * c.vocab * c.peak_tokens,
+        logits=_logit_bytes(c),
         adapters=16 * c.lora_parameters,
         context=np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES),
     )
@@ -171,6 +172,13 @@ def _activation_bytes(c: Columns) -> Array:
     layer = (12 * c.hidden + 4 * c.keys + mlp_bytes) * tokens
     kept: Array = np.where(c.checkpointing, 2 * c.hidden * c.layers * tokens + layer, c.layers * layer)
     kept *= np.where(c.float32, 2.0, 1.0)
+    return kept
+
+
+def _logit_bytes(c: Columns) -> Array:
+    few = np.minimum(c.peak_tokens, positions_at_once(c.vocab))
+    positions = np.where(c.chunked, few, c.peak_tokens)
+    kept: Array = np.where(c.float32, 12.0, 10.0) * c.vocab * positions
     return kept
 
 

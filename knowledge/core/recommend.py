@@ -70,10 +70,10 @@ def _kinds(request: Request, bound: Mapping[str, Any], pool: Pool, nodes: int, g
                 quantization=bound["quantization"],
                 lora_r=bound.get("lora_r"),
                 lora_alpha=bound.get("lora_alpha"),
-                optimizer_state=space.OPTIMIZER_STATE,
                 gradient_checkpointing=checkpointing,
                 sharding=sharding,
                 network=pool.network if nodes > 1 else "none",
+                **space.OUR_TRAINER,
             )
 
 

@@ -126,6 +126,7 @@ def _least_memory(request: Request, pools: list[Pool]) -> dict[str, Array]:
             tokens_per_sample=int(request.fixed.get("tokens_per_sample", length)),
             per_device_batch_size=1,
             precision="bfloat16",
+            **space.OUR_TRAINER,
         )
         for pool in pools
     ]

@@ -29,7 +29,8 @@ PRECISIONS = ("bfloat16", "float16", "float32", "fp8")
 STATUSES = ("ok", "oom", "failed", "refused")
 
 MAX_PER_DEVICE_BATCH = 1024
-OPTIMIZER_STATE = "adamw-fp32"  # our trainer's, whatever it computes in: weights and moments in float32
+# Our trainer, whatever it computes in: weights and moments in float32, logits of some positions at a time.
+OUR_TRAINER: Mapping[str, Any] = {"optimizer_state": "adamw-fp32", "chunked_loss": True}
 
 
 def per_device_batches(samples_per_gpu: int) -> tuple[int, ...]:

@@ -76,6 +76,7 @@ class Config:
     reentrant_checkpointing: bool | None = None
     fast_kernels: bool | None = None
     padding_free: bool | None = None
+    chunked_loss: bool | None = None
     expert_parallel: int | None = None
     model_parallel: int | None = None
     sharding: str | None = None

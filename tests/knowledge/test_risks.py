@@ -16,7 +16,7 @@ from trainer.recipes import RECIPES
 pytestmark = pytest.mark.django_db
 LLAMA = "meta-llama/Llama-3.1-8B"
 # Without bfloat16 units the trainer shards nothing: many small GPUs hold no more than one does.
-VOLTA = Pool(gpu_model="V100-PCIe-16GB", node_sizes=(8,), memory_bytes=16 * GIB)
+VOLTA = Pool(gpu_model="V100-PCIe-16GB", node_sizes=(8,), memory_bytes=15 * GIB)
 
 
 def ask(*pools: Pool, **fixed: Any) -> Advice:

@@ -21,6 +21,7 @@ from trainer.train import state
 from trainer.train.data import Batch, Sample, collate
 from trainer.train.errors import Stopped, TrainError, is_disk_full
 from trainer.train.journal import Journal, Measured
+from trainer.train.loss import TokenLoss
 from trainer.train.memory import peak_bytes
 from trainer.train.plan import Plan
 from trainer.train.settings import Order
@@ -46,11 +47,13 @@ class StopRequest(Protocol):
 
 @dataclass
 class Loop:
-    """One process's part of a training. `forward` is the model as wrapped for several processes."""
+    """One process's part of a training. `loss`: of a micro-batch; `forward`: the same, as wrapped for several
+    processes."""
 
     order: Order
     world: World
     model: Any
+    loss: TokenLoss
     forward: Any
     optimizer: Any
     scaler: Any
@@ -147,14 +150,11 @@ class Loop:
             self._save()
             raise Stopped
 
-    def _loss_sum(self, model: Any, batch: Batch) -> torch.Tensor:
+    def _loss_sum(self, loss: Any, batch: Batch) -> torch.Tensor:
         """Cross entropy summed over the micro-batch's trained tokens."""
         precision = getattr(torch, self.order.settings.precision)
         with torch.autocast(self.world.device.type, precision, enabled=precision is not torch.float32):
-            logits = model(input_ids=batch.ids, attention_mask=batch.mask, use_cache=False).logits
-        # each position predicts the next token
-        predicted, expected = logits[:, :-1].float().flatten(0, 1), batch.labels[:, 1:].flatten()
-        return torch.nn.functional.cross_entropy(predicted, expected, reduction="sum")
+            return loss(batch.ids, batch.mask, batch.labels)
 
     def _batch(self, samples: list[Sample], rows: list[int]) -> Batch:
         return collate([samples[row] for row in rows], self.pad, self.world.device)
@@ -214,7 +214,7 @@ class Loop:
                 return None
             mine = start + self.world.rank
             # FSDP gathers weights in every forward pass, so a process without rows computes some too
-            part = self._loss_sum(self.model, self._batch(self.validation, list(chunks[mine % len(chunks)])))
+            part = self._loss_sum(self.loss, self._batch(self.validation, list(chunks[mine % len(chunks)])))
             loss += part if mine < len(chunks) else 0
             self.journal.alive(peak_bytes(self.world.device))
         targets = sum(sample.targets for sample in self.validation)

@@ -13,6 +13,7 @@ from trainer.train.data import Sample, read_samples
 from trainer.train.errors import TrainError
 from trainer.train.journal import Journal, Measured
 from trainer.train.loop import Loop, StopRequest
+from trainer.train.loss import TokenLoss
 from trainer.train.memory import capacity_bytes, peak_bytes
 from trainer.train.models import load, locate
 from trainer.train.plan import Plan
@@ -63,11 +64,13 @@ def _prepare(
         max_steps=settings.max_steps,
     )
     model.train()
+    loss = TokenLoss(model)
     loop = Loop(
         order=order,
         world=world,
         model=model,
-        forward=model if is_sharded(order, world) else replicate(model, world),
+        loss=loss,
+        forward=loss if is_sharded(order, world) else replicate(loss, world),
         # fused: without temporary copies of all that learns, which cost GPUs as much memory as the weights
         optimizer=torch.optim.AdamW(
             [weight for _, weight in state.trainable(model)], weight_decay=0.0, fused=True

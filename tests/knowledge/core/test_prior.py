@@ -196,3 +196,13 @@ def test_hybrid_shards_need_the_memory_of_one_node_and_little_of_the_network() -
     assert across[0] < 0.6 * prior.network_time(spread)[0]
     adapters = columns([replace(hybrid, method="lora")])
     assert prior.network_times(adapters)[1][0] < 0.1
+
+
+def test_our_trainer_holds_logits_of_some_positions_only() -> None:
+    whole = replace(LORA, tokens_per_sample=8192)
+    stated = prior.memory(columns([whole, replace(whole, chunked_loss=True)])).logits
+    assert stated[0] == 10 * 128_256 * 8192
+    assert stated[1] == pytest.approx(10 / 12 * 2**29, rel=0.01)
+    short = replace(whole, tokens_per_sample=64)
+    alike = prior.memory(columns([short, replace(short, chunked_loss=True)])).logits
+    assert alike[0] == alike[1]
