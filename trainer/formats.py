@@ -11,7 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn
+from typing import Any, BinaryIO
+
+from trainer import strict_json
 
 ROLES = ("system", "developer", "user", "assistant", "tool")
 MAX_ERRORS = 20
@@ -191,25 +193,15 @@ def parse_row(line: bytes) -> Row:
     return PromptCompletion(_text(raw, "prompt"), _text(raw, "completion"))
 
 
-class _Refused(ValueError):
-    """What the decoder would let pass."""
-
-
 def _object(line: bytes) -> dict[str, Any]:
     try:
         text = line.decode("utf-8")
     except UnicodeDecodeError as wrong:
         raise ValueError(f"is not UTF-8 (byte {wrong.start + 1}); save the file as UTF-8") from None
     try:
-        raw = json.loads(text, parse_constant=_no_constant, object_pairs_hook=_no_twins)
+        raw = strict_json.loads(text)
     except json.JSONDecodeError as wrong:
         raise ValueError(_no_object(text, wrong)) from None
-    except RecursionError:
-        raise ValueError("is nested too deeply") from None
-    except _Refused:
-        raise
-    except ValueError:  # Python converts no longer ones
-        raise ValueError("holds a number of thousands of digits") from None
     if not isinstance(raw, dict):
         raise ValueError(f"must be a JSON object such as {EXAMPLE}")
     return raw
@@ -233,19 +225,6 @@ def _renaming(raw: dict[str, Any]) -> str:
     return f"; rename {', '.join(renamed)}" if renamed else ""
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise _Refused(f"holds {name}, which is not JSON")
-
-
-def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    table = dict(pairs)
-    if len(table) < len(pairs):
-        names = [name for name, _ in pairs]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise _Refused(f"holds {twice[:50]} twice in one object; keep one of them")
-    return table
-
-
 def _text(raw: dict[str, Any], field: str, path: str = "") -> str:
     value = raw.get(field)
     if value is None:
@@ -256,7 +235,7 @@ def _text(raw: dict[str, Any], field: str, path: str = "") -> str:
         raise ValueError(f"{path}{field} is empty")
     if "\x00" in value:
         raise ValueError(f"{path}{field} holds the character NUL; remove it")
-    if not value.isascii() and any("\ud800" <= char <= "\udfff" for char in value):
+    if not value.isascii() and strict_json.UNSTORABLE.search(value):
         raise ValueError(f"{path}{field} holds half a surrogate pair, which is not a character")
     return value
 

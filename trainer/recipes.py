@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+MAX_ERRORS = 20
+
 
 class Binds(StrEnum):
     """When a value is settled: what changes what is learnt at submit, where and how it runs at dispatch."""
@@ -81,18 +83,20 @@ class Recipe:
     def clean(self, raw: Mapping[str, Any]) -> dict[str, Any]:
         """The given values, checked one by one and against each other; absent ones stay absent.
 
-        A value of None counts as not given. Raises ParamError naming every wrong field.
+        A value of None counts as not given. Raises ParamError naming the wrong fields, the first 20 of many.
         """
         errors: dict[str, str] = {}
         values: dict[str, Any] = {}
         for name, value in raw.items():
             if name not in self.params:
-                errors[name] = f"is not a parameter; known are {', '.join(self.params)}"
+                errors[name[:50]] = f"is not a parameter; known are {', '.join(self.params)}"
             elif value is not None:
                 try:
                     values[name] = self.params[name].clean(value)
                 except ValueError as wrong:
                     errors[name] = str(wrong)
+            if len(errors) == MAX_ERRORS:
+                break
         errors = errors or _conflicts(values)
         if errors:
             raise ParamError(errors)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from trainer.protocol import (
@@ -30,16 +31,17 @@ from trainer.protocol import (
     SyncReply,
     TooMany,
 )
+from trainer.strict_json import UNSTORABLE
 
 _HEX64 = re.compile(r"[0-9a-f]{64}\Z")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
-_UNSTORABLE = re.compile("[\x00\ud800-\udfff]")
+MAX_TOLD = 1024  # texts that a node says of itself in one table
 LARGEST = 1e18  # of any number: what is larger is no measurement, and no column keeps it
 
 
 def storable(text: str) -> str:
     """The text with a mark in place of what no database keeps: NUL and lone surrogates."""
-    return _UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
+    return UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
 
 
 class _Reader:
@@ -58,7 +60,7 @@ class _Reader:
 
     def text(self, name: str, default: Any = ..., limit: int = 4000) -> str:
         value = self._get(name, default)
-        if not isinstance(value, str) or len(value) > limit or _UNSTORABLE.search(value):
+        if not isinstance(value, str) or len(value) > limit or UNSTORABLE.search(value):
             raise ProtocolError(f"{self.path}.{name}", f"must be a text of at most {limit} characters")
         return value
 
@@ -96,7 +98,8 @@ class _Reader:
 
     def texts(self, name: str, limit: int) -> dict[str, str]:
         """A table of texts, cut rather than refused: what a node says of itself beside the contract."""
-        return {storable(str(k))[:50]: storable(str(v))[:limit] for k, v in self.table(name).items()}
+        told = islice(self.table(name).items(), MAX_TOLD)
+        return {storable(str(k))[:50]: storable(str(v))[:limit] for k, v in told}
 
 
 def parse_file(raw: Any, path: str = "file") -> File:

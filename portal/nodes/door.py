@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import functools
-import json
 import logging
 from collections.abc import Callable
 from typing import Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from django.views.decorators.csrf import csrf_exempt
 
@@ -26,6 +24,7 @@ from scheduler.errors import (
 )
 from scheduler.models import Node
 from scheduler.selectors.nodes import node_by_token
+from trainer import strict_json
 from trainer.protocol import SUPPORTED_PROTOCOLS, ProtocolError, TooMany
 
 log = logging.getLogger(__name__)
@@ -106,19 +105,19 @@ def _node(request: HttpRequest) -> Node | None:
     return node_by_token(token) if scheme.lower() == "bearer" and token.startswith("fnode-") else None
 
 
-def body_of(request: HttpRequest) -> Any:
-    """The JSON body. Raises BadBody; bodies over the limit end in a 413 by Django."""
+def body_of(request: HttpRequest, *, largest: int) -> Any:
+    """The JSON body of at most `largest` bytes. Raises FileTooLarge, or BadBody if it is not strict JSON."""
     length = int(request.headers.get("Content-Length") or 0)
-    if length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+    if length > largest:
         raise FileTooLarge("The message is too large; send fewer reports at a time.")
     try:
-        return json.loads(request.body, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as wrong:
+        return strict_json.loads(request.body)
+    except strict_json.Excess as flood:
+        raise FileTooLarge(f"The message {flood}; send fewer reports at a time.") from flood
+    except strict_json.Refused as wrong:
+        raise BadBody(f"The body {wrong}.") from wrong
+    except ValueError as wrong:
         raise BadBody(f"The body is not valid JSON: {str(wrong)[:200]}") from wrong
-
-
-def _no_constant(name: str) -> None:
-    raise ValueError(f"{name} is not a JSON number")
 
 
 def address_of(request: HttpRequest) -> str:

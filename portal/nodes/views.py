@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import BinaryIO, cast
 
+from django.conf import settings
 from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 
 from portal.clock import database_now
@@ -34,7 +35,7 @@ def _protocol_first(body: object) -> None:
 @door("POST")
 def enrol(request: HttpRequest) -> HttpResponseBase:
     """{join_token, protocol, name, facts} -> {node, node_token}."""
-    body = body_of(request)
+    body = body_of(request, largest=settings.MAX_JSON_BYTES)
     _protocol_first(body)
     node, token = enrol_node(message=parse_enrol(body), address=address_of(request), now=database_now())
     return JsonResponse({"node": node.pk, "node_token": token, "name": node.name}, status=201)
@@ -44,7 +45,7 @@ def enrol(request: HttpRequest) -> HttpResponseBase:
 @for_node
 def sync(request: HttpRequest, node: Node) -> HttpResponseBase:
     """Heartbeat, reports and question in one; see trainer.protocol.Sync and SyncReply."""
-    body = body_of(request)
+    body = body_of(request, largest=settings.DATA_UPLOAD_MAX_MEMORY_SIZE)
     _protocol_first(body)
     reply = sync_node(node=node, message=parse_sync(body), now=database_now())
     return JsonResponse(to_json(reply))

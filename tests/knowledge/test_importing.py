@@ -22,6 +22,7 @@ from knowledge.core.sources.table import (
 from knowledge.importing import import_history, imported_values
 from knowledge.models import Execution
 from knowledge.selectors import exported
+from tests.harness.hostile import bounded
 from tests.knowledge.conftest import NOW
 
 HEADER = (
@@ -182,3 +183,19 @@ def test_rows_are_made_before_the_database_lets_nobody_else_write(monkeypatch: p
     monkeypatch.setattr(importing, "imported_values", values)
     assert import_history(text=text(GOOD, GOOD), now=NOW).added == 2
     assert waited == [False, False]
+
+
+@pytest.mark.parametrize(
+    ("content", "told"),
+    [
+        (",".join(f"c{number}" for number in range(300_000)), "is longer than"),
+        (",".join(["a", "b"] * 40_000), "has more than 1,000 cells"),
+        (HEADER + "\n" + "'" * 20_000_000, "is longer than"),
+        ("\n".join(["a," * 500] * 40_000), "this column is there twice"),
+    ],
+    ids=["many columns", "doubled columns", "quotes", "long lines"],
+)  # fmt: skip
+def test_the_largest_tables_take_bounded_time(content: str, told: str) -> None:
+    """Each column's name was looked for among all others: for an hour in a header of 20 MB."""
+    with bounded(seconds=5), pytest.raises(BadTable, match=told):
+        registry.parse(content)

@@ -200,9 +200,9 @@ def test_bounds_are_written_as_people_read_them(
     ("raw", "told"),
     [
         ("[]", "body: must be a JSON object"),
-        (b'{"model": "\xe9"}', "The body is not text in UTF-8."),
+        (b'{"model": "\xe9"}', "The body is not UTF-8 (byte 12)."),
         ('{"name": "\\ud800"}', "half a surrogate pair"),
-        ('{"retries": ' + "9" * 5000 + "}", "has more than 4000 digits"),
+        ('{"retries": ' + "9" * 5000 + "}", "holds a number of thousands of digits"),
         ('{"model": "x", "training_file": "x", "goal": "best"}',
          "goal: must be one of balanced, fastest, cheapest, deadline, budget"),
     ],

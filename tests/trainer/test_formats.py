@@ -8,12 +8,15 @@ import json
 import pickle
 import time
 import zipfile
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
+from tests.harness.hostile import bounded, json_texts
 from trainer.formats import Chat, FormatError, Message, PromptCompletion, check, rows
 
+HOSTILE = json_texts(900_000)
 GOOD = b'{"prompt": "2+2?", "completion": "4"}'
 CHAT = b'{"messages": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]}'
 
@@ -173,3 +176,11 @@ def test_a_turn_that_only_calls_a_tool_is_named() -> None:
     assert errors(chat({"role": "user", "content": "hi"}, turn)) == [
         (1, "messages[1] calls a tool and says nothing; give it a content or leave the row out")
     ]
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_the_longest_lines_take_bounded_time(name: str) -> None:
+    """A megabyte of keys with one twice at the end was looked through once for each key: for minutes."""
+    line = f'{{"prompt": "x", "completion": "y", "z": {HOSTILE[name]}}}'.encode()
+    with bounded(seconds=5), suppress(FormatError):
+        check(io.BytesIO(line + b"\n" + line))

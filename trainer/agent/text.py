@@ -6,7 +6,11 @@ import json
 import math
 from typing import Any
 
+from trainer import strict_json
+
 REASON_LIMIT = 2000
+# Of one object from a training: a sync with it is still within what the portal reads.
+MOST_VALUES, DEEPEST = strict_json.MAX_VALUES // 2, strict_json.MAX_DEPTH // 2
 
 
 def clean_text(text: str, limit: int = REASON_LIMIT) -> str:
@@ -24,6 +28,7 @@ def parse_object(data: bytes, limit: int) -> dict[str, Any]:
     try:
         value = json.loads(data, parse_float=_finite, parse_constant=lambda _: None)
         text = json.dumps(value, ensure_ascii=False)
+        strict_json.loads(text, max_values=MOST_VALUES, max_depth=DEEPEST)
     except RecursionError:
         raise ValueError("nested too deeply") from None
     if not isinstance(value, dict):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,6 +15,8 @@ from knowledge.core.rows import Row, finished, flag_implausible
 
 MAX_ERRORS = 20
 MAX_CELL = 2000
+MAX_COLUMNS = 1000
+MAX_LINE = 1_000_000  # characters
 LARGEST = 2**31 - 1
 # Characters that the database holds. Longer settings are refused; of the rest the beginning tells enough.
 LONGEST_SETTING = {
@@ -175,18 +178,27 @@ def header(text: str) -> list[str]:
 
 def _split(text: str) -> Iterator[tuple[int, list[str]]]:
     """Line number and cells of every line that has any; blank ones are left out. Raises BadTable."""
-    reader = csv.reader(io.StringIO(text.lstrip("\ufeff")))
+    reader = csv.reader(_bounded(io.StringIO(text.lstrip("\ufeff"))))
     try:
         for values in reader:
+            if len(values) > MAX_COLUMNS:
+                raise BadTable([(reader.line_num, "line", f"has more than {MAX_COLUMNS:,} cells")])
             if any(value.strip() for value in values):
                 yield reader.line_num, values
     except csv.Error as broken:
         raise BadTable([(reader.line_num, "line", f"is no CSV: {broken}")]) from broken
 
 
+def _bounded(lines: Iterable[str]) -> Iterator[str]:
+    for number, line in enumerate(lines, 1):
+        if len(line) > MAX_LINE:
+            raise BadTable([(number, "line", f"is longer than {MAX_LINE:,} characters")])
+        yield line
+
+
 def _lines(text: str, required: Sequence[str]) -> Iterator[tuple[int, Cells]]:
     names = header(text)
-    doubled = sorted({name for name in names if names.count(name) > 1})
+    doubled = sorted(name for name, times in Counter(names).items() if times > 1)
     if doubled:
         raise BadTable([(1, name, "this column is there twice") for name in doubled])
     missing = [name for name in required if name not in names]

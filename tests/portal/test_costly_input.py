@@ -1,0 +1,56 @@
+"""Input made to cost much, of the largest size that each door takes: answered soon, and stored nowhere."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.conf import settings
+from rest_framework.test import APIClient
+
+from scheduler.models import Job, Node
+from tests.harness import world
+from tests.harness.fake_node import PROTOCOL
+from tests.harness.hostile import bounded, json_texts
+
+pytestmark = pytest.mark.django_db
+Body = Callable[..., dict[str, object]]
+REST = json_texts(settings.MAX_JSON_BYTES - 100)
+SYNC = json_texts(settings.DATA_UPLOAD_MAX_MEMORY_SIZE - 100)
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("name", REST)
+def test_no_json_keeps_the_api_busy(api: APIClient, name: str) -> None:
+    for text in (REST[name], f'{{"model": {REST[name]}}}', f'{{"params": {REST[name]}}}'):
+        with bounded(seconds=3):
+            answer = api.post("/api/jobs/", text, content_type="application/json")
+        assert answer.status_code == 400
+        assert len(answer.content) < 10_000
+    assert not Job.objects.exists()
+
+
+@pytest.mark.one_database
+@pytest.mark.parametrize("name", SYNC)
+def test_no_json_keeps_the_door_of_the_nodes_busy(client: Any, name: str) -> None:
+    node = world.fake_node()
+    token = {"authorization": f"Bearer {node.token}"}
+    head = f'{{"protocol": {PROTOCOL}, "boot_id": "b", "claims"'
+    for text in (SYNC[name], f"{head}: {SYNC[name]}}}", f'{head}: [{{"reports": {SYNC[name]}}}]}}'):
+        with bounded(seconds=5):
+            answer = client.post("/agent/v1/sync", text, content_type="application/json", headers=token)
+        assert answer.status_code in (400, 413), answer.content[:300]
+        assert len(answer.content) < 10_000
+    with bounded(seconds=3):
+        enrolled = client.post("/agent/v1/enrol", SYNC[name], content_type="application/json")
+    assert enrolled.status_code == 413, "who has no token yet sends less"
+    assert Node.objects.count() == 1
+
+
+def test_a_wrong_object_names_some_of_its_many_unknown_fields(api: APIClient, body: Body) -> None:
+    wrong = {f"odd{number}": 0 for number in range(5000)}
+    for sent in (wrong, body(params=wrong)):
+        answer = api.post("/api/jobs/", json.dumps(sent), content_type="application/json")
+        assert 10 < len(answer.json()["error"]["fields"]) < 50
