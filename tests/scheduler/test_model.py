@@ -6,12 +6,10 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from typing import Any
 
 import pytest
 from django.db import transaction
-from django.db.models import Prefetch
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import (
@@ -24,17 +22,17 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )  # fmt: skip
 
-from knowledge.models import Execution
 from portal.clock import database_now
 from scheduler.errors import SchedulerError
 from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Allocation, Attempt, Checkpoint, Job, JobEvent, Node
+from scheduler.models import Job, Node
 from scheduler.services.jobs import cancel_job, pause_job, resume_job
 from scheduler.services.node_states import drain_node, resume_node
-from scheduler.states import LIVE, TERMINAL, TRANSITIONS, JobState, NodeState
+from scheduler.states import TERMINAL, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
+from tests.harness.invariants import assert_sound
 from trainer.protocol import ClaimOrder
 
 EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "12"))
@@ -144,58 +142,9 @@ class Lifecycle(RuleBasedStateMachine):
             assert self.ends.setdefault(job.pk, job.state) == job.state
 
     @invariant()
-    def events_tell_the_row(self) -> None:
-        """I3, I8"""
-        told = Job.objects.prefetch_related(Prefetch("events", JobEvent.objects.order_by("number")))
-        for job in told:
-            events = list(job.events.all())
-            assert [event.number for event in events] == list(range(1, job.version + 1))
-            assert (events[-1].new, events[-1].stop_for, events[-1].fence) == (
-                job.state, job.stop_for, job.fence,
-            )  # fmt: skip
-            for event in events[1:]:
-                if event.kind == "state" and event.old != event.new:
-                    assert event.new in TRANSITIONS[JobState(event.old)]
-
-    @invariant()
-    def attempts_match_states(self) -> None:
-        """I4: live states have one live attempt, others none."""
-        for job in Job.objects.prefetch_related("attempts"):
-            live = sum(attempt.ended_at is None for attempt in job.attempts.all())
-            assert live == (1 if job.state in LIVE else 0), job.state
-
-    @invariant()
-    def gpus_are_held_by_live_attempts_only(self) -> None:
-        """I5, I6"""
-        held = Allocation.objects.filter(released_at__isnull=True)
-        assert not held.filter(claim__attempt__ended_at__isnull=False).exists()
-        assert held.values("gpu").distinct().count() == held.count()
-        assert not held.filter(claim__node__state=NodeState.LOST).exists()
-
-    @invariant()
-    def each_ended_attempt_that_ran_left_one_execution(self) -> None:
-        """I9"""
-        executions = Counter(Execution.objects.values_list("attempt_id", flat=True))
-        for attempt in Attempt.objects.filter(ended_at__isnull=False).prefetch_related("claims"):
-            ran = any(claim.started for claim in attempt.claims.all())
-            assert executions[attempt.pk] == int(ran)
-
-    @invariant()
-    def progress_never_falls_below_a_checkpoint(self) -> None:
-        """I14"""
-        saved = list(Checkpoint.objects.values_list("job_id", "attempt__fence", "step"))
-        for attempt in Attempt.objects.all():
-            earlier = [step for job, fence, step in saved if job == attempt.job_id and fence < attempt.fence]
-            assert attempt.resume_step == max(earlier, default=0)
-
-    @invariant()
-    def budgets_are_kept_and_infrastructure_uses_up_no_retries(self) -> None:
-        """I20"""
-        for job in Job.objects.prefetch_related("attempts"):
-            errors = sum(attempt.outcome == "error" for attempt in job.attempts.all())
-            assert job.errors_used <= min(job.retries, errors)
-            assert job.infrastructure_used <= 5
-            assert job.oom_used <= 1
+    def the_rows_are_sound(self) -> None:
+        """I2 to I9, I11, I12, I14, I15, I20"""
+        assert_sound()
 
 
 @pytest.mark.django_db

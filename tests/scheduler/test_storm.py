@@ -24,14 +24,13 @@ from portal.clock import database_now
 from scheduler.errors import SchedulerError
 from scheduler.loop.refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Allocation, Attempt, Job, Node
+from scheduler.models import Attempt, Job, Node
 from scheduler.services.jobs import cancel_job, pause_job, resume_job
 from scheduler.services.node_states import drain_node, resume_node
 from scheduler.states import TERMINAL
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, step
-from tests.harness.invariants import assert_no_gpu_was_held_twice
-from tests.scheduler.test_races import assert_sound
+from tests.harness.invariants import assert_sound
 
 pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 STORM_S = float(os.environ.get("STORM_S", "20"))
@@ -139,7 +138,4 @@ def test_whatever_happens_at_once_the_rows_are_sound(settings: Any) -> None:
     agents = [Agent(node) for node in nodes for _ in range(2)]
     storm([schedule, schedule, submit, ask, ask, administer, lambda _: refresh_options(), *agents])
     assert Attempt.objects.exists()
-    for job in Job.objects.all():
-        assert_sound(job)
-    assert not Allocation.objects.filter(released_at=None, claim__attempt__ended_at__isnull=False).exists()
-    assert_no_gpu_was_held_twice("default")
+    assert_sound()
