@@ -5,6 +5,7 @@
     python3 run.py --once     the same, and stop after the first job (exit code 1 if it failed)
     python3 run.py setup      only create the two environments
     python3 run.py test       run all tests; further arguments go to pytest
+    python3 run.py chaos      break a real portal on purpose for twenty minutes, then judge it
     python3 run.py screenshots   photograph every page of a portal of simulated data, into var/screenshots
 
 Standard library only: this file makes the environments in which everything else runs.
@@ -175,7 +176,9 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(
         prog="run.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    made.add_argument("command", nargs="?", default="run", choices=("run", "setup", "test", "screenshots"))
+    made.add_argument(
+        "command", nargs="?", default="run", choices=("run", "setup", "test", "chaos", "screenshots")
+    )
     made.add_argument("--host", default="127.0.0.1", help="address the web server listens on")
     made.add_argument("--port", type=int, default=8000, help="port of the web server (8000)")
     made.add_argument("--data", default="", help="folder that holds everything (var beside run.py)")
@@ -204,6 +207,12 @@ def test(arguments: list[str]) -> None:
     hand_over(python, "tests.suite", arguments)
 
 
+def chaos(arguments: list[str]) -> None:
+    python = portal_environment(tests=True).python
+    training_environment()
+    hand_over(python, "tests.chaos", arguments)
+
+
 def hand_over(python: Path, module: str, arguments: list[str]) -> None:
     """Go on as `module` in the environment of `python`: the same process, so signals need no relay."""
     os.chdir(HERE)
@@ -217,6 +226,8 @@ def main() -> int:
     try:
         if sys.argv[1:2] == ["test"]:
             test(sys.argv[2:])
+        elif sys.argv[1:2] == ["chaos"]:
+            chaos(sys.argv[2:])
         elif sys.argv[1:2] == ["screenshots"]:
             hand_over(portal_environment(tests=True).python, "portal.launch.screenshots", sys.argv[2:])
         else:

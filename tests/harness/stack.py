@@ -122,7 +122,8 @@ class Stack:
         self.token = tokens["api"]
         self.passwords = {person["username"]: person["password"] for person in tokens["people"]}
         self.client = PortalClient(self.url, self.token)
-        self.admin = PortalClient(self.url, tokens["admin"])
+        self.admin_token = tokens["admin"]
+        self.admin = PortalClient(self.url, self.admin_token)
         self.supervisor.start(processes.web("127.0.0.1", self.port))
 
     def _upload_corpus(self) -> str:
@@ -145,12 +146,15 @@ class Stack:
         machine.wait_until_served(url)
         return PortalClient(url, self.token)
 
-    def start_agent(self, name: str, slots: int = 1) -> Child:
-        """A node with CPU slots; starting it again later goes on in the same folder."""
+    def start_agent(self, name: str, slots: int = 1, portal: str = "") -> Child:
+        """A node with CPU slots; starting it again later goes on in the same folder.
+
+        portal: where it finds the portal, if not where everybody does.
+        """
         folder = self.root / "nodes" / name
         folder.parent.mkdir(mode=0o711, exist_ok=True)
         options = ("--name", name, "--slots", str(slots))
-        made = processes.agent(self.url, folder, self.root / "join_token", *options)
+        made = processes.agent(portal or self.url, folder, self.root / "join_token", *options)
         self.supervisor.start(Process(name=name, command=made.command, stop_s=made.stop_s))
         self.client.wait_for_node(name)
         return self[name]

@@ -1,0 +1,165 @@
+"""One run: start everything, disturb it by plan while people work, let it settle, judge, report."""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import random
+import shutil
+import time
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+
+from scheduler.models import Attempt, Job, Node
+from scheduler.states import TERMINAL
+from tests.chaos.clients import Crowd, body_of, tidy
+from tests.chaos.cluster import NODES, Cluster, running
+from tests.chaos.faults import strike
+from tests.chaos.judge import judge
+from tests.chaos.notes import Notebook
+from tests.chaos.plan import Fault, plan
+from tests.chaos.recovery import Struck, table
+from tests.chaos.report import Report
+from tests.chaos.silence import Silences
+from tests.chaos.watch import Timeline, Watch
+from tests.harness.invariants import Violation
+from tests.harness.servers import NotInstalled
+
+USERS, OPEN_JOBS = 3, 3
+SETTLE_S = 120.0  # beyond two leases: what is still open then stays so
+
+
+def run(options: argparse.Namespace) -> int:
+    """Returns the exit code."""
+    began = time.monotonic()
+    try:
+        made = Cluster(lease=options.lease, control_workers=options.control_workers)
+    except NotInstalled as missing:
+        print(f"There is no {missing} on this machine: nothing was tried.")
+        return 2
+    with running(made) as cluster:
+        print(f"everything is up after {time.monotonic() - began:.0f} s", flush=True)
+        report = disturbed(cluster, options)
+        text = "\n".join(report.lines())
+        if options.report:
+            options.report.write_text(text + "\n")
+        if options.keep:
+            shutil.copytree(cluster.stack.data / "log", options.keep / "log", dirs_exist_ok=True)
+    print(text, flush=True)
+    return 1 if report.violations else 0
+
+
+def disturbed(cluster: Cluster, options: argparse.Namespace) -> Report:
+    """The whole run on a cluster that is up."""
+    stack, notebook = cluster.stack, Notebook()
+    losses = undisturbed_losses(cluster)
+    print(f"undisturbed losses: {losses}", flush=True)
+    faults = plan(
+        random.Random(options.seed),
+        lasts_s=options.minutes * 60,
+        lease_s=cluster.lease_s,
+        nodes=NODES,
+        control=cluster.control,
+    )
+    watch = Watch(stack.url, stack.token, cluster.postgres.url)
+    crowd = Crowd(stack, notebook, options.seed, users=USERS, open_jobs=OPEN_JOBS)
+    watch.start()
+    crowd.start()
+    try:
+        struck = carry_out(cluster, faults, options.minutes * 60)
+    finally:
+        crowd.stop()
+        died = settle(cluster, notebook)
+        watch.stop()
+    found = judge(
+        stack.alias,
+        notebook.all(),
+        losses=losses,
+        silences=Silences(struck, cluster.lease_s),
+        nodes=len(NODES),
+    )
+    found += [Violation("F", "no process ends by itself", name, "") for name in died]
+    found += [Violation("-", "a client went on to the end", error, "") for error in crowd.errors]
+    if options.keep:
+        keep(options.keep, notebook, struck)
+    return told(options, cluster, notebook, struck, watch.timeline, found)
+
+
+def undisturbed_losses(cluster: Cluster) -> dict[str, float]:
+    """The final loss of each shape of job, from before anything is disturbed."""
+    from tests.chaos.clients import STEPS
+
+    client = cluster.stack.client
+    jobs = {shape: client.post("jobs/", body_of(cluster.stack, shape))["id"] for shape in STEPS}
+    ended = {shape: client.wait(job, timeout_s=300) for shape, job in jobs.items()}
+    return {shape: float(job["attempts"][-1]["measured"]["final_loss"]) for shape, job in ended.items()}
+
+
+def carry_out(cluster: Cluster, faults: Sequence[Fault], lasts_s: float) -> list[Struck]:
+    """Begin and end each fault at its time, in this thread; returns when they truly began and ended."""
+    start, struck = time.monotonic(), list[Struck]()
+    in_force: dict[Fault, tuple[float, contextlib.ExitStack]] = {}
+    begins = [(fault.at_s, number, False, fault) for number, fault in enumerate(faults)]
+    ends = [(fault.until_s, number, True, fault) for number, fault in enumerate(faults)]
+    try:
+        for at_s, _, is_end, fault in sorted(begins + ends):
+            time.sleep(max(0.0, start + at_s - time.monotonic()))
+            if is_end:
+                began, effect = in_force.pop(fault)
+                effect.close()
+                struck.append(Struck(fault.kind, fault.target, began, time.time()))
+            else:
+                print(f"{at_s:7.1f} {fault.kind} ({fault.target}, {fault.lasts_s:.1f} s)", flush=True)
+                in_force[fault] = time.time(), contextlib.ExitStack()
+                in_force[fault][1].enter_context(strike(cluster, fault))
+        time.sleep(max(0.0, start + lasts_s - time.monotonic()))
+    finally:
+        for _, effect in in_force.values():
+            effect.close()
+    return struck
+
+
+def settle(cluster: Cluster, notebook: Notebook) -> list[str]:
+    """Wait until all jobs have ended and all nodes are ready, or long enough; names who died meanwhile."""
+    stack, end = cluster.stack, time.monotonic() + 2 * cluster.lease_s + SETTLE_S
+    print("the faults are over", flush=True)
+    while time.monotonic() < end:
+        tidy(stack, notebook)
+        time.sleep(2)
+        open_jobs = Job.objects.using(stack.alias).exclude(state__in=TERMINAL)
+        if not open_jobs.exists() and not Node.present.using(stack.alias).exclude(state="ready").exists():
+            break
+    return [name for name, child in stack.supervisor.children.items() if child.popen.poll() is not None]
+
+
+def told(
+    options: argparse.Namespace,
+    cluster: Cluster,
+    notebook: Notebook,
+    struck: list[Struck],
+    seen: Timeline,
+    found: list[Violation],
+) -> Report:
+    rows = cluster.stack.alias
+    outcomes = Attempt.objects.using(rows).values_list("outcome", flat=True)
+    return Report(
+        title=(
+            f"seed {options.seed}: {options.minutes:g} minutes, {options.control_workers} control"
+            f" worker{'s' * (options.control_workers > 1)}, leases of {cluster.lease_s:g} s"
+        ),
+        faults=len(struck),
+        jobs=Counter(Job.objects.using(rows).values_list("state", flat=True)),
+        outcomes=Counter(outcomes),
+        requests=notebook.counts(),
+        recoveries=table(struck, seen),
+        violations=found,
+    )
+
+
+def keep(folder: Path, notebook: Notebook, struck: list[Struck]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "notes.json").write_text(json.dumps(notebook.as_json(), indent=1))
+    lines = [f"{one.began:.2f} {one.ended:.2f} {one.kind} {one.target}\n" for one in struck]
+    (folder / "faults.txt").write_text("".join(lines))
