@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from scheduler.models import Attempt, Job
+from scheduler.models import Attempt, Job, Metric
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
 
@@ -29,6 +29,7 @@ def past(node: FakeNode, durations_s: list[float], *, ended: datetime) -> list[J
         submitted = ended - timedelta(minutes=len(jobs) - number)
         Job.objects.filter(pk=job.pk).update(submitted_at=submitted, ended_at=ended)
         Attempt.objects.filter(job=job).update(
-            running_at=submitted, ended_at=submitted + timedelta(seconds=ran_s)
+            created_at=submitted, running_at=submitted, ended_at=submitted + timedelta(seconds=ran_s)
         )
+        Metric.objects.filter(attempt__job=job).update(at=submitted)
     return jobs
