@@ -93,8 +93,9 @@ def test_accepted(content: bytes):
         (b'{"prompt": "x", "completion": null}', "completion is missing"),
         (b'{"prompt": " ", "completion": "y"}', "prompt is empty"),
         (b'{"prompt": 3, "completion": "y"}', "prompt must be a text"),
-        (b'{"text": "x"}', "needs the field messages"),
-        (b'{"instruction": "x", "output": "y"}', "rename instruction to prompt, output to completion"),
+        (b'{"id": "x"}', "needs the field messages"),
+        (b'{"instruction": "x"}', "output is missing"),
+        (b'{"question": "x", "answer": "y"}', "rename question to prompt, answer to completion"),
         (b"prompt,completion", "is not JSON; convert CSV or plain text"),
         (b'{"prompt": "x",', "does not end on this line"),
         (GOOD + b",", "leave out the comma"),
@@ -171,10 +172,10 @@ def test_an_object_over_many_lines_is_one_mistake_not_twenty() -> None:
     ]
 
 
-def test_a_turn_that_only_calls_a_tool_is_named() -> None:
+def test_a_call_of_no_tool_is_named() -> None:
     turn = {"role": "assistant", "content": None, "tool_calls": [{}]}
     assert errors(chat({"role": "user", "content": "hi"}, turn)) == [
-        (1, "messages[1] calls a tool and says nothing; give it a content or leave the row out")
+        (1, "messages[1].tool_calls[0].name is missing")
     ]
 
 

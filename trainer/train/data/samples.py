@@ -10,17 +10,19 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from trainer.formats import Chat, FormatError, Row, rows
+from trainer.formats import FormatError, Unused, rows
+from trainer.train.data.render import Rendered, Renderer
+from trainer.train.data.spans import Span
 from trainer.train.errors import TrainError
 
 IGNORED = -100
-Span = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,9 +48,10 @@ class Batch:
 
 def read_samples(path: Path, tokenizer: Any, longest: int) -> list[Sample]:
     """All rows of a file. Raises TrainError for a bad row or where no row has anything to learn."""
+    renderer, unused = Renderer(tokenizer, datetime.now(UTC)), Unused()
     try:
         first = _first_token(tokenizer)
-        samples = [_sample(row, tokenizer, longest, first) for row in rows(path)]
+        samples = [_sample(renderer.render(row), tokenizer, longest, first) for row in rows(path, unused)]
     except FormatError as wrong:
         raise TrainError(f"{path.name} cannot be used: {wrong}") from wrong
     barren = sum(sample.targets == 0 for sample in samples)
@@ -57,20 +60,23 @@ def read_samples(path: Path, tokenizer: Any, longest: int) -> list[Sample]:
             f"No row of {path.name} has anything to learn within {longest} tokens: the completions begin "
             "later. Raise tokens_per_sample or shorten the prompts."
         )
+    if unused.names:
+        print(f"fields of {path.name} that are not used: {', '.join(unused.names)}")
+    if renderer.rewritten:
+        print(f"the chat template cuts or changes {renderer.rewritten:,} turns of {path.name}")
     if barren:
         print(f"{barren} of {len(samples)} rows of {path.name} have no completion within {longest} tokens")
     return samples
 
 
-def _sample(row: Row, tokenizer: Any, longest: int, first: Sequence[int]) -> Sample:
+def _sample(row: Rendered, tokenizer: Any, longest: int, first: Sequence[int]) -> Sample:
     """first: the token that the tokenizer puts before every text, if it does."""
-    text, spans = _render(row, tokenizer)
-    encoded = tokenizer(text, add_special_tokens=False, return_offsets_mapping=True)
-    ids, labels = encoded["input_ids"], _labels(encoded["input_ids"], encoded["offset_mapping"], spans)
+    encoded = tokenizer(row.text, add_special_tokens=False, return_offsets_mapping=True)
+    ids, labels = encoded["input_ids"], _labels(encoded["input_ids"], encoded["offset_mapping"], row.spans)
     end = tokenizer.eos_token_id
     if first and ids[:1] != first:
         ids, labels = [*first, *ids], [IGNORED, *labels]
-    if end is not None and not (isinstance(row, Chat) and tokenizer.chat_template):
+    if end is not None and not row.closed:
         ids, labels = [*ids, end], [*labels, end]
     ids, labels = ids[:longest], labels[:longest]
     return Sample(array("i", ids), array("i", labels), len(labels[1:]) - labels[1:].count(IGNORED))
@@ -92,55 +98,6 @@ def _labels(ids: Sequence[int], offsets: Sequence[Span], spans: Sequence[Span]) 
         high = bisect_left(offsets, end, key=itemgetter(0))
         labels[low:high] = ids[low:high]
     return labels
-
-
-def _render(row: Row, tokenizer: Any) -> tuple[str, list[Span]]:
-    """The text of a row and the spans of it that are trained."""
-    if not isinstance(row, Chat):
-        text = row.prompt + row.completion
-        return text, [(len(row.prompt), len(text))]
-    if tokenizer.chat_template:
-        return _render_template(row, tokenizer)
-    text, spans = "", []
-    for turn in row.messages:
-        begin = len(text) + len(f"{turn.role}: ")
-        text += f"{turn.role}: {turn.content}\n"
-        if turn.role == "assistant" and turn.weight:
-            spans.append((begin, len(text)))
-    return text, spans
-
-
-def _render_template(row: Chat, tokenizer: Any) -> tuple[str, list[Span]]:
-    """The model's own chat template. A turn's span lies between the conversation before it, up to the
-    generation prompt, and the conversation with it; where a template rewrites earlier turns, only what the
-    renderings share is trained, never another role's text."""
-    turns = [{"role": turn.role, "content": turn.content} for turn in row.messages]
-    whole = _apply(tokenizer, turns)
-    spans = []
-    for index, turn in enumerate(row.messages):
-        if turn.role == "assistant" and turn.weight:
-            before = _apply(tokenizer, turns[:index], add_generation_prompt=True) if index else ""
-            begin = _shared(before, whole)
-            last = index + 1 == len(turns)
-            end = len(whole) if last else _shared(_apply(tokenizer, turns[: index + 1]), whole)
-            if begin < end:
-                spans.append((begin, end))
-    return whole, spans
-
-
-def _shared(one: str, other: str) -> int:
-    """Length of the common beginning."""
-    if other.startswith(one):
-        return len(one)
-    pairs = enumerate(zip(one, other, strict=False))
-    return next((index for index, (a, b) in pairs if a != b), min(len(one), len(other)))
-
-
-def _apply(tokenizer: Any, turns: list[dict[str, str]], **options: bool) -> str:
-    try:
-        return tokenizer.apply_chat_template(turns, tokenize=False, **options)
-    except Exception as wrong:  # a template is a program of the model's author: anything may go wrong
-        raise TrainError(f"The model's chat template refuses a row: {wrong}") from wrong
 
 
 def collate(samples: Sequence[Sample], pad: int, device: torch.device) -> Batch:

@@ -1,0 +1,101 @@
+"""The turns of a chat, as OpenAI's API writes them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from trainer.formats import tools, values
+from trainer.formats.rows import Message
+from trainer.formats.unused import Unused
+
+ROLES = ("system", "developer", "user", "assistant", "tool")
+_RENAMED = {"function": "tool"}
+_REASONING = ("reasoning_content", "reasoning", "thinking")
+_CALLS = ("tool_calls", "function_call")
+_TOOLS_ONLY = ("tool_call_id",)
+_UNDERSTOOD = {"role", "content", "weight", "name", *_REASONING, *_CALLS, *_TOOLS_ONLY}
+# What would teach something else than its author meant, were it left out.
+_REFUSED = {
+    "train": "write a weight of 0 for what is not to be learnt",
+    "loss": "write a weight of 0 for what is not to be learnt",
+    "refusal": "write it as the content",
+    "images": "only texts can be trained",
+    "audio": "only texts can be trained",
+}
+
+
+def turns(raw: Any, unused: Unused, field: str = "messages") -> tuple[Message, ...]:
+    """All turns of a list. Raises ValueError that names the message."""
+    if not isinstance(raw, list) or not raw:
+        raise ValueError(f"{field} must be a list of at least one message")
+    return tuple(_message(entry, f"{field}[{index}]", unused) for index, entry in enumerate(raw))
+
+
+def conversation(turns: tuple[Message, ...]) -> tuple[Message, ...]:
+    """The same turns, if there is something to learn. Raises ValueError."""
+    if turns[-1].role != "assistant":
+        raise ValueError(f"the last message must be the assistant's, not the {turns[-1].role}'s")
+    if not any(turn.weight for turn in turns if turn.role == "assistant"):
+        raise ValueError("every assistant message has weight 0; there is nothing to learn")
+    return turns
+
+
+def _message(raw: Any, path: str, unused: Unused) -> Message:
+    if not isinstance(raw, dict):
+        raise ValueError(f"{path} must be an object with role and content")
+    role = raw.get("role")
+    role = _RENAMED.get(role, role) if isinstance(role, str) else role
+    if role not in ROLES:
+        raise ValueError(f"{path}.role must be one of {', '.join(ROLES)}")
+    if raw.keys() - _UNDERSTOOD:
+        _note_others(raw, path, unused)
+    calls, reasoning = tools.calls(raw, f"{path}."), _reasoning(raw, f"{path}.")
+    if role != "assistant" and (calls or reasoning):
+        raise ValueError(f"{path} holds tool calls or reasoning, which only the assistant has")
+    name, call_id = (values.optional_text(raw, field, f"{path}.") for field in ("name", "tool_call_id"))
+    content = _content(raw, f"{path}.", may_be_empty=bool(calls) or role == "tool")
+    return Message(role, content, _weight(raw, path), reasoning, calls, name, call_id)
+
+
+def _note_others(raw: Mapping[str, Any], path: str, unused: Unused) -> None:
+    others = [field for field in raw if field not in _UNDERSTOOD and not values.is_empty(raw[field])]
+    if refused := next((field for field in others if field in _REFUSED), None):
+        raise ValueError(f"{path}.{refused} cannot be used: {_REFUSED[refused]}")
+    unused.note(others, path.partition("[")[0] + "[].")
+
+
+def _weight(raw: Mapping[str, Any], path: str) -> int:
+    weight = raw.get("weight")
+    if weight is None:
+        return 1
+    if isinstance(weight, bool) or weight not in (0, 1):
+        raise ValueError(f"{path}.weight must be 0 or 1")
+    return int(weight)
+
+
+def _content(raw: Mapping[str, Any], path: str, *, may_be_empty: bool) -> str:
+    """A text, or a list of parts of type text, joined."""
+    value = raw.get("content")
+    if isinstance(value, list):
+        value = "".join(_part(part, f"{path}content[{index}]") for index, part in enumerate(value))
+    read = values.optional_text if may_be_empty else values.text
+    return read({"content": value}, "content", path)
+
+
+def _part(raw: Any, path: str) -> str:
+    kind = raw.get("type", "text") if isinstance(raw, dict) else None
+    if kind != "text":
+        raise ValueError(f"{path} is of type {str(kind)[:50]}; only parts of type text can be trained")
+    value = raw.get("text")
+    if not isinstance(value, str):
+        raise ValueError(f"{path}.text must be a text")
+    return value
+
+
+def _reasoning(raw: Mapping[str, Any], path: str) -> str:
+    told = [values.optional_text(raw, field, path) for field in _REASONING]
+    different = sorted({reasoning for reasoning in told if reasoning})
+    if len(different) > 1:
+        raise ValueError(f"{path}reasoning_content and another field tell different reasonings; keep one")
+    return different[0] if different else ""

@@ -1,0 +1,131 @@
+"""Which format a row is written in, and what its other fields mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from trainer.formats import chats, plain
+from trainer.formats.lines import json_object
+from trainer.formats.rows import Row
+from trainer.formats.unused import Unused
+from trainer.formats.values import is_empty
+
+
+@dataclass(frozen=True, slots=True)
+class Format:
+    """marks: fields that tell this format from others; further: what it understands besides. elsewhere: what
+    others call its fields, for the remedy."""
+
+    name: str
+    marks: tuple[str, ...]
+    further: tuple[str, ...]
+    read: Callable[[Mapping[str, Any], Unused], Row]
+    elsewhere: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def fields(self) -> frozenset[str]:
+        return frozenset((*self.marks, *self.further))
+
+
+_TOOLS = ("tools", "functions")
+_ANSWERED = ("output", "response", "answer", "completion")
+FORMATS = (
+    Format("chat", ("messages",), ("system", *_TOOLS), chats.messages),
+    Format("sharegpt", ("conversations",), ("system", *_TOOLS), chats.conversations),
+    Format(
+        "alpaca",
+        ("instruction",),
+        ("output", "input", "system", "history"),
+        chats.alpaca,
+        {"context": "input", **dict.fromkeys(_ANSWERED[1:3], "output")},
+    ),
+    Format(
+        "prompt_completion",
+        ("prompt", "completion"),
+        _TOOLS,
+        plain.prompt_completion,
+        {"question": "prompt", **dict.fromkeys(_ANSWERED[:3], "completion")},
+    ),
+    Format("text", ("text",), (), plain.text),
+)
+_KNOWN = frozenset(("context",)).union(*(form.fields for form in FORMATS))
+_NEEDS = (
+    "needs the field messages (a chat), conversations (ShareGPT), instruction and output (Alpaca), prompt and"
+    " completion, or text"
+)
+_ASKED = ("question", "query", "context", "input")
+
+_PAIRS = (
+    "is preference data, and this recipe learns from good answers alone: keep the good answer of each row as"
+    " its completion or last message, and remove the other from all rows"
+)
+_RATED = (
+    "tells good answers from bad ones, and this recipe learns all answers alike: keep the rows with good"
+    " answers and remove the field from all of them"
+)
+_WEIGHED = "weighs a row, but all rows count alike: remove the field from all rows"
+_MEDIA = "is not text, and only texts can be trained: leave such rows out and remove the field from all rows"
+_REFUSED = {
+    **dict.fromkeys(("chosen", "rejected", "chosen_response", "rejected_response"), _PAIRS),
+    **dict.fromkeys(("preferred_output", "non_preferred_output"), _PAIRS),
+    **dict.fromkeys(("label", "labels", "kto_tag"), _RATED),
+    "weight": _WEIGHED,
+    **dict.fromkeys(("image", "images", "video", "videos", "audio", "audios"), _MEDIA),
+}
+
+
+def parse_row(line: bytes, unused: Unused) -> tuple[Format, Row]:
+    """One line as a row. Raises ValueError with a sentence that names the field."""
+    raw = {name: value for name, value in json_object(line).items() if value is not None}
+    for name in raw:
+        if name in _REFUSED and not is_empty(raw[name]):
+            raise ValueError(f"holds {name}, which {_REFUSED[name]}")
+    form = _format(raw)
+    if raw.keys() - form.fields:
+        others = [name for name in raw if name not in form.fields and not is_empty(raw[name])]
+        _refuse_meaningful(raw, others, form)
+        unused.note(others)
+    return form, form.read(raw, unused)
+
+
+def _format(raw: Mapping[str, Any]) -> Format:
+    found = [form for form in FORMATS if any(mark in raw for mark in form.marks)]
+    if not found:
+        raise ValueError(_NEEDS + _renamed(_renaming(raw)))
+    if len(found) > 1:
+        first, second = (" or ".join(form.marks) for form in found[:2])
+        raise ValueError(f"has both {first} and {second}; keep one of them in all rows")
+    return found[0]
+
+
+def _refuse_meaningful(raw: Mapping[str, Any], others: Sequence[str], form: Format) -> None:
+    """A field that means something in another format means it here, too, and would be lost."""
+    renaming = [
+        (name, form.elsewhere[name])
+        for name in others
+        if name in form.elsewhere and is_empty(raw.get(form.elsewhere[name]))
+    ]
+    if renaming:
+        missing = " and ".join(ours for _, ours in renaming)
+        raise ValueError(f"has no {missing}{_renamed(renaming)} in all rows")
+    if lost := next((name for name in others if name in _KNOWN), None):
+        raise ValueError(
+            f"has {lost}, which is not read beside {' and '.join(form.marks)}: write the rows with messages,"
+            " or remove the field from all of them"
+        )
+
+
+def _renaming(raw: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """Of a row without any mark; none of what it holds may be lost."""
+    asked = [name for name in _ASKED if name in raw]
+    answered = [name for name in _ANSWERED if name in raw][:1]
+    ours = ("instruction", "input", "output") if len(asked) > 1 else ("prompt", "completion")
+    pairs = [*zip(asked, ours[:-1], strict=False), *((name, ours[-1]) for name in answered)]
+    return [(theirs, wanted) for theirs, wanted in pairs if theirs != wanted]
+
+
+def _renamed(pairs: Sequence[tuple[str, str]]) -> str:
+    """E.g. `; rename question to prompt, answer to completion`."""
+    return f"; rename {', '.join(f'{theirs} to {ours}' for theirs, ours in pairs)}" if pairs else ""

@@ -1,0 +1,159 @@
+"""Which parts of a rendered chat its assistant says."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from trainer.train.data.turns import Turn
+from trainer.train.errors import TrainError
+
+Span = tuple[int, int]
+_GENERATION = re.compile(r"\{%-?\s*generation\s*-?%\}")
+_KEPT = ("role", "name", "tool_call_id")
+_PRIVATE_USE = range(0xE000, 0xF900)  # characters without a meaning
+
+
+class Drawn:
+    """One chat, drawn as a whole and, to find the turns in it, in part and with changes."""
+
+    def __init__(self, tokenizer: Any, turns: list[Turn], tools: list[Turn] | None) -> None:
+        self._tokenizer, self._turns, self._tools = tokenizer, turns, tools
+        try:
+            self.text = self._draw(turns)
+        except Exception as wrong:  # a template is a program of the model's author: anything may go wrong
+            raise TrainError(f"The model's chat template refuses a row: {wrong}") from wrong
+        self._mark = next(char for char in map(chr, _PRIVATE_USE) if char not in self.text)
+
+    def spans(self, trained: list[bool]) -> list[Span]:
+        """What the assistant says in the turns that are trained, ends of turns included."""
+        told = [index for index, turn in enumerate(self._turns) if turn["role"] == "assistant"]
+        marked = self._marked()
+        if marked is not None and all(trained[index] for index in told):
+            return marked
+        spans = [span for index in told if trained[index] and (span := self._span(index))]
+        return spans if marked is None else _both(marked, spans)
+
+    def without_tools(self) -> str | None:
+        return self._try(self._turns, tools=None)
+
+    def same_without(self, index: int, *fields: str) -> bool:
+        """Does the text stay as it is without these fields of a turn?"""
+        turns = list(self._turns)
+        turns[index] = {key: value for key, value in turns[index].items() if key not in fields}
+        return self._try(turns) == self.text
+
+    def _marked(self) -> list[Span] | None:
+        """What the template itself marks as generated, if it marks anything."""
+        from transformers.utils.chat_template_utils import render_jinja_template
+
+        template = self._tokenizer.get_chat_template(None, self._tools)
+        if not _GENERATION.search(template):
+            return None
+        texts, spans = render_jinja_template(
+            [self._turns],
+            tools=self._tools,
+            chat_template=template,
+            return_assistant_tokens_mask=True,
+            **self._tokenizer.special_tokens_map,
+        )
+        return [(begin, end) for begin, end in spans[0] if begin < end] if texts[0] == self.text else None
+
+    def _span(self, index: int) -> Span | None:
+        """From the end of the prompt that asks for this turn to the end of the turn.
+
+        Most templates write a conversation's beginning alike whatever follows: then its renderings up to the
+        turn and with it tell. Some write earlier turns in another way than the last ones (without their
+        reasoning): then the turn is where the text changes when the turn does.
+        """
+        asked = self._asked(index)
+        told = self.text if index + 1 == len(self._turns) else self._try(self._turns[: index + 1])
+        known_end = told is not None and self.text.startswith(told)
+        if asked is not None and told is not None and known_end and asked < len(told):
+            return asked, len(told)
+        place = self._place(index)
+        if place is None:
+            return None
+        if asked is None and not index:
+            asked = self._opened(place[0])
+        elif asked is None and (earlier := self._place(index - 1)):
+            asked = self._beyond(index - 1, earlier[1], add_generation_prompt=True)
+        begin = place[0] if asked is None else min(asked, place[0])
+        return begin, len(told) if told is not None and known_end else self._beyond(index, place[1])
+
+    def _asked(self, index: int) -> int | None:
+        """Where the prompt for a turn ends, if the text begins as the conversation before the turn does.
+
+        The prompt may go on (`<think>`) where a turn without reasoning does not.
+        """
+        before = self._try(self._turns[:index], add_generation_prompt=True) if index else None
+        if before is None or self.text.startswith(before):
+            return None if before is None else len(before)
+        bare = self._try(self._turns[:index])
+        if bare is None or not self.text.startswith(bare):
+            return None
+        return max(len(bare), _shared(before, self.text))
+
+    def _opened(self, end: int) -> int | None:
+        """Where the prompt for a chat's first turn ends before `end`, if there is one."""
+        asked = self._try(self._turns, add_generation_prompt=True) or ""
+        prompt = asked[len(self.text) :] if asked.startswith(self.text) else ""
+        found = self.text.rfind(prompt, 0, end)
+        return found + len(prompt) if prompt and found >= 0 else None
+
+    def _place(self, index: int) -> Span | None:
+        """Where the text changes with a turn; None if it does not, or the template takes no other turn."""
+        changed = self._try(self._changed(index))
+        if changed is None or changed == self.text:
+            return None
+        begin = _shared(self.text, changed)
+        most = min(len(self.text), len(changed)) - begin
+        return begin, len(self.text) - min(most, _shared(self.text[::-1], changed[::-1]))
+
+    def _beyond(self, index: int, end: int, **options: Any) -> int:
+        """From the end of what a turn says, on to the end of what a conversation has after it as its last."""
+        ended = self._try(self._turns[: index + 1], **options)
+        changed = self._try(self._changed(index)[: index + 1], **options)
+        if ended is None or changed is None:
+            return end
+        tail = ended[len(ended) - _shared(ended[::-1], changed[::-1]) :]
+        return end + _shared(tail, self.text[end:])
+
+    def _changed(self, index: int) -> list[Turn]:
+        """The turns, one of which says nothing but a mark: as its content, or as what it calls."""
+        turn = self._turns[index]
+        said = {key: turn[key] for key in _KEPT if key in turn}
+        said["content"] = self._mark if turn["content"] or "tool_calls" not in turn else ""
+        if "tool_calls" in turn:
+            called = {"function": {"name": self._mark, "arguments": {}}}
+            said["tool_calls"] = [{**call, **called} for call in turn["tool_calls"]]
+        return [*self._turns[:index], said, *self._turns[index + 1 :]]
+
+    def _try(self, turns: list[Turn], **options: Any) -> str | None:
+        """None where the template refuses: not every part of a good chat is one."""
+        try:
+            return self._draw(turns, **options)
+        except Exception:  # noqa: BLE001 - as above
+            return None
+
+    def _draw(self, turns: list[Turn], **options: Any) -> str:
+        options = {"tools": self._tools, **options}
+        return self._tokenizer.apply_chat_template(turns, tokenize=False, **options)
+
+
+def _shared(one: str, other: str) -> int:
+    """Length of the common beginning."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _both(ones: list[Span], others: list[Span]) -> list[Span]:
+    """What lies in a span of each list."""
+    pairs = ((max(a, c), min(b, d)) for a, b in ones for c, d in others)
+    return [(begin, end) for begin, end in pairs if begin < end]
