@@ -26,14 +26,16 @@ from scheduler.services.files import store_file
 class FileOut(serializers.ModelSerializer[DatasetFile]):
     class Meta:
         model = DatasetFile
-        fields = ["id", "filename", "bytes", "rows", "format", "sha256", "created_at"]
+        fields = ["id", "filename", "bytes", "rows", "format", "unused_fields", "sha256", "created_at"]
 
 
 FilePage = page_of(FileOut)
 
 
 class Upload(serializers.Serializer[Any]):
-    file = serializers.FileField(help_text="JSONL: chat messages or prompt and completion per line.")
+    file = serializers.FileField(
+        help_text="JSON Lines: chats, ShareGPT, Alpaca, prompt and completion, or text."
+    )
 
 
 def uploaded(request: ApiRequest) -> UploadedFile[Any]:

@@ -82,9 +82,14 @@ def _report(file: DatasetFile | None) -> dict[str, Any]:
     if file is None:
         return {}
     path = path_of(file.sha256)
-    rows = list(islice(formats.rows(path), PREVIEWED_ROWS)) if path.exists() else []
+    rows, problem = [], ""
+    try:
+        rows = list(islice(formats.rows(path), PREVIEWED_ROWS)) if path.exists() else []
+    except formats.FormatError as wrong:  # stored when more was let pass
+        problem = f"line {wrong.errors[0].line}: {wrong.errors[0].message}"
     return {
         "file": file,
+        "problem": problem,
         "preview": [_parts(row) for row in rows],
         "lengths": lengths_histogram(file.lengths),
     }
@@ -93,9 +98,12 @@ def _report(file: DatasetFile | None) -> dict[str, Any]:
 def _parts(row: formats.Row) -> list[tuple[str, str]]:
     """A row as (who or what, text), long texts cut."""
     if isinstance(row, formats.Chat):
-        parts = [(turn.role, turn.content) for turn in row.messages]
-    else:
+        tools = [("tools", str(tool["function"]["name"])) for tool in row.tools]
+        parts = [*tools, *((turn.role, turn.plain) for turn in row.messages)]
+    elif isinstance(row, formats.PromptCompletion):
         parts = [("prompt", row.prompt), ("completion", row.completion)]
+    else:
+        parts = [("text", row.text)]
     return [(name, _cut(text)) for name, text in parts]
 
 

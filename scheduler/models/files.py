@@ -20,6 +20,7 @@ class DatasetFile(models.Model):
     rows = models.BigIntegerField()
     format = models.CharField(max_length=20)
     lengths = models.JSONField()  # [[bytes, rows], ...]: histogram of row lengths
+    unused_fields = models.JSONField(default=list, db_default=[], help_text="Fields that are not trained on.")
     created_at = models.DateTimeField()
 
     class Meta:

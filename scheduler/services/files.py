@@ -57,6 +57,7 @@ def store_file(
             rows=facts.rows,
             format=facts.format,
             lengths=[list(pair) for pair in facts.lengths],
+            unused_fields=list(facts.unused),
             created_at=now,
         )
         note(file)

@@ -139,3 +139,9 @@ def test_a_refused_upload_does_not_use_its_key_up(api: APIClient) -> None:
         file = SimpleUploadedFile("data.jsonl", content)
         answer = api.post("/api/files/", {"file": file}, format="multipart", headers=headers)
         assert answer.status_code == status
+
+
+def test_fields_that_are_not_used_are_named(api: APIClient) -> None:
+    row = b'{"instruction": "add", "input": "1 + 1", "output": "2", "id": 7, "source": "mine"}'
+    assert upload(api, row).json()["unused_fields"] == ["id", "source"]
+    assert upload(api, ROW).json()["unused_fields"] == []

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from portal.accounts.models import Membership, Team, User
 from scheduler.models import DatasetFile, Job
+from scheduler.services.files import path_of
 from tests.harness import world
 
 Form = Callable[..., dict[str, Any]]
@@ -188,3 +189,15 @@ def test_a_job_with_a_deadline_can_be_repeated_as_it_was(browser: Client, form: 
     again = browser.get(f"/jobs/new/?from={page.strip('/').split('/')[-1]}").content.decode()
     assert f'value="{deadline}"' in again
     assert "deadline_at" in browser.get(f"{page}?tab=repeat").content.decode()
+
+
+def test_the_report_of_a_file_names_fields_that_are_not_used_and_what_later_rules_refuse(
+    browser: Client,
+) -> None:
+    content = b'{"prompt": "1 + 1?", "completion": "2", "<source>": "mine"}\n'
+    sent = browser.post("/jobs/new/upload/", {"upload": SimpleUploadedFile("a.jsonl", content)})
+    assert "Fields that are not used: &lt;source&gt;." in sent.content.decode()
+    file = DatasetFile.objects.get()
+    path_of(file.sha256).write_bytes(content.replace(b"<source>", b"label"))
+    report = browser.get(f"/jobs/new/file/?training_file={file.pk}").content.decode()
+    assert "It cannot be used any more: line 1: holds label, which tells good answers from bad ones" in report
