@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+from collections.abc import Iterator
 from datetime import datetime
 from typing import Any, Never
 
@@ -31,13 +33,34 @@ class Role(models.TextChoices):
 
 
 class User(AbstractUser):
-    """A person. Administrators are `is_staff`. `seen_at`: when they last looked at the start page."""
+    """A person. Administrators are `is_staff`. `seen_at`: when they last looked at the start page.
+
+    `lockouts`: how often they were locked out; a session remembers it, so that none outlasts a lock-out.
+    `successor`: who gets their jobs while they are locked out; null: the jobs are cancelled.
+    """
 
     seen_at = models.DateTimeField(null=True, blank=True, editable=False)
+    lockouts = models.PositiveIntegerField(default=0, db_default=0, editable=False)
+    successor = models.ForeignKey(
+        "self", models.SET_NULL, null=True, blank=True, editable=False, related_name="+"
+    )
 
     @property
     def is_admin(self) -> bool:
         return self.is_active and self.is_staff
+
+    def get_session_auth_hash(self) -> str:
+        """What sessions are valid for: Django's is of the password, which outlasts a lock-out."""
+        return self._since_last_lockout(super().get_session_auth_hash())
+
+    def get_session_auth_fallback_hash(self) -> Iterator[str]:
+        """The same under former secret keys."""
+        yield from map(self._since_last_lockout, super().get_session_auth_fallback_hash())
+
+    def _since_last_lockout(self, of_password: str) -> str:
+        if not self.lockouts:
+            return of_password
+        return hashlib.sha256(f"{of_password} {self.lockouts}".encode()).hexdigest()
 
     @cached_property
     def team_ids(self) -> tuple[int, ...]:

@@ -8,10 +8,11 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from django.db import IntegrityError, transaction
+from django.db.models import F
 
 from portal.accounts.errors import Changed, NotAllowed, Refused
 from portal.accounts.models import User
-from portal.accounts.services import audit
+from portal.accounts.services import audit, revoke_tokens
 
 PASSWORD_BYTES = 12
 TAKEN = "This name is taken; choose another."
@@ -60,7 +61,7 @@ def create_user(*, actor: User, username: str, profile: Profile, now: datetime) 
 @transaction.atomic
 def change_user(*, user: User, profile: Profile, seen: Profile, actor: User, now: datetime) -> User:
     """Change what the actor saw as `seen`. Raises Changed if it is no longer so, NotAllowed, Refused."""
-    require_admin(actor)
+    _hold_administrators(actor)
     if user == actor and not profile.is_staff:
         raise Refused("is_staff", "You cannot take this role from yourself; ask another administrator.")
     here = User.objects.filter(pk=user.pk, **asdict(seen))
@@ -72,15 +73,40 @@ def change_user(*, user: User, profile: Profile, seen: Profile, actor: User, now
 
 
 @transaction.atomic
-def set_active(*, user: User, active: bool, actor: User, now: datetime) -> User:
-    """Let a person in or lock them out. Doing it again changes nothing. Raises NotAllowed, Refused."""
-    require_admin(actor)
+def lock_out(*, user: User, actor: User, now: datetime, successor: User | None = None) -> User:
+    """End a person's access at once: neither session nor token of theirs works any more, also after `let_in`.
+
+    `successor` is to get their jobs. Doing it again changes nothing else. Raises NotAllowed, Refused.
+    """
+    _hold_administrators(actor)
     if user == actor:
         raise Refused("active", "You cannot lock yourself out; ask another administrator.")
-    if User.objects.filter(pk=user.pk, is_active=not active).update(is_active=active):
-        _note("user let in" if active else "user locked out", user, actor, now)
+    if successor is not None and (successor == user or not successor.is_active):
+        raise Refused("hand_over_to", "Name somebody else, who is not locked out.")
+    User.objects.filter(pk=user.pk).update(successor=successor)
+    if User.objects.filter(pk=user.pk, is_active=True).update(is_active=False, lockouts=F("lockouts") + 1):
+        to = {"hand_over_to": successor.get_username()} if successor else {}
+        _note("user locked out", user, actor, now, to)
+    revoke_tokens(owner=user, actor=actor, now=now)
     user.refresh_from_db()
     return user
+
+
+@transaction.atomic
+def let_in(*, user: User, actor: User, now: datetime) -> User:
+    """Let a person in again; what was ended stays ended. Twice is as good as once. Raises NotAllowed."""
+    require_admin(actor)
+    if User.objects.filter(pk=user.pk, is_active=False).update(is_active=True, successor=None):
+        _note("user let in", user, actor, now)
+    user.refresh_from_db()
+    return user
+
+
+def _hold_administrators(actor: User) -> None:
+    """No two administrators take each other's access at once: one is left. Raises NotAllowed."""
+    held = User.objects.select_for_update().filter(is_staff=True, is_active=True).order_by("pk")
+    if actor.pk not in [admin.pk for admin in held]:
+        raise NotAllowed("Only administrators may do this.")
 
 
 @transaction.atomic
@@ -92,6 +118,11 @@ def reset_password(*, user: User, actor: User, now: datetime) -> str:
     user.save(update_fields=["password"])
     _note("password reset", user, actor, now)
     return password
+
+
+def note_own_password(*, user: User, now: datetime) -> None:
+    """The record says that a person changed their own password."""
+    _note("password changed", user, user, now)
 
 
 def _note(action: str, user: User, actor: User, now: datetime, data: Data | None = None) -> None:

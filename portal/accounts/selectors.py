@@ -27,8 +27,14 @@ def members(team: Team) -> QuerySet[Membership]:
 
 
 def own_tokens(user: User) -> QuerySet[ApiToken]:
-    """The person's tokens, newest first; nobody sees those of others."""
+    """The person's tokens, newest first."""
     return ApiToken.objects.filter(owner=user)
+
+
+def tokens_of(owner: User, *, seen_by: User) -> QuerySet[ApiToken]:
+    """Anybody's tokens for administrators, who may have to end them; for others their own alone."""
+    tokens = own_tokens(owner)
+    return tokens if seen_by.is_admin or seen_by == owner else tokens.none()
 
 
 def visible_audit(user: User) -> QuerySet[AuditEntry]:

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db import transaction
+
+from portal.accounts.errors import NotAllowed
 from portal.accounts.models import ApiToken, AuditEntry, Scope, User
 
 TOKEN_PREFIX = "ft-"  # noqa: S105 (no secret: what all tokens begin with)
@@ -22,6 +25,16 @@ def digest_of(plain: str) -> str:
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
+def hold_active(user: User) -> None:
+    """Until the transaction ends nobody locks the person out: whatever is made now, a lock-out finds.
+
+    Raises NotAllowed for a person who was locked out since the request began.
+    """
+    if not User.objects.select_for_update(no_key=True).filter(pk=user.pk, is_active=True).exists():
+        raise NotAllowed("You have been locked out; an administrator can let you in again.")
+
+
+@transaction.atomic
 def create_token(
     *,
     owner: User,
@@ -30,7 +43,8 @@ def create_token(
     scope: Scope = Scope.WRITE,
     expires_at: datetime | None = None,
 ) -> tuple[ApiToken, str]:
-    """A new token and its text, which is stored nowhere and can be shown only now."""
+    """A new token and its text, which is stored nowhere and can be shown only now. Raises NotAllowed."""
+    hold_active(owner)
     plain = TOKEN_PREFIX + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(
         owner=owner,
@@ -51,6 +65,15 @@ def revoke_token(*, token: ApiToken, actor: User, now: datetime) -> ApiToken:
         audit(action="token revoked", actor=actor, target=f"token {token.pk}", now=now)
     token.refresh_from_db()
     return token
+
+
+def revoke_tokens(*, owner: User, actor: User, now: datetime) -> int:
+    """End all of a person's tokens at once; returns how many there were."""
+    ended = ApiToken.objects.filter(owner=owner, revoked_at__isnull=True).update(revoked_at=now)
+    if ended:
+        target = f"user {owner.get_username()}"
+        audit(action="tokens revoked", actor=actor, target=target, data={"tokens": ended}, now=now)
+    return ended
 
 
 def find_token(*, plain: str, now: datetime) -> ApiToken | None:

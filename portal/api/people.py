@@ -60,6 +60,9 @@ class NewTokenOut(TokenOut):
         fields = [*TokenOut.Meta.fields, "token"]
 
 
+TokenList = list_of(TokenOut)
+
+
 class MeApi(APIView):
     @extend_schema(operation_id="me_retrieve", responses=MeOut)
     def get(self, request: ApiRequest) -> Response:
@@ -68,7 +71,7 @@ class MeApi(APIView):
 
 
 class TokensApi(APIView):
-    @extend_schema(operation_id="tokens_list", responses=list_of(TokenOut))
+    @extend_schema(operation_id="tokens_list", responses=TokenList)
     def get(self, request: ApiRequest) -> Response:
         """Your tokens, newest first; the tokens themselves are not kept."""
         return Response({"data": TokenOut(own_tokens(request.user), many=True).data})

@@ -1,8 +1,7 @@
-"""Users, for administrators: list, create, change, lock out, let in, new passwords."""
+"""Users, for administrators: list, create, change, shut out, let in, new passwords, others' tokens."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -13,17 +12,20 @@ from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from portal.accounts.errors import Refused
 from portal.accounts.models import User
-from portal.accounts.people import Profile, change_user, create_user, reset_password, set_active
+from portal.accounts.people import Profile, change_user, create_user, let_in
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
-from portal.accounts.selectors import visible_users
+from portal.accounts.selectors import tokens_of, visible_users
+from portal.accounts.services import revoke_token
 from portal.api.fields import Email, Strict, Text, Truth
 from portal.api.pages import PageQuery, page, page_of, read_query
+from portal.api.people import TokenList, TokenOut
 from portal.api.repeatable import KEY, create_with_secret
 from portal.clock import database_now
 from scheduler.errors import NotFound
-from scheduler.services.removals import deactivate_user
+from scheduler.services.lockouts import lock_out, reset_password, revoke_all
 
 
 class UserOut(serializers.ModelSerializer[User]):
@@ -61,6 +63,17 @@ class ChangeUserIn(ProfileIn):
 
 class UserQuery(PageQuery):
     username = serializers.CharField(max_length=150, required=False, help_text="A part of the name.")
+
+
+class PasswordIn(Strict):
+    revoke_tokens = Truth(default=True, help_text="End their API tokens and the join tokens they made, too.")
+
+
+class DeactivateIn(Strict):
+    hand_over_to = Text(
+        max_length=150, default=None, allow_null=True,
+        help_text="Name of who gets the jobs that have not ended; left out, they are cancelled.",
+    )  # fmt: skip
 
 
 class PasswordOut(serializers.Serializer[Any]):
@@ -139,24 +152,66 @@ class ChangeUserApi(AdminApi):
 
 
 class PasswordApi(AdminApi):
-    @extend_schema(operation_id="users_password", request=None, responses=PasswordOut)
+    @extend_schema(operation_id="users_password", request=PasswordIn, responses=PasswordOut)
     def post(self, request: ApiRequest, user_id: int) -> Response:
-        """A new password for a person; all their sessions end."""
-        user = _user(request, user_id)
-        return Response({"password": reset_password(user=user, actor=request.user, now=database_now())})
+        """A new password for a person; all their sessions end, and unless you say otherwise their tokens."""
+        said, user = _said(PasswordIn, request), _user(request, user_id)
+        revoke = said["revoke_tokens"]
+        password = reset_password(user=user, actor=request.user, now=database_now(), revoke=revoke)
+        return Response({"password": password})
 
 
-def _verb(name: str, text: str, act: Callable[..., User]) -> type[APIView]:
-    class VerbApi(AdminApi):
-        @extend_schema(operation_id=f"users_{name}", description=text, request=None, responses=UserOut)
-        def post(self, request: ApiRequest, user_id: int) -> Response:
-            user = act(user=_user(request, user_id), actor=request.user, now=database_now())
-            return Response(UserOut(user).data)
+class DeactivateApi(AdminApi):
+    @extend_schema(operation_id="users_deactivate", request=DeactivateIn, responses=UserOut)
+    def post(self, request: ApiRequest, user_id: int) -> Response:
+        """Shut a person out at once, whatever runs: sessions and tokens end for good, and jobs are
+        cancelled or handed over.
+        """
+        name, user = _said(DeactivateIn, request)["hand_over_to"], _user(request, user_id)
+        successor = visible_users(request.user).filter(username=name).first() if name else None
+        if name and successor is None:
+            raise Refused("hand_over_to", "Nobody has this name.")
+        return _shown(lock_out(user=user, actor=request.user, now=database_now(), successor=successor))
 
-    return VerbApi
+
+class ActivateApi(AdminApi):
+    @extend_schema(operation_id="users_activate", request=None, responses=UserOut)
+    def post(self, request: ApiRequest, user_id: int) -> Response:
+        """Let a person in again; the sessions and tokens that ended do not come back."""
+        return _shown(let_in(user=_user(request, user_id), actor=request.user, now=database_now()))
 
 
-DeactivateApi = _verb(
-    "deactivate", "Lock a person out; refused while jobs of theirs have not ended.", deactivate_user
-)
-ActivateApi = _verb("activate", "Let a person in again.", partial(set_active, active=True))
+class UserTokensApi(AdminApi):
+    @extend_schema(operation_id="users_tokens_list", responses=TokenList)
+    def get(self, request: ApiRequest, user_id: int) -> Response:
+        """A person's tokens, newest first; the tokens themselves are not kept."""
+        tokens = tokens_of(_user(request, user_id), seen_by=request.user)
+        return Response({"data": TokenOut(tokens, many=True).data})
+
+
+class RevokeUserTokensApi(AdminApi):
+    @extend_schema(operation_id="users_tokens_revoke_all", request=None, responses={204: None})
+    def post(self, request: ApiRequest, user_id: int) -> Response:
+        """End all of a person's tokens at once, and the join tokens that they made."""
+        revoke_all(user=_user(request, user_id), actor=request.user, now=database_now())
+        return Response(status=204)
+
+
+class RevokeUserTokenApi(AdminApi):
+    @extend_schema(operation_id="users_tokens_revoke", request=None, responses=TokenOut)
+    def post(self, request: ApiRequest, user_id: int, token_id: int) -> Response:
+        """End one token of a person at once."""
+        token = tokens_of(_user(request, user_id), seen_by=request.user).filter(pk=token_id).first()
+        if token is None:
+            raise NotFound("There is no such token of this person.")
+        return Response(TokenOut(revoke_token(token=token, actor=request.user, now=database_now())).data)
+
+
+def _said(takes: type[Strict], request: ApiRequest) -> dict[str, Any]:
+    body = takes(data=request.data)
+    body.is_valid(raise_exception=True)
+    return dict(body.validated_data)
+
+
+def _shown(user: User) -> Response:
+    return Response(UserOut(user).data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.contrib import messages
@@ -13,16 +14,18 @@ from django.views.decorators.http import require_GET, require_http_methods, requ
 
 from portal.accounts.errors import AccountError, Refused
 from portal.accounts.models import User
-from portal.accounts.people import change_user, create_user, reset_password, set_active
+from portal.accounts.people import change_user, create_user, let_in
 from portal.accounts.requests import PageRequest
-from portal.accounts.selectors import visible_teams, visible_users
+from portal.accounts.selectors import own_tokens, tokens_of, visible_teams, visible_users
+from portal.accounts.services import revoke_token
 from portal.clock import database_now
 from portal.web.nodes import require_admin
-from portal.web.people_forms import ChangeUserForm, NameSearch, NewUserForm
-from scheduler.errors import Conflict
-from scheduler.services.removals import deactivate_user
+from portal.web.people_forms import ChangeUserForm, LockOutForm, NameSearch, NewPasswordForm, NewUserForm
+from scheduler.selectors.jobs import visible_jobs
+from scheduler.services.lockouts import lock_out, reset_password, revoke_all
+from scheduler.states import TERMINAL
 
-PAGE, SHOWN_TEAMS = 25, 50
+PAGE, SHOWN_TEAMS, SHOWN_TOKENS = 25, 50, 50
 
 
 @login_required
@@ -72,9 +75,14 @@ def _form_of(person: User) -> ChangeUserForm:
     return ChangeUserForm(initial={**now, **{f"seen_{name}": value for name, value in now.items()}})
 
 
-def _page(person: User, form: ChangeUserForm) -> dict[str, Any]:
+def _page(person: User, form: ChangeUserForm, lock_out: LockOutForm | None = None) -> dict[str, Any]:
     teams = visible_teams(person)[:SHOWN_TEAMS] if not person.is_admin else ()
-    return {"person": person, "form": form, "teams": teams}
+    tokens = own_tokens(person).filter(revoked_at__isnull=True)
+    jobs = visible_jobs(person).filter(owner=person).exclude(state__in=TERMINAL).count()
+    return {
+        "person": person, "form": form, "lock_out": lock_out or LockOutForm(),
+        "password_form": NewPasswordForm(), "teams": teams, "tokens": tokens[:SHOWN_TOKENS], "jobs": jobs,
+    }  # fmt: skip
 
 
 @login_required
@@ -93,18 +101,60 @@ def user_change(request: PageRequest, user_id: int) -> HttpResponse:
 @login_required
 @require_POST
 def user_verb(request: PageRequest, user_id: int, verb: str) -> HttpResponse:
-    """Lock out, let in, or make a new password."""
-    person, now = _person(request, user_id), database_now()
+    """Shut out, let in, end all tokens, or make a new password."""
+    person = _person(request, user_id)
+    if verb not in VERBS:
+        raise Http404
     try:
-        if verb == "deactivate":
-            deactivate_user(user=person, actor=request.user, now=now)
-        elif verb == "activate":
-            set_active(user=person, active=True, actor=request.user, now=now)
-        elif verb == "password":
-            context = {"person": person, "password": reset_password(user=person, actor=request.user, now=now)}
-            return render(request, "people/password.html", context)
-        else:
-            raise Http404
-    except (AccountError, Conflict) as refused:
+        return VERBS[verb](request, person) or redirect("user", user_id)
+    except AccountError as refused:
         messages.warning(request, str(refused))
+    return redirect("user", user_id)
+
+
+def _lock_out(request: PageRequest, person: User) -> HttpResponse | None:
+    form = LockOutForm(request.POST)
+    name = form.cleaned_data["hand_over_to"] if form.is_valid() else ""
+    successor = visible_users(request.user).filter(username=name).first() if name else None
+    if name and successor is None:
+        form.add_error("hand_over_to", "Nobody has this name.")
+    if form.is_valid():
+        try:
+            lock_out(user=person, actor=request.user, now=database_now(), successor=successor)
+            return None
+        except Refused as refused:
+            if refused.field not in form.fields:
+                raise
+            form.take({refused.field: str(refused)})
+    return render(request, "people/user.html", _page(person, _form_of(person), form), status=400)
+
+
+def _let_in(request: PageRequest, person: User) -> None:
+    let_in(user=person, actor=request.user, now=database_now())
+
+
+def _revoke_all(request: PageRequest, person: User) -> None:
+    revoke_all(user=person, actor=request.user, now=database_now())
+
+
+def _new_password(request: PageRequest, person: User) -> HttpResponse:
+    form = NewPasswordForm(request.POST)
+    revoke = not form.is_valid() or form.cleaned_data["revoke_tokens"]
+    password = reset_password(user=person, actor=request.user, now=database_now(), revoke=revoke)
+    return render(request, "people/password.html", {"person": person, "password": password})
+
+
+VERBS: dict[str, Callable[[PageRequest, User], HttpResponse | None]] = {
+    "deactivate": _lock_out, "activate": _let_in, "revoke": _revoke_all, "password": _new_password,
+}  # fmt: skip
+
+
+@login_required
+@require_POST
+def user_token_revoke(request: PageRequest, user_id: int, token_id: int) -> HttpResponse:
+    """End one token of a person."""
+    token = tokens_of(_person(request, user_id), seen_by=request.user).filter(pk=token_id).first()
+    if token is None:
+        raise Http404
+    revoke_token(token=token, actor=request.user, now=database_now())
     return redirect("user", user_id)

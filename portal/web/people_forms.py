@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from django import forms
+from django.contrib.auth.forms import PasswordChangeForm
 from django.contrib.auth.validators import UnicodeUsernameValidator
 
 from portal.accounts.models import Role, Scope
@@ -43,6 +44,23 @@ class ChangeUserForm(ProfileForm):
     @property
     def seen(self) -> Profile:
         return Profile(email=self.cleaned_data["seen_email"], is_staff=self.cleaned_data["seen_is_staff"])
+
+
+class LockOutForm(StyledForm):
+    prefix_id = "lock-out"
+    hand_over_to = forms.CharField(
+        max_length=150, required=False, label="Hand their jobs over to",
+        help_text="A user's name. Left empty, jobs that have not ended are cancelled.",
+    )  # fmt: skip
+
+
+class NewPasswordForm(StyledForm):
+    prefix_id = "new-password"
+    revoke_tokens = forms.BooleanField(required=False, initial=True, label="End API and join tokens, too")
+
+
+class OwnPasswordForm(PasswordChangeForm):
+    revoke_tokens = forms.BooleanField(required=False, initial=True, label="End my API tokens, too")
 
 
 class TeamForm(StyledForm):

@@ -1,21 +1,44 @@
-"""My API tokens: made, shown once, revoked."""
+"""What I sign in with: my password, and my API tokens, made, shown once, revoked."""
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import PasswordChangeView
 from django.core.paginator import Paginator
+from django.db import transaction
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from portal.accounts.models import Scope
+from portal.accounts.models import Scope, User
+from portal.accounts.people import note_own_password
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import own_tokens
 from portal.accounts.services import create_token, revoke_token
 from portal.clock import database_now
-from portal.web.people_forms import TokenForm
+from portal.web.people_forms import OwnPasswordForm, TokenForm
+from scheduler.services.lockouts import revoke_all
 
 PAGE = 25
+
+
+class OwnPassword(PasswordChangeView):
+    """All other sessions end with the password, and unless the person says otherwise their tokens."""
+
+    template_name = "people/change_password.html"
+    form_class = OwnPasswordForm
+    success_url = "/"
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        user, now = cast(User, self.request.user), database_now()
+        with transaction.atomic():
+            answer = super().form_valid(form)
+            note_own_password(user=user, now=now)
+            if form.cleaned_data["revoke_tokens"]:
+                revoke_all(user=user, actor=user, now=now)
+        return answer
 
 
 @login_required

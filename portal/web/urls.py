@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.contrib.auth.views import LoginView, LogoutView, PasswordChangeView
+from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 from django.views.generic import RedirectView
 
@@ -41,7 +41,7 @@ urlpatterns = [
     path("logout/", LogoutView.as_view(), name="logout"),
     path(
         "password/",
-        PasswordChangeView.as_view(template_name="people/change_password.html", success_url="/"),
+        tokens.OwnPassword.as_view(),
         name="password",
     ),
     path("jobs/", jobs.job_list, name="jobs"),
@@ -58,6 +58,11 @@ urlpatterns = [
     path("users/<int:user_id>/", people.user_detail, name="user"),
     path("users/<int:user_id>/change/", people.user_change, name="user-change"),
     path("users/<int:user_id>/<str:verb>/", people.user_verb, name="user-verb"),
+    path(
+        "users/<int:user_id>/tokens/<int:token_id>/revoke/",
+        people.user_token_revoke,
+        name="user-token-revoke",
+    ),
     path("teams/", teams.team_list, name="teams"),
     path("teams/<int:team_id>/", teams.team_detail, name="team"),
     path("teams/<int:team_id>/<str:verb>/", teams.team_verb, name="team-verb"),

@@ -7,14 +7,18 @@ from datetime import datetime, timedelta
 
 from scheduler.models import JoinToken
 from scheduler.services.idempotency import forget_old_keys
+from scheduler.services.lockouts import settle
 from scheduler.services.simulations.request import ask_again
 
 log = logging.getLogger(__name__)
 
 
 def sweep(now: datetime) -> None:
-    """Forget old idempotency keys and join tokens that expired a day ago; look after lost simulations."""
+    """Forget old idempotency keys and join tokens that expired a day ago; look after lost simulations and
+    the jobs of people who are locked out.
+    """
     ask_again(now=now)
+    settle(now=now)
     keys = forget_old_keys(now=now)
     tokens = JoinToken.objects.filter(expires_at__lt=now - timedelta(days=1)).delete()[0]
     if keys or tokens:

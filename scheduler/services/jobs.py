@@ -94,20 +94,20 @@ def _from_advice(advice: Advice) -> dict[str, Any]:
     }
 
 
-def cancel_job(*, job: Job, actor: User | None, now: datetime) -> Job:
+def cancel_job(*, job: Job, actor: User | None, now: datetime, reason: str = "") -> Job:
     """Cancel a job in any state but a final one; its GPUs are free when the nodes have stopped.
 
     Cancelling twice changes nothing. Raises IllegalTransition when the job ended first: it then stays as
     it ended, and its event `cancel_too_late` says so.
     """
-    job = _cancel(job, actor, now)
+    job = _cancel(job, actor, now, reason)
     if job.state in TERMINAL and job.state != JobState.CANCELLED:
         raise IllegalTransition(f"It had already {job.state}; there is nothing to cancel.", job.state)
     return job
 
 
 @transaction.atomic
-def _cancel(job: Job, actor: User | None, now: datetime) -> Job:
+def _cancel(job: Job, actor: User | None, now: datetime, reason: str) -> Job:
     job = locked(job.pk)
     state = JobState(job.state)
     if state is JobState.CANCELLED or job.stop_for == StopFor.CANCEL:
@@ -117,8 +117,8 @@ def _cancel(job: Job, actor: User | None, now: datetime) -> Job:
             job=job, kind="cancel_too_late", now=now, actor=actor, reason=f"It had already {state}."
         )
     if state in (JobState.QUEUED, JobState.PAUSED):
-        return move_job(job=job, to=JobState.CANCELLED, now=now, reason="Cancelled.", actor=actor)
-    return _stop(job, StopFor.CANCEL, now, "Cancellation asked for.", actor)
+        return move_job(job=job, to=JobState.CANCELLED, now=now, reason=reason or "Cancelled.", actor=actor)
+    return _stop(job, StopFor.CANCEL, now, reason or "Cancellation asked for.", actor)
 
 
 @transaction.atomic

@@ -10,7 +10,7 @@ from django.db.models import F
 
 from knowledge.core import catalog
 from portal.accounts.models import User
-from portal.accounts.services import audit, digest_of
+from portal.accounts.services import audit, digest_of, hold_active
 from scheduler import hints
 from scheduler.errors import NodeRefused, OldProtocol
 from scheduler.models import Gpu, JoinToken, Node, NodeEvent
@@ -19,8 +19,13 @@ from scheduler.states import NodeState
 from trainer.protocol import SUPPORTED_PROTOCOLS, Enrol, NodeFacts
 
 
+@transaction.atomic
 def create_join_token(*, actor: User, now: datetime, lifetime_s: float = 3600, uses: int = 1) -> str:
-    """A token that lets `uses` nodes join until it expires; shown once, only its digest is kept."""
+    """A token that lets `uses` nodes join until it expires; shown once, only its digest is kept.
+
+    Raises NotAllowed for an actor who was locked out.
+    """
+    hold_active(actor)
     token = "fjoin-" + secrets.token_urlsafe(24)
     JoinToken.objects.create(
         token_hash=digest_of(token),

@@ -9,7 +9,6 @@ from django.db import transaction
 from knowledge import additions
 from knowledge.models import CatalogEntry
 from portal.accounts.models import Team, User
-from portal.accounts.people import set_active
 from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.errors import Conflict, NotFound
@@ -39,13 +38,6 @@ def remove_node(*, node: Node, actor: User, now: datetime) -> None:
     NodeEvent.objects.create(node=node, kind="removed", actor=actor, at=now)
     audit(action="node removed", actor=actor, target=node.pk, data={"name": node.name}, now=now)
     hints.refresh_options()
-
-
-@transaction.atomic
-def deactivate_user(*, user: User, actor: User, now: datetime) -> User:
-    """Lock a person out; their history stays. Raises Conflict while jobs of theirs have not ended."""
-    _refuse_live(Job.objects.filter(owner=user).exclude(state__in=TERMINAL).count(), user.get_username())
-    return set_active(user=user, active=False, actor=actor, now=now)
 
 
 @transaction.atomic

@@ -22,7 +22,7 @@ PARTS = {
     "join-token",
 }
 ACTS = {"logout", "job-verb", "user-change", "user-verb", "team-verb", "member-verb", "token-revoke",
-        "predictor-rollback", "predictor-promote", "node-verb", "node-calibrate",
+        "user-token-revoke", "predictor-rollback", "predictor-promote", "node-verb", "node-calibrate",
         "calibration-cancel", "catalogue-add", "catalogue-delete"}  # fmt: skip
 
 

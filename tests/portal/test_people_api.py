@@ -53,11 +53,6 @@ def test_a_user_is_locked_out_let_in_and_gets_a_new_password(admin_api: APIClien
     assert acts() == ["user locked out", "user let in", "password reset"]
 
 
-def test_a_user_with_live_jobs_is_not_locked_out(admin_api: APIClient, person: User) -> None:
-    world.job(person)
-    assert error(post(admin_api, f"users/{person.pk}/deactivate/")) == (409, "conflict")
-
-
 def test_administrators_do_not_lock_themselves_out(admin_api: APIClient) -> None:
     me = admin_api.get("/api/me/").json()
     refused = post(admin_api, f"users/{me['id']}/deactivate/")

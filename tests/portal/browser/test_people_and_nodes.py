@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.utils import timezone
+
 from portal.accounts.models import Team, User
+from portal.accounts.services import create_token
 from scheduler.loop.tick import tick
 from scheduler.models import Gpu, Node
 from tests.harness import fake_node, world
@@ -99,7 +102,7 @@ def test_administrators_run_people_and_read_the_record(page: Any) -> None:
     look(page, "password")
     page.get_by_role("link", name="Done").click()
     expect(page.get_by_role("heading", name="grace")).to_be_visible()
-    look(page, "user")
+    _lock_out_and_let_in(page, User.objects.get(username="grace"))
     menu(page, "Teams")
     page.get_by_label("Name").fill("Linguists")
     page.get_by_role("button", name="Create").click()
@@ -111,6 +114,32 @@ def test_administrators_run_people_and_read_the_record(page: Any) -> None:
     expect(page.get_by_text("member added")).to_be_visible()
     look(page, "audit")
     assert Team.objects.get().members.get() == User.objects.get(username="grace")
+
+
+def _lock_out_and_let_in(page: Any, grace: User) -> None:
+    from playwright.sync_api import expect
+
+    asked: list[str] = []
+    page.on("dialog", lambda dialog: (asked.append(dialog.message), dialog.accept()))
+    create_token(owner=grace, name="notebook", now=timezone.now())
+    job = world.job(grace)
+    page.reload()
+    look(page, "user")
+    page.get_by_role("button", name="Revoke notebook").click()
+    expect(page.get_by_text("No token works.")).to_be_visible()
+    page.get_by_label("Hand their jobs over to").fill("nobody")
+    page.get_by_role("button", name="Lock out").click()
+    expect(page.get_by_text("Nobody has this name.")).to_be_visible()
+    look(page, "user-lock-out-refused")
+    page.get_by_label("Hand their jobs over to").fill("ada")
+    page.get_by_role("button", name="Lock out").click()
+    expect(page.get_by_role("button", name="Let in again")).to_be_visible()
+    look(page, "user-locked-out")
+    job.refresh_from_db()
+    assert job.owner.username == "ada"
+    assert "1 job that has not ended is cancelled, or handed over" in asked[-1]
+    page.get_by_role("button", name="Let in again").click()
+    expect(page.get_by_role("button", name="Lock out")).to_be_visible()
 
 
 def test_a_token_is_made_on_the_page_and_colours_are_chosen(page: Any) -> None:
@@ -131,6 +160,9 @@ def test_a_token_is_made_on_the_page_and_colours_are_chosen(page: Any) -> None:
     page.goto("/tokens/")
     expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
     look(page, "tokens-dark")
+    page.goto("/password/")
+    expect(page.get_by_label("End my API tokens, too")).to_be_checked()
+    look(page, "own-password")
 
 
 def menu(page: Any, name: str) -> None:
