@@ -1,7 +1,8 @@
 """The web server's options: `gunicorn portal.wsgi -c python:portal.configuration.gunicorn`."""
 
-worker_class = "gthread"
-threads = 8
+worker_class = "portal.serving.worker.Worker"
+threads = 8  # for ordinary requests, and as many for uploads
+worker_connections = 500
 # Longer than agents ever wait between two syncs (a refusal may ask for 60 s): else a sync meets a connection
 # that is just being closed.
 keepalive = 75

@@ -91,6 +91,15 @@ def test_operations_explains_every_variable_and_names_no_other() -> None:
     assert documented == variables()
 
 
+def test_the_proxy_buffers_everything_but_what_agents_send() -> None:
+    places = re.findall(r"location (\S+) \{(.*?)\}", OPERATIONS, re.DOTALL)
+    assert {place: "proxy_request_buffering off" in text for place, text in places} == {
+        "/": False,
+        "/agent/": True,
+    }
+    assert "buffering off" not in re.sub(r"location \S+ \{.*?\}", "", OPERATIONS, flags=re.DOTALL)
+
+
 def test_operations_names_commands_that_exist() -> None:
     assert set(re.findall(r"manage\.py (\w+)", OPERATIONS)) <= set(get_commands())
 

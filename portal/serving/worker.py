@@ -1,0 +1,207 @@
+"""gunicorn's threaded worker, whose threads answer and never wait for a client (docs/adr/0014)."""
+
+from __future__ import annotations
+
+import resource
+import selectors
+import socket
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Any
+
+from gunicorn import util
+from gunicorn.errors import ConfigError
+from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
+
+from portal.serving.connection import Connection, LengthMissing
+from portal.serving.pace import Pace
+
+HEALTH = "/healthz"
+SWEEP_EVERY_S = 0.25
+LINGER_S = 2.0  # for a client to read a refusal while it still sends
+FILES_PER_CONNECTION = 3
+
+
+class Worker(ThreadWorker):  # type: ignore[misc]
+    """The loop reads requests and writes answers; threads do what lies between.
+
+    Ordinary requests, uploads and /healthz have threads of their own. Of too many connections, in all or of
+    one address, the one is closed that has waited for its client for longest.
+    """
+
+    @classmethod
+    def check_config(cls, cfg: Any, log: Any) -> None:
+        if cfg.is_ssl:
+            raise ConfigError("a proxy ends TLS; this worker speaks plain HTTP")
+        super().check_config(cfg, log)
+
+    def init_process(self) -> None:
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if 0 <= soft < (wanted := FILES_PER_CONNECTION * self.worker_connections):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard < 0 else min(wanted, hard), hard))
+        self.of_one_address = max(1, self.worker_connections // 2)
+        self.waiting: dict[Connection, None] = {}  # for their clients, longest first
+        self.connections: Counter[str] = Counter()
+        self.next_sweep = 0.0
+        self.uploads = ThreadPoolExecutor(self.cfg.threads, "upload")
+        self.health = ThreadPoolExecutor(1, "health")
+        super().init_process()
+
+    # From here on, the loop's thread.
+
+    def accept(self, listener: Any) -> None:
+        try:
+            sock, client = listener.accept()
+        except OSError:
+            return  # it has left, or another process was faster
+        sock.setblocking(False)
+        conn = Connection(self.cfg, sock, client, listener.getsockname())
+        self.nr_conns += 1
+        self.connections[conn.address] += 1
+        self.make_room(conn.address)
+        self.wait(conn, selectors.EVENT_READ, self.read)
+
+    def make_room(self, address: str) -> None:
+        """Close who has waited longest: of this address if it has too many, of all if there are too many."""
+        crowded = self.connections[address] > self.of_one_address
+        if crowded or self.nr_conns >= self.worker_connections:
+            first = (conn for conn in self.waiting if not crowded or conn.address == address)
+            if conn := next(first, None):
+                self.drop(conn)
+
+    def wait(self, conn: Connection, event: int, then: Callable[[Connection], None]) -> None:
+        self.waiting[conn] = None
+        self.poller.register(conn, event, partial(self.woken, then))
+
+    def rest(self, conn: Connection) -> None:
+        """The connection is somebody else's for a while."""
+        if conn in self.waiting:
+            del self.waiting[conn]
+            self.poller.unregister(conn)
+
+    def woken(self, then: Callable[[Connection], None], conn: Connection) -> None:
+        if conn in self.waiting:  # and not closed by an earlier event of the same round
+            self.attempt(then, conn)
+
+    def attempt(self, then: Callable[[Connection], None], conn: Connection) -> None:
+        """Whatever one client does, the loop goes on."""
+        try:
+            then(conn)
+        except BlockingIOError:
+            return
+        except OSError:
+            self.drop(conn)
+        except Exception:
+            self.log.exception("a connection went wrong")
+            self.drop(conn)
+
+    def drop(self, conn: Connection) -> None:
+        self.rest(conn)
+        self.nr_conns -= 1
+        self.connections[conn.address] -= 1
+        if not self.connections[conn.address]:
+            del self.connections[conn.address]
+        conn.close()
+
+    def read(self, conn: Connection) -> None:
+        if conn.receive():
+            self.serve_if_ready(conn)
+        else:
+            self.drop(conn)
+
+    def serve_if_ready(self, conn: Connection) -> None:
+        try:
+            if not conn.ready():
+                return
+        except LengthMissing:
+            self.refuse(conn, 411, "Length Required")
+        except OSError:
+            raise
+        except Exception as wrong:  # noqa: BLE001 -- gunicorn has an answer for each
+            self.handle_error(None, conn.sock, conn.client, wrong)
+            self.end(conn)
+        else:
+            self.rest(conn)
+            self.enqueue_req(conn)
+
+    def enqueue_req(self, conn: Connection) -> None:
+        pool = self.uploads if conn.source.streaming else self.tpool
+        if conn.request.path == HEALTH:
+            pool = self.health
+        done = pool.submit(self.handle, conn)
+        done.add_done_callback(lambda served: self.method_queue.defer(self.finish_request, conn, served))
+
+    def finish_request(self, conn: Connection, served: Future[bool]) -> None:
+        conn.keep = not served.cancelled() and served.exception() is None and served.result()
+        conn.source.pace = Pace(time.monotonic())
+        if conn.sock:
+            self.wait(conn, selectors.EVENT_WRITE, self.write)
+        else:
+            self.attempt(self.answered, conn)
+
+    def write(self, conn: Connection) -> None:
+        if conn.sock.flush():
+            self.rest(conn)
+            self.answered(conn)
+
+    def answered(self, conn: Connection) -> None:
+        if not conn.keep:
+            self.end(conn)
+            return
+        patience_s = self.cfg.keepalive if self.alive else STOP_KEEPALIVE_LINGER
+        more = conn.next_request(time.monotonic() + patience_s)
+        self.wait(conn, selectors.EVENT_READ, self.read)
+        if more:
+            self.serve_if_ready(conn)
+
+    def refuse(self, conn: Connection, status: int, reason: str) -> None:
+        util.write_error(conn.sock, status, reason, "")
+        self.end(conn)
+
+    def end(self, conn: Connection) -> None:
+        """Send what is left. A client that still sends gets time to read it: else it would see a reset."""
+        self.rest(conn)
+        conn.sock.flush()
+        if conn.request is not None and not conn.missing():
+            self.drop(conn)
+            return
+        conn.socket.shutdown(socket.SHUT_WR)
+        conn.idle_until = time.monotonic() + LINGER_S
+        self.wait(conn, selectors.EVENT_READ, self.ignore)
+
+    def ignore(self, conn: Connection) -> None:
+        if not conn.socket.recv(65536):
+            self.drop(conn)
+
+    def murder_keepalived(self, force: bool = False) -> None:
+        """gunicorn's hook, after each round of the loop: close whoever takes too long."""
+        now = time.monotonic()
+        if now < self.next_sweep and not force:
+            return
+        self.next_sweep = now + SWEEP_EVERY_S
+        for conn in [conn for conn in self.waiting if force or conn.due() < now]:
+            self.drop(conn)
+
+    def _cap_keepalive(self, deadline: float) -> None:
+        """gunicorn's hook at the beginning of the end: nobody may stay idle for longer."""
+        for conn in self.waiting:
+            if conn.idle_until is not None:
+                conn.idle_until = min(conn.idle_until, deadline)
+
+    def run(self) -> None:
+        super().run()
+        for pool in (self.uploads, self.health):
+            pool.shutdown(wait=False, cancel_futures=True)
+
+    # And here, one of the threads.
+
+    def handle(self, conn: Connection) -> bool:
+        keep = bool(super().handle(conn))
+        try:
+            conn.sock.flush()
+        except OSError:
+            return False
+        return keep

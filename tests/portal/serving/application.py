@@ -1,0 +1,51 @@
+"""A small WSGI application for the tests of the web server; it is impatient, so that they are short."""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Iterator
+from io import BytesIO
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from portal.serving import pace
+
+pace.GRACE_S = 1.5
+FOLDER = TemporaryDirectory()
+FILE = Path(FOLDER.name) / "file"
+FILE_BYTES = 20_000_000
+FILE.write_bytes(bytes(FILE_BYTES))
+
+
+def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
+    path, size = environ["PATH_INFO"], environ.get("CONTENT_LENGTH", "0")
+    status, headers, body = "200 OK", [], b"ok"
+    if path == "/digest":
+        body = digest(environ["wsgi.input"]).encode()
+    elif path == "/refuse":
+        status, body = "401 Unauthorized", f"not {size}".encode()
+    elif path == "/wait":
+        time.sleep(1)
+    elif path == "/file":
+        start_response(status, [("Content-Length", str(FILE_BYTES))])
+        wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](FILE.open("rb"))
+        return wrapped
+    elif path == "/pieces":
+        start_response(status, [])
+        return pieces()
+    start_response(status, [*headers, ("Content-Length", str(len(body)))])
+    return [body]
+
+
+def digest(stream: BytesIO) -> str:
+    found = hashlib.sha256()
+    while data := stream.read(65536):
+        found.update(data)
+    return found.hexdigest()
+
+
+def pieces() -> Iterator[bytes]:
+    for number in range(300):
+        yield bytes([number % 256]) * 50_000
