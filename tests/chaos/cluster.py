@@ -11,6 +11,7 @@ from tests.harness.servers import Postgres
 from tests.harness.stack import Stack
 
 NODES = ("alpha", "beta", "gamma", "delta")
+NEWCOMER = "newcomer"  # joins while things break, if the plan says so
 COMMON = {"RATE_LIMIT": "100000/min", "CHECKPOINT_EVERY_S": "0.5", "SWEEP_EVERY_S": "5", "LOG_LEVEL": "INFO"}
 LEASE_15 = {
     "NODE_SUSPECT_S": "10",
@@ -32,14 +33,23 @@ class Cluster:
         self.control = tuple("control" if n == 0 else f"control-{n + 1}" for n in range(control_workers))
         self.postgres = Postgres()
         self.stack = Stack(database_url=self.postgres.url, leases={**COMMON, **SETTINGS[lease]})
-        self.proxies = Proxies(self.stack.port, NODES)
+        self.proxies = Proxies(self.stack.port, (*NODES, NEWCOMER))
+        self.nodes = list[str]()
 
     def start(self) -> None:
         self.stack.start()
         for name in self.control[1:]:
             self.stack.supervisor.start(worker("control", name))
         for name in NODES:
-            self.stack.start_agent(name, portal=self.proxies[name].url)
+            self.add_node(name)
+        for name in NODES:
+            self.stack.client.wait_for_node(name)
+
+    def add_node(self, name: str) -> None:
+        """Start a node's agent for the first time; once it has been, nothing happens."""
+        if name not in self.nodes:
+            self.nodes.append(name)
+            self.stack.launch_agent(name, portal=self.proxies[name].url)
 
     def stop(self) -> None:
         self.stack.stop()

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Kind(NamedTuple):
-    """A kind of fault. `target` is "node" for one of the nodes, else what it strikes.
+    """A kind of fault. `target` is "node" or "control" for one of several, else what it strikes.
 
-    lasts: seconds, or with `leases` multiples of the lease, drawn evenly from this range. A kind that is
-    `heard_of` leaves the node able to sync in time; one that is not may cost it its lease.
+    lasts: seconds, or with `leases` multiples of the lease, drawn evenly from this range. silent: meanwhile a
+    node is not heard of, or with a part of the portal nobody is.
     """
 
     name: str
     target: str
     weight: float
     lasts: tuple[float, float]
+    how: Callable[[Any, str], AbstractContextManager[None]]
     leases: bool = False
+    silent: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +30,7 @@ class Fault:
     """One fault of a run; `at_s` counts from the beginning of the faults."""
 
     at_s: float
-    kind: str
+    kind: Kind
     target: str
     lasts_s: float
 
@@ -36,54 +39,31 @@ class Fault:
         return self.at_s + self.lasts_s
 
 
-MOMENT = (0.0, 0.0)
-KINDS = (
-    Kind("web killed", "web", 3, (0.2, 3)),
-    Kind("web away, less than a lease", "web", 2, (0.4, 0.9), leases=True),
-    Kind("web away, more than a lease", "web", 1, (1.1, 1.5), leases=True),
-    Kind("web paused", "web", 2, (2, 10)),
-    Kind("scheduler killed", "control", 3, (0.2, 4)),
-    Kind("worker killed", "work", 1, (0.2, 4)),
-    Kind("beat killed", "beat", 1, (0.2, 4)),
-    Kind("agent killed", "node", 3, (0.2, 3)),
-    Kind("agent away, more than a lease", "node", 1, (1.2, 1.6), leases=True),
-    Kind("training killed", "node", 3, MOMENT),
-    Kind("agent and training killed", "node", 2, (0.2, 3)),
-)
 AT_ONCE = 3  # faults in force at the same time, at most
 PAUSE_S = 4.0  # mean time from one fault to the next
 
 
 def plan(
     rng: random.Random,
+    kinds: Sequence[Kind],
     *,
     lasts_s: float,
     lease_s: float,
-    nodes: Sequence[str],
-    control: Sequence[str],
-    kinds: Sequence[Kind] = KINDS,
-) -> list[Fault]:
-    """Faults for `lasts_s` seconds, in the order in which they begin; no two on one target at a time."""
-    targets = {"node": nodes, "control": control}
-    return list(_draw(rng, lasts_s, lease_s, targets, kinds))
-
-
-def _draw(
-    rng: random.Random,
-    lasts_s: float,
-    lease_s: float,
-    targets: dict[str, Sequence[str]],
-    kinds: Sequence[Kind],
+    several: Mapping[str, Sequence[str]],
 ) -> Iterator[Fault]:
+    """Faults of `lasts_s` seconds, in the order in which they begin; no two on one target at a time.
+
+    several: the names behind targets of which there are several, each of which may be struck.
+    """
     running: list[Fault] = []
     at_s = PAUSE_S / 2
     while at_s < lasts_s:
         running = [fault for fault in running if fault.until_s + PAUSE_S > at_s]
         kind = rng.choices(kinds, [kind.weight for kind in kinds])[0]
-        target = rng.choice(targets.get(kind.target, (kind.target,)))
+        target = rng.choice(several.get(kind.target, (kind.target,)))
         drawn_s = rng.uniform(*kind.lasts) * (lease_s if kind.leases else 1)
         busy = any(fault.target == target for fault in running)
         if not busy and len(running) < AT_ONCE and at_s + drawn_s <= lasts_s:
-            running.append(Fault(at_s=at_s, kind=kind.name, target=target, lasts_s=drawn_s))
+            running.append(Fault(at_s=at_s, kind=kind, target=target, lasts_s=drawn_s))
             yield running[-1]
         at_s += rng.expovariate(1 / PAUSE_S)

@@ -12,17 +12,20 @@ from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 
+from django.db import connections
+
 from scheduler.models import Attempt, Job, Node
 from scheduler.states import TERMINAL
 from tests.chaos.clients import Crowd, body_of, tidy
 from tests.chaos.cluster import NODES, Cluster, running
-from tests.chaos.faults import strike
-from tests.chaos.judge import judge
+from tests.chaos.faults.kinds import CAPABILITIES, KINDS
+from tests.chaos.judging.judge import judge
+from tests.chaos.judging.recovery import Struck, table
+from tests.chaos.judging.report import Report
+from tests.chaos.judging.silence import Silences
+from tests.chaos.judging.work import work
 from tests.chaos.notes import Notebook
 from tests.chaos.plan import Fault, plan
-from tests.chaos.recovery import Struck, table
-from tests.chaos.report import Report
-from tests.chaos.silence import Silences
 from tests.chaos.watch import Timeline, Watch
 from tests.harness.invariants import Violation
 from tests.harness.servers import NotInstalled
@@ -58,17 +61,17 @@ def disturbed(cluster: Cluster, options: argparse.Namespace) -> Report:
     print(f"undisturbed losses: {losses}", flush=True)
     faults = plan(
         random.Random(options.seed),
+        KINDS,
         lasts_s=options.minutes * 60,
         lease_s=cluster.lease_s,
-        nodes=NODES,
-        control=cluster.control,
+        several={"node": NODES, "control": cluster.control},
     )
     watch = Watch(stack.url, stack.token, cluster.postgres.url)
     crowd = Crowd(stack, notebook, options.seed, users=USERS, open_jobs=OPEN_JOBS)
     watch.start()
     crowd.start()
     try:
-        struck = carry_out(cluster, faults, options.minutes * 60)
+        struck = carry_out(cluster, list(faults), options.minutes * 60)
     finally:
         crowd.stop()
         died = settle(cluster, notebook)
@@ -78,7 +81,7 @@ def disturbed(cluster: Cluster, options: argparse.Namespace) -> Report:
         notebook.all(),
         losses=losses,
         silences=Silences(struck, cluster.lease_s),
-        nodes=len(NODES),
+        nodes=len(cluster.nodes),
     )
     found += [Violation("F", "no process ends by itself", name, "") for name in died]
     found += [Violation("-", "a client went on to the end", error, "") for error in crowd.errors]
@@ -109,11 +112,11 @@ def carry_out(cluster: Cluster, faults: Sequence[Fault], lasts_s: float) -> list
             if is_end:
                 began, effect = in_force.pop(fault)
                 effect.close()
-                struck.append(Struck(fault.kind, fault.target, began, time.time()))
+                struck.append(Struck(fault.kind.name, fault.target, began, time.time(), fault.kind.silent))
             else:
-                print(f"{at_s:7.1f} {fault.kind} ({fault.target}, {fault.lasts_s:.1f} s)", flush=True)
+                print(f"{at_s:7.1f} {fault.kind.name} ({fault.target}, {fault.lasts_s:.1f} s)", flush=True)
                 in_force[fault] = time.time(), contextlib.ExitStack()
-                in_force[fault][1].enter_context(strike(cluster, fault))
+                in_force[fault][1].enter_context(fault.kind.how(cluster, fault.target))
         time.sleep(max(0.0, start + lasts_s - time.monotonic()))
     finally:
         for _, effect in in_force.values():
@@ -128,6 +131,7 @@ def settle(cluster: Cluster, notebook: Notebook) -> list[str]:
     while time.monotonic() < end:
         tidy(stack, notebook)
         time.sleep(2)
+        connections[stack.alias].close()  # a restart of the database has cut it
         open_jobs = Job.objects.using(stack.alias).exclude(state__in=TERMINAL)
         if not open_jobs.exists() and not Node.present.using(stack.alias).exclude(state="ready").exists():
             break
@@ -149,11 +153,12 @@ def told(
             f"seed {options.seed}: {options.minutes:g} minutes, {options.control_workers} control"
             f" worker{'s' * (options.control_workers > 1)}, leases of {cluster.lease_s:g} s"
         ),
+        capabilities=CAPABILITIES,
         faults=len(struck),
         jobs=Counter(Job.objects.using(rows).values_list("state", flat=True)),
         outcomes=Counter(outcomes),
         requests=notebook.counts(),
-        recoveries=table(struck, seen),
+        recoveries=[*table(struck, seen), *work(rows, notebook.all(), struck, cluster.lease_s)],
         violations=found,
     )
 

@@ -63,6 +63,11 @@ class Postgres:
     def url(self) -> str:
         return f"postgresql://test@127.0.0.1:{self.port}/postgres"
 
+    @property
+    def pid(self) -> int:
+        """Of the process that is the parent of all others."""
+        return int((self.root / "data" / "postmaster.pid").read_text().split()[0])
+
     def _unprivileged(self) -> dict[str, Any]:
         for name in ("postgres", "nobody"):
             with contextlib.suppress(KeyError):

@@ -146,18 +146,19 @@ class Stack:
         machine.wait_until_served(url)
         return PortalClient(url, self.token)
 
-    def start_agent(self, name: str, slots: int = 1, portal: str = "") -> Child:
-        """A node with CPU slots; starting it again later goes on in the same folder.
+    def start_agent(self, name: str, slots: int = 1) -> Child:
+        """A node with CPU slots, once it is ready; starting it again later goes on in the same folder."""
+        self.launch_agent(name, slots)
+        self.client.wait_for_node(name)
+        return self[name]
 
-        portal: where it finds the portal, if not where everybody does.
-        """
+    def launch_agent(self, name: str, slots: int = 1, portal: str = "") -> None:
+        """portal: where it finds the portal, if not where everybody does."""
         folder = self.root / "nodes" / name
         folder.parent.mkdir(mode=0o711, exist_ok=True)
         options = ("--name", name, "--slots", str(slots))
         made = processes.agent(portal or self.url, folder, self.root / "join_token", *options)
         self.supervisor.start(Process(name=name, command=made.command, stop_s=made.stop_s))
-        self.client.wait_for_node(name)
-        return self[name]
 
     def __getitem__(self, name: str) -> Child:
         return self.supervisor.children[name]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from tests.chaos.recovery import Struck, base
+from tests.chaos.judging.recovery import Struck, base
 
 AWAY = frozenset({"web", "database"})  # while one of these is struck, no node can be heard
 START_S = 15.0  # a process that was started again may take so long until it is heard, or serves
@@ -27,10 +27,13 @@ class Silences:
         A node that cannot reach the portal backs off, by a third of the lease at most: what lies closer
         together is one silence.
         """
-        away = [(one.began, one.ended + START_S) for one in self.struck if base(one.target) in AWAY]
-        silent = [(one.began, one.ended + START_S) for one in self.struck if one.target == node]
+        spans = [
+            (one.began, one.ended + START_S)
+            for one in self.struck
+            if one.silent and (one.target == node or base(one.target) in AWAY)
+        ]
         began = lost_at
-        for start, end in sorted(away + silent, reverse=True, key=lambda span: span[1]):
+        for start, end in sorted(spans, reverse=True, key=lambda span: span[1]):
             if start < began <= end + self.lease_s / 3 + JITTER_S:
                 began = start
         served_s = (lost_at - began) - covered(away_of(self.struck), began, lost_at)
@@ -41,7 +44,7 @@ class Silences:
 
 def away_of(struck: Sequence[Struck]) -> list[Span]:
     """When the portal surely did not serve."""
-    return [(one.began, one.ended) for one in struck if base(one.target) in AWAY]
+    return [(one.began, one.ended) for one in struck if one.silent and base(one.target) in AWAY]
 
 
 def covered(spans: Sequence[Span], begin: float, end: float) -> float:

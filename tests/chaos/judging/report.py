@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tests.chaos.recovery import Row
+from tests.chaos.judging.recovery import Row
 from tests.harness.invariants import Violation
 
 

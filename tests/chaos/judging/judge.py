@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from scheduler.models import Attempt, Job, Node, NodeEvent
+from tests.chaos.judging.silence import Silences
 from tests.chaos.notes import Note
-from tests.chaos.silence import Silences
 from tests.harness.invariants import CHECKS, ENDED, Violation, violations
 
 SAME_LOSS = 1e-4

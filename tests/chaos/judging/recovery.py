@@ -22,6 +22,7 @@ class Struck:
     target: str
     began: float
     ended: float
+    silent: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,20 +68,27 @@ def table(struck: Sequence[Struck], seen: Timeline) -> list[Row]:
 def _took(one: Struck, struck: Sequence[Struck], seen: Timeline) -> float | None:
     """Seconds; infinite if it was never seen well again; None if another fault came between."""
     well = _well_at(one, seen)
-    touches = _touches(one)
+    needs = _needs(one)
     between = [
         other
         for other in struck
-        if other is not one and touches & _touches(other) and other.began < well and other.ended > one.ended
+        if other is not one and needs & _touches(other) and other.began < well and other.ended > one.ended
     ]
     return None if between else max(0.0, well - one.ended)
 
 
 def _touches(one: Struck) -> frozenset[str]:
+    """What it may spoil; a node is heard of only while the portal answers."""
     what = base(one.target)
-    touched = {"answers"} if what in ANSWERS else set()
+    touched = {"answers", "heard"} if what in ANSWERS else set()
     touched |= {"ticks"} if what in TICKS else set()
     return frozenset(touched or {one.target})
+
+
+def _needs(one: Struck) -> frozenset[str]:
+    """What must be well before it is over."""
+    is_node = base(one.target) not in ANSWERS | TICKS
+    return _touches(one) | ({"heard"} if is_node else set())
 
 
 def _well_at(one: Struck, seen: Timeline) -> float:

@@ -1,0 +1,71 @@
+"""How soon people's work went on: jobs after trouble, and submissions until they were answered."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from scheduler.models import Attempt
+from tests.chaos.judging.recovery import ANSWERS, TICKS, Row, Struck, base
+from tests.chaos.judging.silence import away_of, covered
+from tests.chaos.notes import Note
+
+TROUBLE = ("lost", "killed", "timeout", "declined")
+Span = tuple[float, float]
+
+
+def work(rows: str, notes: Sequence[Note], struck: Sequence[Struck], lease_s: float) -> list[Row]:
+    """Rows for the table of recoveries; what the portal's own trouble fell into counts as overlapped."""
+    spans = dict[str, list[Span]]()
+    for outcome, span in _again(rows, struck, lease_s):
+        spans.setdefault(f"job runs again after {outcome}", []).append(span)
+    if answered := list(_answered(notes)):
+        spans["submission answered"] = answered
+    portal = [one for one in struck if base(one.target) in ANSWERS | TICKS]
+    return [_row(kind, found, portal) for kind, found in spans.items()]
+
+
+def _row(kind: str, spans: Sequence[Span], portal: Sequence[Struck]) -> Row:
+    clear = [
+        (begin, end)
+        for begin, end in spans
+        if not any(one.began < end and one.ended > begin for one in portal)
+    ]
+    seconds = tuple(max(0.0, end - begin) for begin, end in clear)
+    return Row(kind, len(spans), len(spans) - len(clear), seconds)
+
+
+def _again(rows: str, struck: Sequence[Struck], lease_s: float) -> Iterator[tuple[str, Span]]:
+    """From the end of an attempt until the next one runs; from the end of its lease if that had to pass."""
+    by_job = defaultdict[str, list[Attempt]](list)
+    for attempt in Attempt.objects.using(rows).order_by("fence").prefetch_related("claims__node"):
+        by_job[attempt.job_id].append(attempt)
+    for attempts in by_job.values():
+        for ended, following in pairwise(attempts):
+            if ended.outcome in TROUBLE and ended.ended_at and following.running_at:
+                due = _due(ended, struck, lease_s)
+                yield ended.outcome, (due, following.running_at.timestamp())
+
+
+def _due(attempt: Attempt, struck: Sequence[Struck], lease_s: float) -> float:
+    """When its end could be known. A lease counts only while the portal serves."""
+    assert attempt.ended_at is not None
+    at = attempt.ended_at.timestamp()
+    nodes = {claim.node.name for claim in attempt.claims.all()}
+    silent = [one.began for one in struck if one.silent and one.target in nodes and one.began < at]
+    if attempt.outcome != "lost" or not attempt.reason.startswith("Its node") or not silent:
+        return at
+    return max(silent) + lease_s + covered(away_of(struck), max(silent), at)
+
+
+def _answered(notes: Sequence[Note]) -> Iterator[Span]:
+    """From the first try under a key to the first answer."""
+    first = dict[str, float]()
+    answered = set[str]()
+    for note in notes:
+        if note.op == "submit" and note.key not in answered:
+            first.setdefault(note.key, note.at - note.took_s)
+            if note.known == "ok":
+                answered.add(note.key)
+                yield first[note.key], note.at

@@ -1,0 +1,100 @@
+"""The parts of the chaos run that decide: plans, silences, recoveries and verdicts."""
+
+from __future__ import annotations
+
+import random
+from contextlib import nullcontext
+
+import pytest
+
+from tests.chaos.faults.kinds import KINDS
+from tests.chaos.judging.judge import judge
+from tests.chaos.judging.recovery import Struck, table
+from tests.chaos.judging.report import Report
+from tests.chaos.judging.silence import Silences
+from tests.chaos.notes import Note
+from tests.chaos.plan import Kind, plan
+from tests.chaos.watch import Rows, Timeline
+from tests.harness import world
+
+LEASE_S = 15.0
+
+
+def lost(*struck: Struck, at: float) -> str:
+    return Silences(struck, LEASE_S).too_short("alpha", at)
+
+
+def test_a_seed_gives_the_same_plan_and_no_target_is_struck_twice_at_a_time() -> None:
+    about = {"lasts_s": 600.0, "lease_s": LEASE_S, "several": {"node": ("a", "b"), "control": ("control",)}}
+    first, again = (list(plan(random.Random("7"), KINDS, **about)) for _ in range(2))  # type: ignore[arg-type]
+    assert first == again
+    assert len(first) > 60
+    for fault in first:
+        others = [one for one in first if one.target == fault.target and one is not fault]
+        assert not any(one.at_s <= fault.at_s < one.until_s for one in others)
+        assert fault.until_s <= 600
+
+
+def test_a_plan_takes_the_kinds_it_is_given() -> None:
+    kind = Kind("nothing", "web", 1, (1, 2), lambda cluster, target: nullcontext())
+    made = plan(random.Random(1), [kind], lasts_s=60, lease_s=LEASE_S, several={})
+    assert {fault.kind for fault in made} == {kind}
+
+
+def test_a_node_that_was_silent_for_its_lease_may_be_lost() -> None:
+    assert lost(Struck("agent away", "alpha", 100, 130), at=116) == ""
+    assert lost(Struck("agent paused", "alpha", 100, 112), at=108)
+    assert lost(Struck("agent away", "beta", 100, 130), at=116)
+    assert lost(Struck("training killed", "alpha", 100, 130, silent=False), at=116)
+    assert lost(at=116)
+
+
+def test_the_portals_own_absence_is_no_silence_of_a_node() -> None:
+    web = Struck("web away", "web", 100, 130)
+    assert lost(web, at=134)
+    assert lost(web, Struck("agent away", "alpha", 125, 160), at=141)
+    assert lost(web, Struck("agent away", "alpha", 125, 160), at=146) == ""
+
+
+def test_recovery_counts_from_the_end_of_a_fault_until_all_that_it_touches_is_well() -> None:
+    nodes = {"alpha": ("ready", 108.5)}
+    seen = Timeline(
+        answers=[(100, True), (101, False), (106, False), (107, True)],
+        rows=[Rows(at, ticks, nodes) for at, ticks in ((100, 1), (105, 2), (109, 3))],
+    )
+    struck = [Struck("web killed", "web", 100.5, 105), Struck("database away", "database", 100.5, 105)]
+    assert [(row.kind, row.seconds) for row in table(struck[:1], seen)] == [("web killed", (2.0,))]
+    assert [row.seconds for row in table(struck[1:], seen)] == [(4.0,)]
+    agent = Struck("agent killed", "alpha", 103, 108)
+    assert [row.seconds for row in table([agent], seen)] == [(1.0,)]
+    later = Struck("web paused", "web", 108.2, 108.4)
+    assert table([agent, later], seen)[0].overlapped == 1, "the portal was away before the node was heard of"
+
+
+@pytest.mark.django_db
+def test_the_judge_believes_notes_and_rows_and_says_where_they_differ() -> None:
+    world.fake_node()
+    job = world.job(name="key-1")
+    world.job(name="key-2")
+    world.job(name="key-2")
+    notes = [
+        Note(op="submit", known="unknown", key="key-1"),
+        Note(op="submit", known="ok", key="key-1", job=job.pk, code=201),
+        Note(op="submit", known="ok", key="gone", job="ftjob-gone", code=201),
+        Note(op="submit", known="unknown", key="key-2"),
+        Note(op="cancel", known="ok", job=job.pk, code=200),
+        Note(op="drain", known="unknown", code=500),
+    ]
+    found = judge("default", notes, losses={}, silences=Silences((), LEASE_S), nodes=2)
+    told = {(one.number, one.subject) for one in found if one.says != "every job ends"}
+    assert told == {
+        ("I1", "gone"),
+        ("I10", "key-2"),
+        ("I12", job.pk),
+        ("F", "drain "),
+        ("F", "1 nodes"),
+    }
+
+
+def test_the_last_line_of_a_report_is_the_verdict() -> None:
+    assert list(Report(title="seed 1").lines())[-1] == "no violation"
