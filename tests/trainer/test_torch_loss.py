@@ -27,6 +27,7 @@ MODELS: dict[str, dict[str, Any]] = {
     "Cohere": {"logit_scale": 0.3},
     "Granite": {"logits_scaling": 3.0},
     "GptOss": {"num_local_experts": 4, "head_dim": 8},
+    "Llama4Text": {"num_local_experts": 4, "head_dim": 8, "intermediate_size_mlp": 40},  # misnamed
     "GPT2": {"n_embd": 32, "n_layer": 2, "n_head": 4, "resid_pdrop": 0, "embd_pdrop": 0, "attn_pdrop": 0},
     "Mamba": {"state_size": 4},
     "OPT": {"ffn_dim": 48, "word_embed_proj_dim": 32, "dropout": 0},  # does not call its decoder as a module

@@ -33,7 +33,7 @@ class TokenLoss(torch.nn.Module):
         self.model = model
         causal = model.get_base_model() if hasattr(model, "get_base_model") else model
         # In a tuple: as submodules they would stand in the module's state twice.
-        self._parts = (causal, causal.base_model)
+        self._parts = (causal, _decoder(causal))
 
     def forward(self, ids: torch.Tensor, mask: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
         """Three tensors of (rows, tokens) -> the sum, a float32 scalar."""
@@ -84,6 +84,14 @@ class TokenLoss(torch.nn.Module):
         with _forward(decoder, lambda *_, **__: given):
             logits = causal.forward(input_ids=expected[None].clamp(min=0), use_cache=False).logits
         return _cross_entropy(logits[0], expected)
+
+
+def _decoder(causal: Any) -> Any:
+    """The module before the head. Llama 4 names one that it does not have: then it is the largest."""
+    named = causal.base_model
+    if named is not causal:
+        return named
+    return max(causal.children(), key=lambda child: sum(weight.numel() for weight in child.parameters()))
 
 
 def _cross_entropy(logits: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
