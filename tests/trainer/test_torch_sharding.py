@@ -106,5 +106,5 @@ def test_only_one_process_keeps_gathered_weights():
     model(torch.ones(1, 2)).sum().backward()
     optimizer.step()
     assert state.weights(model, keep=True).keys() == {"weight", "bias"}
-    assert len(state.moments(model, optimizer, keep=True)) == 4
+    assert len(state.moments(model, optimizer, keep=True)) == 6  # of each weight: two moments, and its steps
     assert state.weights(model, keep=False) == state.moments(model, optimizer, keep=False) == {}

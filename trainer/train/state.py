@@ -21,7 +21,8 @@ from trainer.train.errors import TrainError
 from trainer.train.journal import metrics_csv, read_metrics
 
 WEIGHTS, MOMENTS, STATE, METRICS = "weights.safetensors", "optimizer.safetensors", "state.json", "metrics.csv"
-_MOMENTS = ("exp_avg", "exp_avg_sq")
+_STEP = "step"  # of each weight: one that had no gradient in a step is behind the others
+_SHAPED = ("exp_avg", "exp_avg_sq")
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,22 +96,29 @@ def trainable(model: Any) -> Iterator[tuple[str, torch.nn.Parameter]]:
     return ((name, weight) for name, weight in model.named_parameters() if weight.requires_grad)
 
 
-def weights(model: Any, *, keep: bool) -> dict[str, torch.Tensor]:
-    """The whole trainable weights on the CPU; nothing unless `keep`.
+def weights(model: Any, *, keep: bool, frozen: bool = False) -> dict[str, torch.Tensor]:
+    """The whole trainable weights on the CPU, or all weights and stored buffers; nothing unless `keep`.
 
     With FSDP every process must call, since shards are gathered. One of them keeps: a copy for each GPU of a
     node would fill the host's memory.
     """
-    return _gathered(trainable(model), keep)
+    return _gathered(_stored(model) if frozen else trainable(model), keep)
+
+
+def _stored(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
+    """What a file of the model holds; a weight used twice has its first name."""
+    yield from model.named_parameters()
+    stored = model.state_dict().keys()
+    yield from ((name, buffer) for name, buffer in model.named_buffers() if name in stored)
 
 
 def moments(model: Any, optimizer: Any, *, keep: bool) -> dict[str, torch.Tensor]:
-    """AdamW's moments, in the manner of `weights`."""
+    """AdamW's moments, in the manner of `weights`; of a weight that had no gradient yet there are none."""
     named = (
         (f"{name}.{moment}", optimizer.state[weight][moment])
         for name, weight in trainable(model)
-        for moment in _MOMENTS
-        if moment in optimizer.state[weight]
+        if weight in optimizer.state
+        for moment in (_STEP, *_SHAPED)
     )
     return _gathered(named, keep)
 
@@ -126,7 +134,7 @@ def _gathered(named: Iterable[tuple[str, torch.Tensor]], keep: bool) -> dict[str
 
 def updates(optimizer: Any) -> int:
     """How often the optimiser changed the weights."""
-    return max((int(state["step"]) for state in optimizer.state.values()), default=0)
+    return max((int(state[_STEP]) for state in optimizer.state.values()), default=0)
 
 
 def restore(model: Any, optimizer: Any, snapshot: Snapshot) -> None:
@@ -134,11 +142,11 @@ def restore(model: Any, optimizer: Any, snapshot: Snapshot) -> None:
     with torch.no_grad():
         for name, weight in trainable(model):
             weight.copy_(_like(snapshot.weights[name], weight))
-            if snapshot.updates:
-                moments = {moment: _like(snapshot.moments[f"{name}.{moment}"], weight) for moment in _MOMENTS}
+            if f"{name}.{_SHAPED[0]}" in snapshot.moments:
+                found = {moment: _like(snapshot.moments[f"{name}.{moment}"], weight) for moment in _SHAPED}
                 # the fused optimiser counts where the weights are
-                step = torch.tensor(float(snapshot.updates), device=weight.device)
-                optimizer.state[weight] = {"step": step, **moments}
+                step = snapshot.moments.get(f"{name}.{_STEP}", torch.tensor(float(snapshot.updates)))
+                optimizer.state[weight] = {_STEP: step.to(weight.device), **found}
 
 
 def whole(tensor: torch.Tensor) -> torch.Tensor:
