@@ -143,12 +143,12 @@ def test_a_gpu_that_is_not_there_is_explained(run: Run):
 def test_qlora_without_bitsandbytes_is_explained():
     import torch
 
+    from trainer.train.base.adapters import four_bit
     from trainer.train.errors import TrainError
-    from trainer.train.models import _four_bit
 
     if find_spec("bitsandbytes") is None:
         with pytest.raises(TrainError, match="install it or choose lora"):
-            _four_bit(torch.bfloat16)
+            four_bit(torch.bfloat16)
 
 
 def test_a_local_directory_is_a_base_model_and_its_path_stays_out_of_the_card(run: Run):

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import os
+import textwrap
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,10 @@ import torch
 
 from trainer import builtin, roots
 from trainer.train import collector, random_weights, sharding
+from trainer.train.base import suitable
+from trainer.train.base.adapters import four_bit, with_adapter
+from trainer.train.base.probe import Reach, probe
+from trainer.train.base.scope import scope
 from trainer.train.errors import HUB_AWAY, NodeFault, TrainError, is_out_of_memory, node_fault
 from trainer.train.memory import forget_loading
 from trainer.train.settings import Order
@@ -18,11 +24,21 @@ from trainer.train.world import World, is_sharded
 from trainer.wire import safe_path
 
 HUB_ANSWERS_WITHIN_S = 60.0
+_LONGEST_WHY = 300  # characters: transformers lists all the classes it has
 _NOT_REACHED = "couldn't connect to"  # as transformers says it
 
 
-def load(order: Order, world: World, source: str) -> tuple[Any, Any]:
-    """The model at `source` (see `locate`) on its device, trainable parts on, and the tokenizer.
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The model on its device, trainable parts on; `scope` says what learns and what does not."""
+
+    model: Any
+    tokenizer: Any
+    scope: tuple[str, ...]
+
+
+def load(order: Order, world: World, source: str) -> Loaded:
+    """The model at `source` (see `locate`) with its tokenizer.
 
     Where processes share the model (`is_sharded`), it is cut already. Raises TrainError with the remedy.
     """
@@ -32,9 +48,11 @@ def load(order: Order, world: World, source: str) -> tuple[Any, Any]:
     logging.disable_progress_bar()  # bars are noise in a log file
     if not order.offline:
         _limit_waiting()
+    suitable.check_precision(order)
     try:
+        suitable.check_kind(order, _config(source, order))
         tokenizer = _tokenizer(source, order)
-        model = (_shared if is_sharded(order, world) else _own)(source, tokenizer, order, world)
+        loaded = (_shared if is_sharded(order, world) else _own)(source, tokenizer, order, world)
     except (OSError, ValueError, ImportError, KeyError) as wrong:
         if is_out_of_memory(wrong) or node_fault(wrong):
             raise
@@ -42,7 +60,7 @@ def load(order: Order, world: World, source: str) -> tuple[Any, Any]:
             raise NodeFault(HUB_AWAY) from wrong
         raise TrainError(_why_not(order, source, wrong)) from wrong
     forget_loading(world.device)
-    return model, tokenizer
+    return loaded
 
 
 def _limit_waiting() -> None:
@@ -97,6 +115,12 @@ def _builtin(name: str, order: Order) -> Path:
         return builtin.ensure(name, order.run_dir / "base")
 
 
+def _config(source: str, order: Order) -> Any:
+    from transformers import AutoConfig
+
+    return AutoConfig.from_pretrained(source, local_files_only=order.offline, trust_remote_code=False)
+
+
 def _tokenizer(source: str, order: Order) -> Any:
     from transformers import AutoTokenizer
 
@@ -106,7 +130,7 @@ def _tokenizer(source: str, order: Order) -> Any:
     return tokenizer
 
 
-def _own(source: str, tokenizer: Any, order: Order, world: World) -> Any:
+def _own(source: str, tokenizer: Any, order: Order, world: World) -> Loaded:
     """A model for this process alone, read straight to its device: the host never holds it."""
     dtype = _stored_dtype(order)
     if not random_weights.is_random(order):
@@ -118,127 +142,92 @@ def _own(source: str, tokenizer: Any, order: Order, world: World) -> Any:
             random_weights.store(source, order, world.device, dtype)
         world.wait()
         model = _pretrained(source, order, dtype, world.device)
-    _check(order, model, tokenizer)
-    return _prepared(model, order)
+    suitable.check_sizes(order, model, tokenizer)
+    reach = None if random_weights.is_random(order) else _probed(model, tokenizer, order)
+    if order.settings.method == "qlora":
+        suitable.check_stored(order, model, reach)
+    told = scope(model, order, reach)
+    return Loaded(_prepared(model, order, reach), tokenizer, told)
 
 
-def _shared(source: str, tokenizer: Any, order: Order, world: World) -> Any:
+def _shared(source: str, tokenizer: Any, order: Order, world: World) -> Loaded:
     """This process's shards. Rank 0 reads the model into the host's memory and deals it out."""
-    from transformers import AutoConfig
-
     dtype = _stored_dtype(order)
-    config = AutoConfig.from_pretrained(source, local_files_only=order.offline, trust_remote_code=False)
+    config = _config(source, order)
     model = sharding.skeleton(config, dtype)
-    _check(order, model, tokenizer)
-    model = _prepared(model, order)
+    suitable.check_sizes(order, model, tokenizer)
     if random_weights.is_random(order):
+        told = scope(model, order, None)
+        model = _prepared(model, order, None)
         sharding.shard(model, order, world)
         sharding.fill_at_random(model, world, random_weights.deviation(config))
-        return model
-    weights = None
+        return Loaded(model, tokenizer, told)
+    weights = reach = None
     if world.main:
-        whole = _prepared(_pretrained(source, order, dtype, torch.device("cpu")), order)
+        whole = _pretrained(source, order, dtype, torch.device("cpu"))
+        reach = _probed(whole, tokenizer, order)
+        whole = _prepared(whole, order, reach)
         model.generation_config = whole.generation_config
         weights = sharding.named_weights(whole)
+    reach = world.told(reach)
+    told = scope(model, order, reach)
+    model = _prepared(model, order, reach)
     sharding.shard(model, order, world)
     sharding.fill(model, weights, world)
-    return model
+    return Loaded(model, tokenizer, told)
 
 
 def _stored_dtype(order: Order) -> torch.dtype:
     """Of the weights: what learns is float32, and autocast computes in the chosen precision."""
     dtype: torch.dtype = getattr(torch, order.settings.precision)
-    if order.device == "cuda" and dtype is torch.bfloat16 and not torch.cuda.is_bf16_supported():
-        raise TrainError("This GPU has no bfloat16; choose the precision float16.")
     return torch.float32 if order.settings.method == "full" else dtype
 
 
 def _pretrained(source: str, order: Order, dtype: torch.dtype, device: torch.device) -> Any:
     from transformers import AutoModelForCausalLM
 
-    four_bit = {"quantization_config": _four_bit(dtype)} if order.settings.method == "qlora" else {}
-    return AutoModelForCausalLM.from_pretrained(
+    quantized = {"quantization_config": four_bit(dtype)} if order.settings.method == "qlora" else {}
+    model, found = AutoModelForCausalLM.from_pretrained(
         source,
         dtype=dtype,
         device_map={"": device},
         use_safetensors=True,
         local_files_only=order.offline,
         trust_remote_code=False,
-        **four_bit,
+        output_loading_info=True,
+        **quantized,
     )
+    suitable.check_complete(order, found["missing_keys"])
+    return model
 
 
-def _prepared(model: Any, order: Order) -> Any:
+def _probed(model: Any, tokenizer: Any, order: Order) -> Reach:
+    reach = probe(model, tokenizer, order.spec.model)
+    suitable.check_direction(order, reach.looks_ahead)
+    return reach
+
+
+def _prepared(model: Any, order: Order, reach: Reach | None) -> Any:
+    """reach: None where text reaches all of the model."""
     torch.manual_seed(order.settings.seed)  # adapters start equal in every process
     if order.settings.method != "full":
-        model = _with_adapter(model, order)
+        model = with_adapter(model, order, reach)
+    elif reach is not None:
+        for name, weight in model.named_parameters():
+            weight.requires_grad_(weight.requires_grad and name in reach.weights)
     if order.settings.gradient_checkpointing:
         model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
     return model
 
 
-def _four_bit(dtype: torch.dtype) -> Any:
-    """NF4 with double quantisation (Dettmers et al., QLoRA, 2023)."""
-    import importlib.util
-
-    if importlib.util.find_spec("bitsandbytes") is None:
-        raise TrainError(
-            "The method qlora needs the package bitsandbytes on this node; install it or choose lora."
-        )
-    from transformers import BitsAndBytesConfig
-
-    return BitsAndBytesConfig(
-        load_in_4bit=True,
-        bnb_4bit_quant_type="nf4",
-        bnb_4bit_use_double_quant=True,
-        bnb_4bit_compute_dtype=dtype,
-    )
-
-
-def _with_adapter(model: Any, order: Order) -> Any:
-    """LoRA on all linear layers but the head (Hu et al., 2021); adapters stay in float32."""
-    from peft import LoraConfig, get_peft_model
-
-    settings = order.settings
-    config = LoraConfig(
-        r=settings.lora_r,
-        lora_alpha=settings.lora_alpha,
-        lora_dropout=0.0,
-        target_modules="all-linear",
-        task_type="CAUSAL_LM",
-    )
-    try:
-        adapted = get_peft_model(model, config)
-    except ValueError as wrong:  # of architectures that are no transformers, as Mamba
-        raise TrainError(
-            f"LoRA does not fit {order.spec.model}; choose the method full. ({wrong})"
-        ) from wrong
-    adapted.peft_config["default"].base_model_name_or_path = order.spec.model
-    return adapted
-
-
-def _check(order: Order, model: Any, tokenizer: Any) -> None:
-    config = model.config.get_text_config()
-    context = getattr(config, "max_position_embeddings", None)
-    if context and order.settings.tokens_per_sample > context:
-        raise TrainError(
-            f"tokens_per_sample is {order.settings.tokens_per_sample}, but {order.spec.model} reads at most "
-            f"{context} tokens; choose at most {context}."
-        )
-    if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
-        raise TrainError(
-            f"The tokenizer of {order.spec.model} has more tokens than the model; is it the right one?"
-        )
-
-
 def _why_not(order: Order, source: str, wrong: Exception) -> str:
-    name = order.spec.model
+    name, why = order.spec.model, textwrap.shorten(str(wrong), _LONGEST_WHY, placeholder=" ...")
     if Path(source).is_dir():
-        return f"The model {name} cannot be loaded from its directory: {wrong}"
+        return f"The model {name} cannot be loaded from its directory: {why}"
     if order.offline:
         return (
             f"The model {name} is not on this node, and the node is offline. Put it into the folder "
             f"{name} of the agent's models directory, download it beforehand with `hf download {name}` "
             f"(HF_HOME={os.environ.get('HF_HOME', '')}), or start the agent without its offline option."
         )
-    return f"The model {name} cannot be loaded from the hub: {wrong}"
+    return f"The model {name} cannot be loaded from the hub: {why}"

@@ -12,6 +12,7 @@ import torch
 from trainer.checkpoint import describe, digest
 from trainer.protocol import to_json
 from trainer.train.journal import Measured, metrics_csv
+from trainer.train.models import Loaded
 from trainer.train.random_weights import is_random
 from trainer.train.settings import Order
 
@@ -26,39 +27,39 @@ def software() -> dict[str, str]:
 
 def write(
     order: Order,
-    model: Any,
-    tokenizer: Any,
+    base: Loaded,
     weights: dict[str, torch.Tensor],
     measured: Measured,
     rows: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Write the folder and list its files. `weights`: the whole trained parameters by name.
+    """Write the folder and list its files. `weights`: the adapter's by name, or all of the model's.
 
     Models of random weights leave their figures alone: nobody could use the weights.
     """
     folder = order.run_dir / "output"
     folder.mkdir(parents=True, exist_ok=True)
     if not is_random(order):
-        _save_model(folder, order, model, tokenizer, weights)
+        _save_model(folder, order, base, weights)
     (folder / "metrics.csv").write_text(metrics_csv(rows), encoding="utf-8")
-    (folder / "README.md").write_text(_card(order, measured), encoding="utf-8")
+    (folder / "README.md").write_text(_card(order, base.scope, measured), encoding="utf-8")
     return [to_json(file) for file in describe(folder)]
 
 
-def _save_model(
-    folder: Path, order: Order, model: Any, tokenizer: Any, weights: dict[str, torch.Tensor]
-) -> None:
+def _save_model(folder: Path, order: Order, base: Loaded, weights: dict[str, torch.Tensor]) -> None:
+    model = base.model
     if order.settings.method == "full":
         dtype = getattr(torch, order.settings.precision)
-        model.save_pretrained(folder, state_dict={name: value.to(dtype) for name, value in weights.items()})
+        learnt = dict(model.named_parameters()).keys()
+        stored = {name: value.to(dtype) if name in learnt else value for name, value in weights.items()}
+        model.save_pretrained(folder, state_dict=stored)
         model.config.dtype = dtype  # save_pretrained noted that of the master weights
         model.config.save_pretrained(folder)
     else:
         model.save_pretrained(folder, state_dict=weights, save_embedding_layers=False)
-    tokenizer.save_pretrained(folder)
+    base.tokenizer.save_pretrained(folder)
 
 
-def _card(order: Order, measured: Measured) -> str:
+def _card(order: Order, scope: tuple[str, ...], measured: Measured) -> str:
     settings, adapter = order.settings, order.settings.method != "full"
     base = Path(order.spec.model).name if Path(order.spec.model).is_absolute() else order.spec.model
     names = [name for name in order.spec.params if order.spec.params[name] is not None]
@@ -79,6 +80,10 @@ def _card(order: Order, measured: Measured) -> str:
             "",
             f"{'A LoRA adapter' if adapter else 'A full model'} after {measured.total_steps} steps of "
             "supervised fine-tuning.",
+            "",
+            "## What was trained",
+            "",
+            *(f"- {sentence}" for sentence in scope),
             "",
             "## Data",
             "",

@@ -9,13 +9,14 @@ import torch
 
 from trainer.protocol import Kind
 from trainer.train import output, state
+from trainer.train.base.scope import size
 from trainer.train.data import Sample, read_samples
 from trainer.train.errors import TrainError
 from trainer.train.journal import Journal, Measured
 from trainer.train.loop import Loop, StopRequest
 from trainer.train.loss import TokenLoss
 from trainer.train.memory import capacity_bytes, peak_bytes
-from trainer.train.models import load, locate
+from trainer.train.models import Loaded, load, locate
 from trainer.train.plan import Plan
 from trainer.train.settings import Order
 from trainer.train.world import World, is_sharded, joined, replicate
@@ -34,11 +35,11 @@ def train(order: Order, measured: Measured, stop: StopRequest, started: float) -
         measured.software = output.software()
         measured.memory_capacity_bytes = capacity_bytes(world.device)
         try:
-            loop, tokenizer = _prepare(order, world, source, journal, measured, stop)
+            loop, base = _prepare(order, world, source, journal, measured, stop)
             measured.startup_s = time.monotonic() - started
-            _report_start(loop)
+            _report_start(loop, base)
             loop.run()
-            _write_output(loop, tokenizer)
+            _write_output(loop, base)
         finally:
             measured.peak_memory_bytes = peak_bytes(world.device)
         measured.peak_memory_bytes = int(world.max(measured.peak_memory_bytes)[0])
@@ -47,11 +48,12 @@ def train(order: Order, measured: Measured, stop: StopRequest, started: float) -
 
 def _prepare(
     order: Order, world: World, source: str, journal: Journal, measured: Measured, stop: StopRequest
-) -> tuple[Loop, Any]:
+) -> tuple[Loop, Loaded]:
     """Model, data and optimiser, where a checkpoint left them if there is one."""
     settings = order.settings
     journal.say(f"loading {order.spec.model}")  # the last line where a hub never answers
-    model, tokenizer = load(order, world, source)
+    base = load(order, world, source)
+    model, tokenizer = base.model, base.tokenizer
     journal.alive(peak_bytes(world.device))
     samples, validation = _samples(order, tokenizer)
     journal.alive(peak_bytes(world.device))
@@ -91,7 +93,7 @@ def _prepare(
             state.check(order.resume_dir)
         world.wait()
         loop.resume(state.read(order.resume_dir, loop.identity))
-    return loop, tokenizer
+    return loop, base
 
 
 def _samples(order: Order, tokenizer: Any) -> tuple[list[Sample], list[Sample]]:
@@ -116,11 +118,13 @@ def _identity(order: Order, plan: Plan) -> dict[str, Any]:
     }
 
 
-def _report_start(loop: Loop) -> None:
+def _report_start(loop: Loop, base: Loaded) -> None:
     plan = loop.plan
-    parameters = sum(map(_size, loop.model.parameters()))
+    parameters = sum(map(size, loop.model.parameters()))
     trainable = sum(weight.numel() for _, weight in state.trainable(loop.model))
     loop.journal.say(f"{loop.order.spec.model}: {parameters:,} parameters, {trainable:,} of them learn")
+    for sentence in base.scope:
+        loop.journal.say(sentence)
     loop.journal.say(f"{len(plan.lengths):,} rows, {plan.steps:,} steps of {plan.batch} rows")
     if loop.measured.step:
         loop.journal.say(f"going on after step {loop.measured.step}")
@@ -136,17 +140,10 @@ def _report_start(loop: Loop) -> None:
     )
 
 
-def _size(weight: Any) -> int:
-    """Numbers in a weight; one stored in 4 bits holds two in each of its bytes."""
-    stored = getattr(weight, "quant_state", None)
-    return int(weight.numel() if stored is None else stored.shape.numel())
-
-
-def _write_output(loop: Loop, tokenizer: Any) -> None:
+def _write_output(loop: Loop, base: Loaded) -> None:
     begun = time.monotonic()
-    weights = state.weights(loop.model, keep=loop.world.main)
+    full = loop.order.settings.method == "full"
+    weights = state.weights(loop.model, keep=loop.world.main, frozen=full)
     if loop.world.main:
-        loop.measured.output = output.write(
-            loop.order, loop.model, tokenizer, weights, loop.measured, loop.journal.rows
-        )
+        loop.measured.output = output.write(loop.order, base, weights, loop.measured, loop.journal.rows)
     loop.measured.saving_s += time.monotonic() - begun

@@ -55,6 +55,14 @@ class World:
         """Is the flag set in any process? Every process must call."""
         return self.max(float(flag))[0] > 0
 
+    def told(self, value: Any) -> Any:
+        """Rank 0's value; every process must call."""
+        if self.size == 1:
+            return value
+        values = [value]
+        dist.broadcast_object_list(values, src=0, device=self.device)
+        return values[0]
+
     def _reduce(self, values: tuple[float, ...], how: str) -> list[float]:
         if self.size == 1:
             return list(values)

@@ -1,0 +1,36 @@
+"""What a model's config.json says of its architecture that decides how it can be trained.
+
+Standard library only: the portal reads it as well as the trainer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+EXPERTS = ("num_local_experts", "num_experts", "n_routed_experts", "moe_num_experts")
+_PARTS = ("text_config", "ffn_config")
+_OWN_LINEAR_LAYERS = ("falcon",)  # bitsandbytes knows torch's alone
+
+
+def number_of_experts(config: Mapping[str, Any]) -> int:
+    """Experts of a layer that a router chooses from; 0 for a model without."""
+    found = [config.get(name) for name in EXPERTS]
+    counted = max((count for count in found if isinstance(count, int)), default=0)
+    inside = (part for name in _PARTS if isinstance(part := config.get(name), Mapping))
+    most = max((counted, *map(number_of_experts, inside)))
+    return most if most > 1 else 0
+
+
+def why_not_four_bits(model: str, architecture: str, experts: int) -> str:
+    """Why the method qlora is not for this model, with the remedy; empty if it may be.
+
+    architecture: `model_type` of its config.json. experts: as `number_of_experts` has it.
+    """
+    if experts:
+        why = "is a mixture of experts, and experts cannot be stored in 4 bits"
+    elif architecture in _OWN_LINEAR_LAYERS:
+        why = f"has linear layers of its own ({architecture}), which cannot be stored in 4 bits"
+    else:
+        return ""
+    return f"{model} {why}; choose the method lora, or another model."

@@ -1,0 +1,89 @@
+"""LoRA adapters (Hu et al., 2021) and a base model in 4 bits (Dettmers et al., QLoRA, 2023).
+
+Adapted are, in all architectures, the linear layers that text passes through: attention, dense MLPs and
+experts that every token uses. The head, routers and the experts they choose from stay as they are.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+
+from trainer.architectures import number_of_experts
+from trainer.train.base.probe import Reach
+from trainer.train.errors import TrainError
+from trainer.train.settings import Order
+
+
+def four_bit(dtype: torch.dtype) -> Any:
+    """How transformers stores linear layers: NF4 with double quantisation."""
+    if importlib.util.find_spec("bitsandbytes") is None:
+        raise TrainError(
+            "The method qlora needs the package bitsandbytes on this node; install it or choose lora."
+        )
+    from transformers import BitsAndBytesConfig
+
+    return BitsAndBytesConfig(
+        load_in_4bit=True,
+        bnb_4bit_quant_type="nf4",
+        bnb_4bit_use_double_quant=True,
+        bnb_4bit_compute_dtype=dtype,
+    )
+
+
+def with_adapter(model: Any, order: Order, reach: Reach | None) -> Any:
+    """The model with float32 adapters; reach: None where text reaches all of it. Raises TrainError."""
+    from peft import LoraConfig, get_peft_model
+
+    settings = order.settings
+    config = LoraConfig(
+        r=settings.lora_r,
+        lora_alpha=settings.lora_alpha,
+        lora_dropout=0.0,
+        target_modules=list(targets(model, reach)),
+        task_type="CAUSAL_LM",
+    )
+    try:
+        adapted = get_peft_model(model, config)
+    except ValueError as wrong:  # of architectures that are no transformers, as Mamba
+        raise TrainError(
+            f"LoRA does not fit {order.spec.model}; choose the method full. ({wrong})"
+        ) from wrong
+    adapted.peft_config["default"].base_model_name_or_path = order.spec.model
+    return adapted
+
+
+def targets(model: Any, reach: Reach | None) -> Iterator[str]:
+    """Names of the linear layers that get an adapter."""
+    from transformers.pytorch_utils import Conv1D
+
+    head, routed = model.get_output_embeddings(), number_of_experts(model.config.to_dict())
+    pools = list(expert_pools(model, routed))
+    for name, module in model.named_modules():
+        if not isinstance(module, torch.nn.Linear | Conv1D) or module is head:
+            continue
+        if (reach is None or name in reach.modules) and not _is_routed(name, module, pools, routed):
+            yield name
+
+
+def expert_pools(model: Any, routed: int) -> Iterator[str]:
+    """Names of the modules that hold the experts of a layer, mostly as one weight of three dimensions.
+
+    routed: how many there are, 0 for a model without.
+    """
+    for name, module in model.named_modules() if routed else ():
+        shapes = (weight.shape for weight in module.parameters(recurse=False))
+        if name.endswith(".experts") or any(len(shape) == 3 and shape[0] == routed for shape in shapes):
+            yield name
+
+
+def _is_routed(name: str, module: Any, pools: list[str], routed: int) -> bool:
+    """Is this an expert, or what weighs the experts beside it: a score for each, or one for a shared one?"""
+    scores = getattr(module, "out_features", None) in (1, routed)
+    beside = (pool.rpartition(".")[0] for pool in pools)
+    return any(name.startswith(f"{pool}.") for pool in pools) or (
+        scores and any(name.startswith(f"{block}.") for block in beside)
+    )

@@ -1,0 +1,85 @@
+"""Can this base model be trained on text as asked for? What cannot is refused before the first step."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+import torch
+
+from trainer.architectures import number_of_experts, why_not_four_bits
+from trainer.train.base.adapters import targets
+from trainer.train.base.probe import Reach
+from trainer.train.base.scope import size
+from trainer.train.errors import TrainError
+from trainer.train.settings import Order
+
+_NAMED = 3
+
+
+def check_kind(order: Order, config: Any) -> None:
+    """By the model's own description. Raises TrainError."""
+    from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
+
+    if type(config) not in MODEL_FOR_CAUSAL_LM_MAPPING or getattr(config, "is_encoder_decoder", False):
+        kind = (getattr(config, "architectures", None) or [config.model_type])[0]
+        raise TrainError(
+            f"{order.spec.model} is a {kind}; only models that continue text (causal language models) can be"
+            " trained. Choose such a model."
+        )
+    experts = number_of_experts(config.to_dict())
+    why = why_not_four_bits(order.spec.model, config.model_type, experts)
+    if order.settings.method == "qlora" and why:
+        raise TrainError(why)
+
+
+def check_sizes(order: Order, model: Any, tokenizer: Any) -> None:
+    """Do rows and tokenizer go with the model? Raises TrainError."""
+    config = model.config.get_text_config()
+    context = getattr(config, "max_position_embeddings", None)
+    if context and 0 < context < order.settings.tokens_per_sample:
+        raise TrainError(
+            f"tokens_per_sample is {order.settings.tokens_per_sample}, but {order.spec.model} reads at most "
+            f"{context} tokens; choose at most {context}."
+        )
+    if len(tokenizer) > model.get_input_embeddings().weight.shape[0]:
+        raise TrainError(
+            f"The tokenizer of {order.spec.model} has more tokens than the model; is it the right one?"
+        )
+
+
+def check_complete(order: Order, missing: Collection[str]) -> None:
+    """missing: weights that transformers made up, tied ones left out. Raises TrainError naming them."""
+    if missing:
+        names = sorted(missing)
+        more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
+        raise TrainError(
+            f"The files of {order.spec.model} lack weights of the model: {', '.join(names[:_NAMED])}{more}. "
+            "They would be random numbers; choose a complete model, with its language-modelling head."
+        )
+
+
+def check_stored(order: Order, model: Any, reach: Reach | None) -> None:
+    """Raises TrainError where most of what should be in 4 bits is not: some layers are left as they are."""
+    weights = [model.get_submodule(name).weight for name in targets(model, reach)]
+    left = sum(weight.numel() for weight in weights if not hasattr(weight, "quant_state"))
+    if left > sum(map(size, weights)) / 2:
+        raise TrainError(
+            f"The layers of {order.spec.model} cannot be stored in 4 bits; choose the method lora."
+        )
+
+
+def check_direction(order: Order, looks_ahead: bool) -> None:
+    """Raises TrainError for a model whose tokens see those that they are to predict."""
+    if looks_ahead:
+        raise TrainError(
+            f"In {order.spec.model} a token sees those after it, so that nothing is left to predict. It is no"
+            " causal language model; choose one."
+        )
+
+
+def check_precision(order: Order) -> None:
+    """Raises TrainError where the GPU would only emulate bfloat16."""
+    asked = order.device == "cuda" and order.settings.precision == "bfloat16"
+    if asked and not torch.cuda.is_bf16_supported(including_emulation=False):
+        raise TrainError("This GPU has no bfloat16; choose the precision float16.")
