@@ -242,6 +242,8 @@ MAX_NODES_PER_JOB = env.int("MAX_NODES_PER_JOB", default=1)  # more only where n
 SYNC_EVERY_S = env.float("SYNC_EVERY_S", default=1.0)
 NODE_SUSPECT_S = env.float("NODE_SUSPECT_S", default=60.0)  # silent for longer: no new starts
 NODE_LOST_S = env.float("NODE_LOST_S", default=90.0)  # silent for longer: lost, its attempts end
+NODE_BLOCKED_S = env.float("NODE_BLOCKED_S", default=600.0)  # after three declined starts, or three losses
+DECLINE_BACKOFF_S = env.float("DECLINE_BACKOFF_S", default=60.0)  # how long a job first keeps away
 NODE_STOPS_S = env.float("NODE_STOPS_S", default=900.0)  # --lease-stop of agents: then they stop
 ASSIGNED_TIMEOUT_S = env.float("ASSIGNED_TIMEOUT_S", default=60.0)
 STARTING_TIMEOUT_S = env.float("STARTING_TIMEOUT_S", default=600.0)

@@ -49,6 +49,7 @@ class Budget(StrEnum):
     USER = "user"
     OOM = "oom"
     INFRASTRUCTURE = "infrastructure"
+    DECLINES = "declines"
 
 
 S = JobState
@@ -80,16 +81,20 @@ BUDGETS: dict[Outcome, Budget] = {
     Outcome.OOM: Budget.OOM,
     Outcome.STOPPED: Budget.NONE,
     Outcome.LOST: Budget.INFRASTRUCTURE,
-    Outcome.DECLINED: Budget.INFRASTRUCTURE,
+    Outcome.DECLINED: Budget.DECLINES,
     Outcome.TIMEOUT: Budget.INFRASTRUCTURE,
     Outcome.KILLED: Budget.INFRASTRUCTURE,
 }
+
+# Declines are spaced out instead (scheduler.loop.declined): no job fails for nodes that are not fit.
+UNLIMITED = frozenset({Budget.NONE, Budget.DECLINES})
 
 FAILURE_CLASS: dict[Budget, str] = {
     Budget.NONE: "",
     Budget.USER: "user",
     Budget.OOM: "resource",
     Budget.INFRASTRUCTURE: "system",
+    Budget.DECLINES: "",
 }
 
 

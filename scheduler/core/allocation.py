@@ -50,7 +50,9 @@ def movable(state: ClusterState) -> list[Job]:
 def possible(job: Job, free: FreeGpus) -> list[Option]:
     """The job's options that the empty cluster could hold, one per bundle, smallest first."""
     bundles = {
-        bundle(option): option for option in job.options[::-1] if free.could_hold(option, job.only_node)
+        bundle(option): option
+        for option in job.options[::-1]
+        if free.could_hold(option, job.only_node, job.avoids)
     }
     return [bundles[key] for key in sorted(bundles, key=lambda key: (key[2], key[1], key[0]))]
 
@@ -113,7 +115,7 @@ def _turn(
     wish = wishes.get(job.id)
     keeps = bool(wish and job.holds and bundle(job.holds.option) == bundle(wish))
     size = (wish.nodes, wish.gpus) if wish else (0, 0)
-    anywhere = wish is None or wish.config.method not in lacking
+    anywhere = wish is None or (wish.config.method not in lacking and not job.avoids)
     return not (stay and keeps), anywhere, -size[0], -size[1], not keeps, job.submitted_at, job.id
 
 
@@ -194,5 +196,5 @@ def _waits(state: ClusterState, placed: set[str], free: FreeGpus) -> list[Wait]:
         elif not options:
             waits.append(reasons.nowhere(job))
         else:
-            waits.append(reasons.busy(job, options[0], free.count_for(options[0]), behind=SHARED))
+            waits.append(reasons.busy(job, options[0], free.count_for(options[0], job.avoids), behind=SHARED))
     return waits

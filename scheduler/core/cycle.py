@@ -137,12 +137,14 @@ class Cycle:
 
     def _block(self, job: Job, options: Sequence[Option]) -> None:
         passed = self.closed or any(option.gpu_model in self.taken for option in options)
-        if self.rules.blocks is Blocks.ALL:
+        if job.avoids:
+            pass  # what it keeps away from must not lie idle for it
+        elif self.rules.blocks is Blocks.ALL:
             self.closed = True
         elif self.rules.blocks is Blocks.MODELS:
             self.taken.update(option.gpu_model for option in options)
         if self.state.explain:
-            free = self.free.count_for(options[0])
+            free = self.free.count_for(options[0], job.avoids)
             self._wait(reasons.busy(job, options[0], free, behind=self.behind if passed else ""))
 
     def _wait(self, wait: Wait) -> None:
@@ -152,7 +154,7 @@ class Cycle:
 
 def acceptable(job: Job, free: FreeGpus, rules: Rules) -> Sequence[Option]:
     """The options a job would take: possible on the empty cluster and close to the best of those."""
-    possible = [option for option in job.options if free.could_hold(option, job.only_node)]
+    possible = [option for option in job.options if free.could_hold(option, job.only_node, job.avoids)]
     if len(possible) < 2:
         return possible
     scores = [option.score(job.goal) for option in possible]

@@ -12,7 +12,9 @@ from scheduler.core.pool import Pool
 from scheduler.core.types import GpuId, Job, Node
 
 Shares = tuple[int, ...]  # GPUs on each node, largest first
-_Request = tuple[str, str, int, int, str | None]  # all that decides whether a gang fits
+# All that decides whether a gang fits: model, method, nodes, GPUs, the only node, the nodes to avoid.
+_Request = tuple[str, str, int, int, str | None, frozenset[str]]
+NONE: frozenset[str] = frozenset()
 
 
 class Placement(StrEnum):
@@ -47,19 +49,19 @@ class FreeGpus:
             return sum(pool.total for pool in self.pools.values())
         return self.pools[gpu_model].total if gpu_model in self.pools else 0
 
-    def count_for(self, option: Option) -> int:
+    def count_for(self, option: Option, avoids: frozenset[str] = NONE) -> int:
         """Free GPUs on which the option could run."""
         pool = self.pools.get(option.gpu_model)
-        return pool.free_for(option.config.method) if pool else 0
+        return pool.free_for(option.config.method, avoids) if pool else 0
 
-    def could_hold(self, option: Option, only_node: str | None = None) -> bool:
-        """Would the option fit if every ready node were empty?"""
-        request = _request(option, only_node)
+    def could_hold(self, option: Option, only_node: str | None = None, avoids: frozenset[str] = NONE) -> bool:
+        """Would the option fit if every ready node, but those to avoid, were empty?"""
+        request = _request(option, only_node, avoids)
         known = self._holdable.get(request)
         if known is None:
             pool = self.pools.get(option.gpu_model)
             known = pool is not None and self._fit(
-                self.shares(option), pool.sizes(option.config.method, only_node)
+                self.shares(option), pool.sizes(option.config.method, only_node, avoids)
             )
             self._holdable[request] = known
         return known
@@ -69,7 +71,7 @@ class FreeGpus:
         pool = self.pools.get(option.gpu_model)
         if pool is None or pool.total < option.gpus:
             return None
-        request = _request(option, job.only_node if job else None)
+        request = _request(option, job.only_node, job.avoids) if job else _request(option)
         if request in self._failed:
             return None
         shares = self._on_nodes(pool, option, job)
@@ -101,17 +103,17 @@ class FreeGpus:
         return equal_shares(option)
 
     def _on_nodes(self, pool: Pool, option: Option, job: Job | None) -> list[tuple[str, int]] | None:
-        shares, unable = self.shares(option), pool.unable(option.config.method)
+        shares, unfit = self.shares(option), pool.unfit(option.config.method, job.avoids if job else NONE)
         if job and job.only_node:
             fits = self._fit(shares, [len(pool.free.get(job.only_node, ()))])
-            return [(job.only_node, sum(shares))] if fits and job.only_node not in unable else None
+            return [(job.only_node, sum(shares))] if fits and job.only_node not in unfit else None
         if self.placement is Placement.DISTRIBUTED:
-            return pool.anywhere(sum(shares), unable)
+            return pool.anywhere(sum(shares), unfit)
         if self.placement is Placement.ALPHA:
-            return _best_scores(pool, shares, job.host_memory_bytes if job else 0.0, unable)
+            return _best_scores(pool, shares, job.host_memory_bytes if job else 0.0, unfit)
         chosen: dict[str, int] = {}
         for share, equal in groupby(shares):
-            excluded = unable | chosen.keys()
+            excluded = unfit | chosen.keys()
             nodes = pool.choose(
                 share, len(list(equal)), excluded, emptiest=self.placement is Placement.SPREAD
             )
@@ -128,9 +130,9 @@ class FreeGpus:
         return enough and len(shares) <= len(sizes)
 
 
-def _request(option: Option, only_node: str | None) -> _Request:
+def _request(option: Option, only_node: str | None = None, avoids: frozenset[str] = NONE) -> _Request:
     config = option.config
-    return config.gpu_model, config.method, config.number_nodes, config.number_gpus, only_node
+    return config.gpu_model, config.method, config.number_nodes, config.number_gpus, only_node, avoids
 
 
 def equal_shares(option: Option) -> Shares:
@@ -151,7 +153,7 @@ def alpha_score(gpus: float, free_gpus: float, memory: float, free_memory: float
 
 
 def _best_scores(
-    pool: Pool, shares: Shares, memory: float, unable: frozenset[str]
+    pool: Pool, shares: Shares, memory: float, unfit: frozenset[str]
 ) -> list[tuple[str, int]] | None:
     chosen: dict[str, int] = {}
     for share in shares:
@@ -160,7 +162,7 @@ def _best_scores(
             for node, free in pool.free.items()
             if len(free) >= share
             and node not in chosen
-            and node not in unable
+            and node not in unfit
             and _has_memory(pool.nodes[node], memory)
         ]
         if not scores:

@@ -41,21 +41,24 @@ class Pool:
         methods = {method for node in self.nodes.values() for method in node.cannot_train}
         return {m: frozenset(n.id for n in self.nodes.values() if m in n.cannot_train) for m in methods}
 
-    def unable(self, method: str) -> frozenset[str]:
-        """The nodes that cannot train by this method."""
-        return self._unable.get(method, frozenset())
+    def unfit(self, method: str, avoids: frozenset[str] = frozenset()) -> frozenset[str]:
+        """The nodes that cannot train by this method, and those to avoid."""
+        unable = self._unable.get(method, frozenset())
+        return unable | avoids if avoids else unable
 
-    def free_for(self, method: str) -> int:
-        """Free GPUs of the nodes that can train by this method."""
-        return self.total - sum(len(self.free[node]) for node in self.unable(method))
+    def free_for(self, method: str, avoids: frozenset[str] = frozenset()) -> int:
+        """Free GPUs of the nodes that are fit."""
+        return self.total - sum(len(self.free.get(node, ())) for node in self.unfit(method, avoids))
 
-    def sizes(self, method: str, only_node: str | None = None) -> list[int]:
-        """GPUs of each node that can train by this method, free or not, largest first."""
-        unable = self.unable(method)
+    def sizes(
+        self, method: str, only_node: str | None = None, avoids: frozenset[str] = frozenset()
+    ) -> list[int]:
+        """GPUs of each node that is fit, free or not, largest first."""
+        unfit = self.unfit(method, avoids)
         able = [self.nodes[only_node]] if only_node in self.nodes else []
         if only_node is None:
             able = list(self.nodes.values())
-        return sorted((node.total for node in able if node.id not in unable), reverse=True)
+        return sorted((node.total for node in able if node.id not in unfit), reverse=True)
 
     def choose(
         self, share: int, count: int, excluded: Collection[str], *, emptiest: bool

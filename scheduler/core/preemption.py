@@ -67,7 +67,7 @@ class Evictions:
         if self.reachable.place(option, job) is None:
             return None
         if self.free.placement is Placement.DISTRIBUTED and not job.only_node:
-            victims = self._anywhere(option)
+            victims = self._anywhere(option, job.avoids)
             self._evict(victims)
             gpus = self.free.place(option, job)
             return Room(tuple(victims), gpus) if gpus else None
@@ -82,8 +82,8 @@ class Evictions:
 
     def _cheapest(self, option: Option, job: Job) -> dict[str, int] | None:
         pool = self.reachable.pools[option.gpu_model]
-        unable = pool.unable(option.config.method)
-        nodes = [job.only_node] if job.only_node else [n for n in pool.free if n not in unable]
+        unfit = pool.unfit(option.config.method, job.avoids)
+        nodes = [job.only_node] if job.only_node else [n for n in pool.free if n not in unfit]
         chosen: dict[str, int] = {}
         for share, equal in groupby(self.free.shares(option)):
             fitting = [n for n in nodes if n not in chosen and len(pool.free[n]) >= share]
@@ -110,11 +110,11 @@ class Evictions:
             jobs, key=lambda job: (lost_gpu_s(job) / _gpus_on(job, node), -self.rank[job.id], job.id)
         )
 
-    def _anywhere(self, option: Option) -> list[Job]:
-        missing = option.gpus - self.free.count_for(option)
-        unable = self.reachable.pools[option.gpu_model].unable(option.config.method)
+    def _anywhere(self, option: Option, avoids: frozenset[str]) -> list[Job]:
+        missing = option.gpus - self.free.count_for(option, avoids)
+        unfit = self.reachable.pools[option.gpu_model].unfit(option.config.method, avoids)
         jobs = {job.id: job for (model, node), found in self.by_place.items() for job in found.values()
-                if model == option.gpu_model and node not in unable}  # fmt: skip
+                if model == option.gpu_model and node not in unfit}  # fmt: skip
         return _until(missing, self._victims(jobs.values()), None)
 
     def _reprieve(self, model: str, shares: dict[str, int]) -> list[Job]:

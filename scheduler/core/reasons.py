@@ -11,6 +11,8 @@ def nowhere(job: Job) -> Wait:
     if not job.options:
         why = job.no_option or "No registered node can run it; it starts when one joins that can."
         return Wait(job.id, "no-option", why)
+    if job.declined:
+        return Wait(job.id, "declined", f"No ready node takes it: {job.declined}")
     if job.only_node:
         return Wait(
             job.id,
@@ -27,9 +29,8 @@ def nowhere(job: Job) -> Wait:
 def busy(job: Job, option: Option, free: int, *, behind: str = "") -> Wait:
     """Its GPUs are held by others, or are kept for jobs that go first: `behind` says for which."""
     text = f"Needs {amount(option)}; {free} {'is' if free == 1 else 'are'} free."
-    if behind:
-        return Wait(job.id, "behind", f"{text} {behind}")
-    return Wait(job.id, "busy", f"{text} It starts when running jobs release enough.")
+    why = behind or "It starts when running jobs release enough."
+    return Wait(job.id, "behind" if behind else "busy", " ".join(filter(None, (text, why, job.declined))))
 
 
 def amount(option: Option) -> str:

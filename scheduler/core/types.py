@@ -67,6 +67,8 @@ class Job:
     level: int = 1  # the least topology level it asks for (scheduler.core.topology.Level)
     holds: Holding | None = None
     only_node: str | None = None  # its last checkpoint lies on this node alone
+    avoids: frozenset[str] = frozenset()  # nodes that declined it lately and are not asked yet
+    declined: str = ""  # which nodes those are, why and until when, in words for its owner
     no_option: str = ""  # why no registered node can run it, in words for its owner
     hold: str = ""  # why it may not start now, in words for its owner
 

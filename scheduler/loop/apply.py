@@ -14,6 +14,7 @@ from scheduler.models import Epoch, Job
 from scheduler.services.attempts import start_attempt
 from scheduler.states import JobState
 
+MOST = 500  # characters that a job keeps of why it waits
 log = logging.getLogger(__name__)
 
 
@@ -44,8 +45,11 @@ def _explain(epoch: Epoch, waits: list[Wait]) -> None:
         changed = []
         for job in Job.objects.filter(state=JobState.QUEUED).only("id", "wait_code", "wait_text"):
             wait = reasons.get(job.pk)
-            if wait and wait.code != "hold" and (job.wait_code, job.wait_text) != (wait.code, wait.reason):
-                job.wait_code, job.wait_text = wait.code, wait.reason
+            if wait is None or wait.code == "hold":
+                continue
+            said = wait.code, wait.reason[:MOST]
+            if said != (job.wait_code, job.wait_text):
+                job.wait_code, job.wait_text = said
                 changed.append(job)
         # Only those that still wait: one that was cancelled meanwhile keeps no reason.
         Job.objects.filter(state=JobState.QUEUED).bulk_update(

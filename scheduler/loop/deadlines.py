@@ -72,11 +72,14 @@ def _block_unconfirmed(attempt: Attempt, now: datetime) -> None:
 
 
 def _who_did_not_take_it_up(attempt: Attempt, now: datetime) -> str:
-    """Counts as declined there, or the job would come back to that node again and again."""
-    late = [claim.node for claim in attempt.claims.filter(phase=Phase.ASSIGNED).select_related("node")]
-    for node in late:
-        note_decline(node=node, reason=f"It did not take up {attempt.job_id}.", now=now)
-    return f"Not taken up by {', '.join(node.name for node in late)}; the log of the agent there may say why."
+    """Counts as declined there if the node was heard of meanwhile: it could have, and would not again."""
+    late = list(attempt.claims.filter(phase=Phase.ASSIGNED).select_related("node"))
+    for claim in late:
+        if claim.node.last_seen_at > attempt.created_at:
+            note_decline(node=claim.node, reason=f"It did not take up {attempt.job_id}.", now=now)
+            attempt.claims.filter(pk=claim.pk).update(outcome=Outcome.DECLINED, phase=Phase.ENDED)
+    names = ", ".join(claim.node.name for claim in late)
+    return f"Not taken up by {names}; the log of the agent there may say why."
 
 
 def _who_is_missing(attempt: Attempt) -> str:

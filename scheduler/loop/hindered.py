@@ -11,7 +11,6 @@ from scheduler.loop.parsed import SLICE
 from scheduler.models import Job, Node
 from scheduler.selectors.inventory import inventory
 
-MOST = 500  # characters that a job keeps of why it waits
 WAITS = "It starts when a node that can joins, or one of these is put right."
 
 
@@ -25,7 +24,7 @@ def why_no_option(job_ids: Sequence[str]) -> dict[str, str]:
     for pk, method, gpu_model in wanting:
         some = [pool for pool in pools if gpu_model is None or same_gpu(pool.gpu_model, gpu_model)]
         if why := untrainable(some, method):
-            found[pk] = f"{why} {WAITS}"[:MOST]
+            found[pk] = f"{why} {WAITS}"
     return found
 
 

@@ -13,6 +13,7 @@ from django.db.models import QuerySet
 from knowledge.core.objectives import keeping
 from knowledge.core.types import Option
 from scheduler.core import types
+from scheduler.loop.declined import Avoided, avoided_by
 from scheduler.loop.hindered import why_no_option
 from scheduler.loop.parsed import options_of
 from scheduler.models import Allocation, Attempt, Gpu, Job
@@ -35,6 +36,7 @@ def take(memory: Mapping[str, Any], now: datetime) -> types.ClusterState:
     held = _held()
     history = _history(rows)
     pinned = only_nodes(rows.filter(state=JobState.QUEUED))
+    avoided = avoided_by(rows, now)
     return types.ClusterState(
         jobs=tuple(
             _job(
@@ -44,6 +46,7 @@ def take(memory: Mapping[str, Any], now: datetime) -> types.ClusterState:
                 history[job.pk],
                 pinned.get(job.pk),
                 no_option.get(job.pk, ""),
+                avoided.get(job.pk, Avoided()),
                 now,
             )
             for job in jobs
@@ -77,6 +80,7 @@ def _job(
     attempts: list[Attempt],
     only_node: str | None,
     no_option: str,
+    avoided: Avoided,
     now: datetime,
 ) -> types.Job:
     aim = aim_of(job, now)
@@ -96,6 +100,8 @@ def _job(
         stopped_at=ended[-1] if ended and live is None else None,
         holds=_holding(live, gpus) if live and gpus else None,
         only_node=only_node,
+        avoids=avoided.nodes,
+        declined=avoided.text,
         no_option=no_option,
         hold=job.wait_text if job.wait_code == "options" else "",
     )

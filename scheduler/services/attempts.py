@@ -19,7 +19,17 @@ from scheduler.models import Allocation, Attempt, Claim, Gpu, Job, Node
 from scheduler.selectors.checkpoints import resumable
 from scheduler.services.executions import record
 from scheduler.services.moves import locked, move_job
-from scheduler.states import BUDGETS, FAILURE_CLASS, STOPPED_TO, Budget, JobState, NodeState, Outcome, StopFor
+from scheduler.states import (
+    BUDGETS,
+    FAILURE_CLASS,
+    STOPPED_TO,
+    UNLIMITED,
+    Budget,
+    JobState,
+    NodeState,
+    Outcome,
+    StopFor,
+)
 from trainer.protocol import Phase
 
 log = logging.getLogger(__name__)
@@ -115,10 +125,17 @@ def _follow(job: Job, attempt: Attempt, outcome: Outcome, reason: str, now: date
         job = catch_up(job, now)
         return move_job(job=job, to=JobState.SUCCEEDED, now=now, reason=reason, data=data)
     then = STOPPED_TO[stop_for] if stop_for else JobState.QUEUED
-    own_fault = BUDGETS[outcome] in (Budget.USER, Budget.OOM)
-    if stop_for is StopFor.CANCEL or (stop_for and not own_fault) or BUDGETS[outcome] is Budget.NONE:
+    budget = _budget(attempt, outcome)
+    own_fault = budget in (Budget.USER, Budget.OOM)
+    if stop_for is StopFor.CANCEL or (stop_for and not own_fault) or budget in UNLIMITED:
         return move_job(job=job, to=then, now=now, reason=reason, data=data)
-    return _spend(job, outcome, then, reason, now, data)
+    return _spend(job, budget, then, reason, now, data)
+
+
+def _budget(attempt: Attempt, outcome: Outcome) -> Budget:
+    """Of its outcome; a start that timed out since a node did not take it up was declined there."""
+    not_taken_up = outcome is Outcome.TIMEOUT and attempt.claims.filter(outcome=Outcome.DECLINED).exists()
+    return Budget.DECLINES if not_taken_up else BUDGETS[outcome]
 
 
 def catch_up(job: Job, now: datetime) -> Job:
@@ -130,11 +147,8 @@ def catch_up(job: Job, now: datetime) -> Job:
     return job
 
 
-def _spend(
-    job: Job, outcome: Outcome, then: JobState, reason: str, now: datetime, data: dict[str, Any]
-) -> Job:
-    """Queue the job again, or pause it as asked, if the outcome's budget allows; else fail it."""
-    budget = BUDGETS[outcome]
+def _spend(job: Job, budget: Budget, then: JobState, reason: str, now: datetime, data: dict[str, Any]) -> Job:
+    """Queue the job again, or pause it as asked, if the budget allows; else fail it."""
     column, allowed = {
         Budget.USER: ("errors_used", job.retries),
         Budget.OOM: ("oom_used", settings.OOM_RETRIES),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
 
 from portal.accounts.models import User
@@ -13,7 +14,7 @@ from scheduler.errors import Conflict
 from scheduler.models import Node, NodeEvent
 from scheduler.states import NodeState
 
-DECLINES, WITHIN, BLOCKED_FOR = 3, timedelta(minutes=10), timedelta(minutes=10)
+DECLINES = 3
 LOSSES, LOST_WITHIN = 3, timedelta(hours=1)
 IDENTITY, UNCONFIRMED, CHANGED = "identity", "unconfirmed-stop", "changed-gpus"
 STANDING = (IDENTITY, CHANGED)  # blocks that an administrator alone ends
@@ -63,7 +64,7 @@ def welcome_back(*, node: Node, now: datetime) -> None:
             kind="flapping",
             reason=f"It is back after it was lost {LOSSES} times within an hour; see its network and log.",
             now=now,
-            until=now + BLOCKED_FOR,
+            until=now + _blocked_for(),
         )
     else:
         _set_state(node, NodeState.READY, now=now, kind="back", reason="It reports nothing running.")
@@ -93,18 +94,25 @@ def _must_prove_itself(node: Node) -> bool:
 
 @transaction.atomic
 def note_decline(*, node: Node, reason: str, now: datetime) -> None:
-    """Count a declined start; three within ten minutes block the node for ten."""
+    """Note and count a declined start; three within the time that a node is blocked for block it."""
     _hold(node)
-    recent = [at for at in node.declines if at > (now - WITHIN).timestamp()] + [now.timestamp()]
+    NodeEvent.objects.create(node=node, kind="declined", reason=reason[:500], at=now)
+    since = (now - _blocked_for()).timestamp()
+    recent = [at for at in node.declines if at > since] + [now.timestamp()]
     Node.objects.filter(pk=node.pk).update(declines=recent[-DECLINES:])
     if len(recent) >= DECLINES:
+        minutes = settings.NODE_BLOCKED_S / 60
         block_node(
             node=node,
             kind="declines",
-            reason=f"Declined {DECLINES} starts within ten minutes; the last one: {reason}",
+            reason=f"Declined {DECLINES} starts within {minutes:g} min; the last one: {reason}",
             now=now,
-            until=now + BLOCKED_FOR,
+            until=now + _blocked_for(),
         )
+
+
+def _blocked_for() -> timedelta:
+    return timedelta(seconds=settings.NODE_BLOCKED_S)
 
 
 @transaction.atomic

@@ -14,7 +14,7 @@ from django.db.models.functions import Now
 from portal.accounts.models import User
 from portal.clock import database_now
 from scheduler.loop.tick import tick
-from scheduler.models import Allocation, DatasetFile, Epoch, Job, Node
+from scheduler.models import Allocation, Attempt, DatasetFile, Epoch, Job, Node
 from scheduler.services.files import store_file
 from scheduler.services.jobs import submit_job
 from scheduler.services.nodes import create_join_token
@@ -88,3 +88,8 @@ def age_state(of: Job, seconds: float) -> None:
 def free_the_epoch() -> None:
     """End a tick that a test left open."""
     Epoch.objects.update(busy=False)
+
+
+def age_attempts(seconds: float) -> None:
+    """As if all ended attempts had ended so long before."""
+    Attempt.objects.filter(ended_at__isnull=False).update(ended_at=F("ended_at") - timedelta(seconds=seconds))

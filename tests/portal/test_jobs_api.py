@@ -7,6 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.test import Client
 from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
@@ -73,6 +74,22 @@ def test_a_waiting_job_says_why(api: APIClient, body: Body) -> None:
     wait = api.get(f"/api/jobs/{job_id}/").json()["wait"]
     assert wait["code"]
     assert wait["text"]
+
+
+def test_a_job_that_no_node_takes_says_who_declined_it_and_why(
+    api: APIClient, body: Body, browser: Client
+) -> None:
+    node = world.fake_node(name="gpu-box")
+    job_id = submit(api, body()).json()["id"]
+    tick()
+    node.end(node.take_up(), "declined", reason="disk full: 1,000 bytes are free")
+    tick()
+    job = api.get(f"/api/jobs/{job_id}/").json()
+    assert (job["state"], job["wait"]["code"]) == ("queued", "declined")
+    assert job["wait"]["text"].startswith("No ready node takes it: gpu-box declined it and is asked again at")
+    assert "disk full: 1,000 bytes are free" in job["wait"]["text"]
+    page = browser.get(f"/jobs/{job_id}/live/").content.decode()
+    assert job["wait"]["text"] in page
 
 
 def test_logs_are_read_in_pieces(api: APIClient, body: Body) -> None:

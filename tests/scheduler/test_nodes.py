@@ -53,6 +53,7 @@ def decline_three_starts(node: FakeNode) -> None:
     for _ in range(3):
         tick()
         node.end(next(iter(node.sync().claims)), "declined", reason="The disk is full.")
+        world.age_attempts(3600)  # until the job asks it again
 
 
 def test_a_drained_machine_that_is_switched_off_stays_drained_when_it_is_back(node: FakeNode) -> None:

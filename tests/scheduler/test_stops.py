@@ -132,6 +132,7 @@ def test_three_declined_starts_block_the_node_for_a_while(node: FakeNode) -> Non
     job = world.placed_job(node)
     for _ in range(3):
         node.end(next(iter(node.sync().claims)), "declined", reason="The disk is full.")
+        world.age_attempts(3600)  # until the job asks it again
         tick()
     blocked = Node.objects.get()
     assert blocked.state == NodeState.BLOCKED
@@ -145,7 +146,10 @@ def test_a_node_that_takes_up_nothing_is_blocked_like_one_that_declines(node: Fa
     """L4: it goes on saying that it lives, and the job would use up all its tries there."""
     job = world.placed_job(node)
     for _ in range(3):
+        node.sync()
         world.age_state(job, 100)
+        tick()
+        world.age_attempts(3600)  # until the job asks it again
         tick()
     attempt = job.attempts.order_by("-fence")[0]
     assert attempt.reason.startswith("assigned for more than 60 s. Not taken up by node")

@@ -193,7 +193,7 @@ class Claim:
             else:
                 time.sleep(LOOK_EVERY_S / 2)
         self._note(watch.seen)
-        return judge(evidence)
+        return judge(replace(evidence, begun=self._phase is Phase.RUNNING))
 
     def _launch(self) -> Handle:
         """Fetch, write down that a process is about to start, start it, write down which."""

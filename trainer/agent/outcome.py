@@ -49,6 +49,7 @@ class Evidence:
     kernel_oom: bool = False  # the kernel ended a process for memory meanwhile
     last_line: str = ""
     nodes: int = 1
+    begun: bool = True  # the model was loaded and the data counted
 
 
 def judge(seen: Evidence) -> Ending:
@@ -84,6 +85,8 @@ def _unexplained(seen: Evidence, code: int | None) -> Ending:
     """The training ended although nobody asked for it, and without saying why in result.json."""
     if code == EXIT_NO_ROOM:
         reason = f"the node's disk is full or read-only: {seen.last_line}".removesuffix(": ")
+        if not seen.begun:
+            return Ending(outcome=Outcome.DECLINED, reason=reason)
         return Ending(outcome=Outcome.LOST, exit_code=code, reason=reason)
     if code is None:
         reason = "the training ended unseen while the node agent was away, and left no result"

@@ -91,7 +91,7 @@ class _Walk:
             self.promise = known if self._stands(known) else None
         self.promise = self.promise or self._earliest(head, options)
         self.memory = self.promise.as_memory()
-        if self.promise.at is None:
+        if self.promise.at is None and not head.avoids:
             self.blocked = {option.gpu_model for option in options}
         self.spare = FreeGpus(_without(self.state.nodes, self.promise.gpus), self.rules.placement)
         for start in self.started:
@@ -162,7 +162,7 @@ class _Walk:
 
     def _explain(self, job: Job, option: Option, behind: str) -> None:
         if self.state.explain:
-            self._wait(reasons.busy(job, option, self.free.count_for(option), behind=behind))
+            self._wait(reasons.busy(job, option, self.free.count_for(option, job.avoids), behind=behind))
 
     def _wait(self, wait: Wait) -> None:
         if self.state.explain:

@@ -62,9 +62,10 @@ class _Walk:
         for option in options:
             if option.gpu_model not in self.taken and self._start(job, option):
                 return
-        if job.topology is not Topology.GUARANTEED:  # who insists must not hold up those who do not
+        # Who insists must not hold up those who do not, nor who keeps away from a node those who need not.
+        if job.topology is not Topology.GUARANTEED and not job.avoids:
             self.taken.update(option.gpu_model for option in options)
-        free = self.free.count_for(options[0])
+        free = self.free.count_for(options[0], job.avoids)
         self._wait(reasons.busy(job, options[0], free, behind=BEHIND if free >= options[0].gpus else ""))
 
     def _start(self, job: Job, option: Option) -> bool:
@@ -79,6 +80,7 @@ class _Walk:
             job.level,
             job.priority,
             job.only_node,
+            job.avoids,
             self._may_evict(job),
         )
         if alike in self.failed:
@@ -139,6 +141,7 @@ class _Walk:
             and name in pool.free
             and option.config.method not in node.cannot_train
             and job.only_node in (None, name)
+            and name not in job.avoids
         ]
 
     def _stop(self, victim: Job, job: Job) -> None:

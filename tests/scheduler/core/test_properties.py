@@ -82,6 +82,7 @@ def no_gpu_has_two_holders_and_gangs_stay_whole(name: str, state: ClusterState, 
         assert action.option in jobs[action.job].options
         assert not lacks & {(node, action.option.config.method) for node, _ in action.gpus}
         assert jobs[action.job].only_node in (None, *{node for node, _ in action.gpus})
+        assert not jobs[action.job].avoids & {node for node, _ in action.gpus}
         if name not in FREE_PLACEMENT:
             per_node = Counter(node for node, _ in action.gpus)
             assert sorted(per_node.values(), reverse=True) == list(equal_shares(action.option))

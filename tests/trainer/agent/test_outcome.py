@@ -40,6 +40,7 @@ DONE = {"outcome": "succeeded", "exit_code": 0}
         (1, {"outcome": "lost", "reason": "the other processes are gone"}, {}, Outcome.LOST),
         (1, {"outcome": "lost", "reason": "they left first"}, {"stop": PREEMPT}, Outcome.STOPPED),
         (74, None, {}, Outcome.LOST),  # the disk took no result
+        (74, None, {"begun": False}, Outcome.DECLINED),
         (74, None, {"stop": PREEMPT}, Outcome.STOPPED),
         (-9, None, {"silent_s": 1800.0}, Outcome.TIMEOUT),
         (None, {"outcome": "oom", "exit_code": 76}, {}, Outcome.OOM),
