@@ -15,12 +15,18 @@ RETRY_AFTER_S = "5"
 
 TEXTS = {
     400: ("bad_request", "This request cannot be read", "Go back and try again."),
+    401: ("not_authenticated", "You are not signed in", "Sign in, then send it again."),
     403: ("forbidden", "This is not allowed", "Your account may not do this; an administrator can allow it."),
     404: ("not_found", "There is nothing here", "It may have moved, or it belongs to someone else."),
     405: (
         "method_not_allowed",
         "This address only takes what a form sends",
         "Go back to its page, and send it there.",
+    ),
+    411: (
+        "length_required",
+        "The length of this is not stated",
+        "Send it with a Content-Length.",
     ),
     413: ("too_large", "This is too large", "Send a smaller file, or ask for a greater limit."),
     429: (

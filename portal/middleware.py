@@ -65,24 +65,6 @@ def client_address_middleware(get_response: Callable[[HttpRequest], HttpResponse
     return middleware
 
 
-# What multipart headers and boundaries may add to the file itself.
-ENVELOPE_BYTES = 100_000
-
-
-def upload_limit_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
-    """Refuse an upload by its announced size: the CSRF check would read all of it before any view."""
-
-    def middleware(request: HttpRequest) -> HttpResponse:
-        announced = request.META.get("CONTENT_LENGTH") or "0"
-        # Nodes have a limit of their own, kept while their files stream in.
-        limited = not request.path.startswith("/agent/")
-        if limited and announced.isdecimal() and int(announced) > settings.MAX_UPLOAD_BYTES + ENVELOPE_BYTES:
-            return answer(request, 413)
-        return get_response(request)
-
-    return middleware
-
-
 def form_address_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
     """A page instead of a blank one for who loads a form's address again, or is sent there by signing in."""
 

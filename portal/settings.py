@@ -71,7 +71,6 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "portal.middleware.client_address_middleware",
     "portal.middleware.request_id_middleware",
-    "portal.middleware.upload_limit_middleware",
     "portal.middleware.form_address_middleware",
     "portal.middleware.signed_out_middleware",
     "django.middleware.security.SecurityMiddleware",
@@ -80,6 +79,7 @@ MIDDLEWARE = [
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "portal.bodies.body_middleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -157,10 +157,12 @@ WHITENOISE_MAX_AGE = 3600
 
 # Uploads are streamed to disk by digest; the limit protects the disk, not memory.
 MAX_UPLOAD_BYTES = env.int("MAX_UPLOAD_BYTES", default=2_000_000_000)
+STORAGE_QUOTA_BYTES = env.int("STORAGE_QUOTA_BYTES", default=50_000_000_000)  # of a person's uploads
 MAX_ARTIFACT_BYTES = env.int("MAX_ARTIFACT_BYTES", default=200_000_000_000)
 MAX_JSON_BYTES = 1_000_000
+MAX_FORM_BYTES = 2_000_000  # of any body but an upload of somebody signed in
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8_000_000  # a node's sync carries up to 500 reports
-FILE_UPLOAD_MAX_MEMORY_SIZE = 1_000_000
+FILE_UPLOAD_MAX_MEMORY_SIZE = MAX_FORM_BYTES  # what anybody may send never reaches the disk
 FILE_UPLOAD_TEMP_DIR = None
 
 X_FRAME_OPTIONS = "DENY"

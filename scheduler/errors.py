@@ -5,6 +5,7 @@ SchedulerError
 ├── BadParameters           values that cannot be used, by field
 ├── BadFile                 an upload that is not training data, by line
 ├── FileTooLarge
+├── OverQuota               an upload beyond its sender's storage quota
 ├── StorageFull             the portal has no room for an upload
 ├── IllegalTransition       the state table forbids it
 ├── StaleJob                the job moved meanwhile: read it again
@@ -44,6 +45,10 @@ class BadFile(SchedulerError):
 
 
 class FileTooLarge(SchedulerError):
+    pass
+
+
+class OverQuota(SchedulerError):
     pass
 
 

@@ -23,6 +23,7 @@ ANSWERS: list[tuple[type[Exception], int, str]] = [
     (scheduler.NotFound, 404, "not_found"),
     (scheduler.BadParameters, 400, "invalid"),
     (scheduler.BadFile, 400, "bad_file"),
+    (scheduler.OverQuota, 413, "over_quota"),
     (scheduler.FileTooLarge, 413, "too_large"),
     (scheduler.StorageFull, 507, "storage_full"),
     (scheduler.IllegalTransition, 409, "illegal_state"),

@@ -28,6 +28,7 @@ from portal.accounts.requests import ApiRequest
 from portal.api.fields import Choice, Strict
 from portal.api.files import uploaded
 from portal.api.pages import PageQuery, page, page_of, read_query
+from portal.bodies import HISTORIES, takes_files
 from portal.clock import database_now
 from scheduler.selectors.executions import visible_executions
 from scheduler.services.history import import_upload
@@ -89,6 +90,7 @@ class TableUpload(serializers.Serializer[Any]):
     file = serializers.FileField(help_text="CSV in UTF-8, 20 MB and 40,000 lines at most.")
 
 
+@takes_files(HISTORIES)
 class ImportApi(APIView):
     permission_classes: list[type[BasePermission]] = [AdminOnly]
     parser_classes = [MultiPartParser]

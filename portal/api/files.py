@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 from portal.accounts.requests import ApiRequest
 from portal.api.pages import PageQuery, page, page_of, read_query
 from portal.api.repeatable import KEY, create
+from portal.bodies import TRAINING_DATA, takes_files
 from portal.clock import database_now
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import get_file, visible_files
@@ -59,6 +60,7 @@ def digest_of_upload(upload: UploadedFile[Any]) -> str:
     return digest.hexdigest()
 
 
+@takes_files(TRAINING_DATA)
 class FilesApi(APIView):
     parser_classes = [MultiPartParser]
 

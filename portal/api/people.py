@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied, ValidationError
 from rest_framework.response import Response
@@ -21,6 +21,12 @@ from portal.api.pages import list_of
 from portal.api.repeatable import KEY, create_with_secret
 from portal.clock import database_now
 from scheduler.errors import NotFound
+from scheduler.selectors.files import Storage, storage_of
+
+
+class StorageOut(serializers.Serializer[Storage]):
+    used_bytes = serializers.IntegerField(help_text="Of your uploads; equal content counts once.")
+    quota_bytes = serializers.IntegerField()
 
 
 class MeOut(serializers.ModelSerializer[User]):
@@ -28,10 +34,15 @@ class MeOut(serializers.ModelSerializer[User]):
     teams: serializers.SlugRelatedField[Team] = serializers.SlugRelatedField(
         many=True, read_only=True, slug_field="name"
     )
+    storage = serializers.SerializerMethodField()
 
     class Meta:
         model = User
-        fields = ["id", "username", "email", "admin", "teams"]
+        fields = ["id", "username", "email", "admin", "teams", "storage"]
+
+    @extend_schema_field(StorageOut)
+    def get_storage(self, user: User) -> dict[str, Any]:
+        return dict(StorageOut(storage_of(user)).data)
 
 
 class TokenIn(Strict):

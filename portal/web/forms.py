@@ -7,12 +7,13 @@ from typing import Any
 
 from django import forms
 from django.conf import settings
+from django.utils.functional import cached_property
 
 from knowledge.core.types import Goal
 from portal.accounts.models import Team, User
 from portal.web.param_fields import PREFIX, param_fields
 from scheduler.models import DatasetFile
-from scheduler.selectors.files import visible_files
+from scheduler.selectors.files import Storage, storage_of, visible_files
 from scheduler.services.aims import NEEDED
 from scheduler.services.jobs import MAX_RETRIES
 
@@ -115,6 +116,10 @@ class SubmitForm(forms.Form):
         if "training_file" not in self.errors and not (values.get("training_file") or values.get("upload")):
             self.add_error("training_file", "Choose a file or upload one.")
         return values
+
+    @cached_property
+    def storage(self) -> Storage:
+        return storage_of(self.user)
 
     @property
     def params(self) -> dict[str, Any]:

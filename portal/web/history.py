@@ -17,6 +17,7 @@ from knowledge.core.sources.table import BadTable
 from knowledge.importing import ImportReport
 from knowledge.selectors import counts_by_source, executions_matching
 from portal.accounts.requests import PageRequest
+from portal.bodies import HISTORIES, takes_files
 from portal.clock import database_now
 from portal.web.nodes import require_admin
 from portal.web.styled import FilterForm, StyledForm
@@ -64,6 +65,7 @@ class HistoryFilters(FilterForm):
         return [f"after: {text}" for text in self.errors.get("after", [])]
 
 
+@takes_files(HISTORIES)
 @login_required
 @require_http_methods(["GET", "POST"])
 def history(request: PageRequest) -> HttpResponse:

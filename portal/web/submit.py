@@ -15,6 +15,7 @@ from django.views.decorators.http import require_http_methods
 
 from knowledge import additions
 from portal.accounts.requests import PageRequest
+from portal.bodies import TRAINING_DATA, takes_files
 from portal.clock import database_now
 from portal.web.forms import MORE, UPLOADS, SubmitForm
 from portal.web.job import own_job
@@ -29,6 +30,7 @@ from scheduler.services.jobs import submit_job
 log = logging.getLogger(__name__)
 
 
+@takes_files(TRAINING_DATA)
 @login_required
 @require_http_methods(["GET", "POST"])
 def new_job(request: PageRequest) -> HttpResponse:

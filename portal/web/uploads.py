@@ -12,10 +12,11 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
 from portal.accounts.requests import PageRequest
+from portal.bodies import TRAINING_DATA, takes_files
 from portal.clock import database_now
 from portal.web.charts.lengths import lengths_histogram
 from portal.web.forms import UPLOADS, SubmitForm
-from scheduler.errors import BadFile, FileTooLarge, NotFound, SchedulerError, StorageFull
+from scheduler.errors import BadFile, FileTooLarge, NotFound, OverQuota, SchedulerError, StorageFull
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import get_file
 from scheduler.services.files import path_of, store_file
@@ -24,7 +25,7 @@ from trainer import formats
 PREVIEWED_ROWS, PREVIEWED_CHARACTERS = 3, 300
 
 
-REFUSALS = (BadFile, FileTooLarge, StorageFull)
+REFUSALS = (BadFile, FileTooLarge, OverQuota, StorageFull)
 
 
 def stored(request: PageRequest, file: UploadedFile[Any]) -> DatasetFile:
@@ -48,6 +49,7 @@ def _lines(numbers: list[int]) -> str:
     return f"line {numbers[0]}: " if numbers[0] else ""
 
 
+@takes_files(TRAINING_DATA)
 @login_required
 @require_POST
 def upload(request: PageRequest) -> HttpResponse:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from scheduler.models import JoinToken
 from scheduler.services.idempotency import forget_old_keys
 from scheduler.services.lockouts import settle
+from scheduler.services.quotas import forget_old_holds
 from scheduler.services.simulations.request import ask_again
 
 log = logging.getLogger(__name__)
@@ -21,5 +22,6 @@ def sweep(now: datetime) -> None:
     settle(now=now)
     keys = forget_old_keys(now=now)
     tokens = JoinToken.objects.filter(expires_at__lt=now - timedelta(days=1)).delete()[0]
-    if keys or tokens:
-        log.info("swept", extra={"keys": keys, "join_tokens": tokens})
+    holds = forget_old_holds(now)
+    if keys or tokens or holds:
+        log.info("swept", extra={"keys": keys, "join_tokens": tokens, "upload_holds": holds})

@@ -1,6 +1,6 @@
 from scheduler.models.calibrations import Calibration, CalibrationState
 from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice
-from scheduler.models.files import DatasetFile
+from scheduler.models.files import DatasetFile, UploadHold
 from scheduler.models.jobs import Allocation, Attempt, Claim, Job, JobEvent
 from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
@@ -28,4 +28,5 @@ __all__ = [
     "PolicyChoice",
     "Simulation",
     "SimulationState",
+    "UploadHold",
 ]

@@ -28,3 +28,14 @@ class DatasetFile(models.Model):
 
     def __str__(self) -> str:
         return self.filename
+
+
+class UploadHold(models.Model):
+    """An upload under way: its bytes count against its sender's quota before they arrive."""
+
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    bytes = models.BigIntegerField()
+    begun_at = models.DateTimeField(db_index=True)
+
+    def __str__(self) -> str:
+        return f"{self.bytes:,} bytes since {self.begun_at:%Y-%m-%d %H:%M:%S}"

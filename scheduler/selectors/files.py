@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from django.db.models import Q, QuerySet
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.db.models import Max, Q, QuerySet, Sum
 
 from portal.accounts.models import User
 from scheduler.errors import NotFound
@@ -15,6 +18,21 @@ def visible_files(user: User) -> QuerySet[DatasetFile]:
     if user.is_admin:
         return files
     return files.filter(Q(owner=user) | Q(team__in=user.team_ids))
+
+
+@dataclass(frozen=True, slots=True)
+class Storage:
+    """What a person's uploads take, and may take."""
+
+    used_bytes: int
+    quota_bytes: int
+
+
+def storage_of(owner: User) -> Storage:
+    """Equal content is kept, and counted, once."""
+    contents = DatasetFile.objects.filter(owner=owner).order_by().values("sha256").annotate(size=Max("bytes"))
+    used = contents.aggregate(total=Sum("size"))["total"] or 0
+    return Storage(used_bytes=used, quota_bytes=settings.STORAGE_QUOTA_BYTES)
 
 
 def get_file(user: User, file_id: str) -> DatasetFile:

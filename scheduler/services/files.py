@@ -13,6 +13,7 @@ from portal.accounts.models import Team, User
 from scheduler.errors import BadFile
 from scheduler.models import DatasetFile
 from scheduler.services.idempotency import Creation, unkeyed
+from scheduler.services.quotas import require_room
 from scheduler.services.storage import write_new
 from trainer import formats
 
@@ -31,7 +32,8 @@ def store_file(
     team: Team | None = None,
     creation: Creation = unkeyed,
 ) -> DatasetFile:
-    """Store an upload of training data. Raises BadFile with the first wrong lines, FileTooLarge.
+    """Store an upload of training data. Raises BadFile with the first wrong lines, FileTooLarge,
+    OverQuota.
 
     The content is written under a generated name and moved into place when it is complete and checked, so
     that a lost connection leaves neither a row nor a file. `creation` opens the transaction of the row.
@@ -42,26 +44,30 @@ def store_file(
     try:
         digest, size = write_new(stream, partial, limit=settings.MAX_UPLOAD_BYTES)
         facts = _check(partial)
-        target = path_of(digest)
-        target.parent.mkdir(exist_ok=True, mode=0o700)
-        partial.replace(target)
+        with creation() as note:
+            require_room(owner=owner, sha256=digest, size=size)
+            _keep(partial, path_of(digest))
+            file = DatasetFile.objects.create(
+                owner=owner,
+                team=team,
+                filename=_printable(filename),
+                sha256=digest,
+                bytes=size,
+                rows=facts.rows,
+                format=facts.format,
+                lengths=[list(pair) for pair in facts.lengths],
+                unused_fields=list(facts.unused),
+                created_at=now,
+            )
+            note(file)
     finally:
         partial.unlink(missing_ok=True)
-    with creation() as note:
-        file = DatasetFile.objects.create(
-            owner=owner,
-            team=team,
-            filename=_printable(filename),
-            sha256=digest,
-            bytes=size,
-            rows=facts.rows,
-            format=facts.format,
-            lengths=[list(pair) for pair in facts.lengths],
-            unused_fields=list(facts.unused),
-            created_at=now,
-        )
-        note(file)
     return file
+
+
+def _keep(partial: Path, target: Path) -> None:
+    target.parent.mkdir(exist_ok=True, mode=0o700)
+    partial.replace(target)
 
 
 def _check(path: Path) -> formats.FileFacts:

@@ -1,0 +1,207 @@
+"""Which bodies are read: judged by size, session and origin before a byte of them reaches memory or disk."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.db import connection, connections
+from django.test import Client, RequestFactory
+from rest_framework.test import APIClient
+
+from portal.accounts.models import Scope, User
+from portal.clock import database_now
+from portal.wsgi import application
+from scheduler.errors import OverQuota
+from scheduler.loop.sweeps import sweep
+from scheduler.models import DatasetFile, UploadHold
+from scheduler.selectors.files import storage_of
+from scheduler.services.files import store_file
+from scheduler.services.quotas import HOLD_LIFETIME, upload_hold
+from tests.harness import world
+from tests.portal.conftest import token_client
+
+pytestmark = pytest.mark.django_db
+ROW = b'{"prompt": "a", "completion": "b"}\n'
+LARGE = 3_000_000
+FORM = "multipart/form-data; boundary=x"
+ADDRESSES = (
+    "/login/",
+    "/jobs/new/",
+    "/jobs/new/upload/",
+    "/api/files/",
+    "/history/",
+    "/api/jobs/",
+    "/nowhere/",
+)
+
+
+class Body(io.BytesIO):
+    """Tells whether it was touched."""
+
+    touched = False
+
+    def read(self, *size: Any) -> bytes:
+        self.touched = True
+        return super().read(*size)
+
+
+def announce(
+    path: str, size: int = LARGE, body: Body | None = None, **environ: str
+) -> tuple[int, dict[str, Any]]:
+    """Status and JSON of a request whose body is only announced, straight at the WSGI application."""
+    request = RequestFactory().generic("POST", path)
+    sent = {**request.environ, "CONTENT_TYPE": FORM, "CONTENT_LENGTH": str(size), **environ}
+    told: list[str] = []
+    response = application({**sent, "wsgi.input": body or Body()}, lambda status, _: told.append(status))
+    content = b"".join(response)
+    response.close()
+    return int(told[0][:3]), json.loads(content) if content.startswith(b"{") else None
+
+
+def is_read(path: str, size: int = LARGE, **environ: str) -> bool:
+    body = Body()
+    status, _ = announce(path, size, body, **environ)
+    assert body.touched or status in (401, 403, 413)
+    return body.touched
+
+
+def session(client: Client) -> dict[str, str]:
+    return {"HTTP_COOKIE": f"sessionid={client.cookies['sessionid'].value}; csrftoken={'c' * 32}"}
+
+
+@pytest.fixture(autouse=True)
+def _open(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test's connection outlives the requests made here."""
+    monkeypatch.setattr(connection, "close_if_unusable_or_obsolete", lambda: None)
+
+
+@pytest.mark.parametrize("path", ADDRESSES)
+def test_nobody_sends_much_without_signing_in(path: str) -> None:
+    takes = path in ("/jobs/new/", "/jobs/new/upload/", "/api/files/", "/history/")
+    for header in ({}, {"HTTP_AUTHORIZATION": "Bearer ft-wrong"}, {"HTTP_COOKIE": "sessionid=made-up"}):
+        body = Body()
+        assert announce(path, LARGE, body, **header)[0] == (401 if takes else 413)
+        assert not body.touched
+
+
+def test_who_signed_in_sends_much_to_addresses_for_files_alone(browser: Client, settings: Any) -> None:
+    assert announce("/jobs/new/policy/", **session(browser))[0] == 413
+    too_much = settings.MAX_UPLOAD_BYTES + 1_000_000
+    assert announce("/jobs/new/upload/", too_much, **session(browser))[0] == 413
+    assert is_read("/jobs/new/upload/", **session(browser))
+    assert not UploadHold.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("headers", "refused"),
+    [
+        ({"HTTP_ORIGIN": "https://evil.example"}, True),
+        ({"HTTP_ORIGIN": "null"}, True),
+        ({"HTTP_REFERER": "https://evil.example/testserver/"}, True),
+        ({"HTTP_SEC_FETCH_SITE": "cross-site"}, True),
+        ({"HTTP_SEC_FETCH_SITE": "same-site"}, True),
+        ({"HTTP_ORIGIN": "http://testserver"}, False),
+        ({"HTTP_SEC_FETCH_SITE": "same-origin", "HTTP_ORIGIN": "http://testserver"}, False),
+    ],
+)
+def test_a_page_of_another_origin_uploads_nothing(
+    browser: Client, headers: dict[str, str], refused: bool
+) -> None:
+    assert is_read("/jobs/new/upload/", **session(browser), **headers) is not refused
+
+
+def test_a_token_that_only_reads_uploads_nothing(person: User) -> None:
+    reads = token_client(person, Scope.READ)._credentials["HTTP_AUTHORIZATION"]
+    assert announce("/api/files/", HTTP_AUTHORIZATION=reads)[0] == 403
+
+
+def test_a_body_without_a_length_is_refused() -> None:
+    status, told = announce("/api/jobs/", 0, CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="chunked")
+    assert (status, told["error"]["code"]) == (411, "length_required")
+
+
+def test_a_lost_connection_leaves_nothing_behind(browser: Client, settings: Any, tmp_path: Path) -> None:
+    settings.FILE_UPLOAD_TEMP_DIR = str(tmp_path)
+    head = b'--x\r\nContent-Disposition: form-data; name="upload"; filename="a.jsonl"\r\n\r\n'
+
+    class Cut(Body):
+        def read(self, *size: Any) -> bytes:
+            if part := super().read(*size):
+                return part
+            assert list(tmp_path.iterdir()), "it had not got as far as the disk"
+            raise OSError("the client is gone")
+
+    stream = Cut(head + ROW * 100_000)
+    assert announce("/jobs/new/upload/", 9_000_000, stream, **session(browser))[0] == 403
+    assert list(tmp_path.iterdir()) == []
+    assert not DatasetFile.objects.exists()
+    assert not UploadHold.objects.exists()
+
+
+def test_the_quota_counts_files_and_uploads_under_way(api: APIClient, person: User, settings: Any) -> None:
+    settings.STORAGE_QUOTA_BYTES = 5_000_000
+    with upload_hold(owner=person, size=4_000_000, now=database_now()):
+        status, told = announce("/api/files/", HTTP_AUTHORIZATION=api._credentials["HTTP_AUTHORIZATION"])
+        assert (status, told["error"]["code"]) == (413, "over_quota")
+        assert "ask an administrator" in told["error"]["message"]
+    assert is_read("/api/files/", HTTP_AUTHORIZATION=api._credentials["HTTP_AUTHORIZATION"])
+    UploadHold.objects.create(owner=person, bytes=4_900_000, begun_at=database_now() - HOLD_LIFETIME)
+    with upload_hold(owner=person, size=4_900_000, now=database_now()):
+        pass
+
+
+def test_a_small_file_keeps_to_the_quota_too(
+    api: APIClient, browser: Client, person: User, settings: Any
+) -> None:
+    settings.STORAGE_QUOTA_BYTES = len(ROW) * 3
+
+    def upload(content: bytes) -> Any:
+        return api.post("/api/files/", {"file": SimpleUploadedFile("a.jsonl", content)}, format="multipart")
+
+    assert upload(ROW * 2).status_code == 201
+    assert upload(ROW * 2).status_code == 201, "equal content is kept once"
+    refused = upload(ROW * 3)
+    assert (refused.status_code, refused.json()["error"]["code"]) == (413, "over_quota")
+    page = browser.post("/jobs/new/upload/", {"upload": SimpleUploadedFile("a.jsonl", ROW * 3)})
+    assert "This exceeds your storage quota" in page.content.decode()
+    assert storage_of(person).used_bytes == len(ROW) * 2
+    told = api.get("/api/me/").json()["storage"]
+    assert told == {"used_bytes": len(ROW) * 2, "quota_bytes": len(ROW) * 3}
+    assert "70 B of 105 B" in browser.get("/jobs/new/").content.decode()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_i13_uploads_at_once_keep_to_the_quota(settings: Any) -> None:
+    person = world.user("ada")
+    settings.STORAGE_QUOTA_BYTES = 400
+    barrier = threading.Barrier(6)
+
+    def store(number: int) -> None:
+        row = b'{"prompt": "%d", "completion": "b"}\n' % number
+        barrier.wait()
+        try:
+            store_file(owner=person, stream=io.BytesIO(row * 3), filename="a", now=database_now())
+        except OverQuota:
+            pass
+        finally:
+            connections.close_all()
+
+    threads = [threading.Thread(target=store, args=(number,)) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert DatasetFile.objects.count() == 3
+    assert storage_of(person).used_bytes <= 400
+
+
+def test_a_killed_process_leaves_no_hold_for_ever(person: User) -> None:
+    UploadHold.objects.create(owner=person, bytes=1, begun_at=database_now() - HOLD_LIFETIME)
+    sweep(database_now())
+    assert not UploadHold.objects.exists()
