@@ -10,6 +10,8 @@ from django.db import InterfaceError, OperationalError
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
+from portal.accounts.errors import TooBusy
+
 PROGRAM_PATHS = ("/api/", "/v1/", "/agent/")
 RETRY_AFTER_S = "5"
 
@@ -78,9 +80,9 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """503 while the database is away, locked or restarting; 507 without disk; 500 for what is our mistake."""
+    """503 while the database is away or too many sign in; 507 without disk; 500 for what is our mistake."""
     failed = sys.exc_info()[1]
-    if isinstance(failed, OperationalError | InterfaceError):
+    if isinstance(failed, OperationalError | InterfaceError | TooBusy):
         return answer(request, 503)
     full = isinstance(failed, OSError) and failed.errno in (errno.ENOSPC, errno.EDQUOT)
     return answer(request, 507 if full else 500)

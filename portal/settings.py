@@ -71,6 +71,7 @@ INSTALLED_APPS = [
 MIDDLEWARE = [
     "portal.middleware.client_address_middleware",
     "portal.middleware.request_id_middleware",
+    "portal.guesses.guess_middleware",
     "portal.middleware.form_address_middleware",
     "portal.middleware.signed_out_middleware",
     "django.middleware.security.SecurityMiddleware",
@@ -95,6 +96,7 @@ AUTHENTICATION_BACKENDS = [
     "axes.backends.AxesStandaloneBackend",
     "django.contrib.auth.backends.ModelBackend",
 ]
+PASSWORD_HASHERS = ["portal.accounts.hashing.BoundedHasher"]
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("UserAttributeSimilarityValidator", "MinimumLengthValidator", "CommonPasswordValidator")

@@ -3,6 +3,7 @@
 AccountError
 ├── NotAllowed      the actor's role does not reach that far
 ├── Changed         someone else changed the same thing meanwhile
+├── TooBusy         too many want the same at once
 └── Refused         a value that cannot be taken; `field` names it
 """
 
@@ -25,3 +26,7 @@ class Refused(AccountError):
     def __init__(self, field: str, message: str) -> None:
         self.field = field
         super().__init__(message)
+
+
+class TooBusy(AccountError):
+    """Nothing is wrong with the request; later it will be answered."""

@@ -32,6 +32,7 @@ ANSWERS: list[tuple[type[Exception], int, str]] = [
     (scheduler.KeyReused, 422, "key_reused"),
     (scheduler.KeyInUse, 409, "key_in_use"),
     (accounts.NotAllowed, 403, "permission_denied"),
+    (accounts.TooBusy, 503, "unavailable"),
     (accounts.Changed, 409, "changed_meanwhile"),
     (accounts.Refused, 400, "invalid"),
     (NoSuchPredictor, 404, "not_found"),
@@ -52,7 +53,7 @@ def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
     """DRF's exception handler. None lets Django answer 500, without a trace to the client."""
     for kind, http_status, code in ANSWERS:
         if isinstance(exc, kind):
-            headers = RETRY_SOON if isinstance(exc, scheduler.KeyInUse) else {}
+            headers = RETRY_SOON if isinstance(exc, scheduler.KeyInUse | accounts.TooBusy) else {}
             body = error_body(code, str(exc), _fields(exc), **_details(exc))
             return Response(body, status=http_status, headers=headers)
     if isinstance(exc, SuspiciousOperation):

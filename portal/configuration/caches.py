@@ -25,7 +25,12 @@ class JsonSerializer:
 
 def caches(broker_url: str) -> dict[str, dict[str, Any]]:
     """`default` for each process alone; `counters` for all together where the broker is a Redis."""
-    counters: dict[str, Any] = {"BACKEND": _LOCAL, "LOCATION": "counters"}
+    # One process counts alone here. Names that somebody makes up must not push the others out.
+    counters: dict[str, Any] = {
+        "BACKEND": _LOCAL,
+        "LOCATION": "counters",
+        "OPTIONS": {"MAX_ENTRIES": 100_000},
+    }
     if address := redis_address(broker_url):
         counters = {
             "BACKEND": "django.core.cache.backends.redis.RedisCache",

@@ -14,7 +14,7 @@ from rest_framework.settings import api_settings
 from rest_framework.test import APIClient
 from rest_framework.throttling import SimpleRateThrottle
 
-from portal.api.throttles import FailOpen
+from portal import counters
 from portal.configuration.caches import _ANSWER_WITHIN_S, redis_address
 from portal.configuration.caches import caches as caches_of
 from tests.harness.servers import NotInstalled, Redis
@@ -36,7 +36,7 @@ def redis(settings: Any) -> Iterator[Redis]:
 
 @pytest.fixture(autouse=True)
 def _two_a_minute(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(FailOpen, "_away_until", 0.0)
+    monkeypatch.setattr(counters, "_away_until", 0.0)
     rates = {**api_settings.DEFAULT_THROTTLE_RATES, "user": "2/min"}
     monkeypatch.setattr(SimpleRateThrottle, "THROTTLE_RATES", rates)
 
@@ -79,7 +79,7 @@ def test_counting_goes_on_when_redis_is_back(
     redis.popen.send_signal(signal.SIGSTOP)
     assert api.get("/api/me/").status_code == 200
     redis.popen.send_signal(signal.SIGCONT)
-    monkeypatch.setattr(FailOpen, "_away_until", time.monotonic())  # its pause has passed
+    monkeypatch.setattr(counters, "_away_until", time.monotonic())  # its pause has passed
     assert [api.get("/api/me/").status_code for _ in range(3)] == [200, 200, 429]
 
 

@@ -1,0 +1,142 @@
+"""Guessing: wrong passwords and tokens are counted by address, and hashing takes turns."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+from django.contrib.auth.hashers import PBKDF2PasswordHasher
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from rest_framework.test import APIClient
+
+from portal.accounts import hashing
+from portal.accounts.errors import TooBusy
+from portal.accounts.hashing import BoundedHasher, Turns
+from portal.accounts.models import AuditEntry, User
+from portal.guesses import JOINING, SIGN_IN, TOKENS, network_of
+from tests.harness import world
+from tests.harness.fake_node import PROTOCOL, facts
+
+pytestmark = pytest.mark.django_db
+
+
+def sign_in(name: str, password: str = "wrong", address: str = "192.0.2.1") -> Any:
+    return Client(REMOTE_ADDR=address).post("/login/", {"username": name, "password": password})
+
+
+def test_many_names_from_one_address_are_locked_out_before_anything_is_hashed(
+    person: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    person.set_password("right")
+    person.save()
+    for number in range(SIGN_IN.most):
+        assert sign_in(f"name{number}").status_code == 200
+    monkeypatch.setattr(User, "check_password", None)  # whoever comes so far fails
+    with CaptureQueriesContext(connection) as queries:
+        refused = sign_in("another")
+    assert (refused.status_code, refused["Retry-After"], len(queries)) == (429, "900", 0)
+    assert "failed attempts" in refused.content.decode()
+    assert Client(REMOTE_ADDR="192.0.2.1").post("/admin/login/", {"username": "a"}).status_code == 429
+    monkeypatch.undo()
+    assert sign_in(person.username, "right", address="192.0.2.2").status_code == 302, "elsewhere all is well"
+    assert Client(REMOTE_ADDR="192.0.2.1").get("/login/").status_code == 200
+
+
+def test_who_signs_in_rightly_is_never_counted(person: User) -> None:
+    person.set_password("right")
+    person.save()
+    assert {sign_in(person.username, "right").status_code for _ in range(SIGN_IN.most + 5)} == {302}
+
+
+def test_bad_tokens_are_429_and_good_ones_of_the_same_address_go_on(api: APIClient) -> None:
+    bad = APIClient(headers={"Authorization": "Bearer ft-wrong"})
+    answers = [bad.get("/api/me/") for _ in range(TOKENS.most + 2)]
+    assert [answer.status_code for answer in answers] == [401] * TOKENS.most + [429] * 2
+    assert (answers[-1].json()["error"]["code"], answers[-1]["Retry-After"]) == ("throttled", "60")
+    assert APIClient().get("/api/jobs/").status_code == 429, "no token at all is counted as well"
+    assert api.get("/api/me/").status_code == 200
+
+
+def test_bad_node_tokens_are_429_and_other_nodes_of_the_same_address_go_on(client: Client) -> None:
+    node = world.fake_node()
+    answers = [
+        client.post("/agent/v1/sync", headers={"authorization": f"Bearer fnode-{number}"}).status_code
+        for number in range(TOKENS.most + 2)
+    ]
+    assert answers == [401] * TOKENS.most + [429] * 2
+    assert AuditEntry.objects.filter(action="node token refused").count() == 1
+    assert node.sync() is not None
+
+
+def test_join_tokens_are_not_tried_one_after_the_other(client: Client) -> None:
+    body = {"protocol": PROTOCOL, "join_token": "fjoin-wrong", "name": "n", "facts": facts()}
+
+    def enrol() -> Any:
+        return client.post("/agent/v1/enrol", body, content_type="application/json")
+
+    assert {enrol().status_code for _ in range(JOINING.most)} == {401}
+    with CaptureQueriesContext(connection) as queries:
+        assert enrol().status_code == 429
+    assert not queries
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.1", "192.0.2.1"),
+        ("2001:db8:1:2:3::4", "2001:db8:1:2::/64"),
+        ("::ffff:192.0.2.1", "192.0.2.1"),
+        ("", ""),
+        ("no address" * 100, ("no address" * 100)[:64]),
+    ],
+)
+def test_an_ipv6_network_counts_as_one_address(address: str, network: str) -> None:
+    assert network_of(address) == network
+
+
+def test_passwords_are_hashed_a_few_at_a_time_and_the_rest_hears_soon_that_it_is_busy() -> None:
+    turns = Turns(at_once=2, waiting=1, patience_s=0.05)
+    running: list[int] = []
+    most: list[int] = []
+    busy: list[float] = []
+
+    def hash_once() -> None:
+        began = time.monotonic()
+        try:
+            with turns.take():
+                running.append(1)
+                most.append(len(running))
+                time.sleep(0.3)
+                running.pop()
+        except TooBusy:
+            busy.append(time.monotonic() - began)
+
+    threads = [threading.Thread(target=hash_once) for _ in range(16)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert max(most) == 2
+    assert len(busy) == 14
+    with turns.take():
+        assert True, "every turn was given back"
+
+
+def test_a_sign_in_without_a_turn_is_503(
+    person: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PASSWORD_HASHERS = ["portal.accounts.hashing.BoundedHasher"]
+    monkeypatch.setattr("portal.accounts.hashing.turns", Turns(at_once=1, waiting=0, patience_s=0))
+    person.password = PBKDF2PasswordHasher().encode("right", "salt", 1000)
+    person.save()
+    assert BoundedHasher().verify("right", person.password), "hashes of before are still good"
+    with hashing.turns.take():
+        busy = Client(raise_request_exception=False).post(
+            "/login/", {"username": person.username, "password": "right"}
+        )
+    assert (busy.status_code, busy["Retry-After"]) == (503, "5")
+    assert sign_in(person.username, "right").status_code == 302
