@@ -1,6 +1,6 @@
 """A state machine plays users, nodes and time against the lifecycle; invariants must hold after each step.
 
-`MODEL_EXAMPLES=500 pytest tests/scheduler/test_model.py` for a long run.
+`LOG_LEVEL=ERROR MODEL_EXAMPLES=10000 pytest -p no:logging tests/scheduler/test_model.py` for a long run.
 """
 
 from __future__ import annotations
