@@ -107,7 +107,7 @@ def saying(phase: str, *reports: dict[str, Any], ask: Any = None, **more: Any) -
         if ask:
             ask(job=job, actor=job.owner, now=database_now())
         said = node.say(order, phase, *reports, **more)
-        return Scene(lambda: node.sync(said), [node])
+        return Scene(lambda: node.sync(said), [node, world.fake_node()])
 
     return scene
 
