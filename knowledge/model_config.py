@@ -11,6 +11,7 @@ import httpx
 from django.conf import settings
 
 from trainer import roots
+from trainer.architectures import EXPERTS
 from trainer.wire import safe_path
 
 LARGEST_CONFIG = 1_000_000  # bytes of a config.json
@@ -18,8 +19,9 @@ HUB_TIMEOUT_S = 10.0
 LARGEST_SIZE = 10_000_000
 NEEDED = ("hidden_size", "num_hidden_layers", "num_attention_heads", "intermediate_size", "vocab_size")
 KNOWN = (
-    *("num_key_value_heads", "head_dim", "max_position_embeddings", "num_local_experts", "num_experts"),
+    *("num_key_value_heads", "head_dim", "max_position_embeddings", *EXPERTS),
     *("num_experts_per_tok", "moe_intermediate_size", "shared_intermediate_size"),
+    *("shared_expert_intermediate_size", "n_shared_experts"),
 )
 
 

@@ -43,7 +43,10 @@ class UnknownGpu(UnknownName):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A decoder model's shape. `mlp_width` is of one expert; `parameters` counts tied matrices once."""
+    """A decoder model's shape. `mlp_width` is of one expert; `parameters` counts tied matrices once.
+
+    tower_parameters: of parts for images or sound, beside `parameters`; text does not reach them.
+    """
 
     model_name: str
     architecture: str
@@ -63,6 +66,7 @@ class Model:
     experts: int = 0
     experts_per_token: int = 0
     shared_mlp_width: int = 0
+    tower_parameters: int = 0
     bytes_per_token: float = BYTES_PER_TOKEN
 
     @property

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knowledge.core import catalog, space
+from knowledge.core import adapted, catalog, space
 from knowledge.core.types import Config, Inventory
 
 Array = NDArray[Any]  # of floats
@@ -67,6 +67,8 @@ class Columns:
     experts: Array
     expert_width: Array
     attention_layers: Array
+    adapted: Array  # inputs and outputs of the layers that LoRA adapts
+    towers: Array  # weights that text does not reach: held, never trained
     # GPU
     cpu: Mask
     peak: Array
@@ -101,11 +103,8 @@ class Columns:
 
     @property
     def lora_parameters(self) -> Array:
-        """Adapter weights on all seven projections; 0 for full fine-tuning."""
-        h, q, k, f = self.hidden, self.queries, self.keys, self.mlp
-        attention = self.attention_layers * (2 * (h + q) + 2 * (h + k))
-        count: Array = self.lora_r * (attention + self.layers * self.mlp_matrices * (h + f))
-        return np.where(self.adapter, count, 0.0)
+        """Adapter weights; 0 for full fine-tuning."""
+        return np.where(self.adapter, self.lora_r * self.adapted, 0.0)
 
 
 PAGED = "paged-adamw-fp32"
@@ -248,6 +247,8 @@ def _model_facts(configs: Sequence[Config]) -> dict[str, Array]:
         "experts": [m.experts for m in models],
         "expert_width": [m.mlp_width for m in models],
         "attention_layers": [m.attention_layers for m in models],
+        "adapted": [adapted.ends(m) for m in models],
+        "towers": [m.tower_parameters for m in models],
     }
     return {name: np.array(values, dtype=float)[codes] for name, values in facts.items()}
 

@@ -6,6 +6,7 @@ import json
 from typing import Any
 
 from knowledge.core.catalog import Model, UnknownModel
+from trainer.architectures import number_of_experts
 
 
 def model_from_config(text: str, name: str) -> Model:
@@ -21,7 +22,7 @@ def model_from_config(text: str, name: str) -> Model:
         width, vocab = raw["intermediate_size"], raw["vocab_size"]
     except (ValueError, KeyError, AttributeError, TypeError) as missing:
         raise UnknownModel(name) from missing
-    experts = raw.get("num_local_experts") or raw.get("num_experts") or 0
+    experts = number_of_experts(raw)
     shape: dict[str, Any] = {
         "model_name": name,
         "architecture": raw.get("model_type", "unknown"),
@@ -30,7 +31,7 @@ def model_from_config(text: str, name: str) -> Model:
         "heads": heads,
         "kv_heads": raw.get("num_key_value_heads") or heads,
         "head_dim": raw.get("head_dim") or hidden // heads,
-        "mlp_width": raw.get("moe_intermediate_size") or width,
+        "mlp_width": raw.get("moe_intermediate_size" if experts else "shared_intermediate_size") or width,
         "mlp_gated": raw.get("hidden_act", "silu") == "silu",
         "vocab": vocab,
         "max_context": raw.get("max_position_embeddings") or 2048,
@@ -38,7 +39,7 @@ def model_from_config(text: str, name: str) -> Model:
         "attention_layers": layers,
         "experts": experts,
         "experts_per_token": raw.get("num_experts_per_tok") or 0,
-        "shared_mlp_width": raw.get("shared_intermediate_size") or 0,
+        "shared_mlp_width": _shared_width(raw) if experts else 0,
     }
     active = Model(parameters=1, active_parameters=1, **shape)
     embedding = 0 if active.tied_embeddings else vocab * hidden
@@ -46,3 +47,9 @@ def model_from_config(text: str, name: str) -> Model:
     idle = layers * matrices * hidden * active.mlp_width * max(0, experts - active.experts_per_token)
     counted = int(active.matmul_parameters) + embedding
     return Model(parameters=counted + (idle if experts else 0), active_parameters=counted, **shape)
+
+
+def _shared_width(raw: dict[str, Any]) -> int:
+    """Of the experts that every token passes through, as the architectures have it."""
+    stated = raw.get("shared_intermediate_size") or raw.get("shared_expert_intermediate_size")
+    return int(stated or (raw.get("n_shared_experts") or 0) * (raw.get("moe_intermediate_size") or 0))

@@ -109,8 +109,9 @@ def memory(c: Columns) -> Memory:
     trained = np.where(c.adapter, 0.0, c.parameters)
     gradients = trained * np.where(c.state_bytes == 16, np.where(c.float32, 4.0, 2.0), 2.0)
     states = trained * c.state_bytes - np.where(c.adapter, 0.0, weights) - gradients
+    towers = c.towers * np.where(c.adapter, np.where(c.quantized, 0.516, width), 4.0)
     whole = Memory(
-        weights=weights / c.shards,
+        weights=(weights + towers) / c.shards,
         gradients=gradients / c.shards,
         optimizer=states / c.shards,
         activations=_activation_bytes(c),

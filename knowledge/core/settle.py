@@ -89,7 +89,8 @@ def _method(request: Request) -> Choice:
     if request.fixed.get("quantization") == "bnb-4bit":
         return Choice(value="qlora", by="recommended", reason="qlora trains a 4-bit base model.")
     gpus = [pool for pool in request.of_known_gpus().pools if pool.gpu_model != "cpu"]
-    possible = gpus and not trainable.untrainable(gpus, "qlora")
+    cannot = trainable.untrainable(gpus, "qlora") or space.why_not_four_bits(request.model_name)
+    possible = gpus and not cannot
     if request.model is not None and possible and request.fixed.get("quantization") is None:
         needs = _least_memory(request, gpus)
         if not np.any(needs["lora"] <= needs["capacity"]):

@@ -14,6 +14,7 @@ from typing import Any
 
 from knowledge.core import catalog
 from knowledge.core.types import Config
+from trainer import architectures
 from trainer.recipes import RECIPES, Binds
 
 PARAMS = RECIPES["sft"].params
@@ -111,7 +112,16 @@ def _quantization_fits(config: Config) -> str | None:
         return f"The method {config.method} trains an unquantised model; choose qlora."
     if config.gpu_model == "cpu" and config.method in QUANTIZED:
         return "4-bit training needs a GPU."
-    return None
+    return (why_not_four_bits(config.model_name) or None) if config.method == "qlora" else None
+
+
+def why_not_four_bits(model_name: str) -> str:
+    """Why our trainer cannot store the model in 4 bits, with the remedy; empty if it can, or is not known."""
+    try:
+        model = catalog.model(model_name)
+    except catalog.UnknownModel:
+        return ""
+    return architectures.why_not_four_bits(model_name, model.architecture, model.experts)
 
 
 def _sharding_fits(config: Config) -> str | None:

@@ -23,7 +23,7 @@ from knowledge.core.seen import Seen
 from knowledge.core.step_time import StepTime
 from knowledge.core.types import Config
 
-FORMAT = 16  # to be raised whenever prior or features change: corrections belong to what they were learnt on
+FORMAT = 17  # to be raised whenever prior or features change: corrections belong to what they were learnt on
 TRUSTED = (
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",

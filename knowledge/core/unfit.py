@@ -17,6 +17,8 @@ from knowledge.core.settle import Request
 def why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
     """One sentence for what is wrong and one for what to change."""
     limit = request.inventory.max_nodes
+    if bound["method"] == "qlora" and (why := space.why_not_four_bits(request.model_name)):
+        return why
     if why := trainable.untrainable(request.pools, bound["method"]):
         return f"{why} Choose the method lora, or the job waits until one can."
     sizes = [trainable.node_sizes(pool, bound["method"]) for pool in request.pools]
@@ -50,7 +52,8 @@ def _remedies(request: Request, bound: Mapping[str, Any]) -> str:
     """What is left to change: what is the case already, or would not fit either, is no remedy."""
     remedies = ["a shorter tokens_per_sample", *_released(request, bound), *_other_methods(request, bound)]
     gpus = [pool for pool in request.pools if pool.gpu_model != "cpu"]
-    if bound["method"] != "qlora" and (why := trainable.untrainable(gpus, "qlora")):
+    why = trainable.untrainable(gpus, "qlora")
+    if bound["method"] != "qlora" and why and not space.why_not_four_bits(request.model_name):
         return f"Less is needed with {_either(remedies)}, and would be with the method qlora: {why}"
     return f"Less is needed with {_either(remedies if remedies[1:] else [*remedies, 'a smaller model'])}."
 

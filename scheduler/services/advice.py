@@ -15,6 +15,7 @@ from django.conf import settings
 from knowledge import advice as knowledge
 from knowledge.core import catalog
 from knowledge.core.check import Check
+from knowledge.core.space import why_not_four_bits
 from knowledge.core.types import Advice, Goal, Inventory, Option, Workload
 from scheduler.errors import BadParameters
 from scheduler.models import DatasetFile, Job
@@ -25,6 +26,8 @@ from trainer import roots
 from trainer.recipes import RECIPES, ParamError
 from trainer.wire import safe_path
 
+_FOUR_BITS = {"method": "qlora", "quantization": "bnb-4bit"}
+
 
 def clean_request(*, model: str, params: Mapping[str, Any], recipe: str = "sft") -> dict[str, Any]:
     """The values a user fixed, checked. Raises BadParameters naming every wrong field."""
@@ -33,6 +36,7 @@ def clean_request(*, model: str, params: Mapping[str, Any], recipe: str = "sft")
     fixed: dict[str, Any] = {}
     try:
         fixed = RECIPES[recipe].clean(params)
+        errors.update(_method_error(model, fixed))
         if "gpu_model" in fixed:
             fixed["gpu_model"] = catalog.gpu(fixed["gpu_model"]).gpu_model
     except ParamError as wrong:
@@ -42,6 +46,13 @@ def clean_request(*, model: str, params: Mapping[str, Any], recipe: str = "sft")
     if errors:
         raise BadParameters(errors)
     return fixed
+
+
+def _method_error(model: str, fixed: Mapping[str, Any]) -> dict[str, str]:
+    """What no node could do with this model."""
+    asked = [name for name, value in _FOUR_BITS.items() if fixed.get(name) == value]
+    why = why_not_four_bits(model) if asked else ""
+    return {f"params.{asked[0]}": why} if why else {}
 
 
 def _model_error(model: str) -> str:

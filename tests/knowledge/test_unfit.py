@@ -62,3 +62,10 @@ def test_gpus_that_no_node_has_are_named_with_the_nodes_that_a_job_may_use() -> 
 def test_a_sharding_that_does_not_go_with_the_gpus_is_explained() -> None:
     one = Pool(gpu_model="L40S", node_sizes=(1,), memory_bytes=L40S.memory_bytes)
     assert "The sharding none is for one GPU" in said(LLAMA, one, sharding="ddp")
+
+
+def test_4_bits_are_neither_chosen_nor_a_remedy_for_a_mixture_of_experts() -> None:
+    note = said("mixtral-8x22b", L40S)
+    assert note.startswith("Out of reach")
+    assert "qlora" not in note
+    assert "experts cannot be stored in 4 bits" in said("mixtral-8x22b", A100, method="qlora")

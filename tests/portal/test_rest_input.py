@@ -259,3 +259,23 @@ def test_whether_a_path_exists_is_nobodys_to_learn(
             answers.add((answer.status_code, answer.json()["error"]["fields"]["model"]))
     assert len(answers) == 1
     assert not Job.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("model", "params", "field"),
+    [
+        ("mistralai/Mixtral-8x7B-v0.1", {"method": "qlora"}, "params.method"),
+        ("mixtral-8x7b", {"quantization": "bnb-4bit"}, "params.quantization"),
+        ("tiiuae/falcon-7b", {"method": "qlora"}, "params.method"),
+    ],
+)
+def test_a_model_that_cannot_be_stored_in_4_bits_is_refused_at_once(
+    api: APIClient, body: Callable[..., dict[str, object]], model: str, params: dict[str, str], field: str
+) -> None:
+    for address in ("/api/jobs/", "/api/recommendations/"):
+        refused = api.post(address, body(model=model, params=params), format="json")
+        assert refused.status_code == 400
+        assert (
+            "cannot be stored in 4 bits; choose the method lora" in refused.json()["error"]["fields"][field]
+        )
+    assert not Job.objects.exists()

@@ -68,6 +68,29 @@ def test_of_all_mixtures_of_experts_the_same_parts_are_adapted():
         assert not any(".experts." in layer for layer in found), name
 
 
+def test_forecasts_count_the_adapters_that_are_trained():
+    from knowledge.core.adapted import ends
+    from knowledge.core.described import model_from_config
+    from trainer.train.base.adapters import targets
+
+    own = {"deepseek_v3", "llama4_text", "jetmoe"}  # no sizes of theirs are in a plain config.json
+    for name in (
+        "llama",
+        "qwen2",
+        "qwen3",
+        "granite",
+        "gemma3_text",
+        "gemma3",
+        "phi3",
+        *MIXTURES.keys() - own,
+    ):
+        model = built(name)
+        layers = [model.get_submodule(layer) for layer in targets(model, _probe(model))]
+        counted = sum(layer.in_features + layer.out_features for layer in layers)
+        described = model.config.to_json_string(use_diff=False)
+        assert ends(model_from_config(described, name)) == counted, name
+
+
 def _run_of(run: Run, name: str, tmp_path: Path, **params: Any) -> Run:
     run.model, run.model_roots = str(save(built(name), tmp_path / name)), (tmp_path,)
     run.params |= params

@@ -60,6 +60,18 @@ def test_adapter_size_of_an_8b_model() -> None:
     assert columns([LORA]).lora_parameters[0] == 41_943_040
 
 
+def test_of_a_mixture_of_experts_the_attention_alone_is_adapted() -> None:
+    assert columns([replace(LORA, model_name="mixtral-8x7b")]).lora_parameters[0] == 13_631_488
+
+
+def test_a_tower_is_held_and_never_trained() -> None:
+    full = replace(MIXED, model_name="google/gemma-3-4b-pt")
+    for config, bytes_each in ((full, 4.0), (replace(full, method="lora"), 2.0)):
+        c = columns([config])
+        bare = prior.memory(replace(c, towers=np.zeros(1)))
+        assert prior.memory(c).total[0] - bare.total[0] == pytest.approx(bytes_each * 419_816_304)
+
+
 def test_fsdp_step_without_overlap_matches_the_public_measurement() -> None:
     """8.17B parameters, pure bf16, 8 A100: 2541 tokens/s alone become 2277 (measured 2263)."""
     compute = 4096 / 2541
