@@ -14,10 +14,9 @@ request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 # What every record has; anything else was given as `extra`: job, attempt, claim, node, ...
 STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}
-# Tokens (ids of jobs are shorter than 32 characters), bearer headers, passwords in addresses.
-_SECRETS = re.compile(
-    r"(?P<kept>\bf[a-z]*-(?=[\w-]{32})|\bbearer\s+|://[^\s/:@]*:)[^\s\"'@,;&]{8,}", re.IGNORECASE
-)
+# Tokens (ids of jobs are shorter than 32 characters), the hub's too; bearer headers, passwords in addresses.
+_BEFORE_SECRETS = r"\bf[a-z]*-(?=[\w-]{32})|\bhf_(?=\w{20})|\bbearer\s+|://[^\s/:@]*:"
+_SECRETS = re.compile(rf"(?P<kept>{_BEFORE_SECRETS})[^\s\"'@,;&]{{8,}}", re.IGNORECASE)
 
 
 def mask(text: str) -> str:
