@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
-from django.urls import URLPattern
 
 from knowledge import additions
 from portal import error_pages
 from portal.accounts.models import User
-from portal.web.urls import urlpatterns
 from tests.harness import world
 
-OPEN = {"favicon.ico", "login/", "logout/"}
 MAX_QUERIES = 12
-
-
-def page_routes() -> Iterator[str]:
-    """Every address of a page, with ids of nothing."""
-    for pattern in urlpatterns:
-        route = str(pattern.pattern)
-        if isinstance(pattern, URLPattern) and route not in OPEN:
-            yield "/" + route.replace("<int:", "<").replace("<str:", "<")
-
-
-def filled(route: str) -> str:
-    """The route with something in its gaps."""
-    parts = ["1" if part.startswith("<") else part for part in route.split("/")]
-    return "/".join(parts)
-
-
-@pytest.mark.parametrize("route", sorted(page_routes()))
-def test_pages_are_for_people_who_signed_in(route: str, client: Client, db: None) -> None:
-    assert client.get(filled(route))["Location"].startswith("/login/?next=")
-    assert client.post(filled(route))["Location"].startswith("/login/?next=")
 
 
 def test_signing_in_and_out(client: Client, person: User) -> None:

@@ -1,0 +1,63 @@
+"""Every address that the portal answers, out of its own table of routes, with names for the gaps."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+from portal.web import job, node, people, teams
+from portal.web.catalogue import FORMS
+from portal.web.job_tabs import TABS
+
+# What a gap is filled with, by its name: one object, or all the words that the view knows.
+GAPS: dict[str, str] = {
+    "job_id": "{job}", "file_id": "{file}", "user_id": "{user}", "token_id": "{token}", "team_id": "{team}",
+    "member_id": "{member}", "node_id": "{node}", "calibration_id": "{calibration}", "claim_id": "{claim}",
+    "simulation_id": "{simulation}", "number": "{predictor}", "path": "{output}",
+}  # fmt: skip
+WORDS: dict[tuple[str, str], Iterable[str]] = {
+    ("jobs/", "verb"): job.VERBS, ("jobs/", "tab"): TABS, ("jobs/", "chart"): job.CHARTS,
+    ("users/", "verb"): people.VERBS, ("teams/<int:team_id>/<", "verb"): teams._VERBS,
+    ("teams/<int:team_id>/m", "verb"): ("role", "remove"), ("nodes/", "verb"): node._VERBS,
+    ("catalogue/", "kind"): FORMS, ("api/models/", "name"): ("{model}",), ("api/gpus/", "name"): ("{gpu}",),
+    ("agent/", "name"): ("train.jsonl",),
+}  # fmt: skip
+GAP = re.compile(r"<\w+:(\w+)>")
+TABLES = "/admin/"  # Django's own addresses for looking at tables: one rule for all
+
+
+def routes() -> set[str]:
+    """All routes as the resolver writes them, those of the tables aside."""
+    return {route for route in _below(get_resolver(), "") if not f"/{route}".startswith(TABLES)}
+
+
+def _below(resolver: URLResolver, prefix: str) -> Iterator[str]:
+    for pattern in resolver.url_patterns:
+        if isinstance(pattern, URLPattern):
+            yield prefix + str(pattern.pattern)
+        else:
+            yield from _below(pattern, prefix + str(pattern.pattern))
+
+
+def addresses(route: str) -> Iterator[str]:
+    """The route with its gaps filled, once for each word that it knows."""
+    if route == "api/^.*$":  # what no other route answers
+        route = "api/nothing/"
+    names = GAP.findall(route)
+    for filling in product(*(_fillings(route, name) for name in names)):
+        filled = iter(filling)
+        yield "/" + GAP.sub(lambda _: next(filled), route)  # noqa: B023 - used at once
+
+
+def _fillings(route: str, name: str) -> Sequence[str]:
+    for (prefix, gap), words in WORDS.items():
+        if gap == name and route.startswith(prefix):
+            return list(words)
+    return [GAPS[name]]
+
+
+def all_addresses() -> list[str]:
+    return sorted(address for route in routes() for address in addresses(route))
