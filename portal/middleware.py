@@ -90,3 +90,14 @@ def signed_out_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -
         return response
 
     return middleware
+
+
+def cache_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """No answer is stored on its way or in the browser, unless its view, or WhiteNoise, says otherwise."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        response.setdefault("Cache-Control", "private, no-store")
+        return response
+
+    return middleware

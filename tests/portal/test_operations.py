@@ -73,6 +73,17 @@ def test_every_answer_carries_a_request_id(client: Client, db: None) -> None:
         assert len(client.get(path, headers={"X-Request-ID": "bad\tid"})["X-Request-ID"]) == 32
 
 
+def test_what_is_behind_the_sign_in_is_stored_nowhere(
+    client: Client, api: APIClient, person: User, settings: Any
+) -> None:
+    client.force_login(person)
+    for path in ("/", "/jobs/", "/tokens/", "/nowhere/", "/metrics", "/healthz"):
+        assert client.get(path)["Cache-Control"] == "private, no-store", path
+    for path in ("/api/me/", "/api/nowhere/"):
+        assert api.get(path)["Cache-Control"] == "private, no-store", path
+    assert "max-age" in client.get("/static/js/charts.js")["Cache-Control"]
+
+
 def test_a_mistake_of_ours_is_500_without_a_trace(
     api: APIClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
