@@ -143,6 +143,8 @@ class EmbeddedPortal:
             say(text, highlight=False, markup=False)
         if prepared["people"]:
             say("  (shown only now; change them with manage.py changepassword NAME)")
+        if os.geteuid() == 0:
+            say("Started as root: trainings run as nobody if it can read this installation, else as root.")
         if not self.options.train:
             say("No node runs on this machine; docs/nodes.md says how to add one.")
         say("")

@@ -38,7 +38,7 @@ def build(settings: Settings) -> Agent:
         raise SetupError(f"--dir {settings.dir} cannot be used: {error}") from error
     folder.lock()
     facts = discover(folder, settings.slots)
-    run_as = training_user(settings.user, folder)
+    run_as = training_user(settings.user, folder, allow_root=settings.allow_root)
     if facts.gpus[0].model != "cpu":
         check_torch(facts.gpus, run_as)
         for method, why in facts.cannot_train.items():

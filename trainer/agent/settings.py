@@ -30,6 +30,7 @@ class Settings:
     models_limit_bytes: int | None = None
     model_roots: Sequence[Path] = ()
     user: str = "nobody"
+    allow_root: bool = False
     address: str = ""
     ports: Sequence[int] = (0,)
     stop_grace_s: float = 10.0
@@ -60,6 +61,7 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         models_limit_bytes=None if given.models_limit is None else int(given.models_limit * 2**30),
         model_roots=_model_roots(given.model_roots, given.dir),
         user=given.user,
+        allow_root=given.allow_root,
         address=given.address or "",
         ports=given.ports,
         stop_grace_s=given.stop_grace,
@@ -147,6 +149,11 @@ def _parser() -> argparse.ArgumentParser:
         help="folders of base models that jobs may name by their absolute path (none)",
     )
     parser.add_argument("--user", default="nobody", help="user of trainings if the agent is root (nobody)")
+    parser.add_argument(
+        "--allow-root",
+        action="store_true",
+        help="let trainings run as root where --user can read too little",
+    )
     parser.add_argument(
         "--address",
         type=_address,

@@ -39,11 +39,11 @@ class RunAs:
         folder.chmod(0o700)
 
 
-def training_user(name: str, folder: NodeFolder) -> RunAs | None:
+def training_user(name: str, folder: NodeFolder, *, allow_root: bool) -> RunAs | None:
     """The user to run trainings as, or None to run them as the agent's own user.
 
-    Only root can change the user. Where `name` cannot reach the Python installation or the agent's folder,
-    trainings run as root and one warning says so. Raises SetupError if there is no such user.
+    Only root can change the user. Raises SetupError if there is no such user, or if it cannot reach the
+    Python installation or the agent's folder, unless trainings may run as root.
     """
     if os.geteuid() != 0:
         return None
@@ -55,11 +55,13 @@ def training_user(name: str, folder: NodeFolder) -> RunAs | None:
         return None
     user = RunAs(name=name, uid=entry.pw_uid, gid=entry.pw_gid)
     if not _can_train(user, folder):
-        log.warning(
-            "trainings run as root: the user of --user cannot read this Python installation, the trainer "
-            "or --dir; install them outside of root's home",
-            extra={"user": name, "python": sys.executable, "dir": folder.root},
-        )
+        why = f"the user {name} cannot read this Python installation ({sys.executable}), the trainer or --dir"
+        if not allow_root:
+            raise SetupError(
+                f"--user {name}: {why}, so trainings would run as root; install them outside of root's home, "
+                "run the agent as a user of its own, or say --allow-root"
+            )
+        log.warning("trainings run as root", extra={"reason": why})
         return None
     user.own(folder.models)
     return user

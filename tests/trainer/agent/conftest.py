@@ -82,7 +82,7 @@ def start_agent(portal: FakePortal, node_dir: Path) -> Iterator[StartAgent]:
 
     def start(**changes: Any) -> Running:
         values = {"name": "test", "join_token": JOIN, "slots": 2, "stop_grace_s": 3.0, **changes}
-        agent = build(Settings(portal=portal.url, dir=node_dir, command=COMMAND, **values))
+        agent = build(Settings(portal=portal.url, dir=node_dir, command=COMMAND, allow_root=True, **values))
         running = Running(agent, threading.Thread(target=agent.run, daemon=True))
         running.thread.start()
         started.append(running)

@@ -16,5 +16,15 @@ if __name__ == "__main__":
     loop.SHORTEST_PAUSE_S = claims.LOOK_EVERY_S = PAUSE_S
     url, folder = sys.argv[1:]
     sys.exit(
-        run(Settings(portal=url, dir=Path(folder), name="test", join_token=JOIN, slots=2, command=COMMAND))
+        run(
+            Settings(
+                portal=url,
+                dir=Path(folder),
+                name="test",
+                join_token=JOIN,
+                slots=2,
+                command=COMMAND,
+                allow_root=True,
+            )
+        )
     )

@@ -87,7 +87,17 @@ def test_the_command_says_what_is_wrong_and_exits_2(
 ) -> None:
     where = [] if "--portal" in options else ["--portal", portal.url]
     done = subprocess.run(
-        [sys.executable, "-m", "trainer.agent", *where, "--dir", str(node_dir), "--slots", "1", *options],
+        [
+            sys.executable,
+            "-m",
+            "trainer.agent",
+            *where,
+            "--dir",
+            node_dir,
+            "--slots=1",
+            "--allow-root",
+            *options,
+        ],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -207,13 +217,15 @@ def test_an_agent_that_is_root_starts_trainings_as_somebody_else(open_folder: Pa
     assert (run / "mine").stat().st_uid == uid
 
 
-def test_a_user_that_cannot_enter_the_folder_is_not_used(tmp_path: Path) -> None:
+def test_trainings_run_as_root_only_where_somebody_said_so(tmp_path: Path) -> None:
     folder = NodeFolder(tmp_path / "closed" / "node")
     folder.prepare()
     (tmp_path / "closed").chmod(0o700)
-    assert training_user("nobody", folder) is None
-    assert training_user("root", folder) is None
+    assert training_user("nobody", folder, allow_root=True) is None
+    assert training_user("root", folder, allow_root=False) is None
     if os.geteuid() != 0:
-        return
+        return  # nobody else can start processes as root
+    with pytest.raises(SetupError, match="would run as root"):
+        training_user("nobody", folder, allow_root=False)
     with pytest.raises(SetupError, match="--user"):
-        training_user("no-such-user", folder)
+        training_user("no-such-user", folder, allow_root=True)
