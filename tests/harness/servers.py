@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import psycopg
 
 from portal.launch.broker import find_server
 
@@ -56,12 +57,20 @@ class Postgres:
         self.identity: dict[str, Any] = self._unprivileged() if os.geteuid() == 0 else {}
         if self.identity and WHEEL in binaries.parts:
             self.binaries = self._within_reach(binaries)
-        self._run("initdb", "-U", "test", "-A", "trust", "-E", "UTF8", "--no-sync")
+        self._run("initdb", "-U", "postgres", "-A", "trust", "-E", "UTF8", "--no-sync")
         self.start()
+        with psycopg.connect(self.superuser_url, autocommit=True) as superuser:
+            superuser.execute("CREATE ROLE test LOGIN CREATEDB")
+            superuser.execute("CREATE DATABASE portal OWNER test")
 
     @property
     def url(self) -> str:
-        return f"postgresql://test@127.0.0.1:{self.port}/postgres"
+        """Of a database whose owner is no superuser, as in production."""
+        return f"postgresql://test@127.0.0.1:{self.port}/portal"
+
+    @property
+    def superuser_url(self) -> str:
+        return f"postgresql://postgres@127.0.0.1:{self.port}/postgres"
 
     @property
     def pid(self) -> int:

@@ -12,13 +12,18 @@ from typing import Any
 
 import httpx
 import pytest
+import redis
 import yaml
 from django.conf import settings
 from django.core.management import get_commands
 from django.test import Client
+from redis.backoff import ConstantBackoff
+from redis.retry import Retry
 
 from portal.configuration import gunicorn
 from portal.launch import processes
+from portal.launch.broker import find_server
+from tests.harness.servers import free_port
 from trainer.agent.api import _retry_after_s
 from trainer.agent.loop import LONGEST_PAUSE_S
 from trainer.agent.settings import read_settings
@@ -142,6 +147,31 @@ def test_what_a_service_refers_to_is_there(name: str) -> None:
             assert SERVICES[other]["restart"] == "no", f"{other} would run for ever"
     assert {volume.split(":")[0] for volume in service["volumes"]} <= set(COMPOSE["volumes"])
     assert set(service.get("secrets", [])) <= set(COMPOSE["secrets"])
+    assert {config["source"] for config in service.get("configs", [])} <= set(COMPOSE["configs"])
+
+
+def test_redis_wants_its_password_and_stops_when_told(tmp_path: Path) -> None:
+    program = find_server()
+    if program is None:
+        pytest.skip("no Redis or Valkey here")
+    (tmp_path / "redis-server").symlink_to(program)
+    port, service = free_port(), SERVICES["redis"]
+    *shell, script = [word.replace("$$", "$") for word in service["command"]]
+    script = script.replace("requirepass", f"port {port}\nrequirepass")
+    env = {"PATH": f"{tmp_path}:{os.environ['PATH']}", **dict.fromkeys(service["environment"], "word")}
+    server = subprocess.Popen([*shell, script], cwd=tmp_path, env=env, stdout=subprocess.DEVNULL)
+    known = redis.Redis(port=port, password="word", retry=Retry(ConstantBackoff(0.1), 100))
+    try:
+        assert known.ping()
+        assert known.config_get("appendonly") == {"appendonly": "yes"}
+        with pytest.raises(redis.AuthenticationError):
+            redis.Redis(port=port).ping()
+        server.terminate()
+        assert server.wait(timeout=10) == 0
+    finally:
+        server.kill()
+    assert "${REDIS_PASSWORD:?" in service["environment"]["REDISCLI_AUTH"]
+    assert "redis://:${REDIS_PASSWORD:?" in PORTAL["web"]["environment"]["REDIS_URL"]
 
 
 @pytest.mark.parametrize("name", sorted(OURS))

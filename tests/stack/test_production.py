@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +14,7 @@ import httpx
 import psycopg
 import pytest
 import redis
+import yaml
 from django.db import connections
 from environ import Env
 from psycopg import errors
@@ -127,6 +130,20 @@ def submit(client: PortalClient, stack: Stack, key: str) -> str:
 def nodes_of(stack: Stack, ids: list[str]) -> set[Any]:
     jobs = Job.objects.using(stack.alias).filter(pk__in=ids)
     return set(jobs.values_list("attempts__claims__node", flat=True))
+
+
+def test_the_compose_file_makes_a_role_that_owns_its_database_and_nothing_else(postgres: Postgres) -> None:
+    compose = yaml.safe_load((Path(__file__).parents[2] / "docker-compose.yml").read_text())
+    script = compose["configs"]["database-role"]["content"]
+    env = {"PATH": os.environ["PATH"], "POSTGRES_PASSWORD": "it's a word"}
+    psql = [postgres.binaries / "psql", "--no-psqlrc", "-v", "ON_ERROR_STOP=1", "-d", postgres.superuser_url]
+    subprocess.run(psql, env=env, input=script, text=True, check=True, stdout=subprocess.DEVNULL)
+    with psycopg.connect(postgres.superuser_url) as superuser:
+        rights = "rolsuper OR rolcreatedb OR rolcreaterole OR rolreplication, rolpassword LIKE 'SCRAM%'"
+        roles = superuser.execute(f"SELECT rolname, {rights} FROM pg_authid WHERE rolcanlogin").fetchall()
+        owner = "SELECT pg_get_userbyid(datdba) FROM pg_database WHERE datname = 'foretune'"
+        assert {("foretune", False, True), ("postgres", True, None)} <= set(roles)
+        assert superuser.execute(owner).fetchone() == ("foretune",)
 
 
 def test_a_paused_process_cannot_hold_everybodys_rows(postgres: Postgres) -> None:
