@@ -41,7 +41,7 @@ def test_any_two_at_once_end_in_one_of_the_two_orders(pair: tuple[str, str]) -> 
     progress["reports"][0]["seq"] = finished["reports"][0]["seq"]
     admin, row = world.admin(), Node.objects.get()
     if "expire" in pair:
-        Node.objects.update(last_seen_at=database_now() - timedelta(hours=1))
+        world.silence(node, 3600)
     calls: dict[str, Callable[[], Any]] = {
         "cancel": lambda: cancel_job(job=job, actor=job.owner, now=database_now()),
         "pause": lambda: pause_job(job=job, actor=job.owner, now=database_now()),
