@@ -12,17 +12,16 @@ from typing import Any, NamedTuple
 class Kind(NamedTuple):
     """A kind of fault. `target` is "node" or "control" for one of several, else what it strikes.
 
-    lasts: seconds, or with `leases` multiples of the lease, drawn evenly from this range. silent: meanwhile a
-    node is not heard of, or with a part of the portal nobody is.
+    weight: how often it comes in a round in which all kinds come. lasts: seconds, or with `leases` multiples
+    of the lease, drawn evenly from this range.
     """
 
     name: str
     target: str
-    weight: float
+    weight: int
     lasts: tuple[float, float]
     how: Callable[[Any, str], AbstractContextManager[None]]
     leases: bool = False
-    silent: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,10 +55,11 @@ def plan(
     several: the names behind targets of which there are several, each of which may be struck.
     """
     running: list[Fault] = []
-    at_s = PAUSE_S / 2
+    bag, at_s = list[Kind](), PAUSE_S / 2
     while at_s < lasts_s:
+        bag = bag or rng.sample(kinds, len(kinds), counts=[kind.weight for kind in kinds])
         running = [fault for fault in running if fault.until_s + PAUSE_S > at_s]
-        kind = rng.choices(kinds, [kind.weight for kind in kinds])[0]
+        kind = bag.pop()
         target = rng.choice(several.get(kind.target, (kind.target,)))
         drawn_s = rng.uniform(*kind.lasts) * (lease_s if kind.leases else 1)
         busy = any(fault.target == target for fault in running)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from django.db import connections
 
-from scheduler.models import Attempt, Job, Node
+from scheduler.models import Attempt, Claim, Job, JobEvent, Node, NodeEvent
 from scheduler.states import TERMINAL
 from tests.chaos.clients import Crowd, body_of, tidy
 from tests.chaos.cluster import NODES, Cluster, running
@@ -26,7 +26,7 @@ from tests.chaos.judging.silence import Silences
 from tests.chaos.judging.work import work
 from tests.chaos.notes import Notebook
 from tests.chaos.plan import Fault, plan
-from tests.chaos.watch import Timeline, Watch
+from tests.chaos.watch import Watch
 from tests.harness.invariants import Violation
 from tests.harness.servers import NotInstalled
 
@@ -76,18 +76,19 @@ def disturbed(cluster: Cluster, options: argparse.Namespace) -> Report:
         crowd.stop()
         died = settle(cluster, notebook)
         watch.stop()
+    silences = Silences(watch.timeline, cluster.lease_s)
     found = judge(
         stack.alias,
         notebook.all(),
         losses=losses,
-        silences=Silences(struck, cluster.lease_s),
+        silences=silences,
         nodes=len(cluster.nodes),
     )
     found += [Violation("F", "no process ends by itself", name, "") for name in died]
     found += [Violation("-", "a client went on to the end", error, "") for error in crowd.errors]
     if options.keep:
-        keep(options.keep, notebook, struck)
-    return told(options, cluster, notebook, struck, watch.timeline, found)
+        keep(options.keep, stack.alias, notebook, struck)
+    return told(options, cluster, notebook, struck, silences, found)
 
 
 def undisturbed_losses(cluster: Cluster) -> dict[str, float]:
@@ -112,7 +113,7 @@ def carry_out(cluster: Cluster, faults: Sequence[Fault], lasts_s: float) -> list
             if is_end:
                 began, effect = in_force.pop(fault)
                 effect.close()
-                struck.append(Struck(fault.kind.name, fault.target, began, time.time(), fault.kind.silent))
+                struck.append(Struck(fault.kind.name, fault.target, began, time.time()))
             else:
                 print(f"{at_s:7.1f} {fault.kind.name} ({fault.target}, {fault.lasts_s:.1f} s)", flush=True)
                 in_force[fault] = time.time(), contextlib.ExitStack()
@@ -143,7 +144,7 @@ def told(
     cluster: Cluster,
     notebook: Notebook,
     struck: list[Struck],
-    seen: Timeline,
+    silences: Silences,
     found: list[Violation],
 ) -> Report:
     rows = cluster.stack.alias
@@ -158,13 +159,21 @@ def told(
         jobs=Counter(Job.objects.using(rows).values_list("state", flat=True)),
         outcomes=Counter(outcomes),
         requests=notebook.counts(),
-        recoveries=[*table(struck, seen), *work(rows, notebook.all(), struck, cluster.lease_s)],
+        recoveries=[
+            *table(struck, silences.seen),
+            *work(rows, notebook.all(), struck, silences),
+        ],
         violations=found,
     )
 
 
-def keep(folder: Path, notebook: Notebook, struck: list[Struck]) -> None:
+def keep(folder: Path, rows: str, notebook: Notebook, struck: Sequence[Struck]) -> None:
+    """Everything that the judge saw, for whoever has to find out why."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "notes.json").write_text(json.dumps(notebook.as_json(), indent=1))
-    lines = [f"{one.began:.2f} {one.ended:.2f} {one.kind} {one.target}\n" for one in struck]
+    lines = [f"{one.began:.2f} {one.ended:.2f} {one.kind} ({one.target})\n" for one in struck]
     (folder / "faults.txt").write_text("".join(lines))
+    for model in (Job, JobEvent, Attempt, Claim, Node, NodeEvent):
+        found = list(model.objects.using(rows).order_by("pk").values())
+        text = json.dumps(found, indent=1, default=str)
+        (folder / f"{model.__name__.lower()}.json").write_text(text)

@@ -20,8 +20,11 @@ from tests.harness import world
 LEASE_S = 15.0
 
 
-def lost(*struck: Struck, at: float) -> str:
-    return Silences(struck, LEASE_S).too_short("alpha", at)
+def lost(heard: float, at: float, *, served: tuple[float, float] = (0, 1000)) -> str:
+    """Why alpha should not have been lost at that time; the portal answered between the times of `served`."""
+    answers = [(float(second), served[0] <= second <= served[1]) for second in range(200)]
+    rows = [Rows(heard + 1, 1, {"alpha": ("ready", heard)})]
+    return Silences(Timeline(answers=answers, rows=rows), LEASE_S).too_short("alpha", at)
 
 
 def test_a_seed_gives_the_same_plan_and_no_target_is_struck_twice_at_a_time() -> None:
@@ -41,19 +44,12 @@ def test_a_plan_takes_the_kinds_it_is_given() -> None:
     assert {fault.kind for fault in made} == {kind}
 
 
-def test_a_node_that_was_silent_for_its_lease_may_be_lost() -> None:
-    assert lost(Struck("agent away", "alpha", 100, 130), at=116) == ""
-    assert lost(Struck("agent paused", "alpha", 100, 112), at=108)
-    assert lost(Struck("agent away", "beta", 100, 130), at=116)
-    assert lost(Struck("training killed", "alpha", 100, 130, silent=False), at=116)
-    assert lost(at=116)
-
-
-def test_the_portals_own_absence_is_no_silence_of_a_node() -> None:
-    web = Struck("web away", "web", 100, 130)
-    assert lost(web, at=134)
-    assert lost(web, Struck("agent away", "alpha", 125, 160), at=141)
-    assert lost(web, Struck("agent away", "alpha", 125, 160), at=146) == ""
+def test_a_lease_counts_while_the_portal_serves() -> None:
+    assert lost(heard=100, at=116) == ""
+    assert lost(heard=110, at=116)
+    assert lost(heard=100, at=130, served=(0, 102))
+    assert lost(heard=100, at=130, served=(122, 200))
+    assert lost(heard=100, at=140, served=(122, 200)) == ""
 
 
 def test_recovery_counts_from_the_end_of_a_fault_until_all_that_it_touches_is_well() -> None:
@@ -85,7 +81,7 @@ def test_the_judge_believes_notes_and_rows_and_says_where_they_differ() -> None:
         Note(op="cancel", known="ok", job=job.pk, code=200),
         Note(op="drain", known="unknown", code=500),
     ]
-    found = judge("default", notes, losses={}, silences=Silences((), LEASE_S), nodes=2)
+    found = judge("default", notes, losses={}, silences=Silences(Timeline(), LEASE_S), nodes=2)
     told = {(one.number, one.subject) for one in found if one.says != "every job ends"}
     assert told == {
         ("I1", "gone"),

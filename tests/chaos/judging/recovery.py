@@ -22,7 +22,6 @@ class Struck:
     target: str
     began: float
     ended: float
-    silent: bool = True
 
 
 @dataclass(frozen=True, slots=True)

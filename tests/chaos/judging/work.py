@@ -8,17 +8,17 @@ from itertools import pairwise
 
 from scheduler.models import Attempt
 from tests.chaos.judging.recovery import ANSWERS, TICKS, Row, Struck, base
-from tests.chaos.judging.silence import away_of, covered
+from tests.chaos.judging.silence import Silences
 from tests.chaos.notes import Note
 
 TROUBLE = ("lost", "killed", "timeout", "declined")
 Span = tuple[float, float]
 
 
-def work(rows: str, notes: Sequence[Note], struck: Sequence[Struck], lease_s: float) -> list[Row]:
+def work(rows: str, notes: Sequence[Note], struck: Sequence[Struck], silences: Silences) -> list[Row]:
     """Rows for the table of recoveries; what the portal's own trouble fell into counts as overlapped."""
     spans = dict[str, list[Span]]()
-    for outcome, span in _again(rows, struck, lease_s):
+    for outcome, span in _again(rows, silences):
         spans.setdefault(f"job runs again after {outcome}", []).append(span)
     if answered := list(_answered(notes)):
         spans["submission answered"] = answered
@@ -36,7 +36,7 @@ def _row(kind: str, spans: Sequence[Span], portal: Sequence[Struck]) -> Row:
     return Row(kind, len(spans), len(spans) - len(clear), seconds)
 
 
-def _again(rows: str, struck: Sequence[Struck], lease_s: float) -> Iterator[tuple[str, Span]]:
+def _again(rows: str, silences: Silences) -> Iterator[tuple[str, Span]]:
     """From the end of an attempt until the next one runs; from the end of its lease if that had to pass."""
     by_job = defaultdict[str, list[Attempt]](list)
     for attempt in Attempt.objects.using(rows).order_by("fence").prefetch_related("claims__node"):
@@ -44,19 +44,11 @@ def _again(rows: str, struck: Sequence[Struck], lease_s: float) -> Iterator[tupl
     for attempts in by_job.values():
         for ended, following in pairwise(attempts):
             if ended.outcome in TROUBLE and ended.ended_at and following.running_at:
-                due = _due(ended, struck, lease_s)
+                due = ended.ended_at.timestamp()
+                if ended.reason.startswith("Its node"):
+                    nodes = {claim.node.name for claim in ended.claims.all()}
+                    due -= min(silences.beyond_s(node, due) for node in nodes)
                 yield ended.outcome, (due, following.running_at.timestamp())
-
-
-def _due(attempt: Attempt, struck: Sequence[Struck], lease_s: float) -> float:
-    """When its end could be known. A lease counts only while the portal serves."""
-    assert attempt.ended_at is not None
-    at = attempt.ended_at.timestamp()
-    nodes = {claim.node.name for claim in attempt.claims.all()}
-    silent = [one.began for one in struck if one.silent and one.target in nodes and one.began < at]
-    if attempt.outcome != "lost" or not attempt.reason.startswith("Its node") or not silent:
-        return at
-    return max(silent) + lease_s + covered(away_of(struck), max(silent), at)
 
 
 def _answered(notes: Sequence[Note]) -> Iterator[Span]:
