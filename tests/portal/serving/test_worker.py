@@ -50,7 +50,7 @@ def start(*options: str) -> Server:
     command = [sys.executable, "-m", "gunicorn", "tests.portal.serving.application"]
     command += [
         "-c",
-        "python:portal.configuration.gunicorn",
+        "python:tests.portal.serving.options",
         "--threads=2",
         f"--bind=127.0.0.1:{port}",
         *options,
