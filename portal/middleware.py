@@ -65,6 +65,15 @@ def client_address_middleware(get_response: Callable[[HttpRequest], HttpResponse
     return middleware
 
 
+def plain_address_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """There is nothing at an address with NUL in it; PostgreSQL would fail on the question."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        return answer(request, 404) if "\x00" in request.path else get_response(request)
+
+    return middleware
+
+
 def form_address_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
     """A page instead of a blank one for who loads a form's address again, or is sent there by signing in."""
 

@@ -63,6 +63,7 @@ def add_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
 class SwaggerApi(SpectacularSwaggerSplitView):
     """Swagger UI from installed files; its script has an address of its own, as the CSP wants."""
 
+    http_method_names = ["get", "head"]  # DRF's own answer to OPTIONS has no template
     renderer_classes = [TemplateHTMLRenderer]
 
 

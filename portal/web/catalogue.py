@@ -31,7 +31,9 @@ SHOWN = 200
 def catalogue(request: PageRequest) -> HttpResponse:
     """`?gpu=NAME` fills into the form what is known of that GPU."""
     require_admin(request)
-    return _page(request, gpu_form=GpuForm(initial=_initial(request.GET.get("gpu", "")[:100])))
+    return _page(
+        request, gpu_form=GpuForm(initial=_initial(request.GET.get("gpu", "")[:100].replace("\x00", "")))
+    )
 
 
 def _initial(name: str) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def new_job(request: PageRequest) -> HttpResponse:
 
 
 def _initial(request: PageRequest) -> dict[str, Any]:
-    like = request.GET.get("from")
+    like = request.GET.get("from", "").replace("\x00", "")
     return as_form(own_job(request, like)) if like else {}
 
 
