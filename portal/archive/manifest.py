@@ -12,12 +12,14 @@ from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.recorder import MigrationRecorder
 
 from portal.archive.errors import BadArchive, WrongPortal
+from trainer import strict_json
 
 NAME = "manifest.json"
 DATABASE = "database"
 FOLDERS = ("files", "artifacts", "predictors")  # of DATA_DIR
 FORMAT = 1
 MAX_BYTES = 100_000_000
+MAX_VALUES = 4_000_000  # three for each file
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def present(*, now: datetime, members: dict[str, Member]) -> Manifest:
 def parse(raw: bytes) -> Manifest:
     """Raises BadArchive."""
     try:
-        found: dict[str, Any] = json.loads(raw)
+        found: dict[str, Any] = strict_json.loads(raw, max_values=MAX_VALUES)
         if found["format"] != FORMAT:
             raise BadArchive(f"The archive has format {found['format']}; this version reads {FORMAT}.")
         members = {str(name): Member(**values) for name, values in found.pop("members").items()}

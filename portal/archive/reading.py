@@ -7,7 +7,7 @@ import os
 import shutil
 import tarfile
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -49,38 +49,61 @@ def is_empty() -> bool:
 
 
 def unpack(source: Path, folder: Path) -> Manifest:
-    """The archive's files below `folder`, each with the digest its manifest says. Raises BadArchive."""
-    _check_room(source, folder.parent)
-    members: dict[str, Member] = {}
-    raw = b""
+    """The archive's files below `folder`, each with the digest its manifest says. Raises BadArchive.
+
+    Names and sizes are looked through first: nothing is written of an archive that is wrong in those.
+    """
     try:
         with tarfile.open(source, "r:") as tar:
-            for about in tar:
-                _check_member(about, known=members)
-                if about.name == NAME:
-                    raw = _content(tar, about)
-                else:
-                    members[about.name] = _extract(tar, about, folder / about.name)
+            files, manifest = _survey(tar)
+            _check_sizes(manifest.members, files)
+            _check_room(files, folder.parent)
+            found = {name: _extract(tar, about, folder / name) for name, about in files.items()}
     except (tarfile.TarError, EOFError) as error:
         raise BadArchive(f"{source} is not a complete archive ({error}).") from error
-    if not raw:
-        raise BadArchive(f"{source} has no {NAME}: it was cut short, or is no backup of a portal.")
-    manifest = parse(raw)
-    _compare(manifest.members, members)
+    _refuse_other({name for name, member in found.items() if manifest.members[name] != member})
     return manifest
 
 
-def _check_room(source: Path, folder: Path) -> None:
-    needed, free = source.stat().st_size, shutil.disk_usage(folder).free
+def _survey(tar: tarfile.TarFile) -> tuple[dict[str, tarfile.TarInfo], Manifest]:
+    """The members by name, and what the manifest among them says. Raises BadArchive."""
+    files: dict[str, tarfile.TarInfo] = {}
+    for about in tar:
+        _check_member(about, files)
+        files[about.name] = about
+    if NAME not in files:
+        raise BadArchive(f"It has no {NAME}: it was cut short, or is no backup of a portal.")
+    return files, parse(_content(tar, files.pop(NAME)))
+
+
+def _check_sizes(promised: dict[str, Member], files: dict[str, tarfile.TarInfo]) -> None:
+    if missing := sorted(set(promised) - set(files)):
+        raise BadArchive(f"It lacks {len(missing)} of its files, among them {missing[0]}.")
+    _refuse_other(
+        {name for name, about in files.items() if name not in promised or promised[name].bytes != about.size}
+    )
+    if DATABASE not in files:
+        raise BadArchive("It holds no database.")
+
+
+def _refuse_other(wrong: set[str]) -> None:
+    if wrong:
+        raise BadArchive(f"{len(wrong)} of its files are not what its {NAME} says, among them {min(wrong)}.")
+
+
+def _check_room(files: dict[str, tarfile.TarInfo], folder: Path) -> None:
+    needed, free = sum(about.size for about in files.values()), shutil.disk_usage(folder).free
     if needed > free:
         raise BadArchive(f"Unpacking needs {needed:,} bytes and DATA_DIR has {free:,} free: make room first.")
 
 
-def _check_member(about: tarfile.TarInfo, known: dict[str, Member]) -> None:
-    """Only plain files under names that a backup makes. Raises BadArchive."""
+def _check_member(about: tarfile.TarInfo, known: Container[str]) -> None:
+    """Only whole plain files under names that a backup makes. Raises BadArchive."""
     parts = about.name.split("/")
     ours = about.name in (NAME, DATABASE) or (parts[0] in FOLDERS and len(parts) > 1)
-    plain = about.isreg() and "\\" not in about.name and not {"", ".", ".."} & set(parts)
+    # A sparse member takes nothing here and whatever it says when it is written.
+    whole = about.isreg() and not about.issparse()
+    plain = whole and "\\" not in about.name and not {"", ".", ".."} & set(parts)
     if not (ours and plain) or about.name in known:
         raise BadArchive(f"It holds {about.name[:200]!r}, which no backup of a portal would.")
 
@@ -108,15 +131,6 @@ def _pieces(tar: tarfile.TarFile, about: tarfile.TarInfo) -> Iterator[bytes]:
     source = tar.extractfile(about)
     while source is not None and (piece := source.read(CHUNK_BYTES)):
         yield piece
-
-
-def _compare(promised: dict[str, Member], found: dict[str, Member]) -> None:
-    if missing := sorted(set(promised) - set(found)):
-        raise BadArchive(f"It lacks {len(missing)} of its files, among them {missing[0]}.")
-    if wrong := sorted(name for name, member in found.items() if promised.get(name) != member):
-        raise BadArchive(f"{len(wrong)} of its files are not what its {NAME} says, among them {wrong[0]}.")
-    if DATABASE not in found:
-        raise BadArchive("It holds no database.")
 
 
 def _swap(staged: Path, old: Path, root: Path) -> None:

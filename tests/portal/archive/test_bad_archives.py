@@ -15,7 +15,9 @@ from django.db import connection
 from portal.archive.errors import ArchiveError, BadArchive, WrongPortal
 from portal.archive.manifest import Member, check_fits, parse, present
 from portal.archive.reading import is_empty, restore, unpack
+from tests.harness.hostile import bounded, json_texts
 
+HOSTILE = json_texts(1_000_000)
 CONTENT = b"content"
 GOOD = {"database": CONTENT, "files/ab/abc": CONTENT}
 
@@ -111,6 +113,36 @@ def test_a_file_that_is_no_archive_is_refused(content: bytes, tmp_path: Path) ->
     (tmp_path / "a.tar").write_bytes(content)
     with pytest.raises(BadArchive):
         unpack(tmp_path / "a.tar", tmp_path / "out")
+
+
+def sparse(name: str, size: int) -> bytes:
+    """A member of GNU's old sparse format: no content at all, and `size` bytes once it is written."""
+    head = tarfile.TarInfo(name)
+    head.type, head.size = tarfile.GNUTYPE_SPARSE, 0
+    block = bytearray(head.tobuf(tarfile.GNU_FORMAT))
+    block[483:495] = b"%011o\0" % size
+    block[148:156] = b" " * 8
+    block[148:156] = b"%06o\0 " % sum(block)
+    return bytes(block)
+
+
+@pytest.mark.parametrize("size", [3_000_000_000, 1_000_000])
+def test_nothing_is_written_of_an_archive_whose_sizes_are_wrong(size: int, tmp_path: Path) -> None:
+    whole = archive(tmp_path / "a.tar", *GOOD.items(), ("manifest.json", about())).read_bytes()
+    (tmp_path / "b.tar").write_bytes(sparse("files/ab/large", size) + whole)
+    with pytest.raises(BadArchive, match="which no backup of a portal would"):
+        unpack(tmp_path / "b.tar", tmp_path / "out")
+    padded = archive(tmp_path / "c.tar", *GOOD.items(), ("files/x", b"x"), ("manifest.json", about()))
+    with pytest.raises(BadArchive, match="are not what"):
+        unpack(padded, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_no_manifest_costs_much(name: str, tmp_path: Path) -> None:
+    path = archive(tmp_path / "a.tar", *GOOD.items(), ("manifest.json", HOSTILE[name].encode()))
+    with bounded(seconds=5), pytest.raises(BadArchive):
+        unpack(path, tmp_path / "out")
 
 
 def test_a_database_that_cannot_be_loaded_puts_the_folders_back(
