@@ -14,11 +14,14 @@ function style() {
   };
 }
 
-// "var(--chart-1)" anywhere in a figure becomes the colour it stands for in the present theme.
+const ESCAPED = { "&": "&amp;", "<": "&lt;", ">": "&gt;" };
+
+// "var(--chart-1)" anywhere in a figure becomes the colour it stands for in the present theme. All other
+// texts are plain: Plotly would take what stands in angle brackets, as in the name of a node, for markup.
 function coloured(value, css) {
   if (typeof value === "string") {
     const name = /^var\((--[\w-]+)\)$/.exec(value)?.[1];
-    return name ? css.getPropertyValue(name).trim() : value;
+    return name ? css.getPropertyValue(name).trim() : value.replace(/[&<>]/g, (sign) => ESCAPED[sign]);
   }
   if (Array.isArray(value)) return value.map((entry) => coloured(entry, css));
   if (value === null || typeof value !== "object") return value;
