@@ -10,11 +10,14 @@ from typing import Any
 
 import httpx
 
+from knowledge import remote
+from trainer import strict_json
+
 PREFIX = "hub:"
 NAME = re.compile(r"[\w.-]+/[\w.-]+")
 LARGEST = 200_000_000  # bytes of a history; the largest published one has 17 million
 LARGEST_LISTING = 5_000_000
-TIMEOUT_S = 30.0
+WITHIN_S = 600.0
 
 
 class HubError(RuntimeError):
@@ -45,11 +48,10 @@ def fetch(place: str, hub: str) -> HubFile:
     Without a path: the one that the data set's card names, else its largest CSV file. Raises HubError.
     """
     dataset, path = _parts(place)
-    with httpx.Client(base_url=hub, timeout=TIMEOUT_S, follow_redirects=True) as client:
-        info = _info(client, dataset)
-        path = path or _choose(dataset, info)
-        revision = str(info.get("sha") or "main")
-        content = _get(client, f"/datasets/{dataset}/resolve/{revision}/{path}", LARGEST)
+    info = _info(hub, dataset)
+    path = path or _choose(dataset, info)
+    revision = str(info.get("sha") or "main")
+    content = _get(hub, f"/datasets/{dataset}/resolve/{revision}/{path}", LARGEST)
     return HubFile(
         dataset=dataset,
         path=path,
@@ -69,13 +71,13 @@ def _parts(place: str) -> tuple[str, str]:
     return dataset, path
 
 
-def _info(client: httpx.Client, dataset: str) -> Mapping[str, Any]:
-    answer = _get(client, f"/api/datasets/{dataset}?blobs=true", LARGEST_LISTING)
+def _info(hub: str, dataset: str) -> Mapping[str, Any]:
+    answer = _get(hub, f"/api/datasets/{dataset}?blobs=true", LARGEST_LISTING)
     try:
-        info = httpx.Response(200, content=answer).json()
+        info = strict_json.loads(answer, max_values=LARGEST_LISTING)
         return {**info, "siblings": [entry for entry in info["siblings"] if entry["rfilename"]]}
     except (ValueError, KeyError, TypeError) as wrong:
-        raise HubError(f"{client.base_url} does not answer like a hub; check HF_ENDPOINT") from wrong
+        raise HubError(f"{hub} does not answer like a hub; check HF_ENDPOINT") from wrong
 
 
 def _choose(dataset: str, info: Mapping[str, Any]) -> str:
@@ -104,24 +106,19 @@ def _licence(info: Mapping[str, Any]) -> str:
     return next((tag.removeprefix("license:") for tag in tags if tag.startswith("license:")), "not stated")
 
 
-def _get(client: httpx.Client, address: str, largest: int) -> bytes:
+def _get(hub: str, path: str, largest: int) -> bytes:
     """The body of an answer of at most `largest` bytes. Raises HubError."""
-    content = bytearray()
     try:
-        with client.stream("GET", address) as answer:
-            answer.raise_for_status()
-            for piece in answer.iter_bytes():
-                content += piece
-                if len(content) > largest:
-                    raise HubError(f"{answer.url} is larger than the {largest:,} bytes that are read")
+        return remote.get(hub + path, largest=largest, within_s=WITHIN_S)
     except httpx.HTTPStatusError as refused:
         raise HubError(_refusal(refused)) from refused
+    except remote.Unbounded as wrong:
+        raise HubError(str(wrong)) from wrong
     except (httpx.HTTPError, httpx.InvalidURL) as wrong:
         raise HubError(
-            f"The hub at {client.base_url} cannot be reached ({wrong!r}). Without internet, download the"
+            f"The hub at {hub} cannot be reached ({wrong!r}). Without internet, download the"
             " file elsewhere and give its path; HF_ENDPOINT names another hub."
         ) from wrong
-    return bytes(content)
 
 
 def _refusal(refused: httpx.HTTPStatusError) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -10,7 +9,8 @@ from typing import Any
 import httpx
 from django.conf import settings
 
-from trainer import roots
+from knowledge import remote
+from trainer import roots, strict_json
 from trainer.architectures import EXPERTS
 from trainer.wire import safe_path
 
@@ -71,13 +71,11 @@ def local_config(place: str) -> Path | None:
 def _hub_text(place: str) -> str:
     address = f"{settings.HF_ENDPOINT}/{place}/resolve/main/config.json"
     try:
-        answer = httpx.get(address, timeout=HUB_TIMEOUT_S, follow_redirects=True)
-        answer.raise_for_status()
-    except (httpx.HTTPError, httpx.InvalidURL) as wrong:
+        return remote.get(address, largest=LARGEST_CONFIG, within_s=HUB_TIMEOUT_S).decode()
+    except (httpx.HTTPError, httpx.InvalidURL, UnicodeDecodeError) as wrong:
         remedy = "without internet, copy its config.json here and give that path"
         told = f"{place} is neither a file or folder here nor readable at {address} ({wrong}); {remedy}"
         raise CannotAdd({"place": told}) from wrong
-    return answer.text
 
 
 def read(path: Path) -> str:
@@ -93,8 +91,8 @@ def read(path: Path) -> str:
 def check_sizes(text: str) -> None:
     """Raises CannotAdd naming the sizes that a config.json lacks or states wrongly."""
     try:
-        raw = json.loads(text)
-    except (ValueError, RecursionError) as wrong:
+        raw = strict_json.loads(text)
+    except ValueError as wrong:
         raise CannotAdd({"config": f"is not JSON: {str(wrong)[:200]}"}) from wrong
     sizes = raw.get("text_config", raw) if isinstance(raw, dict) else None
     if not isinstance(sizes, dict):
