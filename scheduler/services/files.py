@@ -10,12 +10,11 @@ from typing import BinaryIO
 from django.conf import settings
 
 from portal.accounts.models import Team, User
-from scheduler.errors import BadFile
 from scheduler.models import DatasetFile
+from scheduler.services.checking import check
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.quotas import require_room
 from scheduler.services.storage import write_new
-from trainer import formats
 
 
 def path_of(sha256: str) -> Path:
@@ -33,7 +32,7 @@ def store_file(
     creation: Creation = unkeyed,
 ) -> DatasetFile:
     """Store an upload of training data. Raises BadFile with the first wrong lines, FileTooLarge,
-    OverQuota.
+    OverQuota, TooBusy.
 
     The content is written under a generated name and moved into place when it is complete and checked, so
     that a lost connection leaves neither a row nor a file. `creation` opens the transaction of the row.
@@ -43,7 +42,7 @@ def store_file(
     partial = folder / f".upload-{secrets.token_hex(8)}"
     try:
         digest, size = write_new(stream, partial, limit=settings.MAX_UPLOAD_BYTES)
-        facts = _check(partial)
+        facts = check(partial)
         with creation() as note:
             require_room(owner=owner, sha256=digest, size=size)
             _keep(partial, path_of(digest))
@@ -68,14 +67,6 @@ def store_file(
 def _keep(partial: Path, target: Path) -> None:
     target.parent.mkdir(exist_ok=True, mode=0o700)
     partial.replace(target)
-
-
-def _check(path: Path) -> formats.FileFacts:
-    try:
-        with path.open("rb") as lines:
-            return formats.check(lines)
-    except formats.FormatError as wrong:
-        raise BadFile([(error.line, error.message) for error in wrong.errors]) from wrong
 
 
 def _printable(filename: str) -> str:

@@ -15,9 +15,10 @@ from rest_framework.test import APIClient
 
 from portal.accounts import hashing
 from portal.accounts.errors import TooBusy
-from portal.accounts.hashing import BoundedHasher, Turns
+from portal.accounts.hashing import BoundedHasher
 from portal.accounts.models import AuditEntry, User
 from portal.guesses import JOINING, SIGN_IN, TOKENS, network_of
+from portal.turns import Turns
 from tests.harness import world
 from tests.harness.fake_node import PROTOCOL, facts
 
@@ -99,7 +100,7 @@ def test_an_ipv6_network_counts_as_one_address(address: str, network: str) -> No
 
 
 def test_passwords_are_hashed_a_few_at_a_time_and_the_rest_hears_soon_that_it_is_busy() -> None:
-    turns = Turns(at_once=2, waiting=1, patience_s=0.05)
+    turns = Turns(at_once=2, waiting=1, patience_s=0.05, busy="later")
     running: list[int] = []
     most: list[int] = []
     busy: list[float] = []
@@ -130,7 +131,9 @@ def test_a_sign_in_without_a_turn_is_503(
     person: User, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     settings.PASSWORD_HASHERS = ["portal.accounts.hashing.BoundedHasher"]
-    monkeypatch.setattr("portal.accounts.hashing.turns", Turns(at_once=1, waiting=0, patience_s=0))
+    monkeypatch.setattr(
+        "portal.accounts.hashing.turns", Turns(at_once=1, waiting=0, patience_s=0, busy="later")
+    )
     person.password = PBKDF2PasswordHasher().encode("right", "salt", 1000)
     person.save()
     assert BoundedHasher().verify("right", person.password), "hashes of before are still good"
