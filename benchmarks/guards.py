@@ -57,9 +57,7 @@ GUARDS = {
         "filter(pk=epoch.pk).update(since=database_now())",
     ),
     "single tick": Guard("scheduler/loop/epoch.py", "Q(busy=False) | died, pk=1", "pk=1"),
-    "leases after a gap": Guard(
-        "scheduler/loop/leases.py", "if abs(away_s) <= settings.NODE_LOST_S:", "if True:"
-    ),
+    "leases after a gap": Guard("scheduler/core/serving.py", "if at - self.heard_at > gap:", "if False:"),
     "a heartbeat that comes meanwhile": Guard(
         "scheduler/loop/leases.py",
         "if node := silent.select_for_update().filter(pk=pk).first():",

@@ -13,6 +13,7 @@ from django.http import HttpRequest, HttpResponse
 
 from portal.error_pages import answer
 from portal.logs import request_id
+from portal.serving import queued
 
 log = logging.getLogger("portal.requests")
 _USABLE = re.compile(r"[\w-]{1,64}\Z", re.ASCII)
@@ -108,5 +109,15 @@ def cache_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> obj
         response = get_response(request)
         response.setdefault("Cache-Control", "private, no-store")
         return response
+
+    return middleware
+
+
+def overload_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """503 for what waited long for a thread: its client is about to give up, and others wait behind it."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        late = queued.waited_s.get() > queued.LONGEST_S
+        return answer(request, 503) if late else get_response(request)
 
     return middleware

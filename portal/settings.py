@@ -72,6 +72,7 @@ MIDDLEWARE = [
     "portal.middleware.client_address_middleware",
     "portal.middleware.request_id_middleware",
     "portal.middleware.cache_middleware",
+    "portal.middleware.overload_middleware",
     "portal.middleware.plain_address_middleware",
     "portal.guesses.guess_middleware",
     "portal.middleware.form_address_middleware",

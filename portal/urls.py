@@ -5,11 +5,13 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
+from portal.beat import beatz
 from portal.health import MetricsView, healthz, readyz
 
 urlpatterns = [
     path("healthz", healthz),
     path("readyz", readyz),
+    path("beatz", beatz),
     path("metrics", MetricsView.as_view()),
     path("admin/", admin.site.urls),
     path("api/", include("portal.api.urls")),

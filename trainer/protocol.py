@@ -22,6 +22,7 @@ GONE = "gone"  # `stored` of a checkpoint that lay on the node alone and is dele
 RANDOM_MODEL = "random/"  # before a model's name: its architecture with random weights, as `shape` says
 
 MAX_REPORTS_PER_SYNC = 500
+DEFAULT_LEASE_S = 90.0
 MAX_LOG_BYTES = 64_000
 
 
@@ -216,6 +217,7 @@ class SyncReply:
 
     next_sync_s: float
     draining: bool
+    lease_s: float = DEFAULT_LEASE_S  # a node silent for longer is lost; between two tries it waits a third
     claims: tuple[ClaimOrder, ...] = ()
 
 

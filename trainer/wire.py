@@ -12,6 +12,7 @@ from itertools import islice
 from typing import Any
 
 from trainer.protocol import (
+    DEFAULT_LEASE_S,
     MAX_REPORTS_PER_SYNC,
     ClaimOrder,
     ClaimState,
@@ -279,5 +280,6 @@ def parse_reply(raw: Any) -> SyncReply:
     return SyncReply(
         next_sync_s=reader.number("next_sync_s"),
         draining=bool(reader.raw.get("draining")),
+        lease_s=reader.number("lease_s", DEFAULT_LEASE_S),
         claims=tuple(_order(entry) for entry in reader.items("claims", 1024)),
     )

@@ -9,13 +9,15 @@ AccountError
 
 from __future__ import annotations
 
+from django.core.exceptions import PermissionDenied
+
 
 class AccountError(Exception):
     """Anything below; its text is a full sentence for the person who asked."""
 
 
-class NotAllowed(AccountError):
-    pass
+class NotAllowed(AccountError, PermissionDenied):
+    """Where nobody catches it, Django answers 403."""
 
 
 class Changed(AccountError):

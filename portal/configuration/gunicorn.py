@@ -1,5 +1,9 @@
 """The web server's options: `gunicorn portal.wsgi -c python:portal.configuration.gunicorn`."""
 
+from __future__ import annotations
+
+from typing import Any
+
 worker_class = "portal.serving.worker.Worker"
 threads = 8  # for ordinary requests, and as many for uploads
 worker_connections = 500
@@ -9,3 +13,10 @@ keepalive = 75
 timeout = 60
 graceful_timeout = 10
 control_socket_disable = True
+
+
+def post_worker_init(worker: Any) -> None:
+    """Leases of nodes count only while the web server proves that it serves."""
+    from portal.beat import keep_beating
+
+    keep_beating(worker.sockets[0].sock)

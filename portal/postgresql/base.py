@@ -15,8 +15,10 @@ from psycopg import errors
 from psycopg.abc import RV, PQGen
 
 from portal.postgresql.breaker import Breaker
+from portal.serving.queued import waited_s
 
 PATIENCE = "patience_s"
+HURRY_S = 0.5
 breaker = Breaker(pause_s=2.0)
 
 
@@ -37,11 +39,16 @@ class Connection(psycopg.Connection[Any]):
             raise silence()
         if breaker.open:
             patience_s = min(patience_s, breaker.pause_s)
+        # Who waited for a thread has less time left; that it runs out says nothing of the server.
+        hurry = waited_s.get() > HURRY_S
+        if hurry:
+            patience_s = max(HURRY_S, patience_s - waited_s.get())
         try:
             answer = super().wait(gen, interval, patience_s)
         except errors._WaitTimeout:
             self.close()
-            breaker.silent()
+            if not hurry:
+                breaker.silent()
             raise silence() from None
         except errors.Error:
             if not self.broken:

@@ -18,6 +18,7 @@ from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from portal.serving.connection import Connection, LengthMissing
 from portal.serving.pace import Pace
+from portal.serving.queued import waited_s
 
 HEALTH = "/healthz"
 SWEEP_EVERY_S = 0.25
@@ -131,7 +132,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         pool = self.uploads if conn.source.streaming else self.tpool
         if conn.request.path == HEALTH:
             pool = self.health
-        done = pool.submit(self.handle, conn)
+        done = pool.submit(self.handle, conn, time.monotonic())
         done.add_done_callback(lambda served: self.method_queue.defer(self.finish_request, conn, served))
 
     def finish_request(self, conn: Connection, served: Future[bool]) -> None:
@@ -198,7 +199,9 @@ class Worker(ThreadWorker):  # type: ignore[misc]
 
     # And here, one of the threads.
 
-    def handle(self, conn: Connection) -> bool:
+    def handle(self, conn: Connection, ready_at: float) -> bool:
+        # Uploads queue for each other; they are long, and as welcome later.
+        waited_s.set(0.0 if conn.source.streaming else time.monotonic() - ready_at)
         keep = bool(super().handle(conn))
         try:
             conn.sock.flush()

@@ -11,7 +11,9 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Count, Q
 
+from scheduler.core.serving import Door
 from scheduler.loop import epoch as epochs
+from scheduler.loop.leases import terms
 from scheduler.models import Attempt, Epoch, Job, Node
 from scheduler.services.attempts import end_attempt
 from scheduler.services.jobs import preempt_job
@@ -24,19 +26,26 @@ from trainer.protocol import Phase
 log = logging.getLogger(__name__)
 
 
-def enforce(epoch: Epoch, now: datetime) -> None:
-    """End what stays assigned, starting or stopping for too long."""
+def enforce(epoch: Epoch, web: Door, now: datetime) -> None:
+    """End what stays assigned, starting or stopping for too long while nodes could have told."""
     limits = {
         JobState.ASSIGNED: settings.ASSIGNED_TIMEOUT_S,
         JobState.STARTING: settings.STARTING_TIMEOUT_S,
         JobState.STOPPING: settings.STOP_GRACE_S,
     }
     for state, limit_s in limits.items():
+        if not _could_be_told(web, limit_s, now):
+            continue
         old = Job.objects.filter(state=state, state_since__lt=now - timedelta(seconds=limit_s))
         for job in old:
             if state is not JobState.STOPPING or _overdue_stop(job, now):
                 with epochs.row(epoch, job=job.pk):
                     _end_overdue(job, limit_s, now)
+
+
+def _could_be_told(web: Door, limit_s: float, now: datetime) -> bool:
+    """After an absence of the web server, every state gets its whole time anew."""
+    return web.stood_open(timedelta(seconds=limit_s), now, terms().gap)
 
 
 def _overdue_stop(job: Job, now: datetime) -> bool:
@@ -98,8 +107,10 @@ def _who_is_missing(attempt: Attempt) -> str:
     )
 
 
-def end_what_a_bad_end_left(epoch: Epoch, now: datetime) -> None:
+def end_what_a_bad_end_left(epoch: Epoch, web: Door, now: datetime) -> None:
     """A node that goes on with a training of several nodes after one of them ended badly is given up."""
+    if not _could_be_told(web, settings.STOP_GRACE_S, now):
+        return
     since = now - timedelta(seconds=settings.STOP_GRACE_S)
     for seen in Attempt.objects.filter(ended_at__isnull=True, pending_since__lt=since):
         with epochs.row(epoch, attempt=str(seen.pk)):

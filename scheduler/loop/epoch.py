@@ -60,7 +60,11 @@ def row(epoch: Epoch, **ids: str) -> Iterator[None]:
 
 
 def release(epoch: Epoch, memory: Mapping[str, Any]) -> None:
-    """End the tick and keep the policy's memory; nothing if another scheduler took over."""
+    """End the tick and keep what it knows; nothing if another scheduler took over."""
     Epoch.objects.filter(pk=epoch.pk, number=epoch.number).update(
-        busy=False, last_tick_at=database_now(), ticks=F("ticks") + 1, memory=dict(memory)
+        busy=False,
+        last_tick_at=database_now(),
+        ticks=F("ticks") + 1,
+        memory=dict(memory),
+        **{name: getattr(epoch, name) for name in Epoch.DOORS},
     )

@@ -1,63 +1,93 @@
-"""Leases of nodes, by the database's clock: who was silent for too long is lost."""
+"""Leases of nodes, by the database's clock: who was silent for too long while it could be heard is lost."""
 
 from __future__ import annotations
 
 import logging
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Count, Max
+from django.db.models import Count, Max, Min, Q
 
+from scheduler.core.serving import Door, Terms, lost_before
 from scheduler.loop import epoch as epochs
-from scheduler.models import Attempt, Epoch, Job, Node
+from scheduler.models import Attempt, Epoch, Job, Node, WebBeat
 from scheduler.services.attempts import end_attempt
 from scheduler.services.node_states import lose_node
 from scheduler.states import LIVE, NodeState, Outcome
 
 log = logging.getLogger(__name__)
+KNOWN = ~Q(state=NodeState.LOST)
 
 
-def renew_after_a_gap(epoch: Epoch, now: datetime) -> None:
-    """After the portal was away for longer than a lease, silence proves nothing: all leases begin anew.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heard:
+    """What a look finds: both doors, how many nodes are not lost, and when the most silent one was heard."""
 
-    So do leases and deadlines when the clock was set back, or they would end only once it has caught up. Back
-    by less than a lease it is left to catch up: clocks are put right by milliseconds every day.
+    web: Door
+    nodes: Door
+    known: int
+    longest_silent: datetime | None
+
+
+def terms() -> Terms:
+    """What the settings say."""
+    return Terms(
+        lease=timedelta(seconds=settings.NODE_LOST_S), stops=timedelta(seconds=settings.NODE_STOPS_S)
+    )
+
+
+def mend_a_clock_set_back(epoch: Epoch, now: datetime) -> None:
+    """Leases and deadlines that lie ahead begin anew, or they would end only once the clock has caught up.
+
+    After a smaller step back they are left to catch up: clocks are put right by milliseconds every day.
     """
-    if epoch.last_tick_at is None:
-        return
-    away_s = (now - epoch.last_tick_at).total_seconds()
-    if abs(away_s) <= settings.NODE_LOST_S:
+    if epoch.last_tick_at is None or epoch.last_tick_at - now <= terms().gap:
         return
     with epochs.row(epoch):
-        Node.present.exclude(state=NodeState.LOST).update(last_seen_at=now)
+        Node.present.filter(last_seen_at__gt=now).update(last_seen_at=now)
         Job.objects.filter(state__in=LIVE, state_since__gt=now).update(state_since=now)
-        log.warning("leases renewed after a gap", extra={"seconds": away_s})
+        WebBeat.objects.filter(at__gt=now).update(at=now)
+        epoch.web_heard_at = epoch.web_since = epoch.nodes_heard_at = epoch.nodes_since = now
+        log.warning("leases renewed: the clock was set back", extra={"from": epoch.last_tick_at.isoformat()})
 
 
-def expire(epoch: Epoch, now: datetime) -> None:
-    """Nodes silent for longer than their lease are lost, and so are the attempts on them."""
-    silent_since = now - timedelta(seconds=settings.NODE_LOST_S)
-    silent = Node.present.exclude(state=NodeState.LOST).filter(last_seen_at__lt=silent_since)
-    if _cut_off(now):
-        return
-    for pk in silent.values_list("pk", flat=True):
-        with epochs.row(epoch, node=pk):
-            # Again, and held: a heartbeat that comes meanwhile either counts or finds the node lost.
-            if node := silent.select_for_update().filter(pk=pk).first():
-                _lose(node, now)
+def look(epoch: Epoch, now: datetime) -> Heard:
+    """Look who came through, and note it in the epoch; a sync proves that the web server serves, too."""
+    found = Node.present.aggregate(
+        heard_at=Max("last_seen_at"),
+        known=Count("pk", filter=KNOWN),
+        longest_silent=Min("last_seen_at", filter=KNOWN),
+    )
+    beat_at = WebBeat.objects.aggregate(at=Max("at"))["at"]
+    nodes_at = found["heard_at"] or beat_at or now
+    web = _door(epoch.web_heard_at, epoch.web_since, max(beat_at or nodes_at, nodes_at))
+    nodes = _door(epoch.nodes_heard_at, epoch.nodes_since, nodes_at)
+    if found["known"] < 2:  # when a second one joins, the silence of the first has proved something all along
+        nodes = web
+    epoch.nodes_heard_at, epoch.nodes_since = nodes.heard_at, nodes.since
+    epoch.web_heard_at, epoch.web_since = web.heard_at, web.since
+    return Heard(web=web, nodes=nodes, known=found["known"], longest_silent=found["longest_silent"])
 
 
-def _cut_off(now: datetime) -> bool:
-    """Is none of several nodes heard of any more? Then the portal's own door is more likely to be shut.
+def _door(heard_at: datetime | None, since: datetime | None, at: datetime) -> Door:
+    if heard_at is None or since is None:
+        return Door(heard_at=at, since=at)
+    return Door(heard_at=heard_at, since=since).heard(at, terms().gap)
 
-    Their trainings go on, and nobody could take the jobs over: all is left until nodes stop by themselves.
-    """
-    known = Node.present.exclude(state=NodeState.LOST)
-    nodes, heard_at = known.aggregate(nodes=Count("pk"), heard_at=Max("last_seen_at")).values()
-    if nodes < 2:
-        return False
-    silent_s = (now - heard_at).total_seconds()
-    return bool(settings.NODE_LOST_S < silent_s < settings.NODE_STOPS_S)
+
+def expire(epoch: Epoch, now: datetime) -> Door:
+    """Lose the nodes whose leases are over, and the attempts on them. Returns the web server's own door."""
+    heard = look(epoch, now)
+    before = lost_before(terms(), web=heard.web, nodes=heard.nodes, several=heard.known > 1, now=now)
+    if before and heard.longest_silent and heard.longest_silent < before:
+        silent = Node.present.filter(KNOWN, last_seen_at__lt=before)
+        for pk in silent.values_list("pk", flat=True):
+            with epochs.row(epoch, node=pk):
+                # Again, and held: a heartbeat that comes meanwhile either counts or finds the node lost.
+                if node := silent.select_for_update().filter(pk=pk).first():
+                    _lose(node, now)
+    return heard.web
 
 
 def _lose(node: Node, now: datetime) -> None:

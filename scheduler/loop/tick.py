@@ -35,10 +35,10 @@ def tick() -> TickReport:
         now = (
             database_now()
         )  # read from here on alone: before, another scheduler's whole tick may lie between
-        leases.renew_after_a_gap(epoch, now)
-        leases.expire(epoch, now)
-        deadlines.enforce(epoch, now)
-        deadlines.end_what_a_bad_end_left(epoch, now)
+        leases.mend_a_clock_set_back(epoch, now)
+        web = leases.expire(epoch, now)
+        deadlines.enforce(epoch, web, now)
+        deadlines.end_what_a_bad_end_left(epoch, web, now)
         deadlines.heal_and_drain(epoch, now)
         policy = current_policy()
         # Kept by name: another policy, chosen by a setting or an upgrade, cannot read this one's memory.

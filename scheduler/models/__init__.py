@@ -1,5 +1,5 @@
 from scheduler.models.calibrations import Calibration, CalibrationState
-from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice
+from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice, WebBeat
 from scheduler.models.files import DatasetFile, UploadHold
 from scheduler.models.jobs import Allocation, Attempt, Claim, Job, JobEvent
 from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent
@@ -29,4 +29,5 @@ __all__ = [
     "Simulation",
     "SimulationState",
     "UploadHold",
+    "WebBeat",
 ]

@@ -15,9 +15,25 @@ class Epoch(models.Model):
     last_tick_at = models.DateTimeField(null=True, blank=True)
     ticks = models.BigIntegerField(default=0)
     memory = models.JSONField(default=dict)  # the policy's own, under its name
+    # scheduler.core.serving.Door: of the web server, and of the nodes that reach it
+    web_heard_at = models.DateTimeField(null=True, blank=True)
+    web_since = models.DateTimeField(null=True, blank=True)
+    nodes_heard_at = models.DateTimeField(null=True, blank=True)
+    nodes_since = models.DateTimeField(null=True, blank=True)
+
+    DOORS = ("web_heard_at", "web_since", "nodes_heard_at", "nodes_since")
 
     def __str__(self) -> str:
         return f"epoch {self.number}"
+
+
+class WebBeat(models.Model):
+    """One row: when the web server last answered itself. Apart from the epoch, which ticks hold locked."""
+
+    at = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"web server at {self.at:%Y-%m-%d %H:%M:%S}"
 
 
 class IdempotencyKey(models.Model):

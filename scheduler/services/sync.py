@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
 
@@ -34,6 +34,7 @@ def sync(*, node: Node, message: Sync, now: datetime) -> SyncReply:
     return SyncReply(
         next_sync_s=next_sync_s(Node.present.exclude(state=NodeState.LOST).count()),
         draining=node.state in (NodeState.DRAINING, NodeState.DRAINED),
+        lease_s=settings.NODE_LOST_S,
         claims=_orders(node, message, errors),
     )
 
@@ -44,7 +45,6 @@ def next_sync_s(nodes: int) -> float:
 
 
 def _heartbeat(node: Node, message: Sync, now: datetime) -> None:
-    _renew_if_cut_off(node, now)
     Node.objects.filter(pk=node.pk).update(last_seen_at=now)
     if message.boot_id != node.boot_id:
         _note_boot(node, message.boot_id, now)
@@ -52,16 +52,6 @@ def _heartbeat(node: Node, message: Sync, now: datetime) -> None:
         update_facts(node=node, facts=message.facts, now=now)
     if message.gpus:
         _note_use(node, message.gpus)
-
-
-def _renew_if_cut_off(node: Node, now: datetime) -> None:
-    """The first to get through after nobody did, and nobody was lost: the others need time to do so, too."""
-    run_out = now - timedelta(seconds=settings.NODE_LOST_S)
-    if node.state == NodeState.LOST or node.last_seen_at >= run_out:
-        return
-    known = Node.present.exclude(state=NodeState.LOST)
-    if not known.filter(last_seen_at__gte=run_out).exists():
-        known.update(last_seen_at=now)
 
 
 def _note_boot(node: Node, boot_id: str, now: datetime) -> None:

@@ -8,8 +8,7 @@ import json
 from datetime import timedelta
 from typing import Any
 
-from django.db.models import F
-from django.db.models.functions import Now
+from django.db.models import F, Max
 
 from portal.accounts.models import User
 from portal.clock import database_now
@@ -18,6 +17,8 @@ from scheduler.models import Allocation, Attempt, DatasetFile, Epoch, Job, Node
 from scheduler.services.files import store_file
 from scheduler.services.jobs import submit_job
 from scheduler.services.nodes import create_join_token
+from scheduler.services.web_beat import note_web_beat
+from scheduler.states import NodeState
 from tests.harness.fake_node import FakeNode
 
 _numbers = itertools.count(1)
@@ -77,12 +78,28 @@ def open_allocations() -> int:
 
 def silence(node: FakeNode, seconds: float) -> None:
     """As if the node had said nothing for so long."""
-    Node.objects.filter(pk=node.node_id).update(last_seen_at=Now() - timedelta(seconds=seconds))
+    Node.objects.filter(pk=node.node_id).update(last_seen_at=database_now() - timedelta(seconds=seconds))
+    served_for_long()
 
 
 def age_state(of: Job, seconds: float) -> None:
     """As if the job had been in its state for so long."""
     Job.objects.filter(pk=of.pk).update(state_since=F("state_since") - timedelta(seconds=seconds))
+    served_for_long()
+
+
+def served_for_long() -> None:
+    """As if the web server had served for a day up to now, and nodes had come through up to the last one."""
+    now = database_now()
+    note_web_beat(now=now)
+    known = Node.present.exclude(state=NodeState.LOST)
+    Epoch.objects.get_or_create(pk=1, defaults={"since": now})
+    Epoch.objects.update(
+        web_heard_at=now,
+        web_since=now - timedelta(days=1),
+        nodes_heard_at=now if known.count() < 2 else known.aggregate(at=Max("last_seen_at"))["at"],
+        nodes_since=now - timedelta(days=1),
+    )
 
 
 def free_the_epoch() -> None:

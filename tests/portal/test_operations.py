@@ -17,6 +17,7 @@ from portal import health
 from portal.accounts.models import User
 from portal.api import people
 from portal.logs import JsonFormatter, mask
+from portal.serving import queued
 from scheduler.loop.tick import tick
 from tests.harness import world
 
@@ -106,6 +107,16 @@ def test_a_database_that_is_away_is_503_with_retry_after(
     answer = api.get("/api/tokens/")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
     assert answer["Retry-After"] == "5"
+
+
+def test_what_waited_too_long_for_a_thread_is_not_started(api: APIClient, client: Client) -> None:
+    mark = queued.waited_s.set(queued.LONGEST_S + 0.1)
+    try:
+        answers = [api.get("/api/me/"), client.get("/"), client.post("/agent/v1/sync")]
+    finally:
+        queued.waited_s.reset(mark)
+    assert [(answer.status_code, answer["Retry-After"]) for answer in answers] == [(503, "5")] * 3
+    assert api.get("/api/me/").status_code == 200
 
 
 def test_a_missing_page_while_the_database_is_away_is_503(

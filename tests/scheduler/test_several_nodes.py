@@ -200,6 +200,7 @@ def test_a_node_that_goes_on_after_another_one_failed_is_given_up(gang: Gang) ->
     tick()
     assert gang.state == JobState.RUNNING
     Attempt.objects.update(pending_since=database_now() - timedelta(seconds=100))
+    world.served_for_long()
     assert tick().started == 0
     attempt = gang.job.attempts.get()
     assert (attempt.outcome, gang.state) == ("killed", JobState.QUEUED)
@@ -240,9 +241,9 @@ def test_a_gang_that_lost_its_nodes_goes_on_in_another_shape() -> None:
     for node in pair:
         node.run(orders[node.node_id], BEGUN)
     first.save_checkpoint(orders[first.node_id], 3)
+    large = world.fake_node(slots=4)
     for node in pair:
         world.silence(node, 1000)
-    large = world.fake_node(slots=4)
     assert tick().started == 0
     refresh_options()
     assert tick().started == 1

@@ -12,9 +12,9 @@ import pytest
 from portal.launch import machine
 from portal.launch.processes import worker
 from portal.launch.supervisor import Process
-from scheduler.models import Epoch, Job
+from scheduler.models import Epoch, Job, NodeEvent
 from tests.harness.stack import Stack, until
-from tests.stack.jobs import NOWHERE, ended
+from tests.stack.jobs import NOWHERE, caught_with_a_checkpoint, ended, outcomes
 
 pytestmark = pytest.mark.stack
 
@@ -45,6 +45,23 @@ def test_f1_a_request_cut_off_by_a_dying_web_server_makes_one_job_or_none(judged
     assert waiting.count() == len(keys), "a job was made twice"
     for job_id in ids:
         judged.client.post(f"jobs/{job_id}/cancel/")
+
+
+def test_f12_a_web_server_away_for_longer_than_a_lease_loses_no_node_and_restarts_no_training(
+    judged: Stack,
+) -> None:
+    judged.start_agent("beta")
+    job_id = caught_with_a_checkpoint(judged)
+    lost = NodeEvent.objects.using(judged.alias).filter(kind="lost")
+    before = lost.count()
+    judged.kill("web")
+    time.sleep(1.5 * float(judged.leases["NODE_LOST_S"]))
+    judged["web"].start()
+    machine.wait_until_served(judged.url)
+    assert outcomes(ended(judged, job_id)) == ["succeeded"]
+    assert lost.count() == before
+    judged.supervisor.children.pop("beta").stop()
+    until(lambda: lost.count() > before, what="who stays away is lost")
 
 
 def mid_tick(stack: Stack) -> bool:

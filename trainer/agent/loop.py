@@ -19,7 +19,7 @@ from trainer.agent.prepare import Workshop
 from trainer.agent.roster import Roster
 from trainer.agent.settings import Settings
 from trainer.agent.usage import SlotUse
-from trainer.protocol import MAX_REPORTS_PER_SYNC, PROTOCOL, NodeFacts, Sync, SyncReply
+from trainer.protocol import DEFAULT_LEASE_S, MAX_REPORTS_PER_SYNC, PROTOCOL, NodeFacts, Sync, SyncReply
 
 log = logging.getLogger(__name__)
 
@@ -29,6 +29,21 @@ FACTS_EVERY_S = 300.0
 DELIVER_AFTER_STOP_S = 5.0  # beyond the grace: uploads that take longer are done by the next agent
 LAST_SYNCS = 10
 REPORT_BYTES = 500_000
+
+
+def longest_pause_s(lease_s: float) -> float:
+    """Between two syncs, or tries of one: the portal holds a longer silence for an absence of its own."""
+    return min(LONGEST_PAUSE_S, lease_s / 3)
+
+
+def back_off_s(*, failures: int, asked_s: float, lease_s: float) -> float:
+    """How long to wait after so many failures in a row; asked_s: what the portal asked for, or 0.
+
+    Full jitter: nodes that failed together come back one by one, each within a third of its lease.
+    """
+    pause_s = random.uniform(0.0, min(longest_pause_s(lease_s), 0.25 * 2 ** min(failures, 6)))
+    latest_s = lease_s / 3 * random.uniform(0.7, 1.0)
+    return max(SHORTEST_PAUSE_S, min(asked_s + pause_s, latest_s))
 
 
 class Agent:
@@ -53,6 +68,7 @@ class Agent:
         self._slot_use = SlotUse(facts.gpus, has_gpus=workshop.has_gpus)
         self._boot_id = uuid.uuid4().hex
         self._heard = time.monotonic()
+        self._lease_s = DEFAULT_LEASE_S
         self._failures = 0
         self._reports = MAX_REPORTS_PER_SYNC
         self._draining = False
@@ -87,7 +103,7 @@ class Agent:
             raise
         except Exception:
             log.exception("a sync went wrong on this node")
-            return LONGEST_PAUSE_S
+            return longest_pause_s(self._lease_s)
 
     def _sync(self) -> float:
         """One exchange; returns how long to wait until the next."""
@@ -104,7 +120,7 @@ class Agent:
         except AgentError as error:
             return self._failed(error)
         self._obey(reply)
-        return max(SHORTEST_PAUSE_S, min(reply.next_sync_s, LONGEST_PAUSE_S))
+        return max(SHORTEST_PAUSE_S, min(reply.next_sync_s, longest_pause_s(self._lease_s)))
 
     def _message(self) -> Sync:
         self._refresh_facts()
@@ -122,7 +138,7 @@ class Agent:
         if reply.draining != self._draining:
             log.info("draining" if reply.draining else "no longer draining")
         self._draining, self._failures, self._facts_told = reply.draining, 0, True
-        self._heard = time.monotonic()
+        self._heard, self._lease_s = time.monotonic(), reply.lease_s
         self._reports = min(MAX_REPORTS_PER_SYNC, self._reports * 2)
         self.roster.obey(reply.claims, take_up=not self.stops_asked)
 
@@ -135,8 +151,7 @@ class Agent:
             reason = f"the node heard nothing from the portal for {silent_s:.0f} s and stopped its work"
             self.roster.stop_all(Stop(reason=reason))
         asked = error.retry_after_s if isinstance(error, PortalAway) else 0.0
-        pause_s = min(LONGEST_PAUSE_S, 0.25 * float(2 ** min(self._failures, 6)))
-        return max(asked, pause_s * random.uniform(0.8, 1.0))
+        return back_off_s(failures=self._failures, asked_s=asked, lease_s=self._lease_s)
 
     def _enrol_again(self) -> None:
         """The token is not accepted any more; a join token, if one was given, makes a new identity."""

@@ -144,8 +144,7 @@ def _own(source: str, tokenizer: Any, order: Order, world: World) -> Loaded:
         model = _pretrained(source, order, dtype, world.device)
     suitable.check_sizes(order, model, tokenizer)
     reach = None if random_weights.is_random(order) else _probed(model, tokenizer, order)
-    if order.settings.method == "qlora":
-        suitable.check_stored(order, model, reach)
+    suitable.check_stored(order, model, reach)
     told = scope(model, order, reach)
     return Loaded(_prepared(model, order, reach), tokenizer, told)
 
@@ -166,6 +165,7 @@ def _shared(source: str, tokenizer: Any, order: Order, world: World) -> Loaded:
     if world.main:
         whole = _pretrained(source, order, dtype, torch.device("cpu"))
         reach = _probed(whole, tokenizer, order)
+        suitable.check_stored(order, whole, reach)
         whole = _prepared(whole, order, reach)
         model.generation_config = whole.generation_config
         weights = sharding.named_weights(whole)
@@ -197,7 +197,7 @@ def _pretrained(source: str, order: Order, dtype: torch.dtype, device: torch.dev
         output_loading_info=True,
         **quantized,
     )
-    suitable.check_complete(order, found["missing_keys"])
+    suitable.check_complete(order, model, found["missing_keys"])
     return model
 
 

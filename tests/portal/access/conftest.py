@@ -25,7 +25,7 @@ def door(
         patch.setenv("DATABASE_URL", SECRETS["DATABASE_URL"])
         patch.setitem(connection.settings_dict, "PASSWORD", SECRETS["database"])
         with override_settings(SECRET_KEY=SECRETS["SECRET_KEY"], MODEL_ROOTS=[roots]):
-            first, second = side("lynx"), side("otter")
+            first, second = side("lynx", roots), side("otter", roots)
             for one in (first, second):
                 let_wait(one, roots)
             tick()  # says of the waiting jobs why they wait

@@ -50,8 +50,8 @@ class Side:
     words: list[str] = field(default_factory=list)
 
 
-def side(name: str) -> Side:
-    """A team with a job that ended and one that runs and fills the team's node."""
+def side(name: str, roots: Path) -> Side:
+    """A team with a job that ended, of a model in a folder, and one that runs and fills the team's node."""
     owner, lead = (_person(f"{name}-{who}") for who in ("owner", "lead"))
     team = Team.objects.create(name=f"{name}-team")
     Membership.objects.create(team=team, user=owner)
@@ -60,7 +60,7 @@ def side(name: str) -> Side:
     file = store_file(owner=owner, stream=lines, filename=f"{name}-corpus.jsonl", now=database_now())
     given = {"owner": owner, "team": team, "training_file": file, "params": {"number_gpus": 2}}
     node = world.fake_node(name=f"node-{len(name)}", slots=2)
-    ended = world.placed_job(node, name=f"{name}-ended", **given)
+    ended = world.placed_job(node, name=f"{name}-ended", model=str(roots / f"{name}-model"), **given)
     node.end(node.take_up(), "succeeded", result())
     running = world.placed_job(node, name=f"{name}-running", **given)
     order = node.take_up()

@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from portal.serving import pace
+from portal.serving.queued import waited_s
 
 pace.GRACE_S = 1.5
 FOLDER = TemporaryDirectory()
@@ -28,6 +29,8 @@ def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> 
         status, body = "401 Unauthorized", f"not {size}".encode()
     elif path == "/wait":
         time.sleep(1)
+    elif path == "/waited":
+        body = str(waited_s.get()).encode()
     elif path == "/file":
         start_response(status, [("Content-Length", str(FILE_BYTES))])
         wrapped: Iterable[bytes] = environ["wsgi.file_wrapper"](FILE.open("rb"))

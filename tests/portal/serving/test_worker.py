@@ -195,6 +195,8 @@ def test_healthz_answers_while_all_threads_are_busy(server: Server) -> None:
         time.sleep(0.3)
         assert server.get("/healthz").text == "ok"
         assert not any(request.done() for request in waiting)
+        assert float(server.get("/waited").text) > 0.5
+        assert float(server.get("/waited").text) < 0.5
         assert all(request.result().text == "ok" for request in waiting)
 
 

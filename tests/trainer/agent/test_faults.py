@@ -15,6 +15,7 @@ import pytest
 from tests.trainer.agent.conftest import StartAgent, StartProcess
 from tests.trainer.agent.fake_portal import FakePortal, file_of, until
 from tests.trainer.agent.seen import pid_of, runs, steps
+from trainer.agent.loop import LONGEST_PAUSE_S, back_off_s
 from trainer.agent.spool import Spool
 from trainer.protocol import Kind, Outcome
 
@@ -135,6 +136,25 @@ def test_reports_wait_in_order_while_the_portal_is_away(
     numbers = [body["step"] for body in given.bodies("step")]
     assert numbers == list(range(1, len(numbers) + 1))
     assert given.artifacts["output/adapter.bin"]
+
+
+@pytest.mark.parametrize(
+    ("failures", "asked_s", "lease_s", "shortest", "longest"),
+    [
+        (1, 0, 90, 0, 0.5),
+        (9, 0, 90, 0, LONGEST_PAUSE_S),
+        (9, 0, 6, 0, 2),
+        (1, 5, 90, 5, 5.5),
+        (1, 60, 90, 21, 30),
+    ],
+)
+def test_agents_that_failed_together_try_again_apart_and_within_a_third_of_their_lease(
+    failures: int, asked_s: float, lease_s: float, shortest: float, longest: float
+) -> None:
+    """F12"""
+    waits = [back_off_s(failures=failures, asked_s=asked_s, lease_s=lease_s) for _ in range(500)]
+    assert shortest <= min(waits) <= max(waits) <= longest
+    assert max(waits) - min(waits) > 0.8 * (longest - shortest)
 
 
 @pytest.mark.parametrize("status", [401, 413])

@@ -48,10 +48,13 @@ def check_sizes(order: Order, model: Any, tokenizer: Any) -> None:
         )
 
 
-def check_complete(order: Order, missing: Collection[str]) -> None:
-    """missing: weights that transformers made up, tied ones left out. Raises TrainError naming them."""
-    if missing:
-        names = sorted(missing)
+def check_complete(order: Order, model: Any, missing: Collection[str]) -> None:
+    """Raises TrainError naming weights that the files lack.
+
+    missing: what transformers made up, tied weights left out; buffers among it start as those of a new model.
+    """
+    names = sorted(set(missing) & {name for name, _ in model.named_parameters(remove_duplicate=False)})
+    if names:
         more = f" and {len(names) - _NAMED} more" if len(names) > _NAMED else ""
         raise TrainError(
             f"The files of {order.spec.model} lack weights of the model: {', '.join(names[:_NAMED])}{more}. "
@@ -60,7 +63,15 @@ def check_complete(order: Order, missing: Collection[str]) -> None:
 
 
 def check_stored(order: Order, model: Any, reach: Reach | None) -> None:
-    """Raises TrainError where most of what should be in 4 bits is not: some layers are left as they are."""
+    """Raises TrainError where weights that are to learn are quantised already, or others are not to be."""
+    whole = order.settings.method == "full" or order.settings.sharding == "fsdp"
+    if whole and not all(map(torch.is_floating_point, model.parameters())):
+        raise TrainError(
+            f"The files of {order.spec.model} hold quantised weights: full fine-tuning cannot train them"
+            " nor fsdp cut them. Choose the method lora without fsdp, or the model unquantised."
+        )
+    if order.settings.method != "qlora":
+        return
     weights = [model.get_submodule(name).weight for name in targets(model, reach)]
     left = sum(weight.numel() for weight in weights if not hasattr(weight, "quant_state"))
     if left > sum(map(size, weights)) / 2:

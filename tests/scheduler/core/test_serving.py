@@ -1,0 +1,58 @@
+"""Leases count only time in which the portal served: worked examples in seconds, with a lease of 90."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from scheduler.core.serving import Door, Terms, lost_before
+
+START = datetime(2026, 1, 1, tzinfo=UTC)
+TERMS = Terms(lease=timedelta(seconds=90), stops=timedelta(seconds=900))
+
+
+def at(seconds: float) -> datetime:
+    return START + timedelta(seconds=seconds)
+
+
+def door(*times: float) -> Door:
+    """Something came through at these times."""
+    made = Door(heard_at=at(times[0]), since=at(times[0]))
+    for time in times[1:]:
+        made = made.heard(at(time), TERMS.gap)
+    return made
+
+
+STEADY = tuple(range(0, 2000, 10))
+
+
+@pytest.mark.parametrize(
+    ("web", "nodes", "several", "now", "lost"),
+    [
+        pytest.param(STEADY[:21], (0,), False, 200, 110, id="one node, the web server serves"),
+        pytest.param(STEADY[:9], (0,), False, 85, None, id="for less than a lease"),
+        pytest.param((0, 10, 110), (0, 10), False, 110, None, id="one node, web server away"),
+        pytest.param((0, *STEADY[11:21]), (0,), False, 200, 110, id="away, then a whole lease"),
+        pytest.param((0, *STEADY[11:20]), (0,), False, 195, None, id="away, then not quite a lease"),
+        pytest.param(STEADY[:5], (0,), False, 200, None, id="one node, the web server is away"),
+        pytest.param(STEADY[:21], STEADY[:21], True, 200, 110, id="several, one is heard"),
+        pytest.param(STEADY[:21], (0, 10), True, 200, None, id="several, none is heard"),
+        pytest.param(STEADY[:21], (0, 10, 110, 120), True, 121, None, id="none was, the first is back"),
+        pytest.param(STEADY[:21], (0, *STEADY[11:21]), True, 200, 110, id="back for a whole lease"),
+        pytest.param(STEADY, (0, 10), True, 1990, 1090, id="all have stopped by themselves"),
+        pytest.param(STEADY[:21], (0, 29, 58, 87, 116, 145, 174, 199), True, 200, 110, id="short gaps count"),
+        pytest.param((0, 50, 100, 150, 200), (0,), False, 200, None, id="long gaps do not"),
+    ],
+)
+def test_whose_silence_proves_what(
+    web: tuple[float, ...], nodes: tuple[float, ...], several: bool, now: float, lost: float | None
+) -> None:
+    found = lost_before(TERMS, web=door(*web), nodes=door(*nodes), several=several, now=at(now))
+    assert found == (None if lost is None else at(lost))
+
+
+def test_a_clock_that_steps_back_a_little_opens_no_door_anew() -> None:
+    back = door(*STEADY[:11], 99.9)
+    assert (back.since, back.heard_at) == (at(0), at(100))
+    assert lost_before(TERMS, web=back, nodes=back, several=False, now=at(99.9)) == at(9.9)
