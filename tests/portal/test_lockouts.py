@@ -15,6 +15,7 @@ from portal.accounts.errors import NotAllowed
 from portal.accounts.models import ApiToken, AuditEntry, Scope, User
 from portal.accounts.services import create_token
 from portal.clock import database_now
+from portal.web import tokens
 from scheduler.loop.sweeps import sweep
 from scheduler.models import Job, JoinToken
 from scheduler.services import lockouts
@@ -150,6 +151,19 @@ def test_a_request_on_its_way_makes_no_token_for_later(intruder: Intruder, admin
         create_token(owner=before, name="late", now=timezone.now())
     with pytest.raises(NotAllowed):
         create_join_token(actor=before, now=database_now())
+
+
+def test_a_page_on_its_way_is_refused_like_any_other(
+    browser: Client, person: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def locked_out_meanwhile(**values: Any) -> None:
+        User.objects.filter(pk=person.pk).update(is_active=False)
+        create_token(**values)
+
+    monkeypatch.setattr(tokens, "create_token", locked_out_meanwhile)
+    answer = browser.post("/tokens/", {"name": "late", "scope": "read", "days": ""})
+    assert answer.status_code == 403
+    assert not ApiToken.objects.exists()
 
 
 @pytest.mark.parametrize(("body", "left"), [({}, []), ({"revoke_tokens": False}, ["token", "join token"])])
