@@ -10,8 +10,9 @@ import logging
 import time
 
 from celery import current_app
+from django.apps import apps
 from django.conf import settings
-from django.db import transaction
+from django.db import DatabaseError, transaction
 from kombu.exceptions import KombuError
 from redis.exceptions import RedisError
 
@@ -21,8 +22,8 @@ _quiet_until = 0.0
 
 
 def tick() -> None:
-    """Ask the scheduling loop to look now."""
-    _after_commit("scheduler.tasks.tick", "control")
+    """Ask the scheduling loop to look now. Hints that are asked for before the next look are one."""
+    transaction.on_commit(lambda: _send("scheduler.tasks.tick", "control", newest_tick=True))
 
 
 def refresh_options() -> None:
@@ -49,11 +50,18 @@ def _after_commit(task: str, queue: str) -> None:
     transaction.on_commit(lambda: _send(task, queue))
 
 
-def _send(task: str, queue: str) -> None:
+def _newest_tick() -> int:
+    """The number of the tick that was the last to begin: it may have looked too early for this hint."""
+    epoch = apps.get_model("scheduler", "Epoch")
+    return epoch._default_manager.values_list("number", flat=True).first() or 0
+
+
+def _send(task: str, queue: str, *, newest_tick: bool = False) -> None:
     global _quiet_until
     if time.monotonic() < _quiet_until:
         return
     try:
+        given = {"after": _newest_tick()} if newest_tick else {}
         with current_app.connection_for_write(
             connect_timeout=settings.HINT_TIMEOUT_S,
             transport_options={
@@ -63,7 +71,9 @@ def _send(task: str, queue: str) -> None:
                 "max_retries": 0,
             },
         ) as connection:
-            current_app.send_task(task, queue=queue, expires=5, connection=connection, retry=False)
-    except (KombuError, RedisError, OSError) as broker_away:
+            current_app.send_task(
+                task, kwargs=given, queue=queue, expires=5, connection=connection, retry=False
+            )
+    except (KombuError, RedisError, OSError, DatabaseError) as away:
         _quiet_until = time.monotonic() + QUIET_S
-        log.warning("hint not sent", extra={"task": task, "reason": str(broker_away)})
+        log.warning("hint not sent", extra={"task": task, "reason": str(away)})

@@ -13,9 +13,9 @@ from scheduler.services.simulations.play import play_next
 
 
 @shared_task(name="scheduler.tasks.tick", queue="control")
-def tick() -> None:
-    """One turn of the scheduling loop."""
-    tick_now()
+def tick(after: int | None = None) -> None:
+    """One turn of the scheduling loop, unless one has begun since it was asked for (`after`)."""
+    tick_now(after=after)
 
 
 @shared_task(name="scheduler.tasks.sweep", queue="control")

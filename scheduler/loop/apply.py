@@ -10,6 +10,7 @@ from django.db import transaction
 from scheduler.core.types import Plan, Start, Wait
 from scheduler.errors import CannotPlace, StaleJob
 from scheduler.loop import epoch as epochs
+from scheduler.loop.budget import Budget
 from scheduler.models import Epoch, Job
 from scheduler.services.attempts import start_attempt
 from scheduler.states import JobState
@@ -19,8 +20,18 @@ log = logging.getLogger(__name__)
 
 
 def apply(epoch: Epoch, plan: Plan, now: datetime) -> int:
-    """Carry out a plan; returns the number of jobs started. Raises SchedulerReplaced."""
-    started = sum(_start(epoch, action, now) for action in plan.actions if isinstance(action, Start))
+    """Carry out a plan as far as a tick may go; returns the number of jobs started. Raises SchedulerReplaced.
+
+    Each start is a hint for the next tick, which decides anew about what is left.
+    """
+    started, budget = 0, Budget()
+    for action in plan.actions:
+        if isinstance(action, Start):
+            if not budget.allows():
+                break
+            if _start(epoch, action, now):
+                started += 1
+                budget.spend()
     _explain(epoch, [action for action in plan.actions if isinstance(action, Wait)])
     return started
 

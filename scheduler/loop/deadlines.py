@@ -13,6 +13,7 @@ from django.db.models import Count, Q
 
 from scheduler.core.serving import Door
 from scheduler.loop import epoch as epochs
+from scheduler.loop.budget import Budget
 from scheduler.loop.leases import terms
 from scheduler.models import Attempt, Epoch, Job, Node
 from scheduler.services.attempts import end_attempt
@@ -26,7 +27,15 @@ from trainer.protocol import Phase
 log = logging.getLogger(__name__)
 
 
-def enforce(epoch: Epoch, web: Door, now: datetime) -> None:
+def enforce_all(epoch: Epoch, web: Door, now: datetime) -> None:
+    """As many as a tick may, in any order: rows that cannot be handled must not stand first in every tick."""
+    budget = Budget()
+    enforce(epoch, web, now, budget)
+    end_what_a_bad_end_left(epoch, web, now, budget)
+    heal_and_drain(epoch, now, budget)
+
+
+def enforce(epoch: Epoch, web: Door, now: datetime, budget: Budget) -> None:
     """End what stays assigned, starting or stopping for too long while nodes could have told."""
     limits = {
         JobState.ASSIGNED: settings.ASSIGNED_TIMEOUT_S,
@@ -37,10 +46,14 @@ def enforce(epoch: Epoch, web: Door, now: datetime) -> None:
         if not _could_be_told(web, limit_s, now):
             continue
         old = Job.objects.filter(state=state, state_since__lt=now - timedelta(seconds=limit_s))
-        for job in old:
-            if state is not JobState.STOPPING or _overdue_stop(job, now):
-                with epochs.row(epoch, job=job.pk):
-                    _end_overdue(job, limit_s, now)
+        for job in old.order_by("?"):
+            if state is JobState.STOPPING and not _overdue_stop(job, now):
+                continue
+            if not budget.allows():
+                return
+            with epochs.row(epoch, job=job.pk):
+                _end_overdue(job, limit_s, now)
+                budget.spend()
 
 
 def _could_be_told(web: Door, limit_s: float, now: datetime) -> bool:
@@ -107,12 +120,14 @@ def _who_is_missing(attempt: Attempt) -> str:
     )
 
 
-def end_what_a_bad_end_left(epoch: Epoch, web: Door, now: datetime) -> None:
+def end_what_a_bad_end_left(epoch: Epoch, web: Door, now: datetime, budget: Budget) -> None:
     """A node that goes on with a training of several nodes after one of them ended badly is given up."""
     if not _could_be_told(web, settings.STOP_GRACE_S, now):
         return
     since = now - timedelta(seconds=settings.STOP_GRACE_S)
-    for seen in Attempt.objects.filter(ended_at__isnull=True, pending_since__lt=since):
+    for seen in Attempt.objects.filter(ended_at__isnull=True, pending_since__lt=since).order_by("?"):
+        if not budget.allows():
+            return
         with epochs.row(epoch, attempt=str(seen.pk)):
             locked(seen.job_id)
             attempt = Attempt.objects.get(pk=seen.pk)
@@ -122,27 +137,35 @@ def end_what_a_bad_end_left(epoch: Epoch, web: Door, now: datetime) -> None:
                 end_attempt(attempt=attempt, outcome=outcome, reason=attempt.pending_reason, now=now)
 
 
-def heal_and_drain(epoch: Epoch, now: datetime) -> None:
+def heal_and_drain(epoch: Epoch, now: datetime, budget: Budget) -> None:
     """End blocks that time heals, move jobs off draining nodes, and finish drains."""
-    for node in Node.present.filter(state=NodeState.BLOCKED, until__lt=now):
+    for node in Node.present.filter(state=NodeState.BLOCKED, until__lt=now).order_by("?"):
+        if not budget.allows():
+            return
         with epochs.row(epoch, node=node.pk):
             welcome_back(node=node, now=now)
+            budget.spend()
     draining = Node.objects.filter(state=NodeState.DRAINING).annotate(
         live=Count("claims", filter=Q(claims__attempt__ended_at__isnull=True))
     )
-    for node in draining:
+    for node in draining.order_by("?"):
+        if not budget.allows():
+            return
         with epochs.row(epoch, node=node.pk):
             if node.live == 0:
                 finish_drain(node=node, now=now)
+                budget.spend()
             elif node.move_jobs:
-                _move_jobs_off(node, now)
+                budget.spend(_move_jobs_off(node, now))
 
 
-def _move_jobs_off(node: Node, now: datetime) -> None:
+def _move_jobs_off(node: Node, now: datetime) -> int:
     on_node = Job.objects.filter(
         state__in=LIVE & STOPPABLE, attempts__ended_at__isnull=True, attempts__claims__node=node
     )
-    for job in on_node.distinct():
+    jobs = list(on_node.distinct())
+    for job in jobs:
         preempt_job(
             job=job, stop_for=StopFor.DRAIN, now=now, reason=f"Node {node.name} is draining.", grace_s=None
         )
+    return len(jobs)

@@ -19,6 +19,11 @@ from scheduler.models import Epoch
 log = logging.getLogger(__name__)
 
 
+def newest() -> int:
+    """The number of the tick that was the last to begin."""
+    return Epoch.objects.values_list("number", flat=True).first() or 0
+
+
 def acquire() -> Epoch | None:
     """The epoch, if nobody else is in the middle of a tick; one that died is replaced after a while.
 

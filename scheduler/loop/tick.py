@@ -18,28 +18,29 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TickReport:
-    """What a tick did; `ran` is False when another one was at work."""
+    """What a tick did; `ran` is False when another one did it, or does."""
 
     ran: bool
     started: int = 0
     waiting: int = 0
 
 
-def tick() -> TickReport:
-    """Run one tick, unless another scheduler is in the middle of one."""
+def tick(*, after: int | None = None) -> TickReport:
+    """Run one tick, unless another scheduler is in the middle of one.
+
+    after: the newest tick when this one was asked for; if another has begun since, it has seen all there was.
+    """
+    if after is not None and epochs.newest() > after:
+        return TickReport(ran=False)
     epoch = epochs.acquire()
     if epoch is None:
         return TickReport(ran=False)
     kept = epoch.memory
     try:
-        now = (
-            database_now()
-        )  # read from here on alone: before, another scheduler's whole tick may lie between
+        now = database_now()  # not before: another scheduler may have had a whole tick meanwhile
         leases.mend_a_clock_set_back(epoch, now)
         web = leases.expire(epoch, now)
-        deadlines.enforce(epoch, web, now)
-        deadlines.end_what_a_bad_end_left(epoch, web, now)
-        deadlines.heal_and_drain(epoch, now)
+        deadlines.enforce_all(epoch, web, now)
         policy = current_policy()
         # Kept by name: another policy, chosen by a setting or an upgrade, cannot read this one's memory.
         state = snapshot.take(kept.get(policy, {}), now)

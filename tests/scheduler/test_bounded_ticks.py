@@ -1,0 +1,92 @@
+"""A tick does a bounded amount of work, leases first; hints that come meanwhile are one more tick."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+from typing import Any
+
+import pytest
+
+from scheduler import hints
+from scheduler.loop import leases
+from scheduler.loop.tick import tick
+from scheduler.models import Attempt, Epoch, Job, Node
+from scheduler.states import JobState, NodeState
+from tests.harness import world
+from tests.harness.fake_node import FakeNode
+
+pytestmark = pytest.mark.django_db
+
+
+def wait_in_line(jobs: int) -> None:
+    owner = world.user()
+    file = world.data_file(owner)
+    for _ in range(jobs):
+        world.job(owner, training_file=file)
+
+
+def test_leases_are_looked_at_before_every_few_starts(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.CHANGES_PER_TICK = 4
+    world.fake_node(slots=10)
+    dead = world.fake_node(slots=1)
+    wait_in_line(10)
+    started_at_looks, look = [], leases.look
+
+    def noted(*args: Any) -> Any:
+        started_at_looks.append(Attempt.objects.count())
+        return look(*args)
+
+    monkeypatch.setattr(leases, "look", noted)
+    assert tick().started == 4
+    world.silence(dead, 100)
+    assert tick().started == 4
+    assert Node.objects.get(pk=dead.node_id).state == NodeState.LOST
+    while tick().started:
+        pass
+    assert started_at_looks[:3] == [0, 4, 8]
+    assert Job.objects.filter(state=JobState.ASSIGNED).count() == 10
+
+
+def test_a_slow_database_bounds_a_tick_by_time(settings: Any) -> None:
+    settings.CHANGES_FOR_S = 0.0
+    node = world.fake_node()
+    wait_in_line(2)
+    assert tick().started == 0
+    settings.CHANGES_FOR_S = 60.0
+    assert tick().started == 2
+    assert len(node.sync().claims) == 2
+
+
+def test_what_is_overdue_is_ended_a_few_at_a_time_and_all_of_it(settings: Any, node: FakeNode) -> None:
+    settings.CHANGES_PER_TICK = 1
+    wait_in_line(2)
+    while tick().started:
+        pass
+    for job in Job.objects.all():
+        world.age_state(job, 61)
+    for left in (1, 0):
+        tick()
+        assert Attempt.objects.filter(fence=1, ended_at__isnull=True).count() == left
+
+
+def test_hints_of_before_a_tick_are_that_tick(node: FakeNode) -> None:
+    """Each says which tick was the newest when it was asked for: a later one has seen all there was."""
+    tick()
+    newest, ticks = hints._newest_tick(), Epoch.objects.get().ticks
+    for _ in range(20):
+        tick(after=newest)
+    assert Epoch.objects.get().ticks == ticks + 1
+    tick(after=hints._newest_tick())
+    tick()
+    assert Epoch.objects.get().ticks == ticks + 3
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_hint_says_after_which_tick_it_came(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
+    sent: list[dict[str, int]] = []
+    monkeypatch.setattr(hints, "_quiet_until", 0.0)
+    monkeypatch.setattr(hints.current_app, "connection_for_write", lambda **_: nullcontext())
+    monkeypatch.setattr(hints.current_app, "send_task", lambda name, kwargs, **_: sent.append(kwargs))
+    tick()
+    world.job()
+    assert {"after": Epoch.objects.get().number} in sent
