@@ -16,6 +16,7 @@ from portal.accounts.models import Scope, User
 from portal.accounts.services import find_token
 from portal.clock import database_now
 from portal.error_pages import answer
+from portal.serving.connection import BUFFERED_BYTES
 from scheduler.errors import OverQuota
 from scheduler.services.history import LARGEST
 from scheduler.services.quotas import upload_hold
@@ -49,9 +50,11 @@ def takes_files(files: Files) -> Callable[[View], View]:
 
 
 def announced_bytes(request: HttpRequest) -> int:
-    """The body's length as its sender states it; 0 without one, as then nothing is read."""
-    stated = request.META.get("CONTENT_LENGTH") or ""
-    return int(stated) if stated.isascii() and stated.isdecimal() and len(stated) < 20 else 0
+    """The body's length as Django reads it; 0 without one, as then nothing is read."""
+    try:
+        return int(request.META.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        return 0
 
 
 def body_middleware(get_response: Next) -> object:
@@ -64,7 +67,7 @@ def body_middleware(get_response: Next) -> object:
         if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
             return answer(request, 411)
         size = announced_bytes(request)
-        if size <= settings.MAX_FORM_BYTES:
+        if size <= BUFFERED_BYTES:
             return get_response(request)
         return _large(request, size, get_response)
 
@@ -72,12 +75,15 @@ def body_middleware(get_response: Next) -> object:
 
 
 def _large(request: HttpRequest, size: int, get_response: Next) -> HttpResponse:
+    """A thread waits for what is not buffered, so that strangers send no more than that."""
     files = _files_of(request.path_info)
-    if files is None or size > files.most() + ENVELOPE_BYTES:
+    if size > (files.most() + ENVELOPE_BYTES if files else settings.MAX_FORM_BYTES):
         return answer(request, 413)
     user, may_write = _sender(request)
     if user is None:
         return _unauthorised(request)
+    if files is None or size <= settings.MAX_FORM_BYTES:
+        return get_response(request)
     if not may_write:
         return answer(request, 403)
     try:

@@ -165,7 +165,7 @@ MAX_UPLOAD_BYTES = env.int("MAX_UPLOAD_BYTES", default=2_000_000_000)
 STORAGE_QUOTA_BYTES = env.int("STORAGE_QUOTA_BYTES", default=50_000_000_000)  # of a person's uploads
 MAX_ARTIFACT_BYTES = env.int("MAX_ARTIFACT_BYTES", default=200_000_000_000)
 MAX_JSON_BYTES = 1_000_000
-MAX_FORM_BYTES = 2_000_000  # of any body but an upload of somebody signed in
+MAX_FORM_BYTES = 2_000_000  # of any body but an upload; strangers send less
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8_000_000  # a node's sync carries up to 500 reports
 FILE_UPLOAD_MAX_MEMORY_SIZE = MAX_FORM_BYTES  # what anybody may send never reaches the disk
 FILE_UPLOAD_TEMP_DIR = None

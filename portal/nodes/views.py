@@ -10,6 +10,7 @@ from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBas
 
 from portal.clock import database_now
 from portal.nodes.door import BadBody, address_of, body_of, door, for_node
+from portal.serving.connection import BUFFERED_BYTES
 from scheduler.errors import NotFound
 from scheduler.models import Claim, DatasetFile, Node
 from scheduler.selectors.specs import input_source
@@ -35,7 +36,7 @@ def _protocol_first(body: object) -> None:
 @door("POST")
 def enrol(request: HttpRequest) -> HttpResponseBase:
     """{join_token, protocol, name, facts} -> {node, node_token}."""
-    body = body_of(request, largest=settings.MAX_JSON_BYTES)
+    body = body_of(request, largest=BUFFERED_BYTES)
     _protocol_first(body)
     node, token = enrol_node(message=parse_enrol(body), address=address_of(request), now=database_now())
     return JsonResponse({"node": node.pk, "node_token": token, "name": node.name}, status=201)

@@ -16,6 +16,7 @@ from rest_framework.test import APIClient
 
 from portal.accounts.models import Scope, User
 from portal.clock import database_now
+from portal.serving.connection import BUFFERED_BYTES
 from portal.wsgi import application
 from scheduler.errors import OverQuota
 from scheduler.loop.sweeps import sweep
@@ -39,6 +40,9 @@ ADDRESSES = (
     "/api/jobs/",
     "/nowhere/",
 )
+
+
+NAMELESS = {"HTTP_COOKIE": f"csrftoken={'c' * 32}"}  # Django reads a form of theirs to compare the two
 
 
 class Body(io.BytesIO):
@@ -84,10 +88,18 @@ def _open(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("path", ADDRESSES)
 def test_nobody_sends_much_without_signing_in(path: str) -> None:
     takes = path in ("/jobs/new/", "/jobs/new/upload/", "/api/files/", "/history/")
-    for header in ({}, {"HTTP_AUTHORIZATION": "Bearer ft-wrong"}, {"HTTP_COOKIE": "sessionid=made-up"}):
+    for header in (NAMELESS, {"HTTP_AUTHORIZATION": "Bearer ft-wrong"}, {"HTTP_COOKIE": "sessionid=made-up"}):
         body = Body()
         assert announce(path, LARGE, body, **header)[0] == (401 if takes else 413)
+        assert announce(path, BUFFERED_BYTES + 1, body, **header)[0] == 401
+        assert announce(path, 10**30, body, **header)[0] == 413
         assert not body.touched
+
+
+def test_strangers_that_enrol_send_no_more_than_is_buffered() -> None:
+    body = Body()
+    assert announce("/agent/v1/enrol", BUFFERED_BYTES + 1, body)[0] == 413
+    assert not body.touched
 
 
 def test_who_signed_in_sends_much_to_addresses_for_files_alone(browser: Client, settings: Any) -> None:
