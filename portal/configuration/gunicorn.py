@@ -13,6 +13,7 @@ keepalive = 75
 timeout = 60
 graceful_timeout = 10
 control_socket_disable = True
+forwarder_headers = ""  # a SCRIPT_NAME of the client's would pass for another address at every door
 
 
 def post_worker_init(worker: Any) -> None:

@@ -130,7 +130,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
 
     def enqueue_req(self, conn: Connection) -> None:
         pool = self.uploads if conn.source.streaming else self.tpool
-        if conn.request.path == HEALTH:
+        if conn.request.path == HEALTH and not conn.source.streaming:
             pool = self.health
         done = pool.submit(self.handle, conn, time.monotonic())
         done.add_done_callback(lambda served: self.method_queue.defer(self.finish_request, conn, served))

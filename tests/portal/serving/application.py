@@ -23,7 +23,7 @@ FILE.write_bytes(bytes(FILE_BYTES))
 def application(environ: dict[str, Any], start_response: Callable[..., Any]) -> Iterable[bytes]:
     path, size = environ["PATH_INFO"], environ.get("CONTENT_LENGTH", "0")
     status, headers, body = "200 OK", [], b"ok"
-    if path == "/digest":
+    if path == "/digest" or environ["REQUEST_METHOD"] == "PUT":
         body = digest(environ["wsgi.input"]).encode()
     elif path == "/refuse":
         status, body = "401 Unauthorized", f"not {size}".encode()

@@ -200,6 +200,20 @@ def test_healthz_answers_while_all_threads_are_busy(server: Server) -> None:
         assert all(request.result().text == "ok" for request in waiting)
 
 
+def test_a_slow_body_for_healthz_keeps_no_other_waiting(server: Server) -> None:
+    with server.connect(OPEN_HEAD.replace(b"POST /digest", b"PUT /healthz")) as slow:
+        slow.sendall(body(2 * BUFFERED_BYTES) + b"x")
+        time.sleep(0.3)
+        assert server.get("/healthz").text == "ok"
+        slow.setblocking(False)
+        with pytest.raises(BlockingIOError):
+            slow.recv(1)
+
+
+def test_no_header_makes_one_address_another(server: Server) -> None:
+    assert server.get("/wait/waited", headers={"SCRIPT_NAME": "/wait"}).text == "ok"
+
+
 def test_of_too_many_connections_of_an_address_the_oldest_idle_one_ends(server: Server) -> None:
     share = gunicorn.worker_connections // 2
     with ExitStack() as open_ones:
