@@ -11,8 +11,8 @@ class Budget:
     """A number of changes, and some seconds: on a slow database even few changes take long."""
 
     def __init__(self) -> None:
-        self._left = settings.CHANGES_PER_TICK
-        self._until = time.monotonic() + settings.CHANGES_FOR_S
+        self._left = int(settings.CHANGES_PER_TICK)
+        self._until = time.monotonic() + float(settings.CHANGES_FOR_S)
 
     def allows(self) -> bool:
         """Whether there is room for one more."""
