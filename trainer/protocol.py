@@ -64,6 +64,7 @@ class Kind(StrEnum):
     """Kinds of numbered reports."""
 
     START = "start"  # exact counts after tokenising: tokens_total, steps_total, startup_s
+    PREPARE = "prepare"  # rows: tokenised so far; a start that goes on is given time
     STEP = "step"  # step, total_steps, loss, tokens_per_s, memory_bytes, eta_s, learning_rate
     EVAL = "eval"  # step, eval_loss
     LOG = "log"  # text

@@ -9,13 +9,13 @@ import logging
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.db.models import Count, Q
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from scheduler.core.serving import Door
 from scheduler.loop import epoch as epochs
 from scheduler.loop.budget import Budget
 from scheduler.loop.leases import terms
-from scheduler.models import Attempt, Epoch, Job, Node
+from scheduler.models import Attempt, Claim, Epoch, Job, Node
 from scheduler.services.attempts import end_attempt
 from scheduler.services.jobs import preempt_job
 from scheduler.services.moves import locked
@@ -45,7 +45,10 @@ def enforce(epoch: Epoch, web: Door, now: datetime, budget: Budget) -> None:
     for state, limit_s in limits.items():
         if not _could_be_told(web, limit_s, now):
             continue
-        old = Job.objects.filter(state=state, state_since__lt=now - timedelta(seconds=limit_s))
+        since = now - timedelta(seconds=limit_s)
+        old = Job.objects.filter(state=state, state_since__lt=since)
+        if state is JobState.STARTING:
+            old = old.exclude(Exists(_preparing(since)))
         for job in old.order_by("?"):
             if state is JobState.STOPPING and not _overdue_stop(job, now):
                 continue
@@ -59,6 +62,13 @@ def enforce(epoch: Epoch, web: Door, now: datetime, budget: Budget) -> None:
 def _could_be_told(web: Door, limit_s: float, now: datetime) -> bool:
     """After an absence of the web server, every state gets its whole time anew."""
     return web.stood_open(timedelta(seconds=limit_s), now, terms().gap)
+
+
+def _preparing(since: datetime) -> QuerySet[Claim]:
+    """Claims of a job that have made rows ready since: much data takes longer than any start may."""
+    return Claim.objects.filter(
+        attempt__job=OuterRef("pk"), attempt__ended_at__isnull=True, prepared_at__gte=since
+    )
 
 
 def _overdue_stop(job: Job, now: datetime) -> bool:

@@ -142,7 +142,8 @@ class Attempt(models.Model):
 
 
 class Claim(models.Model):
-    """One node's share of an attempt. `started`: its process ran at least for a moment."""
+    """One node's share of an attempt. `started`: its process ran at least for a moment. `prepared_at`: when
+    it last told of more rows made ready for its first step."""
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="claims")
@@ -156,6 +157,8 @@ class Claim(models.Model):
     exit_code = models.IntegerField(null=True, blank=True)
     acked_seq = models.IntegerField(default=0)
     log_bytes = models.BigIntegerField(default=0)
+    prepared_rows = models.BigIntegerField(default=0, db_default=0)
+    prepared_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering = ["rank"]

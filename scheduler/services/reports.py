@@ -70,6 +70,13 @@ def _start(job: Job, claim: Claim, report: Report, now: datetime) -> None:
         attempt.save(update_fields=["forecast"])
 
 
+def _prepare(job: Job, claim: Claim, report: Report, now: datetime) -> None:
+    """Only what advances counts: a start that repeats itself is not given more time."""
+    del job
+    rows = _whole(report.body, "rows")
+    Claim.objects.filter(pk=claim.pk, prepared_rows__lt=rows).update(prepared_rows=rows, prepared_at=now)
+
+
 def _step(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     body = report.body
     step = _whole(body, "step")
@@ -218,6 +225,7 @@ def _versions(raw: Any) -> dict[str, str]:
 
 
 HANDLERS: dict[Kind, Callable[[Job, Claim, Report, datetime], None]] = {
+    Kind.PREPARE: _prepare,
     Kind.START: _start,
     Kind.STEP: _step,
     Kind.EVAL: _eval,

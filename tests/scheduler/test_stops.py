@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 from django.db import IntegrityError, transaction
+from django.db.models import F
 
 from knowledge.models import Execution
 from portal.clock import database_now
@@ -125,6 +128,27 @@ def test_states_with_a_deadline_end(node: FakeNode, phase: str) -> None:
     attempt = job.attempts.get(fence=1)
     assert attempt.outcome == "timeout"
     assert Execution.objects.filter(attempt_id=attempt.pk).exists() == (phase == "starting")
+
+
+def test_a_start_that_makes_rows_ready_is_given_time_and_one_that_repeats_itself_is_not(
+    node: FakeNode,
+) -> None:
+    """L4"""
+
+    def prepared(rows: int) -> str:
+        """The job's state after a time longer than any start may take, with a report at its end."""
+        world.age_state(job, 10_000)
+        ago = timedelta(seconds=10_000)
+        Claim.objects.filter(prepared_at__isnull=False).update(prepared_at=F("prepared_at") - ago)
+        node.sync(node.say(order, "starting", {"kind": "prepare", "body": {"rows": rows}}))
+        tick()
+        return world.state_of(job)
+
+    job = world.placed_job(node)
+    order = node.take_up()
+    assert [prepared(rows) for rows in (1000, 2000)] == [JobState.STARTING] * 2
+    prepared(2000)
+    assert job.attempts.get(fence=1).outcome == "timeout"
 
 
 def test_three_declined_starts_block_the_node_for_a_while(node: FakeNode) -> None:
