@@ -46,7 +46,11 @@ class Run:
     model_roots: tuple[Path, ...] = ()
 
     def write(
-        self, rows: list[Any] | None = None, validation: list[Any] | None = None, resume: Path | None = None
+        self,
+        rows: list[Any] | None = None,
+        validation: list[Any] | None = None,
+        resume: Path | None = None,
+        tokens: Path | None = None,
     ) -> Run:
         """spec.json and inputs/."""
         inputs = self.path / "inputs"
@@ -74,6 +78,7 @@ class Run:
             "model_roots": [str(root) for root in self.model_roots],
             "offline": self.offline,
             "resume_dir": str(resume) if resume else None,
+            "tokens_dir": str(tokens) if tokens else None,
         }
         (self.path / "spec.json").write_text(json.dumps({"spec": spec, "local": local}))
         return self

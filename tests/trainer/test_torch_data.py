@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.trainer.runs import PARAMS, Run
 from trainer import builtin
 
 pytestmark = pytest.mark.torch
@@ -22,17 +22,27 @@ def tokenizer(models_dir: Path) -> Any:
 
 def read(tmp_path: Path, tokenizer: Any, *rows: Any, longest: int = 500) -> list[tuple[str, str]]:
     """(what is read, what is trained) of each row, as text."""
-    from trainer.train.data import IGNORED, read_samples
+    from trainer.train.data import IGNORED
 
-    path = tmp_path / "train.jsonl"
-    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
     return [
-        (
-            tokenizer.decode(sample.ids),
-            tokenizer.decode([label for label in sample.labels if label != IGNORED]),
-        )
-        for sample in read_samples(path, tokenizer, longest)
+        (tokenizer.decode(sample.ids), tokenizer.decode(sample.labels[sample.labels != IGNORED]))
+        for sample in prepared(tmp_path, tokenizer, *rows, longest=longest).train
     ]
+
+
+def prepared(tmp_path: Path, tokenizer: Any, *rows: Any, longest: int = 500, **earlier: Any) -> Any:
+    """What the only process of a node makes of a file."""
+    import torch
+
+    from trainer.train.data import prepare
+    from trainer.train.journal import Journal
+    from trainer.train.settings import read_order
+    from trainer.train.world import World
+
+    params = {**PARAMS, "tokens_per_sample": longest}
+    run = Run(tmp_path, tmp_path, params).write(list(rows))
+    world, journal = World(0, 1, torch.device("cpu")), Journal(run.path / "events.jsonl")
+    return prepare(read_order(run.path), world, tokenizer, journal, lambda: False, earlier)
 
 
 def chat(*turns: tuple[str, str] | tuple[str, str, int]) -> dict[str, Any]:
@@ -104,8 +114,9 @@ def test_a_template_that_refuses_a_row_is_named(tmp_path: Path, tokenizer: Any):
 def test_long_rows_are_cut_and_rows_without_a_completion_left_do_not_count(
     tmp_path: Path, tokenizer: Any, capsys: Any
 ):
-    rows = {"prompt": "ab", "completion": "cdef"}, {"prompt": "abcdef", "completion": "g"}
-    assert read(tmp_path, tokenizer, *rows, longest=4) == [("abcd", "cd"), ("abcd", "")]
+    rows = {"prompt": "ab", "completion": "c" * 20}, {"prompt": "a" * 20, "completion": "g"}
+    cut = [("ab" + "c" * 14, "c" * 14), ("a" * 16, "")]
+    assert read(tmp_path, tokenizer, *rows, longest=16) == cut
     assert "1 of 2 rows" in capsys.readouterr().out
 
 
@@ -113,7 +124,7 @@ def test_only_rows_without_a_completion_left_is_an_error(tmp_path: Path, tokeniz
     from trainer.train.errors import TrainError
 
     with pytest.raises(TrainError, match="Raise tokens_per_sample"):
-        read(tmp_path, tokenizer, {"prompt": "abcdef", "completion": "g"}, longest=4)
+        read(tmp_path, tokenizer, {"prompt": "a" * 20, "completion": "g"}, longest=16)
 
 
 def test_a_bad_row_is_named_by_its_line(tmp_path: Path, tokenizer: Any):
@@ -124,16 +135,12 @@ def test_a_bad_row_is_named_by_its_line(tmp_path: Path, tokenizer: Any):
 
 
 def test_a_micro_batch_is_padded_to_its_longest_row():
-    from array import array
-
+    import numpy as np
     import torch
 
     from trainer.train.data import Sample, collate
 
-    long, short = (
-        Sample(array("i", [5, 6, 7]), array("i", [-100, 6, 7]), 2),
-        Sample(array("i", [8]), array("i", [8]), 0),
-    )
+    long, short = Sample(np.int32([5, ~6, ~7]), 2), Sample(np.int32([~8]), 0)
     batch = collate([long, short], 0, torch.device("cpu"))
     assert batch.ids.tolist() == [[5, 6, 7], [8, 0, 0]]
     assert batch.mask.tolist() == [[1, 1, 1], [1, 0, 0]]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from trainer.agent.api import Portal
@@ -14,7 +14,7 @@ from trainer.agent.collect import Collector
 from trainer.agent.deliver import deliver
 from trainer.agent.errors import CheckpointGone, Declined, Interrupted, PeerAway, StaleClaim
 from trainer.agent.executors.base import Executor, Handle
-from trainer.agent.folder import read_json, write_json
+from trainer.agent.folder import CHECKPOINTS, TOKENS, read_json, write_json
 from trainer.agent.outcome import Ending, Stop, judge, kernel_oom_kills
 from trainer.agent.prepare import Workshop, check_spec, prepare
 from trainer.agent.record import Record
@@ -136,9 +136,17 @@ class Claim:
         """Forget a claim that is not ours any more; False while something of it still runs."""
         if self._stop is None or not self._stop.forget or self.busy:
             return False
-        only_here = NODE in self._spool.checkpoints.values()
-        self._record.folder.forget(self.spec.claim, keep_checkpoints=only_here and not self._job_is_over)
+        self._record.folder.forget(self.spec.claim, keep=set(self._for_another_attempt()))
         return True
+
+    def _for_another_attempt(self) -> Iterator[str]:
+        """What of the run another attempt on this node may go on from."""
+        if self._job_is_over:
+            return
+        if NODE in self._spool.checkpoints.values():
+            yield CHECKPOINTS
+        if self._record.ending and self._record.ending.outcome != Outcome.ERROR:
+            yield TOKENS
 
     @property
     def _job_is_over(self) -> bool:

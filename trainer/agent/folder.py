@@ -16,13 +16,14 @@ import shutil
 import stat
 import tempfile
 import time
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from trainer.agent.errors import SetupError
 
+CHECKPOINTS, TOKENS = "checkpoints", "tokens"
 KEEP_CHECKPOINTS_S = 24 * 3600.0
 
 
@@ -107,11 +108,12 @@ class NodeFolder:
         """Claims that an earlier agent took up here and that were not forgotten."""
         return sorted(path.parent.name for path in self.spool.glob("*/claim.json"))
 
-    def forget(self, claim: str, *, keep_checkpoints: bool) -> None:
-        """Delete what is known of a claim; its checkpoints stay for a day if only this node has them."""
+    def forget(self, claim: str, *, keep: Collection[str] = ()) -> None:
+        """Delete what is known of a claim. Folders of its run in `keep` stay for a day: checkpoints that only
+        this node has, tokens that need not be made again."""
         run = self.runs / claim
-        if keep_checkpoints:
-            _remove(path for path in run.glob("*") if path.name != "checkpoints")
+        if any((run / name).is_dir() for name in keep):
+            _remove(path for path in run.glob("*") if path.name not in keep)
             _remove(run.glob("checkpoints/.*"))  # being written when the training was killed
             with suppress(FileNotFoundError):
                 os.utime(run)

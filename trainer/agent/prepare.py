@@ -11,7 +11,7 @@ from trainer.agent.checkpoints import complete_files
 from trainer.agent.environment import training_environment
 from trainer.agent.errors import CheckpointGone, Declined
 from trainer.agent.executors.base import Launch
-from trainer.agent.folder import NodeFolder, write_json
+from trainer.agent.folder import TOKENS, NodeFolder, write_json
 from trainer.agent.network import Site
 from trainer.agent.user import RunAs
 from trainer.protocol import GpuFacts, Spec, to_json
@@ -71,6 +71,11 @@ def resume_folder(spec: Spec, workshop: Workshop, run: Path) -> Path | None:
     return old / "checkpoints" / f"step-{spec.resume.step}"
 
 
+def _earlier_tokens(spec: Spec, workshop: Workshop) -> str | None:
+    """Where the attempt that left the checkpoint may have left its tokens, too."""
+    return None if spec.resume is None else str(workshop.folder.runs / spec.resume.claim / TOKENS)
+
+
 def prepare(spec: Spec, workshop: Workshop, run: Path) -> Launch:
     """Write RUN/spec.json, hand the folder to the training's user, and say how to start it."""
     resume = resume_folder(spec, workshop, run)
@@ -81,6 +86,7 @@ def prepare(spec: Spec, workshop: Workshop, run: Path) -> Launch:
         "device": "cuda" if workshop.has_gpus else "cpu",
         "offline": workshop.offline,
         "resume_dir": None if resume is None else str(resume),
+        "tokens_dir": _earlier_tokens(spec, workshop),
     }
     (run / "tmp").mkdir(exist_ok=True)
     write_json(run / "spec.json", {"spec": to_json(spec), "local": local})

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from trainer.agent.api import Portal
 from trainer.agent.claims import FORGET, Claim
 from trainer.agent.executors.base import Executor
-from trainer.agent.folder import NodeFolder
+from trainer.agent.folder import CHECKPOINTS, NodeFolder
 from trainer.agent.models import make_room
 from trainer.agent.outcome import Stop
 from trainer.agent.prepare import Workshop
@@ -43,7 +43,7 @@ class Roster:
             if record is None:
                 log.error("the record of a claim cannot be read", extra={"claim": name})
                 self._executor.cancel({"claim": name}, force=True)
-                self._folder.forget(name, keep_checkpoints=True)
+                self._folder.forget(name, keep={CHECKPOINTS})
                 continue
             claim = self._claims[name] = self._make(record)
             if claim.was_launched:

@@ -14,7 +14,7 @@ from typing import Any
 from trainer.protocol import Kind
 
 COLUMNS = ("step", "loss", "eval_loss", "learning_rate", "tokens_per_s", "memory_bytes")
-SIGNS_OF_LIFE = (Kind.START, Kind.MEMORY)  # what the agent of every node must hear
+SIGNS_OF_LIFE = (Kind.PREPARE, Kind.START, Kind.MEMORY)  # what the agent of every node must hear
 _EVERY_STEP_UP_TO = 200
 _SECONDS_BETWEEN_LINES = 0.5
 _LINES_OF_A_LONG_RUN = 5000

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -58,8 +58,8 @@ class Loop:
     optimizer: Any
     scaler: Any
     plan: Plan
-    train: list[Sample]
-    validation: list[Sample]
+    train: Sequence[Sample]
+    validation: Sequence[Sample]
     pad: int
     identity: dict[str, Any]
     journal: Journal
@@ -156,7 +156,7 @@ class Loop:
         with torch.autocast(self.world.device.type, precision, enabled=precision is not torch.float32):
             return loss(batch.ids, batch.mask, batch.labels)
 
-    def _batch(self, samples: list[Sample], rows: list[int]) -> Batch:
+    def _batch(self, samples: Sequence[Sample], rows: list[int]) -> Batch:
         return collate([samples[row] for row in rows], self.pad, self.world.device)
 
     def _count(self, loss: float, tokens: int, seconds: float, rate: float) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -69,11 +70,11 @@ class Plan:
         if epoch not in self._orders:
             while len(self._orders) > 1:  # a batch touches a few epochs at most; keep memory flat
                 self._orders.pop(min(self._orders))
-            order = list(range(len(self.lengths)))
+            order = array("I", range(len(self.lengths)))
             random.Random(f"{self.seed} {epoch}").shuffle(order)
             self._orders[epoch] = order
         return self._orders[epoch][index]
 
     @cached_property
-    def _orders(self) -> dict[int, list[int]]:
+    def _orders(self) -> dict[int, array[int]]:
         return {}

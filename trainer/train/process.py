@@ -29,7 +29,7 @@ from trainer.train.errors import (
     node_fault,
 )
 from trainer.train.journal import Measured
-from trainer.train.settings import read_order
+from trainer.train.settings import Order, read_order
 
 EXIT_CODES = {
     Outcome.SUCCEEDED: 0,
@@ -70,7 +70,7 @@ def run_process(run_dir: Path, stop: StopSignal, started: float) -> int:
 def _attempt(run_dir: Path, measured: Measured, stop: StopSignal, started: float) -> tuple[Outcome, str]:
     try:
         order = read_order(run_dir)
-        _set_environment(order.offline, order.models_dir)
+        _set_environment(order)
         with collector.resting():
             entry = importlib.import_module(RECIPES[order.spec.recipe].entry)
         entry.train(order, measured, stop, started)
@@ -106,15 +106,17 @@ def _out_of_memory(peak_bytes: int, wrong: Exception) -> str:
     )
 
 
-def _set_environment(offline: bool, models_dir: Path) -> None:
+def _set_environment(order: Order) -> None:
     """What transformers and the hub client read when they are imported."""
-    os.environ["TOKENIZERS_PARALLELISM"] = "false"
+    # the first process of a node tokenises with the threads of all, which wait for it
+    os.environ["TOKENIZERS_PARALLELISM"] = "true"
+    os.environ["RAYON_NUM_THREADS"] = str(max(1, order.threads) * len(order.spec.gpus))
     os.environ["HF_HUB_DISABLE_TELEMETRY"] = "1"
     os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
-    os.environ.setdefault("HF_HOME", str(models_dir / "huggingface"))
+    os.environ.setdefault("HF_HOME", str(order.models_dir / "huggingface"))
     # what later versions of the libraries will change is no news for a log
     warnings.simplefilter("ignore", FutureWarning)
-    if offline:
+    if order.offline:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
 

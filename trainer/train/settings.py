@@ -64,6 +64,7 @@ class Order:
     offline: bool
     resume_dir: Path | None
     model_roots: tuple[Path, ...] = ()
+    tokens_dir: Path | None = None  # where an earlier attempt may have left tokens of the same data
 
     @property
     def processes(self) -> int:
@@ -95,6 +96,7 @@ def read_order(run_dir: Path) -> Order:
             device=str(local["device"]),
             offline=bool(local["offline"]),
             resume_dir=Path(local["resume_dir"]) if local.get("resume_dir") else None,
+            tokens_dir=Path(local["tokens_dir"]) if local.get("tokens_dir") else None,
             model_roots=tuple(Path(root) for root in local.get("model_roots", ())),
         )
     except (OSError, ValueError, KeyError, TypeError, ProtocolError) as wrong:

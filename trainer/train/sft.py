@@ -10,8 +10,7 @@ import torch
 from trainer.protocol import Kind
 from trainer.train import output, state
 from trainer.train.base.scope import size
-from trainer.train.data import Sample, read_samples
-from trainer.train.errors import TrainError
+from trainer.train.data import Data, prepare
 from trainer.train.journal import Journal, Measured
 from trainer.train.loop import Loop, StopRequest
 from trainer.train.loss import TokenLoss
@@ -55,10 +54,11 @@ def _prepare(
     base = load(order, world, source)
     model, tokenizer = base.model, base.tokenizer
     journal.alive(peak_bytes(world.device))
-    samples, validation = _samples(order, tokenizer)
+    earlier = _earlier(order, world)
+    data = prepare(order, world, tokenizer, journal, lambda: stop.requested, earlier)
     journal.alive(peak_bytes(world.device))
     plan = Plan(
-        lengths=[len(sample) for sample in samples],
+        lengths=data.train.lengths,
         seed=settings.seed,
         batch=order.batch,
         micro=settings.per_device_batch_size,
@@ -79,33 +79,31 @@ def _prepare(
         ),
         scaler=torch.amp.GradScaler(world.device.type, enabled=settings.precision == "float16"),
         plan=plan,
-        train=samples,
-        validation=validation,
+        train=data.train,
+        validation=data.validation,
         pad=tokenizer.pad_token_id or 0,
-        identity=_identity(order, plan),
+        identity=_identity(order, plan, data),
         journal=journal,
         measured=measured,
         stop=stop,
     )
     measured.total_steps = plan.steps
     if order.resume_dir is not None:
-        if world.first_here:
-            state.check(order.resume_dir)
-        world.wait()
         loop.resume(state.read(order.resume_dir, loop.identity))
     return loop, base
 
 
-def _samples(order: Order, tokenizer: Any) -> tuple[list[Sample], list[Sample]]:
-    longest = order.settings.tokens_per_sample
-    train, validation = order.input("train.jsonl"), order.input("validation.jsonl")
-    if train is None:
-        raise TrainError("inputs/train.jsonl is missing in the run directory.")
-    samples = read_samples(train, tokenizer, longest)
-    return samples, [] if validation is None else read_samples(validation, tokenizer, longest)
+def _earlier(order: Order, world: World) -> dict[str, Any]:
+    """The identity in the checkpoint to go on from, once that was checked; empty without one."""
+    if order.resume_dir is None:
+        return {}
+    if world.first_here:
+        state.check(order.resume_dir)
+    world.wait()
+    return state.identity(order.resume_dir)
 
 
-def _identity(order: Order, plan: Plan) -> dict[str, Any]:
+def _identity(order: Order, plan: Plan, data: Data) -> dict[str, Any]:
     """What must be equal for a checkpoint to be resumed; how many GPUs share the batch may differ."""
     settings = order.settings
     names = ("method", "tokens_per_sample", "learning_rate", "seed", "lora_r", "lora_alpha")
@@ -115,6 +113,7 @@ def _identity(order: Order, plan: Plan) -> dict[str, Any]:
         "rows": len(plan.lengths),
         "batch": plan.batch,
         "steps": plan.steps,
+        **data.identity,
     }
 
 

@@ -80,7 +80,13 @@ def check(folder: Path) -> None:
 def read(folder: Path, identity: dict[str, Any]) -> Snapshot:
     """The snapshot of a checkpoint that was checked. Raises TrainError if it is of another training."""
     state = json.loads((folder / STATE).read_text(encoding="utf-8"))
-    different = [name for name, value in identity.items() if state["identity"].get(name) != value]
+    noted = state["identity"]  # by an earlier version, fewer names
+    different = [name for name, value in identity.items() if noted.get(name, value) != value]
+    if different == ["tokens"]:
+        raise TrainError(
+            "The checkpoint is of other tokens: the data, the tokenizer, its chat template or the software"
+            " that reads them changed. Submit the job anew."
+        )
     if different:
         raise TrainError(f"The checkpoint is of another training: {', '.join(different)} differ.")
     return Snapshot(
@@ -89,6 +95,12 @@ def read(folder: Path, identity: dict[str, Any]) -> Snapshot:
         moments=Stored(folder / MOMENTS),
         **state,
     )
+
+
+def identity(folder: Path) -> dict[str, Any]:
+    """What the checkpoint notes of its training."""
+    noted: dict[str, Any] = json.loads((folder / STATE).read_text(encoding="utf-8"))["identity"]
+    return noted
 
 
 def trainable(model: Any) -> Iterator[tuple[str, torch.nn.Parameter]]:

@@ -95,6 +95,12 @@ def steady() -> int:
     return result("stopped", 75, step=step)
 
 
+def tokenised() -> int:
+    """As `steady`, with tokens that another attempt may use."""
+    (RUN / "tokens").mkdir()
+    return steady()
+
+
 def forgetful() -> int:
     """Keeps its newest two checkpoints, as the trainer does, and makes ten a second."""
     begin()
@@ -166,6 +172,7 @@ def resumed() -> int:
     begin()
     folder = Path(SPEC["local"]["resume_dir"])
     print("resumed from", (folder / "weights.bin").read_text())
+    print("with tokens" if Path(SPEC["local"]["tokens_dir"]).is_dir() else "without tokens")
     return finish()
 
 

@@ -133,10 +133,10 @@ def test_a_training_starts_in_a_clean_environment(
 
 @pytest.mark.parametrize("stored", ["portal", "node"])
 def test_a_training_goes_on_from_a_checkpoint(
-    portal: FakePortal, start_agent: StartAgent, stored: str
+    portal: FakePortal, node_dir: Path, start_agent: StartAgent, stored: str
 ) -> None:
     limit = 2_000_000 if stored == "portal" else 1
-    first = portal.give("c1", "steady", upload_limit_bytes=limit)
+    first = portal.give("c1", "tokenised", upload_limit_bytes=limit)
     start_agent()
     until(lambda: steps(first))
     first.want, first.stop_for = "stop", "preempt"
@@ -149,9 +149,11 @@ def test_a_training_goes_on_from_a_checkpoint(
     kept = {f"resume/{file.path}": first.artifacts.get(f"{folder}/{file.path}", b"") for file in files}
     inputs = {"train.jsonl": b"x", **(kept if stored == "portal" else {})}
     resume = Resume(step=told["step"], stored=stored, claim="c1", files=files)
+    until(lambda: not (node_dir / "spool" / "c1").exists())
     second = portal.give("c2", "resumed", fence=2, inputs=inputs, resume=resume)
     assert until(lambda: second.end).outcome == Outcome.SUCCEEDED
-    assert f"resumed from weights of step {told['step']}".encode() in second.artifacts["log.txt"]
+    log = second.artifacts["log.txt"].decode()
+    assert f"resumed from weights of step {told['step']}\nwith tokens" in log
 
 
 def test_a_checkpoint_that_is_not_here_any_more_is_told_as_gone(

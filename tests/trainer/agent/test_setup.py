@@ -20,7 +20,7 @@ from trainer.agent.environment import training_environment
 from trainer.agent.errors import SetupError
 from trainer.agent.executors.base import Launch
 from trainer.agent.executors.process import ProcessExecutor
-from trainer.agent.folder import KEEP_CHECKPOINTS_S, NodeFolder, open_inside, write_json
+from trainer.agent.folder import CHECKPOINTS, KEEP_CHECKPOINTS_S, TOKENS, NodeFolder, open_inside, write_json
 from trainer.agent.settings import read_settings
 from trainer.agent.user import RunAs, training_user
 from trainer.protocol import to_json
@@ -142,7 +142,7 @@ def test_forgotten_checkpoints_stay_for_a_day_or_as_long_as_they_are_needed(tmp_
     old = time.time() - KEEP_CHECKPOINTS_S - 60
     for name in ("old", "needed", "fresh"):
         (folder.runs / name / "checkpoints").mkdir(parents=True)
-        folder.forget(name, keep_checkpoints=True)
+        folder.forget(name, keep={CHECKPOINTS})
     for name in ("old", "needed"):
         os.utime(folder.runs / name, (old, old))
     folder.sweep(["needed"])
@@ -154,9 +154,22 @@ def test_of_a_forgotten_run_only_whole_checkpoints_stay(tmp_path: Path) -> None:
     folder.prepare()
     for name in ("checkpoints/step-5", "checkpoints/.writing-9", "base", "tmp", "inputs/resume", "output"):
         (folder.runs / "c1" / name).mkdir(parents=True)
-    folder.forget("c1", keep_checkpoints=True)
+    folder.forget("c1", keep={CHECKPOINTS})
     assert [path.name for path in (folder.runs / "c1").iterdir()] == ["checkpoints"]
     assert [path.name for path in (folder.runs / "c1" / "checkpoints").iterdir()] == ["step-5"]
+
+
+def test_tokens_stay_for_another_attempt_and_nothing_stays_where_there_are_none(tmp_path: Path) -> None:
+    folder = NodeFolder(tmp_path)
+    folder.prepare()
+    for name in ("c1/tokens", "c1/inputs", "c2/inputs"):
+        (folder.runs / name).mkdir(parents=True)
+    for name in ("c1", "c2"):
+        folder.forget(name, keep={TOKENS})
+    assert [path.relative_to(folder.runs).as_posix() for path in folder.runs.rglob("*")] == [
+        "c1",
+        "c1/tokens",
+    ]
 
 
 def test_facts_are_what_the_portal_understands(node_dir: Path) -> None:

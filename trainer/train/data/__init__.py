@@ -1,5 +1,6 @@
-"""From rows to micro-batches: rendering, tokenising, and what of a row counts in the loss."""
+"""From rows to micro-batches: rendering, tokenising once a node, and what of a row counts in the loss."""
 
-from trainer.train.data.samples import IGNORED, Batch, Sample, collate, read_samples
+from trainer.train.data.batches import IGNORED, Batch, Sample, collate
+from trainer.train.data.preparation import Data, prepare
 
-__all__ = ["IGNORED", "Batch", "Sample", "collate", "read_samples"]
+__all__ = ["IGNORED", "Batch", "Data", "Sample", "collate", "prepare"]

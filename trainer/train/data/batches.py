@@ -1,0 +1,58 @@
+"""Rows as tokens, and micro-batches of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+Codes = np.ndarray[Any, np.dtype[np.int32]]
+IGNORED = -100  # what torch's cross entropy leaves out
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """A row, cut to the longest length. codes: for each token its id, or the complement of its id (a negative
+    number) where it counts in the loss. targets: predicted tokens that count."""
+
+    codes: Codes
+    targets: int
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    @property
+    def ids(self) -> torch.Tensor:
+        codes = torch.from_numpy(self.codes.astype(np.int64))
+        return torch.where(codes < 0, ~codes, codes)
+
+    @property
+    def labels(self) -> torch.Tensor:
+        codes = torch.from_numpy(self.codes.astype(np.int64))
+        return torch.where(codes < 0, ~codes, IGNORED)
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A micro-batch, padded on the right to its longest row; three tensors of (rows, tokens)."""
+
+    ids: torch.Tensor
+    mask: torch.Tensor
+    labels: torch.Tensor
+
+
+def collate(samples: Sequence[Sample], pad: int, device: torch.device) -> Batch:
+    """Pad to the longest row of this micro-batch."""
+    longest = max(map(len, samples))
+    ids = torch.full((len(samples), longest), pad, dtype=torch.long)
+    labels = torch.full((len(samples), longest), IGNORED, dtype=torch.long)
+    mask = torch.zeros((len(samples), longest), dtype=torch.long)
+    for row, sample in enumerate(samples):
+        size = len(sample)
+        ids[row, :size] = sample.ids
+        labels[row, :size] = sample.labels
+        mask[row, :size] = 1
+    return Batch(ids.to(device), mask.to(device), labels.to(device))

@@ -1,0 +1,149 @@
+"""The data of a training, tokenised once on each node before the first step."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from trainer import checkpoint
+from trainer.formats import FormatError, Unused, rows
+from trainer.protocol import Kind
+from trainer.train.data.batches import Sample
+from trainer.train.data.render import Renderer
+from trainer.train.data.store import Tokens, Writer, adopt
+from trainer.train.data.tokenise import Tokeniser
+from trainer.train.errors import Stopped, TrainError
+from trainer.train.journal import Journal
+from trainer.train.memory import peak_bytes
+from trainer.train.settings import Order
+from trainer.train.world import World
+
+VERSION = 1  # of codes; tokens of another one are made anew
+_SLICE_S = 5.0
+_TOLD_EVERY_S = 10.0
+
+
+@dataclass(frozen=True, slots=True)
+class Data:
+    """What is trained on, and what a checkpoint notes of it: a digest of the tokens, and the moment that chat
+    templates took for now."""
+
+    train: Tokens
+    validation: Sequence[Sample]
+    identity: dict[str, Any]
+
+
+def prepare(
+    order: Order,
+    world: World,
+    tokenizer: Any,
+    journal: Journal,
+    stopped: Callable[[], bool],
+    earlier: dict[str, Any],
+) -> Data:
+    """Every process must call. earlier: the identity in the checkpoint that is resumed; its moment holds on,
+    so that a template that prints the date makes the same tokens tomorrow.
+
+    Raises TrainError for a bad row or where no row has anything to learn, Stopped, and OSError.
+    """
+    named = {name: path for name in ("train", "validation") if (path := order.input(f"{name}.jsonl"))}
+    if "train" not in named:
+        raise TrainError("inputs/train.jsonl is missing in the run directory.")
+    now = datetime.fromtimestamp(float(earlier.get("now") or world.max(time.time())[0]), UTC)
+    work = _Work(order, tokenizer, now, journal)
+    _once_a_node(world, work.tokenise(named), journal, stopped)
+    train, *others = (Tokens(work.folder, name) for name in named)
+    for tokens in (train, *others):
+        for note in tokens.header.notes:
+            journal.say(note)
+    identity = {"tokens": train.header.digest, "now": now.timestamp()}
+    return Data(train, others[0] if others else [], identity)
+
+
+def _once_a_node(world: World, work: Iterator[None], journal: Journal, stopped: Callable[[], bool]) -> None:
+    """The first process of each node works. All meet every few seconds: who waits for long in one collective
+    is ended by its time limit, and a stop must be obeyed by all at once."""
+    busy = world.first_here
+    while world.any(busy := busy and _goes_on(work)):
+        journal.alive(peak_bytes(world.device))  # of a node that is done and waits for another
+        if world.any(stopped()):
+            raise Stopped
+
+
+def _goes_on(work: Iterator[None]) -> bool:
+    """Work for a while. Is there more to do?"""
+    until = time.monotonic() + _SLICE_S
+    return any(time.monotonic() > until for _ in work)
+
+
+class _Work:
+    """What the first process of a node does."""
+
+    def __init__(self, order: Order, tokenizer: Any, now: datetime, journal: Journal) -> None:
+        self._order, self._tokenizer, self._now, self._journal = order, tokenizer, now, journal
+        self._longest = order.settings.tokens_per_sample
+        self._rows, self._told_at = 0, time.monotonic()
+        self.folder = order.run_dir / "tokens"
+
+    def tokenise(self, named: dict[str, Path]) -> Iterator[None]:
+        """The tokens of all files into `folder`, yielding after each batch."""
+        for name, path in named.items():
+            yield from self._tokenise(name, path)
+
+    def _tokenise(self, name: str, path: Path) -> Iterator[None]:
+        key = self._key(path)
+        if self._order.tokens_dir and adopt(self._order.tokens_dir, self.folder, name, key):
+            self._journal.say(f"the tokens of {path.name} are there from an earlier attempt")
+            return
+        renderer, unused = Renderer(self._tokenizer, self._now), Unused()
+        tokeniser, writer = Tokeniser(self._tokenizer, renderer, self._longest), Writer(self.folder, name)
+        try:
+            for batch in tokeniser.batches(rows(path, unused)):
+                writer.add(batch)
+                self._tell(path.name, len(batch), writer)
+                yield
+        except FormatError as wrong:
+            raise TrainError(f"{path.name} cannot be used: {wrong}") from wrong
+        writer.close(key, list(self._notes(path.name, writer, renderer, unused)))
+
+    def _tell(self, name: str, more: int, writer: Writer) -> None:
+        """The portal gives a start that goes on more time; a silent one is given up."""
+        self._rows += more
+        if time.monotonic() - self._told_at > _TOLD_EVERY_S:
+            self._told_at = time.monotonic()
+            self._journal.say(f"tokenising {name}: {writer.rows:,} rows, {writer.tokens:,} tokens so far")
+            self._journal.event(Kind.PREPARE, rows=self._rows)
+
+    def _notes(self, name: str, writer: Writer, renderer: Renderer, unused: Unused) -> Iterator[str]:
+        if writer.barren == writer.rows:
+            raise TrainError(
+                f"No row of {name} has anything to learn within {self._longest} tokens: the completions begin"
+                " later. Raise tokens_per_sample or shorten the prompts."
+            )
+        if unused.names:
+            yield f"fields of {name} that are not used: {', '.join(unused.names)}"
+        if renderer.rewritten:
+            yield f"the chat template cuts or changes {renderer.rewritten:,} turns of {name}"
+        if writer.barren:
+            told = f"{writer.barren} of {writer.rows} rows of {name}"
+            yield f"{told} have no completion within {self._longest} tokens"
+
+    def _key(self, path: Path) -> str:
+        """Names all that the tokens depend on."""
+        given = [file.sha256 for file in self._order.spec.inputs if file.path == path.name]
+        parts = {
+            "version": VERSION,
+            "rows": given[0] if given else checkpoint.digest(path),
+            "longest": self._longest,
+            "tokenizer": self._tokenizer.backend_tokenizer.to_str(),
+            "template": self._tokenizer.chat_template,
+            "special": self._tokenizer.special_tokens_map,
+            "now": self._now.timestamp(),
+        }
+        return hashlib.sha256(json.dumps(parts, sort_keys=True, default=str).encode()).hexdigest()
