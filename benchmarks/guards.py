@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-SUITES = ["tests/scheduler", "tests/portal/nodes"]
+SUITES = ["tests/scheduler", "tests/portal/nodes", "tests/portal/test_idempotency.py"]
 PACKAGES = ("portal", "scheduler", "knowledge", "trainer", "tests", "templates", "static", "pyproject.toml")
 
 
@@ -77,17 +77,33 @@ GUARDS = {
         "scheduler/services/attempts.py", "if len(ready) != len(node_ids):", "if False:"
     ),
     "lost until nothing runs": Guard("scheduler/services/sync.py", "if not still_running and (", "if ("),
+    "what comes late": Guard(
+        "scheduler/services/boots.py", "here = here.filter(sync_seq__lt=message.seq)", "pass"
+    ),
+    "earlier starts of an agent": Guard(
+        "scheduler/services/boots.py",
+        "if message.boot_id in node.old_boot_ids and not _has_outlived(node, message, now):",
+        "if False:",
+    ),
+    "one node for one enrolment": Guard(
+        "scheduler/services/nodes.py",
+        "if known := Node.present.filter(token_hash=digest_of(token)).first():",
+        "if known := None:",
+    ),
+    "who declined is avoided": Guard("scheduler/loop/declined.py", "if until > now:", "if False:"),
     "complete checkpoints": Guard(
         "scheduler/services/reports.py", "_require_received(claim, step, files)", "pass"
     ),
     "digest of an artifact": Guard("scheduler/services/artifacts.py", "if digest != sha256:", "if False:"),
     "key and body": Guard(
-        "scheduler/services/idempotency.py", "if row.body_digest != body_digest:", "if False:"
+        "scheduler/services/idempotency.py",
+        "if row is not None and row.body_digest != self.body_digest:",
+        "if False:",
     ),
     "a key answered once": Guard(
         "scheduler/services/idempotency.py",
-        "if now - row.created_at < ABANDONED_AFTER:",
-        "if False:",
+        "if answer := self._check(row):",
+        "if (answer := self._check(row)) and not answer:",
     ),
     "cancel wins": Guard(
         "scheduler/services/attempts.py",

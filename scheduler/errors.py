@@ -15,6 +15,7 @@ SchedulerError
 ├── BadReport               a report that makes no sense in this state
 ├── Conflict                a row changed meanwhile, or is in use
 ├── KeyReused, KeyInUse     idempotency keys
+├── Superseded              an earlier start of an agent speaks beside a later one
 ├── NodeRefused             a join token or node token that is not valid
 └── OldProtocol             an agent too old to be served
 """
@@ -91,6 +92,10 @@ class KeyReused(SchedulerError):
 
 
 class KeyInUse(SchedulerError):
+    pass
+
+
+class Superseded(SchedulerError):
     pass
 
 

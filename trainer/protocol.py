@@ -111,12 +111,16 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrol:
-    """A node's first message."""
+    """A node's first message. It may be sent again: the same node token means the same node.
+
+    An agent from before that chooses none.
+    """
 
     join_token: str
     protocol: int
     name: str
     facts: NodeFacts
+    node_token: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,10 +156,14 @@ class ClaimState:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sync:
-    """Heartbeat, reports and question in one. `facts` only when they changed."""
+    """Heartbeat, reports and question in one. `facts` only when they changed.
+
+    `boot_id` names a start of the agent, `seq` rises with what that says; 0 from agents that do not count.
+    """
 
     protocol: int
     boot_id: str
+    seq: int = 0
     claims: tuple[ClaimState, ...] = ()
     gpus: tuple[GpuUse, ...] = ()
     facts: NodeFacts | None = None

@@ -36,6 +36,7 @@ from trainer.strict_json import UNSTORABLE
 
 _HEX64 = re.compile(r"[0-9a-f]{64}\Z")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+_NODE_TOKEN = re.compile(r"fnode-[A-Za-z0-9_-]{43,}\Z")
 MAX_TOLD = 1024  # texts that a node says of itself in one table
 LARGEST = 1e18  # of any number: what is larger is no measurement, and no column keeps it
 
@@ -164,7 +165,15 @@ def parse_enrol(raw: Any) -> Enrol:
         join_token=reader.text("join_token", limit=200),
         name=reader.text("name", limit=100),
         facts=parse_facts(reader.raw.get("facts"), "body.facts"),
+        node_token=_node_token(reader),
     )
+
+
+def _node_token(reader: _Reader) -> str:
+    token = reader.text("node_token", "", limit=200)
+    if token and not _NODE_TOKEN.match(token):
+        raise ProtocolError(f"{reader.path}.node_token", "must be fnode- and at least 43 random characters")
+    return token
 
 
 def _report(reader: _Reader) -> Report:
@@ -209,6 +218,7 @@ def parse_sync(raw: Any) -> Sync:
     return Sync(
         protocol=reader.whole("protocol"),
         boot_id=reader.ident("boot_id"),
+        seq=reader.whole("seq", 0),
         claims=tuple(_claim_state(entry) for entry in reader.items("claims", 1024)),
         gpus=tuple(_gpu_use(entry) for entry in reader.items("gpus", 1024)),
         facts=None if facts is None else parse_facts(facts, "body.facts"),

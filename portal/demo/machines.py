@@ -8,6 +8,7 @@ from datetime import datetime
 from knowledge.core import catalog
 from portal.accounts.models import User
 from scheduler.models import Node
+from scheduler.services.node_states import welcome_back
 from scheduler.services.nodes import create_join_token, enrol
 from trainer.protocol import PROTOCOL, Enrol, GpuFacts, NodeFacts
 
@@ -46,5 +47,5 @@ def join(machine: Machine, *, actor: User, now: datetime, until: datetime) -> No
     Node.objects.filter(pk=node.pk).update(
         price_per_gpu_hour=machine.price_per_gpu_hour, network="ethernet", last_seen_at=until
     )
-    node.refresh_from_db()
+    welcome_back(node=node, now=now)
     return node

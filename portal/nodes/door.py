@@ -21,6 +21,7 @@ from scheduler.errors import (
     SchedulerError,
     StaleAttempt,
     StorageFull,
+    Superseded,
 )
 from scheduler.models import Node
 from scheduler.selectors.nodes import node_by_token
@@ -33,6 +34,7 @@ STATUS: dict[type[SchedulerError], tuple[int, str]] = {
     NodeRefused: (401, "node_refused"),
     NotFound: (404, "not_found"),
     StaleAttempt: (409, "stale_attempt"),
+    Superseded: (409, "superseded"),
     BadReport: (400, "bad_report"),
     FileTooLarge: (413, "too_large"),
     StorageFull: (507, "storage_full"),

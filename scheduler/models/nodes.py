@@ -40,8 +40,11 @@ class Node(models.Model):
     state_since = models.DateTimeField()
     move_jobs = models.BooleanField(default=False)  # while draining: running jobs leave with a checkpoint
     token_hash = models.CharField(max_length=64, unique=True)
-    boot_id = models.CharField(max_length=64, blank=True)
+    boot_id = models.CharField(max_length=64, blank=True)  # the start of the agent that speaks for it
+    sync_seq = models.BigIntegerField(default=0, db_default=0)  # of the last message of that start
     old_boot_ids = models.JSONField(default=list)
+    old_seqs = models.JSONField(default=dict, db_default={})  # earlier start -> its last message
+    strays = models.JSONField(default=list, db_default=[])  # when earlier starts spoke lately
     protocol = models.IntegerField(default=1)
     hostname = models.CharField(max_length=255, blank=True)
     cores = models.IntegerField(default=0)

@@ -17,7 +17,7 @@ from scheduler.states import NodeState
 DECLINES = 3
 LOSSES, LOST_WITHIN = 3, timedelta(hours=1)
 IDENTITY, UNCONFIRMED, CHANGED = "identity", "unconfirmed-stop", "changed-gpus"
-STANDING = (IDENTITY, CHANGED)  # blocks that an administrator alone ends
+STANDING = (CHANGED,)  # blocks that an administrator alone ends
 
 
 @transaction.atomic
@@ -27,8 +27,11 @@ def block_node(*, node: Node, kind: str, reason: str, now: datetime, until: date
     A block that heals by itself takes the place of none that does not, and none is told twice.
     """
     _hold(node)
-    if node.state == NodeState.BLOCKED and node.block_kind == kind in STANDING:
+    if node.state == NodeState.BLOCKED and node.block_kind == kind in (IDENTITY, CHANGED):
+        Node.objects.filter(pk=node.pk).update(until=until)
         return
+    if until and node.until:
+        until = max(until, node.until)
     lasts = node.block_kind in STANDING or (node.block_kind == UNCONFIRMED and until is not None)
     if not lasts or kind in STANDING:
         _set_state(
@@ -46,7 +49,7 @@ def lose_node(*, node: Node, reason: str, now: datetime) -> None:
 def welcome_back(*, node: Node, now: datetime) -> None:
     """A lost or blocked node is trusted again: it works, unless an administrator has still to say so.
 
-    What only they end outlasts silence and blocks that heal: a drain, other GPUs, two agents of one identity.
+    What only they end outlasts silence and blocks that heal: a drain, other GPUs.
     """
     _hold(node)
     healed = node.state == NodeState.BLOCKED and (node.block_kind == UNCONFIRMED or _is_over(node, now))
@@ -67,7 +70,10 @@ def welcome_back(*, node: Node, now: datetime) -> None:
             until=now + _blocked_for(),
         )
     else:
-        _set_state(node, NodeState.READY, now=now, kind="back", reason="It reports nothing running.")
+        kind, reason = "back", "It reports nothing running."
+        if not NodeEvent.objects.filter(node=node, kind="joined").exists():
+            kind, reason = "joined", f"From {node.address}."
+        _set_state(node, NodeState.READY, now=now, kind=kind, reason=reason)
 
 
 def _flaps(node: Node, now: datetime) -> bool:
@@ -149,7 +155,7 @@ def resume_node(*, node: Node, actor: User, reason: str, now: datetime) -> Node:
         )
     if node.state == NodeState.READY:
         raise Conflict(f"The node is {node.state}; only a drained or blocked one can be resumed.")
-    Node.objects.filter(pk=node.pk).update(declines=[], old_boot_ids=[])
+    Node.objects.filter(pk=node.pk).update(declines=[], old_boot_ids=[], strays=[])
     to = NodeState(node.state) if waits else NodeState.READY
     _decide(node, to, kind="resume", reason=reason, actor=actor, move_jobs=False, now=now)
     audit(action="node resumed", actor=actor, target=node.pk, data={"reason": reason}, now=now)

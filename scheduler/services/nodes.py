@@ -46,22 +46,26 @@ def require_protocol(version: int) -> None:
 
 @transaction.atomic
 def enrol(*, message: Enrol, address: str, now: datetime) -> tuple[Node, str]:
-    """Register a node under its name and give it a token. A name that exists gets a number.
+    """Register a node with the token that it chose, or a new one. A name that exists gets a number.
 
-    Raises NodeRefused for a token that is unknown, expired or used up.
+    It works from its first sync on. Who asks again with the same token, since the answer was lost, gets the
+    same node. Raises NodeRefused for a join token that is unknown, expired or used up.
     """
     require_protocol(message.protocol)
-    found = JoinToken.objects.filter(
-        token_hash=digest_of(message.join_token), expires_at__gt=now, uses_left__gt=0
-    )
-    if not found.update(uses_left=F("uses_left") - 1):
+    # Held: whoever asks again meanwhile finds either the join token unused or the node.
+    join = JoinToken.objects.select_for_update().filter(token_hash=digest_of(message.join_token)).first()
+    token = message.node_token or "fnode-" + secrets.token_urlsafe(32)
+    if known := Node.present.filter(token_hash=digest_of(token)).first():
+        return known, token
+    if join is None or join.expires_at <= now or not join.uses_left:
         raise NodeRefused(
             "The join token is unknown, expired or used up; ask an administrator for a new one."
         )
-    token = "fnode-" + secrets.token_urlsafe(32)
+    JoinToken.objects.filter(pk=join.pk).update(uses_left=F("uses_left") - 1)
     node = Node.objects.create(
         name=_free_name(message.name),
-        state=NodeState.READY,
+        state=NodeState.LOST,
+        reason="It has not been heard of since it enrolled.",
         state_since=now,
         token_hash=digest_of(token),
         protocol=message.protocol,
@@ -70,7 +74,7 @@ def enrol(*, message: Enrol, address: str, now: datetime) -> tuple[Node, str]:
         last_seen_at=now,
     )
     _write_facts(node, message.facts)
-    NodeEvent.objects.create(node=node, kind="joined", reason=f"From {address}.", at=now)
+    NodeEvent.objects.create(node=node, kind="enrolled", reason=f"From {address}.", at=now)
     audit(action="node joined", node=node.name, target=node.pk, now=now, address=address)
     hints.refresh_options()
     hints.tick()

@@ -11,8 +11,9 @@ from scheduler.errors import BadReport, NotFound, StaleAttempt
 from scheduler.models import Claim, Gpu, Node
 from scheduler.selectors.nodes import live_claims
 from scheduler.selectors.specs import spec_of
+from scheduler.services.boots import refuse_earlier_start, take_heartbeat
 from scheduler.services.claims import take_state
-from scheduler.services.node_states import IDENTITY, UNCONFIRMED, block_node, welcome_back
+from scheduler.services.node_states import UNCONFIRMED, welcome_back
 from scheduler.services.nodes import require_protocol, update_facts
 from scheduler.services.reports import RENDEZVOUS
 from scheduler.states import JobState, NodeState
@@ -25,12 +26,15 @@ STALE, BAD = "stale_attempt", "bad_report"
 def sync(*, node: Node, message: Sync, now: datetime) -> SyncReply:
     """Answer a node. A claim that cannot be accepted gets its own error; the rest counts.
 
-    Raises OldProtocol.
+    A message that comes late changes nothing. Raises OldProtocol and Superseded.
     """
     require_protocol(message.protocol)
-    _heartbeat(node, message, now)
-    errors = _take_claims(node, message, now)
-    _heal(node, message, errors, now)
+    refuse_earlier_start(node=node, message=message, now=now)
+    errors: dict[str, tuple[str, str]] = {}
+    if take_heartbeat(node=node, message=message, now=now):
+        _take_facts(node, message, now)
+        errors = _take_claims(node, message, now)
+        _heal(node, message, errors, now)
     return SyncReply(
         next_sync_s=next_sync_s(Node.present.exclude(state=NodeState.LOST).count()),
         draining=node.state in (NodeState.DRAINING, NodeState.DRAINED),
@@ -44,29 +48,11 @@ def next_sync_s(nodes: int) -> float:
     return min(10.0, max(float(settings.SYNC_EVERY_S), nodes / 50))
 
 
-def _heartbeat(node: Node, message: Sync, now: datetime) -> None:
-    Node.objects.filter(pk=node.pk).update(last_seen_at=now)
-    if message.boot_id != node.boot_id:
-        _note_boot(node, message.boot_id, now)
+def _take_facts(node: Node, message: Sync, now: datetime) -> None:
     if message.facts is not None:
         update_facts(node=node, facts=message.facts, now=now)
     if message.gpus:
         _note_use(node, message.gpus)
-
-
-def _note_boot(node: Node, boot_id: str, now: datetime) -> None:
-    """A new boot id is an agent that restarted; an old one coming again means two agents, one identity."""
-    if boot_id in node.old_boot_ids:
-        block_node(
-            node=node,
-            kind=IDENTITY,
-            reason="Two agents speak with this node's token; stop one of them and enrol it anew.",
-            now=now,
-        )
-        return
-    old = [*node.old_boot_ids, node.boot_id][-20:] if node.boot_id else []
-    Node.objects.filter(pk=node.pk).update(boot_id=boot_id, old_boot_ids=old)
-    node.boot_id, node.old_boot_ids = boot_id, old
 
 
 def _note_use(node: Node, uses: tuple[GpuUse, ...]) -> None:

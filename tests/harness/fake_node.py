@@ -41,13 +41,16 @@ class FakeNode:
     seqs: dict[str, int] = field(default_factory=dict)
 
     @classmethod
-    def join(cls, join_token: str, *, name: str = "fake", **of_facts: Any) -> FakeNode:
-        """Enrol through the door."""
+    def join(cls, join_token: str, *, name: str = "fake", heard: bool = True, **of_facts: Any) -> FakeNode:
+        """Enrol through the door; unless `heard`, nothing more is heard of it."""
         client = Client()
         body = {"join_token": join_token, "protocol": PROTOCOL, "name": name, "facts": facts(**of_facts)}
         answer = client.post("/agent/v1/enrol", json.dumps(body), content_type="application/json")
         assert answer.status_code == 201, answer.content
-        return cls(client, answer.json()["node"], answer.json()["node_token"])
+        node = cls(client, answer.json()["node"], answer.json()["node_token"])
+        if heard:
+            node.sync()
+        return node
 
     @property
     def headers(self) -> dict[str, str]:

@@ -30,6 +30,8 @@ from tests.harness.servers import free_port
 SHORT_LEASES = {
     "NODE_SUSPECT_S": "4",
     "NODE_LOST_S": "6",
+    "NODE_BLOCKED_S": "20",
+    "DECLINE_BACKOFF_S": "2",
     "ASSIGNED_TIMEOUT_S": "15",
     "STARTING_TIMEOUT_S": "90",
     "STOP_GRACE_S": "10",

@@ -129,19 +129,10 @@ def block_for_gpus(node: FakeNode) -> None:
     node.sync(facts=facts(slots=1))
 
 
-def block_for_identity(node: FakeNode) -> None:
-    for boot in ("boot-1", "boot-2", "boot-1"):
-        node.boot_id = boot
-        node.sync()
-
-
-@pytest.mark.parametrize("block", [block_for_gpus, block_for_identity])
 @pytest.mark.parametrize("then", [lose, leave_a_stop_unconfirmed, decline_three_starts])
-def test_what_an_administrator_must_put_right_outlasts_what_heals(
-    node: FakeNode, block: Any, then: Any
-) -> None:
+def test_what_an_administrator_must_put_right_outlasts_what_heals(node: FakeNode, then: Any) -> None:
     job = world.placed_job(node) if then is not lose else None
-    block(node)
+    block_for_gpus(node)
     kind, reason = row().block_kind, row().reason
     if then is lose:
         lose(node)
@@ -193,12 +184,6 @@ def test_losses_of_long_ago_do_not_count(node: FakeNode) -> None:
         NodeEvent.objects.filter(kind="lost").update(at=database_now() - timedelta(hours=2))
         node.sync()
     assert row().state == NodeState.READY
-
-
-def test_two_agents_of_one_identity_are_told_of_once(node: FakeNode) -> None:
-    for _ in range(4):
-        block_for_identity(node)
-    assert NodeEvent.objects.filter(kind="blocked").count() == 1
 
 
 def test_a_heartbeat_that_comes_while_leases_are_looked_at_counts(

@@ -1,6 +1,7 @@
 """The agent's own folder: who holds it, the node token, and where each claim's files lie.
 
 DIR/token.json        the node token (mode 600)
+DIR/enrolment.json    the node token that was asked for, until an answer comes (mode 600)
 DIR/facts.json        what was measured once
 DIR/spool/CLAIM/      the agent's records of a claim; trainings cannot enter it
 DIR/runs/CLAIM/       the training's own folder
@@ -79,6 +80,7 @@ class NodeFolder:
         self.root = root.resolve()
         self.runs, self.spool, self.models = (self.root / name for name in ("runs", "spool", "models"))
         self.token_file = self.root / "token.json"
+        self.enrolment_file = self.root / "enrolment.json"
         self.facts_file = self.root / "facts.json"
         self._lock: int | None = None
 

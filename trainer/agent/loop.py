@@ -66,7 +66,7 @@ class Agent:
             folder=folder, portal=portal, executor=executor, workshop=workshop, changed=self._wake.set
         )
         self._slot_use = SlotUse(facts.gpus, has_gpus=workshop.has_gpus)
-        self._boot_id = uuid.uuid4().hex
+        self._boot_id, self._said = uuid.uuid4().hex, 0
         self._heard = time.monotonic()
         self._lease_s = DEFAULT_LEASE_S
         self._failures = 0
@@ -124,9 +124,11 @@ class Agent:
 
     def _message(self) -> Sync:
         self._refresh_facts()
+        self._said += 1
         return Sync(
             protocol=PROTOCOL,
             boot_id=self._boot_id,
+            seq=self._said,
             claims=self.roster.states(self._reports, REPORT_BYTES),
             gpus=self._slot_use.read(self.roster.holders()),
             facts=None if self._facts_told else self._facts,
