@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from tests.chaos.watch import Timeline
 
-GAP_S = 5.0  # between two answers of a portal that serves, on a busy machine
+GAP = 1 / 3  # of a lease: who gives no answer for longer is away (docs/adr/0009)
 JITTER = 0.2  # of a lease: between two looks of ours
 
 
@@ -32,13 +32,9 @@ class Silences:
     def served_s(self, node: str, until: float) -> float:
         """Seconds in which the portal answered since it had last heard of the node."""
         heard = max((at for at in self._heard(node) if at < until), default=until)
-        answers = [(at, good) for at, good in self.seen.answers if heard <= at <= until]
-        within = [(heard, True), *answers, (until, bool(answers) and answers[-1][1])]
-        return sum(
-            end - begin
-            for (begin, good), (end, still) in pairwise(within)
-            if good and still and end - begin <= GAP_S
-        )
+        answers = [at for at, good in self.seen.answers if good and heard < at < until]
+        gaps = (end - begin for begin, end in pairwise([heard, *answers, until]))
+        return sum(gap for gap in gaps if gap <= self.lease_s * GAP)
 
     def _heard(self, node: str) -> list[float]:
         return [rows.nodes[node][1] for rows in self.seen.rows if node in rows.nodes]
