@@ -169,6 +169,10 @@ MAX_FORM_BYTES = 2_000_000  # of any body but an upload; strangers send less
 DATA_UPLOAD_MAX_MEMORY_SIZE = 8_000_000  # a node's sync carries up to 500 reports
 FILE_UPLOAD_MAX_MEMORY_SIZE = MAX_FORM_BYTES  # what anybody may send never reaches the disk
 FILE_UPLOAD_TEMP_DIR = None
+FILE_UPLOAD_HANDLERS = [
+    "django.core.files.uploadhandler.MemoryFileUploadHandler",
+    "portal.nameless.NamelessFileHandler",
+]
 
 X_FRAME_OPTIONS = "DENY"
 SECURE_CONTENT_TYPE_NOSNIFF = True

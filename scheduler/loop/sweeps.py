@@ -8,20 +8,23 @@ from datetime import datetime, timedelta
 from scheduler.models import JoinToken
 from scheduler.services.idempotency import forget_old_keys
 from scheduler.services.lockouts import settle
-from scheduler.services.quotas import forget_old_holds
+from scheduler.services.quotas import HOLD_LIFETIME, forget_old_holds
 from scheduler.services.simulations.request import ask_again
+from scheduler.services.storage import forget_cut_off
 
 log = logging.getLogger(__name__)
 
 
 def sweep(now: datetime) -> None:
-    """Forget old idempotency keys and join tokens that expired a day ago; look after lost simulations and
-    the jobs of people who are locked out.
+    """Forget old idempotency keys, join tokens that expired a day ago and what killed processes were taking
+    in; look after lost simulations and the jobs of people who are locked out.
     """
     ask_again(now=now)
     settle(now=now)
     keys = forget_old_keys(now=now)
     tokens = JoinToken.objects.filter(expires_at__lt=now - timedelta(days=1)).delete()[0]
     holds = forget_old_holds(now)
-    if keys or tokens or holds:
-        log.info("swept", extra={"keys": keys, "join_tokens": tokens, "upload_holds": holds})
+    files = forget_cut_off(before=now - HOLD_LIFETIME)
+    if keys or tokens or holds or files:
+        counted = {"keys": keys, "join_tokens": tokens, "upload_holds": holds, "cut_off_files": files}
+        log.info("swept", extra=counted)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -13,7 +12,7 @@ from django.db import transaction
 from scheduler.errors import BadReport, StaleAttempt
 from scheduler.models import Artifact, Attempt, Claim
 from scheduler.services.moves import locked
-from scheduler.services.storage import make_folder, write_new
+from scheduler.services.storage import arriving, make_folder, write_new
 from trainer.wire import safe_path
 
 LONGEST_NAME = 255  # of a file or folder, on most file systems
@@ -46,8 +45,7 @@ def store_artifact(*, claim: Claim, path: str, sha256: str, stream: BinaryIO, no
     job_id = claim.attempt.job_id
     target = artifact_path(job_id, str(claim.pk), path)
     _make_way(target)
-    partial = target.with_name(f".{secrets.token_hex(8)}.partial")
-    try:
+    with arriving() as partial:
         digest, size = write_new(stream, partial, limit=settings.MAX_ARTIFACT_BYTES)
         if digest != sha256:
             raise BadReport("the content does not match X-Content-SHA256; send it again")
@@ -61,5 +59,3 @@ def store_artifact(*, claim: Claim, path: str, sha256: str, stream: BinaryIO, no
                 path=path,
                 defaults={"job_id": job_id, "sha256": sha256, "bytes": size, "at": now},
             )[0]
-    finally:
-        partial.unlink(missing_ok=True)

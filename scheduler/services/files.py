@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
@@ -14,7 +13,7 @@ from scheduler.models import DatasetFile
 from scheduler.services.checking import check
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.quotas import require_room
-from scheduler.services.storage import write_new
+from scheduler.services.storage import arriving, make_folder, write_new
 
 
 def path_of(sha256: str) -> Path:
@@ -37,10 +36,7 @@ def store_file(
     The content is written under a generated name and moved into place when it is complete and checked, so
     that a lost connection leaves neither a row nor a file. `creation` opens the transaction of the row.
     """
-    folder = Path(settings.DATA_DIR) / "files"
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    partial = folder / f".upload-{secrets.token_hex(8)}"
-    try:
+    with arriving() as partial:
         digest, size = write_new(stream, partial, limit=settings.MAX_UPLOAD_BYTES)
         facts = check(partial)
         with creation() as note:
@@ -59,13 +55,11 @@ def store_file(
                 created_at=now,
             )
             note(file)
-    finally:
-        partial.unlink(missing_ok=True)
     return file
 
 
 def _keep(partial: Path, target: Path) -> None:
-    target.parent.mkdir(exist_ok=True, mode=0o700)
+    make_folder(target.parent)
     partial.replace(target)
 
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
+import secrets
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from datetime import datetime
 from pathlib import Path
 from typing import BinaryIO
+
+from django.conf import settings
 
 from scheduler.errors import FileTooLarge, StorageFull
 
@@ -22,6 +26,33 @@ def write_new(stream: BinaryIO, path: Path, *, limit: int) -> tuple[str, int]:
     """
     with _telling_a_full_disk():
         return _write(stream, path, limit)
+
+
+@contextmanager
+def arriving() -> Iterator[Path]:
+    """A new name for content on its way; what is not moved from there is removed. Raises StorageFull."""
+    folder = _arrivals()
+    make_folder(folder)
+    path = folder / secrets.token_hex(8)
+    try:
+        yield path
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def forget_cut_off(before: datetime) -> int:
+    """Remove content that nobody has added to since: its process was killed. Returns how many files."""
+    removed = 0
+    for path in _arrivals().glob("*"):
+        with suppress(FileNotFoundError):
+            if path.stat().st_mtime < before.timestamp():
+                path.unlink()
+                removed += 1
+    return removed
+
+
+def _arrivals() -> Path:
+    return Path(settings.DATA_DIR) / "arriving"
 
 
 def make_folder(folder: Path) -> None:

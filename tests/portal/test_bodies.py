@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any
@@ -73,6 +74,12 @@ def is_read(path: str, size: int = LARGE, **environ: str) -> bool:
     status, _ = announce(path, size, body, **environ)
     assert body.touched or status in (401, 403, 413)
     return body.touched
+
+
+def open_below(folder: Path) -> list[str]:
+    """Files of this process, with or without a name."""
+    paths = (os.path.realpath(link) for link in Path("/proc/self/fd").iterdir())
+    return [path for path in paths if path.startswith(f"{folder}/")]
 
 
 def session(client: Client) -> dict[str, str]:
@@ -146,12 +153,13 @@ def test_a_lost_connection_leaves_nothing_behind(browser: Client, settings: Any,
         def read(self, *size: Any) -> bytes:
             if part := super().read(*size):
                 return part
-            assert list(tmp_path.iterdir()), "it had not got as far as the disk"
+            assert open_below(tmp_path), "it had not got as far as the disk"
+            assert not list(tmp_path.iterdir()), "a process that is killed leaves it there"
             raise OSError("the client is gone")
 
     stream = Cut(head + ROW * 100_000)
     assert announce("/jobs/new/upload/", 9_000_000, stream, **session(browser))[0] == 403
-    assert list(tmp_path.iterdir()) == []
+    assert open_below(tmp_path) == []
     assert not DatasetFile.objects.exists()
     assert not UploadHold.objects.exists()
 
