@@ -106,6 +106,8 @@ def _converted(importer: Importer, table: Path) -> Iterator[tuple[int, TraceJob 
             continue
         try:
             job = importer.job(row)
+        except KeyError as missing:
+            raise TraceError(f"{table}: {importer.name} needs the column {missing}, too") from missing
         except (ValueError, OverflowError) as error:
             yield number, None, str(error)
         else:
