@@ -25,8 +25,11 @@ class FilePart:
     ours: bool = False
 
     def append(self, data: bytes) -> None:
-        os.pwrite(self.descriptor, data, self.offset + self.left)
-        self.left += len(data)
+        rest = memoryview(data)
+        while rest:  # a disk that is about full takes a part, and says so at the next
+            written = os.pwrite(self.descriptor, rest, self.offset + self.left)
+            self.left += written
+            rest = rest[written:]
 
 
 class Outbox:
