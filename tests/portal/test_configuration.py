@@ -13,13 +13,17 @@ from portal.configuration.database import database
 
 
 def configured(url: str) -> dict[str, object]:
-    return database(Env.db_url_config(url), test_file=Path("test.sqlite3"), lock_s=1.5, idle_s=30)
+    return database(
+        Env.db_url_config(url), test_file=Path("test.sqlite3"), lock_s=1.5, idle_s=30, statement_s=4
+    )
 
 
 def test_postgresql_ends_waits_and_abandoned_transactions_by_itself() -> None:
     options = configured("postgresql://u:p@host/name")["OPTIONS"]
-    limits = "-c lock_timeout=1500 -c idle_in_transaction_session_timeout=30000"
-    assert options == {"connect_timeout": 5, "options": limits}
+    assert isinstance(options, dict)
+    limits = "-c lock_timeout=1500 -c idle_in_transaction_session_timeout=30000 -c statement_timeout=4000"
+    assert options["options"] == limits
+    assert (options["connect_timeout"], options["patience_s"], options["keepalives"]) == (2, 4.5, 1)
 
 
 def test_options_in_the_address_stay() -> None:
