@@ -31,20 +31,20 @@ def person() -> User:
 
 
 @pytest.fixture
-def submit(person: User) -> Callable[[], Any]:
+def submit(person: User) -> Callable[..., Any]:
     """Submit the same job under the same key, each time as another client."""
     api = token_client(person)
     body = {"model": "builtin/tiny-llama", "training_file": world.data_file(person).pk}
 
-    def post() -> Any:
+    def post(**more: str) -> Any:
         client = APIClient(raise_request_exception=False)
         client.credentials(**api._credentials)
-        return client.post("/api/jobs/", body, format="json", headers={"Idempotency-Key": "k"})
+        return client.post("/api/jobs/", {**body, **more}, format="json", headers={"Idempotency-Key": "k"})
 
     return post
 
 
-def test_fifty_twins_at_once_make_one_job(submit: Callable[[], Any]) -> None:
+def test_fifty_twins_at_once_make_one_job(submit: Callable[..., Any]) -> None:
     """I1, I10"""
     answers = at_once(*[submit] * (50 if connection.vendor == "postgresql" else 12))
     assert {answer.status_code for answer in answers} <= {201, 409}
@@ -52,10 +52,11 @@ def test_fifty_twins_at_once_make_one_job(submit: Callable[[], Any]) -> None:
     made = Job.objects.get()
     assert {answer.json()["id"] for answer in answers if answer.status_code == 201} == {made.pk}
     assert submit().json()["id"] == made.pk
+    assert submit(name="other").status_code == 422
 
 
 def test_a_twin_waits_a_moment_only_and_is_told_to_ask_again(
-    submit: Callable[[], Any], person: User, monkeypatch: pytest.MonkeyPatch
+    submit: Callable[..., Any], person: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I10"""
     monkeypatch.setattr(idempotency, "TWIN_WAITS_MS", 100)
@@ -99,7 +100,7 @@ def lose_the_database(patch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("how", [violate_a_constraint, lose_the_database])
 def test_a_creation_that_breaks_leaves_its_key_free_at_once(
-    submit: Callable[[], Any], monkeypatch: pytest.MonkeyPatch, how: Callable[[pytest.MonkeyPatch], None]
+    submit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, how: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     with monkeypatch.context() as broken:
         broken.setattr(jobs, "record_submission", lambda **_: how(broken))
