@@ -17,7 +17,7 @@ from tests.harness import world
 URL = "/api/recommendations/check/"
 TOO_LARGE = {
     "method": "lora", "gpu_model": "A100-SXM4-80GB", "number_gpus": 1, "tokens_per_sample": 2048,
-    "effective_batch_size": 64, "per_device_batch_size": 64,
+    "effective_batch_size": 128, "per_device_batch_size": 128,
 }  # fmt: skip
 
 
@@ -39,9 +39,9 @@ def test_what_is_too_large_is_told_with_the_smallest_change(
     told = api.post(URL, request_of(), format="json").json()
     assert not told["fits"]
     assert list(told["changes"]) == ["per_device_batch_size"]
-    assert told["changes"]["per_device_batch_size"]["from"] == 64
+    assert told["changes"]["per_device_batch_size"]["from"] == 128
     smaller = told["changes"]["per_device_batch_size"]["to"]
-    assert told["option"]["config"]["per_device_batch_size"] == smaller < 64
+    assert told["option"]["config"]["per_device_batch_size"] == smaller < 128
     again = api.post(URL, request_of(per_device_batch_size=smaller), format="json").json()
     assert (again["fits"], again["changes"]) == (True, {})
 
@@ -53,7 +53,7 @@ def test_the_form_shows_the_change_and_its_button_makes_it_fit(
     query |= {"model": "llama3.1-8b", "training_file": data_file.pk}
     shown = browser.get("/jobs/new/advice/", query).content.decode()
     assert "What you fixed does not fit." in shown
-    assert "Batch size per GPU: 64 →" in shown
+    assert "Batch size per GPU: 128 →" in shown
     [fill] = re.findall(r'data-fill="([^"]*)">Change it so', shown)
     fits = browser.get("/jobs/new/advice/", query | json.loads(unescape(fill))).content.decode()
     assert "What you fixed" not in fits
