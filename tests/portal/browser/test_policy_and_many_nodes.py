@@ -74,3 +74,17 @@ def test_policies_are_ticked_and_played_against_each_other(page: Any) -> None:
     expect(page.get_by_role("heading", name="Simulation of sjf, srtf")).to_be_visible()
     expect(page.get_by_text("0 of 2 policies played")).to_be_visible()
     assert list(Simulation.objects.get().policies) == ["sjf", "srtf"]
+
+
+def test_a_name_in_angle_brackets_is_plain_text_in_a_chart(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.user("ada", is_staff=True)
+    name = "<b>odd</b> & <a href='/audit/'>more</a>"
+    node = world.fake_node()
+    past(node, [600, 300], ended=timezone.now())
+    Node.objects.update(name=name)
+    sign_in(page)
+    page.goto("/queue/")
+    expect(page.locator(".js-plotly-plot").get_by_text(name).first).to_be_visible()
+    assert page.locator(".js-plotly-plot a[href*=audit]").count() == 0
