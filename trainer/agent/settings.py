@@ -148,6 +148,12 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folders of base models that jobs may name by their absolute path (none)",
     )
+    _add_trainings(parser)
+    return parser
+
+
+def _add_trainings(parser: argparse.ArgumentParser) -> None:
+    """Whose rights trainings have, where those of several nodes meet, and when they stop."""
     parser.add_argument("--user", default="nobody", help="user of trainings if the agent is root (nobody)")
     parser.add_argument(
         "--allow-root",
@@ -181,4 +187,3 @@ def _parser() -> argparse.ArgumentParser:
         metavar="S",
         help="stop all trainings after this long without the portal (900)",
     )
-    return parser
