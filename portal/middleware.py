@@ -14,6 +14,7 @@ from django.http import HttpRequest, HttpResponse
 from portal.error_pages import answer
 from portal.logs import request_id
 from portal.serving import queued
+from scheduler import hints
 
 log = logging.getLogger("portal.requests")
 _USABLE = re.compile(r"[\w-]{1,64}\Z", re.ASCII)
@@ -119,5 +120,15 @@ def overload_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> 
     def middleware(request: HttpRequest) -> HttpResponse:
         late = queued.waited_s.get() > queued.LONGEST_S
         return answer(request, 503) if late else get_response(request)
+
+    return middleware
+
+
+def hint_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """A request that changes many rows wakes the workers once."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        with hints.merged():
+            return get_response(request)
 
     return middleware

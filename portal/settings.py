@@ -74,6 +74,7 @@ MIDDLEWARE = [
     "portal.middleware.cache_middleware",
     "portal.middleware.overload_middleware",
     "portal.middleware.plain_address_middleware",
+    "portal.middleware.hint_middleware",
     "portal.guesses.guess_middleware",
     "portal.middleware.form_address_middleware",
     "portal.middleware.signed_out_middleware",

@@ -1,13 +1,16 @@
 """Hints to the workers, sent by task name after commit: "look now", and nothing else.
 
 Losing one costs a second, since beat ticks anyway; so publishing gets a short time-out and never fails
-the request that sent it.
+the request that sent it. A request or a tick that changes many rows sends one of each kind, at its end.
 """
 
 from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 
 from celery import current_app
 from django.apps import apps
@@ -18,12 +21,30 @@ from redis.exceptions import RedisError
 
 log = logging.getLogger(__name__)
 QUIET_S = 5.0  # after a failure: a stuck broker must not slow down every request
+TICK = "scheduler.tasks.tick"
 _quiet_until = 0.0
+_gathered: ContextVar[dict[str, str] | None] = ContextVar("gathered hints", default=None)  # task -> queue
+
+
+@contextmanager
+def merged() -> Iterator[None]:
+    """Keep the hints of what is committed meanwhile, and send one of each kind at the end."""
+    if _gathered.get() is not None:
+        yield
+        return
+    gathered: dict[str, str] = {}
+    mark = _gathered.set(gathered)
+    try:
+        yield
+    finally:
+        _gathered.reset(mark)
+        for task, queue in gathered.items():
+            _send(task, queue)
 
 
 def tick() -> None:
     """Ask the scheduling loop to look now. Hints that are asked for before the next look are one."""
-    transaction.on_commit(lambda: _send("scheduler.tasks.tick", "control", newest_tick=True))
+    _after_commit(TICK, "control")
 
 
 def refresh_options() -> None:
@@ -47,7 +68,15 @@ def calibrate() -> None:
 
 
 def _after_commit(task: str, queue: str) -> None:
-    transaction.on_commit(lambda: _send(task, queue))
+    transaction.on_commit(lambda: _committed(task, queue))
+
+
+def _committed(task: str, queue: str) -> None:
+    gathered = _gathered.get()
+    if gathered is None:
+        _send(task, queue)
+    else:
+        gathered[task] = queue
 
 
 def _newest_tick() -> int:
@@ -56,12 +85,12 @@ def _newest_tick() -> int:
     return epoch._default_manager.values_list("number", flat=True).first() or 0
 
 
-def _send(task: str, queue: str, *, newest_tick: bool = False) -> None:
+def _send(task: str, queue: str) -> None:
     global _quiet_until
     if time.monotonic() < _quiet_until:
         return
     try:
-        given = {"after": _newest_tick()} if newest_tick else {}
+        given = {"after": _newest_tick()} if task == TICK else {}
         with current_app.connection_for_write(
             connect_timeout=settings.HINT_TIMEOUT_S,
             transport_options={

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
+from scheduler import hints
 from scheduler.models import JoinToken
 from scheduler.services.idempotency import forget_old_keys
 from scheduler.services.lockouts import settle
@@ -15,6 +16,7 @@ from scheduler.services.storage import forget_cut_off
 log = logging.getLogger(__name__)
 
 
+@hints.merged()
 def sweep(now: datetime) -> None:
     """Forget old idempotency keys, join tokens that expired a day ago and what killed processes were taking
     in; look after lost simulations and the jobs of people who are locked out.

@@ -6,6 +6,7 @@ import logging
 from dataclasses import dataclass
 
 from portal.clock import database_now
+from scheduler import hints
 from scheduler.core.policies import POLICIES
 from scheduler.errors import SchedulerReplaced
 from scheduler.loop import deadlines, leases, snapshot
@@ -25,6 +26,7 @@ class TickReport:
     waiting: int = 0
 
 
+@hints.merged()  # sent when the epoch is free again: a tick that comes sooner does nothing
 def tick(*, after: int | None = None) -> TickReport:
     """Run one tick, unless another scheduler is in the middle of one.
 

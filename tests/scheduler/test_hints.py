@@ -4,12 +4,29 @@ from __future__ import annotations
 
 import functools
 import time
+from collections import Counter
+from contextlib import nullcontext
 
 import pytest
+from django.test import Client
 
 from scheduler import hints
 from scheduler.loop.tick import tick
+from scheduler.models import Job
+from scheduler.states import JobState
 from tests.harness import world
+
+SEVERAL = 5
+
+
+@pytest.fixture
+def sent(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How many messages of each task went to a broker that is there; Celery alone is replaced."""
+    counted: Counter[str] = Counter()
+    monkeypatch.setattr(hints, "_quiet_until", 0.0)
+    monkeypatch.setattr(hints.current_app, "connection_for_write", lambda **_: nullcontext())
+    monkeypatch.setattr(hints.current_app, "send_task", lambda name, **_: counted.update([name]))
+    return counted
 
 
 @pytest.mark.django_db(transaction=True)
@@ -22,3 +39,34 @@ def test_requests_succeed_while_the_broker_is_away(monkeypatch: pytest.MonkeyPat
     world.job()
     assert hints._quiet_until > time.monotonic()
     assert tick().started == 1
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_tick_asks_for_the_next_one_once_however_much_it_starts(sent: Counter[str]) -> None:
+    world.fake_node(slots=SEVERAL)
+    for _ in range(SEVERAL):
+        world.job()
+    sent.clear()
+    assert tick().started == SEVERAL
+    assert sent == {"scheduler.tasks.tick": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_request_that_changes_many_jobs_sends_one_hint_of_each_kind(sent: Counter[str]) -> None:
+    admin, leaver = world.admin(), world.user()
+    file = world.data_file(leaver)
+    for _ in range(SEVERAL):
+        world.job(leaver, training_file=file)
+    client = Client()
+    client.force_login(admin)
+    sent.clear()
+    answer = client.post(f"/api/users/{leaver.pk}/deactivate/", {}, content_type="application/json")
+    assert answer.status_code == 200
+    assert Job.objects.filter(state=JobState.CANCELLED).count() == SEVERAL
+    assert sent == {"scheduler.tasks.tick": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_changes_outside_of_requests_and_ticks_send_their_hints_at_once(sent: Counter[str]) -> None:
+    world.job()
+    assert sent == {"scheduler.tasks.tick": 1}
