@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import json
 import os
 import threading
 from pathlib import Path
@@ -11,14 +10,13 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.db import connection, connections
-from django.test import Client, RequestFactory
+from django.db import connections
+from django.test import Client
 from rest_framework.test import APIClient
 
 from portal.accounts.models import Scope, User
 from portal.clock import database_now
 from portal.serving.connection import BUFFERED_BYTES
-from portal.wsgi import application
 from scheduler.errors import OverQuota
 from scheduler.loop.sweeps import sweep
 from scheduler.models import DatasetFile, UploadHold
@@ -26,12 +24,10 @@ from scheduler.selectors.files import storage_of
 from scheduler.services.files import store_file
 from scheduler.services.quotas import HOLD_LIFETIME, upload_hold
 from tests.harness import world
+from tests.portal.bodies.announced import LARGE, ROW, Body, announce, session
 from tests.portal.conftest import token_client
 
 pytestmark = pytest.mark.django_db
-ROW = b'{"prompt": "a", "completion": "b"}\n'
-LARGE = 3_000_000
-FORM = "multipart/form-data; boundary=x"
 ADDRESSES = (
     "/login/",
     "/jobs/new/",
@@ -41,32 +37,7 @@ ADDRESSES = (
     "/api/jobs/",
     "/nowhere/",
 )
-
-
 NAMELESS = {"HTTP_COOKIE": f"csrftoken={'c' * 32}"}  # Django reads a form of theirs to compare the two
-
-
-class Body(io.BytesIO):
-    """Tells whether it was touched."""
-
-    touched = False
-
-    def read(self, *size: Any) -> bytes:
-        self.touched = True
-        return super().read(*size)
-
-
-def announce(
-    path: str, size: int = LARGE, body: Body | None = None, **environ: str
-) -> tuple[int, dict[str, Any]]:
-    """Status and JSON of a request whose body is only announced, straight at the WSGI application."""
-    request = RequestFactory().generic("POST", path)
-    sent = {**request.environ, "CONTENT_TYPE": FORM, "CONTENT_LENGTH": str(size), **environ}
-    told: list[str] = []
-    response = application({**sent, "wsgi.input": body or Body()}, lambda status, _: told.append(status))
-    content = b"".join(response)
-    response.close()
-    return int(told[0][:3]), json.loads(content) if content.startswith(b"{") else None
 
 
 def is_read(path: str, size: int = LARGE, **environ: str) -> bool:
@@ -80,16 +51,6 @@ def open_below(folder: Path) -> list[str]:
     """Files of this process, with or without a name."""
     paths = (os.path.realpath(link) for link in Path("/proc/self/fd").iterdir())
     return [path for path in paths if path.startswith(f"{folder}/")]
-
-
-def session(client: Client) -> dict[str, str]:
-    return {"HTTP_COOKIE": f"sessionid={client.cookies['sessionid'].value}; csrftoken={'c' * 32}"}
-
-
-@pytest.fixture(autouse=True)
-def _open(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test's connection outlives the requests made here."""
-    monkeypatch.setattr(connection, "close_if_unusable_or_obsolete", lambda: None)
 
 
 @pytest.mark.parametrize("path", ADDRESSES)
@@ -158,7 +119,7 @@ def test_a_lost_connection_leaves_nothing_behind(browser: Client, settings: Any,
             raise OSError("the client is gone")
 
     stream = Cut(head + ROW * 100_000)
-    assert announce("/jobs/new/upload/", 9_000_000, stream, **session(browser))[0] == 403
+    assert announce("/jobs/new/upload/", 9_000_000, stream, **session(browser))[0] == 400
     assert open_below(tmp_path) == []
     assert not DatasetFile.objects.exists()
     assert not UploadHold.objects.exists()
