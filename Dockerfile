@@ -10,10 +10,11 @@ WORKDIR /app
 FROM base AS portal
 # For manage.py backup and restore; this Debian has the version of the server in docker-compose.yml.
 RUN apt-get update && apt-get install -y --no-install-recommends postgresql-client-17 && rm -rf /var/lib/apt/lists/*
-COPY requirements/build.lock requirements/core.lock requirements/
+COPY requirements requirements
 RUN pip install --no-deps --require-hashes -r requirements/build.lock \
  && pip install --no-deps --require-hashes --no-build-isolation -r requirements/core.lock
-COPY manage.py ./
+# pyproject.toml and LICENSE go into the wheel that the portal offers to its nodes.
+COPY manage.py pyproject.toml LICENSE ./
 COPY portal portal
 COPY scheduler scheduler
 COPY knowledge knowledge
@@ -32,8 +33,8 @@ CMD ["python", "-m", "gunicorn", "portal.wsgi", "-c", "python:portal.configurati
 FROM base AS node
 # What a container with GPUs is shown of the driver: CUDA, and the library that lists them.
 ENV NVIDIA_DRIVER_CAPABILITIES=compute,utility
-COPY requirements/train.lock requirements/gpu.lock requirements/
-RUN pip install torch==2.13.0 \
+COPY requirements/torch.txt requirements/train.lock requirements/gpu.lock requirements/
+RUN pip install -r requirements/torch.txt \
  && pip install --no-deps --require-hashes -r requirements/train.lock -r requirements/gpu.lock
 COPY trainer trainer
 USER foretune

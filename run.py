@@ -28,7 +28,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 HERE = Path(__file__).resolve().parent
-TORCH = "torch==2.13.0"  # not in a lock: its CPU and GPU builds differ in hash
+# Not in a lock: its CPU and GPU builds differ in hash.
+TORCH = (HERE / "requirements" / "torch.txt").read_text().strip()
 HEAVY = ("nvidia-", "cuda-", "triton")
 PIP_ENV = {
     **os.environ,

@@ -12,6 +12,7 @@ from django.urls import reverse
 
 from portal.counters import count, count_up
 from portal.error_pages import PROGRAM_PATHS, answer
+from portal.node_package import PACKAGES
 
 ENROLMENT = "/agent/v1/enrol"
 TEXT = ("throttled", "Too many failed attempts", "Wait a while before the next one from this address.")
@@ -56,7 +57,7 @@ def guess_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> obj
 
 
 def _limit_of(request: HttpRequest) -> Limit | None:
-    if request.path == ENROLMENT:
+    if request.path == ENROLMENT or request.path.startswith(PACKAGES):
         return JOINING
     if request.path.startswith(PROGRAM_PATHS):
         return TOKENS

@@ -18,6 +18,7 @@ from kombu import Queue
 from portal.configuration import celery, logs
 from portal.configuration.caches import caches
 from portal.configuration.database import database
+from trainer import __version__
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -218,7 +219,7 @@ REST_FRAMEWORK: dict[str, Any] = {
 SPECTACULAR_SETTINGS = {
     "TITLE": "Foretune",
     "DESCRIPTION": "Fine-tuning jobs whose time, memory and cost are foretold.",
-    "VERSION": "0.1.0",
+    "VERSION": __version__,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_INCLUDE_SCHEMA": False,

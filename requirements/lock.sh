@@ -1,6 +1,6 @@
 #!/bin/sh
 # Write the lock files anew from the *.in files (needs uv). Locks hold hashes and no addresses; torch and what only
-# torch needs stay out of the training lock, since its CPU and GPU builds differ in hash.
+# torch needs stay out of the training lock, since its CPU and GPU builds differ in hash: torch.txt has its version.
 set -eu
 cd "$(dirname "$0")"
 compile() { uv pip compile -q --universal --python-version 3.11 --no-header --no-annotate --generate-hashes "$@"; }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import functools
 import logging
 from collections.abc import Callable
@@ -24,7 +25,7 @@ from scheduler.errors import (
     Superseded,
 )
 from scheduler.models import Node
-from scheduler.selectors.nodes import node_by_token
+from scheduler.selectors.nodes import may_join, node_by_token
 from trainer import strict_json
 from trainer.protocol import SUPPORTED_PROTOCOLS, ProtocolError, TooMany
 
@@ -100,6 +101,36 @@ def for_node(view: View) -> View:
         return view(request, node, *args, **kwargs)
 
     return answer
+
+
+def for_joining(view: View) -> View:
+    """The view is for holders of a join token, as bearer or, as pip sends it, as a password; 401 without.
+
+    The token is not used up: whoever downloads has yet to enrol.
+    """
+
+    @functools.wraps(view)
+    def answer(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if may_join(_join_token(request), database_now()):
+            return view(request, *args, **kwargs)
+        text = "The join token is unknown, expired or used up; ask an administrator for a new one."
+        response: HttpResponse = error(401, "node_refused", text)
+        response["WWW-Authenticate"] = 'Basic realm="Foretune", charset="UTF-8"'
+        return response
+
+    return answer
+
+
+def _join_token(request: HttpRequest) -> str:
+    scheme, _, given = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        return given.strip()
+    if scheme.lower() != "basic":
+        return ""
+    try:
+        return base64.b64decode(given, validate=True).decode().partition(":")[2]
+    except ValueError:
+        return ""
 
 
 def _node(request: HttpRequest) -> Node | None:

@@ -1,4 +1,4 @@
-"""The door for node agents: enrol, sync, inputs and artifacts. Thin: parse, call, answer."""
+"""The door for node agents: install, enrol, sync, inputs, artifacts. Thin: parse, call, answer."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from typing import BinaryIO, cast
 from django.conf import settings
 from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 
+from portal import node_package
 from portal.clock import database_now
-from portal.nodes.door import BadBody, address_of, body_of, door, for_node
+from portal.nodes.door import BadBody, address_of, body_of, door, for_joining, for_node
 from portal.serving.connection import BUFFERED_BYTES
 from scheduler.errors import NotFound
 from scheduler.models import Claim, DatasetFile, Node
@@ -50,6 +51,23 @@ def sync(request: HttpRequest, node: Node) -> HttpResponseBase:
     _protocol_first(body)
     reply = sync_node(node=node, message=parse_sync(body), now=database_now())
     return JsonResponse(to_json(reply))
+
+
+@door("GET")
+@for_joining
+def package(_request: HttpRequest, wheel: str) -> HttpResponseBase:
+    """What a new node installs, by its file name: pip reads name and version there."""
+    file = node_package.wheel()
+    if wheel != file.name:
+        raise NotFound(f"This portal's nodes install {file.name}.")
+    return FileResponse(file.open("rb"), content_type="application/octet-stream")
+
+
+@door("GET")
+@for_joining
+def constraints(_request: HttpRequest) -> HttpResponseBase:
+    """The versions of what the wheel needs, one a line, for `pip install -c`."""
+    return HttpResponse(node_package.constraints(), content_type="text/plain; charset=utf-8")
 
 
 @door("GET")

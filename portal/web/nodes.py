@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from typing import Any
 
@@ -16,6 +17,7 @@ from knowledge.core import catalog
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
+from portal.node_package import BuildFailed, join_command
 from portal.web.fragments import fragment, is_fragment
 from portal.web.node_filters import NodeFilters
 from scheduler.models import Node
@@ -25,6 +27,7 @@ from scheduler.selectors.nodes import all_nodes, matching
 from scheduler.selectors.overview import nodes_by_state
 from scheduler.services.nodes import create_join_token
 
+log = logging.getLogger(__name__)
 LIFETIME_S = 3600
 PAGE = 20
 
@@ -72,7 +75,11 @@ def _states() -> list[tuple[str, str, int]]:
 def join_token(request: PageRequest) -> HttpResponse:
     """Show, once, the command that makes another machine a node of this portal."""
     require_admin(request)
-    token = create_join_token(actor=request.user, now=database_now(), lifetime_s=LIFETIME_S)
     portal = request.build_absolute_uri("/").rstrip("/")
-    command = f".venv-train/bin/python -m trainer.agent --portal {portal} --join {token}"
+    token = create_join_token(actor=request.user, now=database_now(), lifetime_s=LIFETIME_S)
+    try:
+        command = join_command(portal=portal, token=token)
+    except BuildFailed as failed:
+        log.exception("the package of nodes cannot be built")
+        return render(request, "nodes/join.html", {"failed": str(failed)})
     return render(request, "nodes/join.html", {"command": command, "minutes": LIFETIME_S // 60})

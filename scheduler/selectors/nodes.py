@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from portal.accounts.services import digest_of
 from scheduler.errors import NotFound
-from scheduler.models import Allocation, Claim, Gpu, Node, NodeEvent
+from scheduler.models import Allocation, Claim, Gpu, JoinToken, Node, NodeEvent
 
 
 def all_nodes() -> QuerySet[Node]:
@@ -51,6 +53,11 @@ def get_node(node_id: str) -> Node:
 def node_by_token(token: str) -> Node | None:
     """The node that holds this token."""
     return Node.present.filter(token_hash=digest_of(token)).first()
+
+
+def may_join(token: str, now: datetime) -> bool:
+    """Would this join token let a node enrol now? To ask does not use it up."""
+    return JoinToken.objects.filter(token_hash=digest_of(token), expires_at__gt=now, uses_left__gt=0).exists()
 
 
 def node_events(node: Node) -> QuerySet[NodeEvent]:

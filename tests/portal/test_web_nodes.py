@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 from django.test import Client
 
@@ -32,6 +35,16 @@ def test_people_look_and_administrators_act(browser: Client, person: User) -> No
     assert browser.post("/nodes/join-token/").status_code == 403
     User.objects.filter(pk=person.pk).update(is_staff=True)
     assert b"--join fjoin-" in browser.post("/nodes/join-token/").content
+
+
+def test_without_a_package_there_is_no_command_but_a_remedy(
+    browser: Client, admin: User, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.DATA_DIR = tmp_path
+    monkeypatch.setattr("sys.executable", "/no/python")
+    shown = browser.post("/nodes/join-token/").content.decode()
+    assert "cannot be built" in shown
+    assert "fjoin-" not in shown
 
 
 def test_a_node_is_drained_and_resumed_with_reason_author_and_history(browser: Client, admin: User) -> None:

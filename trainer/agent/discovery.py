@@ -16,6 +16,7 @@ from pathlib import Path
 
 import psutil
 
+from trainer import __version__
 from trainer.agent.errors import SetupError
 from trainer.agent.folder import NodeFolder, read_json, write_json
 from trainer.agent.gpus import driver_facts, find_gpus
@@ -122,6 +123,7 @@ def _processor() -> str:
 
 def _software() -> dict[str, str]:
     found = {
+        "foretune": __version__,
         "python": platform.python_version(),
         "system": platform.platform(terse=True),
         "cpu": _processor(),

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from trainer import __version__
 from trainer.agent.api import check_url
 from trainer.agent.errors import SetupError
 from trainer.roots import overlap
@@ -124,8 +125,9 @@ def _address(text: str) -> str:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m trainer.agent", description="Offer this machine to a Foretune portal and train on it."
+        prog="foretune-node", description="Offer this machine to a Foretune portal and train on it."
     )
+    parser.add_argument("--version", action="version", version=f"foretune-node {__version__}")
     parser.add_argument("--portal", required=True, metavar="URL", help="https://portal.example.org")
     parser.add_argument("--join", metavar="TOKEN", help="join token, at the first start only")
     parser.add_argument("--join-file", type=Path, metavar="FILE", help="read the join token from a file")

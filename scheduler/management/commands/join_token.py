@@ -12,7 +12,7 @@ from scheduler.services.nodes import create_join_token
 
 
 class Command(BaseCommand):
-    help = "Print a join token for `python -m trainer.agent --portal URL --join TOKEN`; it is shown once."
+    help = "Print a join token for `foretune-node --portal URL --join TOKEN`; it is shown once."
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--hours", type=float, default=1.0, help="how long it is valid (1)")

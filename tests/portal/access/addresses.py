@@ -23,7 +23,7 @@ WORDS: dict[tuple[str, str], Iterable[str]] = {
     ("users/", "verb"): people.VERBS, ("teams/<int:team_id>/<", "verb"): teams._VERBS,
     ("teams/<int:team_id>/m", "verb"): ("role", "remove"), ("nodes/", "verb"): node._VERBS,
     ("catalogue/", "kind"): FORMS, ("api/models/", "name"): ("{model}",), ("api/gpus/", "name"): ("{gpu}",),
-    ("agent/", "name"): ("train.jsonl",),
+    ("agent/", "name"): ("train.jsonl",), ("agent/", "wheel"): ("foretune_node.whl",),
 }  # fmt: skip
 GAP = re.compile(r"<\w+:(\w+)>")
 TABLES = "/admin/"  # Django's own addresses for looking at tables: one rule for all
