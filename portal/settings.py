@@ -266,7 +266,7 @@ HANG_AFTER_S = env.float("HANG_AFTER_S", default=1800.0)
 CHECKPOINT_EVERY_S = env.float("CHECKPOINT_EVERY_S", default=60.0)
 CHECKPOINT_UPLOAD_BYTES = env.int("CHECKPOINT_UPLOAD_BYTES", default=2_000_000_000)
 TICK_TAKEOVER_S = env.float("TICK_TAKEOVER_S", default=10.0)  # a tick older than this may be replaced
-CHANGES_PER_TICK = env.int("CHANGES_PER_TICK", default=50)  # starts, and as many ends of what is overdue
+CHANGES_PER_TICK = env.int("CHANGES_PER_TICK", default=50)  # of each: starts, losses, ends of the overdue
 CHANGES_FOR_S = env.float("CHANGES_FOR_S", default=3.0)  # and for how long; the next tick does the rest
 SIMULATION_LEASE_S = env.float("SIMULATION_LEASE_S", default=30.0)  # longer than any decision of a policy
 INFRASTRUCTURE_RETRIES, OOM_RETRIES = 5, 1

@@ -1,4 +1,4 @@
-"""Leases of nodes, by the database's clock: who was silent for too long while it could be heard is lost."""
+"""Leases of nodes, by the database's clock: one that is silent for too long, and could be heard, is lost."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from django.db.models import Count, Max, Min, Q
 
 from scheduler.core.serving import Door, Terms, lost_before
 from scheduler.loop import epoch as epochs
+from scheduler.loop.budget import Budget
 from scheduler.models import Attempt, Epoch, Job, Node, WebBeat
 from scheduler.services.attempts import end_attempt
 from scheduler.services.node_states import lose_node
@@ -77,21 +78,30 @@ def _door(heard_at: datetime | None, since: datetime | None, at: datetime) -> Do
 
 
 def expire(epoch: Epoch, now: datetime) -> Door:
-    """Lose the nodes whose leases are over, and the attempts on them. Returns the web server's own door."""
+    """Lose nodes whose leases are over, and the attempts on them. Returns the web server's own door.
+
+    As many as a tick may, in any order; each loss is a hint for the next tick, and those that are left get no
+    starts meanwhile.
+    """
     heard = look(epoch, now)
     before = lost_before(terms(), web=heard.web, nodes=heard.nodes, several=heard.known > 1, now=now)
     if before and heard.longest_silent and heard.longest_silent < before:
-        silent = Node.present.filter(KNOWN, last_seen_at__lt=before)
-        for pk in silent.values_list("pk", flat=True):
+        silent, budget = Node.present.filter(KNOWN, last_seen_at__lt=before), Budget()
+        for pk in silent.order_by("?").values_list("pk", flat=True):
+            if not budget.allows():
+                break
             with epochs.row(epoch, node=pk):
                 # Again, and held: a heartbeat that comes meanwhile either counts or finds the node lost.
                 if node := silent.select_for_update().filter(pk=pk).first():
-                    _lose(node, now)
+                    budget.spend(1 + _lose(node, now))
     return heard.web
 
 
-def _lose(node: Node, now: datetime) -> None:
+def _lose(node: Node, now: datetime) -> int:
+    """Returns how many attempts ended with it."""
     lose_node(node=node, reason=f"Silent for more than {settings.NODE_LOST_S:g} s.", now=now)
     reason = f"Its node {node.name} was lost."
-    for attempt in Attempt.objects.filter(ended_at__isnull=True, claims__node=node).distinct():
+    attempts = list(Attempt.objects.filter(ended_at__isnull=True, claims__node=node).distinct())
+    for attempt in attempts:
         end_attempt(attempt=attempt, outcome=Outcome.LOST, reason=reason, now=now)
+    return len(attempts)

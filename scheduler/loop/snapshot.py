@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
-from django.conf import settings
 from django.db.models import QuerySet
 
 from knowledge.core.objectives import keeping
@@ -18,6 +17,7 @@ from scheduler.loop.hindered import why_no_option
 from scheduler.loop.parsed import options_of
 from scheduler.models import Allocation, Attempt, Gpu, Job
 from scheduler.selectors.checkpoints import only_nodes
+from scheduler.selectors.nodes import trusted_since
 from scheduler.services.aims import aim_of
 from scheduler.states import LIVE, JobState, NodeState
 
@@ -118,7 +118,7 @@ def _holding(attempt: Attempt, gpus: tuple[types.GpuId, ...]) -> types.Holding:
 
 
 def _nodes(held: set[types.GpuId], now: datetime) -> tuple[types.Node, ...]:
-    fresh = now - timedelta(seconds=settings.NODE_SUSPECT_S)
+    fresh = trusted_since(now)
     groups: dict[tuple[str, str], list[Gpu]] = defaultdict(list)
     for gpu in Gpu.present.select_related("node").order_by("node_id", "index"):
         groups[gpu.node_id, gpu.model].append(gpu)

@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Prefetch, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce
 
 from portal.accounts.services import digest_of
 from scheduler.errors import NotFound
 from scheduler.models import Allocation, Claim, Gpu, JoinToken, Node, NodeEvent
+
+
+def trusted_since(now: datetime) -> datetime:
+    """Nodes that were last heard of before this moment get no starts, even if nobody has called them lost."""
+    return now - timedelta(seconds=min(settings.NODE_SUSPECT_S, settings.NODE_LOST_S))
 
 
 def all_nodes() -> QuerySet[Node]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from django.conf import settings
@@ -17,6 +17,7 @@ from scheduler.core.types import GpuId
 from scheduler.errors import CannotPlace
 from scheduler.models import Allocation, Attempt, Claim, Gpu, Job, Node
 from scheduler.selectors.checkpoints import resumable
+from scheduler.selectors.nodes import trusted_since
 from scheduler.services.executions import record
 from scheduler.services.moves import locked, move_job
 from scheduler.states import (
@@ -77,9 +78,8 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
 
 def _hold_ready_nodes(node_ids: list[str], now: datetime) -> list[str]:
     """The nodes' names; they stay ready until the transaction ends."""
-    fresh = now - timedelta(seconds=settings.NODE_SUSPECT_S)
     ready = Node.objects.select_for_update().filter(
-        pk__in=node_ids, state=NodeState.READY, last_seen_at__gte=fresh
+        pk__in=node_ids, state=NodeState.READY, last_seen_at__gte=trusted_since(now)
     )
     if len(ready) != len(node_ids):
         raise CannotPlace("A node of the decision is not ready any more.")

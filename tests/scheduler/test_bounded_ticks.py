@@ -69,6 +69,28 @@ def test_what_is_overdue_is_ended_a_few_at_a_time_and_all_of_it(settings: Any, n
         assert Attempt.objects.filter(fence=1, ended_at__isnull=True).count() == left
 
 
+def test_a_dead_rack_is_lost_a_few_nodes_at_a_time_and_gets_no_starts_meanwhile(settings: Any) -> None:
+    rack = [world.fake_node(slots=2) for _ in range(8)]
+    wait_in_line(len(rack))
+    tick()
+    alive = world.fake_node(slots=1)
+    wait_in_line(2)
+    settings.CHANGES_PER_TICK = 4
+    settings.NODE_SUSPECT_S = 2 * settings.NODE_LOST_S  # even if someone chose so
+    for node in rack:
+        world.silence(node, 100)
+    lost, on_the_rack = Node.objects.filter(state=NodeState.LOST), [node.node_id for node in rack]
+    started, before = 0, 0
+    while lost.count() < len(rack):
+        started += tick().started
+        assert before < lost.count() <= before + 4
+        before = lost.count()
+    assert started == 1
+    assert not Attempt.objects.filter(ended_at__isnull=True, claims__node__in=on_the_rack).exists()
+    assert Attempt.objects.get(ended_at__isnull=True).claims.get().node_id == alive.node_id
+    assert Job.objects.filter(state=JobState.QUEUED).count() == len(rack) + 1
+
+
 def test_hints_of_before_a_tick_are_that_tick(node: FakeNode) -> None:
     """Each says which tick was the newest when it was asked for: a later one has seen all there was."""
     tick()
