@@ -28,7 +28,7 @@ class BuildFailed(Exception):
 
 
 def wheel() -> Path:
-    """The wheel of the sources as they are now; built once for all processes on this DATA_DIR.
+    """Return the wheel of the sources as they are; built once for all processes on this DATA_DIR.
 
     Raises BuildFailed.
     """
@@ -38,24 +38,27 @@ def wheel() -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
         made = _build(Path(scratch))
-        # Whoever builds at the same time puts the same bytes there.
+        # Concurrent builds replace it by the same bytes.
         return made.replace(folder / made.name)
 
 
 def sha256_of(file: Path) -> str:
-    """The digest that pip checks."""
+    """Return the digest that pip checks."""
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
 def constraints() -> str:
-    """The versions that this release was tested with, without hashes: pip would want one of torch, too."""
+    """Return the versions that this release was tested with.
+
+    Without hashes: with them pip would ask for one of torch, too.
+    """
     lines = [line for name in _LOCKS for line in (_ROOT / "requirements" / name).read_text().splitlines()]
     pinned = [line.removesuffix("\\").rstrip() for line in lines if line and not line.startswith((" ", "#"))]
     return "\n".join(pinned) + "\n"
 
 
 def join_command(*, portal: str, token: str) -> str:
-    """One line for a shell: installs the wheel, checked by its digest, and starts the agent.
+    """Return one line for a shell that installs the wheel, checked, and starts the agent.
 
     portal: its address without a trailing slash. The token lets pip download and the agent enrol. Raises
     BuildFailed.
@@ -86,7 +89,7 @@ def _digest() -> str:
 
 
 def _build(scratch: Path) -> Path:
-    """From a copy, so that neither the sources' folder nor its modes matter."""
+    """Build from a copy with fixed modes; the folder of the sources may be read-only."""
     for path in _sources():
         copy = scratch / "source" / path.relative_to(_ROOT)
         copy.parent.mkdir(parents=True, exist_ok=True)

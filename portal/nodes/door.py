@@ -104,9 +104,9 @@ def for_node(view: View) -> View:
 
 
 def for_joining(view: View) -> View:
-    """The view is for holders of a join token, as bearer or, as pip sends it, as a password; 401 without.
+    """Require a join token, as bearer or as pip sends it, a password; 401 without.
 
-    The token is not used up: whoever downloads has yet to enrol.
+    A download does not use the token up: the enrolment comes later.
     """
 
     @functools.wraps(view)

@@ -62,7 +62,7 @@ def node_by_token(token: str) -> Node | None:
 
 
 def may_join(token: str, now: datetime) -> bool:
-    """Would this join token let a node enrol now? To ask does not use it up."""
+    """Tell whether this join token would let a node enrol now; the token keeps its uses."""
     return JoinToken.objects.filter(token_hash=digest_of(token), expires_at__gt=now, uses_left__gt=0).exists()
 
 

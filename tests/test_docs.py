@@ -1,0 +1,42 @@
+"""The pages of docs agree with each other and with the code."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from scheduler.states import REMOVABLE, NodeState
+from trainer.protocol import Outcome
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+LIFECYCLE = (ROOT / "docs" / "node-lifecycle.md").read_text()
+GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page: Path) -> None:
+    links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text())}
+    local = {link for link in links if link and "://" not in link}
+    assert [link for link in sorted(local) if not (page.parent / link).exists()] == []
+
+
+def test_the_lifecycle_of_nodes_has_every_state_and_way_out() -> None:
+    ways = set(re.findall(r"^    (\S+) --> (\S+) :", LIFECYCLE, re.MULTILINE))
+    assert {state for way in ways for state in way} - {"[*]"} == {str(state) for state in NodeState}
+    assert {state for state, to in ways if to == "[*]"} == {str(state) for state in REMOVABLE}
+    assert ("[*]", "lost") in ways, "a node that has enrolled and said nothing gets no work"
+
+
+def test_the_glossary_says_every_word_once() -> None:
+    told = GLOSSARY.partition("## Earlier paths")[0]
+    rows = [line.split("|")[1].strip() for line in told.splitlines() if line.startswith("| ")]
+    words = [word for row in rows for word in row.split(", ") if row not in ("word", "---")]
+    assert len(words) == len(set(words))
+    assert {"job", "attempt", "claim", "fence", "lease", "gang", "option", "promise", "residual"} <= set(
+        words
+    )
+    outcomes = next(line for line in told.splitlines() if line.startswith("| outcome |"))
+    assert set(re.findall(r"`(\w+)`", outcomes)) == {str(outcome) for outcome in Outcome}
