@@ -4,6 +4,7 @@
     python3 run.py            set up, start everything, train a first model, stay up until Ctrl-C
     python3 run.py --once     the same, and stop after the first job (exit code 1 if it failed)
     python3 run.py setup      only create the two environments
+    python3 run.py lint       style, types, import rules, locks, settings, migrations: all but tests
     python3 run.py test       run all tests; further arguments go to pytest
     python3 run.py chaos      break a real portal on purpose for twenty minutes, then judge it
     python3 run.py screenshots   photograph every page of a portal of simulated data, into var/screenshots
@@ -21,6 +22,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 import venv
 from collections.abc import Callable
@@ -38,6 +40,16 @@ PIP_ENV = {
     "PIP_USER": "0",
     "PYTHONWARNINGS": "ignore",
 }
+# Programs of the portal's environment, with their arguments.
+CHECKS = (
+    ("ruff", "check", "."),
+    ("ruff", "format", "--check", "."),
+    ("mypy",),
+    ("mypy", "--strict", "run.py"),
+    ("lint-imports",),
+    ("python", "manage.py", "makemigrations", "--check", "--dry-run"),
+    ("python", "manage.py", "check"),
+)
 
 
 class SetupFailed(Exception):
@@ -178,7 +190,7 @@ def parser() -> argparse.ArgumentParser:
         prog="run.py", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     made.add_argument(
-        "command", nargs="?", default="run", choices=("run", "setup", "test", "chaos", "screenshots")
+        "command", nargs="?", default="run", choices=("run", "setup", "lint", "test", "chaos", "screenshots")
     )
     made.add_argument("--host", default="127.0.0.1", help="address the web server listens on")
     made.add_argument("--port", type=int, default=8000, help="port of the web server (8000)")
@@ -200,6 +212,24 @@ def run(options: argparse.Namespace) -> None:
     arguments = [f"--host={options.host}", f"--port={options.port}", f"--data={data}"]
     arguments += ["--once"] * options.once + ["--no-train"] * options.no_train
     hand_over(python, "portal.launch", arguments)
+
+
+def lint() -> None:
+    """Every check, also after one has failed. Leaves with the names of those that did."""
+    programs = portal_environment(tests=True).python.parent
+    with tempfile.TemporaryDirectory() as data:
+        failed = [
+            " ".join(check)
+            for check in CHECKS
+            if subprocess.run(
+                [programs / check[0], *check[1:]], cwd=HERE, env={**os.environ, "DATA_DIR": data}
+            ).returncode
+        ]
+    for file in sorted((HERE / "requirements").glob("*.lock")):
+        if "://" in file.read_text():
+            failed.append(f"{file.name} names a host: write it anew with requirements/lock.sh")
+    if failed:
+        sys.exit("Failed: " + "; ".join(failed))
 
 
 def test(arguments: list[str]) -> None:
@@ -225,7 +255,9 @@ def main() -> int:
     if sys.version_info < (3, 11):  # noqa: UP036 -- this file is what an older Python is started with
         sys.exit(f"Foretune needs Python 3.11 or newer; this is {sys.version.split()[0]}")
     try:
-        if sys.argv[1:2] == ["test"]:
+        if sys.argv[1:2] == ["lint"]:
+            lint()
+        elif sys.argv[1:2] == ["test"]:
             test(sys.argv[2:])
         elif sys.argv[1:2] == ["chaos"]:
             chaos(sys.argv[2:])

@@ -1,0 +1,90 @@
+"""What a stranger finds first is there, and says what is true of this tree."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from trainer import __version__
+
+ROOT = Path(__file__).resolve().parent.parent
+CONTRIBUTING = (ROOT / "CONTRIBUTING.md").read_text()
+CHANGELOG = (ROOT / "CHANGELOG.md").read_text()
+
+
+def loaded(name: str) -> Any:
+    return yaml.safe_load((ROOT / name).read_text())
+
+
+def paths_in(text: str) -> set[str]:
+    """What stands in backticks and is meant as a path: with a slash, of plain words."""
+    return {word for word in re.findall(r"`([\w./-]+/[\w./-]*)`", text) if not word.startswith("/")}
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", "SECURITY.md"])
+def test_every_path_that_contributors_are_led_to_is_there(name: str) -> None:
+    text = (ROOT / name).read_text()
+    assert [path for path in sorted(paths_in(text)) if not (ROOT / path).exists()] == []
+    links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)]+)\)", text)}
+    assert [link for link in sorted(links) if "://" not in link and not (ROOT / link).exists()] == []
+
+
+def test_there_is_a_checklist_for_each_usual_change() -> None:
+    told = CONTRIBUTING.partition("## Checklists")[2]
+    assert re.findall(r"^### (.+)$", told, re.MULTILINE) == [
+        "A scheduling policy",
+        "A parameter that binds at submit",
+        "A parameter that binds at dispatch",
+        "A page",
+        "An executor",
+        "A figure of every step",
+    ]
+
+
+def test_continuous_integration_runs_what_contributors_run() -> None:
+    steps = loaded(".github/workflows/ci.yml")["jobs"]["everything"]["steps"]
+    assert ".ci/run" in [step.get("run") for step in steps]
+    assert (ROOT / ".ci" / "run").stat().st_mode & 0o111
+    assert "python3 run.py lint\n" in (ROOT / ".ci" / "run").read_text()
+    hooks = [hook["entry"] for repo in loaded(".pre-commit-config.yaml")["repos"] for hook in repo["hooks"]]
+    assert "python3 run.py lint" in hooks
+
+
+@pytest.mark.parametrize("form", ["bug", "idea"])
+def test_issue_forms_are_forms(form: str) -> None:
+    told = loaded(f".github/ISSUE_TEMPLATE/{form}.yml")
+    assert {"name", "description", "body"} <= set(told)
+    kinds = {"textarea", "input", "dropdown"}
+    assert all(field["type"] in kinds and field["attributes"]["label"] for field in told["body"])
+
+
+def test_the_release_is_written_once() -> None:
+    tracked = subprocess.run(["git", "ls-files"], cwd=ROOT, capture_output=True, text=True, check=True)
+    sources = [name for name in tracked.stdout.split() if re.search(r"\.(py|toml)$", name)]
+    assert "trainer/__init__.py" in sources
+    written = re.compile(rf"""["']{re.escape(__version__)}["']""")
+    found = [name for name in sources if written.search((ROOT / name).read_text())]
+    assert found == ["trainer/__init__.py"]
+
+
+def test_the_changelog_of_a_release_is_short_and_of_three_parts() -> None:
+    releases = re.split(r"^## ", CHANGELOG, flags=re.MULTILINE)[1:]
+    named = {release.partition("\n")[0].strip(): release for release in releases}
+    assert __version__ in named
+    for release in named.values():
+        assert set(re.findall(r"^### (.+)$", release, re.MULTILINE)) <= {"Added", "Changed", "Fixed"}
+    told = [line for line in named[__version__].splitlines()[1:] if line and not line.startswith("#")]
+    assert len(told) <= 20
+    assert all(line.startswith("- ") for line in told)
+
+
+def test_run_py_names_its_commands() -> None:
+    said = subprocess.run([sys.executable, "run.py", "--help"], cwd=ROOT, capture_output=True, text=True)
+    for command in ("setup", "lint", "test", "chaos", "screenshots"):
+        assert f"run.py {command} " in said.stdout
