@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from knowledge.core import space
 from knowledge.core.rows import OWN, Row, digests
@@ -19,6 +19,7 @@ from portal.accounts.models import User
 from portal.accounts.services import audit
 
 BATCH = 500
+Columns = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +55,9 @@ def import_history(
     """
     rows = registry.parse(text, source)
     # Everything that needs no database comes first: nobody else can write to SQLite meanwhile.
-    executions = _executions(rows, now)
+    stored = _stored(rows, now)
     with transaction.atomic():
-        added = _store(rows, executions)
+        added = _store(rows, stored)
         if provenance is not None:
             digest = hashlib.sha256(text.encode()).hexdigest()
             facts = {"sha256": digest, **provenance, "rows": len(rows), "added": added}
@@ -94,17 +95,18 @@ def _report(rows: Sequence[Row], added: int) -> ImportReport:
 @transaction.atomic
 def store_rows(rows: Sequence[Row], now: datetime) -> int:
     """Store rows that are not there yet; returns how many."""
-    return _store(rows, _executions(rows, now))
+    return _store(rows, _stored(rows, now))
 
 
-def _executions(rows: Sequence[Row], now: datetime) -> list[Execution]:
+def _stored(rows: Sequence[Row], now: datetime) -> list[Columns]:
     """What would be stored."""
+    shared = {"created_at": connection.ops.adapt_datetimefield_value(now)}
     named = zip(digests(rows), rows, strict=True)
-    return [Execution(row_digest=name, created_at=now, **imported_values(row)) for name, row in named]
+    return [{"row_digest": name, **shared, **imported_values(row)} for name, row in named]
 
 
-def _store(rows: Sequence[Row], executions: Sequence[Execution]) -> int:
-    names = [execution.row_digest for execution in executions]
+def _store(rows: Sequence[Row], stored: Sequence[Columns]) -> int:
+    names = [columns["row_digest"] for columns in stored]
     there: set[str | None] = set()
     for start in range(0, len(names), BATCH):
         some = Execution.objects.filter(row_digest__in=names[start : start + BATCH])
@@ -112,15 +114,26 @@ def _store(rows: Sequence[Row], executions: Sequence[Execution]) -> int:
     if any(row.source == OWN for row in rows):
         # Own runs bear no digest; without this an export of this portal would bring them back doubled.
         there.update(digests(list(exported(own=True))))
-    new = [execution for execution in executions if execution.row_digest not in there]
-    Execution.objects.bulk_create(new, batch_size=BATCH)
+    new = [columns for columns in stored if columns["row_digest"] not in there]
+    if new:
+        _insert(new)
     return len(new)
 
 
-def imported_values(row: Row) -> dict[str, Any]:
-    """The columns of an imported row."""
+def _insert(new: Sequence[Columns]) -> None:
+    """In one statement, in a fifth of what `bulk_create` takes: that prepares every value by its field."""
+    quote = connection.ops.quote_name
+    table, names = quote(Execution._meta.db_table), ", ".join(map(quote, new[0]))
+    marks = ", ".join(["%s"] * len(new[0]))
+    statement = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 -- names of ours alone
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, [tuple(columns.values()) for columns in new])
+
+
+def imported_values(row: Row) -> Columns:
+    """The columns of an imported row, the same ones in the same order for all."""
     return {
-        **space.known_values(row.config),
+        **{name: getattr(row.config, name) for name in space.FIELDS},
         "effective_batch_size": row.effective_batch_size,
         "config_hash": space.config_hash(row.config),
         "source": row.source,

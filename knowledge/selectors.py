@@ -118,11 +118,9 @@ def startups() -> dict[tuple[str, int], Interval]:
     for gpu_model, name, seconds in rows.values_list("gpu_model", "model_name", "startup_s")[
         :RECENT_STARTUPS
     ]:
-        try:
-            kind = (gpu_model, forecast.size_class(catalog.model(name)))
-        except catalog.UnknownModel:
-            continue
-        measured.setdefault(kind, []).append(float(seconds or 0.0))
+        if model := catalog.known_model(name):
+            kind = (gpu_model, forecast.size_class(model))
+            measured.setdefault(kind, []).append(float(seconds or 0.0))
     return {kind: forecast.startup_of(values) for kind, values in measured.items()}
 
 

@@ -136,13 +136,20 @@ beyond = Beyond()
 
 def model(name: str) -> Model:
     """The model of that name or alias; `random/NAME` has NAME's facts. Raises UnknownModel."""
-    if name.startswith(RANDOM_MODEL):
-        # Random weights go with a tokenizer of bytes.
-        return replace(model(name.removeprefix(RANDOM_MODEL)), bytes_per_token=1.0)
-    found = shipped_model(name) or beyond.model(name) or mirrored(name)
+    found = known_model(name)
     if found is None:
-        raise UnknownModel(name, _suggest(_models(), name))
+        bare = name.removeprefix(RANDOM_MODEL)
+        raise UnknownModel(bare, _suggest(_models(), bare))
     return found
+
+
+def known_model(name: str) -> Model | None:
+    """The same or None, much sooner, as no names are looked for that resemble it."""
+    bare = name.removeprefix(RANDOM_MODEL)
+    found = shipped_model(bare) or beyond.model(bare) or mirrored(bare)
+    if found is None or bare == name:
+        return found
+    return replace(found, bytes_per_token=1.0)  # random weights go with a tokenizer of bytes
 
 
 def shipped_model(name: str) -> Model | None:

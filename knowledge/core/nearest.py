@@ -12,9 +12,8 @@ SAME_SIZE = 1.6  # models within this factor count as related
 
 def related_models(name: str) -> list[str]:
     """The model itself and those of nearly its size, nearest first; just itself if it is unknown."""
-    try:
-        model = catalog.model(name)
-    except catalog.UnknownModel:
+    model = catalog.known_model(name)
+    if model is None:
         return [name]
     apart = {
         other: abs(math.log(catalog.model(other).parameters / model.parameters))

@@ -43,11 +43,8 @@ class Row:
     @property
     def known(self) -> bool:
         """Does the catalogue have both the model and the GPU?"""
-        try:
-            catalog.model(self.config.model_name)
-        except catalog.UnknownModel:
-            return False
-        return catalog.known_gpu(self.config.gpu_model) is not None
+        known_model = catalog.known_model(self.config.model_name) is not None
+        return known_model and catalog.known_gpu(self.config.gpu_model) is not None
 
     @property
     def measured(self) -> bool:

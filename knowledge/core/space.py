@@ -117,9 +117,8 @@ def _quantization_fits(config: Config) -> str | None:
 
 def why_not_four_bits(model_name: str) -> str:
     """Why our trainer cannot store the model in 4 bits, with the remedy; empty if it can, or is not known."""
-    try:
-        model = catalog.model(model_name)
-    except catalog.UnknownModel:
+    model = catalog.known_model(model_name)
+    if model is None:
         return ""
     return architectures.why_not_four_bits(model_name, model.architecture, model.experts)
 
@@ -160,10 +159,8 @@ def canonical(config: Config) -> Config:
 
 def model_key(name: str) -> str:
     """The catalogue's own name of a model; a name it does not have stays as it is."""
-    try:
-        return catalog.model(name).model_name
-    except catalog.UnknownModel:
-        return name
+    model = catalog.known_model(name)
+    return model.model_name if model else name
 
 
 def config_hash(config: Config) -> str:

@@ -36,7 +36,7 @@ class ImportForm(StyledForm):
     prefix_id = "import"
     file = forms.FileField(
         label="CSV file",
-        help_text=f"Up to {LARGEST // 1_000_000} MB and {MOST_LINES:,} lines, which take half a minute; "
+        help_text=f"Up to {LARGEST // 1_000_000} MB and {MOST_LINES:,} lines, which take some seconds; "
         "larger ones with manage.py import_history.",
     )
     source = forms.ChoiceField(

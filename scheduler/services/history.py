@@ -12,7 +12,7 @@ from scheduler import hints
 from scheduler.errors import FileTooLarge
 
 LARGEST = 20_000_000  # bytes: the largest published history has 17 million, in 30,920 rows
-MOST_LINES = 40_000  # half a minute, and of it a third in which SQLite lets nobody else write
+MOST_LINES = 40_000  # some seconds, in the last of which SQLite lets nobody else write
 
 
 def import_upload(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,7 @@ from knowledge.core.sources.table import (
     LONGEST_STACK,
     BadTable,
 )
-from knowledge.importing import import_history, imported_values
+from knowledge.importing import BATCH, import_history, imported_values
 from knowledge.models import Execution
 from knowledge.selectors import exported
 from tests.harness.hostile import bounded
@@ -183,6 +184,23 @@ def test_rows_are_made_before_the_database_lets_nobody_else_write(monkeypatch: p
     monkeypatch.setattr(importing, "imported_values", values)
     assert import_history(text=text(GOOD, GOOD), now=NOW).added == 2
     assert waited == [False, False]
+
+
+@pytest.mark.django_db
+def test_rows_are_stored_by_few_statements(django_assert_max_num_queries: Any) -> None:
+    lines = [GOOD.replace("1234.5", str(number)) for number in range(1, 1201)]
+    lookups = -(-len(lines) // BATCH)
+    with django_assert_max_num_queries(lookups + 5):
+        assert import_history(text=text(*lines), now=NOW).added == len(lines)
+    assert [row.tokens_per_second for row in exported()] == list(range(1, 1201))
+    assert set(Execution.objects.values_list("created_at", flat=True)) == {NOW}
+
+
+def test_unknown_models_are_not_compared_with_all_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    """That takes milliseconds a row, and minutes a file, for suggestions that nobody reads."""
+    monkeypatch.setattr(difflib, "get_close_matches", pytest.fail)
+    lines = [GOOD.replace("llama3.1-8b", f"llama3.1-9b-{number}") for number in range(10)]
+    assert not any(row.known for row in registry.parse(text(*lines)))
 
 
 @pytest.mark.parametrize(

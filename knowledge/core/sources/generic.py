@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, fields
+from functools import partial
 from typing import Any, get_type_hints
 
 from knowledge.core import space
@@ -97,23 +98,26 @@ def _plain(cells: Cells, column: str) -> str | None:
 _LOW = {"per_device_batch_size": 0, "expert_parallel": 0}
 _CHOICES = {"method": space.METHODS, "precision": space.PRECISIONS}
 _NAMES = {"model_name": Cells.model, "gpu_model": Cells.gpu}
+Reader = Callable[[Cells, str], Any]
+
+
+def _reader(name: str, kind: object) -> Reader:
+    """How the column of a setting of that type is read."""
+    if name in _NAMES:
+        return _NAMES[name]
+    if name in _CHOICES:
+        return partial(Cells.choice, allowed=_CHOICES[name])
+    if kind in (int, int | None):
+        return partial(Cells.whole, low=_LOW.get(name, 1))
+    return Cells.flag if kind == bool | None else _plain
+
+
+_READERS = {name: _reader(name, kind) for name, kind in get_type_hints(Config).items()}
 
 
 def _config(cells: Cells) -> Config:
-    values: dict[str, Any] = {}
-    for name, kind in get_type_hints(Config).items():
-        if name in _NAMES:
-            values[name] = _NAMES[name](cells, name)
-        elif name in _CHOICES:
-            values[name] = cells.choice(name, _CHOICES[name])
-        elif kind in (int, int | None):
-            values[name] = cells.whole(name, _LOW.get(name, 1))
-        elif kind == bool | None:
-            values[name] = cells.flag(name)
-        else:
-            values[name] = _plain(cells, name)
+    values = {name: read_cell(cells, name) for name, read_cell in _READERS.items()}
     for name in REQUIRED[:-1]:
         if values[name] is None:
             cells.need(name)
-    given = {name: value for name, value in values.items() if value is not None}
-    return Config(**given)
+    return Config(**{name: value for name, value in values.items() if value is not None})

@@ -127,10 +127,8 @@ class Cells:
     def model(self, column: str) -> str:
         """The catalogue's key, or the name as it is: unknown models are kept, not learnt from."""
         value = self.need(column)
-        try:
-            return catalog.model(value).model_name
-        except catalog.UnknownModel:
-            return value
+        found = catalog.known_model(value)
+        return found.model_name if found else value
 
 
 def read(text: str, required: Sequence[str], make: Callable[[Cells], Row | None]) -> list[Row]:
