@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
 import pytest
 
 from scheduler.core.policies import POLICIES
-from scheduler.core.simulator.cluster import parse_cluster
 from scheduler.core.simulator.foresight import Level
 from scheduler.core.simulator.metrics import Metrics
-from scheduler.core.simulator.scenario import Scenario, open_scenario
 from scheduler.core.simulator.settings import Settings
+from tests.scheduler.simulator.traces import scenario
 
-TRACES = Path(__file__).parents[4] / "shared" / "data" / "traces"
-VENUS = "helios_venus/bench_venus_sept_5000.csv.gz"
-
-pytestmark = [
-    pytest.mark.shared_data,
-    pytest.mark.skipif(not TRACES.exists(), reason="../shared/data is not here"),
-]
-
-
-@cache
-def scenario(trace: str, cluster: str) -> Scenario:
-    return open_scenario(TRACES / trace, parse_cluster(cluster))
+VENUS = "helios_venus/venus_sept_5000.csv.gz"
+VENUS_WITH_PREDICTIONS = "helios_venus/bench_venus_sept_5000.csv.gz"
 
 
 def played(trace: str, cluster: str, policy: str, level: Level = Level.ORACLE, **settings: float) -> Metrics:
@@ -61,11 +47,13 @@ def test_shortest_remaining_time_on_venus_with_a_restart_of_60_s() -> None:
     assert metrics.jct_mean_s == pytest.approx(8_426.9, rel=0.01)
 
 
+@pytest.mark.shared_data
 def test_tiresias_on_pollux_workload_6() -> None:
     metrics = played("pollux_osdi21/workloads/workload-6.csv", "gpu:16x4", "tiresias-adaptdl", Level.DEFAULT)
     assert metrics.jct_mean_s == pytest.approx(3_469.7, rel=0.03)
 
 
+@pytest.mark.shared_data
 @pytest.mark.parametrize(
     ("cluster", "level", "jct_s", "within"),
     [
@@ -76,11 +64,14 @@ def test_tiresias_on_pollux_workload_6() -> None:
 )
 def test_lucids_pairs_on_venus(cluster: str, level: Level, jct_s: float, within: float) -> None:
     """Theirs gives each job one of 66 profiles by chance; here only its sharing score."""
-    engine, metrics = scenario(VENUS, cluster).simulate(POLICIES["lucid"], level, packing=True)
+    engine, metrics = scenario(VENUS_WITH_PREDICTIONS, cluster).simulate(
+        POLICIES["lucid"], level, packing=True
+    )
     assert metrics.jct_mean_s == pytest.approx(jct_s, rel=within)
     assert engine.machines.free_gpus == engine.machines.ready_gpus
 
 
+@pytest.mark.shared_data
 @pytest.mark.slow
 def test_sia_on_its_own_workload() -> None:
     metrics = played("sia/workloads/philly/workload-1.csv", "aws:6x4,rtx:3x8,dgx-ext:2x8", "sia")
@@ -88,6 +79,7 @@ def test_sia_on_its_own_workload() -> None:
     assert metrics.jct_mean_s <= 1_950
 
 
+@pytest.mark.shared_data
 def test_all_of_philly_lands_where_kavier_does() -> None:
     metrics = played("philly/philly_jobs.csv.gz", "gpu:100x8", "fifo-distributed")
     assert metrics.jct_mean_s == pytest.approx(14_383.8, rel=0.0001)

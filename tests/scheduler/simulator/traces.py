@@ -1,0 +1,28 @@
+"""Where traces lie: samples in the repository, whole ones beside it where somebody has them."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from scheduler.core.simulator.cluster import parse_cluster
+from scheduler.core.simulator.scenario import Scenario, open_scenario
+
+SAMPLES = Path(__file__).parents[2] / "data" / "traces"  # NOTICE names their sources and licences
+WHOLE = Path(__file__).parents[4] / "shared" / "data" / "traces"
+
+
+def trace_file(name: str) -> Path:
+    """A sample, else a whole trace; skips the test that asks where neither is here."""
+    found = next((folder / name for folder in (SAMPLES, WHOLE) if (folder / name).exists()), None)
+    if found is None:
+        pytest.skip(f"../shared/data/traces/{name} is not here")
+    return found
+
+
+@cache
+def scenario(trace: str, cluster: str) -> Scenario:
+    """The trace on the cluster."""
+    return open_scenario(trace_file(trace), parse_cluster(cluster))
