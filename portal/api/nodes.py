@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -18,6 +19,7 @@ from portal.api.fields import Choice, Number, Strict, Text, Truth, Whole
 from portal.api.pages import PageQuery, page, page_of, read_query
 from portal.api.repeatable import KEY, create_with_secret
 from portal.clock import database_now
+from portal.node_package import BuildFailed, join_command
 from scheduler.models import Gpu, JoinToken, Node
 from scheduler.selectors.nodes import all_nodes, get_node, matching
 from scheduler.services.node_states import drain_node, resume_node
@@ -25,6 +27,8 @@ from scheduler.services.nodes import create_join_token
 from scheduler.services.prices import MAX_PRICE, set_price
 from scheduler.services.removals import remove_node
 from scheduler.states import NodeState
+
+log = logging.getLogger(__name__)
 
 
 class GpuOut(serializers.ModelSerializer[Gpu]):
@@ -80,6 +84,11 @@ class JoinTokenIn(Strict):
 class JoinTokenOut(serializers.Serializer[Any]):
     join_token = serializers.CharField(
         allow_null=True, help_text="Shown only now; null when the request was repeated."
+    )
+    command = serializers.CharField(
+        allow_null=True,
+        help_text="What makes a machine a node with this token: one line for its shell. Null without a"
+        " token, or while the portal cannot build the package that it installs.",
     )
 
 
@@ -170,4 +179,14 @@ class JoinTokensApi(AdminApi):
             return JoinToken.objects.get(token_hash=digest_of(token)), token
 
         _, token = create_with_secret(request, make=make, load=lambda pk: JoinToken.objects.get(pk=pk))
-        return Response({"join_token": token}, status=201)
+        return Response({"join_token": token, "command": _command(request, token)}, status=201)
+
+
+def _command(request: ApiRequest, token: str | None) -> str | None:
+    if token is None:
+        return None
+    try:
+        return join_command(portal=request.build_absolute_uri("/").rstrip("/"), token=token)
+    except BuildFailed:
+        log.exception("the package of nodes cannot be built")
+        return None

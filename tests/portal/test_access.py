@@ -7,6 +7,7 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from portal.accounts.models import AuditEntry, User
+from portal.node_package import join_command
 from scheduler.loop.tick import tick
 from scheduler.models import Node
 from tests.harness import world
@@ -64,7 +65,9 @@ def test_an_administrator_removes_a_drained_node(admin_api: APIClient) -> None:
 
 
 def test_a_join_token_is_shown_and_lets_a_node_in(admin_api: APIClient) -> None:
-    token = admin_api.post("/api/nodes/join-tokens/", {"uses": 1}, format="json").json()["join_token"]
+    told = admin_api.post("/api/nodes/join-tokens/", {"uses": 1}, format="json").json()
+    token = told["join_token"]
+    assert told["command"] == join_command(portal="http://testserver", token=token)
     body = {"join_token": token, "protocol": 1, "name": "n", "facts": {}}
     answer = Client().post("/agent/v1/enrol", body, content_type="application/json")
     assert answer.status_code == 400, "the token passed; the empty facts did not"

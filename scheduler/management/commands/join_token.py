@@ -8,6 +8,7 @@ from django.contrib.auth import get_user_model
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.clock import database_now
+from portal.node_package import BuildFailed, join_command
 from scheduler.services.nodes import create_join_token
 
 
@@ -17,6 +18,7 @@ class Command(BaseCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--hours", type=float, default=1.0, help="how long it is valid (1)")
         parser.add_argument("--uses", type=int, default=1, help="how many nodes may use it (1)")
+        parser.add_argument("--portal", metavar="URL", help="print the whole command for a new node instead")
         parser.add_argument("--as", dest="username", help="administrator in whose name (the first one)")
 
     def handle(self, *_: Any, **options: Any) -> None:
@@ -32,4 +34,10 @@ class Command(BaseCommand):
         token = create_join_token(
             actor=admin, now=database_now(), lifetime_s=lifetime_s, uses=options["uses"]
         )
-        self.stdout.write(token)
+        if not options["portal"]:
+            self.stdout.write(token)
+            return
+        try:
+            self.stdout.write(join_command(portal=options["portal"].rstrip("/"), token=token))
+        except BuildFailed as failed:
+            raise CommandError(str(failed)) from failed

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
 from pytest_django.live_server_helper import LiveServer
 
@@ -128,6 +129,16 @@ def test_who_may_join_may_download_as_often_as_needed_and_nobody_else(
     JoinToken.objects.update(uses_left=0)
     assert ask(basic(token)).status_code == 401
     assert token not in caplog.text
+
+
+@pytest.mark.django_db
+def test_the_command_line_prints_what_the_page_shows(capsys: pytest.CaptureFixture[str]) -> None:
+    world.admin()
+    call_command("join_token", portal="https://portal.example/")
+    printed = capsys.readouterr().out.strip()
+    token = printed.rpartition(" ")[2]
+    assert printed == node_package.join_command(portal="https://portal.example", token=token)
+    assert f"https://join:{token}@portal.example/agent/v1/packages/" in printed
 
 
 @pytest.mark.django_db
