@@ -1,4 +1,4 @@
-"""Training files: upload, list, detail."""
+"""Training files: upload, list, detail, delete."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from portal.clock import database_now
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import get_file, visible_files
 from scheduler.services.files import store_file
+from scheduler.services.removals import delete_file
 
 
 class FileOut(serializers.ModelSerializer[DatasetFile]):
@@ -99,3 +100,11 @@ class FileApi(APIView):
     def get(self, request: ApiRequest, file_id: str) -> Response:
         """One file."""
         return Response(FileOut(get_file(request.user, file_id)).data)
+
+    @extend_schema(operation_id="files_destroy", request=None, responses={204: None})
+    def delete(self, request: ApiRequest, file_id: str) -> Response:
+        """Delete a file (its owner, leads of its team, administrators); refused while a job that has not
+        ended needs it. Jobs that have ended keep its name and size.
+        """
+        delete_file(file=get_file(request.user, file_id), actor=request.user, now=database_now())
+        return Response(status=204)

@@ -142,13 +142,20 @@ class JobOut(JobBrief):
     attempts = AttemptOut(many=True)
     evidence = serializers.SerializerMethodField(help_text="Measured executions near it, whoever ran them.")
     notes = serializers.JSONField()
+    deleted_files = serializers.SerializerMethodField(help_text="Fields whose files were deleted since.")
     predictor_version = serializers.IntegerField(allow_null=True)
 
     class Meta(JobBrief.Meta):
         fields = [
             *JobBrief.Meta.fields,
             *("params", "promise", "attempts", "evidence", "notes", "predictor_version"),
+            "deleted_files",
         ]
+
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
+    def get_deleted_files(self, job: Job) -> list[str]:
+        files = {"training_file": job.training_file, "validation_file": job.validation_file}
+        return [field for field, file in files.items() if file and file.deleted_at]
 
     @extend_schema_field(serializers.DictField(child=ChoiceOut()))
     def get_params(self, job: Job) -> dict[str, Any]:

@@ -8,6 +8,7 @@ import logging
 from functools import partial
 from typing import Any
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
@@ -46,7 +47,13 @@ def new_job(request: PageRequest) -> HttpResponse:
 
 def _initial(request: PageRequest) -> dict[str, Any]:
     like = request.GET.get("from", "").replace("\x00", "")
-    return as_form(own_job(request, like)) if like else {}
+    if not like:
+        return {}
+    job = own_job(request, like)
+    for file in (job.training_file, job.validation_file):
+        if file and file.deleted_at:
+            messages.warning(request, f"{file.filename} was deleted since; choose or upload another file.")
+    return as_form(job)
 
 
 def _context(form: SubmitForm) -> dict[str, Any]:

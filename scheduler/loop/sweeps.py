@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from scheduler import hints
 from scheduler.models import JoinToken
+from scheduler.services.files import forget_deleted
 from scheduler.services.idempotency import forget_old_keys
 from scheduler.services.lockouts import settle
 from scheduler.services.quotas import HOLD_LIFETIME, forget_old_holds
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 @hints.merged()
 def sweep(now: datetime) -> None:
     """Forget old idempotency keys, join tokens that expired a day ago and what killed processes were taking
-    in; look after lost simulations and the jobs of people who are locked out.
+    in, or out; look after lost simulations and the jobs of people who are locked out.
     """
     ask_again(now=now)
     settle(now=now)
@@ -27,6 +28,13 @@ def sweep(now: datetime) -> None:
     tokens = JoinToken.objects.filter(expires_at__lt=now - timedelta(days=1)).delete()[0]
     holds = forget_old_holds(now)
     files = forget_cut_off(before=now - HOLD_LIFETIME)
-    if keys or tokens or holds or files:
-        counted = {"keys": keys, "join_tokens": tokens, "upload_holds": holds, "cut_off_files": files}
+    deleted = forget_deleted(now)
+    if keys or tokens or holds or files or deleted:
+        counted = {
+            "keys": keys,
+            "join_tokens": tokens,
+            "upload_holds": holds,
+            "cut_off_files": files,
+            "deleted_files": deleted,
+        }
         log.info("swept", extra=counted)

@@ -8,8 +8,18 @@ from django.db import models
 from scheduler.models.ids import new_file_id
 
 
+class PresentFiles(models.Manager["DatasetFile"]):
+    """The files that were not deleted."""
+
+    def get_queryset(self) -> models.QuerySet[DatasetFile]:
+        return super().get_queryset().filter(deleted_at__isnull=True)
+
+
 class DatasetFile(models.Model):
-    """An upload that was checked. Its content lies under DATA_DIR/files by digest."""
+    """An upload that was checked. Its content lies under DATA_DIR/files by digest.
+
+    A deleted file keeps its row, for the history of jobs; all that looks for data asks `present`.
+    """
 
     id = models.CharField(primary_key=True, max_length=40, default=new_file_id, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="files")
@@ -22,6 +32,10 @@ class DatasetFile(models.Model):
     lengths = models.JSONField()  # [[bytes, rows], ...]: histogram of row lengths
     unused_fields = models.JSONField(default=list, db_default=[], help_text="Fields that are not trained on.")
     created_at = models.DateTimeField()
+    deleted_at = models.DateTimeField(null=True, blank=True)
+
+    objects = models.Manager["DatasetFile"]()
+    present = PresentFiles()
 
     class Meta:
         ordering = ["-id"]

@@ -5,16 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from django.conf import settings
-from django.db.models import Max, Q, QuerySet, Sum
+from django.db.models import Func, IntegerField, Max, OuterRef, Q, QuerySet, Subquery, Sum
 
-from portal.accounts.models import User
+from portal.accounts.models import Membership, Role, User
 from scheduler.errors import NotFound
-from scheduler.models import DatasetFile
+from scheduler.models import DatasetFile, Job
+from scheduler.selectors.jobs import visible_jobs
+from scheduler.states import TERMINAL
 
 
 def visible_files(user: User) -> QuerySet[DatasetFile]:
-    """The user's files and those of their teams; all for administrators."""
-    files = DatasetFile.objects.all()
+    """The user's files and those of their teams; all for administrators. Deleted ones are nobody's."""
+    files = DatasetFile.present.all()
     if user.is_admin:
         return files
     return files.filter(Q(owner=user) | Q(team__in=user.team_ids))
@@ -30,7 +32,7 @@ class Storage:
 
 def storage_of(owner: User) -> Storage:
     """Equal content is kept, and counted, once."""
-    contents = DatasetFile.objects.filter(owner=owner).order_by().values("sha256").annotate(size=Max("bytes"))
+    contents = DatasetFile.present.filter(owner=owner).order_by().values("sha256").annotate(size=Max("bytes"))
     used = contents.aggregate(total=Sum("size"))["total"] or 0
     return Storage(used_bytes=used, quota_bytes=settings.STORAGE_QUOTA_BYTES)
 
@@ -41,3 +43,32 @@ def get_file(user: User, file_id: str) -> DatasetFile:
     if found is None:
         raise NotFound(f"There is no file {file_id}.")
     return found
+
+
+def deletable_files(user: User) -> QuerySet[DatasetFile]:
+    """The user's files and those of teams that they lead; all for administrators."""
+    files = visible_files(user)
+    if user.is_admin:
+        return files
+    led = Membership.objects.filter(user=user, role=Role.LEAD).values("team")
+    return files.filter(Q(owner=user) | Q(team__in=led))
+
+
+def jobs_that_need(file: DatasetFile) -> QuerySet[Job]:
+    """Jobs that have not ended and train or validate on it, whoever may see them."""
+    using = Job.objects.filter(Q(training_file=file) | Q(validation_file=file))
+    return using.exclude(state__in=TERMINAL)
+
+
+def with_uses(files: QuerySet[DatasetFile], user: User) -> QuerySet[DatasetFile]:
+    """The files, each with how many jobs use it (`uses`), and how many of them have not ended (`live_uses`).
+
+    Only jobs that the user sees count.
+    """
+    jobs = visible_jobs(user).filter(Q(training_file=OuterRef("pk")) | Q(validation_file=OuterRef("pk")))
+    return files.annotate(uses=_counted(jobs), live_uses=_counted(jobs.exclude(state__in=TERMINAL)))
+
+
+def _counted(jobs: QuerySet[Job]) -> Subquery:
+    """Without a group there is a row for no jobs, too."""
+    return Subquery(jobs.order_by().values(n=Func("pk", function="COUNT")), output_field=IntegerField())

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
 from django.conf import settings
+from django.db import transaction
 
 from portal.accounts.models import Team, User
+from scheduler.errors import BadParameters
 from scheduler.models import DatasetFile
 from scheduler.services.checking import check
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.quotas import require_room
 from scheduler.services.storage import arriving, make_folder, write_new
+
+LOOKED_BACK = timedelta(days=7)  # for content of deleted files that a killed process did not remove
 
 
 def path_of(sha256: str) -> Path:
@@ -41,6 +46,7 @@ def store_file(
         facts = check(partial)
         with creation() as note:
             require_room(owner=owner, sha256=digest, size=size)
+            _hold_content(digest)
             _keep(partial, path_of(digest))
             file = DatasetFile.objects.create(
                 owner=owner,
@@ -56,6 +62,40 @@ def store_file(
             )
             note(file)
     return file
+
+
+def hold_files(files: Mapping[str, DatasetFile | None]) -> None:
+    """Until the transaction ends nobody deletes these files. By the fields that name them.
+
+    Raises BadParameters for those that were deleted since they were chosen.
+    """
+    wanted = {field: file.pk for field, file in files.items() if file is not None}
+    held = DatasetFile.present.select_for_update(no_key=True).filter(pk__in=wanted.values()).order_by("pk")
+    present = set(held.values_list("pk", flat=True))
+    if gone := [field for field, pk in wanted.items() if pk not in present]:
+        raise BadParameters(dict.fromkeys(gone, "was deleted meanwhile; choose another file"))
+
+
+@transaction.atomic
+def remove_content(sha256: str) -> bool:
+    """Remove content that no file has any more; returns whether there was any."""
+    _hold_content(sha256)
+    if DatasetFile.present.filter(sha256=sha256).exists() or not path_of(sha256).exists():
+        return False
+    path_of(sha256).unlink()
+    return True
+
+
+def forget_deleted(now: datetime) -> int:
+    """Remove the content of files whose deletion was committed just before a process was killed."""
+    lately = DatasetFile.objects.filter(deleted_at__gt=now - LOOKED_BACK).order_by()
+    return sum(map(remove_content, lately.values_list("sha256", flat=True).distinct()))
+
+
+def _hold_content(sha256: str) -> None:
+    """Until the transaction ends nobody else stores or removes content that was here before."""
+    same = DatasetFile.objects.select_for_update().filter(sha256=sha256).order_by("pk")
+    list(same.values_list("pk"))
 
 
 def _keep(partial: Path, target: Path) -> None:

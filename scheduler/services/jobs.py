@@ -17,6 +17,7 @@ from scheduler.models import DatasetFile, Job
 from scheduler.selectors.inventory import inventory
 from scheduler.services import advice as advising
 from scheduler.services.aims import aim_of_request
+from scheduler.services.files import hold_files
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.moves import locked, move_job, note_job, record_submission
 from scheduler.states import STOPPABLE, TERMINAL, JobState, StopFor, public_state
@@ -70,6 +71,7 @@ def submit_job(
         **_from_advice(advice),
     )
     with creation() as note:
+        hold_files({"training_file": training_file, "validation_file": validation_file})
         job.save(force_insert=True)
         record_submission(job=job, now=now, actor=owner)
         note(job)

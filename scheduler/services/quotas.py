@@ -43,7 +43,7 @@ def require_room(*, owner: User, sha256: str, size: int) -> None:
     In the transaction that stores it: it locks the person's row, so that no other upload counts meanwhile.
     """
     _lock(owner)
-    if not DatasetFile.objects.filter(owner=owner, sha256=sha256).exists():
+    if not DatasetFile.present.filter(owner=owner, sha256=sha256).exists():
         _require_room(storage_of(owner), size)
 
 
@@ -53,13 +53,14 @@ def forget_old_holds(now: datetime) -> int:
 
 
 def _lock(owner: User) -> None:
-    User.objects.select_for_update().get(pk=owner.pk)
+    """Rows that refer to the person may be written meanwhile: a deletion of a file holds that file first."""
+    User.objects.select_for_update(no_key=True).get(pk=owner.pk)
 
 
 def _require_room(storage: Storage, size: int) -> None:
     if storage.used_bytes + size > storage.quota_bytes:
         raise OverQuota(
             f"This exceeds your storage quota: {storage.used_bytes:,} of {storage.quota_bytes:,} bytes are in"
-            f" use, and {size:,} would come. Choose a file that is already here, or ask an administrator for"
-            " more."
+            f" use, and {size:,} would come. Choose a file that is already here, delete files that you no"
+            " longer need (page Files, or DELETE /api/files/ID/), or ask an administrator for more."
         )

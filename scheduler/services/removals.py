@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import partial
 
 from django.db import transaction
 
 from knowledge import additions
 from knowledge.models import CatalogEntry
+from portal.accounts.errors import NotAllowed
 from portal.accounts.models import Team, User
 from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.errors import Conflict, NotFound
-from scheduler.models import Claim, Gpu, Job, Node, NodeEvent
+from scheduler.models import Claim, DatasetFile, Gpu, Job, Node, NodeEvent
 from scheduler.selectors.calibrations import open_calibrations
+from scheduler.selectors.files import deletable_files, jobs_that_need
+from scheduler.selectors.jobs import visible_jobs
+from scheduler.services.files import remove_content
 from scheduler.states import REMOVABLE, TERMINAL
 from trainer.protocol import RANDOM_MODEL
+
+NAMED = 5  # jobs that stand in the way of a deletion
 
 
 @transaction.atomic
@@ -68,6 +75,38 @@ def delete_catalogue_entry(*, kind: str, name: str, actor: User, now: datetime) 
         jobs = jobs.filter(model__in=(name, RANDOM_MODEL + name))
     _refuse_live(jobs.count(), name)
     additions.delete(entry=entry, actor=actor, now=now)
+
+
+@transaction.atomic
+def delete_file(*, file: DatasetFile, actor: User, now: datetime) -> None:
+    """Delete an upload; its row stays, so that the history of jobs goes on naming it.
+
+    Its content is removed once it is no other file's, and counts for no quota any more. Raises NotAllowed,
+    Conflict while a job or calibration that has not ended needs it, NotFound when it was deleted already.
+    """
+    held = DatasetFile.present.select_for_update().filter(pk=file.pk).first()
+    if held is None:
+        raise NotFound(f"There is no file {file.pk}.")
+    if not deletable_files(actor).filter(pk=held.pk).exists():
+        raise NotAllowed("Only the file's owner, the leads of its team and administrators may delete it.")
+    _refuse_needed(held, actor)
+    DatasetFile.objects.filter(pk=held.pk).update(deleted_at=now)
+    data = {"filename": held.filename, "bytes": held.bytes, "owner": held.owner.get_username()}
+    audit(action="file deleted", actor=actor, target=held.pk, data=data, now=now)
+    transaction.on_commit(partial(remove_content, held.sha256), robust=True)  # else the sweep does it
+
+
+def _refuse_needed(file: DatasetFile, actor: User) -> None:
+    """Names the jobs that the actor sees; of others only how many there are."""
+    needing = jobs_that_need(file)
+    seen = visible_jobs(actor).filter(pk__in=needing.values("pk"))[:NAMED]
+    names = [f"{job.name} ({job.pk})" if job.name else job.pk for job in seen]
+    if more := needing.count() - len(names):
+        names.append(f"{more} more" if names else "jobs that you cannot see")
+    if names:
+        raise Conflict(f"Still needed by {' and '.join(names)}; cancel them or wait for their end first.")
+    if calibration := open_calibrations().filter(file=file).first():
+        raise Conflict(f"The calibration of {calibration.node.name} still needs it; cancel it or wait first.")
 
 
 def _refuse_offered(gpu_model: str) -> None:

@@ -50,7 +50,8 @@ def fake_node(*, name: str = "", **facts: Any) -> FakeNode:
 def job(owner: User | None = None, **values: Any) -> Job:
     """A submitted job for the built-in model."""
     owner = owner or user()
-    values.setdefault("training_file", data_file(owner))
+    if "training_file" not in values:
+        values["training_file"] = data_file(owner)
     return submit_job(
         owner=owner, model=values.pop("model", "builtin/tiny-llama"), now=database_now(), **values
     )
