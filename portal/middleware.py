@@ -11,7 +11,9 @@ from collections.abc import Callable
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 
+from portal import turns
 from portal.error_pages import answer
+from portal.guesses import network_of
 from portal.logs import request_id
 from portal.serving import queued
 from scheduler import hints
@@ -62,7 +64,11 @@ def client_address_middleware(get_response: Callable[[HttpRequest], HttpResponse
         if 0 < settings.TRUSTED_PROXIES <= len(forwarded):
             address = forwarded[-settings.TRUSTED_PROXIES].strip()
             request.META["REMOTE_ADDR"] = address or request.META.get("REMOTE_ADDR", "")
-        return get_response(request)
+        mark = turns.client_address.set(network_of(str(request.META.get("REMOTE_ADDR", ""))))
+        try:
+            return get_response(request)
+        finally:
+            turns.client_address.reset(mark)
 
     return middleware
 

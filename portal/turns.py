@@ -3,32 +3,79 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
 
 from portal.accounts.errors import TooBusy
 
+client_address: ContextVar[str] = ContextVar("client address", default="")  # empty: no client's work
+
 
 class Turns:
-    """`at_once` of one process at a time, `waiting` more for each of them, for `patience_s` at most."""
+    """`at_once` of one process at a time, `waiting` more for each of them, for `patience_s` at most.
+
+    One address leaves half of the waiting places to others, and the next turn is of the address that holds
+    the fewest places: a crowd at one of them keeps nobody else out.
+    """
 
     def __init__(self, *, at_once: int, waiting: int, patience_s: float, busy: str) -> None:
         """busy: what to tell who gets no turn."""
-        self._room = threading.BoundedSemaphore(at_once * (1 + waiting))
-        self._turn = threading.BoundedSemaphore(at_once)
+        self._at_once, self._room = at_once, at_once * (1 + waiting)
+        self._of_one_address = at_once + at_once * waiting // 2
         self._patience_s, self._busy = patience_s, busy
+        self._changed = threading.Condition()
+        self._running = 0
+        self._waiting: dict[object, str] = {}  # by arrival
+        self._held: Counter[str] = Counter()  # places of each address, running and waiting
 
     @contextmanager
-    def take(self) -> Iterator[None]:
+    def take(self, address: str = "") -> Iterator[None]:
         """Raises TooBusy."""
-        if not self._room.acquire(blocking=False):
-            raise TooBusy(self._busy)
-        try:
-            if not self._turn.acquire(timeout=self._patience_s):
-                raise TooBusy(self._busy)
+        with self._changed:
+            self._come_in(address)
             try:
-                yield
-            finally:
-                self._turn.release()
+                self._wait_for_a_turn(address)
+            except TooBusy:
+                self._leave(address)
+                raise
+        try:
+            yield
         finally:
-            self._room.release()
+            with self._changed:
+                self._running -= 1
+                self._leave(address)
+
+    def places(self, address: str) -> int:
+        """How many the address holds, running and waiting."""
+        return self._held[address]
+
+    def _come_in(self, address: str) -> None:
+        crowded = bool(address) and self._held[address] >= self._of_one_address
+        if crowded or self._held.total() >= self._room:
+            raise TooBusy(self._busy)
+        self._held[address] += 1
+
+    def _wait_for_a_turn(self, address: str) -> None:
+        place = object()
+        self._waiting[place] = address
+        try:
+            if not self._changed.wait_for(lambda: self._next() is place, self._patience_s):
+                raise TooBusy(self._busy)
+            self._running += 1
+        finally:
+            del self._waiting[place]
+            self._changed.notify_all()
+
+    def _next(self) -> object | None:
+        """The place that gets the free turn: the first of the address that holds the fewest."""
+        if self._running >= self._at_once:
+            return None
+        return min(self._waiting, key=lambda place: self._held[self._waiting[place]], default=None)
+
+    def _leave(self, address: str) -> None:
+        self._held[address] -= 1
+        if not self._held[address]:
+            del self._held[address]
+        self._changed.notify_all()

@@ -6,7 +6,7 @@ import os
 
 from django.contrib.auth.hashers import PBKDF2PasswordHasher
 
-from portal.turns import Turns
+from portal.turns import Turns, client_address
 
 turns = Turns(
     at_once=max(1, min(4, (os.cpu_count() or 1) // 2)),
@@ -20,5 +20,5 @@ class BoundedHasher(PBKDF2PasswordHasher):
     """Django's own, as it stands in the database; checking a password and setting one both pass here."""
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
-        with turns.take():
+        with turns.take(client_address.get()):
             return super().encode(password, salt, iterations)

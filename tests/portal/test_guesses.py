@@ -18,7 +18,7 @@ from portal.accounts.errors import TooBusy
 from portal.accounts.hashing import BoundedHasher
 from portal.accounts.models import AuditEntry, User
 from portal.guesses import JOINING, SIGN_IN, TOKENS, network_of
-from portal.turns import Turns
+from portal.turns import Turns, client_address
 from tests.harness import world
 from tests.harness.fake_node import PROTOCOL, facts
 
@@ -143,3 +143,75 @@ def test_a_sign_in_without_a_turn_is_503(
         )
     assert (busy.status_code, busy["Retry-After"]) == (503, "5")
     assert sign_in(person.username, "right").status_code == 302
+
+
+def test_a_crowd_at_one_address_leaves_places_to_others_who_come_first() -> None:
+    turns = Turns(at_once=1, waiting=4, patience_s=30, busy="later")
+    begun: list[str] = []
+    inside, go_on = threading.Event(), threading.Event()
+
+    def work(address: str) -> None:
+        with turns.take(address):
+            begun.append(address)
+            inside.set()
+            go_on.wait()
+
+    def send(address: str) -> threading.Thread:
+        thread = threading.Thread(target=work, args=(address,))
+        thread.start()
+        return thread
+
+    crowd = [send("crowd")]
+    assert inside.wait(30)
+    crowd += [send("crowd") for _ in range(2)]
+    while turns.places("crowd") < 3:
+        time.sleep(0.001)
+    with pytest.raises(TooBusy), turns.take("crowd"):
+        pass
+    one = send("elsewhere")
+    while not turns.places("elsewhere"):
+        time.sleep(0.001)
+    go_on.set()
+    for thread in (*crowd, one):
+        thread.join()
+    assert begun == ["crowd", "elsewhere", "crowd", "crowd"]
+    assert turns.places("crowd") == 0
+
+
+def test_people_elsewhere_sign_in_while_one_address_guesses(
+    person: User, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.PASSWORD_HASHERS = ["portal.accounts.hashing.BoundedHasher"]
+    monkeypatch.setattr(BoundedHasher, "iterations", 1000)
+    monkeypatch.setattr(hashing, "turns", Turns(at_once=1, waiting=2, patience_s=30, busy="later"))
+    person.set_password("right")
+    person.save()
+    enough, refused, encode = threading.Event(), threading.Event(), PBKDF2PasswordHasher.encode
+
+    def slowly(*given: Any) -> str:
+        time.sleep(0.05)
+        return encode(*given)
+
+    def guess() -> None:
+        client_address.set("192.0.2.1")
+        while not enough.is_set():
+            try:
+                BoundedHasher().encode("wrong", "salt")
+            except TooBusy:
+                refused.set()
+                time.sleep(0.001)
+
+    monkeypatch.setattr(PBKDF2PasswordHasher, "encode", slowly)
+    crowd = [threading.Thread(target=guess) for _ in range(6)]
+    for thread in crowd:
+        thread.start()
+    try:
+        assert refused.wait(30)
+        form = {"username": person.username, "password": "right"}
+        for _ in range(3):
+            browser = Client(REMOTE_ADDR="192.0.2.2", raise_request_exception=False)
+            assert browser.post("/login/", form).status_code == 302
+    finally:
+        enough.set()
+        for thread in crowd:
+            thread.join()
