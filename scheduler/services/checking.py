@@ -20,11 +20,12 @@ from trainer import formats
 
 SMALL_BYTES = 1_000_000
 CPU_S = 60  # of the check; 2 GB of usual rows take 25
+READ_IN_TIME = 3_000_000  # rows, however short, on a machine of half the usual speed
 WALL_S = 180.0
 turns = Turns(
     at_once=2, waiting=2, patience_s=WALL_S, busy="Other uploads are being checked; send yours again later."
 )
-TOO_COSTLY = f"the file takes more than {CPU_S} s to read; split it, or join short rows to longer ones"
+TOO_COSTLY = f"the file takes more than {CPU_S} s to read; split it into files of {READ_IN_TIME:,} rows"
 
 
 def check(path: Path) -> formats.FileFacts:

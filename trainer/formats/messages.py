@@ -14,7 +14,8 @@ _RENAMED = {"function": "tool"}
 _REASONING = ("reasoning_content", "reasoning", "thinking")
 _CALLS = ("tool_calls", "function_call")
 _TOOLS_ONLY = ("tool_call_id",)
-_UNDERSTOOD = {"role", "content", "weight", "name", *_REASONING, *_CALLS, *_TOOLS_ONLY}
+_PLAIN = {"role", "content", "weight"}  # most messages have no other fields, and files millions of them
+_UNDERSTOOD = {*_PLAIN, "name", *_REASONING, *_CALLS, *_TOOLS_ONLY}
 # What would teach something else than its author meant, were it left out.
 _REFUSED = {
     "train": "write a weight of 0 for what is not to be learnt",
@@ -48,7 +49,9 @@ def _message(raw: Any, path: str, unused: Unused) -> Message:
     role = _RENAMED.get(role, role) if isinstance(role, str) else role
     if role not in ROLES:
         raise ValueError(f"{path}.role must be one of {', '.join(ROLES)}")
-    if raw.keys() - _UNDERSTOOD:
+    if raw.keys() <= _PLAIN:
+        return Message(role, _content(raw, f"{path}.", may_be_empty=role == "tool"), _weight(raw, path))
+    if not raw.keys() <= _UNDERSTOOD:
         _note_others(raw, path, unused)
     calls, reasoning = tools.calls(raw, f"{path}."), _reasoning(raw, f"{path}.")
     if role != "assistant" and (calls or reasoning):
@@ -79,8 +82,9 @@ def _content(raw: Mapping[str, Any], path: str, *, may_be_empty: bool) -> str:
     value = raw.get("content")
     if isinstance(value, list):
         value = "".join(_part(part, f"{path}content[{index}]") for index, part in enumerate(value))
+        raw = {"content": value}
     read = values.optional_text if may_be_empty else values.text
-    return read({"content": value}, "content", path)
+    return read(raw, "content", path)
 
 
 def _part(raw: Any, path: str) -> str:

@@ -23,10 +23,10 @@ class Format:
     further: tuple[str, ...]
     read: Callable[[Mapping[str, Any], Unused], Row]
     elsewhere: Mapping[str, str] = field(default_factory=dict)
+    fields: frozenset[str] = field(init=False)
 
-    @property
-    def fields(self) -> frozenset[str]:
-        return frozenset((*self.marks, *self.further))
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fields", frozenset((*self.marks, *self.further)))
 
 
 _TOOLS = ("tools", "functions")
@@ -50,6 +50,7 @@ FORMATS = (
     ),
     Format("text", ("text",), (), plain.text),
 )
+_BY_MARK = {mark: form for form in FORMATS for mark in form.marks}
 _KNOWN = frozenset(("context",)).union(*(form.fields for form in FORMATS))
 _NEEDS = (
     "needs the field messages (a chat), conversations (ShareGPT), instruction and output (Alpaca), prompt and"
@@ -79,23 +80,28 @@ _REFUSED = {
 def parse_row(line: bytes, unused: Unused) -> tuple[Format, Row]:
     """One line as a row. Raises ValueError with a sentence that names the field."""
     raw = {name: value for name, value in json_object(line).items() if value is not None}
-    for name in raw:
-        if name in _REFUSED and not is_empty(raw[name]):
-            raise ValueError(f"holds {name}, which {_REFUSED[name]}")
+    if not raw.keys().isdisjoint(_REFUSED):
+        _refuse_other_aims(raw)
     form = _format(raw)
-    if raw.keys() - form.fields:
+    if not raw.keys() <= form.fields:
         others = [name for name in raw if name not in form.fields and not is_empty(raw[name])]
         _refuse_meaningful(raw, others, form)
         unused.note(others)
     return form, form.read(raw, unused)
 
 
+def _refuse_other_aims(raw: Mapping[str, Any]) -> None:
+    for name in raw:
+        if name in _REFUSED and not is_empty(raw[name]):
+            raise ValueError(f"holds {name}, which {_REFUSED[name]}")
+
+
 def _format(raw: Mapping[str, Any]) -> Format:
-    found = [form for form in FORMATS if any(mark in raw for mark in form.marks)]
+    found = [_BY_MARK[name] for name in raw if name in _BY_MARK]
     if not found:
         raise ValueError(_NEEDS + _renamed(_renaming(raw)))
-    if len(found) > 1:
-        first, second = (" or ".join(form.marks) for form in found[:2])
+    if len(found) > 1 and any(form is not found[0] for form in found):
+        first, second = [" or ".join(form.marks) for form in FORMATS if form in found][:2]
         raise ValueError(f"has both {first} and {second}; keep one of them in all rows")
     return found[0]
 

@@ -11,6 +11,8 @@ from trainer.formats.rows import ToolCall
 
 def offered(raw: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
     """`tools`, or what an earlier API called `functions`, as chat templates expect them."""
+    if "tools" not in raw and "functions" not in raw:
+        return ()
     field = "functions" if values.is_empty(raw.get("tools")) else "tools"
     found = values.objects(raw.get(field), field)
     values.clean_json(found, field)
