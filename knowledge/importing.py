@@ -14,7 +14,7 @@ from knowledge.core import space
 from knowledge.core.rows import OWN, Row, digests
 from knowledge.core.sources import registry
 from knowledge.models import Execution, Status
-from knowledge.selectors import exported
+from knowledge.selectors import FOLDER, exported, exported_under_other_digests
 from portal.accounts.models import User
 from portal.accounts.services import audit
 
@@ -111,9 +111,11 @@ def _store(rows: Sequence[Row], stored: Sequence[Columns]) -> int:
     for start in range(0, len(names), BATCH):
         some = Execution.objects.filter(row_digest__in=names[start : start + BATCH])
         there.update(some.values_list("row_digest", flat=True))
-    if any(row.source == OWN for row in rows):
-        # Own runs bear no digest; without this an export of this portal would bring them back doubled.
-        there.update(digests(list(exported(own=True))))
+    if any(row.source == OWN or row.config.model_name.startswith(FOLDER) for row in rows):
+        # Own runs bear no digest, and folders lose their path: without this an export of this portal, in
+        # either form, would bring them back doubled.
+        there.update(digests(list(exported_under_other_digests())))
+        there.update(digests(list(exported(own=True, paths=True))))
     new = [columns for columns in stored if columns["row_digest"] not in there]
     if new:
         _insert(new)

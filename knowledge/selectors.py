@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
 from typing import Any
 
-from django.db.models import Case, Count, Max, QuerySet, When
+from django.db.models import Case, Count, Max, Q, QuerySet, When
 
 from knowledge.core import catalog, forecast
 from knowledge.core.rows import OWN, Row
@@ -16,6 +17,7 @@ from knowledge.models import CatalogEntry, Execution, PredictorVersion, Promotio
 RECENT_STARTUPS = 500
 RECENT_RUNS = 2000
 EXPORT_PIECE = 1000
+FOLDER = "/"  # a model's name begins so if it is a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,11 +79,32 @@ def executions_matching(*, text: str, source: str, learnt: str) -> QuerySet[Exec
     return rows.filter(learn=learnt == "yes") if learnt else rows
 
 
-def exported(*, own: bool = False) -> Iterator[Row]:
-    """All executions as rows, or what was measured here alone, oldest first and read a piece at a time."""
+def exported(*, own: bool = False, paths: bool = False) -> Iterator[Row]:
+    """All executions as rows, or what was measured here alone, oldest first and read a piece at a time.
+
+    paths: name models in folders by their whole path, which tells how this machine's disk is laid out.
+    """
     rows = Execution.objects.order_by("pk")
-    chosen = rows.filter(attempt_id__isnull=False) if own else rows
-    return (execution.row for execution in chosen.iterator(chunk_size=EXPORT_PIECE))
+    return _rows(rows.filter(attempt_id__isnull=False) if own else rows, paths=paths)
+
+
+def exported_under_other_digests() -> Iterator[Row]:
+    """Of what is exported the rows that an import would not know by a digest of their own."""
+    rows = Execution.objects.filter(Q(attempt_id__isnull=False) | Q(model_name__startswith=FOLDER))
+    return _rows(rows.order_by("pk"), paths=False)
+
+
+def _rows(executions: QuerySet[Execution], *, paths: bool) -> Iterator[Row]:
+    found = (execution.row for execution in executions.iterator(chunk_size=EXPORT_PIECE))
+    return found if paths else map(_without_path, found)
+
+
+def _without_path(row: Row) -> Row:
+    """A folder's name alone; the slash before it stays, or it could pass for a model of the catalogue."""
+    name = row.config.model_name
+    if not name.startswith(FOLDER):
+        return row
+    return replace(row, config=replace(row.config, model_name=FOLDER + PurePosixPath(name).name))
 
 
 def learnable() -> QuerySet[Execution]:

@@ -122,7 +122,9 @@ class ExecutionsCsvApi(APIView):
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: ApiRequest) -> StreamingHttpResponse:
-        """All executions, oldest first, as a CSV that an import takes back (administrators)."""
+        """All executions, oldest first, as a CSV that an import takes back (administrators). Models in
+        folders are named by the folder alone; it tells nobody's ids.
+        """
         query = read_query(ExportQuery, request.query_params)
         answer = StreamingHttpResponse(
             generic.lines(exported(**query)), content_type="text/csv; charset=utf-8"

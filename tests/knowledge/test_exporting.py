@@ -36,6 +36,17 @@ def test_only_own_runs_can_be_asked_for(tmp_path: Path) -> None:
     assert "0 executions written" in out.getvalue()
 
 
+def test_a_shell_may_keep_paths_and_neither_form_adds_anything(tmp_path: Path) -> None:
+    moved = GOOD.replace(GOOD.split(",")[0], "/srv/models/grace", 1)
+    import_history(text=text(moved), now=NOW)
+    for options, name in (({}, "/grace"), ({"paths": True}, "/srv/models/grace")):
+        path = tmp_path / "out.csv"
+        call_command("export_history", str(path), stdout=io.StringIO(), **options)
+        written = path.read_text()
+        assert f"\n{name}," in written
+        assert import_history(text=written, now=NOW).added == 0
+
+
 def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
     with pytest.raises(CommandError, match="cannot be written"):
         call_command("export_history", str(tmp_path / "missing" / "out.csv"))

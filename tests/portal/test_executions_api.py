@@ -110,6 +110,25 @@ def test_a_folder_of_another_portal_loses_its_path(api: APIClient) -> None:
     assert shown["model_name"] == "llama"
 
 
+def test_an_export_tells_neither_paths_nor_ids_and_still_adds_nothing(admin_api: APIClient) -> None:
+    folder = "/srv/models/team-of-grace/llama3.1-8b"
+    own_runs([900.0])
+    head, row = SHIPPED.read_text(encoding="utf-8").splitlines()[:2]
+    moved = ",".join([folder, *row.split(",")[1:]])
+    assert head.startswith("model_name,")
+    import_history(text="\n".join([head, moved]), now=timezone.now())
+    Execution.objects.filter(source="own").update(model_name=folder)
+    text = csv_of(admin_api)
+    assert "team-of-grace" not in text
+    assert str(Execution.objects.get(source="own").attempt_id) not in text
+    assert text.count("/llama3.1-8b,") == 2
+    assert import_history(text=text, now=timezone.now()).added == 0
+    assert csv_of(admin_api) == text
+    Execution.objects.all().delete()
+    report = import_history(text=text, now=timezone.now())
+    assert (report.added, report.unknown_models) == (2, ("/llama3.1-8b",)), "a folder is no catalogue's model"
+
+
 def test_evidence_tells_figures_and_not_whose_they_are(stranger: APIClient, person: User) -> None:
     node = world.fake_node()
     job = world.placed_job(node, owner=person, name="secret plan")

@@ -18,9 +18,12 @@ class Command(BaseCommand):
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("out", metavar="OUT.CSV")
         parser.add_argument("--own", action="store_true", help="only what was measured here")
+        parser.add_argument(
+            "--paths", action="store_true", help="name models in folders by their whole path, not its end"
+        )
 
-    def handle(self, *, out: str, own: bool, **_: Any) -> None:
-        found = list(exported(own=own))
+    def handle(self, *, out: str, own: bool, paths: bool, **_: Any) -> None:
+        found = list(exported(own=own, paths=paths))
         try:
             Path(out).write_text(generic.write(found), encoding="utf-8")
         except OSError as unwritable:
