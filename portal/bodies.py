@@ -15,14 +15,22 @@ from django.urls import Resolver404, resolve
 from portal.accounts.models import Scope, User
 from portal.accounts.services import find_token
 from portal.clock import database_now
-from portal.error_pages import answer
+from portal.error_pages import RETRY_AFTER_S, answer
 from portal.serving.connection import BUFFERED_BYTES
+from portal.turns import Shares
 from scheduler.errors import OverQuota
 from scheduler.services.history import LARGEST
 from scheduler.services.quotas import upload_hold
 
 # What multipart headers and boundaries may add to the file itself.
 ENVELOPE_BYTES = 100_000
+UPLOADS_AT_ONCE = 2  # of one person: each holds one of the server's eight threads, however slow it is
+uploads = Shares(UPLOADS_AT_ONCE)
+BUSY = (
+    "throttled",
+    f"{UPLOADS_AT_ONCE} uploads of yours are under way",
+    "Wait until one of them has ended, then send this again.",
+)
 View = TypeVar("View", bound=Callable[..., Any])
 Next = Callable[[HttpRequest], HttpResponse]
 
@@ -82,10 +90,21 @@ def _large(request: HttpRequest, size: int, get_response: Next) -> HttpResponse:
     user, may_write = _sender(request)
     if user is None:
         return _unauthorised(request)
-    if files is None or size <= settings.MAX_FORM_BYTES:
-        return get_response(request)
-    if not may_write:
-        return answer(request, 403)
+    with uploads.take(user.pk) as free:
+        if not free:
+            return _busy(request)
+        if files is None or size <= settings.MAX_FORM_BYTES:
+            return get_response(request)
+        return _upload(request, user, size, files, get_response) if may_write else answer(request, 403)
+
+
+def _busy(request: HttpRequest) -> HttpResponse:
+    response = answer(request, 429, BUSY)
+    response["Retry-After"] = RETRY_AFTER_S
+    return response
+
+
+def _upload(request: HttpRequest, user: User, size: int, files: Files, get_response: Next) -> HttpResponse:
     try:
         with upload_hold(owner=user, size=size, now=database_now()) if files.kept else nullcontext():
             return get_response(request)

@@ -1,4 +1,4 @@
-"""Costly work a few at a time: a short queue for it, and no thread waits for long."""
+"""Costly work a few at a time, in all or for each person: no thread waits for it for long."""
 
 from __future__ import annotations
 
@@ -79,3 +79,25 @@ class Turns:
         if not self._held[address]:
             del self._held[address]
         self._changed.notify_all()
+
+
+class Shares:
+    """At most so many at once for each name, in this process; nobody waits."""
+
+    def __init__(self, most: int) -> None:
+        self._most, self._lock = most, threading.Lock()
+        self._held: Counter[int] = Counter()
+
+    @contextmanager
+    def take(self, name: int) -> Iterator[bool]:
+        """Whether one was left for the name; it comes back at the end."""
+        with self._lock:
+            taken = self._held[name] < self._most
+            self._held[name] += taken
+        try:
+            yield taken
+        finally:
+            with self._lock:
+                self._held[name] -= taken
+                if not self._held[name]:
+                    del self._held[name]

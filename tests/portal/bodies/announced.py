@@ -26,13 +26,26 @@ class Body(io.BytesIO):
 
 
 def announce(
-    path: str, size: int = LARGE, body: Body | None = None, **environ: str
+    path: str,
+    size: int = LARGE,
+    body: Body | None = None,
+    headers: dict[str, str] | None = None,
+    **environ: str,
 ) -> tuple[int, dict[str, Any]]:
-    """Status and JSON of a request whose body is only announced, straight at the WSGI application."""
+    """Status and JSON of a request whose body is only announced, straight at the WSGI application.
+
+    headers: filled with the answer's.
+    """
     request = RequestFactory().generic("POST", path)
     sent = {**request.environ, "CONTENT_TYPE": FORM, "CONTENT_LENGTH": str(size), **environ}
     told: list[str] = []
-    response = application({**sent, "wsgi.input": body or Body()}, lambda status, _: told.append(status))
+
+    def begin(status: str, answered: list[tuple[str, str]]) -> None:
+        told.append(status)
+        if headers is not None:
+            headers.update(answered)
+
+    response = application({**sent, "wsgi.input": body or Body()}, begin)
     content = b"".join(response)
     response.close()
     return int(told[0][:3]), json.loads(content) if content.startswith(b"{") else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -123,6 +124,45 @@ def test_a_lost_connection_leaves_nothing_behind(browser: Client, settings: Any,
     assert open_below(tmp_path) == []
     assert not DatasetFile.objects.exists()
     assert not UploadHold.objects.exists()
+
+
+@pytest.mark.parametrize(("path", "size"), [("/api/files/", LARGE), ("/login/", 2 * BUFFERED_BYTES)])
+def test_a_person_occupies_two_threads_for_uploads_and_others_have_theirs(
+    api: APIClient, stranger: APIClient, browser: Client, path: str, size: int
+) -> None:
+    mine = {"HTTP_AUTHORIZATION": api._credentials["HTTP_AUTHORIZATION"], **NAMELESS}
+    theirs = {"HTTP_AUTHORIZATION": stranger._credentials["HTTP_AUTHORIZATION"], **NAMELESS}
+
+    class Trickling(Body):
+        """Sends nothing until what `meanwhile` does has ended."""
+
+        def __init__(self, meanwhile: Callable[[], None]) -> None:
+            super().__init__()
+            self.meanwhile = [meanwhile]
+
+        def read(self, *size: Any) -> bytes:
+            while self.meanwhile:
+                self.meanwhile.pop()()
+            return super().read(*size)
+
+    refused: list[tuple[int, str | None, bool]] = []
+    others: list[bool] = []
+
+    def third() -> None:
+        for way in (mine, session(browser)):
+            body, headers = Body(), dict[str, str]()
+            status, told = announce(path, size, body, headers, **way)
+            sentence = told is None or "2 uploads of yours are under way" in told["error"]["message"]
+            refused.append((status, headers.get("Retry-After"), body.touched or not sentence))
+        others.append(is_read(path, size, **theirs))
+
+    def second() -> None:
+        announce(path, size, Trickling(third), **mine)
+
+    announce(path, size, Trickling(second), **mine)
+    assert refused == [(429, "5", False)] * 2
+    assert others == [True]
+    assert is_read(path, size, **mine), "both have ended"
 
 
 def test_the_quota_counts_files_and_uploads_under_way(api: APIClient, person: User, settings: Any) -> None:
