@@ -37,6 +37,12 @@ def test_people_look_and_administrators_act(browser: Client, person: User) -> No
     assert b"--join fjoin-" in browser.post("/nodes/join-token/").content
 
 
+def test_the_page_of_a_node_tells_the_release_of_its_agent(browser: Client) -> None:
+    path = f"/nodes/{world.fake_node().node_id}/"
+    Node.objects.update(software={"foretune": "0.1.7"})
+    assert "<dt>Release</dt><dd>0.1.7</dd>" in page(browser, path)
+
+
 def test_without_a_package_there_is_no_command_but_a_remedy(
     browser: Client, admin: User, settings: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
