@@ -6,6 +6,7 @@ the kernel of a stopped server goes on acknowledging. So the client gives up (do
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import psycopg
@@ -15,16 +16,17 @@ from psycopg import errors
 from psycopg.abc import RV, PQGen
 
 from portal.postgresql.breaker import Breaker
-from portal.serving.queued import waited_s
+from portal.serving.queued import slow_s, waited_s
 
 PATIENCE = "patience_s"
-HURRY_S = 0.5
+HURRY_S = 0.5  # statements that take less are not slow
 breaker = Breaker(pause_s=2.0)
 
 
 class Connection(psycopg.Connection[Any]):
     """A connection that closes itself once the server has not answered for `patience_s` seconds; None: never.
 
+    The slow statements of one request share these seconds, with its wait for a thread.
     Raises psycopg.OperationalError, at once while the server is known to be silent.
     """
 
@@ -39,10 +41,12 @@ class Connection(psycopg.Connection[Any]):
             raise silence()
         if breaker.open:
             patience_s = min(patience_s, breaker.pause_s)
-        # Who waited for a thread has less time left; that it runs out says nothing of the server.
-        hurry = waited_s.get() > HURRY_S
+        # A request that waited before has less time left; that it runs out says nothing of the server.
+        waited = waited_s.get() + (slow_s.get() or 0.0)
+        hurry = waited > HURRY_S
         if hurry:
-            patience_s = max(HURRY_S, patience_s - waited_s.get())
+            patience_s = max(HURRY_S, patience_s - waited)
+        began = time.monotonic()
         try:
             answer = super().wait(gen, interval, patience_s)
         except errors._WaitTimeout:
@@ -54,8 +58,16 @@ class Connection(psycopg.Connection[Any]):
             if not self.broken:
                 breaker.answered()
             raise
+        finally:
+            _note(time.monotonic() - began)
         breaker.answered()
         return answer
+
+
+def _note(took_s: float) -> None:
+    before = slow_s.get()
+    if before is not None and took_s > HURRY_S:
+        slow_s.set(before + took_s)
 
 
 def silence() -> psycopg.OperationalError:

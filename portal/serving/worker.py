@@ -18,7 +18,7 @@ from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
 from portal.serving.connection import Connection, LengthMissing
 from portal.serving.pace import Pace
-from portal.serving.queued import waited_s
+from portal.serving.queued import slow_s, waited_s
 
 HEALTH = "/healthz"
 SWEEP_EVERY_S = 0.25
@@ -202,6 +202,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
     def handle(self, conn: Connection, ready_at: float) -> bool:
         # Uploads queue for each other; they are long, and as welcome later.
         waited_s.set(0.0 if conn.source.streaming else time.monotonic() - ready_at)
+        slow_s.set(0.0)
         keep = bool(super().handle(conn))
         try:
             conn.sock.flush()
