@@ -211,7 +211,7 @@ def run(options: argparse.Namespace) -> None:
     data = Path(options.data).resolve() if options.data else HERE / "var"
     arguments = [f"--host={options.host}", f"--port={options.port}", f"--data={data}"]
     arguments += ["--once"] * options.once + ["--no-train"] * options.no_train
-    hand_over(python, "portal.launch", arguments)
+    hand_over(python, "portal.ops.launch", arguments)
 
 
 def lint() -> None:
@@ -262,7 +262,7 @@ def main() -> int:
         elif sys.argv[1:2] == ["chaos"]:
             chaos(sys.argv[2:])
         elif sys.argv[1:2] == ["screenshots"]:
-            hand_over(portal_environment(tests=True).python, "portal.launch.screenshots", sys.argv[2:])
+            hand_over(portal_environment(tests=True).python, "portal.ops.launch.screenshots", sys.argv[2:])
         else:
             run(parser().parse_args())
     except SetupFailed as failed:

@@ -25,9 +25,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks import plain
-from knowledge.core import evaluate, folds, space
-from knowledge.core.rows import Row
-from knowledge.core.sources import registry
+from knowledge.core.data import splits
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources import registry
+from knowledge.core.domain import config_space
+from knowledge.core.evaluate import evaluation
 
 LFB, FMA, MLPERF = "llmfinetuningbench", "fms-acceleration", "mlperf-llama2-70b-lora"
 COLUMNS = {
@@ -52,37 +54,37 @@ class Split:
 
     source: str
     unseen: str
-    folds: Callable[[Known], Iterator[folds.Fold]]
+    folds: Callable[[Known], Iterator[splits.Fold]]
 
 
-def by_configuration(rows: Known) -> Iterator[folds.Fold]:
-    return folds.grouped([space.config_hash(row.config) for row in rows])
+def by_configuration(rows: Known) -> Iterator[splits.Fold]:
+    return splits.grouped([config_space.config_hash(row.config) for row in rows])
 
 
-def by_system(rows: Known) -> Iterator[folds.Fold]:
+def by_system(rows: Known) -> Iterator[splits.Fold]:
     """All runs of one submitter's system."""
-    return folds.grouped([row.origin.rpartition("/")[0] for row in rows], 8)
+    return splits.grouped([row.origin.rpartition("/")[0] for row in rows], 8)
 
 
-def by_model(rows: Known) -> Iterator[folds.Fold]:
-    return folds.grouped([row.config.model_name for row in rows], 8)
+def by_model(rows: Known) -> Iterator[splits.Fold]:
+    return splits.grouped([row.config.model_name for row in rows], 8)
 
 
-def by_gpu(rows: Known) -> Iterator[folds.Fold]:
-    return folds.grouped([row.config.gpu_model for row in rows], 8)
+def by_gpu(rows: Known) -> Iterator[splits.Fold]:
+    return splits.grouped([row.config.gpu_model for row in rows], 8)
 
 
-def by_size(rows: Known) -> Iterator[folds.Fold]:
+def by_size(rows: Known) -> Iterator[splits.Fold]:
     """All systems with equal GPUs, their number and batch."""
-    return folds.grouped(
+    return splits.grouped(
         [f"{row.config.gpu_model} {row.config.number_gpus} {row.effective_batch_size}" for row in rows], 8
     )
 
 
-def one_gpu(name: str, taught: int = 0) -> Callable[[Known], Iterator[folds.Fold]]:
+def one_gpu(name: str, taught: int = 0) -> Callable[[Known], Iterator[splits.Fold]]:
     """A GPU model that is never seen, or in so many random runs only."""
 
-    def fold(rows: Known) -> Iterator[folds.Fold]:
+    def fold(rows: Known) -> Iterator[splits.Fold]:
         of_it = np.array([row.config.gpu_model == name for row in rows])
         measured = np.flatnonzero(of_it & np.array([row.measured for row in rows]))
         if len(measured):
@@ -94,7 +96,7 @@ def one_gpu(name: str, taught: int = 0) -> Callable[[Known], Iterator[folds.Fold
     return fold
 
 
-def splits(gpus: Sequence[str]) -> list[Split]:
+def all_splits(gpus: Sequence[str]) -> list[Split]:
     of_a_gpu = [
         Split(LFB, f"{name}{f', after {taught}' if taught else ''}", one_gpu(name, taught))
         for name in gpus
@@ -116,7 +118,9 @@ def measure(rows: Known, split: Split) -> dict[str, float]:
     found = []
     for train, test in split.folds(rows):
         learnt, left_out = [rows[row] for row in train], [rows[row] for row in test]
-        found.append(evaluate.metrics(evaluate.predictor(learnt), left_out) | plain.figures(learnt, left_out))
+        found.append(
+            evaluation.metrics(evaluation.predictor(learnt), left_out) | plain.figures(learnt, left_out)
+        )
     means = {}
     for name, (figure, count) in COLUMNS.items():
         told = [one for one in found if one.get(count)]
@@ -139,7 +143,7 @@ def main() -> None:
     gpus = sorted({row.config.gpu_model for row in known[LFB]})
     found = {}
     print("| source, what is unseen | " + " | ".join(COLUMNS) + " |\n" + "| --- " * (len(COLUMNS) + 1) + "|")
-    for split in splits(gpus):
+    for split in all_splits(gpus):
         name = f"{split.source}, {split.unseen}"
         if args.only in name:
             found[name] = figures = measure(known[split.source], split)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from knowledge.core.types import Config, Interval, Option, Source
+from knowledge.core.domain.types import Config, Interval, Option, Source
 from scheduler.core.types import ClusterState, Holding, Job, Node
 
 NODE_GPUS = 8

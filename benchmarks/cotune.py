@@ -23,21 +23,21 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.cotune_jobs import GPU, Choice, Kind, Shape, best, kinds_of, prediction_error
-from knowledge.core.predictor import MIN_P_VALID
-from knowledge.core.sources import registry
-from knowledge.core.types import Config, Goal, Interval, Option, Source
-from scheduler.core.placement import Shares
+from knowledge.core.data.sources import registry
+from knowledge.core.domain.types import Config, Goal, Interval, Option, Source
+from knowledge.core.predict.base import MIN_P_VALID
+from scheduler.core.placement.fit import Shares
 from scheduler.core.policies import POLICIES
 from scheduler.core.policies.fifo import DISTRIBUTED
-from scheduler.core.simulator.bootstrap import paired_change
-from scheduler.core.simulator.cluster import parse_cluster
-from scheduler.core.simulator.engine import Engine
-from scheduler.core.simulator.foresight import lognormal_sigma
-from scheduler.core.simulator.metrics import Metrics, measure
-from scheduler.core.simulator.settings import Settings
-from scheduler.core.simulator.trace import TraceJob
-from scheduler.core.simulator.truth import Pace, Truth
 from scheduler.core.types import Policy
+from scheduler.simulator.bootstrap import paired_change
+from scheduler.simulator.engine import Engine
+from scheduler.simulator.inputs.cluster import parse_cluster
+from scheduler.simulator.inputs.trace import TraceJob
+from scheduler.simulator.metrics import Metrics, measure
+from scheduler.simulator.settings import Settings
+from scheduler.simulator.world.ground_truth import Pace, Truth
+from scheduler.simulator.world.predictions import lognormal_sigma
 
 CLUSTER = parse_cluster(f"{GPU}:4x8")
 LOADS = (0.5, 0.7, 0.9, 1.1)

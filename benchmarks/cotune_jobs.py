@@ -18,11 +18,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from knowledge.core import evaluate, folds
-from knowledge.core.columns import columns
-from knowledge.core.predictor import MIN_P_VALID
-from knowledge.core.rows import Row
-from knowledge.core.types import Config
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.data import splits
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain.types import Config
+from knowledge.core.evaluate import evaluation
+from knowledge.core.predict.base import MIN_P_VALID
 
 GPU, MOST_GPUS = "A100-SXM4-80GB", 32
 LEAST_BUNDLES = 3  # a kind must have run on this many numbers of GPUs, else there is nothing to choose
@@ -133,9 +134,9 @@ def _measured(name: str, table: dict[Shape, list[Row]], by_base: dict[str, dict[
 def _predict(kinds: Sequence[Kind], rows: Sequence[Row]) -> None:
     """Predictions of each kind by a predictor that never saw its model, method and sample length."""
     bases = [_base(row) for row in rows]
-    for train, test in folds.grouped(bases, FOLDS):
+    for train, test in splits.grouped(bases, FOLDS):
         unseen = {bases[row] for row in test}
-        predictor = evaluate.predictor([rows[row] for row in train])
+        predictor = evaluation.predictor([rows[row] for row in train])
         for kind in (kind for kind in kinds if kind.base in unseen):
             configs = [choice.config for choice in kind.choices.values()]
             scores = predictor.score(configs, columns(configs))

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db import models
 
-from knowledge.core.types import Config, Interval, Option, Source
+from knowledge.core.domain.types import Config, Interval, Option, Source
 from knowledge.models import Execution
 from knowledge.services import row_values
 from portal.accounts.models import AuditEntry, User

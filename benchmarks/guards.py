@@ -28,23 +28,27 @@ class Guard(NamedTuple):
 
 GUARDS = {
     "fence": Guard(
-        "scheduler/services/claims.py",
+        "scheduler/services/sync/claims.py",
         "if attempt.ended_at is not None or fence != attempt.fence or fence != attempt.job.fence:",
         "if False:",
     ),
     "node of a claim": Guard(
-        "scheduler/services/claims.py", "if claim is None or claim.node_id != node.pk:", "if claim is None:"
+        "scheduler/services/sync/claims.py",
+        "if claim is None or claim.node_id != node.pk:",
+        "if claim is None:",
     ),
     "one report, one effect": Guard(
-        "scheduler/services/claims.py", "if report.seq != acked + 1:", "if False:"
+        "scheduler/services/sync/claims.py", "if report.seq != acked + 1:", "if False:"
     ),
     "version of a job": Guard(
-        "scheduler/services/moves.py",
+        "scheduler/services/jobs/transitions.py",
         "here = Job.objects.filter(pk=job.pk, version=job.version, state=old)",
         "here = Job.objects.filter(pk=job.pk)",
     ),
     "transition table": Guard(
-        "scheduler/services/moves.py", "if to not in TRANSITIONS[old] and not raises_stop:", "if False:"
+        "scheduler/services/jobs/transitions.py",
+        "if to not in TRANSITIONS[old] and not raises_stop:",
+        "if False:",
     ),
     "one holder of a GPU": Guard(
         "scheduler/migrations/0001_initial.py",
@@ -52,11 +56,11 @@ GUARDS = {
         "fields=('gpu', 'claim'), name='one_holder_per_gpu'",
     ),
     "epoch": Guard(
-        "scheduler/loop/epoch.py",
+        "scheduler/loop/leadership.py",
         "filter(pk=epoch.pk, number=epoch.number, busy=True).update(since=database_now())",
         "filter(pk=epoch.pk).update(since=database_now())",
     ),
-    "single tick": Guard("scheduler/loop/epoch.py", "Q(busy=False) | died, pk=1", "pk=1"),
+    "single tick": Guard("scheduler/loop/leadership.py", "Q(busy=False) | died, pk=1", "pk=1"),
     "leases after a gap": Guard("scheduler/core/serving.py", "if at - self.heard_at > gap:", "if False:"),
     "a heartbeat that comes meanwhile": Guard(
         "scheduler/loop/leases.py",
@@ -64,37 +68,41 @@ GUARDS = {
         "if node := Node.objects.get(pk=pk):",
     ),
     "a drain outlasts a loss": Guard(
-        "scheduler/services/node_states.py",
+        "scheduler/services/nodes/state.py",
         'return last if last and last.kind == "drain" else None',
         "return None",
     ),
     "a block for GPUs outlasts a loss": Guard(
-        "scheduler/services/node_states.py",
+        "scheduler/services/nodes/state.py",
         'kept = node.block_kind if node.block_kind in STANDING else ""',
         'kept = ""',
     ),
     "ready nodes only": Guard(
-        "scheduler/services/attempts.py", "if len(ready) != len(node_ids):", "if False:"
+        "scheduler/services/jobs/attempts.py", "if len(ready) != len(node_ids):", "if False:"
     ),
-    "lost until nothing runs": Guard("scheduler/services/sync.py", "if not still_running and (", "if ("),
+    "lost until nothing runs": Guard(
+        "scheduler/services/sync/node_sync.py", "if not still_running and (", "if ("
+    ),
     "what comes late": Guard(
-        "scheduler/services/boots.py", "here = here.filter(sync_seq__lt=message.seq)", "pass"
+        "scheduler/services/nodes/boots.py", "here = here.filter(sync_seq__lt=message.seq)", "pass"
     ),
     "earlier starts of an agent": Guard(
-        "scheduler/services/boots.py",
+        "scheduler/services/nodes/boots.py",
         "if message.boot_id in node.old_boot_ids and not _has_outlived(node, message, now):",
         "if False:",
     ),
     "one node for one enrolment": Guard(
-        "scheduler/services/nodes.py",
+        "scheduler/services/nodes/register.py",
         "if known := Node.present.filter(token_hash=digest_of(token)).first():",
         "if known := None:",
     ),
-    "who declined is avoided": Guard("scheduler/loop/declined.py", "if until > now:", "if False:"),
+    "who declined is avoided": Guard("scheduler/loop/declines.py", "if until > now:", "if False:"),
     "complete checkpoints": Guard(
-        "scheduler/services/reports.py", "_require_received(claim, step, files)", "pass"
+        "scheduler/services/sync/reports.py", "_require_received(claim, step, files)", "pass"
     ),
-    "digest of an artifact": Guard("scheduler/services/artifacts.py", "if digest != sha256:", "if False:"),
+    "digest of an artifact": Guard(
+        "scheduler/services/sync/artifacts.py", "if digest != sha256:", "if False:"
+    ),
     "key and body": Guard(
         "scheduler/services/idempotency.py",
         "if row is not None and row.body_digest != self.body_digest:",
@@ -106,7 +114,7 @@ GUARDS = {
         "if (answer := self._check(row)) and not answer:",
     ),
     "cancel wins": Guard(
-        "scheduler/services/attempts.py",
+        "scheduler/services/jobs/attempts.py",
         "if outcome is Outcome.SUCCEEDED and stop_for is not StopFor.CANCEL:",
         "if outcome is Outcome.SUCCEEDED:",
     ),

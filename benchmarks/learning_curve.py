@@ -23,9 +23,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 import plotly.graph_objects as go
 
-from knowledge.core import evaluate, folds, space
-from knowledge.core.rows import Row
-from knowledge.core.sources import registry
+from knowledge.core.data import splits
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources import registry
+from knowledge.core.domain import config_space
+from knowledge.core.evaluate import evaluation
 
 SIZES = (100, 300, 600, 1200)
 COTUNE = {"throughput_mape": {600: 0.11, 5000: 0.094}, "validity_error": {5000: 0.042}}
@@ -34,7 +36,7 @@ LABELS = {"throughput_mape": "throughput, mean absolute error", "validity_error"
 
 def subset(rows: Sequence[Row], size: int, seed: int) -> list[Row]:
     """About so many rows: whole configurations in random order."""
-    hashes = [space.config_hash(row.config) for row in rows]
+    hashes = [config_space.config_hash(row.config) for row in rows]
     order = np.random.default_rng(seed).permutation(sorted(set(hashes)))
     place = {name: rank for rank, name in enumerate(order.tolist())}
     chosen = sorted(range(len(rows)), key=lambda row: place[hashes[row]])[:size]
@@ -44,12 +46,12 @@ def subset(rows: Sequence[Row], size: int, seed: int) -> list[Row]:
 def measure(rows: Sequence[Row], seeds: int) -> list[dict[str, Any]]:
     """Figures of each size; below all rows the mean over some random subsets."""
     started = [row for row in rows if row.status != "refused"]
-    train, test = next(folds.grouped([space.config_hash(row.config) for row in started]))
+    train, test = next(splits.grouped([config_space.config_hash(row.config) for row in started]))
     known, unseen = [started[row] for row in train], [started[row] for row in test]
     found = []
     for size in [*(size for size in SIZES if size < len(known)), len(known)]:
         repeats = [
-            evaluate.metrics(evaluate.predictor(subset(known, size, seed)), unseen)
+            evaluation.metrics(evaluation.predictor(subset(known, size, seed)), unseen)
             for seed in range(seeds if size < len(known) else 1)
         ]
         names = ("throughput_mape", "throughput_median_ape", "validity_error", "memory_mae", "coverage_80")

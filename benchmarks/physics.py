@@ -24,13 +24,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks.accuracy import FMA, LFB, MLPERF
-from knowledge.core import space
-from knowledge.core.columns import Array, Columns, columns
-from knowledge.core.folds import Fold
-from knowledge.core.peak_memory import PeakMemory
-from knowledge.core.rows import Row
-from knowledge.core.sources import registry
-from knowledge.core.step_time import StepTime
+from knowledge.core.analytic.config_table import Columns, columns
+from knowledge.core.analytic.peak_memory import PeakMemory
+from knowledge.core.analytic.step_time import StepTime
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources import registry
+from knowledge.core.data.splits import Fold
+from knowledge.core.domain import config_space
+from knowledge.core.domain.arrays import Array
 
 ENOUGH = 40  # rows of the others; below, the weights stay what the prior states
 CELLS = tuple(f"{what}_{figure}" for what in ("rate", "peak") for figure in ("rows", "mean", "median"))
@@ -83,7 +84,7 @@ def one_out(rows: Sequence[Row], key: Key) -> Iterator[Fold]:
 def foretold(rows: Sequence[Row], key: Key, physics: Callable[[], Physics], measured: Array) -> Array:
     """What physics that was fitted to the others says of each row, shape (n,); nan without others."""
     c = columns([row.config for row in rows], None, [row.padded_tokens for row in rows])
-    hashes = [space.config_hash(row.config) for row in rows]
+    hashes = [config_space.config_hash(row.config) for row in rows]
     told = np.full(len(rows), np.nan)
     for train, test in one_out(rows, key):
         fitted = physics().fit(c.take(train), measured[train], [hashes[row] for row in train])

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
-from knowledge.core import estimators, features
-from knowledge.core.columns import Array, columns
-from knowledge.core.rows import Row
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain.arrays import Array
+from knowledge.core.model import estimators, features
 
 STARTED = ("ok", "oom", "failed")
 

@@ -26,13 +26,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from knowledge.core import catalog, evaluate, recommend
-from knowledge.core.columns import Array
-from knowledge.core.enumeration import Candidates
-from knowledge.core.learned_predictor import LearnedPredictor
-from knowledge.core.predictor import MIN_P_VALID, Scores
-from knowledge.core.sources import registry
-from knowledge.core.types import Config, Pool
+from knowledge.core.data.sources import registry
+from knowledge.core.domain import catalogue
+from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.types import Config, Pool
+from knowledge.core.evaluate import evaluation
+from knowledge.core.predict.base import MIN_P_VALID, Scores
+from knowledge.core.predict.predictor import LearnedPredictor
+from knowledge.core.recommend import search
+from knowledge.core.recommend.candidates import Candidates
 
 # GPU models with what an hour of one is taken to cost
 PRICES = {"A100-SXM4-80GB": 2.0, "L40S": 1.0, "H100-SXM5-80GB": 3.5, "A10G": 0.8}
@@ -50,7 +52,7 @@ Found = TypeVar("Found", bound=Sized)
 
 def pool(gpu: str) -> Pool:
     """Four nodes with eight GPUs each."""
-    memory = int(catalog.gpu(gpu).memory_bytes)
+    memory = int(catalogue.gpu(gpu).memory_bytes)
     return Pool(gpu_model=gpu, node_sizes=(8,) * 4, memory_bytes=memory, price_per_gpu_hour=PRICES[gpu])
 
 
@@ -101,9 +103,9 @@ def recommended(predictor: LearnedPredictor, model: str, stages: Stages) -> list
     """The rows that would be offered: one of each bundle."""
     found = stages.run("enumerate, rules", lambda: whole_space(model))
     c = stages.run("columns", found.columns)
-    stages.run("memory prior", lambda: recommend.fitting(c))
-    short, of_short = recommend.shortlisted(found, c, predictor)
-    stages.run("and shortlist", lambda: recommend.shortlisted(found, c, predictor)[0])
+    stages.run("memory prior", lambda: search.fitting(c))
+    short, of_short = search.shortlisted(found, c, predictor)
+    stages.run("and shortlist", lambda: search.shortlisted(found, c, predictor)[0])
     kept: list[Scores] = []
 
     def score() -> Array:
@@ -112,7 +114,7 @@ def recommended(predictor: LearnedPredictor, model: str, stages: Stages) -> list
 
     stages.run("score", score)
     allowed = kept[0].p_valid >= MIN_P_VALID
-    return stages.run("choose", lambda: recommend.per_bundle(short, of_short, kept[0], allowed))
+    return stages.run("choose", lambda: search.per_bundle(short, of_short, kept[0], allowed))
 
 
 def goals(found: Candidates, rate: Array) -> dict[str, Array]:
@@ -126,7 +128,7 @@ def bests(predictor: LearnedPredictor, found: Candidates, rows: Array) -> dict[s
     """By goal: the best of one choice a bundle among the rows, and its worth; {} if none may run."""
     some, c = found.take(rows), found.columns().take(rows)
     scores = predictor.score(some.configs(), c)
-    chosen = recommend.per_bundle(some, c, scores, scores.p_valid >= MIN_P_VALID)
+    chosen = search.per_bundle(some, c, scores, scores.p_valid >= MIN_P_VALID)
     if not len(chosen):
         return {}
     best = {name: min(chosen, key=lambda row: worth[row]) for name, worth in goals(some, scores.rate).items()}
@@ -144,8 +146,8 @@ def agreement(predictor: LearnedPredictor) -> dict[str, Any]:
     for model, methods in product(MODELS, (METHODS, ("full",), ("lora",))):
         found = whole_space(model, methods)
         c = found.columns()
-        everything = bests(predictor, found, recommend.fitting(c))
-        quick = bests(predictor, *_as_rows(recommend.shortlisted(found, c, predictor)[0]))
+        everything = bests(predictor, found, search.fitting(c))
+        quick = bests(predictor, *_as_rows(search.shortlisted(found, c, predictor)[0]))
         for name, (config, worth) in everything.items():
             same.append(quick[name][0] == config)
             regrets.append(quick[name][1] / worth)
@@ -165,7 +167,7 @@ def _as_rows(found: Candidates) -> tuple[Candidates, Array]:
 def measure() -> tuple[dict[str, Any], LearnedPredictor]:
     """Stages of a warm recommendation."""
     shipped = files("knowledge") / "data" / "executions.csv"
-    predictor = evaluate.predictor(registry.parse(shipped.read_text(encoding="utf-8"), "csv"))
+    predictor = evaluation.predictor(registry.parse(shipped.read_text(encoding="utf-8"), "csv"))
     trained_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     stages = Stages()
     for _ in range(REPEATS):

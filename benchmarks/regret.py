@@ -24,11 +24,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from knowledge.core import evaluate, folds, space
-from knowledge.core.columns import columns
-from knowledge.core.predictor import MIN_P_VALID, Scorer
-from knowledge.core.rows import Row
-from knowledge.core.sources import registry
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.data import splits
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources import registry
+from knowledge.core.domain import config_space
+from knowledge.core.evaluate import evaluation
+from knowledge.core.predict.base import MIN_P_VALID, Scorer
 
 
 def job_of(row: Row) -> str:
@@ -41,7 +43,7 @@ def choices(rows: Sequence[Row]) -> list[tuple[Row, float]]:
     """(one row of each configuration, its median rate; 0 where it did not run)."""
     same: dict[str, list[Row]] = defaultdict(list)
     for row in rows:
-        same[space.config_hash(row.config)].append(row)
+        same[config_space.config_hash(row.config)].append(row)
     return [
         (repeats[0], median([row.tokens_per_second or 0.0 for row in repeats]))
         for repeats in same.values()
@@ -72,8 +74,8 @@ def measure(rows: Sequence[Row], parts: int) -> dict[str, Any]:
     usable = [row for row in rows if row.known and row.learn and row.status != "refused"]
     jobs = [job_of(row) for row in usable]
     found: list[float | None] = []
-    for train, test in folds.grouped(jobs, parts):
-        predictor = evaluate.predictor([usable[row] for row in train])
+    for train, test in splits.grouped(jobs, parts):
+        predictor = evaluation.predictor([usable[row] for row in train])
         groups: dict[str, list[Row]] = defaultdict(list)
         for row in test:
             groups[jobs[row]].append(usable[row])

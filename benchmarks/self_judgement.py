@@ -4,8 +4,9 @@ python benchmarks/self_judgement.py RUNS.CSV [--source lfb]
 
 One GPU model after the other is left out of training, and runs on it are chosen as a calibration chooses
 them, from another half of its configurations each time. Two ways to judge: every run foretold without itself
-and its likes (`knowledge.core.left_out`), and the last third of the runs foretold from the others. The truth
-is the median error on all runs that were not chosen. Errors are medians of |ln|, means over draws.
+and its likes (`knowledge.core.evaluate.cross_validation`), and the last third of the runs foretold from the
+others. The truth is the median error on all runs that were not chosen. Errors are medians of |ln|, means over
+draws.
 """
 
 from __future__ import annotations
@@ -24,12 +25,13 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks.transfer import ENOUGH, orders, split
-from knowledge.core import evaluate, space
-from knowledge.core.learned_predictor import LearnedPredictor
-from knowledge.core.left_out import judge
-from knowledge.core.observations import Observations
-from knowledge.core.rows import Row
-from knowledge.core.sources import registry
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources import registry
+from knowledge.core.domain import config_space
+from knowledge.core.evaluate import evaluation
+from knowledge.core.evaluate.cross_validation import judge
+from knowledge.core.predict.exact_matches import Observations
+from knowledge.core.predict.predictor import LearnedPredictor
 
 COUNTS = (10, 15, 20)
 DRAWS = 16
@@ -39,7 +41,7 @@ Told = tuple[float, float]  # before, after
 def told(predictor: LearnedPredictor, mine: Sequence[Row], order: Sequence[str]) -> dict[str, Told]:
     """What either way says of the runs in `order` (hashes of configurations), and what is true."""
     taught, rest = split(mine, set(order))
-    by_name = {space.config_hash(row.config): row for row in taught}
+    by_name = {config_space.config_hash(row.config): row for row in taught}
     runs = [by_name[name] for name in order]
     third = 2 * len(runs) // 3
     found = judge(predictor, [], runs)
@@ -52,7 +54,7 @@ def told(predictor: LearnedPredictor, mine: Sequence[Row], order: Sequence[str])
 
 def _errors(predictor: LearnedPredictor, own: Sequence[Row], rows: Sequence[Row]) -> Told:
     before, after = (
-        median(evaluate.log_errors(replace(predictor, observations=Observations.of(runs)), rows))
+        median(evaluation.log_errors(replace(predictor, observations=Observations.of(runs)), rows))
         for runs in ([], own)
     )
     return before, after
@@ -81,11 +83,11 @@ def main() -> None:
     usable = [row for row in rows if row.known and row.learn and row.status != "refused"]
     for gpu in sorted({row.config.gpu_model for row in usable}):
         mine = [row for row in usable if row.config.gpu_model == gpu and row.measured]
-        configs = {space.config_hash(row.config): row.config for row in mine}
+        configs = {config_space.config_hash(row.config): row.config for row in mine}
         others = [row for row in usable if row.config.gpu_model != gpu]
         if len(configs) < ENOUGH or not others:
             continue
-        predictor = evaluate.predictor(others)
+        predictor = evaluation.predictor(others)
         drawn = [orders(predictor, configs, seed)["chosen"] for seed in range(DRAWS)]
         for count in (count for count in COUNTS if count <= len(drawn[0])):
             report(gpu, count, [told(predictor, mine, order[:count]) for order in drawn])

@@ -22,7 +22,7 @@ from statistics import median
 
 import psutil
 
-from portal.launch import machine
+from portal.ops.launch import preflight
 from tests.harness.servers import free_port
 
 CLIENTS = 16
@@ -60,7 +60,7 @@ def served(worker: str, env: dict[str, str]) -> Iterator[tuple[int, psutil.Proce
     command += [f"--bind=127.0.0.1:{port}", f"--worker-class={worker}", "--workers=2", "--log-level=warning"]
     process = subprocess.Popen(command, env=env, cwd=Path(__file__).parent.parent)
     try:
-        machine.wait_until_served(f"http://127.0.0.1:{port}")
+        preflight.wait_until_served(f"http://127.0.0.1:{port}")
         yield port, psutil.Process(process.pid)
     finally:
         process.kill()

@@ -64,9 +64,9 @@ def play(line: Line, traces: Path) -> dict[str, Any]:
     """One simulation in this process."""
     import resource
 
-    from scheduler.core.simulator.cluster import parse_cluster
-    from scheduler.core.simulator.foresight import Level
-    from scheduler.core.simulator.scenario import open_scenario, policy_named
+    from scheduler.simulator.inputs.cluster import parse_cluster
+    from scheduler.simulator.scenario import open_scenario, policy_named
+    from scheduler.simulator.world.predictions import Level
 
     began = process_time()
     scenario = open_scenario(traces / line.trace, parse_cluster(line.cluster))

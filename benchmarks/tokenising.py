@@ -80,9 +80,9 @@ def in_batches(path: Path, template: bool) -> int:
 
     from tests.trainer.runs import Run
     from trainer.train.data import prepare
-    from trainer.train.journal import Journal
+    from trainer.train.distributed.process_group import World
+    from trainer.train.events import Journal
     from trainer.train.settings import read_order
-    from trainer.train.world import World
 
     run = Run(path.parent / "run", path.parent, {"tokens_per_sample": 131_072}).write()
     (run.path / "inputs" / "train.jsonl").unlink()

@@ -3,9 +3,9 @@
 python benchmarks/transfer.py RUNS.CSV [--source lfb] [--json OUT]
 
 One GPU model after the other is left out of training. Some of its runs are then taken as calibration runs, by
-`knowledge.core.informative.choose` or at random, and the rest is predicted with them as own runs. Both ways
-draw from the same half of its configurations, another half each time: figures are means over the draws, and
-a count of runs is judged where the half is as large.
+`knowledge.core.evaluate.experiment_design.choose` or at random, and the rest is predicted with them as own
+runs. Both ways draw from the same half of its configurations, another half each time: figures are means over
+the draws, and a count of runs is judged where the half is as large.
 """
 
 from __future__ import annotations
@@ -25,13 +25,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from knowledge.core import evaluate, space
-from knowledge.core.informative import choose
-from knowledge.core.learned_predictor import LearnedPredictor
-from knowledge.core.observations import Observations
-from knowledge.core.rows import Row
-from knowledge.core.sources import registry
-from knowledge.core.types import Config
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources import registry
+from knowledge.core.domain import config_space
+from knowledge.core.domain.types import Config
+from knowledge.core.evaluate import evaluation
+from knowledge.core.evaluate.experiment_design import choose
+from knowledge.core.predict.exact_matches import Observations
+from knowledge.core.predict.predictor import LearnedPredictor
 
 COUNTS = (0, 5, 10, 20, 50)
 ENOUGH = 20  # configurations of a GPU model for it to be judged
@@ -42,13 +43,13 @@ Figures = dict[str, float]
 
 def figures(predictor: LearnedPredictor, taught: Sequence[Row], rest: Sequence[Row]) -> Figures:
     """Errors on `rest` with `taught` as own runs."""
-    found = evaluate.metrics(replace(predictor, observations=Observations.of(taught)), rest)
+    found = evaluation.metrics(replace(predictor, observations=Observations.of(taught)), rest)
     return {name: float(found[name]) for name in FIGURES}
 
 
 def split(mine: Sequence[Row], wanted: set[str]) -> tuple[list[Row], list[Row]]:
     """One run of each wanted configuration, and all runs of the others."""
-    hashes = [space.config_hash(row.config) for row in mine]
+    hashes = [config_space.config_hash(row.config) for row in mine]
     first = {name: hashes.index(name) for name in wanted}
     rest = [row for row, name in zip(mine, hashes, strict=True) if name not in wanted]
     return [mine[place] for place in sorted(first.values())], rest
@@ -58,12 +59,12 @@ def orders(predictor: LearnedPredictor, configs: Mapping[str, Config], seed: int
     """Hashes of one half of the configurations in the order in which they are run, by way of choosing."""
     half = random.Random(seed).sample(sorted(configs), len(configs) // 2)
     chosen = choose([configs[name] for name in half], predictor, min(COUNTS[-1], len(half)))
-    return {"chosen": [space.config_hash(config) for config in chosen], "random": half}
+    return {"chosen": [config_space.config_hash(config) for config in chosen], "random": half}
 
 
 def curve(predictor: LearnedPredictor, mine: Sequence[Row]) -> dict[str, dict[int, Figures]]:
     """Mean figures by way of choosing and number of runs."""
-    configs = {space.config_hash(row.config): row.config for row in mine}
+    configs = {config_space.config_hash(row.config): row.config for row in mine}
     drawn: dict[str, dict[int, list[Figures]]] = {"chosen": {}, "random": {}}
     for seed in range(DRAWS):
         for way, order in orders(predictor, configs, seed).items():
@@ -84,8 +85,8 @@ def measure(rows: Sequence[Row]) -> dict[str, Any]:
     for gpu in sorted({row.config.gpu_model for row in usable}):
         mine = [row for row in usable if row.config.gpu_model == gpu and row.measured]
         others = [row for row in usable if row.config.gpu_model != gpu]
-        if len({space.config_hash(row.config) for row in mine}) >= ENOUGH and others:
-            found[gpu] = {"runs": len(mine), **curve(evaluate.predictor(others), mine)}
+        if len({config_space.config_hash(row.config) for row in mine}) >= ENOUGH and others:
+            found[gpu] = {"runs": len(mine), **curve(evaluation.predictor(others), mine)}
     return found
 
 

@@ -23,10 +23,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks.accuracy import MLPERF, by_system
-from knowledge.core import evaluate
-from knowledge.core.columns import Array, columns
-from knowledge.core.rows import Row
-from knowledge.core.sources import registry
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources import registry
+from knowledge.core.domain.arrays import Array
+from knowledge.core.evaluate import evaluation
 
 Key = Callable[[Row], Hashable]
 
@@ -73,7 +74,7 @@ def by_predictor(rows: Sequence[Row]) -> Array:
     for train, test in by_system(list(rows)):
         left_out = [rows[row] for row in test]
         configs = [row.config for row in left_out]
-        predictor = evaluate.predictor([rows[row] for row in train])
+        predictor = evaluation.predictor([rows[row] for row in train])
         error[test] = predictor.score(configs, columns(configs)).rate / rates(left_out) - 1
     return np.abs(error)
 

@@ -8,18 +8,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
-from knowledge import additions, selectors
-from knowledge.active import predictor_before, predictor_for
-from knowledge.core import catalog, fallback, forecast, nearest, objectives, reasons, recommend, space
-from knowledge.core import check as checking
-from knowledge.core import informative as choosing
-from knowledge.core.check import Check
-from knowledge.core.columns import hardware
-from knowledge.core.left_out import LeftOut, judge
-from knowledge.core.memory_parts import memory_parts
-from knowledge.core.predictor import MIN_P_VALID
-from knowledge.core.settle import Request, batch_choices, four_bits_instead, settle
-from knowledge.core.types import (
+from knowledge import catalogue_entries, selectors
+from knowledge.core.analytic.config_table import hardware
+from knowledge.core.domain import catalogue, config_space
+from knowledge.core.domain.types import (
     Advice,
     Choice,
     Config,
@@ -32,6 +24,16 @@ from knowledge.core.types import (
     Source,
     Workload,
 )
+from knowledge.core.evaluate import experiment_design as choosing
+from knowledge.core.evaluate.cross_validation import LeftOut, judge
+from knowledge.core.explain import evidence, explanations
+from knowledge.core.explain import feasibility as checking
+from knowledge.core.explain.feasibility import Check
+from knowledge.core.predict.base import MIN_P_VALID
+from knowledge.core.predict.memory_parts import memory_parts
+from knowledge.core.recommend import defaults, duration, objectives, search
+from knowledge.core.recommend.submit_defaults import Request, batch_choices, four_bits_instead, settle
+from knowledge.loaded_predictor import predictor_before, predictor_for
 from knowledge.models import Execution
 
 log = logging.getLogger(__name__)
@@ -49,7 +51,7 @@ def _edge(what: str) -> Iterator[None]:
     """Turns what nobody foresaw into AdviceFailed: advice failing never blocks a submission."""
     try:
         yield
-    except (catalog.UnknownModel, AdviceFailed):
+    except (catalogue.UnknownModel, AdviceFailed):
         raise
     except Exception as error:
         log.exception("advice failed", extra={"asked": what})
@@ -80,14 +82,14 @@ def advise(
         best = found[0] if found else None
         return Advice(
             bound=bound,
-            chosen=choices | reasons.dispatch_choices(request, found),
+            chosen=choices | explanations.dispatch_choices(request, found),
             options=found,
             evidence=_evidence(best.config) if best and request.model else (),
             predictor_version=selectors.state().predictor,
             notes=(
-                *reasons.notes(request, bound, found),
-                *reasons.missed(found, deadline_s, budget),
-                *reasons.unpriced(found, goal),
+                *explanations.notes(request, bound, found),
+                *explanations.missed(found, deadline_s, budget),
+                *explanations.unpriced(found, goal),
             ),
             pareto=tuple(option.key for option in objectives.pareto(found)),
             memory_parts=_memory_parts(best, inventory),
@@ -139,7 +141,7 @@ def default_options(
 ) -> tuple[Option, ...]:
     """One option of stated defaults per bundle; nothing is predicted (`Source.DEFAULT`, values of 0)."""
     request = Request(model, None, fixed, workload, inventory)
-    return fallback.default_options(request, bound)
+    return defaults.default_options(request, bound)
 
 
 def default_advice(
@@ -154,10 +156,10 @@ def default_advice(
     request = Request(model, None, fixed, workload, inventory)
     choices = settle(request)
     bound = _values(choices)
-    found = fallback.default_options(request, bound)
+    found = defaults.default_options(request, bound)
     return Advice(
         bound=bound,
-        chosen=choices | reasons.dispatch_choices(request, found),
+        chosen=choices | explanations.dispatch_choices(request, found),
         options=found,
         notes=("Advice was not available; these are stated defaults and nothing is predicted.",),
     )
@@ -167,13 +169,13 @@ def inventory_options_version() -> str:
     """A token that changes when options should be computed anew: the active predictor, or `prior`, and what
     was added to the catalogue.
     """
-    number, added = selectors.state().predictor, additions.version()
+    number, added = selectors.state().predictor, catalogue_entries.version()
     return ("prior" if number is None else str(number)) + (f"+{added}" if added else "")
 
 
 def reforecast(option: Option, *, workload: Workload, startup_s: float) -> Option:
     """The option with the exact token histogram and start-up of a trainer's first report."""
-    return forecast.reforecast(option, data=workload, startup_s=startup_s)
+    return duration.reforecast(option, data=workload, startup_s=startup_s)
 
 
 def predict(configs: Sequence[Config], inventory: Inventory | None = None) -> list[Prediction]:
@@ -191,7 +193,7 @@ def informative(
     """
     with _edge("informative"):
         for model in models:
-            catalog.model(model)
+            catalogue.model(model)
         found = choosing.candidates(models, pool)
         return choosing.choose(found, predictor_for(hardware(inventory)), count, longest_s)
 
@@ -212,8 +214,8 @@ def judged(runs: Sequence[Execution], inventory: Inventory) -> LeftOut:
 def _request(model: str, fixed: Mapping[str, Any], data: Workload, inventory: Inventory) -> Request:
     """Local directories and hub ids may be outside the catalogue; a plain name may not."""
     try:
-        return Request(model, catalog.model(model), fixed, data, inventory)
-    except catalog.UnknownModel:
+        return Request(model, catalogue.model(model), fixed, data, inventory)
+    except catalogue.UnknownModel:
         if "/" in model:
             return Request(model, None, fixed, data, inventory)
         raise
@@ -223,8 +225,8 @@ def _options(
     request: Request, bound: Mapping[str, Any], goal: Goal, less_memory_than: float | None = None
 ) -> tuple[Option, ...]:
     if request.model is None:
-        return fallback.default_options(request, bound) if less_memory_than is None else ()
-    predicted = recommend.options(
+        return defaults.default_options(request, bound) if less_memory_than is None else ()
+    predicted = search.options(
         request,
         bound,
         predictor_for(hardware(request.inventory)),
@@ -235,7 +237,7 @@ def _options(
     if predicted or less_memory_than is not None:
         return predicted
     # Of GPUs that the catalogue lacks nothing is known: beside a forecast they would seem to take no time.
-    return fallback.default_options(request.of_unknown_gpus(), bound)
+    return defaults.default_options(request.of_unknown_gpus(), bound)
 
 
 def _settled(request: Request, goal: Goal) -> tuple[dict[str, Choice], tuple[Option, ...]]:
@@ -276,8 +278,8 @@ def _memory_parts(best: Option | None, inventory: Inventory) -> dict[str, float]
 
 
 def _evidence(config: Config) -> tuple[Evidence, ...]:
-    config = space.canonical(config)
-    rows = selectors.evidence_rows(nearest.related_models(config.model_name), config)
+    config = config_space.canonical(config)
+    rows = selectors.evidence_rows(evidence.related_models(config.model_name), config)
     measured = [
         Evidence(
             config=row.config,
@@ -285,7 +287,7 @@ def _evidence(config: Config) -> tuple[Evidence, ...]:
             peak_memory_fraction=row.peak_memory_fraction,
             status=row.status,
             source=row.source,
-            distance=nearest.distance(config, row.config),
+            distance=evidence.distance(config, row.config),
         )
         for row in rows[:EVIDENCE_SCANNED]
     ]

@@ -10,8 +10,8 @@ class KnowledgeConfig(AppConfig):
 
     def ready(self) -> None:
         """Entries of the database and models in local directories come after the shipped tables."""
-        from knowledge import additions
-        from knowledge.core import catalog
+        from knowledge import catalogue_entries
+        from knowledge.core.domain import catalogue
 
-        catalog.beyond.model = additions.find_model
-        catalog.beyond.gpu = additions.find_gpu
+        catalogue.beyond.model = catalogue_entries.find_model
+        catalogue.beyond.gpu = catalogue_entries.find_gpu

@@ -9,8 +9,8 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from knowledge.core.rows import Row
-from knowledge.core.types import Config
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain.types import Config
 
 
 class Status(models.TextChoices):

@@ -9,9 +9,10 @@ from typing import Any
 
 from django.db.models import Case, Count, Max, Q, QuerySet, When
 
-from knowledge.core import catalog, forecast
-from knowledge.core.rows import OWN, Row
-from knowledge.core.types import Config, Interval, Source
+from knowledge.core.data.measurement import OWN, Row
+from knowledge.core.domain import catalogue
+from knowledge.core.domain.types import Config, Interval, Source
+from knowledge.core.recommend import duration
 from knowledge.models import CatalogEntry, Execution, PredictorVersion, Promotion, Status, TrackRecord
 
 RECENT_STARTUPS = 500
@@ -141,10 +142,10 @@ def startups() -> dict[tuple[str, int], Interval]:
     for gpu_model, name, seconds in rows.values_list("gpu_model", "model_name", "startup_s")[
         :RECENT_STARTUPS
     ]:
-        if model := catalog.known_model(name):
-            kind = (gpu_model, forecast.size_class(model))
+        if model := catalogue.known_model(name):
+            kind = (gpu_model, duration.size_class(model))
             measured.setdefault(kind, []).append(float(seconds or 0.0))
-    return {kind: forecast.startup_of(values) for kind, values in measured.items()}
+    return {kind: duration.startup_of(values) for kind, values in measured.items()}
 
 
 def evidence_rows(model_names: Sequence[str], config: Config) -> QuerySet[Execution]:

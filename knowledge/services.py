@@ -11,9 +11,9 @@ from uuid import UUID
 
 from django.db import transaction
 
-from knowledge.core import space
-from knowledge.core.rows import OWN, flag_implausible
-from knowledge.core.types import Config
+from knowledge.core.data.measurement import OWN, flag_implausible
+from knowledge.core.domain import config_space
+from knowledge.core.domain.types import Config
 from knowledge.models import Execution, Status
 from trainer.protocol import RANDOM_MODEL
 
@@ -47,7 +47,7 @@ def record_execution(
     """
     if status not in Status.values:
         raise ValueError(f"status {status!r} is unknown; use one of {', '.join(Status.values)}")
-    known = space.canonical(config)
+    known = config_space.canonical(config)
     values = {
         **row_values(known),
         "created_at": now,
@@ -82,7 +82,7 @@ def row_values(config: Config) -> dict[str, Any]:
     return {
         **asdict(config),
         "effective_batch_size": config.effective_batch_size,
-        "config_hash": space.config_hash(config),
+        "config_hash": config_space.config_hash(config),
     }
 
 

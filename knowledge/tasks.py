@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from celery import shared_task
 
-from knowledge import learning, watch
+from knowledge import drift_monitor, training
 from portal.clock import database_now
 
 
 @shared_task(name="knowledge.tasks.train", queue="work", ignore_result=True)
 def train() -> None:
     """Judge the promises once a day, and retrain if enough is new; most calls find nothing to do."""
-    watch.watch(now=database_now())
-    learning.train(now=database_now())
+    drift_monitor.watch(now=database_now())
+    training.train(now=database_now())

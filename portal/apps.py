@@ -9,4 +9,4 @@ class PortalConfig(AppConfig):
     name = "portal"
 
     def ready(self) -> None:
-        from portal import checks  # noqa: F401 (registers them)
+        from portal.ops import checks  # noqa: F401 (registers them)

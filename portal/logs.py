@@ -9,7 +9,7 @@ from contextvars import ContextVar
 from datetime import UTC, datetime
 from uuid import UUID
 
-# Set per request by portal.middleware; logs of the same request are found by it.
+# Set per request by portal.http.middleware; logs of the same request are found by it.
 request_id: ContextVar[str] = ContextVar("request_id", default="")
 
 # What every record has; anything else was given as `extra`: job, attempt, claim, node, ...

@@ -45,7 +45,7 @@ def _secret_key() -> str:
 
 SECRET_KEY = _secret_key()
 ALLOWED_HOSTS = env.list("ALLOWED_HOSTS", default=["localhost", "127.0.0.1", "[::1]"])
-CSRF_FAILURE_VIEW = "portal.error_pages.forbidden"
+CSRF_FAILURE_VIEW = "portal.http.error_pages.forbidden"
 CSRF_TRUSTED_ORIGINS = env.list("CSRF_TRUSTED_ORIGINS", default=[])
 
 INSTALLED_APPS = [
@@ -70,23 +70,23 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
-    "portal.middleware.client_address_middleware",
-    "portal.middleware.request_id_middleware",
-    "portal.middleware.cache_middleware",
-    "portal.middleware.overload_middleware",
-    "portal.middleware.plain_address_middleware",
-    "portal.middleware.hint_middleware",
-    "portal.guesses.guess_middleware",
-    "portal.middleware.form_address_middleware",
-    "portal.middleware.signed_out_middleware",
+    "portal.http.middleware.client_address_middleware",
+    "portal.http.middleware.request_id_middleware",
+    "portal.http.middleware.cache_middleware",
+    "portal.http.middleware.overload_middleware",
+    "portal.http.middleware.plain_address_middleware",
+    "portal.http.middleware.hint_middleware",
+    "portal.limits.guesses.guess_middleware",
+    "portal.http.middleware.form_address_middleware",
+    "portal.http.middleware.signed_out_middleware",
     "django.middleware.security.SecurityMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
-    "portal.bodies.body_middleware",
-    "portal.cut_bodies.CutBodyMiddleware",
+    "portal.limits.bodies.body_middleware",
+    "portal.http.cut_bodies.CutBodyMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "csp.middleware.CSPMiddleware",
@@ -109,7 +109,7 @@ AUTH_PASSWORD_VALIDATORS = [
 ]
 AXES_FAILURE_LIMIT = 10
 AXES_COOLOFF_TIME = timedelta(minutes=15)
-AXES_LOCKOUT_CALLABLE = "portal.error_pages.locked_out"
+AXES_LOCKOUT_CALLABLE = "portal.http.error_pages.locked_out"
 AXES_LOCKOUT_PARAMETERS = [["username", "ip_address"]]
 LOGIN_URL = "/login/"
 LOGIN_REDIRECT_URL = "/"
@@ -125,7 +125,7 @@ TEMPLATES = [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "portal.demo.mark.context",
+                "portal.ops.demo.marker.context",
             ]
         },
     }
@@ -153,7 +153,7 @@ STATICFILES_DIRS = [BASE_DIR / "static"]
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.FileSystemFinder",
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "portal.static_files.PackageFinder",
+    "portal.http.static_files.PackageFinder",
 ]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
@@ -174,7 +174,7 @@ FILE_UPLOAD_MAX_MEMORY_SIZE = MAX_FORM_BYTES  # what anybody may send never reac
 FILE_UPLOAD_TEMP_DIR = None
 FILE_UPLOAD_HANDLERS = [
     "django.core.files.uploadhandler.MemoryFileUploadHandler",
-    "portal.nameless.NamelessFileHandler",
+    "portal.http.unnamed_files.NamelessFileHandler",
 ]
 
 X_FRAME_OPTIONS = "DENY"
@@ -204,16 +204,16 @@ REST_FRAMEWORK: dict[str, Any] = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["portal.accounts.permissions.Scoped"],
-    "DEFAULT_PARSER_CLASSES": ["portal.api.parsers.StrictJSONParser"],
+    "DEFAULT_PARSER_CLASSES": ["portal.api.common.parsers.StrictJSONParser"],
     "DEFAULT_THROTTLE_CLASSES": [
-        "portal.api.throttles.UserThrottle",
-        "portal.api.throttles.AnonThrottle",
+        "portal.api.common.throttles.UserThrottle",
+        "portal.api.common.throttles.AnonThrottle",
     ],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
     "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
-    "EXCEPTION_HANDLER": "portal.api.errors.handle",
+    "EXCEPTION_HANDLER": "portal.api.common.errors.handle",
     "NON_FIELD_ERRORS_KEY": "body",
-    "NUM_PROXIES": 0,  # portal.middleware has found the client's address
+    "NUM_PROXIES": 0,  # portal.http.middleware has found the client's address
     "DEFAULT_THROTTLE_RATES": {"user": env.str("RATE_LIMIT", default="1200/min"), "anon": "60/min"},
 }
 SPECTACULAR_SETTINGS = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 from django.contrib import admin
 from django.urls import include, path
 
-from portal.beat import beatz
-from portal.health import MetricsView, healthz, readyz
+from portal.ops.beat import beatz
+from portal.ops.health import MetricsView, healthz, readyz
 
 urlpatterns = [
     path("healthz", healthz),
@@ -19,7 +19,7 @@ urlpatterns = [
     path("", include("portal.web.urls")),
 ]
 
-handler400 = "portal.error_pages.bad_request"
-handler403 = "portal.error_pages.forbidden"
-handler404 = "portal.error_pages.not_found"
-handler500 = "portal.error_pages.server_error"
+handler400 = "portal.http.error_pages.bad_request"
+handler403 = "portal.http.error_pages.forbidden"
+handler404 = "portal.http.error_pages.not_found"
+handler500 = "portal.http.error_pages.server_error"

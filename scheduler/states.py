@@ -86,7 +86,7 @@ BUDGETS: dict[Outcome, Budget] = {
     Outcome.KILLED: Budget.INFRASTRUCTURE,
 }
 
-# Declines are spaced out instead (scheduler.loop.declined): no job fails for nodes that are not fit.
+# Declines are spaced out instead (scheduler.loop.declines): no job fails for nodes that are not fit.
 UNLIMITED = frozenset({Budget.NONE, Budget.DECLINES})
 
 FAILURE_CLASS: dict[Budget, str] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from celery import shared_task
 
 from portal.clock import database_now
-from scheduler.loop.refresh import refresh_options as refresh
+from scheduler.loop.option_refresh import refresh_options as refresh
 from scheduler.loop.sweeps import sweep as sweep_now
 from scheduler.loop.tick import tick as tick_now
 from scheduler.services.calibration.advance import advance_all

@@ -1,7 +1,7 @@
 """Checkpoints that are whole or absent: written aside, synced, listed in a manifest, renamed.
 
 Standard library only, so that the agent can judge a checkpoint as well. What lies in one is the business of
-`trainer.train.state`.
+`trainer.train.checkpoint_state`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from trainer.protocol import File, ProtocolError
-from trainer.wire import parse_file
+from trainer.protocol_parsing import parse_file
 
 MANIFEST = "manifest.json"
 _NAME = re.compile(r"step-(\d+)\Z")

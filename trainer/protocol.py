@@ -1,7 +1,7 @@
 """What node and portal say to each other, and the spec that a node hands to its trainer.
 
-Standard library only. `trainer.wire` parses these messages. Times are durations in seconds: no message
-carries a clock reading.
+Standard library only. `trainer.protocol_parsing` parses these messages. Times are durations in
+seconds: no message carries a clock reading.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ from types import FrameType
 
 from trainer.protocol import EXIT_NO_ROOM, EXIT_STOPPED, Kind, Outcome
 from trainer.train.errors import TrainError
-from trainer.train.journal import Measured, append_event
+from trainer.train.events import Measured, append_event
 from trainer.train.process import STARTED, STOP_SIGNALS, StopSignal, leave, run_process, write_result
 from trainer.train.settings import Order, read_order
 

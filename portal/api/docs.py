@@ -11,7 +11,7 @@ from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSe
 from drf_spectacular.views import SpectacularSwaggerSplitView
 from rest_framework.renderers import TemplateHTMLRenderer
 
-from portal.api.errors import error_body
+from portal.api.common.errors import error_body
 
 
 class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -25,7 +25,7 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 class StrictSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     """Tells generated clients what `Strict` does with unknown fields."""
 
-    target_class = "portal.api.fields.Strict"
+    target_class = "portal.api.common.fields.Strict"
     match_subclasses = True
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:

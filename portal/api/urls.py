@@ -5,23 +5,12 @@ from __future__ import annotations
 from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
-from portal.api import (
-    audit,
-    calibrations,
-    catalogue,
-    docs,
-    executions,
-    files,
-    job_parts,
-    jobs,
-    knowledge,
-    nodes,
-    people,
-    policy,
-    simulations,
-    teams,
-    users,
-)
+from portal.api import docs
+from portal.api.cluster import policy, simulations
+from portal.api.jobs import files, jobs, parts
+from portal.api.knowledge import catalogue, executions, recommendations
+from portal.api.nodes import calibrations, nodes
+from portal.api.people import audit, me, teams, users
 
 urlpatterns = [
     path("files/", files.FilesApi.as_view()),
@@ -31,13 +20,13 @@ urlpatterns = [
     path("jobs/<str:job_id>/cancel/", jobs.CancelApi.as_view()),
     path("jobs/<str:job_id>/pause/", jobs.PauseApi.as_view()),
     path("jobs/<str:job_id>/resume/", jobs.ResumeApi.as_view()),
-    path("jobs/<str:job_id>/events/", job_parts.EventsApi.as_view()),
-    path("jobs/<str:job_id>/metrics/", job_parts.MetricsApi.as_view()),
-    path("jobs/<str:job_id>/logs/", job_parts.LogsApi.as_view()),
-    path("jobs/<str:job_id>/artifacts/", job_parts.ArtifactsApi.as_view()),
-    path("jobs/<str:job_id>/artifacts/<path:path>", job_parts.ArtifactApi.as_view(), name="artifact"),
-    path("recommendations/", knowledge.RecommendationsApi.as_view()),
-    path("recommendations/check/", knowledge.CheckApi.as_view()),
+    path("jobs/<str:job_id>/events/", parts.EventsApi.as_view()),
+    path("jobs/<str:job_id>/metrics/", parts.MetricsApi.as_view()),
+    path("jobs/<str:job_id>/logs/", parts.LogsApi.as_view()),
+    path("jobs/<str:job_id>/artifacts/", parts.ArtifactsApi.as_view()),
+    path("jobs/<str:job_id>/artifacts/<path:path>", parts.ArtifactApi.as_view(), name="artifact"),
+    path("recommendations/", recommendations.RecommendationsApi.as_view()),
+    path("recommendations/check/", recommendations.CheckApi.as_view()),
     path("models/", catalogue.ModelsApi.as_view()),
     path("models/<path:name>/", catalogue.ModelApi.as_view()),
     path("gpus/", catalogue.GpusApi.as_view()),
@@ -45,9 +34,9 @@ urlpatterns = [
     path("executions/", executions.ExecutionsApi.as_view()),
     path("executions/import/", executions.ImportApi.as_view()),
     path("executions.csv", executions.ExecutionsCsvApi.as_view()),
-    path("predictors/", knowledge.PredictorsApi.as_view()),
-    path("predictors/roll-back/", knowledge.RollBackApi.as_view()),
-    path("predictors/<int:number>/promote/", knowledge.PromoteApi.as_view()),
+    path("predictors/", recommendations.PredictorsApi.as_view()),
+    path("predictors/roll-back/", recommendations.RollBackApi.as_view()),
+    path("predictors/<int:number>/promote/", recommendations.PromoteApi.as_view()),
     path("nodes/", nodes.NodesApi.as_view()),
     path("nodes/join-tokens/", nodes.JoinTokensApi.as_view()),
     path("nodes/<str:node_id>/", nodes.NodeApi.as_view()),
@@ -81,9 +70,9 @@ urlpatterns = [
     path("teams/<int:team_id>/members/<int:member_id>/role/", teams.RoleApi.as_view()),
     path("teams/<int:team_id>/members/<int:member_id>/remove/", teams.RemoveMemberApi.as_view()),
     path("audit/", audit.AuditApi.as_view()),
-    path("me/", people.MeApi.as_view()),
-    path("tokens/", people.TokensApi.as_view()),
-    path("tokens/<int:token_id>/revoke/", people.RevokeApi.as_view()),
+    path("me/", me.MeApi.as_view()),
+    path("tokens/", me.TokensApi.as_view()),
+    path("tokens/<int:token_id>/revoke/", me.RevokeApi.as_view()),
     path("schema/", SpectacularAPIView.as_view(), name="schema"),
     path("docs/", docs.SwaggerApi.as_view(), name="api-docs"),
     re_path(r"^.*$", docs.unknown),

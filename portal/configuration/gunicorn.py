@@ -18,6 +18,6 @@ forwarder_headers = ""  # a SCRIPT_NAME of the client's would pass for another a
 
 def post_worker_init(worker: Any) -> None:
     """Leases of nodes count only while the web server proves that it serves."""
-    from portal.beat import keep_beating
+    from portal.ops.beat import keep_beating
 
     keep_beating(worker.sockets[0].sock)

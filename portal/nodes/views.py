@@ -10,19 +10,19 @@ from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBas
 
 from portal import node_package
 from portal.clock import database_now
-from portal.nodes.door import BadBody, address_of, body_of, door, for_joining, for_node
+from portal.nodes.endpoint import BadBody, address_of, body_of, door, for_joining, for_node
 from portal.serving.connection import BUFFERED_BYTES
 from scheduler.errors import NotFound
 from scheduler.models import Claim, DatasetFile, Node
-from scheduler.selectors.specs import input_source
-from scheduler.services.artifacts import artifact_path, store_artifact
-from scheduler.services.claims import held_claim
-from scheduler.services.files import path_of
-from scheduler.services.nodes import enrol as enrol_node
-from scheduler.services.nodes import require_protocol
-from scheduler.services.sync import sync as sync_node
+from scheduler.selectors.run_specs import input_source
+from scheduler.services.files.uploads import path_of
+from scheduler.services.nodes.register import enrol as enrol_node
+from scheduler.services.nodes.register import require_protocol
+from scheduler.services.sync.artifacts import artifact_path, store_artifact
+from scheduler.services.sync.claims import held_claim
+from scheduler.services.sync.node_sync import sync as sync_node
 from trainer.protocol import to_json
-from trainer.wire import parse_enrol, parse_sync
+from trainer.protocol_parsing import parse_enrol, parse_sync
 
 SHA256 = re.compile(r"[0-9a-f]{64}\Z")
 

@@ -14,12 +14,12 @@ from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.accounts.visits import away_since
 from portal.clock import database_now
-from portal.web.fragments import fragment, is_fragment
-from portal.web.job_rows import rows_of, with_costs
+from portal.web.common.partials import fragment, is_fragment
+from portal.web.jobs.rows import rows_of, with_costs
 from scheduler.models import Job
-from scheduler.selectors.activity import job_news, node_news, unfinished_jobs
-from scheduler.selectors.capacity import load
-from scheduler.selectors.overview import waiting_jobs
+from scheduler.selectors.analysis.activity import job_news, node_news, unfinished_jobs
+from scheduler.selectors.analysis.overview import waiting_jobs
+from scheduler.selectors.cluster.capacity import load
 from scheduler.states import JobState
 
 SHOWN_JOBS, SHOWN_NEWS = 8, 6

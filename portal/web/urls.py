@@ -7,29 +7,12 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 from django.views.generic import RedirectView
 
-from portal.web import (
-    analytics,
-    audit,
-    calibrations,
-    catalogue,
-    files,
-    history,
-    home,
-    job,
-    jobs,
-    node,
-    nodes,
-    people,
-    policy,
-    predictions,
-    queue,
-    recommendation,
-    simulations,
-    submit,
-    teams,
-    tokens,
-    uploads,
-)
+from portal.web import home
+from portal.web.admin import audit, catalogue, policy
+from portal.web.analysis import analytics, history, predictions, simulations
+from portal.web.jobs import files, job, jobs, new, queue, recommendation, uploads
+from portal.web.nodes import calibrations, node, nodes
+from portal.web.people import people, teams, tokens
 
 urlpatterns = [
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}img/icon.svg")),
@@ -46,7 +29,7 @@ urlpatterns = [
         name="password",
     ),
     path("jobs/", jobs.job_list, name="jobs"),
-    path("jobs/new/", submit.new_job, name="job-new"),
+    path("jobs/new/", new.new_job, name="job-new"),
     path("jobs/new/upload/", uploads.upload, name="job-upload"),
     path("jobs/new/file/", uploads.file_report, name="job-file"),
     path("jobs/new/advice/", recommendation.advice, name="job-advice"),
@@ -79,7 +62,7 @@ urlpatterns = [
     path("analytics/predictions/", predictions.predictions, name="predictions"),
     path("analytics/predictions/rollback/", predictions.rollback, name="predictor-rollback"),
     path("analytics/predictions/<int:number>/promote/", predictions.promote, name="predictor-promote"),
-    path("catalogue/", catalogue.catalogue, name="catalogue"),
+    path("catalogue/", catalogue.page, name="catalogue"),
     path("catalogue/<str:kind>/add/", catalogue.add, name="catalogue-add"),
     path("catalogue/<str:kind>/delete/", catalogue.delete, name="catalogue-delete"),
     path("history/", history.history, name="history"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
-from knowledge.core.types import Goal, Option
+from knowledge.core.domain.types import Goal, Option
 
 GpuId = tuple[str, int]  # (node, index)
 
@@ -64,7 +64,7 @@ class Job:
     unsaved_s: float = 0.0  # running time since its last checkpoint, lost if it is stopped now
     host_memory_bytes: float = 0.0  # what it needs on each node; 0 is unknown
     topology: Topology = Topology.NONE
-    level: int = 1  # the least topology level it asks for (scheduler.core.topology.Level)
+    level: int = 1  # the least topology level it asks for (scheduler.core.placement.topology.Level)
     holds: Holding | None = None
     only_node: str | None = None  # its last checkpoint lies on this node alone
     avoids: frozenset[str] = frozenset()  # nodes that declined it lately and are not asked yet

@@ -9,10 +9,10 @@ from django.db import transaction
 
 from scheduler.core.types import Plan, Start, Wait
 from scheduler.errors import CannotPlace, StaleJob
-from scheduler.loop import epoch as epochs
+from scheduler.loop import leadership as epochs
 from scheduler.loop.budget import Budget
 from scheduler.models import Epoch, Job
-from scheduler.services.attempts import start_attempt
+from scheduler.services.jobs.attempts import start_attempt
 from scheduler.states import JobState
 
 MOST = 500  # characters that a job keeps of why it waits

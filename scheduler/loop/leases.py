@@ -10,11 +10,11 @@ from django.conf import settings
 from django.db.models import Count, Max, Min, Q
 
 from scheduler.core.serving import Door, Terms, lost_before
-from scheduler.loop import epoch as epochs
+from scheduler.loop import leadership as epochs
 from scheduler.loop.budget import Budget
 from scheduler.models import Attempt, Epoch, Job, Node, WebBeat
-from scheduler.services.attempts import end_attempt
-from scheduler.services.node_states import lose_node
+from scheduler.services.jobs.attempts import end_attempt
+from scheduler.services.nodes.state import lose_node
 from scheduler.states import LIVE, NodeState, Outcome
 
 log = logging.getLogger(__name__)

@@ -9,16 +9,16 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from knowledge.core.objectives import keeping
-from knowledge.core.types import Option
+from knowledge.core.domain.types import Option
+from knowledge.core.recommend.objectives import keeping
 from scheduler.core import types
-from scheduler.loop.declined import Avoided, avoided_by
-from scheduler.loop.hindered import why_no_option
-from scheduler.loop.parsed import options_of
+from scheduler.loop.declines import Avoided, avoided_by
+from scheduler.loop.option_cache import options_of
+from scheduler.loop.unsupported import why_no_option
 from scheduler.models import Allocation, Attempt, Gpu, Job
 from scheduler.selectors.checkpoints import only_nodes
 from scheduler.selectors.nodes import trusted_since
-from scheduler.services.aims import aim_of
+from scheduler.services.jobs.objectives import aim_of
 from scheduler.states import LIVE, JobState, NodeState
 
 COLUMNS = (

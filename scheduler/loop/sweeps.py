@@ -7,12 +7,12 @@ from datetime import datetime, timedelta
 
 from scheduler import hints
 from scheduler.models import JoinToken
-from scheduler.services.files import forget_deleted
+from scheduler.services.files.quotas import HOLD_LIFETIME, forget_old_holds
+from scheduler.services.files.storage import forget_cut_off
+from scheduler.services.files.uploads import forget_deleted
 from scheduler.services.idempotency import forget_old_keys
 from scheduler.services.lockouts import settle
-from scheduler.services.quotas import HOLD_LIFETIME, forget_old_holds
 from scheduler.services.simulations.request import ask_again
-from scheduler.services.storage import forget_cut_off
 
 log = logging.getLogger(__name__)
 

@@ -9,8 +9,8 @@ from portal.clock import database_now
 from scheduler import hints
 from scheduler.core.policies import POLICIES
 from scheduler.errors import SchedulerReplaced
-from scheduler.loop import deadlines, leases, snapshot
-from scheduler.loop import epoch as epochs
+from scheduler.loop import leadership as epochs
+from scheduler.loop import leases, snapshot, timeouts
 from scheduler.loop.apply import apply
 from scheduler.selectors.policy import current_policy
 
@@ -42,7 +42,7 @@ def tick(*, after: int | None = None) -> TickReport:
         now = database_now()  # not before: another scheduler may have had a whole tick meanwhile
         leases.mend_a_clock_set_back(epoch, now)
         web = leases.expire(epoch, now)
-        deadlines.enforce_all(epoch, web, now)
+        timeouts.enforce_all(epoch, web, now)
         policy = current_policy()
         # Kept by name: another policy, chosen by a setting or an upgrade, cannot read this one's memory.
         state = snapshot.take(kept.get(policy, {}), now)

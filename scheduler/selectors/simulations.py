@@ -6,9 +6,9 @@ from collections import defaultdict
 
 from django.db.models import Count, F, QuerySet
 
-from scheduler.core.simulator.cluster import Cluster, Pool, as_text
 from scheduler.errors import NotFound
 from scheduler.models import Gpu, Simulation
+from scheduler.simulator.inputs.cluster import Cluster, Pool, as_text
 
 
 def all_simulations() -> QuerySet[Simulation]:

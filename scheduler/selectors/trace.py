@@ -8,8 +8,8 @@ from typing import Any
 
 from django.db.models import Prefetch, QuerySet
 
-from scheduler.core.simulator.trace import TraceJob
 from scheduler.models import Attempt, Job
+from scheduler.simulator.inputs.trace import TraceJob
 
 
 def past_jobs(

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime
 from typing import BinaryIO
 
-from knowledge.core.sources.table import BadTable
-from knowledge.importing import ImportReport, import_history
+from knowledge.core.data.sources.table import BadTable
+from knowledge.importing.service import ImportReport, import_history
 from portal.accounts.models import User
 from scheduler import hints
 from scheduler.errors import FileTooLarge

@@ -14,10 +14,10 @@ from portal.accounts.models import User
 from portal.accounts.services import audit, revoke_tokens
 from scheduler.errors import IllegalTransition, StaleJob
 from scheduler.models import Job, JoinToken
-from scheduler.selectors.calibrations import open_calibrations
+from scheduler.selectors.cluster.calibrations import open_calibrations
 from scheduler.services.calibration.request import cancel_calibration
-from scheduler.services.jobs import cancel_job
-from scheduler.services.moves import locked, note_job
+from scheduler.services.jobs.transitions import locked, note_job
+from scheduler.services.jobs.verbs import cancel_job
 from scheduler.states import LIVE, TERMINAL, StopFor
 
 log = logging.getLogger(__name__)

@@ -13,10 +13,10 @@ import numpy as np
 import pytest
 
 from benchmarks.physics import ENOUGH, by_model, one_out, rates
-from knowledge.core.columns import columns
-from knowledge.core.rows import Row
-from knowledge.core.step_time import StepTime, step_parts
-from knowledge.core.types import Config
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.analytic.step_time import StepTime, step_parts
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain.types import Config
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHIPPED = REPOSITORY / "knowledge" / "data" / "executions.csv"

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import plain
-from knowledge.core.rows import Row
-from knowledge.core.types import Config
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain.types import Config
 
 CONFIG = Config(
     model_name="llama3.2-1b",

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from benchmarks.twins import by_others, submitter, system, twin
-from knowledge.core.rows import Row
-from knowledge.core.types import Config
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain.types import Config
 
 
 def run(origin: str, rate: float, gpus: int = 8) -> Row:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator, Mapping
 
-from portal.launch.processes import worker
+from portal.ops.launch.processes import worker
 from tests.chaos.proxy import Proxies
 from tests.harness.servers import Postgres
 from tests.harness.stack import Stack
@@ -28,7 +28,7 @@ LEASE_S = {"15": 15.0, "production": 90.0}
 
 
 class Cluster:
-    """What faults strike. Processes are started and ended in the main thread (portal.launch.supervisor)."""
+    """What faults strike. Only the main thread starts and ends processes (portal.ops.launch.supervisor)."""
 
     def __init__(self, *, lease: str, control_workers: int) -> None:
         self.lease_s = LEASE_S[lease]

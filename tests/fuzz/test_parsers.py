@@ -21,20 +21,20 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from knowledge import model_config
-from knowledge.core.described import model_from_config
-from knowledge.core.sources import generic, registry
-from knowledge.core.sources.table import BadTable
-from knowledge.model_config import CannotAdd
-from portal.archive.errors import BadArchive
-from portal.archive.reading import unpack
-from scheduler.core.simulator.cluster import parse_cluster
-from scheduler.core.simulator.errors import ClusterError, TraceError
-from scheduler.core.simulator.importers.registry import IMPORTERS, load_trace
+from knowledge import hf_config_reading
+from knowledge.core.data.sources import generic, registry
+from knowledge.core.data.sources.table import BadTable
+from knowledge.core.domain.hf_config import model_from_config
+from knowledge.hf_config_reading import CannotAdd
+from portal.ops.backup.errors import BadArchive
+from portal.ops.backup.reading import unpack
+from scheduler.simulator.errors import ClusterError, TraceError
+from scheduler.simulator.inputs.cluster import parse_cluster
+from scheduler.simulator.inputs.importers.registry import IMPORTERS, load_trace
 from tests.fuzz.mutations import mutated, mutated_bytes, mutated_json, mutated_table, odd_texts
 from tests.harness.fake_node import facts
 from tests.harness.hostile import bounded, json_texts, peak_bytes
-from trainer import formats, strict_json, wire
+from trainer import formats, protocol_parsing, strict_json
 from trainer.protocol import PROTOCOL, ProtocolError
 from trainer.recipes import SFT, ParamError
 
@@ -109,7 +109,7 @@ def read_rows(raw: bytes) -> None:
 
 def read_model(raw: bytes) -> None:
     text = raw.decode("utf-8", "replace")
-    model_config.check_sizes(text)
+    hf_config_reading.check_sizes(text)
     model_from_config(text, "a/b")  # what passes the check never fails here
 
 
@@ -154,8 +154,8 @@ class Parser:
 
 PARSERS = {
     "JSON": Parser(mutated_json([SYNC, *ROWS]), strict_json.loads, JSON_ERRORS),
-    "enrolment": Parser(mutated([ENROL]), wire.parse_enrol, (ProtocolError,)),
-    "sync": Parser(mutated([SYNC]), wire.parse_sync, (ProtocolError,)),
+    "enrolment": Parser(mutated([ENROL]), protocol_parsing.parse_enrol, (ProtocolError,)),
+    "sync": Parser(mutated([SYNC]), protocol_parsing.parse_sync, (ProtocolError,)),
     "training file": Parser(mutated_json(ROWS), read_rows, (formats.FormatError,)),
     "parameters": Parser(mutated([PARAMS]), SFT.clean, (ParamError,)),
     "config.json": Parser(mutated_json([CONFIG, {"text_config": CONFIG}]), read_model, (CannotAdd,)),

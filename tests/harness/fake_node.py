@@ -9,7 +9,7 @@ from typing import Any
 
 from django.test import Client
 
-from trainer import wire
+from trainer import protocol_parsing
 from trainer.protocol import ClaimOrder, SyncReply
 
 PROTOCOL = 1
@@ -67,7 +67,7 @@ class FakeNode:
         body = {"protocol": PROTOCOL, "boot_id": self.boot_id, "claims": list(claims), **more}
         answer = self.post_sync(body)
         assert answer.status_code == 200, answer.content
-        reply = wire.parse_reply(answer.json())
+        reply = protocol_parsing.parse_reply(answer.json())
         for order in reply.claims:
             if order.spec is not None:
                 self.orders[order.claim] = order

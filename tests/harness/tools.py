@@ -6,7 +6,7 @@ import os
 import shutil
 import subprocess
 
-from portal.launch.broker import find_server
+from portal.ops.launch.broker import find_server
 from tests.harness.servers import postgres_binaries
 
 

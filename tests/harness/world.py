@@ -14,9 +14,9 @@ from portal.accounts.models import User
 from portal.clock import database_now
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, DatasetFile, Epoch, Job, Node
-from scheduler.services.files import store_file
-from scheduler.services.jobs import submit_job
-from scheduler.services.nodes import create_join_token
+from scheduler.services.files.uploads import store_file
+from scheduler.services.jobs.verbs import submit_job
+from scheduler.services.nodes.register import create_join_token
 from scheduler.services.web_beat import note_web_beat
 from scheduler.states import NodeState
 from tests.harness.fake_node import FakeNode

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from knowledge import additions
-from knowledge.core.types import Config, Inventory, Pool, Workload
+from knowledge import catalogue_entries
+from knowledge.core.domain.types import Config, Inventory, Pool, Workload
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GIB = 2**30
@@ -48,4 +48,4 @@ def data_dir(tmp_path: Path, settings: pytest.FixtureRequest) -> Path:
 @pytest.fixture(autouse=True)
 def _forget_added_names() -> None:
     """Entries are cached for seconds; each test has a database of its own."""
-    additions._entries.cache_clear()
+    catalogue_entries._entries.cache_clear()

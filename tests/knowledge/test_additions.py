@@ -10,8 +10,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from knowledge import advice
-from knowledge.core import catalog
-from knowledge.core.types import Inventory, Pool, Source
+from knowledge.core.domain import catalogue
+from knowledge.core.domain.types import Inventory, Pool, Source
 from tests.knowledge.conftest import CLUSTER, DATA, GIB
 
 pytestmark = pytest.mark.django_db
@@ -39,7 +39,7 @@ def test_a_model_in_a_folder_of_this_machine_is_predicted_by_its_sizes(folder: P
     settings.MODEL_ROOTS = [folder.parent]
     found = advice.advise(model=str(folder), fixed={}, workload=DATA, inventory=CLUSTER)
     assert found.best.source is Source.PRIOR
-    assert catalog.model(str(folder)).parameters == pytest.approx(1.236e9, rel=0.01)
+    assert catalogue.model(str(folder)).parameters == pytest.approx(1.236e9, rel=0.01)
 
 
 def test_a_folder_outside_the_roots_is_not_read(folder: Path, tmp_path: Path, settings: Any) -> None:
@@ -49,20 +49,20 @@ def test_a_folder_outside_the_roots_is_not_read(folder: Path, tmp_path: Path, se
     (roots / "half" / "config.json").symlink_to(folder / "config.json")
     settings.MODEL_ROOTS = [roots]
     for place in (folder, roots / "link", roots / "half", f"{roots}/..", "/dev/stdin"):
-        with pytest.raises(catalog.UnknownModel):
-            catalog.model(str(place))
+        with pytest.raises(catalogue.UnknownModel):
+            catalogue.model(str(place))
 
 
 def test_an_added_model_is_known_by_its_name(folder: Path) -> None:
     call_command("add_model", str(folder), "--name", "our/model")
-    assert catalog.model("our/model").layers == 16
+    assert catalogue.model("our/model").layers == 16
     assert advice.advise(model="our/model", fixed={}, workload=DATA, inventory=CLUSTER).best.tokens_per_second
 
 
 def test_what_an_administrator_says_of_a_name_goes_before_what_its_likes_are(folder: Path) -> None:
-    assert catalog.model("our/gpt2").layers == 12
+    assert catalogue.model("our/gpt2").layers == 12
     call_command("add_model", str(folder), "--name", "our/gpt2")
-    assert catalog.model("our/gpt2").layers == 16
+    assert catalogue.model("our/gpt2").layers == 16
 
 
 def test_a_config_without_sizes_is_refused(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from knowledge import advice
-from knowledge.core import catalog
-from knowledge.core.types import Goal, Inventory, Lack, Option, Pool, Source, Workload
+from knowledge.core.domain import catalogue
+from knowledge.core.domain.types import Goal, Inventory, Lack, Option, Pool, Source, Workload
 from tests.knowledge.conftest import A100, CLUSTER, CPU, DATA, GIB, LAPTOP
 from trainer.recipes import RECIPES, Binds
 
@@ -197,7 +197,7 @@ def test_an_unknown_hub_model_gets_stated_defaults() -> None:
 
 
 def test_a_mistyped_name_is_refused_with_suggestions() -> None:
-    with pytest.raises(catalog.UnknownModel, match="Meta-Llama-3-8B"):
+    with pytest.raises(catalogue.UnknownModel, match="Meta-Llama-3-8B"):
         ask("lama3-8b")
 
 

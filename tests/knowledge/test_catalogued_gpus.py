@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 
-from knowledge.core import catalog
+from knowledge.core.domain import catalogue
 
 pytestmark = pytest.mark.django_db
-GPUS = [name for name in catalog.gpu_names() if name != "cpu"]
+GPUS = [name for name in catalogue.gpu_names() if name != "cpu"]
 
 
 def recommend(gpu_model: str, model: str = "qwen2.5-7b", **params: Any) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def test_a_small_model_can_be_trained_on_every_gpu(gpu_model: str) -> None:
     best = found["options"][0]
     assert best["config"]["gpu_model"] == gpu_model
     assert 100 < best["tokens_per_second"]["value"] < 1e6
-    has_bf16 = catalog.gpu(gpu_model).bf16_flops is not None
+    has_bf16 = catalogue.gpu(gpu_model).bf16_flops is not None
     assert found["bound"]["precision"] == ("bfloat16" if has_bf16 else "float16")
 
 

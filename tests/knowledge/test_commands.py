@@ -9,8 +9,8 @@ from dataclasses import replace
 import pytest
 from django.core.management import CommandError, call_command
 
-from knowledge.core.sources import generic
-from knowledge.importing import import_history, load_shipped
+from knowledge.core.data.sources import generic
+from knowledge.importing.service import import_history, load_shipped
 from knowledge.models import Execution
 from tests.knowledge.conftest import NOW
 from tests.knowledge.test_learning import rows

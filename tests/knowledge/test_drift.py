@@ -8,10 +8,10 @@ from uuid import uuid4
 import pytest
 
 from knowledge import selectors
-from knowledge.core.drift import Outcome, judge
-from knowledge.core.types import Interval
+from knowledge.core.domain.types import Interval
+from knowledge.core.evaluate.drift import Outcome, judge
+from knowledge.drift_monitor import watch
 from knowledge.services import record_execution
-from knowledge.watch import watch
 from tests.knowledge.conftest import NOW, TINY
 
 PROMISE = {"source": "model", "tokens_per_second": {"value": 100.0, "low": 80.0, "high": 125.0}}

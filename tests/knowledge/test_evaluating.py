@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from knowledge.core.rows import Row
-from knowledge.core.sources import generic
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources import generic
 from tests.knowledge.test_learning import rows
 
 FIGURES = {

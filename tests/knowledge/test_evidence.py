@@ -8,8 +8,8 @@ from uuid import uuid4
 import pytest
 
 from knowledge import advice
-from knowledge.core import nearest
-from knowledge.core.types import Config, Evidence, Option
+from knowledge.core.domain.types import Config, Evidence, Option
+from knowledge.core.explain import evidence
 from knowledge.services import record_execution
 from tests.knowledge.conftest import CLUSTER, DATA, NOW
 
@@ -50,6 +50,6 @@ def test_a_model_asked_for_by_an_alias_is_the_model_that_was_measured() -> None:
 
 
 def test_the_models_related_to_one_begin_with_itself() -> None:
-    assert nearest.related_models(ALIAS)[0] == "meta-llama/Llama-3.1-8B"
-    assert "mistralai/Mistral-7B-v0.1" in nearest.related_models(ALIAS)
-    assert nearest.related_models("/no/such/folder") == ["/no/such/folder"]
+    assert evidence.related_models(ALIAS)[0] == "meta-llama/Llama-3.1-8B"
+    assert "mistralai/Mistral-7B-v0.1" in evidence.related_models(ALIAS)
+    assert evidence.related_models("/no/such/folder") == ["/no/such/folder"]

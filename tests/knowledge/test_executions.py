@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 
 from knowledge import advice, selectors
-from knowledge.core.types import Source
+from knowledge.core.domain.types import Source
 from knowledge.models import Execution
 from knowledge.services import record_execution
 from tests.knowledge.conftest import DATA, GIB, LAPTOP, NOW, TINY

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from knowledge.importing import import_history
+from knowledge.importing.service import import_history
 from knowledge.models import Execution
 from tests.knowledge.conftest import NOW
 from tests.knowledge.test_importing import GOOD, HEADER, text

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from knowledge import hub as hub_module
+from knowledge.importing import hub as hub_module
 from knowledge.models import Execution
 from portal.accounts.models import AuditEntry
 from tests.harness.hub import COMMIT, Hub, serving

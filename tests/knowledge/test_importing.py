@@ -10,17 +10,17 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from knowledge import importing
-from knowledge.core.rows import Row
-from knowledge.core.sources import generic, registry
-from knowledge.core.sources.table import (
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources import generic, registry
+from knowledge.core.data.sources.table import (
     LONGEST_REMARK,
     LONGEST_SETTING,
     LONGEST_SOURCE,
     LONGEST_STACK,
     BadTable,
 )
-from knowledge.importing import BATCH, import_history, imported_values
+from knowledge.importing import service
+from knowledge.importing.service import BATCH, import_history, imported_values
 from knowledge.models import Execution
 from knowledge.selectors import exported
 from tests.harness.hostile import bounded
@@ -181,7 +181,7 @@ def test_rows_are_made_before_the_database_lets_nobody_else_write(monkeypatch: p
         waited.append(connection.in_atomic_block)
         return imported_values(row)
 
-    monkeypatch.setattr(importing, "imported_values", values)
+    monkeypatch.setattr(service, "imported_values", values)
     assert import_history(text=text(GOOD, GOOD), now=NOW).added == 2
     assert waited == [False, False]
 

@@ -13,16 +13,19 @@ import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
-from knowledge import active, advice, importing, learning, selectors
-from knowledge.core import evaluate, prior, store
-from knowledge.core.columns import columns
-from knowledge.core.learned import Knowledge, kind_of
-from knowledge.core.rows import Row, digests
-from knowledge.core.types import Config, Inventory, Source
+from knowledge import advice, loaded_predictor, selectors, training
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.data.measurement import Row, digests
+from knowledge.core.domain.types import Config, Inventory, Source
+from knowledge.core.evaluate import evaluation
+from knowledge.core.model.fitted_model import Knowledge, kind_of
+from knowledge.core.predict import store
+from knowledge.importing import service
+from knowledge.model_registry import roll_back
 from knowledge.models import PredictorVersion
-from knowledge.promotion import roll_back
 from portal.accounts.models import User
-from portal.launch.prepare import have_a_predictor
+from portal.ops.launch.prepare import have_a_predictor
 from tests.knowledge.conftest import A100, CLUSTER, DATA, NOW
 
 pytestmark = pytest.mark.django_db
@@ -48,7 +51,7 @@ def rows(count: int, seed: int, factor: float = SLOWER) -> list[Row]:
         for _ in range(count)
     ]
     c = columns(configs)
-    share, rates = prior.memory(c).total / c.memory, prior.throughput(c) * factor
+    share, rates = cost_model.memory(c).total / c.memory, cost_model.throughput(c) * factor
     return [
         Row(
             config=config,
@@ -61,7 +64,7 @@ def rows(count: int, seed: int, factor: float = SLOWER) -> list[Row]:
     ]
 
 
-LEARN, SAVE = evaluate.learn, store.save
+LEARN, SAVE = evaluation.learn, store.save
 REMEMBERED: dict[tuple[str, ...], Knowledge | None] = {}
 FILES: dict[tuple[int, ...], bytes] = {}  # by the ids of what was remembered and therefore lives on
 
@@ -85,14 +88,14 @@ def _train_equal_rows_once(monkeypatch: pytest.MonkeyPatch) -> None:
         path.write_bytes(FILES[key])
         return store.digest(path)
 
-    monkeypatch.setattr(evaluate, "learn", learn)
+    monkeypatch.setattr(evaluation, "learn", learn)
     monkeypatch.setattr(store, "save", save)
 
 
 @pytest.fixture
 def trained(data_dir: Path) -> PredictorVersion:
-    importing.store_rows(rows(300, seed=1), NOW)
-    version = learning.train(now=NOW)
+    service.store_rows(rows(300, seed=1), NOW)
+    version = training.train(now=NOW)
     assert version is not None
     return version
 
@@ -116,9 +119,9 @@ def test_the_memory_of_a_recommendation_is_told_as_peaks_taught_it(trained: Pred
     asked = {"model": "llama3.1-8b", "params": fixed, "inventory": stock}
     call_command("recommend", json=json.dumps(asked), stdout=out)
     told = json.loads(out.getvalue())
-    knowledge, config = active.knowledge_of(trained), Config(**told["options"][0]["config"])
+    knowledge, config = loaded_predictor.knowledge_of(trained), Config(**told["options"][0]["config"])
     physics = knowledge["gpu"].memory.physics_
-    held, stated = physics.held(columns([config])), prior.memory(columns([config]))
+    held, stated = physics.held(columns([config])), cost_model.memory(columns([config]))
     assert told["memory_parts"]["optimiser"] == pytest.approx(held["optimizer"][0])
     assert told["memory_parts"]["optimiser"] != pytest.approx(stated.optimizer[0], rel=1e-6)
     peak = told["options"][0]["peak_memory_bytes"]["value"]
@@ -126,18 +129,18 @@ def test_the_memory_of_a_recommendation_is_told_as_peaks_taught_it(trained: Pred
 
 
 def test_nothing_is_trained_before_fifty_new_rows_or_a_day(trained: PredictorVersion) -> None:
-    importing.store_rows(rows(10, seed=2), NOW)
-    assert learning.train(now=NOW + timedelta(hours=1)) is None
-    assert learning.is_due(NOW + timedelta(hours=25))
-    importing.store_rows(rows(90, seed=3), NOW)
-    assert learning.is_due(NOW + timedelta(hours=1))
+    service.store_rows(rows(10, seed=2), NOW)
+    assert training.train(now=NOW + timedelta(hours=1)) is None
+    assert training.is_due(NOW + timedelta(hours=25))
+    service.store_rows(rows(90, seed=3), NOW)
+    assert training.is_due(NOW + timedelta(hours=1))
 
 
 @pytest.mark.one_database
 def test_a_worse_predictor_is_kept_but_not_promoted(trained: PredictorVersion) -> None:
     wrong = [replace(row, source="wrong") for row in rows(600, seed=4, factor=5.0)]
-    importing.store_rows([row for row in wrong if not _held(row)], NOW)
-    worse = learning.train(now=NOW, force=True)
+    service.store_rows([row for row in wrong if not _held(row)], NOW)
+    worse = training.train(now=NOW, force=True)
     assert worse is not None
     assert not worse.active
     assert "worse in throughput" in worse.reason
@@ -145,13 +148,13 @@ def test_a_worse_predictor_is_kept_but_not_promoted(trained: PredictorVersion) -
 
 
 def _held(row: Row) -> bool:
-    digest = importing.imported_values(row)["config_hash"]
-    return int(digest[:8], 16) % learning.YARDSTICK == 0
+    digest = service.imported_values(row)["config_hash"]
+    return int(digest[:8], 16) % training.YARDSTICK == 0
 
 
 def test_an_equal_predictor_is_promoted_and_can_be_rolled_back(trained: PredictorVersion) -> None:
-    importing.store_rows(rows(100, seed=5), NOW)
-    second = learning.train(now=NOW + timedelta(days=1), force=True)
+    service.store_rows(rows(100, seed=5), NOW)
+    second = training.train(now=NOW + timedelta(days=1), force=True)
     assert second is not None
     assert selectors.active_predictor() == second
     assert roll_back(actor=User.objects.create_user("root"), now=NOW + timedelta(days=2)) == trained
@@ -159,20 +162,22 @@ def test_an_equal_predictor_is_promoted_and_can_be_rolled_back(trained: Predicto
 
 
 def test_runs_are_judged_by_the_version_that_had_not_learnt_from_them(trained: PredictorVersion) -> None:
-    importing.store_rows(rows(100, seed=5), NOW)
+    service.store_rows(rows(100, seed=5), NOW)
     taught = selectors.executions().first()
-    second = learning.train(now=NOW + timedelta(days=1), force=True)
+    second = training.train(now=NOW + timedelta(days=1), force=True)
     assert taught is not None
     assert selectors.active_predictor() == second
     assert selectors.predictor_before(taught.pk) == trained
     assert selectors.predictor_before(taught.pk + 1) == second
     assert selectors.predictor_before(1) is None
-    assert not active.predictor_before(1, {}).knowledge, "physics answered before the first training"
-    assert set(active.predictor_before(taught.pk, {}).knowledge) == {"gpu"}
+    assert not loaded_predictor.predictor_before(1, {}).knowledge, (
+        "physics answered before the first training"
+    )
+    assert set(loaded_predictor.predictor_before(taught.pk, {}).knowledge) == {"gpu"}
 
 
 def test_a_predictor_survives_its_file(trained: PredictorVersion) -> None:
-    found = active.knowledge_of(trained)
+    found = loaded_predictor.knowledge_of(trained)
     assert found is not None
     assert set(found) == {"gpu"}
 
@@ -184,7 +189,7 @@ def test_a_changed_file_is_not_loaded_and_physics_answers(trained: PredictorVers
         store.load(path, trained.sha256, path.parent)
     found = advice.advise(model="llama3.2-1b", fixed={}, workload=DATA, inventory=CLUSTER)
     assert found.best.source is Source.PRIOR
-    assert learning.is_due(NOW)
+    assert training.is_due(NOW)
 
 
 def test_a_start_replaces_a_predictor_that_this_version_cannot_read(
@@ -194,7 +199,7 @@ def test_a_start_replaces_a_predictor_that_this_version_cannot_read(
     assert PredictorVersion.objects.get().active
     assert not capsys.readouterr().err
     (data_dir / "predictors" / trained.path).write_bytes(b"of another version")
-    active._load.cache_clear()
+    loaded_predictor._load.cache_clear()
     have_a_predictor()
     assert PredictorVersion.objects.get(active=True).number == trained.number + 1
     assert "it trains a new one" in capsys.readouterr().err
@@ -211,27 +216,27 @@ def test_files_from_elsewhere_are_not_loaded(trained: PredictorVersion, data_dir
 @pytest.mark.one_database
 def test_cpu_rows_never_teach_about_gpus(trained: PredictorVersion, data_dir: Path) -> None:
     some = [replace(row, config=replace(row.config, gpu_model="cpu")) for row in rows(60, seed=6)]
-    importing.store_rows([row for row in some if row.status == "ok"], NOW)
-    second = learning.train(now=NOW, force=True)
+    service.store_rows([row for row in some if row.status == "ok"], NOW)
+    second = training.train(now=NOW, force=True)
     assert second is not None
-    found = active.knowledge_of(second)
+    found = loaded_predictor.knowledge_of(second)
     assert found is not None
     assert found["gpu"].seen.gpus == {"A100-SXM4-80GB"}
 
 
 def test_too_few_rows_train_nothing(data_dir: Path) -> None:
-    importing.store_rows(rows(20, seed=7), NOW)
-    assert learning.train(now=NOW, force=True) is None
+    service.store_rows(rows(20, seed=7), NOW)
+    assert training.train(now=NOW, force=True) is None
 
 
 def test_two_trainings_at_once_leave_one_version_whose_file_is_its_own(
     trained: PredictorVersion, data_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    importing.store_rows(rows(100, seed=5), NOW)
+    service.store_rows(rows(100, seed=5), NOW)
     monkeypatch.setattr(selectors, "latest_predictor", lambda: None)  # the other one saves only now
-    assert learning.train(now=NOW, force=True) is None
-    active._load.cache_clear()
-    assert active.knowledge_of(PredictorVersion.objects.get()) is not None
+    assert training.train(now=NOW, force=True) is None
+    loaded_predictor._load.cache_clear()
+    assert loaded_predictor.knowledge_of(PredictorVersion.objects.get()) is not None
     assert [file.name for file in (data_dir / "predictors").iterdir()] == [trained.path]
 
 
@@ -256,6 +261,6 @@ def test_what_a_killed_training_left_goes_after_a_day(trained: PredictorVersion,
         file.write_bytes(b"half")
         at = (NOW - timedelta(hours=age)).timestamp()
         os.utime(file, (at, at))
-    assert learning.train(now=NOW, force=True) is not None
+    assert training.train(now=NOW, force=True) is not None
     assert new.exists()
     assert not old.exists()

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from knowledge import advice
-from knowledge.core.check import Check
-from knowledge.core.objectives import meets, pareto, ranked
-from knowledge.core.types import Advice, Goal, Inventory
+from knowledge.core.domain.types import Advice, Goal, Inventory
+from knowledge.core.explain.feasibility import Check
+from knowledge.core.recommend.objectives import meets, pareto, ranked
 from tests.knowledge.conftest import A100, CLUSTER, DATA, L40S
 from trainer.recipes import RECIPES
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from knowledge import advice
-from knowledge.core.settle import Request, four_bits_instead, settle
-from knowledge.core.types import Advice, Inventory, Option, Pool
+from knowledge.core.domain.types import Advice, Inventory, Option, Pool
+from knowledge.core.recommend.submit_defaults import Request, four_bits_instead, settle
 from tests.knowledge.conftest import CPU, DATA, GIB
 from trainer.recipes import RECIPES
 

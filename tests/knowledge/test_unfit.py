@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from knowledge import advice
-from knowledge.core import catalog
-from knowledge.core.settle import Request, settle
-from knowledge.core.types import Inventory, Pool
-from knowledge.core.unfit import why_nothing_fits
+from knowledge.core.domain import catalogue
+from knowledge.core.domain.types import Inventory, Pool
+from knowledge.core.explain.infeasible import why_nothing_fits
+from knowledge.core.recommend.submit_defaults import Request, settle
 from tests.knowledge.conftest import A100, CPU, DATA, L40S
 from trainer.recipes import RECIPES
 
@@ -49,7 +49,7 @@ def test_what_is_out_of_reach_comes_with_the_remedies_that_are_left(
 
 def test_what_only_physics_takes_for_possible_is_told_so() -> None:
     fixed = {"method": "lora"}
-    request = Request(LLAMA, catalog.model(LLAMA), fixed, DATA, Inventory(pools=(A100,)))
+    request = Request(LLAMA, catalogue.model(LLAMA), fixed, DATA, Inventory(pools=(A100,)))
     bound = {name: choice.value for name, choice in settle(request).items() if choice.value is not None}
     assert why_nothing_fits(request, bound).startswith("Out of reach: it may fit by physics, but hardly any")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from portal.launch import broker, machine
-from portal.launch.machine import LaunchFailed
-from portal.launch.supervisor import Supervisor
+from portal.ops.launch import broker, preflight
+from portal.ops.launch.preflight import LaunchFailed
+from portal.ops.launch.supervisor import Supervisor
 from trainer.formats import check
 
 
@@ -21,28 +21,28 @@ def test_a_busy_port_is_named_with_the_option_that_helps() -> None:
         taken.listen()
         port = taken.getsockname()[1]
         with pytest.raises(LaunchFailed, match=rf"Port {port} .*--port"):
-            machine.check_port("127.0.0.1", port)
+            preflight.check_port("127.0.0.1", port)
 
 
 def test_two_portals_never_share_a_data_folder(tmp_path: Path) -> None:
-    held = machine.own_folder(tmp_path / "data")
+    held = preflight.own_folder(tmp_path / "data")
     with pytest.raises(LaunchFailed, match="--data"):
-        machine.own_folder(tmp_path / "data")
+        preflight.own_folder(tmp_path / "data")
     os.close(held)
-    os.close(machine.own_folder(tmp_path / "data"))
+    os.close(preflight.own_folder(tmp_path / "data"))
 
 
 def test_a_data_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(LaunchFailed, match=str(tmp_path / "file" / "data")):
-        machine.own_folder(tmp_path / "file" / "data")
+        preflight.own_folder(tmp_path / "file" / "data")
 
 
 def test_trainings_that_outlived_their_agent_are_ended(tmp_path: Path) -> None:
     run = tmp_path / "runs" / "claim"
     training = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", str(run)])
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", "elsewhere"])
-    machine.end_leftovers(tmp_path)
+    preflight.end_leftovers(tmp_path)
     assert training.wait(timeout=5) == -9
     assert other.poll() is None
     other.kill()
@@ -86,7 +86,7 @@ def test_a_socket_path_that_is_too_long_moves_to_a_temporary_folder(tmp_path: Pa
 def test_the_corpus_is_training_data_and_the_same_each_time(tmp_path: Path) -> None:
     made = [tmp_path / name for name in ("a.jsonl", "b.jsonl")]
     for path in made:
-        subprocess.run([sys.executable, "-m", "portal.launch.corpus", str(path), "50"], check=True)
+        subprocess.run([sys.executable, "-m", "portal.ops.launch.sample_data", str(path), "50"], check=True)
     assert made[0].read_bytes() == made[1].read_bytes()
     with made[0].open("rb") as lines:
         facts = check(lines)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from django.urls import URLPattern
 
-from portal.launch.pages import JOB_TABS, SHOTS
-from portal.web.job_tabs import TABS
+from portal.ops.launch.pages import JOB_TABS, SHOTS
+from portal.web.jobs.tabs import TABS
 from portal.web.urls import urlpatterns
 
 # What answers with a part of a page, or acts and goes elsewhere.
@@ -33,7 +33,7 @@ def pages() -> set[str]:
 
 @pytest.mark.parametrize("page", sorted(pages()))
 def test_every_page_is_photographed(page: str) -> None:
-    assert page in {shot.route for shot in SHOTS}, f"add {page} to portal/launch/pages.py"
+    assert page in {shot.route for shot in SHOTS}, f"add {page} to portal/ops/launch/pages.py"
 
 
 def test_every_tab_of_a_job_is_photographed() -> None:

@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from portal.clock import database_now
-from portal.launch.prepare import join_token
+from portal.ops.launch.prepare import join_token
 from scheduler.models import Node
-from scheduler.services.removals import remove_node
+from scheduler.services.deletions import remove_node
 from tests.harness import world
-from trainer.agent.api import Portal
-from trainer.agent.enrol import use_saved_token
-from trainer.agent.folder import NodeFolder
+from trainer.agent.portal_api.client import Portal
+from trainer.agent.portal_api.enrol import use_saved_token
+from trainer.agent.storage.folder import NodeFolder
 
 pytestmark = pytest.mark.django_db
 URL = "http://127.0.0.1:8000"

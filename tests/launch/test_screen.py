@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from portal.launch import screen
+from portal.ops.launch import terminal
 
 
 def job(**more: Any) -> dict[str, Any]:
@@ -36,12 +36,12 @@ def shown(thing: Any, width: int = 100) -> str:
 
 def test_a_waiting_job_says_why() -> None:
     waiting = job(state="queued", wait={"code": "gpus", "text": "needs 8 GPUs; 5 are left"})
-    assert "needs 8 GPUs; 5 are left" in shown(screen.progress_line(waiting))
+    assert "needs 8 GPUs; 5 are left" in shown(terminal.progress_line(waiting))
 
 
 def test_progress_names_step_loss_rate_and_time_left() -> None:
     progress = {"step": 7, "total_steps": 50, "loss": 1.5, "tokens_per_second": 6543.2, "eta_s": 12.0}
-    line = shown(screen.progress_line(job(progress=progress)))
+    line = shown(terminal.progress_line(job(progress=progress)))
     assert all(part in line for part in ("step 7/50", "loss 1.500", "6,543 tokens/s", "12 s left"))
 
 
@@ -50,7 +50,7 @@ def test_the_configuration_gives_every_value_its_author_and_reason(width: int) -
     chosen = {"value": 0.002, "by": "recommended", "reason": "Large steps."}
     unset = {"value": None, "by": "default", "reason": "Not used."}
     params = {"gradient_accumulation_steps": chosen, "max_steps": unset}
-    text = shown(screen.configuration(job(params=params)), width)
+    text = shown(terminal.configuration(job(params=params)), width)
     assert all(
         part in text for part in ("gradient_accumulation_steps", "0.002", "recommended", "Large steps.")
     )
@@ -58,7 +58,7 @@ def test_the_configuration_gives_every_value_its_author_and_reason(width: int) -
 
 
 def test_the_comparison_says_what_was_inside_and_what_was_never_foretold() -> None:
-    duration, throughput, memory = shown(screen.comparison(job())).splitlines()[4:7]
+    duration, throughput, memory = shown(terminal.comparison(job())).splitlines()[4:7]
     assert duration.split()[-1] == "no"
     assert "100 s" in duration
     assert throughput.split()[-1] == "yes"

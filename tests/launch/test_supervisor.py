@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from portal.launch import supervisor as module
-from portal.launch.supervisor import Process, Supervisor
+from portal.ops.launch import supervisor as module
+from portal.ops.launch.supervisor import Process, Supervisor
 
 FOREVER = "import time; time.sleep(600)"
 
@@ -128,7 +128,7 @@ def test_an_overlong_log_starts_anew_and_keeps_its_last_part_beside(
 def test_nothing_survives_a_supervisor_that_was_killed(tmp_path: Path) -> None:
     code = f"""
 import os, pathlib, sys, time
-from portal.launch.supervisor import Process, Supervisor
+from portal.ops.launch.supervisor import Process, Supervisor
 s = Supervisor(env=os.environ, log_dir=pathlib.Path({str(tmp_path)!r}), say=print)
 s.start(Process(name="child", command=(sys.executable, "-c", {FOREVER!r})))
 print(s.children["child"].popen.pid, flush=True)

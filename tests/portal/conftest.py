@@ -14,9 +14,9 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 from rest_framework.test import APIClient
 
-from knowledge.core import store
+from knowledge.core.predict import store
+from knowledge.model_registry import promote
 from knowledge.models import PredictorVersion
-from knowledge.promotion import promote
 from portal.accounts.models import Scope, User
 from portal.accounts.services import create_token
 from scheduler.models import DatasetFile

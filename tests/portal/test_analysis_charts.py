@@ -9,14 +9,14 @@ import pytest
 
 from knowledge.models import TrackRecord
 from portal.accounts.models import User
-from portal.web.charts import distributions, lanes, track_record, usage
+from portal.web.analysis.period import chosen, remembered
+from portal.web.charts import distributions, gpu_timeline, track_record, usage
 from portal.web.charts.chart import Chart, duration_axis, log_axis
 from portal.web.charts.drift import nightly
-from portal.web.period import chosen, remembered
-from scheduler.selectors.analytics import Utilisation
-from scheduler.selectors.histogram import Histogram, of
-from scheduler.selectors.queue import Bar, Lane
-from scheduler.selectors.track_record import Pair
+from scheduler.selectors.analysis.analytics import Utilisation
+from scheduler.selectors.analysis.histogram import Histogram, of
+from scheduler.selectors.analysis.track_record import Pair
+from scheduler.selectors.cluster.queue import Bar, Lane
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -67,7 +67,9 @@ def test_failures_are_named_in_words() -> None:
 
 def test_lanes_are_cut_at_the_window_and_hide_strangers_names() -> None:
     bars = (Bar(node="n", gpu_index=1, start=NOW - 9 * HOUR, end=None, job=None),)
-    chart = drawable(lanes.lanes_chart([Lane(name="box", gpus=2, bars=bars)], since=NOW - 6 * HOUR, now=NOW))
+    chart = drawable(
+        gpu_timeline.lanes_chart([Lane(name="box", gpus=2, bars=bars)], since=NOW - 6 * HOUR, now=NOW)
+    )
     assert chart.data[0]["base"] == ["2026-03-01T06:00:00+00:00"]
     assert chart.data[0]["x"] == [6 * 3600 * 1000]
     assert chart.rows == [("box", "1", "a job of another user", "2026-03-01 03:00:00", "held now")]
@@ -77,7 +79,7 @@ def test_lanes_are_cut_at_the_window_and_hide_strangers_names() -> None:
 
 
 def test_the_axes_of_few_things_have_room_and_whole_ticks() -> None:
-    alone = drawable(lanes.lanes_chart([Lane(name="box", gpus=1, bars=())], since=NOW - HOUR, now=NOW))
+    alone = drawable(gpu_timeline.lanes_chart([Lane(name="box", gpus=1, bars=())], since=NOW - HOUR, now=NOW))
     assert alone.layout["height"] >= 190, "two lines of dates below, a legend above"
     top, bottom = alone.layout["yaxis"]["range"]
     assert top + bottom == 0, "a single GPU lies in the middle"
@@ -111,7 +113,7 @@ def test_a_single_judged_day_is_the_only_tick() -> None:
 
 
 def test_lanes_without_nodes_say_so() -> None:
-    assert "No node" in drawable(lanes.lanes_chart([], since=NOW - HOUR, now=NOW)).summary
+    assert "No node" in drawable(gpu_timeline.lanes_chart([], since=NOW - HOUR, now=NOW)).summary
 
 
 def pair(measured: float, at: datetime = NOW) -> Pair:

@@ -16,8 +16,8 @@ from django.utils import timezone
 
 from knowledge.models import PredictorVersion
 from portal.accounts.models import AuditEntry, User
-from portal.demo import mark
-from portal.demo.world import build
+from portal.ops.demo import marker
+from portal.ops.demo.build import build
 from scheduler.models import Job
 from tests.harness import world
 
@@ -154,7 +154,7 @@ def queries_on_a_demo_portal(jobs: int) -> dict[str, int]:
             for path in LISTS:
                 client.get(path)  # first visits remember things
                 cache.clear()
-                mark.is_demo()
+                marker.is_demo()
                 with CaptureQueriesContext(connection) as seen:
                     assert client.get(path).status_code == 200
                 counts[f"{name} {path}"] = len(seen)
@@ -184,5 +184,5 @@ def test_demo_data_are_named_on_every_page(client: Client, db: None) -> None:
 
 
 def test_signing_in_to_a_demo_portal_says_so_too(client: Client, db: None) -> None:
-    mark.mark(actor=world.admin(), seed=1, now=timezone.now())
+    marker.mark(actor=world.admin(), seed=1, now=timezone.now())
     assert b"Demo data: simulated" in client.get("/login/").content

@@ -10,7 +10,8 @@ from django.test import Client
 from pytest_django import Settings
 from pytest_django.live_server_helper import LiveServer
 
-from portal import beat, clock
+from portal import clock
+from portal.ops import beat
 from scheduler.models import WebBeat
 
 

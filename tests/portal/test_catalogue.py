@@ -11,11 +11,11 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from knowledge import additions
-from knowledge.core import catalog
+from knowledge import catalogue_entries
+from knowledge.core.domain import catalogue
 from knowledge.models import CatalogEntry
 from portal.accounts.models import AuditEntry, User
-from scheduler.loop.refresh import refresh_options
+from scheduler.loop.option_refresh import refresh_options
 from scheduler.models import Job
 from tests.harness import world
 from tests.knowledge.test_additions import SHAPE
@@ -26,9 +26,9 @@ GPU = {"name": "Exotic-9000", "memory_gib": 64, "tflops": 300.0, "bandwidth_gb_s
 
 @pytest.fixture(autouse=True)
 def _fresh_entries() -> Iterator[None]:
-    additions._entries.cache_clear()
+    catalogue_entries._entries.cache_clear()
     yield
-    additions._entries.cache_clear()
+    catalogue_entries._entries.cache_clear()
 
 
 def test_a_node_with_an_unknown_gpu_leads_to_the_form_which_makes_it_known(
@@ -100,7 +100,7 @@ def test_a_model_is_added_from_a_folder_or_its_pasted_config(
         "/catalogue/model/add/", {"name": "our/two", "config": json.dumps(SHAPE)}, follow=True
     ).content.decode()
     assert "1.2 B parameters, llama, 16 layers of 2,048" in shown
-    assert [catalog.model(name).layers for name in ("our/one", "our/two")] == [16, 16]
+    assert [catalogue.model(name).layers for name in ("our/one", "our/two")] == [16, 16]
     offered = admin_browser.get("/jobs/new/").content.decode()
     assert '<option value="our/two">' in offered
 

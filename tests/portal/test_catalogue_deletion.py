@@ -11,13 +11,13 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from knowledge import additions
+from knowledge import catalogue_entries
 from knowledge.models import CatalogEntry, Execution
 from knowledge.services import record_execution
 from portal.accounts.models import AuditEntry, User
-from scheduler.loop.refresh import refresh_options
+from scheduler.loop.option_refresh import refresh_options
 from scheduler.models import Calibration, DatasetFile, Job, Node
-from scheduler.services.jobs import cancel_job
+from scheduler.services.jobs.verbs import cancel_job
 from scheduler.states import NodeState
 from tests.harness import world
 from tests.knowledge.conftest import TINY
@@ -62,7 +62,7 @@ def test_an_entry_is_deleted_on_the_page_after_a_question_that_tells_what_is_no_
     entry = AuditEntry.objects.get(action="catalogue entry deleted")
     assert (entry.actor, entry.target, entry.data["memory_bytes"]) == (person, f"gpu {NAME}", 64 * 2**30)
     assert not execution.row.measured
-    additions.add_gpu(**{**GPU, "name": NAME}, now=timezone.now())  # type: ignore[arg-type]
+    catalogue_entries.add_gpu(**{**GPU, "name": NAME}, now=timezone.now())  # type: ignore[arg-type]
     assert execution.row.measured, "the execution stayed, and teaches again"
 
 
@@ -145,10 +145,10 @@ def test_a_job_submitted_while_its_model_was_deleted_gets_defaults_and_holds_nob
     world.fake_node()
     plain = "ourmodel"
     CatalogEntry.objects.filter(name=MODEL).update(name=plain)
-    additions._entries.cache_clear()
+    catalogue_entries._entries.cache_clear()
     late, other = world.job(person, model=plain), world.job(person)
     CatalogEntry.objects.all().delete()
-    additions._entries.cache_clear()
+    catalogue_entries._entries.cache_clear()
     assert refresh_options() == 2
     sources = [
         job.options[0]["source"]

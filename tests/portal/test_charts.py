@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import pytest
 
-from knowledge.core.types import Config, Interval, Option, Source
+from knowledge.core.domain.types import Config, Interval, Option, Source
 from portal.web.charts.loss import MAX_POINTS, loss_curve
+from portal.web.charts.pareto import tradeoff
 from portal.web.charts.simulation import jct_chart
-from portal.web.charts.tradeoff import tradeoff
 from portal.web.templatetags.portal_format import duration, number, percent, size
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from portal import checks
+from portal.ops import checks
 
 
 def ids(found: list[Any]) -> list[str]:

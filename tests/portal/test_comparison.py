@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from portal.accounts.models import User
-from portal.comparison import Compared, compare
 from scheduler.models import Job
+from scheduler.selectors.job_outcome import Compared, compare
 from tests.harness import world
 from tests.harness.fake_node import result
 

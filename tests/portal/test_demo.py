@@ -11,8 +11,8 @@ from django.test import Client
 from pytest_django import DjangoDbBlocker
 
 from portal.accounts.models import User
-from portal.demo.journal import SIMULATED
-from portal.demo.world import build
+from portal.ops.demo.build import build
+from portal.ops.demo.sample_log import SIMULATED
 from scheduler.models import Job
 from scheduler.selectors.jobs import log_text
 from scheduler.states import JobState

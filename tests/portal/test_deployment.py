@@ -21,11 +21,11 @@ from redis.backoff import ConstantBackoff
 from redis.retry import Retry
 
 from portal.configuration import gunicorn
-from portal.launch import processes
-from portal.launch.broker import find_server
+from portal.ops.launch import processes
+from portal.ops.launch.broker import find_server
 from tests.harness.servers import free_port
-from trainer.agent.api import _retry_after_s
 from trainer.agent.loop import LONGEST_PAUSE_S
+from trainer.agent.portal_api.client import _retry_after_s
 from trainer.agent.settings import read_settings
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -76,7 +76,7 @@ def test_a_process_that_never_predicts_does_not_load_what_learns() -> None:
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0
     loaded = set(re.findall(r"\| +(\S+)", done.stderr))
-    assert {"knowledge.core.learned_predictor", "scheduler.core.simulator.profiles"} <= loaded
+    assert {"knowledge.core.predict.predictor", "scheduler.simulator.inputs.profiles"} <= loaded
     assert not loaded & {"sklearn", "skops", "scipy"}
 
 

@@ -10,7 +10,7 @@ from django.http import StreamingHttpResponse
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from knowledge.importing import import_history
+from knowledge.importing.service import import_history
 from knowledge.models import Execution
 from knowledge.services import record_execution
 from portal.accounts.models import User

@@ -17,7 +17,7 @@ from portal.accounts import hashing
 from portal.accounts.errors import TooBusy
 from portal.accounts.hashing import BoundedHasher
 from portal.accounts.models import AuditEntry, User
-from portal.guesses import JOINING, SIGN_IN, TOKENS, network_of
+from portal.limits.guesses import JOINING, SIGN_IN, TOKENS, network_of
 from portal.turns import Turns, client_address
 from tests.harness import world
 from tests.harness.fake_node import PROTOCOL, facts

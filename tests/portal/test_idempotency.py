@@ -15,9 +15,10 @@ from portal.accounts.models import User
 from portal.clock import database_now
 from scheduler.errors import Conflict
 from scheduler.models import IdempotencyKey, Job
-from scheduler.services import idempotency, jobs
+from scheduler.services import idempotency
 from scheduler.services.idempotency import Creation, once
-from scheduler.services.jobs import submit_job
+from scheduler.services.jobs import verbs
+from scheduler.services.jobs.verbs import submit_job
 from tests.harness import world
 from tests.harness.threads import at_once
 from tests.portal.conftest import token_client
@@ -60,14 +61,14 @@ def test_a_twin_waits_a_moment_only_and_is_told_to_ask_again(
 ) -> None:
     """I10"""
     monkeypatch.setattr(idempotency, "TWIN_WAITS_MS", 100)
-    begun, go_on, noted = threading.Event(), threading.Event(), jobs.record_submission
+    begun, go_on, noted = threading.Event(), threading.Event(), verbs.record_submission
 
     def slow(**values: Any) -> None:
         noted(**values)
         begun.set()
         go_on.wait(30)
 
-    monkeypatch.setattr(jobs, "record_submission", slow)
+    monkeypatch.setattr(verbs, "record_submission", slow)
 
     def twin() -> Any:
         begun.wait(30)
@@ -103,7 +104,7 @@ def test_a_creation_that_breaks_leaves_its_key_free_at_once(
     submit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, how: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(jobs, "record_submission", lambda **_: how(broken))
+        broken.setattr(verbs, "record_submission", lambda **_: how(broken))
         assert submit().status_code in (500, 503)
     assert not Job.objects.exists()
     assert not IdempotencyKey.objects.exists()

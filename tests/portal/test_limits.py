@@ -14,9 +14,9 @@ from rest_framework.settings import api_settings
 from rest_framework.test import APIClient
 from rest_framework.throttling import SimpleRateThrottle
 
-from portal import counters
 from portal.configuration.caches import _ANSWER_WITHIN_S, redis_address
 from portal.configuration.caches import caches as caches_of
+from portal.limits import counters
 from tests.harness.servers import NotInstalled, Redis
 
 

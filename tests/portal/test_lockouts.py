@@ -15,12 +15,12 @@ from portal.accounts.errors import NotAllowed
 from portal.accounts.models import ApiToken, AuditEntry, Scope, User
 from portal.accounts.services import create_token
 from portal.clock import database_now
-from portal.web import tokens
+from portal.web.people import tokens
 from scheduler.loop.sweeps import sweep
 from scheduler.models import Job, JoinToken
 from scheduler.services import lockouts
-from scheduler.services.jobs import pause_job
-from scheduler.services.nodes import create_join_token
+from scheduler.services.jobs.verbs import pause_job
+from scheduler.services.nodes.register import create_join_token
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts, step
 from tests.portal.conftest import token_client

@@ -13,10 +13,10 @@ from django.db import OperationalError
 from django.test import Client
 from rest_framework.test import APIClient
 
-from portal import health
 from portal.accounts.models import User
-from portal.api import people
+from portal.api.people import me
 from portal.logs import JsonFormatter, mask
+from portal.ops import health
 from portal.serving import queued
 from scheduler.loop.tick import tick
 from tests.harness import world
@@ -88,7 +88,7 @@ def test_what_is_behind_the_sign_in_is_stored_nowhere(
 def test_a_mistake_of_ours_is_500_without_a_trace(
     api: APIClient, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    monkeypatch.setattr(people, "own_tokens", lambda user: 1 / 0)
+    monkeypatch.setattr(me, "own_tokens", lambda user: 1 / 0)
     api.raise_request_exception = False
     answer = api.get("/api/tokens/")
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "internal_error")
@@ -102,7 +102,7 @@ def test_a_database_that_is_away_is_503_with_retry_after(
     def away(user: object) -> None:
         raise OperationalError("database is locked")
 
-    monkeypatch.setattr(people, "own_tokens", away)
+    monkeypatch.setattr(me, "own_tokens", away)
     api.raise_request_exception = False
     answer = api.get("/api/tokens/")
     assert (answer.status_code, answer.json()["error"]["code"]) == (503, "unavailable")
@@ -127,7 +127,7 @@ def test_a_missing_page_while_the_database_is_away_is_503(
     def away(*_: object) -> bool:
         raise OperationalError("server closed the connection unexpectedly")
 
-    monkeypatch.setattr("portal.demo.mark.is_demo", away)
+    monkeypatch.setattr("portal.ops.demo.marker.is_demo", away)
     client.raise_request_exception = False
     answer = client.get("/nowhere/")
     assert (answer.status_code, answer["Retry-After"]) == (503, "5")

@@ -6,9 +6,9 @@ import pytest
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from knowledge import additions
-from portal import error_pages
+from knowledge import catalogue_entries
 from portal.accounts.models import User
+from portal.http import error_pages
 from tests.harness import world
 
 MAX_QUERIES = 12
@@ -47,7 +47,7 @@ def queries_of(client: Client, path: str) -> int:
     """With the catalogue's, which a process repeats only every few seconds."""
     from django.db import connection
 
-    additions._entries.cache_clear()
+    catalogue_entries._entries.cache_clear()
     with CaptureQueriesContext(connection) as queries:
         assert client.get(path).status_code == 200, path
     return len(queries)

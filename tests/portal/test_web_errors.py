@@ -12,7 +12,7 @@ from django.test import Client
 
 from portal.accounts.models import User
 from scheduler.models import DatasetFile
-from scheduler.services import storage
+from scheduler.services.files import storage
 from tests.harness import world
 
 
@@ -95,7 +95,7 @@ def test_a_disk_that_fills_up_elsewhere_is_no_mistake_of_the_portal(
     def no_room(*_: Any) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("portal.web.uploads.stored", no_room)
+    monkeypatch.setattr("portal.web.jobs.uploads.stored", no_room)
     browser.raise_request_exception = False
     answer = browser.post("/jobs/new/upload/", {"upload": SimpleUploadedFile("x.jsonl", b"{}")})
     assert answer.status_code == 507

@@ -28,7 +28,7 @@ def test_the_list_filters_by_state_name_and_model(browser: Client, person: User)
 def test_the_list_goes_on_with_older_jobs_and_keeps_its_filters(
     browser: Client, person: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.web.jobs.PAGE", 2)
+    monkeypatch.setattr("portal.web.jobs.jobs.PAGE", 2)
     made = [world.job(person, name=f"job number {n}") for n in range(3)]
     first = jobs(browser, state="queued")
     assert f"?state=queued&amp;after={made[1].pk}" in first

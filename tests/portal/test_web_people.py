@@ -195,7 +195,7 @@ def test_a_token_that_cannot_be_made_is_told_at_its_field(browser: Client, field
 def test_the_record_is_filtered_and_paged(
     browser: Client, admin: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("portal.web.audit.PAGE", 2)
+    monkeypatch.setattr("portal.web.admin.audit.PAGE", 2)
     for name in ("Linguists", "Grammarians", "Poets"):
         browser.post("/teams/", {"name": name})
     browser.post("/tokens/", {"name": "notebook", "scope": "read", "days": ""})

@@ -9,7 +9,7 @@ from portal.accounts.models import AuditEntry, User
 from portal.clock import database_now
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.summaries import SUMMARIES
-from scheduler.loop import epoch as epochs
+from scheduler.loop import leadership as epochs
 from scheduler.models import Epoch, PolicyChoice
 from scheduler.selectors.policy import current_choice, current_policy
 from scheduler.services.policy import choose_policy

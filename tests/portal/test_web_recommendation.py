@@ -14,7 +14,7 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from knowledge.core.types import Config
+from knowledge.core.domain.types import Config
 from knowledge.services import record_execution
 from scheduler.models import DatasetFile, Node
 from tests.harness import world

@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from portal.accounts.models import Membership, Team, User
 from scheduler.models import DatasetFile, Job
-from scheduler.services.files import path_of
+from scheduler.services.files.uploads import path_of
 from tests.harness import world
 
 Form = Callable[..., dict[str, Any]]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.loop.refresh import refresh_options
+from scheduler.loop.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from tests.harness.fake_node import FakeNode, result, step
 

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from django.db.models import F
 
-from knowledge.core.types import Goal, Option
+from knowledge.core.domain.types import Goal, Option
 from portal.accounts.models import User
 from portal.clock import database_now
 from scheduler.errors import BadParameters
 from scheduler.loop import snapshot
-from scheduler.loop.refresh import refresh_options
+from scheduler.loop.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Job, Node
 from tests.harness import world

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from portal.accounts.models import Membership, Team, User
 from scheduler.models import Allocation, Attempt, Claim, Gpu, Job
-from scheduler.selectors import analytics
-from scheduler.selectors.histogram import PER_E, Histogram, of
-from scheduler.selectors.period import Period, unit_seconds
+from scheduler.selectors.analysis import analytics
+from scheduler.selectors.analysis.histogram import PER_E, Histogram, of
+from scheduler.selectors.analysis.period import Period, unit_seconds
 from tests.harness import fake_node, world
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -11,8 +11,8 @@ from django.db.models import F
 from portal.clock import database_now
 from scheduler.loop.tick import tick
 from scheduler.models import Node, NodeEvent
-from scheduler.services.jobs import cancel_job
-from scheduler.services.node_states import resume_node
+from scheduler.services.jobs.verbs import cancel_job
+from scheduler.services.nodes.state import resume_node
 from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts, step

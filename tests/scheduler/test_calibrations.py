@@ -13,7 +13,7 @@ from portal.accounts.models import AuditEntry, User
 from portal.clock import database_now
 from scheduler.errors import BadParameters, Conflict, IllegalTransition, NotFound
 from scheduler.models import Calibration, Job, Node
-from scheduler.selectors.calibrations import calibrations, get_calibration
+from scheduler.selectors.cluster.calibrations import calibrations, get_calibration
 from scheduler.services.calibration import advance as moving
 from scheduler.services.calibration import plan
 from scheduler.services.calibration.advance import AT_ONCE, Superseded, advance, advance_all

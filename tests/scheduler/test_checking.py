@@ -9,7 +9,7 @@ import pytest
 from portal.accounts.errors import TooBusy
 from portal.turns import Turns
 from scheduler.errors import BadFile
-from scheduler.services import checking
+from scheduler.services.files import checking
 from tests.harness.hostile import bounded
 
 ROW = b'{"prompt": "a", "completion": "b"}\n'

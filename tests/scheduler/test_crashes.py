@@ -21,11 +21,11 @@ from django.test import Client
 from portal.accounts.models import Scope
 from portal.accounts.services import create_token
 from portal.clock import database_now
-from scheduler.loop.refresh import refresh_options
+from scheduler.loop.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Epoch, Job, Node
-from scheduler.services.jobs import cancel_job, pause_job
-from scheduler.services.node_states import drain_node
+from scheduler.services.jobs.verbs import cancel_job, pause_job
+from scheduler.services.nodes.state import drain_node
 from scheduler.states import TERMINAL
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step

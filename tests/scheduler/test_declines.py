@@ -9,7 +9,7 @@ import pytest
 from portal.clock import database_now
 from scheduler.loop.tick import tick
 from scheduler.models import Job, Node
-from scheduler.services.node_states import drain_node, resume_node
+from scheduler.services.nodes.state import drain_node, resume_node
 from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, step

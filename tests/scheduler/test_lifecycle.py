@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from knowledge.models import Execution
-from scheduler.loop.refresh import refresh_options
+from scheduler.loop.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Node
 from scheduler.states import JobState, NodeState

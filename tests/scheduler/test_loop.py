@@ -13,14 +13,14 @@ from knowledge.models import Execution
 from portal.clock import database_now
 from scheduler.core.types import Plan, Start, Wait
 from scheduler.errors import SchedulerReplaced
-from scheduler.loop import epoch as epochs
+from scheduler.loop import leadership as epochs
 from scheduler.loop import leases, snapshot
 from scheduler.loop.apply import apply
-from scheduler.loop.refresh import refresh_options
+from scheduler.loop.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Claim, Epoch, Job, Node
-from scheduler.services.jobs import cancel_job
-from scheduler.services.node_states import drain_node
+from scheduler.services.jobs.verbs import cancel_job
+from scheduler.services.nodes.state import drain_node
 from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step

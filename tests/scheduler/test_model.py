@@ -24,11 +24,11 @@ from hypothesis.stateful import (
 
 from portal.clock import database_now
 from scheduler.errors import SchedulerError
-from scheduler.loop.refresh import refresh_options
+from scheduler.loop.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Job, Node
-from scheduler.services.jobs import cancel_job, pause_job, resume_job
-from scheduler.services.node_states import drain_node, resume_node
+from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
+from scheduler.services.nodes.state import drain_node, resume_node
 from scheduler.states import TERMINAL, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step

@@ -9,12 +9,12 @@ import pytest
 
 from portal.clock import database_now
 from scheduler.errors import Conflict
-from scheduler.loop import epoch as epochs
+from scheduler.loop import leadership as epochs
 from scheduler.loop import leases
 from scheduler.loop.tick import tick
 from scheduler.models import Epoch, Node, NodeEvent
-from scheduler.services.jobs import cancel_job, preempt_job
-from scheduler.services.node_states import drain_node, resume_node
+from scheduler.services.jobs.verbs import cancel_job, preempt_job
+from scheduler.services.nodes.state import drain_node, resume_node
 from scheduler.states import JobState, NodeState, StopFor
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts, result, step

@@ -11,11 +11,11 @@ import pytest
 
 from portal import clock
 from portal.clock import database_now
-from scheduler.loop.refresh import refresh_options
+from scheduler.loop.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, Job, Node
-from scheduler.services.jobs import cancel_job, pause_job
-from scheduler.services.node_states import drain_node
+from scheduler.services.jobs.verbs import cancel_job, pause_job
+from scheduler.services.nodes.state import drain_node
 from scheduler.services.policy import choose_policy
 from scheduler.states import JobState, NodeState
 from tests.harness import world

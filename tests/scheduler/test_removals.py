@@ -10,14 +10,14 @@ from portal.clock import database_now
 from scheduler.errors import Conflict, NotFound
 from scheduler.loop.tick import tick
 from scheduler.models import Checkpoint, Claim, Job, Node
-from scheduler.selectors.capacity import load
+from scheduler.selectors.analysis.overview import counts
 from scheduler.selectors.checkpoints import resumable
-from scheduler.selectors.inventory import inventory
+from scheduler.selectors.cluster.capacity import load
+from scheduler.selectors.cluster.inventory import inventory
+from scheduler.selectors.cluster.queue import nodes_with_gpus
 from scheduler.selectors.nodes import all_nodes, get_node, node_by_token
-from scheduler.selectors.overview import counts
-from scheduler.selectors.queue import nodes_with_gpus
-from scheduler.services.node_states import welcome_back
-from scheduler.services.removals import remove_node
+from scheduler.services.deletions import remove_node
+from scheduler.services.nodes.state import welcome_back
 from scheduler.states import REMOVABLE, JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step

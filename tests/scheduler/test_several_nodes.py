@@ -7,15 +7,15 @@ from typing import Any
 
 import pytest
 
-from knowledge.core.types import Option
+from knowledge.core.domain.types import Option
 from portal.clock import database_now
 from scheduler.errors import CannotPlace
-from scheduler.loop.refresh import refresh_options
+from scheduler.loop.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Claim, Job, Node
 from scheduler.selectors.checkpoints import resumable
-from scheduler.services.attempts import start_attempt
-from scheduler.services.jobs import cancel_job
+from scheduler.services.jobs.attempts import start_attempt
+from scheduler.services.jobs.verbs import cancel_job
 from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, checkpoint, result, step

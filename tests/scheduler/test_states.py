@@ -7,7 +7,7 @@ import pytest
 from portal.clock import database_now
 from scheduler.errors import IllegalTransition, StaleJob
 from scheduler.models import Job
-from scheduler.services.moves import move_job
+from scheduler.services.jobs.transitions import move_job
 from scheduler.states import (
     BUDGETS,
     LIVE,

@@ -13,7 +13,7 @@ from django.conf import settings
 from portal.clock import database_now
 from scheduler.loop.sweeps import sweep
 from scheduler.models import Artifact, DatasetFile
-from scheduler.services import storage
+from scheduler.services.files import storage
 from tests.harness import world
 from tests.harness.fake_node import FakeNode
 

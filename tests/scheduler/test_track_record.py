@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from knowledge.core.types import Config, Interval, Option, Source
+from knowledge.core.domain.types import Config, Interval, Option, Source
 from knowledge.services import record_execution
 from portal.accounts.models import User
 from scheduler.models import Attempt
-from scheduler.selectors import track_record
-from scheduler.selectors.period import Period
+from scheduler.selectors.analysis import track_record
+from scheduler.selectors.analysis.period import Period
 from tests.harness import world
 
 CONFIG = Config(

@@ -10,8 +10,8 @@ from django.utils import timezone
 from portal.accounts.models import User
 from scheduler.loop.tick import tick
 from scheduler.models import Node
-from scheduler.services.node_states import drain_node
-from scheduler.services.removals import remove_node
+from scheduler.services.deletions import remove_node
+from scheduler.services.nodes.state import drain_node
 from tests.harness import world
 from tests.scheduler.past import past
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from knowledge.models import Execution
-from portal.launch.processes import TRAINING_PYTHON
+from portal.ops.launch.processes import TRAINING_PYTHON
 from tests.harness.stack import Stack
 from tests.stack.jobs import ended, outcomes
 

@@ -9,9 +9,9 @@ import time
 import httpx
 import pytest
 
-from portal.launch import machine
-from portal.launch.processes import worker
-from portal.launch.supervisor import Process
+from portal.ops.launch import preflight
+from portal.ops.launch.processes import worker
+from portal.ops.launch.supervisor import Process
 from scheduler.models import Epoch, Job, NodeEvent
 from tests.harness.stack import Stack, until
 from tests.stack.jobs import NOWHERE, caught_with_a_checkpoint, ended, outcomes
@@ -36,7 +36,7 @@ def test_f1_a_request_cut_off_by_a_dying_web_server_makes_one_job_or_none(judged
     judged.kill("web")
     client.join()
     judged["web"].start()
-    machine.wait_until_served(judged.url)
+    preflight.wait_until_served(judged.url)
     assert unknown, "the server died too late for this test"
     ids = [judged.submit(key=key, **NOWHERE) for key in keys]
     assert len(set(ids)) == len(keys)
@@ -57,7 +57,7 @@ def test_f12_a_web_server_away_for_longer_than_a_lease_loses_no_node_and_restart
     judged.kill("web")
     time.sleep(1.5 * float(judged.leases["NODE_LOST_S"]))
     judged["web"].start()
-    machine.wait_until_served(judged.url)
+    preflight.wait_until_served(judged.url)
     assert outcomes(ended(judged, job_id)) == ["succeeded"]
     assert lost.count() == before
     judged.supervisor.children.pop("beta").stop()

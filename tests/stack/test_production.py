@@ -20,8 +20,8 @@ from environ import Env
 from psycopg import errors
 
 from portal.configuration.database import database
-from portal.launch.client import PortalClient
-from portal.launch.processes import worker
+from portal.ops.launch.client import PortalClient
+from portal.ops.launch.processes import worker
 from scheduler.models import Attempt, Job
 from tests.harness.invariants import assert_all_hold
 from tests.harness.servers import NotInstalled, Postgres, Redis

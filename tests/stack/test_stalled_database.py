@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from portal.configuration import gunicorn
-from portal.launch import machine
+from portal.ops.launch import preflight
 from tests.harness.servers import NotInstalled, Postgres, Redis
 from tests.harness.stack import Stack
 
@@ -51,7 +51,7 @@ def web(postgres: Postgres, _rows_are_readable: None) -> Iterator[Stack]:
     made = Stack(database_url=postgres.url, redis_url=broker.url)
     try:
         made.start_web_alone()
-        machine.wait_until_served(made.url)
+        preflight.wait_until_served(made.url)
         yield made
     finally:
         made.stop()

@@ -7,9 +7,9 @@ import threading
 import pytest
 
 from tests.trainer.runs import Run
-from trainer.agent.cuda import check_torch
-from trainer.agent.gpus import find_gpus
-from trainer.agent.vacancy import await_vacancy
+from trainer.agent.node.gpu_idle import await_vacancy
+from trainer.agent.node.gpus import find_gpus
+from trainer.agent.node.torch_check import check_torch
 
 pytestmark = pytest.mark.torch
 GIB = 2**30

@@ -7,7 +7,7 @@ import pytest
 
 from trainer.protocol import Outcome
 from trainer.train.errors import NodeFault, has_lost_peers, is_out_of_memory, node_fault
-from trainer.train.journal import Measured
+from trainer.train.events import Measured
 from trainer.train.process import _explain
 
 NCCL_SHM = (

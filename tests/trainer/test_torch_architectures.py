@@ -69,8 +69,8 @@ def test_of_all_mixtures_of_experts_the_same_parts_are_adapted():
 
 
 def test_forecasts_count_the_adapters_that_are_trained():
-    from knowledge.core.adapted import ends
-    from knowledge.core.described import model_from_config
+    from knowledge.core.domain.adapted_layers import ends
+    from knowledge.core.domain.hf_config import model_from_config
     from trainer.train.base.adapters import targets
 
     own = {"deepseek_v3", "llama4_text", "jetmoe"}  # no sizes of theirs are in a plain config.json
@@ -210,15 +210,15 @@ def test_a_gpu_that_only_emulates_bfloat16_is_refused(
 def test_a_weight_that_had_no_gradient_yet_is_saved_counted_and_restored():
     import torch
 
-    from trainer.train import state
+    from trainer.train import checkpoint_state
 
-    def trained(steps: int, resumed: state.Snapshot | None = None) -> tuple[Any, Any]:
+    def trained(steps: int, resumed: checkpoint_state.Snapshot | None = None) -> tuple[Any, Any]:
         """Two layers; the second one is used in every other step."""
         torch.manual_seed(0)
         model = torch.nn.ModuleList([torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)])
         optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, fused=True)
         if resumed:
-            state.restore(model, optimizer, resumed)
+            checkpoint_state.restore(model, optimizer, resumed)
         for step in range(resumed.step if resumed else 0, steps):
             used = model[0](torch.ones(1, 2))
             (model[1](used) if step % 2 else used).square().sum().backward()
@@ -226,12 +226,12 @@ def test_a_weight_that_had_no_gradient_yet_is_saved_counted_and_restored():
             optimizer.zero_grad(set_to_none=True)
         return model, optimizer
 
-    def snapshot(step: int) -> state.Snapshot:
+    def snapshot(step: int) -> checkpoint_state.Snapshot:
         model, optimizer = trained(step)
-        return state.Snapshot(
-            *(step, state.updates(optimizer), 0, None, None, {}, {}, []),
-            state.weights(model, keep=True),
-            state.moments(model, optimizer, keep=True),
+        return checkpoint_state.Snapshot(
+            *(step, checkpoint_state.updates(optimizer), 0, None, None, {}, {}, []),
+            checkpoint_state.weights(model, keep=True),
+            checkpoint_state.moments(model, optimizer, keep=True),
         )
 
     whole = dict(trained(6)[0].named_parameters())

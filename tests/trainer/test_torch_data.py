@@ -35,9 +35,9 @@ def prepared(tmp_path: Path, tokenizer: Any, *rows: Any, longest: int = 500, **e
     import torch
 
     from trainer.train.data import prepare
-    from trainer.train.journal import Journal
+    from trainer.train.distributed.process_group import World
+    from trainer.train.events import Journal
     from trainer.train.settings import read_order
-    from trainer.train.world import World
 
     params = {**PARAMS, "tokens_per_sample": longest}
     run = Run(tmp_path, tmp_path, params).write(list(rows))

@@ -13,7 +13,7 @@ pytestmark = pytest.mark.torch
 IMPATIENT = (
     "import os, runpy, sys;"
     "os.environ.update(HF_ENDPOINT='http://127.0.0.1:{port}', HF_HUB_ETAG_TIMEOUT='1');"
-    "import trainer.train.models; trainer.train.models.HUB_ANSWERS_WITHIN_S = 0.3;"
+    "import trainer.train.base.models; trainer.train.base.models.HUB_ANSWERS_WITHIN_S = 0.3;"
     "sys.argv = ['trainer.run', sys.argv[1]]; runpy.run_module('trainer.run', run_name='__main__')"
 )
 

@@ -13,9 +13,9 @@ import pytest
 import torch.distributed as dist
 
 from tests.trainer.runs import PARAMS, Run
-from trainer.train import reach
+from trainer.train.distributed import connectivity
+from trainer.train.distributed.rendezvous import meet
 from trainer.train.errors import PeersMissing, Stopped
-from trainer.train.meeting import meet
 from trainer.train.settings import Order, read_order
 
 pytestmark = pytest.mark.torch
@@ -73,7 +73,7 @@ def test_nodes_that_met_but_do_not_reach_each_other_say_so_at_once(
             bound.bind(("127.0.0.1", 0))  # and does not listen
             yield "127.0.0.1", bound.getsockname()[1]
 
-    monkeypatch.setattr(reach, "_door", closed)
+    monkeypatch.setattr(connectivity, "_door", closed)
     order = order_of(tmp_path, rendezvous)
     with ThreadPoolExecutor() as threads:
         for node in [threads.submit(met, order, rank) for rank in range(2)]:
@@ -86,9 +86,9 @@ def test_a_node_is_looked_for_where_the_training_will_talk(
     tmp_path: Path, rendezvous: str, monkeypatch: pytest.MonkeyPatch, interface: str, named: str
 ):
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", interface)
-    with reach._door(order_of(tmp_path, rendezvous)) as door:
+    with connectivity._door(order_of(tmp_path, rendezvous)) as door:
         assert (door[0] if door else "") == named
-        assert reach._closed([door, None]) == ""
+        assert connectivity._closed([door, None]) == ""
 
 
 def test_who_waits_in_vain_says_where_it_looked(tmp_path: Path, rendezvous: str):

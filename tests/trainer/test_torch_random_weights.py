@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from knowledge.core import catalog
-from knowledge.core.shapes import NoShape, config_json
+from knowledge.core.domain import catalogue
+from knowledge.core.domain.config_json import NoShape, config_json
 from tests.trainer.runs import Run
 
 pytestmark = pytest.mark.torch
-TINY = {**config_json(catalog.model("builtin/tiny-llama")), "vocab_size": 4000}
+TINY = {**config_json(catalogue.model("builtin/tiny-llama")), "vocab_size": 4000}
 
 
 def parameters(name: str) -> int:
@@ -19,7 +19,7 @@ def parameters(name: str) -> int:
     import torch
     from transformers import AutoConfig, AutoModelForCausalLM
 
-    shape = config_json(catalog.model(name))
+    shape = config_json(catalogue.model(name))
     with torch.device("meta"):
         model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**shape))
     return sum(weight.numel() for weight in model.parameters())
@@ -30,13 +30,13 @@ def parameters(name: str) -> int:
     ["llama3.1-8b", "smollm2-135m", "qwen2.5-0.5b", "granite-3.1-2b", "mixtral-8x7b", "pythia-160m", "phi-4"],
 )
 def test_a_built_architecture_has_the_parameters_of_the_real_one(name: str):
-    assert parameters(name) == pytest.approx(catalog.model(name).parameters, rel=0.01)
+    assert parameters(name) == pytest.approx(catalogue.model(name).parameters, rel=0.01)
 
 
 @pytest.mark.parametrize("name", ["granite-4.0-h-tiny", "gpt_bigcode-santacoder"])
 def test_what_sizes_cannot_describe_is_refused_with_a_remedy(name: str):
     with pytest.raises(NoShape, match="choose another model"):
-        config_json(catalog.model(name))
+        config_json(catalogue.model(name))
 
 
 @pytest.mark.parametrize("method", ["lora", "full"])

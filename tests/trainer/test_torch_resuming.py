@@ -100,7 +100,7 @@ def test_a_checkpoint_that_does_not_fit_is_refused(run: Run, change: Any, reason
 @pytest.fixture
 def full_from_step(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """From this step on no checkpoint fits on the disk."""
-    from trainer.train.state import Snapshot
+    from trainer.train.checkpoint_state import Snapshot
 
     original = Snapshot.write
 

@@ -62,7 +62,7 @@ def test_a_model_without_weights_takes_no_memory_and_has_its_buffers(name: str, 
     from transformers.utils import logging
 
     from trainer import builtin
-    from trainer.train.sharding import named_weights, skeleton
+    from trainer.train.distributed.sharding import named_weights, skeleton
 
     logging.disable_progress_bar()
     folder = builtin.ensure(name, models_dir)
@@ -84,7 +84,7 @@ def test_each_layer_is_a_unit_of_its_own_also_under_an_adapter(
     from transformers import AutoConfig
 
     from trainer import builtin
-    from trainer.train.sharding import blocks, skeleton
+    from trainer.train.distributed.sharding import blocks, skeleton
 
     config = AutoConfig.from_pretrained(builtin.ensure("builtin/tiny-llama", models_dir))
     model = skeleton(config, torch.bfloat16)
@@ -99,12 +99,18 @@ def test_each_layer_is_a_unit_of_its_own_also_under_an_adapter(
 def test_only_one_process_keeps_gathered_weights():
     import torch
 
-    from trainer.train import state
+    from trainer.train import checkpoint_state
 
     model = torch.nn.Linear(2, 2)
     optimizer = torch.optim.AdamW(model.parameters(), fused=True)
     model(torch.ones(1, 2)).sum().backward()
     optimizer.step()
-    assert state.weights(model, keep=True).keys() == {"weight", "bias"}
-    assert len(state.moments(model, optimizer, keep=True)) == 6  # of each weight: two moments, and its steps
-    assert state.weights(model, keep=False) == state.moments(model, optimizer, keep=False) == {}
+    assert checkpoint_state.weights(model, keep=True).keys() == {"weight", "bias"}
+    assert (
+        len(checkpoint_state.moments(model, optimizer, keep=True)) == 6
+    )  # of each weight: two moments, and its steps
+    assert (
+        checkpoint_state.weights(model, keep=False)
+        == checkpoint_state.moments(model, optimizer, keep=False)
+        == {}
+    )

@@ -9,19 +9,19 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from trainer.agent.api import Portal
-from trainer.agent.cuda import check_torch
-from trainer.agent.discovery import discover
-from trainer.agent.enrol import enrol, use_saved_token
+from trainer.agent.claims.prepare import Workshop
 from trainer.agent.errors import SetupError, UpgradeNeeded
 from trainer.agent.executors.process import ProcessExecutor
-from trainer.agent.folder import NodeFolder
 from trainer.agent.logs import set_up
 from trainer.agent.loop import EXIT_UPGRADE, Agent
-from trainer.agent.network import Site
-from trainer.agent.prepare import Workshop
+from trainer.agent.node.discovery import discover
+from trainer.agent.node.network import Site
+from trainer.agent.node.torch_check import check_torch
+from trainer.agent.node.user import training_user
+from trainer.agent.portal_api.client import Portal
+from trainer.agent.portal_api.enrol import enrol, use_saved_token
 from trainer.agent.settings import Settings, read_settings
-from trainer.agent.user import training_user
+from trainer.agent.storage.folder import NodeFolder
 
 log = logging.getLogger(__name__)
 

@@ -8,17 +8,17 @@ import threading
 import time
 import uuid
 
-from trainer.agent.api import Portal
-from trainer.agent.discovery import discover
-from trainer.agent.enrol import enrol
+from trainer.agent.claims.manager import Roster
+from trainer.agent.claims.outcome import Stop
+from trainer.agent.claims.prepare import Workshop
 from trainer.agent.errors import AgentError, PortalAway, SetupError, TooMuch, Unauthorised, UpgradeNeeded
 from trainer.agent.executors.base import Executor
-from trainer.agent.folder import NodeFolder
-from trainer.agent.outcome import Stop
-from trainer.agent.prepare import Workshop
-from trainer.agent.roster import Roster
+from trainer.agent.node.discovery import discover
+from trainer.agent.node.usage import SlotUse
+from trainer.agent.portal_api.client import Portal
+from trainer.agent.portal_api.enrol import enrol
 from trainer.agent.settings import Settings
-from trainer.agent.usage import SlotUse
+from trainer.agent.storage.folder import NodeFolder
 from trainer.protocol import DEFAULT_LEASE_S, MAX_REPORTS_PER_SYNC, PROTOCOL, NodeFacts, Sync, SyncReply
 
 log = logging.getLogger(__name__)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainer import __version__
-from trainer.agent.api import check_url
 from trainer.agent.errors import SetupError
+from trainer.agent.portal_url import check_url
 from trainer.roots import overlap
 
 

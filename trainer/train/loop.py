@@ -17,15 +17,15 @@ import torch
 
 from trainer import checkpoint
 from trainer.protocol import Kind, Spec, to_json
-from trainer.train import state
+from trainer.train import checkpoint_state
 from trainer.train.data import Batch, Sample, collate
+from trainer.train.distributed.process_group import World, gradients_stay_local
 from trainer.train.errors import Stopped, TrainError, is_disk_full
-from trainer.train.journal import Journal, Measured
+from trainer.train.events import Journal, Measured
 from trainer.train.loss import TokenLoss
 from trainer.train.memory import peak_bytes
 from trainer.train.plan import Plan
 from trainer.train.settings import Order
-from trainer.train.world import World, gradients_stay_local
 
 _CLIP = 1.0
 _LOOK_EVERY_S = 5.0  # within a step that takes longer; several processes must talk to look
@@ -82,9 +82,9 @@ class Loop:
         if self.validation:
             self._evaluate()
 
-    def resume(self, snapshot: state.Snapshot) -> None:
+    def resume(self, snapshot: checkpoint_state.Snapshot) -> None:
         """Go on where the snapshot was taken."""
-        state.restore(self.model, self.optimizer, snapshot)
+        checkpoint_state.restore(self.model, self.optimizer, snapshot)
         if snapshot.scaler:
             self.scaler.load_state_dict(snapshot.scaler)
         self.journal.rows.extend(snapshot.rows)
@@ -132,8 +132,8 @@ class Loop:
                 # processes average their gradients, but the loss is a sum over them
                 self.scaler.scale(part * self.world.size).backward()
         self.scaler.unscale_(self.optimizer)
-        learning = [weight for _, weight in state.trainable(self.model)]
-        norm = state.whole(torch.nn.utils.clip_grad_norm_(learning, _CLIP))
+        learning = [weight for _, weight in checkpoint_state.trainable(self.model)]
+        norm = checkpoint_state.whole(torch.nn.utils.clip_grad_norm_(learning, _CLIP))
         if not self.scaler.is_enabled():  # which leaves such a step out
             self._reject_not_finite(float(norm))
         self.scaler.step(self.optimizer)
@@ -234,8 +234,8 @@ class Loop:
         begun = time.monotonic()
         with self._timed("saving_s"):
             keep = self.world.main
-            weights = state.weights(self.model, keep=keep)
-            moments = state.moments(self.model, self.optimizer, keep=keep)
+            weights = checkpoint_state.weights(self.model, keep=keep)
+            moments = checkpoint_state.moments(self.model, self.optimizer, keep=keep)
             if keep:
                 try:
                     self._write(weights, moments)
@@ -250,9 +250,9 @@ class Loop:
 
     def _write(self, weights: dict[str, torch.Tensor], moments: dict[str, torch.Tensor]) -> None:
         measured = self.measured
-        snapshot = state.Snapshot(
+        snapshot = checkpoint_state.Snapshot(
             step=measured.step,
-            updates=state.updates(self.optimizer),
+            updates=checkpoint_state.updates(self.optimizer),
             tokens=measured.tokens,
             first_loss=measured.first_loss,
             final_loss=measured.final_loss,

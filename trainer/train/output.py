@@ -11,9 +11,9 @@ import torch
 
 from trainer.checkpoint import describe, digest
 from trainer.protocol import to_json
-from trainer.train.journal import Measured, metrics_csv
-from trainer.train.models import Loaded
-from trainer.train.random_weights import is_random
+from trainer.train.base.models import Loaded
+from trainer.train.base.random_weights import is_random
+from trainer.train.events import Measured, metrics_csv
 from trainer.train.settings import Order
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate")

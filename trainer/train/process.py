@@ -19,7 +19,7 @@ from typing import NoReturn
 from trainer.checkpoint import write_atomically
 from trainer.protocol import EXIT_OOM, EXIT_STOPPED, Outcome
 from trainer.recipes import RECIPES
-from trainer.train import collector
+from trainer.train import import_gc
 from trainer.train.errors import (
     PeersMissing,
     Stopped,
@@ -28,7 +28,7 @@ from trainer.train.errors import (
     is_out_of_memory,
     node_fault,
 )
-from trainer.train.journal import Measured
+from trainer.train.events import Measured
 from trainer.train.settings import Order, read_order
 
 EXIT_CODES = {
@@ -71,7 +71,7 @@ def _attempt(run_dir: Path, measured: Measured, stop: StopSignal, started: float
     try:
         order = read_order(run_dir)
         _set_environment(order)
-        with collector.resting():
+        with import_gc.resting():
             entry = importlib.import_module(RECIPES[order.spec.recipe].entry)
         entry.train(order, measured, stop, started)
     except Stopped:

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from trainer.protocol import ProtocolError, Spec
+from trainer.protocol_parsing import parse_spec
 from trainer.recipes import SFT
 from trainer.train.errors import TrainError
-from trainer.wire import parse_spec
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,17 +8,17 @@ from typing import Any
 import torch
 
 from trainer.protocol import Kind
-from trainer.train import output, state
+from trainer.train import checkpoint_state, output
+from trainer.train.base.models import Loaded, load, locate
 from trainer.train.base.scope import size
 from trainer.train.data import Data, prepare
-from trainer.train.journal import Journal, Measured
+from trainer.train.distributed.process_group import World, is_sharded, joined, replicate
+from trainer.train.events import Journal, Measured
 from trainer.train.loop import Loop, StopRequest
 from trainer.train.loss import TokenLoss
 from trainer.train.memory import capacity_bytes, peak_bytes
-from trainer.train.models import Loaded, load, locate
 from trainer.train.plan import Plan
 from trainer.train.settings import Order
-from trainer.train.world import World, is_sharded, joined, replicate
 
 
 def train(order: Order, measured: Measured, stop: StopRequest, started: float) -> None:
@@ -75,7 +75,7 @@ def _prepare(
         forward=loss if is_sharded(order, world) else replicate(loss, world),
         # fused: without temporary copies of all that learns, which cost GPUs as much memory as the weights
         optimizer=torch.optim.AdamW(
-            [weight for _, weight in state.trainable(model)], weight_decay=0.0, fused=True
+            [weight for _, weight in checkpoint_state.trainable(model)], weight_decay=0.0, fused=True
         ),
         scaler=torch.amp.GradScaler(world.device.type, enabled=settings.precision == "float16"),
         plan=plan,
@@ -89,7 +89,7 @@ def _prepare(
     )
     measured.total_steps = plan.steps
     if order.resume_dir is not None:
-        loop.resume(state.read(order.resume_dir, loop.identity))
+        loop.resume(checkpoint_state.read(order.resume_dir, loop.identity))
     return loop, base
 
 
@@ -98,9 +98,9 @@ def _earlier(order: Order, world: World) -> dict[str, Any]:
     if order.resume_dir is None:
         return {}
     if world.first_here:
-        state.check(order.resume_dir)
+        checkpoint_state.check(order.resume_dir)
     world.wait()
-    return state.identity(order.resume_dir)
+    return checkpoint_state.identity(order.resume_dir)
 
 
 def _identity(order: Order, plan: Plan, data: Data) -> dict[str, Any]:
@@ -120,7 +120,7 @@ def _identity(order: Order, plan: Plan, data: Data) -> dict[str, Any]:
 def _report_start(loop: Loop, base: Loaded) -> None:
     plan = loop.plan
     parameters = sum(map(size, loop.model.parameters()))
-    trainable = sum(weight.numel() for _, weight in state.trainable(loop.model))
+    trainable = sum(weight.numel() for _, weight in checkpoint_state.trainable(loop.model))
     loop.journal.say(f"{loop.order.spec.model}: {parameters:,} parameters, {trainable:,} of them learn")
     for sentence in base.scope:
         loop.journal.say(sentence)
@@ -142,7 +142,7 @@ def _report_start(loop: Loop, base: Loaded) -> None:
 def _write_output(loop: Loop, base: Loaded) -> None:
     begun = time.monotonic()
     full = loop.order.settings.method == "full"
-    weights = state.weights(loop.model, keep=loop.world.main, frozen=full)
+    weights = checkpoint_state.weights(loop.model, keep=loop.world.main, frozen=full)
     if loop.world.main:
         loop.measured.output = output.write(loop.order, base, weights, loop.measured, loop.journal.rows)
     loop.measured.saving_s += time.monotonic() - begun

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from knowledge import additions
-from knowledge.model_config import CannotAdd
+from knowledge import catalogue_entries
+from knowledge.hf_config_reading import CannotAdd
 from portal.clock import database_now
 
 
@@ -25,7 +25,7 @@ class Command(BaseCommand):
     def handle(self, *, name: str, link: str, **options: Any) -> None:
         figures = {key: options[key] for key in ("memory_gib", "tflops", "bandwidth_gb_s")}
         try:
-            additions.add_gpu(name=name, link=link, now=database_now(), **figures)
+            catalogue_entries.add_gpu(name=name, link=link, now=database_now(), **figures)
         except CannotAdd as wrong:
             raise CommandError(str(wrong)) from wrong
         self.stdout.write(f"{name}: {figures['memory_gib']:g} GiB, link {link}")

@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from knowledge import additions
-from knowledge.model_config import CannotAdd, config_text
+from knowledge import catalogue_entries
+from knowledge.hf_config_reading import CannotAdd, config_text
 from portal.clock import database_now
 
 
@@ -22,7 +22,7 @@ class Command(BaseCommand):
     def handle(self, *, place: str, name: str | None, **_: Any) -> None:
         try:
             text = config_text(place)
-            entry = additions.add_model(text=text, name=name or place, now=database_now())
+            entry = catalogue_entries.add_model(text=text, name=name or place, now=database_now())
         except CannotAdd as wrong:
             raise CommandError(str(wrong)) from wrong
         self.stdout.write(f"{entry.name}: {entry.facts['parameters'] / 1e9:.2f} billion parameters")

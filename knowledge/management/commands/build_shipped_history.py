@@ -9,7 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from knowledge.core.sources import generic, lfb
+from knowledge.core.data.sources import generic, lfb
 
 
 class Command(BaseCommand):

@@ -14,11 +14,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from knowledge.core import evaluate
-from knowledge.core.rows import Row
-from knowledge.core.sources import registry
-from knowledge.core.sources.table import BadTable
-from knowledge.core.stand_ins import borrowing
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources import registry
+from knowledge.core.data.sources.table import BadTable
+from knowledge.core.domain.catalogue_fallback import borrowing
+from knowledge.core.evaluate import evaluation
 
 
 class Command(BaseCommand):
@@ -49,9 +49,9 @@ class Command(BaseCommand):
 
 def _judged(known: Sequence[Row], unseen: Sequence[Row]) -> dict[str, float | int | None]:
     began = time.perf_counter()
-    predictor = evaluate.predictor(known)
+    predictor = evaluation.predictor(known)
     trained = time.perf_counter()
-    found = evaluate.figures(predictor, unseen)
+    found = evaluation.figures(predictor, unseen)
     return {**found, "train_s": trained - began, "predict_s": time.perf_counter() - trained}
 
 

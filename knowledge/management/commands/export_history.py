@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from knowledge.core.sources import generic
+from knowledge.core.data.sources import generic
 from knowledge.selectors import exported
 
 

@@ -9,10 +9,10 @@ from typing import Any
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
-from knowledge import hub
-from knowledge.core.sources.registry import SOURCES
-from knowledge.core.sources.table import BadTable
-from knowledge.importing import import_history
+from knowledge.core.data.sources.registry import SOURCES
+from knowledge.core.data.sources.table import BadTable
+from knowledge.importing import hub
+from knowledge.importing.service import import_history
 from portal.clock import database_now
 
 

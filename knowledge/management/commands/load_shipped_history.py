@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from knowledge.importing import load_shipped
+from knowledge.importing.service import load_shipped
 from portal.clock import database_now
 
 

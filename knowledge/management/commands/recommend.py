@@ -10,9 +10,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from knowledge import advice
-from knowledge import asked as asking
-from knowledge.core import catalog
-from knowledge.told import advice_json
+from knowledge import advice_request as asking
+from knowledge.advice_json import advice_json
+from knowledge.core.domain import catalogue
 from trainer.recipes import ParamError
 
 EXAMPLE = (
@@ -36,7 +36,7 @@ class Command(BaseCommand):
             raise CommandError(f"The request is no JSON: {wrong}. Example: {EXAMPLE}") from wrong
         except asking.BadRequest as wrong:
             raise CommandError(f"{wrong}. Example: {EXAMPLE}") from wrong
-        except (ParamError, catalog.UnknownName, advice.AdviceFailed) as wrong:
+        except (ParamError, catalogue.UnknownName, advice.AdviceFailed) as wrong:
             raise CommandError(str(wrong)) from wrong
         told = {**advice_json(found), "bound": found.bound}
         self.stdout.write(json.dumps(told, indent=1))

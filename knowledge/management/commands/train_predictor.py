@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from knowledge import learning
+from knowledge import training
 from portal.clock import database_now
 
 
@@ -19,7 +19,7 @@ class Command(BaseCommand):
 
     def handle(self, *, if_due: bool, **_: Any) -> None:
         try:
-            version = learning.train(now=database_now(), force=not if_due)
+            version = training.train(now=database_now(), force=not if_due)
         except OSError as unwritable:
             raise CommandError(
                 f"The predictor cannot be written, the one before answers: {unwritable}"

@@ -8,9 +8,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
-from portal.archive.errors import ArchiveError
-from portal.archive.writing import write_archive
 from portal.clock import database_now
+from portal.ops.backup.errors import ArchiveError
+from portal.ops.backup.writing import write_archive
 
 
 class Command(BaseCommand):

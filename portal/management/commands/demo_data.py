@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.clock import database_now
-from portal.demo.world import NotEmpty, build
+from portal.ops.demo.build import NotEmpty, build
 
 
 class Command(BaseCommand):

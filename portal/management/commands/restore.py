@@ -10,9 +10,9 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.db import DatabaseError
 
 from portal.accounts.services import audit
-from portal.archive.errors import ArchiveError
-from portal.archive.reading import restore
 from portal.clock import database_now
+from portal.ops.backup.errors import ArchiveError
+from portal.ops.backup.reading import restore
 
 
 class Command(BaseCommand):

@@ -19,7 +19,7 @@ from portal.web.charts.chart import (
     log_axis,
 )
 from portal.web.templatetags.portal_format import duration
-from scheduler.selectors.histogram import Histogram
+from scheduler.selectors.analysis.histogram import Histogram
 
 QUANTILES = {0.5: "p50", 0.95: "p95", 0.99: "p99"}
 MARK_HEIGHTS = {"p50": 1.03, "p95": 1.03, "p99": 1.13}  # the last two are often neighbours

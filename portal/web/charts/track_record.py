@@ -21,7 +21,7 @@ from portal.web.charts.chart import (
     log_axis,
 )
 from portal.web.templatetags.portal_format import FIGURES, percent
-from scheduler.selectors.track_record import Pair
+from scheduler.selectors.analysis.track_record import Pair
 
 FEW = 10  # below this many runs a coverage says nothing
 SHOWN = 200

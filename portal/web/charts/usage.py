@@ -8,8 +8,8 @@ from typing import Any
 
 from portal.web.charts.chart import BAD, FIRST, GOOD, MUTED, SECOND, Chart, Trace, axis, count_axis
 from portal.web.templatetags.portal_format import failure, number, percent
-from scheduler.selectors.analytics import Utilisation
-from scheduler.selectors.histogram import Histogram
+from scheduler.selectors.analysis.analytics import Utilisation
+from scheduler.selectors.analysis.histogram import Histogram
 
 STATE_COLOURS = {"succeeded": GOOD, "failed": BAD, "cancelled": MUTED}
 CAUSES = {

@@ -1,11 +1,11 @@
 """All policies by name. A new one is one file and one line here."""
 
-from scheduler.core.policies.attained import ADAPTDL, LAS, TIRESIAS
-from scheduler.core.policies.easy import EASY
-from scheduler.core.policies.fair import FAIR
+from scheduler.core.policies.easy_backfill import EASY
+from scheduler.core.policies.fair_share import FAIR
 from scheduler.core.policies.fifo import BACKFILL, DISTRIBUTED, FIFO, STRICT
 from scheduler.core.policies.gavel import GAVEL
 from scheduler.core.policies.gittins import GITTINS
+from scheduler.core.policies.least_attained import ADAPTDL, LAS, TIRESIAS
 from scheduler.core.policies.pollux import POLLUX
 from scheduler.core.policies.shortest import LUCID, SJF, SRTF
 from scheduler.core.policies.sia import SIA

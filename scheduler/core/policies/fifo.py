@@ -11,9 +11,9 @@ Sources: FIFO with filled-in configurations, after Jansen et al., CoTune; the ot
 
 from __future__ import annotations
 
-from scheduler.core.cycle import AHEAD, Rank, Ranked
-from scheduler.core.placement import Placement
-from scheduler.core.rules import Blocks, Rules
+from scheduler.core.cycle.cycle import AHEAD, Rank, Ranked
+from scheduler.core.cycle.options import Blocks, Rules
+from scheduler.core.placement.fit import Placement
 from scheduler.core.types import Job
 
 

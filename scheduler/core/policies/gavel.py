@@ -15,11 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knowledge.core.types import Option
-from scheduler.core.allocation import movable, possible, realise
-from scheduler.core.forecast import known_rates
-from scheduler.core.placement import FreeGpus, Placement
-from scheduler.core.supply import Supply
+from knowledge.core.domain.types import Option
+from scheduler.core.divide.capacity import Supply
+from scheduler.core.divide.repack import movable, possible, realise
+from scheduler.core.placement.fit import FreeGpus, Placement
+from scheduler.core.remaining_work import known_rates
 from scheduler.core.types import ClusterState, Job, Plan
 
 Floats = NDArray[np.float64]

@@ -14,8 +14,8 @@ from itertools import accumulate
 from math import inf
 from typing import Any
 
-from scheduler.core.cycle import Cycle, Rank, ranking
-from scheduler.core.rules import Blocks, Rules
+from scheduler.core.cycle.cycle import Cycle, Rank, ranking
+from scheduler.core.cycle.options import Blocks, Rules
 from scheduler.core.types import ClusterState, Job, Plan
 
 QUANTUM_GPU_S = 3600.0

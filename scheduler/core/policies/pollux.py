@@ -16,12 +16,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from knowledge.core.types import Option
-from scheduler.core.allocation import bundle, divide
-from scheduler.core.forecast import known_rates
-from scheduler.core.placement import Placement
+from knowledge.core.domain.types import Option
+from scheduler.core.divide.capacity import Supply, uses
+from scheduler.core.divide.repack import bundle, divide
+from scheduler.core.placement.fit import Placement
 from scheduler.core.policies.sia import restart_factor
-from scheduler.core.supply import Supply, uses
+from scheduler.core.remaining_work import known_rates
 from scheduler.core.types import ClusterState, Job, Plan
 
 Ints = NDArray[np.int64]

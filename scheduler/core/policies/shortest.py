@@ -7,9 +7,9 @@ ASPLOS 2023 (packing of two jobs on one GPU is left to the simulator: a live GPU
 
 from __future__ import annotations
 
-from scheduler.core.cycle import Rank, Ranked
-from scheduler.core.forecast import remaining_gpu_s, remaining_s
-from scheduler.core.rules import Blocks, Rules
+from scheduler.core.cycle.cycle import Rank, Ranked
+from scheduler.core.cycle.options import Blocks, Rules
+from scheduler.core.remaining_work import remaining_gpu_s, remaining_s
 from scheduler.core.types import Job
 
 

@@ -14,12 +14,12 @@ from functools import partial
 
 import numpy as np
 
-from knowledge.core.types import Option
-from scheduler.core.allocation import bundle, divide
-from scheduler.core.assignment import MILP_COLUMNS, Columns, assign
-from scheduler.core.forecast import known_rates
-from scheduler.core.placement import Placement
-from scheduler.core.supply import Supply, uses
+from knowledge.core.domain.types import Option
+from scheduler.core.divide.assignment import MILP_COLUMNS, Columns, assign
+from scheduler.core.divide.capacity import Supply, uses
+from scheduler.core.divide.repack import bundle, divide
+from scheduler.core.placement.fit import Placement
+from scheduler.core.remaining_work import known_rates
 from scheduler.core.types import ClusterState, Job, Plan
 
 CLIP = 3000.0

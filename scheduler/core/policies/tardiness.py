@@ -2,7 +2,7 @@
 
 The cluster counts as one lane: a job takes its predicted GPU-seconds over all GPUs. Nobody is stopped.
 `edd` is earliest due date, `mdd` modified due date, `mddc` the better of MDD and its corrected form by
-predicted total tardiness (MDDC is worse on slack instances). Source: scheduler.core.sequence.
+predicted total tardiness (MDDC is worse on slack instances). Source: scheduler.core.ordering.tardiness_rules.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from math import isfinite
 
 import numpy as np
 
-from scheduler.core.cycle import Cycle, ranking
-from scheduler.core.forecast import remaining_gpu_s
-from scheduler.core.rules import Rules
-from scheduler.core.sequence import Floats, edd, mdd, mddc, tardiness
+from scheduler.core.cycle.cycle import Cycle, ranking
+from scheduler.core.cycle.options import Rules
+from scheduler.core.ordering.tardiness_rules import Floats, edd, mdd, mddc, tardiness
+from scheduler.core.remaining_work import remaining_gpu_s
 from scheduler.core.types import ClusterState, Job, Plan
 
 Order = Callable[[Floats, Floats, float], list[int]]

@@ -3,7 +3,7 @@
 Larger priorities first, then first in, first out. A job with `guaranteed` topology starts at its level or
 better, or waits. One with `best_effort` weighs level against disruption. Whom to stop is chosen together
 with the GPUs, so nobody is stopped for GPUs that do not help. Only gangs on one node look at levels; no
-preemption at all if free GPUs reach the level. Source: scheduler.core.topology.
+preemption at all if free GPUs reach the level. Source: scheduler.core.placement.topology.
 """
 
 from __future__ import annotations
@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from knowledge.core.types import Option
-from scheduler.core import reasons
-from scheduler.core.cycle import acceptable
-from scheduler.core.placement import FreeGpus
-from scheduler.core.rules import Rules
-from scheduler.core.topology import Level, Spot, disruption, spots
+from knowledge.core.domain.types import Option
+from scheduler.core.cycle import wait_reasons
+from scheduler.core.cycle.cycle import acceptable
+from scheduler.core.cycle.options import Rules
+from scheduler.core.placement.fit import FreeGpus
+from scheduler.core.placement.topology import Level, Spot, disruption, spots
 from scheduler.core.types import ClusterState, GpuId, Job, Node, Plan, Preempt, Start, Topology, Wait
 
 ALPHA = 0.7  # of best effort: weight of the level against the disruption
@@ -57,7 +57,7 @@ class _Walk:
     def decide(self, job: Job) -> None:
         options = acceptable(job, self.free, self.policy.rules)
         if job.hold or not options:
-            self._wait(Wait(job.id, "hold", job.hold) if job.hold else reasons.nowhere(job))
+            self._wait(Wait(job.id, "hold", job.hold) if job.hold else wait_reasons.nowhere(job))
             return
         for option in options:
             if option.gpu_model not in self.taken and self._start(job, option):
@@ -66,7 +66,7 @@ class _Walk:
         if job.topology is not Topology.GUARANTEED and not job.avoids:
             self.taken.update(option.gpu_model for option in options)
         free = self.free.count_for(options[0], job.avoids)
-        self._wait(reasons.busy(job, options[0], free, behind=BEHIND if free >= options[0].gpus else ""))
+        self._wait(wait_reasons.busy(job, options[0], free, behind=BEHIND if free >= options[0].gpus else ""))
 
     def _start(self, job: Job, option: Option) -> bool:
         if option.nodes > 1 or job.topology is Topology.NONE:

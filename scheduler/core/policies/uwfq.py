@@ -3,7 +3,7 @@
 `uwfq` cuts runs into segments that end with a checkpoint; only there may a job with an earlier virtual
 deadline take the GPUs, and only from a job whose restart costs less than a tenth of a segment. `uwfq-whole`
 never stops a job. Idle GPUs go to the next job that fits. Work is predicted GPU-seconds, and a wrong estimate
-is corrected when the prediction changes. Source: scheduler.core.fairqueue.
+is corrected when the prediction changes. Source: scheduler.core.ordering.fair_queue.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
 
-from scheduler.core.cycle import Cycle, ranking
-from scheduler.core.fairqueue import FairQueue
-from scheduler.core.forecast import remaining_gpu_s
-from scheduler.core.rules import Blocks, Rules
+from scheduler.core.cycle.cycle import Cycle, ranking
+from scheduler.core.cycle.options import Blocks, Rules
+from scheduler.core.ordering.fair_queue import FairQueue
+from scheduler.core.remaining_work import remaining_gpu_s
 from scheduler.core.types import ClusterState, Job, Plan
 
 SEGMENT_S = 900.0

@@ -13,7 +13,7 @@ from portal.accounts.models import User
 from portal.clock import database_now
 from scheduler.errors import BadParameters, IllegalTransition, SchedulerError
 from scheduler.models import Calibration, Node
-from scheduler.selectors.calibrations import measured
+from scheduler.selectors.cluster.calibrations import measured
 from scheduler.services.calibration.advance import Superseded, advance
 from scheduler.services.calibration.request import (
     USUAL_RUNS,

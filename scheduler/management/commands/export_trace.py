@@ -8,9 +8,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.dateparse import parse_datetime
 
-from scheduler.core.simulator import files
-from scheduler.core.simulator.trace import COLUMNS
 from scheduler.selectors.trace import past_jobs, trace_jobs
+from scheduler.simulator.inputs import files
+from scheduler.simulator.inputs.trace import COLUMNS
 
 
 class Command(BaseCommand):

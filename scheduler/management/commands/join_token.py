@@ -9,7 +9,7 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.clock import database_now
 from portal.node_package import BuildFailed, join_command
-from scheduler.services.nodes import create_join_token
+from scheduler.services.nodes.register import create_join_token
 
 
 class Command(BaseCommand):

@@ -6,8 +6,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from scheduler.core.simulator import door
-from scheduler.core.simulator.errors import SimulatorError
+from scheduler.simulator import cli
+from scheduler.simulator.errors import SimulatorError
 
 
 class Command(BaseCommand):
@@ -15,10 +15,10 @@ class Command(BaseCommand):
     requires_system_checks: list[str] = []
 
     def add_arguments(self, parser: CommandParser) -> None:
-        door.add_arguments(parser)
+        cli.add_arguments(parser)
 
     def handle(self, *_: Any, **options: Any) -> None:
         try:
-            door.run(options)
+            cli.run(options)
         except SimulatorError as error:
             raise CommandError(str(error)) from error

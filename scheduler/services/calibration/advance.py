@@ -18,14 +18,14 @@ from django.db import transaction
 from django.db.models import F
 
 from knowledge import advice
-from knowledge.core.types import Config
+from knowledge.core.domain.types import Config
 from knowledge.models import Execution
 from scheduler.errors import IllegalTransition, SchedulerError
 from scheduler.models import Calibration, CalibrationState, Job
-from scheduler.selectors.calibrations import measured, open_calibrations, unfinished_jobs
-from scheduler.selectors.inventory import inventory
+from scheduler.selectors.cluster.calibrations import measured, open_calibrations, unfinished_jobs
+from scheduler.selectors.cluster.inventory import inventory
 from scheduler.services.calibration.plan import submit
-from scheduler.services.jobs import cancel_job
+from scheduler.services.jobs.verbs import cancel_job
 from scheduler.states import NodeState
 
 log = logging.getLogger(__name__)

@@ -10,15 +10,15 @@ from dataclasses import replace
 from datetime import datetime
 
 from knowledge import advice
-from knowledge.core import catalog
-from knowledge.core.shapes import NoShape, config_json
-from knowledge.core.types import Config, Lack
+from knowledge.core.domain import catalogue
+from knowledge.core.domain.config_json import NoShape, config_json
+from knowledge.core.domain.types import Config, Lack
 from portal.accounts.models import User
 from scheduler.models import DatasetFile, Job, Node
-from scheduler.selectors.inventory import inventory
-from scheduler.services.files import store_file
+from scheduler.selectors.cluster.inventory import inventory
+from scheduler.services.files.uploads import store_file
 from scheduler.services.idempotency import Creation, unkeyed
-from scheduler.services.jobs import submit_job
+from scheduler.services.jobs.verbs import submit_job
 from trainer.protocol import RANDOM_MODEL
 
 STEPS = 6  # optimiser steps of a run: enough for a steady rate
@@ -72,7 +72,7 @@ def _buildable(models: Sequence[str]) -> list[str]:
     for model in models:
         if model.startswith(RANDOM_MODEL):
             try:
-                config_json(catalog.model(model))
+                config_json(catalogue.model(model))
             except NoShape as cannot:
                 raise CannotCalibrate(str(cannot)) from cannot
     return list(models)

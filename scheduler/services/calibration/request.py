@@ -10,8 +10,8 @@ from django.db import IntegrityError, transaction
 from django.db.models import F
 
 from knowledge.advice import AdviceFailed
-from knowledge.core.catalog import UnknownModel
-from knowledge.core.types import Config
+from knowledge.core.domain.catalogue import UnknownModel
+from knowledge.core.domain.types import Config
 from portal.accounts.models import User
 from portal.accounts.services import audit
 from scheduler import hints

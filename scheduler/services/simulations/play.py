@@ -17,15 +17,15 @@ from django.db import IntegrityError, transaction
 from django.db.models import F, Q
 
 from scheduler import hints
-from scheduler.core.simulator.cluster import parse_cluster
-from scheduler.core.simulator.errors import SimulatorError
-from scheduler.core.simulator.figures import figures_of
-from scheduler.core.simulator.foresight import Level
-from scheduler.core.simulator.scenario import Scenario, policy_named
-from scheduler.core.simulator.trace import Refusal, Trace, TraceJob
 from scheduler.models import Simulation, SimulationState
 from scheduler.models.simulations import OPEN_STATES
 from scheduler.selectors.trace import past_jobs, trace_jobs
+from scheduler.simulator.errors import SimulatorError
+from scheduler.simulator.inputs.cluster import parse_cluster
+from scheduler.simulator.inputs.trace import Refusal, Trace, TraceJob
+from scheduler.simulator.output import figures_of
+from scheduler.simulator.scenario import Scenario, policy_named
+from scheduler.simulator.world.predictions import Level
 
 log = logging.getLogger(__name__)
 RENEW_S = 2.0

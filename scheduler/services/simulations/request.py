@@ -12,15 +12,15 @@ from portal.accounts.models import User
 from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.core.policies import POLICIES
-from scheduler.core.simulator.cluster import parse_cluster
-from scheduler.core.simulator.errors import ClusterError
-from scheduler.core.simulator.foresight import Level
 from scheduler.errors import BadParameters, Conflict
 from scheduler.models import Simulation
 from scheduler.models.simulations import OPEN_STATES
 from scheduler.selectors.simulations import present_cluster
 from scheduler.selectors.trace import past_jobs
 from scheduler.services.idempotency import Creation, unkeyed
+from scheduler.simulator.errors import ClusterError
+from scheduler.simulator.inputs.cluster import parse_cluster
+from scheduler.simulator.world.predictions import Level
 
 MIN_JOBS, MAX_JOBS = 3, 20_000
 MAX_GPUS = 20_000

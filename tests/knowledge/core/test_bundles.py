@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from knowledge.core.space import open_bundles
+from knowledge.core.domain.config_space import open_bundles
 
 
 @pytest.mark.parametrize(

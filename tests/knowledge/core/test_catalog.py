@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 
 import knowledge
-from knowledge.core import catalog, columns
-from knowledge.core.types import Config
+from knowledge.core.analytic import config_table
+from knowledge.core.domain import catalogue
+from knowledge.core.domain.types import Config
 
 TABLE = Path(knowledge.__file__).parent / "data" / "gpus.csv"
 ROWS = {row["gpu_model"]: row for row in csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines())}
@@ -20,15 +21,15 @@ GPUS = {name: row for name, row in ROWS.items() if name != "cpu"}
 
 @pytest.mark.parametrize("name", ["unsloth/Llama-3.2-1B-Instruct", "random/unsloth/llama_3.2-1b"])
 def test_a_model_is_known_under_the_names_of_its_mirrors(name: str) -> None:
-    assert catalog.model(name).model_name == "meta-llama/Llama-3.2-1B"
+    assert catalogue.model(name).model_name == "meta-llama/Llama-3.2-1B"
 
 
 @pytest.mark.parametrize(
     "name", ["/srv/gpt2", "acme/gpt2/last", "acme/", "/gpt2", "gpt2/acme", "acme/tiny-qwen"]
 )
 def test_a_folder_and_other_names_are_no_mirrors(name: str) -> None:
-    with pytest.raises(catalog.UnknownModel):
-        catalog.model(name)
+    with pytest.raises(catalogue.UnknownModel):
+        catalogue.model(name)
 
 
 def _figure(row: dict[str, str], column: str) -> float:
@@ -39,7 +40,7 @@ def test_a_name_leads_to_one_gpu_however_it_is_spelt() -> None:
     owners = defaultdict(set)
     for key, row in ROWS.items():
         for name in (key, *filter(None, row["aliases"].split("|"))):
-            owners[catalog.gpu(name.upper().replace("-", " ")).gpu_model].add(key)
+            owners[catalogue.gpu(name.upper().replace("-", " ")).gpu_model].add(key)
     assert {key: {key} for key in ROWS} == owners
 
 
@@ -70,7 +71,7 @@ def test_a_name_leads_to_one_gpu_however_it_is_spelt() -> None:
     ],
 )
 def test_gpus_are_known_by_the_name_that_their_driver_reports(reported: str, gpu_model: str) -> None:
-    assert catalog.gpu(reported).gpu_model == gpu_model
+    assert catalogue.gpu(reported).gpu_model == gpu_model
 
 
 @pytest.mark.parametrize("gpu_model", ROWS)
@@ -79,8 +80,8 @@ def test_every_gpu_has_the_figures_a_forecast_needs_and_says_where_from(gpu_mode
     needed = ("memory_bandwidth_gb_s", "link_gb_s_per_direction_total")
     assert all(_figure(row, column) > 0 for column in needed)
     assert gpu_model == "cpu" or _figure(row, "memory_gib") > 0
-    assert catalog.gpu(gpu_model).peak_flops(None) > 1e9
-    assert row["link"] in columns.LINKS
+    assert catalogue.gpu(gpu_model).peak_flops(None) > 1e9
+    assert row["link"] in config_table.LINKS
     assert row["source"]
 
 
@@ -110,7 +111,7 @@ def test_consumer_tensor_cores_run_at_half_the_rate_of_professional_ones(gpu_mod
     "gpu_model", [n for n in GPUS if n.startswith(("T4", "V100", "Quadro", "TITAN", "RTX-2"))]
 )
 def test_volta_and_turing_have_no_bfloat16(gpu_model: str) -> None:
-    sheet = catalog.gpu(gpu_model)
+    sheet = catalogue.gpu(gpu_model)
     assert sheet.bf16_flops is None
     assert sheet.peak_flops("bfloat16") == sheet.fp16_flops
 
@@ -125,7 +126,7 @@ def test_a_link_that_was_cut_moves_less_than_its_class() -> None:
         per_device_batch_size=1,
     )
     whole, cut, bridge = (
-        columns.columns([replace(config, gpu_model=name)]).link_bytes_s[0]
+        config_table.columns([replace(config, gpu_model=name)]).link_bytes_s[0]
         for name in ("H100-SXM5-80GB", "H800-SXM5-80GB", "H100-NVL-94GB")
     )
     assert whole == pytest.approx(370e9, rel=0.01)

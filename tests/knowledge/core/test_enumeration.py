@@ -9,11 +9,13 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knowledge.core import prior, recommend, space, workload
-from knowledge.core.columns import columns
-from knowledge.core.enumeration import Candidates, best_of_each
-from knowledge.core.predictor import MIN_P_VALID, PriorPredictor
-from knowledge.core.types import Config, Pool
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.domain import config_space, workload
+from knowledge.core.domain.types import Config, Pool
+from knowledge.core.predict.base import MIN_P_VALID, PriorPredictor
+from knowledge.core.recommend import search
+from knowledge.core.recommend.candidates import Candidates, best_of_each
 from tests.knowledge.conftest import A100, CPU, DATA, L40S
 
 LENGTHS, BATCHES, STEPS = (512, 1024, 2048), (0, 1, 2, 4, 8, 16, 32, 64), (1, 2, 4, 8)
@@ -45,14 +47,14 @@ def every() -> Candidates:
 
 
 def test_what_is_enumerated_is_what_no_launch_rule_refuses() -> None:
-    found = {space.config_hash(config) for config in every().configs()}
+    found = {config_space.config_hash(config) for config in every().configs()}
     kinds = product((A100, L40S, CPU), (1, 2, 4, 8), ("full", "lora", "qlora"), ("none", "ddp", "fsdp"))
     for (pool, gpus, method, sharding), batch in product(kinds, (0, 4)):
         config = kind(pool, gpus, method, sharding, gradient_checkpointing=True)
         sized = Candidates.of([(config, pool, [(512, batch, 2)])])
-        asked = space.refused(config) is None and batch > 0
+        asked = config_space.refused(config) is None and batch > 0
         assert len(sized) == asked
-        assert not asked or space.config_hash(sized.config(0)) in found
+        assert not asked or config_space.config_hash(sized.config(0)) in found
 
 
 def test_columns_are_those_of_the_configurations() -> None:
@@ -67,32 +69,32 @@ def test_columns_are_those_of_the_configurations() -> None:
 
 
 def test_few_candidates_are_all_scored() -> None:
-    found = every().take(np.arange(recommend.SHORTLIST))
-    short, _ = recommend.shortlisted(found, found.columns(), PriorPredictor())
+    found = every().take(np.arange(search.SHORTLIST))
+    short, _ = search.shortlisted(found, found.columns(), PriorPredictor())
     assert short is found
 
 
 def test_of_many_candidates_the_shortlist_keeps_the_best_of_every_bundle() -> None:
     found, predictor = every(), PriorPredictor()
     c = found.columns()
-    assert len(found) > recommend.SHORTLIST
-    short, of_short = recommend.shortlisted(found, c, predictor)
-    assert len(short) <= recommend.SHORTLIST
+    assert len(found) > search.SHORTLIST
+    short, of_short = search.shortlisted(found, c, predictor)
+    assert len(short) <= search.SHORTLIST
     for some, columns_of in ((found, c), (short, of_short)):
         scores = predictor.score(some.configs(), columns_of)
-        chosen = recommend.per_bundle(some, columns_of, scores, scores.p_valid >= MIN_P_VALID)
+        chosen = search.per_bundle(some, columns_of, scores, scores.p_valid >= MIN_P_VALID)
         rates = {
             some.config(row).gpu_model + str(some.config(row).number_gpus): scores.rate[row] for row in chosen
         }
         if some is found:
             best = rates
     assert set(rates) == set(best)
-    assert all(rates[bundle] >= recommend.SAME_RATE * best[bundle] for bundle in best)
+    assert all(rates[bundle] >= search.SAME_RATE * best[bundle] for bundle in best)
 
 
 def test_the_shortlist_is_the_same_each_time() -> None:
     found = every()
-    one, other = (recommend.shortlisted(found, found.columns(), PriorPredictor())[0] for _ in range(2))
+    one, other = (search.shortlisted(found, found.columns(), PriorPredictor())[0] for _ in range(2))
     assert one.configs() == other.configs()
 
 
@@ -100,9 +102,9 @@ def test_where_nothing_fits_the_nearest_are_kept() -> None:
     tight = Candidates.of(
         [(kind(L40S, 1, "full", "none"), L40S, [(8192, 512, step) for step in range(1, 4000)])]
     )
-    short, c = recommend.shortlisted(tight, tight.columns(), PriorPredictor())
-    assert 0 < len(short) <= recommend.SHORTLIST
-    assert (prior.fits(c) < 1).all()
+    short, c = search.shortlisted(tight, tight.columns(), PriorPredictor())
+    assert 0 < len(short) <= search.SHORTLIST
+    assert (cost_model.fits(c) < 1).all()
 
 
 @given(

@@ -6,10 +6,11 @@ import math
 
 import pytest
 
-from knowledge.core import catalog, forecast
-from knowledge.core.types import Config, Interval, Option, Pool, Prediction, Source, Workload
+from knowledge.core.domain import catalogue
+from knowledge.core.domain.types import Config, Interval, Option, Pool, Prediction, Source, Workload
+from knowledge.core.recommend import duration
 
-TINY = catalog.model("builtin/tiny-llama")
+TINY = catalogue.model("builtin/tiny-llama")
 CPU = Pool(gpu_model="cpu", node_sizes=(4,), memory_bytes=2**33)
 DATA = Workload(rows=100, lengths=((64, 100),))
 
@@ -30,25 +31,25 @@ def promised(startup: Interval, rate: Interval) -> Option:
         source=Source.EXACT,
         outside=False,
     )
-    return forecast.option(
+    return duration.option(
         config, prediction, data=DATA, pool=CPU, startup=startup, epochs=1.0, max_steps=None
     )
 
 
 def test_a_start_up_nobody_measured_may_be_off_by_the_stated_factor() -> None:
-    assert forecast.startup(TINY, "cpu", {}) == Interval(15.0, 7.5, 30.0)
+    assert duration.startup(TINY, "cpu", {}) == Interval(15.0, 7.5, 30.0)
 
 
 def test_measured_start_ups_answer_by_their_median_and_spread() -> None:
-    alike = forecast.startup_of([6.0] * 20)
-    apart = forecast.startup_of([3.0, 6.0, 12.0] * 7)
+    alike = duration.startup_of([6.0] * 20)
+    apart = duration.startup_of([3.0, 6.0, 12.0] * 7)
     assert alike.value == apart.value == 6.0
-    assert 6.0 / apart.low > forecast.STARTUP_FACTOR > 6.0 / alike.low > 1.0
-    assert forecast.startup(TINY, "cpu", {("cpu", forecast.size_class(TINY)): alike}) == alike
+    assert 6.0 / apart.low > duration.STARTUP_FACTOR > 6.0 / alike.low > 1.0
+    assert duration.startup(TINY, "cpu", {("cpu", duration.size_class(TINY)): alike}) == alike
 
 
 def test_one_start_up_says_little_of_the_next() -> None:
-    once = forecast.startup_of([6.0])
+    once = duration.startup_of([6.0])
     assert once.high == pytest.approx(6.0 * 2 ** math.sqrt(3 / 4))
 
 

@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import numpy as np
 
-from knowledge.core import space
-from knowledge.core.columns import columns, hardware
-from knowledge.core.informative import candidates, choose
-from knowledge.core.learned_predictor import LearnedPredictor
-from knowledge.core.observations import Observations
-from knowledge.core.predictor import PriorPredictor
-from knowledge.core.rows import Row
-from knowledge.core.types import Config, Inventory
+from knowledge.core.analytic.config_table import columns, hardware
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain import config_space
+from knowledge.core.domain.types import Config, Inventory
+from knowledge.core.evaluate.experiment_design import candidates, choose
+from knowledge.core.predict.base import PriorPredictor
+from knowledge.core.predict.exact_matches import Observations
+from knowledge.core.predict.predictor import LearnedPredictor
 from tests.knowledge.conftest import A100, CPU
 
 TINY = ("builtin/tiny-llama", "builtin/tiny-qwen")
@@ -24,7 +24,7 @@ def test_candidates_of_a_cpu_slot_train_in_float32_without_4_bits() -> None:
     found = candidates(TINY, CPU)
     assert {config.precision for config in found} == {"float32"}
     assert {config.method for config in found} == {"lora", "full"}
-    assert all(space.refused(config) is None for config in found)
+    assert all(config_space.refused(config) is None for config in found)
 
 
 def test_the_chosen_are_distinct_and_spread_over_models_methods_and_sizes() -> None:

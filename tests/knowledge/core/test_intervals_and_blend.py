@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from knowledge.core import intervals
-from knowledge.core.blend import Learnt
-from knowledge.core.observations import Observations
-from knowledge.core.rows import Row
-from knowledge.core.types import Config
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain.types import Config
+from knowledge.core.model import intervals
+from knowledge.core.predict.exact_matches import Observations
+from knowledge.core.predict.gp_residual import Learnt
 
 RESIDUALS = [0.02, 0.03, 0.05, 0.06, 0.08, 0.10, 0.12, 0.15, 0.22]
 

@@ -8,13 +8,13 @@ from statistics import median
 import numpy as np
 import pytest
 
-from knowledge.core import left_out
-from knowledge.core.columns import columns
-from knowledge.core.informative import candidates, choose
-from knowledge.core.learned_predictor import LearnedPredictor
-from knowledge.core.left_out import judge
-from knowledge.core.rows import Row
-from knowledge.core.types import Config, Pool
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain.types import Config, Pool
+from knowledge.core.evaluate import cross_validation
+from knowledge.core.evaluate.cross_validation import judge
+from knowledge.core.evaluate.experiment_design import candidates, choose
+from knowledge.core.predict.predictor import LearnedPredictor
 
 CPU = Pool(gpu_model="cpu", node_sizes=(1,), memory_bytes=8 * 2**30, peak_flops=6e10, bandwidth_bytes_s=1e10)
 PHYSICS = LearnedPredictor(knowledge={})
@@ -62,9 +62,9 @@ def test_a_wild_run_spoils_its_own_judgement_and_hardly_that_of_others(runs: lis
 def test_more_configurations_than_parts_are_left_out_several_at_once_and_each_once(
     runs: list[Row], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(left_out, "PARTS", 5)
+    monkeypatch.setattr(cross_validation, "PARTS", 5)
     names = [str(number) for number in range(12)]
-    parts = list(left_out._parts([*names, "0"]))
+    parts = list(cross_validation._parts([*names, "0"]))
     assert sorted(name for part in parts for name in part) == sorted(names)
     assert {len(part) for part in parts} == {2, 3}
     assert len(judge(PHYSICS, [], runs).after) == 12

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from knowledge.core.rows import Row
-from knowledge.core.sources import lfb
-from knowledge.core.sources.table import BadTable
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources import lfb
+from knowledge.core.data.sources.table import BadTable
 
 PLAIN = {
     "model_name": "llama3.1-8b",

@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from knowledge.core import prior
-from knowledge.core.columns import columns
-from knowledge.core.learned import Knowledge
-from knowledge.core.memory_parts import memory_parts
-from knowledge.core.peak_memory import GATHERED, PeakMemory, peak_parts
-from knowledge.core.regressor import Regressor
-from knowledge.core.seen import Seen
-from knowledge.core.types import Config, Interval, Option, Source
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.analytic.peak_memory import GATHERED, PeakMemory, peak_parts
+from knowledge.core.domain.types import Config, Interval, Option, Source
+from knowledge.core.model.fitted_model import Knowledge
+from knowledge.core.model.regressor import Regressor
+from knowledge.core.model.training_support import Seen
+from knowledge.core.predict.memory_parts import memory_parts
 from tests.knowledge.core.test_peak_memory import CONFIGS, HASHES
 
 FULL = replace(CONFIGS[0], method="full", number_gpus=8, per_device_batch_size=4, tokens_per_sample=2048)
@@ -48,7 +48,7 @@ def test_what_is_held_makes_the_fitted_peak(config: Config) -> None:
     physics, c = learnt()["gpu"].memory.physics_, columns([config])  # type: ignore[union-attr]
     held = physics.held(c)  # type: ignore[attr-defined]
     assert sum(held.values()) == pytest.approx(physics.value(c))
-    stated = prior.memory(c)
+    stated = cost_model.memory(c)
     assert held["gradients"] * stated.weights == pytest.approx(held["weights"] * stated.gradients)
 
 
@@ -82,7 +82,7 @@ def test_a_forecast_below_the_states_alone_scales_all_parts() -> None:
 
 
 def test_where_no_peak_was_learnt_the_parts_are_those_of_the_prior() -> None:
-    stated = prior.memory(columns([FULL]))
+    stated = cost_model.memory(columns([FULL]))
     told = memory_parts(option(FULL, float(stated.total[0])), {}, {})
     assert told["optimiser"] == pytest.approx(stated.optimizer[0])
     assert GATHERED not in told

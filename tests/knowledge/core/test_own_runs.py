@@ -11,14 +11,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from knowledge.core import evaluate, store
-from knowledge.core.columns import columns
-from knowledge.core.learned_predictor import LearnedPredictor
-from knowledge.core.observations import RECENT, Observations
-from knowledge.core.own_runs import median_factors
-from knowledge.core.predictor import PriorPredictor, Scores
-from knowledge.core.rows import Row
-from knowledge.core.types import Config, Source
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain.types import Config, Source
+from knowledge.core.evaluate import evaluation
+from knowledge.core.predict import store
+from knowledge.core.predict.base import PriorPredictor, Scores
+from knowledge.core.predict.exact_matches import RECENT, Observations
+from knowledge.core.predict.local_correction import median_factors
+from knowledge.core.predict.predictor import LearnedPredictor
 
 MODELS = ("llama3.2-1b", "llama3.2-3b", "llama3.1-8b", "mistral-7b", "qwen2.5-7b")
 GPU, OTHER = "H100-SXM5-80GB", "A100-SXM4-80GB"
@@ -163,7 +164,7 @@ def history() -> list[Row]:
 
 @pytest.fixture(scope="module")
 def learned(history: list[Row]) -> LearnedPredictor:
-    return evaluate.predictor(history)
+    return evaluation.predictor(history)
 
 
 def test_on_a_familiar_gpu_other_models_hardly_move(learned: LearnedPredictor) -> None:
@@ -199,7 +200,7 @@ def test_a_handful_of_others_runs_on_a_gpu_counts_as_own_ones_do_and_is_kept_in_
         Row(config=one, status="ok", source="lfb", tokens_per_second=float(rate * 0.7))
         for one, rate in zip(ASKED[::2], scores(learned).rate[::2], strict=True)
     ]
-    predictor = evaluate.predictor([*history, *few])
+    predictor = evaluation.predictor([*history, *few])
     move = np.log(scores(predictor).rate / scores(learned).rate)
     assert np.all((move > np.log(0.7)) & (move < np.log(0.7) / 2))
     path = tmp_path / "predictor.skops"

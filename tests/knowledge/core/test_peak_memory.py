@@ -7,10 +7,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from knowledge.core import prior, space
-from knowledge.core.columns import columns
-from knowledge.core.peak_memory import PeakMemory, peak_parts
-from knowledge.core.types import Config
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.analytic.peak_memory import PeakMemory, peak_parts
+from knowledge.core.domain import config_space
+from knowledge.core.domain.types import Config
 from tests.knowledge.core.test_step_time import BASE
 
 CONFIGS = [
@@ -20,7 +21,7 @@ CONFIGS = [
     for gpus in (1, 2, 8)
     for batch in (1, 4, 16)
 ]
-HASHES = [space.config_hash(x) for x in CONFIGS]
+HASHES = [config_space.config_hash(x) for x in CONFIGS]
 
 
 def test_what_frameworks_hold_beyond_the_prior_is_learnt() -> None:
@@ -35,7 +36,7 @@ def test_a_full_gpu_says_only_that_the_peak_is_not_lower() -> None:
     full = replace(CONFIGS[-1], method="full", number_gpus=1, optimizer_state="adamw-fp32")
     large = [replace(full, per_device_batch_size=batch) for batch in (1, 2, 4)]
     c = columns(large)
-    found = PeakMemory().fit(c, c.memory, [space.config_hash(x) for x in large])
+    found = PeakMemory().fit(c, c.memory, [config_space.config_hash(x) for x in large])
     assert np.all(found.value(c) > 1.2 * c.memory)
     assert np.all(found.observed(c) == c.memory)
 
@@ -52,7 +53,7 @@ def test_shares_of_a_peak_make_the_whole(config: Config) -> None:
 def test_what_checkpointed_runs_kept_says_nothing_of_runs_that_keep_all() -> None:
     c = columns(CONFIGS)
     stated = peak_parts(c).sum(axis=1)
-    lean = np.minimum(stated - 0.6 * prior.memory(c).activations, c.memory)
+    lean = np.minimum(stated - 0.6 * cost_model.memory(c).activations, c.memory)
     found = PeakMemory().fit(c, lean, HASHES)
     whole = columns([replace(CONFIGS[-1], gradient_checkpointing=False)])
-    assert found.value(whole)[0] > prior.memory(whole).activations[0]
+    assert found.value(whole)[0] > cost_model.memory(whole).activations[0]

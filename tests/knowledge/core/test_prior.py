@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knowledge.core import prior
-from knowledge.core.columns import columns
-from knowledge.core.types import Config
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.domain.types import Config
 
 LLAMA = Config(
     model_name="meta-llama/Llama-3.1-8B",
@@ -39,7 +39,7 @@ LORA = replace(LLAMA, method="lora", lora_r=16)
     ],
 )
 def test_memory_of_an_8b_model(config: Config, total_gb: float) -> None:
-    total = prior.memory(columns([config])).total[0]
+    total = cost_model.memory(columns([config])).total[0]
     assert total / 1e9 == pytest.approx(total_gb, abs=0.06)
 
 
@@ -53,7 +53,7 @@ def test_memory_of_an_8b_model(config: Config, total_gb: float) -> None:
     ],
 )
 def test_flops_per_token_of_an_8b_model(config: Config, gflop: float) -> None:
-    assert prior.flops_per_token(columns([config]))[0] / 1e9 == pytest.approx(gflop, abs=0.005)
+    assert cost_model.flops_per_token(columns([config]))[0] / 1e9 == pytest.approx(gflop, abs=0.005)
 
 
 def test_adapter_size_of_an_8b_model() -> None:
@@ -68,16 +68,16 @@ def test_a_tower_is_held_and_never_trained() -> None:
     full = replace(MIXED, model_name="google/gemma-3-4b-pt")
     for config, bytes_each in ((full, 4.0), (replace(full, method="lora"), 2.0)):
         c = columns([config])
-        bare = prior.memory(replace(c, towers=np.zeros(1)))
-        assert prior.memory(c).total[0] - bare.total[0] == pytest.approx(bytes_each * 419_816_304)
+        bare = cost_model.memory(replace(c, towers=np.zeros(1)))
+        assert cost_model.memory(c).total[0] - bare.total[0] == pytest.approx(bytes_each * 419_816_304)
 
 
 def test_fsdp_step_without_overlap_matches_the_public_measurement() -> None:
     """8.17B parameters, pure bf16, 8 A100: 2541 tokens/s alone become 2277 (measured 2263)."""
     compute = 4096 / 2541
     bytes_of_model = np.array([2 * 8.17e9])
-    network = prior.ring_bytes(np.array([8.0]), bytes_of_model, bytes_of_model) / 230e9
-    step = prior.step_time(
+    network = cost_model.ring_bytes(np.array([8.0]), bytes_of_model, bytes_of_model) / 230e9
+    step = cost_model.step_time(
         np.array([compute]), network, np.array([0.0]), np.array([1.0]), np.array([True]), overlap=1.0
     )
     assert compute == pytest.approx(1.612, abs=0.001)
@@ -89,10 +89,10 @@ def test_fsdp_step_without_overlap_matches_the_public_measurement() -> None:
 def test_slow_links_dominate_short_batches(billions: float, gpus: float, rate: float) -> None:
     """PCIe 4, 512 tokens a GPU, η_max 0.6, T½ 700."""
     tokens, parameters = np.array([512.0]), billions * 1e9
-    compute = tokens * 8 * parameters / (312e12 * prior.saturation(tokens, 0.6, 700.0))
+    compute = tokens * 8 * parameters / (312e12 * cost_model.saturation(tokens, 0.6, 700.0))
     size = np.array([2 * parameters])
-    network = prior.ring_bytes(np.array([float(gpus)]), size, size) / 16e9
-    step = prior.step_time(compute, network, np.array([0.0]), np.array([1.0]), np.array([True]))
+    network = cost_model.ring_bytes(np.array([float(gpus)]), size, size) / 16e9
+    step = cost_model.step_time(compute, network, np.array([0.0]), np.array([1.0]), np.array([True]))
     assert 512 / step[0] == pytest.approx(rate, abs=1)
 
 
@@ -114,7 +114,7 @@ CONFIGS = st.builds(
 def test_memory_grows_with_batch_and_length(config: Config) -> None:
     more = replace(config, per_device_batch_size=config.per_device_batch_size + 1)
     longer = replace(config, tokens_per_sample=config.tokens_per_sample * 2)
-    here, of_more, of_longer = prior.memory(columns([config, more, longer])).total
+    here, of_more, of_longer = cost_model.memory(columns([config, more, longer])).total
     assert here < of_more
     assert here < of_longer
 
@@ -124,16 +124,16 @@ def test_memory_grows_with_batch_and_length(config: Config) -> None:
 def test_sharding_never_raises_memory_and_rates_are_positive(config: Config) -> None:
     whole, shared = replace(config, sharding="ddp"), replace(config, sharding="fsdp")
     c = columns([whole, shared])
-    of_whole, of_shared = prior.memory(c).total
+    of_whole, of_shared = cost_model.memory(c).total
     assert of_shared <= of_whole
-    assert (prior.throughput(c) > 0).all()
+    assert (cost_model.throughput(c) > 0).all()
 
 
 @given(config=CONFIGS, more=st.sampled_from([2, 4, 8]))
 @settings(max_examples=40, deadline=None)
 def test_sharding_over_more_gpus_never_raises_memory(config: Config, more: int) -> None:
     sharded = replace(config, number_gpus=2, sharding="fsdp")
-    few, many = prior.memory(columns([sharded, replace(sharded, number_gpus=2 * more)])).total
+    few, many = cost_model.memory(columns([sharded, replace(sharded, number_gpus=2 * more)])).total
     assert many <= few
 
 
@@ -141,14 +141,14 @@ def test_sharding_over_more_gpus_never_raises_memory(config: Config, more: int) 
 @settings(max_examples=40, deadline=None)
 def test_the_same_configuration_has_the_same_figures(config: Config) -> None:
     one, other = columns([config]), columns([config, config])
-    assert prior.throughput(one)[0] == prior.throughput(other)[1]
-    assert prior.memory(one).total[0] == prior.memory(other).total[1]
+    assert cost_model.throughput(one)[0] == cost_model.throughput(other)[1]
+    assert cost_model.memory(one).total[0] == cost_model.memory(other).total[1]
 
 
 def test_layers_put_together_from_shards_cost_experts_gigabytes() -> None:
     sharded = replace(LLAMA, number_gpus=8, sharding="fsdp")
     mixture = replace(sharded, model_name="mistralai/Mixtral-8x7B-v0.1")
-    found = prior.collected(columns([LLAMA, sharded, replace(sharded, method="lora"), mixture])) / 1e9
+    found = cost_model.collected(columns([LLAMA, sharded, replace(sharded, method="lora"), mixture])) / 1e9
     assert found == pytest.approx([0.0, 1.31, 0.87, 8.7], abs=0.05)
 
 
@@ -159,18 +159,18 @@ def test_paged_states_give_way_to_the_rest_and_cost_time_instead() -> None:
     whole, paged = (
         columns([replace(LLAMA, optimizer_state=name)]) for name in ("adamw-fp32", PAGED.optimizer_state)
     )
-    assert prior.fits(whole)[0] < 1 <= prior.fits(paged)[0] * 1.0001
-    moved = prior.paging_bytes(paged)[0]
+    assert cost_model.fits(whole)[0] < 1 <= cost_model.fits(paged)[0] * 1.0001
+    moved = cost_model.paging_bytes(paged)[0]
     assert moved == pytest.approx(2 * 12 * 8.03e9, rel=0.01)
-    assert prior.paging_bytes(whole)[0] == 0
+    assert cost_model.paging_bytes(whole)[0] == 0
 
 
 def test_paged_states_that_fit_stay_where_they_are() -> None:
     config = replace(PAGED, number_gpus=8, sharding="fsdp")
     c = columns([config])
-    assert prior.paging_bytes(c)[0] == 0
+    assert cost_model.paging_bytes(c)[0] == 0
     mixed = columns([replace(config, optimizer_state="adamw-fp32")])
-    assert prior.memory(c).total[0] == prior.memory(mixed).total[0]
+    assert cost_model.memory(c).total[0] == cost_model.memory(mixed).total[0]
 
 
 def test_what_fsdp_shards_is_kept_in_float32_but_for_experts_that_gpus_share() -> None:
@@ -186,13 +186,13 @@ def test_what_fsdp_shards_is_kept_in_float32_but_for_experts_that_gpus_share() -
 def test_a_run_whose_states_no_gpu_has_room_for_must_have_paged_them() -> None:
     unstated = replace(LLAMA, optimizer_state=None, gpu_model="L40S", number_gpus=2, sharding="fsdp")
     c = columns([unstated, replace(unstated, number_gpus=4), replace(unstated, optimizer_state="adamw-fp32")])
-    assert prior.paging_bytes(c) == pytest.approx([12 * 8.03e9, 0, 0], rel=0.01)
+    assert cost_model.paging_bytes(c) == pytest.approx([12 * 8.03e9, 0, 0], rel=0.01)
 
 
 def test_gpus_of_one_rack_exchange_over_its_links_however_many_nodes_they_are() -> None:
     rack = replace(LLAMA, gpu_model="GB200-186GB", number_gpus=72, number_nodes=18, sharding="fsdp")
     c = columns([rack, replace(rack, number_gpus=144, number_nodes=36), replace(rack, gpu_model="B200")])
-    inside, across = prior.network_times(c)
+    inside, across = cost_model.network_times(c)
     assert (inside > 0).tolist() == [True, False, False]
     assert (across > 0).tolist() == [False, True, True]
 
@@ -202,19 +202,23 @@ def test_hybrid_shards_need_the_memory_of_one_node_and_little_of_the_network() -
     hybrid = replace(whole, sharding="hybrid")
     node = replace(whole, number_gpus=8, number_nodes=1)
     there, spread, here = (columns([x]) for x in (hybrid, whole, node))
-    assert prior.memory(there).total[0] == prior.memory(here).total[0] > prior.memory(spread).total[0]
-    inside, across = prior.network_times(there)
-    assert inside[0] == prior.network_time(here)[0]
-    assert across[0] < 0.6 * prior.network_time(spread)[0]
+    assert (
+        cost_model.memory(there).total[0]
+        == cost_model.memory(here).total[0]
+        > cost_model.memory(spread).total[0]
+    )
+    inside, across = cost_model.network_times(there)
+    assert inside[0] == cost_model.network_time(here)[0]
+    assert across[0] < 0.6 * cost_model.network_time(spread)[0]
     adapters = columns([replace(hybrid, method="lora")])
-    assert prior.network_times(adapters)[1][0] < 0.1
+    assert cost_model.network_times(adapters)[1][0] < 0.1
 
 
 def test_our_trainer_holds_logits_of_some_positions_only() -> None:
     whole = replace(LORA, tokens_per_sample=8192)
-    stated = prior.memory(columns([whole, replace(whole, chunked_loss=True)])).logits
+    stated = cost_model.memory(columns([whole, replace(whole, chunked_loss=True)])).logits
     assert stated[0] == 10 * 128_256 * 8192
     assert stated[1] == pytest.approx(10 / 12 * 2**29, rel=0.01)
     short = replace(whole, tokens_per_sample=64)
-    alike = prior.memory(columns([short, replace(short, chunked_loss=True)])).logits
+    alike = cost_model.memory(columns([short, replace(short, chunked_loss=True)])).logits
     assert alike[0] == alike[1]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from knowledge.core.learned_predictor import reassured
+from knowledge.core.predict.predictor import reassured
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,16 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from knowledge.core import features, space
-from knowledge.core.columns import Array, Columns, columns
-from knowledge.core.folds import by_gpu, by_model
-from knowledge.core.regressor import Regressor
-from knowledge.core.seen import Seen
-from knowledge.core.sources import registry
-from knowledge.core.step_time import StepTime, step_parts, step_seconds, step_tokens
-from knowledge.core.types import Config
+from knowledge.core.analytic.config_table import Columns, columns
+from knowledge.core.analytic.step_time import StepTime, step_parts, step_seconds, step_tokens
+from knowledge.core.data.sources import registry
+from knowledge.core.data.splits import by_gpu, by_model
+from knowledge.core.domain import config_space
+from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.types import Config
+from knowledge.core.model import features
+from knowledge.core.model.regressor import Regressor
+from knowledge.core.model.training_support import Seen
 
 MODELS = ("llama3.2-1b", "llama3.2-3b", "mistral-7b-v0.1", "llama3.1-8b")
 BASE = Config(
@@ -62,7 +64,7 @@ def test_weights_are_recovered_from_steps_that_follow_them() -> None:
     c = columns(CONFIGS)
     weights = np.exp(np.random.default_rng(0).normal(0.0, 0.5, len(_stated(c))))
     measured = step_tokens(c) / step_seconds(step_parts(c), weights)
-    found = StepTime().fit(c, measured, [space.config_hash(x) for x in CONFIGS])
+    found = StepTime().fit(c, measured, [config_space.config_hash(x) for x in CONFIGS])
     assert np.max(np.abs(np.log(found.value(c) / measured))) < 0.1
 
 

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from knowledge.core import workload
-from knowledge.core.types import Workload
+from knowledge.core.domain import workload
+from knowledge.core.domain.types import Workload
 
 LENGTHS = st.lists(st.integers(1, 300), min_size=1, max_size=7)
 

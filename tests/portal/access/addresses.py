@@ -8,9 +8,11 @@ from itertools import product
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
-from portal.web import job, node, people, teams
-from portal.web.catalogue import FORMS
-from portal.web.job_tabs import TABS
+from portal.web.admin.catalogue import FORMS
+from portal.web.jobs import job
+from portal.web.jobs.tabs import TABS
+from portal.web.nodes import node
+from portal.web.people import people, teams
 
 # What a gap is filled with, by its name: one object, or all the words that the view knows.
 GAPS: dict[str, str] = {

@@ -11,15 +11,15 @@ from pathlib import Path
 from django.conf import settings
 from django.test import Client
 
-from knowledge.additions import add_gpu, add_model
+from knowledge.catalogue_entries import add_gpu, add_model
 from knowledge.models import PredictorVersion
 from portal.accounts.models import ApiToken, Membership, Role, Scope, Team, User
 from portal.accounts.services import create_token, revoke_token
 from portal.clock import database_now
 from scheduler.models import Attempt, Calibration, Claim, DatasetFile, Job, JoinToken, Node, Simulation
-from scheduler.services.files import store_file
-from scheduler.services.jobs import submit_job
-from scheduler.services.nodes import create_join_token
+from scheduler.services.files.uploads import store_file
+from scheduler.services.jobs.verbs import submit_job
+from scheduler.services.nodes.register import create_join_token
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
 from tests.knowledge.conftest import TINY

@@ -14,7 +14,7 @@ from django.core.management import call_command
 
 from portal.accounts.models import AuditEntry
 from portal.logs import JsonFormatter
-from portal.web import tokens
+from portal.web.people import tokens
 from scheduler.models import JobEvent, NodeEvent
 from tests.portal.access import table
 from tests.portal.access.asking import Door

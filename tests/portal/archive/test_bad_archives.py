@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 from django.db import connection
 
-from portal.archive.errors import ArchiveError, BadArchive, WrongPortal
-from portal.archive.manifest import Member, check_fits, parse, present
-from portal.archive.reading import is_empty, restore, unpack
+from portal.ops.backup.errors import ArchiveError, BadArchive, WrongPortal
+from portal.ops.backup.manifest import Member, check_fits, parse, present
+from portal.ops.backup.reading import is_empty, restore, unpack
 from tests.harness.hostile import bounded, json_texts
 
 HOSTILE = json_texts(1_000_000)

@@ -22,8 +22,8 @@ from scheduler.errors import OverQuota
 from scheduler.loop.sweeps import sweep
 from scheduler.models import DatasetFile, UploadHold
 from scheduler.selectors.files import storage_of
-from scheduler.services.files import store_file
-from scheduler.services.quotas import HOLD_LIFETIME, upload_hold
+from scheduler.services.files.quotas import HOLD_LIFETIME, upload_hold
+from scheduler.services.files.uploads import store_file
 from tests.harness import world
 from tests.portal.bodies.announced import LARGE, ROW, Body, announce, session
 from tests.portal.conftest import token_client

@@ -10,9 +10,9 @@ from django.utils import timezone
 
 from knowledge.models import PredictorVersion, TrackRecord
 from portal.accounts.models import User
-from portal.demo.world import build
-from portal.launch import what_if
-from portal.launch.pages import SHOTS, Shot
+from portal.ops.demo.build import build
+from portal.ops.launch import demo_simulation
+from portal.ops.launch.pages import SHOTS, Shot
 from scheduler.models import Job
 from tests.harness import world
 from tests.portal.browser.looking import look, sign_in
@@ -41,7 +41,7 @@ def demo(jobs: int = 20) -> None:
 
 def more() -> None:
     """What only some pages show: a simulation, and somebody who waits."""
-    what_if.main()
+    demo_simulation.main()
     world.job(User.objects.get(username="user"), name="next in line")
     assert {"running", "queued", "failed", "succeeded"} <= set(Job.objects.values_list("state", flat=True))
 

@@ -13,7 +13,7 @@ from django.test import Client
 from portal.accounts.models import AuditEntry
 from portal.clock import database_now
 from scheduler.models import Artifact, JoinToken, Metric, Node
-from scheduler.services.nodes import create_join_token
+from scheduler.services.nodes.register import create_join_token
 from scheduler.states import NodeState
 from tests.harness import world
 from tests.harness.fake_node import PROTOCOL, FakeNode, facts, step

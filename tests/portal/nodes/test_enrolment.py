@@ -13,18 +13,18 @@ from pytest_django.live_server_helper import LiveServer
 
 from portal.clock import database_now
 from scheduler.models import JoinToken, Node
-from scheduler.services.nodes import create_join_token
+from scheduler.services.nodes.register import create_join_token
 from scheduler.states import NodeState
 from tests.chaos.proxy import Proxies
 from tests.harness import world
 from tests.harness.fake_node import PROTOCOL, facts
 from tests.harness.threads import at_once
-from trainer.agent.api import Portal
-from trainer.agent.enrol import enrol, use_saved_token
-from trainer.agent.folder import NodeFolder
+from trainer.agent.portal_api.client import Portal
+from trainer.agent.portal_api.enrol import enrol, use_saved_token
 from trainer.agent.settings import Settings
+from trainer.agent.storage.folder import NodeFolder
 from trainer.protocol import Sync
-from trainer.wire import parse_facts
+from trainer.protocol_parsing import parse_facts
 
 CHOSEN = "fnode-" + "a" * 43
 

@@ -25,9 +25,9 @@ from pytest_django.live_server_helper import LiveServer
 
 from portal import node_package
 from portal.clock import database_now
-from portal.guesses import JOINING
+from portal.limits.guesses import JOINING
 from scheduler.models import JoinToken, Node
-from scheduler.services.nodes import create_join_token
+from scheduler.services.nodes.register import create_join_token
 from scheduler.states import NodeState
 from tests.harness import world
 from tests.harness.stack import until

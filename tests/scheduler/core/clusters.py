@@ -7,7 +7,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from knowledge.core.types import Config, Goal, Interval, Option, Source
+from knowledge.core.domain.types import Config, Goal, Interval, Option, Source
 from scheduler.core.policies import POLICIES
 from scheduler.core.types import Action, ClusterState, GpuId, GpuSite, Holding, Job, Node, Topology
 

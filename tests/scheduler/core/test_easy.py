@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from scheduler.core.policies.easy import EASY
+from scheduler.core.policies.easy_backfill import EASY
 from scheduler.core.types import ClusterState, Start, Wait
 from tests.scheduler.core.clusters import decide, job, node, option, running
 

@@ -7,7 +7,7 @@ from functools import partial
 
 import pytest
 
-from knowledge.core.types import Goal, Interval
+from knowledge.core.domain.types import Goal, Interval
 from scheduler.core.types import Start, Wait
 from tests.scheduler.core.clusters import decide, job, node, option
 

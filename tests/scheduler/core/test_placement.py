@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from scheduler.core.placement import FreeGpus, Placement, alpha_score
+from scheduler.core.placement.fit import FreeGpus, Placement, alpha_score
 from scheduler.core.types import Preempt
 from tests.scheduler.core.clusters import by_qlora, decide, job, node, option, running
 

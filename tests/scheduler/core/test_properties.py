@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from scheduler.core.cycle import acceptable
-from scheduler.core.placement import FreeGpus, equal_shares
+from scheduler.core.cycle.cycle import acceptable
+from scheduler.core.cycle.options import Rules
+from scheduler.core.placement.fit import FreeGpus, equal_shares
 from scheduler.core.policies import FREE_PLACEMENT, POLICIES
-from scheduler.core.rules import Rules
 from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wait
 from tests.scheduler.core.clusters import cluster_states
 

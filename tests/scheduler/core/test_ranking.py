@@ -6,10 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.cycle import Ranked
+from scheduler.core.cycle.cycle import Ranked
+from scheduler.core.cycle.options import Blocks
 from scheduler.core.policies import POLICIES
-from scheduler.core.policies.attained import by_queues
-from scheduler.core.rules import Blocks
+from scheduler.core.policies.least_attained import by_queues
 from scheduler.core.types import ClusterState, Preempt, Resize, Start, Wait
 from tests.scheduler.core.clusters import decide, job, node, option, running
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from scheduler.core.divide.capacity import Supply
 from scheduler.core.policies.gavel import GAVEL, max_min
 from scheduler.core.policies.pollux import POLLUX
-from scheduler.core.supply import Supply
 from scheduler.core.types import ClusterState, Preempt, Resize, Start
 from tests.scheduler.core.clusters import decide, job, node, option, running
 

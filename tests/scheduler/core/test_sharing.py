@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.core.policies.fair import FAIR, WEEK_S, in_turns
+from scheduler.core.policies.fair_share import FAIR, WEEK_S, in_turns
 from scheduler.core.policies.gittins import GITTINS, Services
 from scheduler.core.types import ClusterState, Preempt, Start
 from tests.scheduler.core.clusters import decide, job, node, option, running

@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.allocation import realise
-from scheduler.core.assignment import Columns, assign, greedy, total
+from scheduler.core.divide.assignment import Columns, assign, greedy, total
+from scheduler.core.divide.capacity import Supply
+from scheduler.core.divide.repack import realise
 from scheduler.core.policies.sia import SIA, restart_factor
-from scheduler.core.supply import Supply
 from scheduler.core.types import ClusterState, Job, Preempt, Resize, Start, Wait
 from tests.scheduler.core.clusters import decide, job, node, option, running
 

@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from scheduler.core.divide.capacity import Supply
 from scheduler.core.policies.gavel import time_shares
 from scheduler.core.policies.pollux import POLLUX
-from scheduler.core.supply import Supply
 from scheduler.core.types import ClusterState, Node, Start, Wait
 from tests.scheduler.core.clusters import by_qlora, decide, job, node, option, running
 

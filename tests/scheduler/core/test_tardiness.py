@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.core.ordering.tardiness_rules import edd, mdd, mddc, tardiness
 from scheduler.core.policies.tardiness import better_of_both
-from scheduler.core.sequence import edd, mdd, mddc, tardiness
 from scheduler.core.types import Start
 from tests.scheduler.core.clusters import decide, job, node, option
 

@@ -8,8 +8,8 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 
+from scheduler.core.placement.topology import Level, closest, spots
 from scheduler.core.policies.topology import TOPOLOGY
-from scheduler.core.topology import Level, closest, spots
 from scheduler.core.types import ClusterState, GpuSite, Job, Preempt, Start, Topology, Wait
 from tests.scheduler.core.clusters import cluster_states, decide, job, node, option, running
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from knowledge.core.types import Interval, Option, Source
+from knowledge.core.domain.types import Interval, Option, Source
 from scheduler.core.policies import POLICIES
 from scheduler.core.types import ClusterState, Node, Start, Wait
 from tests.scheduler.core.clusters import decide, job, node, option, running

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.fairqueue import FairQueue
+from scheduler.core.cycle.options import Blocks, Rules
+from scheduler.core.ordering.fair_queue import FairQueue
 from scheduler.core.policies.uwfq import WHOLE
-from scheduler.core.rules import Blocks, Rules
-from scheduler.core.simulator.fluid import FluidJob, fluid_ends
 from scheduler.core.types import ClusterState, Preempt, Start, Wait
+from scheduler.simulator.fluid import FluidJob, fluid_ends
 from tests.scheduler.core.clusters import decide, job, node, option, running
 
 Arrival = tuple[float, str, float]  # (time, user, work)

@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from knowledge.core.types import Goal, Interval, Option
-from scheduler.core.placement import Shares
+from knowledge.core.domain.types import Goal, Interval, Option
+from scheduler.core.placement.fit import Shares
 from scheduler.core.policies import POLICIES
-from scheduler.core.simulator.cluster import parse_cluster
-from scheduler.core.simulator.engine import Engine
-from scheduler.core.simulator.settings import Settings
-from scheduler.core.simulator.trace import TraceJob
-from scheduler.core.simulator.truth import Pace, RecordedTruth
+from scheduler.simulator.engine import Engine
+from scheduler.simulator.inputs.cluster import parse_cluster
+from scheduler.simulator.inputs.trace import TraceJob
+from scheduler.simulator.settings import Settings
+from scheduler.simulator.world.ground_truth import Pace, RecordedTruth
 from tests.scheduler.core.clusters import option
 from tests.scheduler.simulator.worlds import finishes, job
 

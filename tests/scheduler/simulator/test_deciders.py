@@ -6,14 +6,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knowledge.core.types import Option
-from scheduler.core.cycle import Ranked
-from scheduler.core.placement import Shares
+from knowledge.core.domain.types import Option
+from scheduler.core.cycle.cycle import Ranked
+from scheduler.core.placement.fit import Shares
 from scheduler.core.policies import POLICIES
-from scheduler.core.simulator.deciders import can_stand
-from scheduler.core.simulator.engine import Engine
-from scheduler.core.simulator.trace import CapacityChange, TraceJob
-from scheduler.core.simulator.truth import Pace, RecordedTruth, table_rates
+from scheduler.simulator.engine import Engine
+from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
+from scheduler.simulator.policy_drivers import can_stand
+from scheduler.simulator.world.ground_truth import Pace, RecordedTruth, table_rates
 from tests.scheduler.simulator.worlds import finishes, job, play
 
 QUICK = sorted(name for name, policy in POLICIES.items() if isinstance(policy, Ranked) and can_stand(policy))

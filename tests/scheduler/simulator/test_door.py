@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from django.core.management import CommandError, call_command
 
-from scheduler.core.simulator import door
+from scheduler.simulator import cli
 
 KEYS = [
     "policy", "knowledge", "jobs", "refused", "load", "jct_mean_s", "jct_p50_s", "jct_p95_s", "jct_p99_s",
@@ -44,7 +44,7 @@ def test_the_command_writes_one_object_a_policy_and_a_report(trace: Path, tmp_pa
 
 def test_it_runs_without_django(trace: Path, tmp_path: Path) -> None:
     code = (
-        "import sys; from scheduler.core.simulator.door import main; code = main(sys.argv[1:]);"
+        "import sys; from scheduler.simulator.cli import main; code = main(sys.argv[1:]);"
         "sys.exit(code or 'django' in sys.modules)"
     )
     arguments = ["--trace", trace, "--cluster", "gpu:1x4", "--policy", "fifo", "--json", tmp_path / "o.json"]
@@ -76,7 +76,7 @@ def test_what_cannot_be_done_is_said_in_a_sentence(
         "--json": str(tmp_path / "o"),
     }
     arguments = [text for pair in (options | change).items() for text in pair]
-    assert door.main(arguments) == 2
+    assert cli.main(arguments) == 2
     assert words in capsys.readouterr().err
     with pytest.raises(CommandError, match=r"\w"):
         call_command("simulate", *arguments)

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from knowledge.core.types import Option
-from scheduler.core.placement import Shares
+from knowledge.core.domain.types import Option
+from scheduler.core.placement.fit import Shares
 from scheduler.core.policies import POLICIES
-from scheduler.core.simulator.colocation import Colocation, across_nodes
-from scheduler.core.simulator.foresight import Level
-from scheduler.core.simulator.trace import CapacityChange, TraceJob
-from scheduler.core.simulator.truth import Pace, RecordedTruth
+from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
+from scheduler.simulator.world.ground_truth import Pace, RecordedTruth
+from scheduler.simulator.world.interference import Colocation, across_nodes
+from scheduler.simulator.world.predictions import Level
 from tests.scheduler.simulator.worlds import finishes, job, play
 
 

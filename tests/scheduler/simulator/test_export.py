@@ -9,8 +9,8 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from scheduler.core.simulator.importers.registry import load_trace
 from scheduler.selectors.trace import past_jobs, trace_jobs
+from scheduler.simulator.inputs.importers.registry import load_trace
 from tests.harness import world
 from tests.harness.fake_node import FakeNode
 from tests.scheduler.past import ended_job

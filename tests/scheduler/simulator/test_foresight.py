@@ -7,10 +7,10 @@ import statistics
 
 import pytest
 
-from knowledge.core.types import Source
-from scheduler.core.simulator.cluster import parse_cluster
-from scheduler.core.simulator.foresight import STATED_DURATION_S, Foresight, Level
-from scheduler.core.simulator.truth import RateTruth, RecordedTruth, gavel_rates
+from knowledge.core.domain.types import Source
+from scheduler.simulator.inputs.cluster import parse_cluster
+from scheduler.simulator.world.ground_truth import RateTruth, RecordedTruth, gavel_rates
+from scheduler.simulator.world.predictions import STATED_DURATION_S, Foresight, Level
 from tests.scheduler.simulator.worlds import job
 
 CLUSTER = parse_cluster("v100:2x4@2.0,k80:4x2@0.5")

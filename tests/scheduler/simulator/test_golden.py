@@ -8,19 +8,19 @@ from typing import Any
 
 import pytest
 
-from knowledge.core.types import Option
+from knowledge.core.domain.types import Option
 from portal.clock import database_now
 from scheduler.core.policies import POLICIES
-from scheduler.core.simulator.cluster import Cluster, Pool
-from scheduler.core.simulator.engine import Engine
-from scheduler.core.simulator.runs import Run
-from scheduler.core.simulator.settings import Settings
-from scheduler.core.simulator.trace import TraceJob
-from scheduler.core.simulator.truth import RecordedTruth
 from scheduler.core.types import GpuId
 from scheduler.loop.tick import tick
 from scheduler.models import Job
 from scheduler.services.policy import choose_policy
+from scheduler.simulator.engine import Engine
+from scheduler.simulator.inputs.cluster import Cluster, Pool
+from scheduler.simulator.inputs.trace import TraceJob
+from scheduler.simulator.settings import Settings
+from scheduler.simulator.world.ground_truth import RecordedTruth
+from scheduler.simulator.world.runs import Run
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result
 from trainer.protocol import ClaimOrder

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.core.simulator.bootstrap import bootstrap_mean, paired_change
-from scheduler.core.simulator.engine import Engine
-from scheduler.core.simulator.metrics import Metrics, lives, mean_active, measure
-from scheduler.core.simulator.trace import CapacityChange
+from scheduler.simulator.bootstrap import bootstrap_mean, paired_change
+from scheduler.simulator.engine import Engine
+from scheduler.simulator.inputs.trace import CapacityChange
+from scheduler.simulator.metrics import Metrics, lives, mean_active, measure
 from tests.scheduler.simulator.worlds import finishes, job, play
 
 

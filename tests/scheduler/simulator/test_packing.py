@@ -9,14 +9,14 @@ from pathlib import Path
 import pytest
 
 from scheduler.core.policies import POLICIES
-from scheduler.core.simulator import door
-from scheduler.core.simulator.cluster import parse_cluster
-from scheduler.core.simulator.engine import Engine
-from scheduler.core.simulator.errors import SimulatorError, TraceError
-from scheduler.core.simulator.foresight import Foresight, Level
-from scheduler.core.simulator.packing import MeasuredPairs, Packing, StatedPairs, read_pairs
-from scheduler.core.simulator.trace import CapacityChange, TraceJob
-from scheduler.core.simulator.truth import RecordedTruth
+from scheduler.simulator import cli
+from scheduler.simulator.engine import Engine
+from scheduler.simulator.errors import SimulatorError, TraceError
+from scheduler.simulator.inputs.cluster import parse_cluster
+from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
+from scheduler.simulator.packing import MeasuredPairs, Packing, StatedPairs, read_pairs
+from scheduler.simulator.world.ground_truth import RecordedTruth
+from scheduler.simulator.world.predictions import Foresight, Level
 from tests.scheduler.simulator.worlds import finishes, job
 
 FRIENDS = MeasuredPairs({("p", "q"): 0.8, ("q", "p"): 1.0, ("p", "p"): 0.79})
@@ -137,7 +137,7 @@ def test_a_folder_brings_its_cluster_and_its_pairs(tmp_path: Path) -> None:
     for name, text in files.items():
         (tmp_path / name).write_text(text)
     options = ["--trace", str(tmp_path), "--policy", "lucid", "--packing", "--json", str(tmp_path / "o.json")]
-    assert door.main(options) == 0
+    assert cli.main(options) == 0
     assert '"jct_mean_s": 74.0' in (tmp_path / "o.json").read_text()
 
 
@@ -156,7 +156,7 @@ def test_a_bad_cluster_file_is_refused_by_row(
 ) -> None:
     (tmp_path / "jobs.csv").write_text("job_id,submit_s,gpus,duration_s\na,0,1,10\n")
     (tmp_path / "cluster.csv").write_text(f"node,gpu_type,gpus,rack,price_per_h,spot\n{rows}\n")
-    assert door.main(["--trace", str(tmp_path), "--policy", "fifo", "--json", str(tmp_path / "o.json")]) == 2
+    assert cli.main(["--trace", str(tmp_path), "--policy", "fifo", "--json", str(tmp_path / "o.json")]) == 2
     told = capsys.readouterr().err
     assert re.search(says, told), told
 
@@ -165,5 +165,5 @@ def test_without_any_cluster_it_says_what_is_missing(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     (tmp_path / "jobs.csv").write_text("job_id,submit_s,gpus,duration_s\na,0,1,10\n")
-    assert door.main(["--trace", str(tmp_path), "--policy", "fifo", "--json", str(tmp_path / "o.json")]) == 2
+    assert cli.main(["--trace", str(tmp_path), "--policy", "fifo", "--json", str(tmp_path / "o.json")]) == 2
     assert "--cluster: is needed" in capsys.readouterr().err

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from scheduler.core.policies import POLICIES
-from scheduler.core.simulator.foresight import Level
-from scheduler.core.simulator.metrics import Metrics
-from scheduler.core.simulator.settings import Settings
+from scheduler.simulator.metrics import Metrics
+from scheduler.simulator.settings import Settings
+from scheduler.simulator.world.predictions import Level
 from tests.scheduler.simulator.traces import scenario
 
 VENUS = "helios_venus/venus_sept_5000.csv.gz"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.core.simulator.errors import TraceError
+from scheduler.simulator.errors import TraceError
 from tests.scheduler.simulator.test_parity import VENUS_WITH_PREDICTIONS
 from tests.scheduler.simulator.traces import scenario
 

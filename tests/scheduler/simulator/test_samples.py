@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from scheduler.core.policies import POLICIES
-from scheduler.core.simulator.foresight import Level
-from scheduler.core.simulator.settings import Settings
+from scheduler.simulator.settings import Settings
+from scheduler.simulator.world.predictions import Level
 from tests.scheduler.simulator.traces import SAMPLES, scenario
 
 ROOT = Path(__file__).parents[3]

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.core.simulator import files
-from scheduler.core.simulator.cluster import parse_cluster
-from scheduler.core.simulator.errors import ClusterError, TraceError
-from scheduler.core.simulator.importers.registry import IMPORTERS, load_trace
-from scheduler.core.simulator.scenario import open_scenario
-from scheduler.core.simulator.trace import COLUMNS
+from scheduler.simulator.errors import ClusterError, TraceError
+from scheduler.simulator.inputs import files
+from scheduler.simulator.inputs.cluster import parse_cluster
+from scheduler.simulator.inputs.importers.registry import IMPORTERS, load_trace
+from scheduler.simulator.inputs.trace import COLUMNS
+from scheduler.simulator.scenario import open_scenario
 
 EXAMPLES = {
     "philly": ("job_id,submit_time,duration_s,gpus,vc", "p0,2017-09-04 10:30:41,60,8,7f04ca"),

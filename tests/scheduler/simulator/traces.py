@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.core.simulator.cluster import parse_cluster
-from scheduler.core.simulator.scenario import Scenario, open_scenario
+from scheduler.simulator.inputs.cluster import parse_cluster
+from scheduler.simulator.scenario import Scenario, open_scenario
 
 SAMPLES = Path(__file__).parents[2] / "data" / "traces"  # NOTICE names their sources and licences
 WHOLE = Path(__file__).parents[4] / "shared" / "data" / "traces"

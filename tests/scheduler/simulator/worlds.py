@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from scheduler.core.policies import POLICIES
-from scheduler.core.simulator.cluster import Cluster, parse_cluster
-from scheduler.core.simulator.colocation import Colocation
-from scheduler.core.simulator.engine import Engine
-from scheduler.core.simulator.foresight import Foresight, Level
-from scheduler.core.simulator.settings import Settings
-from scheduler.core.simulator.trace import CapacityChange, TraceJob
-from scheduler.core.simulator.truth import RecordedTruth, Truth
+from scheduler.simulator.engine import Engine
+from scheduler.simulator.inputs.cluster import Cluster, parse_cluster
+from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
+from scheduler.simulator.settings import Settings
+from scheduler.simulator.world.ground_truth import RecordedTruth, Truth
+from scheduler.simulator.world.interference import Colocation
+from scheduler.simulator.world.predictions import Foresight, Level
 
 
 def job(name: str, at: float = 0.0, *, gpus: float = 1, runs_s: float = 100.0, **rest: object) -> TraceJob:

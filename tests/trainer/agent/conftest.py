@@ -16,13 +16,14 @@ import pytest
 
 from tests.trainer.agent.driver import COMMAND
 from tests.trainer.agent.fake_portal import JOIN, PAUSE_S, FakePortal
-from trainer.agent import claims, loop
+from trainer.agent import loop
 from trainer.agent.__main__ import build
-from trainer.agent.discovery import _processor
-from trainer.agent.environment import CLAIM_MARK
-from trainer.agent.folder import write_json
+from trainer.agent.claims import claim
 from trainer.agent.loop import Agent
+from trainer.agent.node.discovery import _processor
+from trainer.agent.node.environment import CLAIM_MARK
 from trainer.agent.settings import Settings
+from trainer.agent.storage.folder import write_json
 
 ROOT = Path(__file__).parents[3]
 
@@ -30,7 +31,7 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loop, "SHORTEST_PAUSE_S", PAUSE_S)
-    monkeypatch.setattr(claims, "LOOK_EVERY_S", PAUSE_S)
+    monkeypatch.setattr(claim, "LOOK_EVERY_S", PAUSE_S)
 
 
 @pytest.fixture

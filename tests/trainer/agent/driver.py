@@ -4,8 +4,9 @@ import sys
 from pathlib import Path
 
 from tests.trainer.agent.fake_portal import JOIN, PAUSE_S
-from trainer.agent import claims, loop
+from trainer.agent import loop
 from trainer.agent.__main__ import run
+from trainer.agent.claims import claim
 from trainer.agent.logs import set_up
 from trainer.agent.settings import Settings
 
@@ -13,7 +14,7 @@ COMMAND = (sys.executable, str(Path(__file__).with_name("fake_trainer.py")))
 
 if __name__ == "__main__":
     set_up()
-    loop.SHORTEST_PAUSE_S = claims.LOOK_EVERY_S = PAUSE_S
+    loop.SHORTEST_PAUSE_S = claim.LOOK_EVERY_S = PAUSE_S
     url, folder = sys.argv[1:]
     sys.exit(
         run(

@@ -1,4 +1,4 @@
-"""A portal for agents under test: a real HTTP server that reads messages with `trainer.wire`."""
+"""A portal for agents under test: a real HTTP server that reads messages with `trainer.protocol_parsing`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
 
 from trainer.protocol import ClaimState, File, NodeFacts, Report, Resume, Spec, to_json
-from trainer.wire import parse_enrol, parse_sync
+from trainer.protocol_parsing import parse_enrol, parse_sync
 
 JOIN, TOKEN = "join-me", "node-token-1"
 SLOW_BYTES = 50_000

@@ -16,7 +16,7 @@ from tests.trainer.agent.conftest import StartAgent, StartProcess
 from tests.trainer.agent.fake_portal import FakePortal, file_of, until
 from tests.trainer.agent.seen import pid_of, runs, steps
 from trainer.agent.loop import LONGEST_PAUSE_S, back_off_s
-from trainer.agent.spool import Spool
+from trainer.agent.storage.spool import Spool
 from trainer.protocol import Kind, Outcome
 
 

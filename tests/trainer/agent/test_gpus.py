@@ -15,13 +15,13 @@ import pytest
 from tests.trainer.agent import fake_driver
 from tests.trainer.agent.conftest import ROOT, StartAgent
 from tests.trainer.agent.fake_portal import FakePortal, until
-from trainer.agent import gpus, vacancy
-from trainer.agent.cuda import has_code, obstacle
-from trainer.agent.discovery import cannot_train, discover
-from trainer.agent.environment import training_environment
 from trainer.agent.errors import Declined, SetupError
-from trainer.agent.folder import NodeFolder
-from trainer.agent.gpus import find_gpus, gpu_use
+from trainer.agent.node import gpu_idle, gpus
+from trainer.agent.node.discovery import cannot_train, discover
+from trainer.agent.node.environment import training_environment
+from trainer.agent.node.gpus import find_gpus, gpu_use
+from trainer.agent.node.torch_check import has_code, obstacle
+from trainer.agent.storage.folder import NodeFolder
 from trainer.protocol import Outcome
 
 A100 = {"name": "NVIDIA A100-SXM4-80GB", "mib": 81920, "mig": 0, "nvlink": True}
@@ -173,7 +173,7 @@ def test_a_gpu_that_somebody_else_uses_is_declined_and_not_run_out_of_memory(
     start_agent: StartAgent,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(vacancy, "LEAVE_WITHIN_S", 0.2)
+    monkeypatch.setattr(gpu_idle, "LEAVE_WITHIN_S", 0.2)
     machine(A100, {**A100, "used_mib": 40960})
     given = portal.give("c1", "steady", gpus=(1,))
     start_agent()
@@ -181,7 +181,7 @@ def test_a_gpu_that_somebody_else_uses_is_declined_and_not_run_out_of_memory(
     assert end.outcome == Outcome.DECLINED
     assert "40.0 GiB of GPU 1" in end.reason
     with pytest.raises(Declined):
-        vacancy.await_vacancy(find_gpus(HOST), str, threading.Event())
+        gpu_idle.await_vacancy(find_gpus(HOST), str, threading.Event())
 
 
 def test_an_agent_whose_torch_cannot_use_the_gpus_does_not_start(

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from trainer.agent.claims.outcome import Evidence, Stop, judge, kernel_oom_kills
 from trainer.agent.executors.base import Exit
-from trainer.agent.outcome import Evidence, Stop, judge, kernel_oom_kills
 from trainer.protocol import Outcome
 
 PREEMPT = Stop(reason="asked to stop: preempt")

@@ -14,17 +14,25 @@ import pytest
 
 from tests.trainer.agent.conftest import ROOT
 from tests.trainer.agent.fake_portal import FakePortal, until
-from trainer.agent.api import Portal, check_url
-from trainer.agent.discovery import cpu_slots, discover
-from trainer.agent.environment import training_environment
 from trainer.agent.errors import SetupError
 from trainer.agent.executors.base import Launch
 from trainer.agent.executors.process import ProcessExecutor
-from trainer.agent.folder import CHECKPOINTS, KEEP_CHECKPOINTS_S, TOKENS, NodeFolder, open_inside, write_json
+from trainer.agent.node.discovery import cpu_slots, discover
+from trainer.agent.node.environment import training_environment
+from trainer.agent.node.user import RunAs, training_user
+from trainer.agent.portal_api.client import Portal
+from trainer.agent.portal_url import check_url
 from trainer.agent.settings import read_settings
-from trainer.agent.user import RunAs, training_user
+from trainer.agent.storage.folder import (
+    CHECKPOINTS,
+    KEEP_CHECKPOINTS_S,
+    TOKENS,
+    NodeFolder,
+    open_inside,
+    write_json,
+)
 from trainer.protocol import to_json
-from trainer.wire import parse_facts
+from trainer.protocol_parsing import parse_facts
 
 
 @pytest.mark.parametrize(

@@ -15,15 +15,15 @@ import pytest
 
 from tests.trainer.agent.conftest import StartAgent
 from tests.trainer.agent.fake_portal import FakePortal, Given, until
-from trainer.agent import rendezvous
-from trainer.agent.environment import training_environment
+from trainer.agent.claims import rendezvous
+from trainer.agent.claims.rendezvous import Rendezvous
+from trainer.agent.claims.store import Record, load_record
 from trainer.agent.errors import Declined
-from trainer.agent.folder import NodeFolder
-from trainer.agent.network import Site
-from trainer.agent.record import Record, load_record
-from trainer.agent.rendezvous import Rendezvous
+from trainer.agent.node.environment import training_environment
+from trainer.agent.node.network import Site
 from trainer.agent.settings import read_settings
-from trainer.agent.spool import Spool
+from trainer.agent.storage.folder import NodeFolder
+from trainer.agent.storage.spool import Spool
 from trainer.protocol import Outcome, Spec
 
 PORTAL = "http://127.0.0.1:8000"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from trainer.agent.collect import MAX_BACKLOG, Collector
-from trainer.agent.folder import read_inside
-from trainer.agent.spool import EVENTS, LOG, Spool
+from trainer.agent.claims.collect import MAX_BACKLOG, Collector
+from trainer.agent.storage.folder import read_inside
+from trainer.agent.storage.spool import EVENTS, LOG, Spool
 from trainer.protocol import MAX_LOG_BYTES, Kind
 
 
@@ -110,7 +110,7 @@ def test_no_event_is_lost_where_a_long_backlog_is_read_in_pieces(
     spool: Spool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after hours without an agent: a piece ends in the middle of a line."""
-    monkeypatch.setattr("trainer.agent.collect._READ_BYTES", 100)
+    monkeypatch.setattr("trainer.agent.claims.collect._READ_BYTES", 100)
     lines = [json.dumps({"kind": "step", "step": step}) for step in range(20)]
     huge = json.dumps({"kind": "step", "text": "x" * 250})
     (tmp_path / "events.jsonl").write_text("\n".join([*lines[:10], huge, *lines[10:], ""]))
@@ -134,7 +134,7 @@ def test_single_steps_are_left_out_of_a_flood(
     spool: Spool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert MAX_BACKLOG > 1000
-    monkeypatch.setattr("trainer.agent.collect.MAX_BACKLOG", 10)
+    monkeypatch.setattr("trainer.agent.claims.collect.MAX_BACKLOG", 10)
     lines = [json.dumps({"kind": "step", "step": step}) for step in range(50)]
     (tmp_path / "events.jsonl").write_text("\n".join([*lines, '{"kind": "eval", "eval_loss": 1}', ""]))
     Collector(tmp_path, spool, read_log).rest()

@@ -11,7 +11,7 @@ import pytest
 from tests.trainer.agent.conftest import StartAgent, StartProcess
 from tests.trainer.agent.fake_portal import FakePortal, until
 from tests.trainer.agent.seen import pid_of, runs, steps
-from trainer.agent import roster
+from trainer.agent.claims import manager
 from trainer.protocol import Outcome
 
 LONG_TRANSFER_BYTES = 30_000_000  # half a minute where the portal is slow
@@ -119,7 +119,7 @@ def test_gpus_that_are_given_away_are_used_once_the_training_before_has_left_the
     portal: FakePortal, node_dir: Path, start_agent: StartAgent, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I5: so it is on the nodes that are left when a training over several lost one."""
-    monkeypatch.setattr(roster, "FORGET", replace(roster.FORGET, grace_s=0.5))
+    monkeypatch.setattr(manager, "FORGET", replace(manager.FORGET, grace_s=0.5))
     given = portal.give("c1", "stubborn")
     start_agent()
     until(lambda: given.bodies("step"))

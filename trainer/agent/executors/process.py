@@ -14,10 +14,10 @@ from pathlib import Path
 
 import psutil
 
-from trainer.agent.environment import CLAIM_MARK
 from trainer.agent.executors.base import Exit, Handle, Launch
-from trainer.agent.folder import read_inside
-from trainer.agent.user import RunAs
+from trainer.agent.node.environment import CLAIM_MARK
+from trainer.agent.node.user import RunAs
+from trainer.agent.storage.folder import read_inside
 
 log = logging.getLogger(__name__)
 

@@ -18,11 +18,11 @@ from trainer.train.data.batches import Sample
 from trainer.train.data.render import Renderer
 from trainer.train.data.store import Tokens, Writer, adopt
 from trainer.train.data.tokenise import Tokeniser
+from trainer.train.distributed.process_group import World
 from trainer.train.errors import Stopped, TrainError
-from trainer.train.journal import Journal
+from trainer.train.events import Journal
 from trainer.train.memory import peak_bytes
 from trainer.train.settings import Order
-from trainer.train.world import World
 
 VERSION = 1  # of codes; tokens of another one are made anew
 _SLICE_S = 5.0

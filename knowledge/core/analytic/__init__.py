@@ -1,0 +1,1 @@
+"""Step time, memory and cost from first principles."""

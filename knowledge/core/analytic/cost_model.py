@@ -1,0 +1,240 @@
+"""Physics: what a configuration should cost before anything was measured.
+
+Sources: Kaplan et al. 2020 (6 FLOPs per parameter and token); Korthikanti et al. 2022 (activations,
+recomputation); Rajbhandari et al. 2020 (ZeRO); Dettmers et al. 2023 (QLoRA); Qiao et al. 2021 (overlap).
+Symbols as in docs/knowledge.md. Everything works on columns of shape (n,).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from knowledge.core.analytic.config_table import Columns
+from knowledge.core.domain.arrays import Array
+from trainer.logits import positions_at_once
+
+MEMORY_MARGIN = 1.08  # fragmentation and what nobody counts
+QUANTIZED_SLOWDOWN = 1.1  # κ_q: dequantising 4-bit weights; 1.35 in the literature, less with today's kernels
+A100_BALANCE = 155.0  # FLOPs per byte of memory traffic at the peak; η was measured on A100s
+USUAL_WIDTH, WIDTH_POWER = 4096.0, 0.15  # η by hidden size, around that of the 7B models
+EXPERT_WIDTH = 600.0  # expert width at which grouped matrix products reach half of their efficiency
+USABLE = 0.98  # of a GPU's memory: the driver keeps the rest
+CONTEXT_BYTES = 1.5e9  # CUDA context, workspaces, allocator
+CPU_CONTEXT_BYTES = 0.65e9  # interpreter, libraries and their pools of a CPU process, measured
+COLLECTED_COPIES = 10  # how much more of a collected layer was held than is needed, read off the history
+HOP_S, CROSS_NODE_HOP_S = 10e-6, 30e-6
+TAU, CPU_TAU = 0.35, 0.7  # stated standard deviation of ln θ
+Z_80 = 1.28
+
+
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """Predicted bytes of one GPU at the peak, in parts; each of shape (n,)."""
+
+    weights: Array
+    gradients: Array
+    optimizer: Array
+    activations: Array
+    logits: Array
+    adapters: Array
+    context: Array
+
+    @property
+    def total(self) -> Array:
+        """All parts together, bytes of one GPU."""
+        return (
+            self.weights
+            + self.gradients
+            + self.optimizer
+            + self.activations
+            + self.logits
+            + self.adapters
+            + self.context
+        )
+
+
+def flops_per_token(c: Columns) -> Array:
+    """FLOPs executed per token by forward, backward and recomputation, the adapters' own left out."""
+    matmul = 2 * c.matmul
+    attention = 2 * c.padded * c.queries * c.attention_layers
+    recompute = c.checkpointing.astype(float)
+    passes: Array = np.where(c.adapter, 2.0, 3.0) + recompute
+    flops: Array = passes * matmul + (3.0 + recompute) * attention
+    return flops
+
+
+def saturation(micro_tokens: Array, eta_max: Array | float, half_tokens: Array | float) -> Array:
+    """Share of the peak reached with `micro_tokens` in flight: η_max·T/(T+T½)."""
+    share: Array = eta_max * micro_tokens / (micro_tokens + half_tokens)
+    return share
+
+
+def ring_bytes(ranks: Array, gathered: Array, reduced: Array | float) -> Array:
+    """Bytes one rank exchanges: `gathered` twice (forward, backward), `reduced` once (ZeRO-3)."""
+    exchanged: Array = (ranks - 1) / ranks * (2 * gathered + reduced)
+    return exchanged
+
+
+def step_time(
+    compute: Array, network: Array, optimizer: Array, accumulation: Array, fsdp: Array, overlap: float = 1.0
+) -> Array:
+    """Seconds of one optimiser step; overlap γ is 1 without overlap and 10 with nearly full overlap.
+
+    FSDP communicates in every micro-step, DDP in the last one alone.
+    """
+    joint = (compute**overlap + network**overlap) ** (1 / overlap)
+    micro = np.where(fsdp, joint, compute)
+    seconds: Array = (accumulation - 1) * micro + joint + optimizer
+    return seconds
+
+
+def throughput(c: Columns) -> Array:
+    """θ: tokens/s of the whole job."""
+    tokens = c.micro_tokens
+    flops = flops_per_token(c) + 6 * c.lora_parameters
+    slowdown = np.where(c.quantized, QUANTIZED_SLOWDOWN, 1.0)
+    compute = tokens * flops * slowdown / (c.peak * saturation(tokens, eta_max(c), half_tokens(c)))
+    compute = compute + launch_time(c)
+    step = step_time(compute, network_time(c), optimizer_time(c), c.accumulation, c.fsdp)
+    rate: Array = c.gpus * c.accumulation * tokens / step
+    return rate
+
+
+def memory(c: Columns) -> Memory:
+    """The peak of one GPU in its parts, bytes; 1.08 times the total must fit."""
+    width = np.where(c.float32, 4.0, 2.0)
+    frozen = np.where(c.quantized, 0.516 * c.blocks + width * (c.parameters - c.blocks), width * c.parameters)
+    weights = np.where(c.adapter, frozen, width * c.parameters)
+    trained = np.where(c.adapter, 0.0, c.parameters)
+    gradients = trained * np.where(c.state_bytes == 16, np.where(c.float32, 4.0, 2.0), 2.0)
+    states = trained * c.state_bytes - np.where(c.adapter, 0.0, weights) - gradients
+    towers = c.towers * np.where(c.adapter, np.where(c.quantized, 0.516, width), 4.0)
+    whole = Memory(
+        weights=(weights + towers) / c.shards,
+        gradients=gradients / c.shards,
+        optimizer=states / c.shards,
+        activations=_activation_bytes(c),
+        logits=_logit_bytes(c),
+        adapters=16 * c.lora_parameters,
+        context=np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES),
+    )
+    return replace(whole, optimizer=np.where(c.paged, _resident(c, whole), whole.optimizer))
+
+
+def paging_bytes(c: Columns) -> Array:
+    """Bytes of paged optimiser states that one step moves between a GPU and its host, both ways together.
+
+    Pages are used in turn, so where they do not all fit, each is gone when its turn comes. States that no GPU
+    has room for must be paged as well, or nothing runs: one that does not state its optimiser counts as such.
+    """
+    found = memory(replace(c, paged=np.zeros(len(c), dtype=bool)))
+    crowded = found.total + COLLECTED_COPIES * collected(c) > USABLE * c.memory
+    impossible = found.weights + found.gradients + found.optimizer + found.context > c.memory
+    return np.where((c.paged & crowded) | (c.silent & impossible), 2 * found.optimizer, 0.0)
+
+
+def collected(c: Columns) -> Array:
+    """Bytes a GPU holds of a layer that shards are put together for: this one, the next, and its gradients.
+
+    Not part of `memory`, which usual layers agree with; mixtures of experts have layers of gigabytes.
+    """
+    layer = np.where(c.quantized, 0.516, np.where(c.float32, 4.0, 2.0)) * c.blocks / c.layers
+    copies = np.where(c.adapter, 2.0, 3.0)
+    return np.where(c.fsdp & (c.gpus > 1), copies * layer, 0.0)
+
+
+def fits(c: Columns) -> Array:
+    """How far the margin is kept: capacity over 1.08 times the predicted peak; 1 or more fits."""
+    share: Array = c.memory / (MEMORY_MARGIN * memory(c).total)
+    return share
+
+
+def spread(c: Columns) -> Array:
+    """τ: the stated standard deviation of ln θ around the prior."""
+    return np.where(c.cpu, CPU_TAU, TAU)
+
+
+def trained_parameters(c: Columns) -> Array:
+    """Parameters that get gradients."""
+    return np.where(c.adapter, c.lora_parameters, c.parameters)
+
+
+def _resident(c: Columns, whole: Memory) -> Array:
+    """What of paged optimiser states stays on the GPU: as much as there is room for."""
+    room = c.memory / MEMORY_MARGIN - (whole.total - whole.optimizer)
+    stays: Array = np.clip(room, 0.0, whole.optimizer)
+    return stays
+
+
+def _activation_bytes(c: Columns) -> Array:
+    tokens = c.peak_tokens
+    mlp_bytes = np.where(c.mlp_matrices == 3, 8.0, 4.0) * c.mlp
+    layer = (12 * c.hidden + 4 * c.keys + mlp_bytes) * tokens
+    kept: Array = np.where(c.checkpointing, 2 * c.hidden * c.layers * tokens + layer, c.layers * layer)
+    kept *= np.where(c.float32, 2.0, 1.0)
+    return kept
+
+
+def _logit_bytes(c: Columns) -> Array:
+    few = np.minimum(c.peak_tokens, positions_at_once(c.vocab))
+    positions = np.where(c.chunked, few, c.peak_tokens)
+    kept: Array = np.where(c.float32, 12.0, 10.0) * c.vocab * positions
+    return kept
+
+
+def eta_max(c: Columns) -> Array:
+    """Highest share of the peak, by method and width.
+
+    Less on GPUs with little bandwidth for their peak, and for models with narrow layers or experts.
+    """
+    known = np.where(c.adapter, 0.55, 0.60) * (c.hidden / USUAL_WIDTH) ** WIDTH_POWER
+    starved = np.minimum(1.0, np.sqrt(A100_BALANCE * c.bandwidth / c.peak))
+    experts = np.where(c.experts > 0, c.expert_width / (c.expert_width + EXPERT_WIDTH), 1.0)
+    return np.where(c.cpu, 0.45, known * starved * experts * c.reach)
+
+
+def half_tokens(c: Columns) -> Array:
+    """T½: tokens in flight at which half of the highest efficiency is reached."""
+    return np.where(c.cpu, 64.0, 500.0)
+
+
+def launch_time(c: Columns) -> Array:
+    """Seconds a micro-step spends on starting operations: what bounds tiny models on a CPU."""
+    per_layer = np.where(c.adapter, 1.5e-3, 0.8e-3)
+    return np.where(c.cpu, 2e-3 + c.layers * per_layer, 0.0)
+
+
+def network_time(c: Columns) -> Array:
+    """Seconds of one exchange of gradients, and with fsdp of weights."""
+    inside, across = network_times(c)
+    seconds: Array = inside + across
+    return seconds
+
+
+def network_times(c: Columns) -> tuple[Array, Array]:
+    """The same, what stays within nodes and what goes between them: each ring is as fast as its slowest link.
+
+    Hybrid sharding gathers weights within a node; between nodes each GPU exchanges its gradients alone.
+    """
+    frozen_bytes = np.where(c.float32, 4.0, 2.0) * c.parameters
+    gradient_bytes = np.where(c.float32 | c.adapter, 4.0, 2.0) * trained_parameters(c)
+    gathered = np.where(c.fsdp, frozen_bytes, gradient_bytes)
+    reduced = np.where(c.fsdp, np.where(c.adapter, 0.0, gradient_bytes), 0.0)
+    between = np.minimum(c.network_bytes_s, c.link_bytes_s)
+    apart = (c.nodes > 1) & (c.gpus > c.rack) & ~c.hybrid
+    ranks = np.where(c.hybrid, c.gpus / c.nodes, c.gpus)
+    exchanged = ring_bytes(ranks, gathered, reduced)
+    within = exchanged / c.link_bytes_s + 2 * (ranks - 1) * HOP_S
+    whole = exchanged / between + 2 * (ranks - 1) * CROSS_NODE_HOP_S
+    own = ring_bytes(c.nodes, gradient_bytes / c.shards, 0.0)
+    copies = own / between + 2 * (c.nodes - 1) * CROSS_NODE_HOP_S
+    return np.where(apart, 0.0, within), np.where(apart, whole, np.where(c.hybrid, copies, 0.0))
+
+
+def optimizer_time(c: Columns) -> Array:
+    """Seconds of the weights' update, bound by memory traffic."""
+    shards = np.where(c.fsdp, c.shards, 1.0)
+    seconds: Array = 28 * trained_parameters(c) / shards / c.bandwidth
+    return seconds

@@ -1,0 +1,90 @@
+"""Peak memory in parts whose weights are fitted to measured peaks.
+
+The prior counts what must be there; frameworks hold more: whole layers and embeddings put together from
+shards, blocks that the allocator keeps, buffers of the network. How much of each is learnt.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import Columns
+from knowledge.core.analytic.least_squares import by, fitted, shares
+from knowledge.core.domain.arrays import Array
+
+# What holds each of `peak_parts`, in their order: several are one thing with a weight for each way to run.
+STATES, GATHERED = "states", "gathered shards"
+HOLDERS = (
+    *4 * (STATES,),
+    *3 * ("activations",),
+    *2 * ("logits",),
+    *4 * (GATHERED,),
+    "adapters",
+    *2 * ("context",),
+)
+ROBUST = 0.15  # errors of ln(bytes) beyond this count linearly
+
+
+def peak_parts(c: Columns) -> Array:
+    """Bytes of one GPU at the peak, in parts at their stated weights. Shape (n, k)."""
+    stated = cost_model.memory(c)
+    states = stated.weights + stated.gradients + stated.optimizer
+    full, sharded = ~c.adapter, c.fsdp
+    width = np.where(c.float32, 4.0, 2.0)
+    embeddings = np.where(sharded, c.parameters - c.blocks, 0.0)
+    parts = [
+        *by(sharded, np.where(full, states, 0.0)),
+        *by(sharded, np.where(full, 0.0, states)),
+        *by(sharded, np.where(c.checkpointing, stated.activations, 0.0)),
+        np.where(c.checkpointing, 0.0, stated.activations),
+        *by(c.fused, stated.logits),
+        np.where(full, 4 * embeddings, 0.0),
+        np.where(full, 0.0, width * embeddings),
+        *by(full, cost_model.collected(c)),
+        stated.adapters,
+        stated.context,
+        np.where(sharded, stated.context, 0.0),
+    ]
+    return np.column_stack(parts)
+
+
+class PeakMemory:
+    """Weights of the parts of a peak. After `fit`: `weights_`, shape (k,)."""
+
+    def fit(self, c: Columns, peak: Array, groups: Sequence[str]) -> PeakMemory:
+        """peak: measured bytes, shape (n,). groups: n repeats of one count as much as √n rows."""
+        parts = peak_parts(c)
+        self.weights_: Array = fitted(
+            lambda weights: np.minimum(parts @ weights, c.memory), parts.shape[1], peak, groups, ROBUST
+        )
+        return self
+
+    def value(self, c: Columns) -> Array:
+        """Bytes of one GPU, shape (n,); more than it has where it would not fit."""
+        found: Array = peak_parts(c) @ self.weights_
+        return found
+
+    def held(self, c: Columns) -> dict[str, Array]:
+        """Bytes of one GPU by what holds them, each of shape (n,); together they are `value`.
+
+        The states of the model have one weight: they are parted as the prior counts them.
+        """
+        found = dict.fromkeys(HOLDERS, np.zeros(len(c)))
+        for name, amounts in zip(HOLDERS, (peak_parts(c) * self.weights_).T, strict=True):
+            found[name] = found[name] + amounts
+        stated, states = cost_model.memory(c), found.pop(STATES)
+        names = ("weights", "gradients", "optimizer")
+        factor = states / sum(getattr(stated, name) for name in names)
+        return {name: getattr(stated, name) * factor for name in names} | found
+
+    def observed(self, c: Columns) -> Array:
+        """What a measurement would show: no GPU uses more than it has."""
+        return np.minimum(self.value(c), c.memory)
+
+    def features(self, c: Columns) -> Array:
+        """What an estimator may want to know of it: its share of the GPU, and each part's share of it."""
+        value = self.value(c)
+        return np.column_stack([np.log(value / c.memory), shares(peak_parts(c), self.weights_, value)])

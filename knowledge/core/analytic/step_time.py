@@ -1,0 +1,147 @@
+"""Physics whose coefficients are fitted to measured steps: it carries over to unseen models and GPUs.
+
+The prior states its efficiencies; here device, host and network are each busy for a sum of parts that grow as
+physics says, and only the weights of the parts are learnt. With few rows they stay at the stated ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import Columns
+from knowledge.core.analytic.least_squares import by, fitted, shares
+from knowledge.core.domain.arrays import Array
+
+# Stated seconds a layer and pass keep the host busy, read off the shortest steps of the shipped history.
+LAYER_S = 2e-3  # starting a layer's operations
+SHARD_S = 1.6e-3  # and collecting its shards from other GPUs
+ADAPTER_SHARD_S = 12e-3  # where FSDP wraps every adapter by itself; fused 4-bit layers keep them out of it
+# Of a gated layer's operations and adapters: no gate, no rotation; queries, keys and values are one product.
+PLAIN_LAYER, PLAIN_ADAPTERS = 0.4, 0.5
+ADAPTED_LAYER = 1.5  # as many operations as without adapters
+FUSED_EXPERTS_S = 2e-3  # sorting tokens for experts that share one kernel
+EXPERT_S = 2.2e-4  # starting one expert that no fused kernel serves; half of it with adapters
+GATHER_S = 2e-4  # a collective's latency for each doubling of the GPUs
+STEP_S = 5e-3
+PRODUCTS = 0.87  # of the prior's compute, whose efficiencies hold for whole steps; here the rest has parts
+RAMP = 0.23  # of the prior's: tokens a micro-step waits for until its products are as fast as they get
+UNFUSED = 4.0  # times the traffic of fused operations
+DEQUANTISED = 2.5  # bytes moved per 4-bit weight and pass: half a byte read, two written, before any product
+HOST_BYTES_S = 12e9  # between a GPU and its host while pages move one by one
+# Host, device and network work side by side: 1 is one after the other, infinity the longest alone.
+OVERLAP = 2.0
+IDLE_S = 1e-9
+ROBUST = 0.2  # errors of ln(seconds) beyond this count linearly: some runs are several times too slow
+
+Parts = tuple[Array, Array, Array]
+
+
+def step_parts(c: Columns) -> Parts:
+    """Seconds of a step on device, host and network, in parts at their stated weights, (n, k) each."""
+    passes = (np.where(c.adapter, 2.0, 3.0) + c.checkpointing) * c.accumulation
+    return _device(c, passes), _host(c, passes), _network(c, passes)
+
+
+def _device(c: Columns, passes: Array) -> Array:
+    flops = cost_model.flops_per_token(c) + 6 * c.lora_parameters
+    per_token = PRODUCTS * c.accumulation * flops / (c.peak * cost_model.eta_max(c))
+    traffic = passes * c.micro_tokens * c.layers * (24 * c.hidden + 4 * c.mlp) / c.bandwidth
+    # A micro-step has work for all experts, and each ramps up by itself.
+    ramp = RAMP * per_token * cost_model.half_tokens(c) * c.parameters / c.active_parameters
+    parts = [
+        *by(c.adapter, per_token * c.micro_tokens),
+        *by(c.adapter, ramp),
+        np.where(c.quantized, passes * DEQUANTISED * c.blocks / c.bandwidth, 0.0),
+        passes * 2 * c.parameters / c.bandwidth,
+        np.where(c.fused, traffic, 0.0),
+        np.where(c.fused, 0.0, UNFUSED * traffic * _operations(c)),
+        c.accumulation * c.micro_tokens * 20 * c.vocab / c.bandwidth,
+        cost_model.optimizer_time(c),
+        cost_model.paging_bytes(c) / HOST_BYTES_S,
+        # A CPU starts operations and does them, one after the other.
+        np.where(c.cpu, c.accumulation * cost_model.launch_time(c), 0.0),
+    ]
+    return np.column_stack(parts)
+
+
+def _operations(c: Columns) -> Array:
+    """How many operations a layer's weights take, a gated one's being 1."""
+    return np.where(c.mlp_matrices == 3, 1.0, PLAIN_LAYER)
+
+
+def _host(c: Columns, passes: Array) -> Array:
+    layers = np.where(c.cpu, 0.0, passes * c.layers)
+    started = layers * _operations(c) * np.where(c.adapter, ADAPTED_LAYER, 1.0)
+    adapters = passes * c.attention_layers * np.where(c.mlp_matrices == 3, 1.0, PLAIN_ADAPTERS)
+    wrapped = c.fsdp & c.adapter & ~(c.quantized & c.fused)
+    loops = layers * np.where(c.expert_parallel > 0, 0.0, c.experts) * EXPERT_S
+    parts = [
+        np.where(c.reentrant, started * LAYER_S, 0.0),
+        *by(c.adapter, np.where(c.reentrant, 0.0, started * LAYER_S)),
+        np.where(c.fsdp & ~wrapped, layers * SHARD_S, 0.0),
+        np.where(wrapped, adapters * ADAPTER_SHARD_S, 0.0),
+        np.where(c.expert_parallel > 0, layers * FUSED_EXPERTS_S, 0.0),
+        np.where(c.adapter, 0.5 * loops, 0.0),
+        np.where(c.adapter, 0.0, loops),
+        np.full(len(c), STEP_S),
+    ]
+    return np.column_stack(parts)
+
+
+def _network(c: Columns, passes: Array) -> Array:
+    exchanges = np.where(c.fsdp, c.accumulation, 1.0)
+    hops = np.where(c.gpus > 1, 1 + np.log2(c.gpus), 0.0)
+    inside, across = cost_model.network_times(c)
+    # Attention and MLP of a layer that several GPUs share each gather and scatter the sample's activations.
+    exchanged = 2 * 2 * c.hidden * c.micro_tokens * (c.model_parallel - 1)
+    parts = [
+        exchanges * inside,
+        exchanges * across,
+        exchanges * c.layers * hops * GATHER_S,
+        passes * c.layers * exchanged / c.link_bytes_s,
+    ]
+    return np.column_stack(parts)
+
+
+def step_seconds(parts: Parts, weights: Array) -> Array:
+    """The three joined as Pollux joins compute and network (Qiao et al., OSDI 2021). Shape (n,)."""
+    ends = np.cumsum([0, *(part.shape[1] for part in parts)])
+    busy = [part @ weights[ends[i] : ends[i + 1]] + IDLE_S for i, part in enumerate(parts)]
+    seconds: Array = np.sum(np.power(busy, OVERLAP), axis=0) ** (1 / OVERLAP)
+    return seconds
+
+
+class StepTime:
+    """Weights of the parts of a step. After `fit`: `weights_`, shape (k,)."""
+
+    def fit(self, c: Columns, tokens_per_second: Array, groups: Sequence[str]) -> StepTime:
+        """tokens_per_second: measured, shape (n,). groups: n repeats of one count as much as √n rows."""
+        parts = step_parts(c)
+        count = sum(part.shape[1] for part in parts)
+        seconds = step_tokens(c) / tokens_per_second
+        self.weights_: Array = fitted(lambda w: step_seconds(parts, w), count, seconds, groups, ROBUST)
+        return self
+
+    def value(self, c: Columns) -> Array:
+        """θ: tokens/s of the whole job, shape (n,)."""
+        rate: Array = step_tokens(c) / step_seconds(step_parts(c), self.weights_)
+        return rate
+
+    def observed(self, c: Columns) -> Array:
+        """What a measurement would show."""
+        return self.value(c)
+
+    def features(self, c: Columns) -> Array:
+        """What an estimator may want to know of it: the rate, and each part's share of the step."""
+        rate = self.value(c)
+        busy = shares(np.column_stack(step_parts(c)), self.weights_, step_tokens(c) / rate)
+        return np.column_stack([np.log(rate), np.log(rate / c.gpus), busy])
+
+
+def step_tokens(c: Columns) -> Array:
+    """Tokens of one optimiser step of the whole job."""
+    tokens: Array = c.gpus * c.accumulation * c.micro_tokens
+    return tokens

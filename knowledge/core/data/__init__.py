@@ -1,0 +1,1 @@
+"""Measured executions: their sources, values and splits."""

@@ -1,0 +1,91 @@
+"""fms-acceleration benchmark history (Apache-2.0): batch and tokens/s are per GPU, memory is in MiB."""
+
+from __future__ import annotations
+
+import re
+
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources.table import Cells, read
+from knowledge.core.domain import catalogue
+from knowledge.core.domain.types import Config
+
+REQUIRED = (
+    "gpu_model",
+    "framework_config",
+    "model_name_or_path",
+    "num_gpus",
+    "per_device_train_batch_size",
+    "is_valid",
+    "train_tokens_per_second",
+)
+MIB = 2**20
+PADDED_TOKENS = 4096
+
+
+def parse(text: str) -> list[Row]:
+    """The rows of runs.csv."""
+    return read(text, REQUIRED, _row)
+
+
+def _row(cells: Cells) -> Row:
+    valid, config = cells.answer("is_valid"), _config(cells)
+    per_gpu = cells.number("train_tokens_per_second", 1e-6)
+    reserved = cells.number("mem_nvidia_mem_reserved", 0)
+    capacity = catalogue.gpu(config.gpu_model).memory_bytes
+    fraction = None if reserved is None else min(1.0, reserved * MIB / capacity)
+    full = fraction is not None and fraction > 0.95
+    return Row(
+        config=config,
+        status="ok" if valid else ("oom" if full else "failed"),
+        source="fma",
+        origin=f"{cells.text('source_file')}@{cells.text('snapshot_date')}",
+        tokens_per_second=None if per_gpu is None else per_gpu * config.number_gpus,
+        peak_memory_fraction=fraction if valid else None,
+        padded_tokens=cells.number("tokens_per_sample_derived", 1) if valid else None,
+    )
+
+
+def _config(cells: Cells) -> Config:
+    kernels = cells.text("framework_config") or "none"
+    gpus = cells.count("num_gpus")
+    source = cells.text("source_file") or ""
+    method = _method(kernels, cells.text("peft_method"))
+    degree = re.search(r"ep(\d+)", kernels)
+    short = "orca" in source or "moe" in source
+    return Config(
+        model_name=cells.model("model_name_or_path"),
+        method=method,
+        gpu_model=cells.gpu("gpu_model"),
+        number_gpus=gpus,
+        tokens_per_sample=_length(cells, short=short),
+        per_device_batch_size=cells.count("per_device_train_batch_size"),
+        gradient_accumulation_steps=cells.whole("gradient_accumulation_steps", 1) or 1,
+        precision=cells.text("torch_dtype"),
+        quantization={"qlora": "bnb-4bit", "gptq-lora": "gptq-4bit"}.get(method, "none"),
+        lora_r=cells.whole("r", 1),
+        lora_alpha=cells.whole("lora_alpha", 1),
+        flash_attention=True,
+        gradient_checkpointing=True,
+        fast_kernels="foak" in kernels,
+        padding_free="padding-free" in kernels,
+        expert_parallel=int(degree.group(1)) if degree else 0,
+        sharding="fsdp" if gpus > 1 else "none",
+        network="none",
+        software=f"fms-acceleration {cells.text('snapshot_date')}",
+        run_protocol=kernels,
+    )
+
+
+def _length(cells: Cells, *, short: bool) -> int:
+    """Failed rows state no length: it follows from the family of files they come from."""
+    if "santacoder" in cells.need("model_name_or_path"):
+        return 2048
+    return 512 if short else PADDED_TOKENS
+
+
+def _method(kernels: str, peft: str | None) -> str:
+    if "autogptq" in kernels:
+        return "gptq-lora"
+    if "bnb" in kernels:
+        return "qlora"
+    return "lora" if peft == "lora" else "full"

@@ -1,0 +1,123 @@
+"""Our own CSV: a column a field of the schema, as in knowledge/data/executions.csv and the export."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, fields
+from functools import partial
+from typing import Any, get_type_hints
+
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources.table import Cells, read
+from knowledge.core.domain import config_space
+from knowledge.core.domain.types import Config
+
+REQUIRED = (
+    "model_name",
+    "method",
+    "gpu_model",
+    "number_gpus",
+    "tokens_per_sample",
+    "per_device_batch_size",
+    "status",
+)
+OUTCOMES = (
+    "effective_batch_size",
+    "status",
+    "tokens_per_second",
+    "runtime_s",
+    "startup_s",
+    "peak_memory_fraction",
+    "padded_tokens",
+    "source",
+    "origin",
+    "learn",
+    "learn_validity",
+    "flag_reason",
+)
+COLUMNS = (*(field.name for field in fields(Config)), *OUTCOMES)
+FORMULA = ("=", "+", "-", "@")  # cells that a spreadsheet would execute
+
+
+def parse(text: str) -> list[Row]:
+    """The rows of a CSV in our schema."""
+    return read(text, REQUIRED, _row)
+
+
+def write(rows: Iterable[Row]) -> str:
+    """The rows as CSV, texts that look like formulas escaped with an apostrophe."""
+    return "".join(lines(rows))
+
+
+def lines(rows: Iterable[Row]) -> Iterator[str]:
+    """The same line by line, the header first: however many rows there are, few are held."""
+    yield _line(COLUMNS)
+    for row in rows:
+        values = {**asdict(row.config), **{name: getattr(row, name) for name in OUTCOMES}}
+        yield _line(_cell(values[name]) for name in COLUMNS)
+
+
+def _line(cells: Iterable[Any]) -> str:
+    out = io.StringIO()
+    csv.writer(out, lineterminator="\n").writerow(cells)
+    return out.getvalue()
+
+
+def _cell(value: Any) -> Any:
+    if isinstance(value, bool):
+        return int(value)
+    return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+
+def _row(cells: Cells) -> Row:
+    learn, validity = cells.flag("learn"), cells.flag("learn_validity")
+    return Row(
+        config=_config(cells),
+        status=cells.one_of("status", config_space.STATUSES),
+        source=_plain(cells, "source") or "csv",
+        origin=_plain(cells, "origin") or "",
+        effective_batch_size=cells.whole("effective_batch_size") or 0,
+        tokens_per_second=cells.number("tokens_per_second", 1e-6),
+        runtime_s=cells.number("runtime_s", 1e-3),
+        startup_s=cells.number("startup_s"),
+        peak_memory_fraction=cells.number("peak_memory_fraction", 0, 1),
+        padded_tokens=cells.number("padded_tokens", 1),
+        learn=learn is not False,
+        learn_validity=validity is not False,
+        flag_reason=_plain(cells, "flag_reason") or "",
+    )
+
+
+def _plain(cells: Cells, column: str) -> str | None:
+    value = cells.text(column)
+    return value[1:] if value and value[0] == "'" and value[1:2] in FORMULA else value
+
+
+_LOW = {"per_device_batch_size": 0, "expert_parallel": 0}
+_CHOICES = {"method": config_space.METHODS, "precision": config_space.PRECISIONS}
+_NAMES = {"model_name": Cells.model, "gpu_model": Cells.gpu}
+Reader = Callable[[Cells, str], Any]
+
+
+def _reader(name: str, kind: object) -> Reader:
+    """How the column of a setting of that type is read."""
+    if name in _NAMES:
+        return _NAMES[name]
+    if name in _CHOICES:
+        return partial(Cells.choice, allowed=_CHOICES[name])
+    if kind in (int, int | None):
+        return partial(Cells.whole, low=_LOW.get(name, 1))
+    return Cells.flag if kind == bool | None else _plain
+
+
+_READERS = {name: _reader(name, kind) for name, kind in get_type_hints(Config).items()}
+
+
+def _config(cells: Cells) -> Config:
+    values = {name: read_cell(cells, name) for name, read_cell in _READERS.items()}
+    for name in REQUIRED[:-1]:
+        if values[name] is None:
+            cells.need(name)
+    return Config(**{name: value for name, value in values.items() if value is not None})

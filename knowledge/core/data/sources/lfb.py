@@ -1,0 +1,145 @@
+"""LLMFineTuningBench (IBM Research, Apache-2.0): batch and tokens/s are of all GPUs together.
+
+Two shapes: the sample with `origin` and `run_protocol`, and the complete data set of the hub, which states
+protocol, version and some settings only inside `identifier` and `experiment_id`.
+"""
+
+from __future__ import annotations
+
+import re
+
+from knowledge.core.analytic.config_table import HYBRID, PAGED
+from knowledge.core.data.measurement import Row
+from knowledge.core.data.sources.table import Cells, read
+from knowledge.core.domain.types import Config
+
+REQUIRED = (
+    "model_name",
+    "method",
+    "gpu_model",
+    "number_gpus",
+    "tokens_per_sample",
+    "batch_size",
+    "is_valid",
+    "dataset_tokens_per_second",
+)
+TOO_FAST = "this protocol's Mistral rows are about four times faster than the same runs elsewhere"
+NETWORKS = {True: "roce", False: "tcp", None: None}
+METHODS = ("full", "lora", "gptq-lora", "qlora", "prompt-tuning")
+
+
+def parse(text: str) -> list[Row]:
+    """The rows of runs.csv."""
+    return read(text, REQUIRED, _row)
+
+
+def _row(cells: Cells) -> Row:
+    valid = cells.answer("is_valid")
+    complete = cells.text("experiment_id") is not None
+    origin = "hub" if complete else cells.text("origin") or ""
+    protocol = _protocol(cells)
+    batch, memory = cells.count("batch_size"), cells.number("gpu_memory_utilization_peak", 0, 100.5)
+    config = _config(cells, batch, protocol)
+    too_fast = protocol == "full_run_16384_samples" and "Mistral-7B" in config.model_name
+    whole = valid and (protocol or "").startswith("full_run")
+    return Row(
+        config=config,
+        status="ok" if valid else "failed",
+        source="lfb",
+        origin=origin,
+        effective_batch_size=batch * config.gradient_accumulation_steps,
+        tokens_per_second=cells.number("dataset_tokens_per_second", 1e-6),
+        runtime_s=cells.number("train_runtime", 1e-3) if whole else None,
+        peak_memory_fraction=None if memory is None else min(1.0, memory / 100),
+        learn=not too_fast,
+        learn_validity=complete or bool(re.fullmatch(r"page:\d+", origin)),
+        flag_reason=TOO_FAST if too_fast else "",
+    )
+
+
+def _config(cells: Cells, batch: int, protocol: str | None) -> Config:
+    gpus, nodes = cells.count("number_gpus"), cells.whole("number_nodes", 1) or 1
+    method = cells.one_of("method", METHODS)
+    return Config(
+        model_name=cells.model("model_name"),
+        method=method,
+        gpu_model=cells.gpu("gpu_model"),
+        number_gpus=gpus,
+        number_nodes=nodes,
+        tokens_per_sample=cells.count("tokens_per_sample"),
+        per_device_batch_size=batch // gpus if batch % gpus == 0 else 0,
+        gradient_accumulation_steps=_accumulation(cells),
+        precision=cells.text("torch_dtype"),
+        quantization="gptq-4bit" if method == "gptq-lora" else "none",
+        flash_attention=True,
+        gradient_checkpointing=True,
+        reentrant_checkpointing=_reentrant(cells),
+        fast_kernels=_fast_kernels(cells),
+        optimizer_state=_optimizer(cells),
+        padding_free=False,
+        expert_parallel=cells.whole("fast_moe"),
+        sharding=_sharding(cells, gpus, nodes),
+        network="none" if nodes == 1 else NETWORKS[cells.flag("enable_roce")],
+        software=_version(cells),
+        run_protocol=protocol,
+    )
+
+
+def _inside(cells: Cells, name: str, value: str = r"\d+(?:\.\d+)*") -> str | None:
+    """What the complete data set states as `name.value` in one of its two identifiers."""
+    text = f"{cells.text('identifier') or ''}-{cells.text('experiment_id') or ''}"
+    found = re.search(rf"-{name}\.({value})", text)
+    return found[1] if found else None
+
+
+def _protocol(cells: Cells) -> str | None:
+    """How long a run was measured; the sample says so, the complete data set's experiment tells."""
+    experiment = cells.text("experiment_id")
+    if experiment is None:
+        return cells.text("run_protocol")
+    if "auto_stop" in experiment:
+        return "auto_stop"
+    seconds = _inside(cells, "stop_after_seconds")
+    if seconds:
+        return f"stop_after_{float(seconds):.0f}s"
+    whole = "entries-16384" in f"{cells.text('identifier')}"
+    return "full_run_16384_samples" if whole else "full_run"
+
+
+def _accumulation(cells: Cells) -> int:
+    stated = _inside(cells, "gradient_accumulation_steps")
+    return max(1, int(float(stated))) if stated else cells.whole("gradient_accumulation_steps", 1) or 1
+
+
+def _version(cells: Cells) -> str | None:
+    return _inside(cells, "fms_hf_tuning_version") or cells.text("fms_hf_tuning_version")
+
+
+def _sharding(cells: Cells, gpus: int, nodes: int) -> str:
+    """The data set does not state it; peaks and rates of one campaign tell.
+
+    Its runs on 16 and 32 GPUs need the memory of 8, and are as fast with TCP as with RDMA.
+    """
+    older = _version(cells) in (None, "2.4.0") and _optimizer(cells) is None and _reentrant(cells) is None
+    if nodes > 1 and gpus == 8 * nodes and older:
+        return HYBRID
+    return "fsdp" if gpus > 1 else "none"
+
+
+def _optimizer(cells: Cells) -> str | None:
+    """Which states the optimiser keeps. All runs of one version that state it had the paged one."""
+    stated = cells.text("optim") or _inside(cells, "optim", r"\w+")
+    silent = stated is None and _version(cells) == "2.7.1"
+    return PAGED if stated == "paged_adamw_32bit" or silent else None
+
+
+def _reentrant(cells: Cells) -> bool | None:
+    stated = _inside(cells, "gradient_checkpointing_use_reentrant", r"\w+")
+    return stated.lower() in ("true", "1") if stated else cells.flag("gc_use_reentrant")
+
+
+def _fast_kernels(cells: Cells) -> bool | None:
+    """The complete data set lists the kernels in use, and leaves the cell empty where none is."""
+    if cells.text("experiment_id") is None:
+        return cells.flag("fast_kernels")
+    return "true" in (cells.text("fast_kernels") or "").lower()

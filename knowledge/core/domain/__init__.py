@@ -1,0 +1,1 @@
+"""Base models, GPUs, configurations and workloads as values."""

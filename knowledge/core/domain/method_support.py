@@ -1,0 +1,32 @@
+"""Where a method can be trained at all: nodes say what they lack, launch rules what CPU slots cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from knowledge.core.domain import config_space
+from knowledge.core.domain.types import Lack, Pool
+
+SAID = 3  # reasons in a sentence
+
+
+def lack(pool: Pool, method: str) -> Lack | None:
+    """Which nodes of the pool cannot train by the method; None if all can."""
+    if pool.gpu_model == "cpu" and method in config_space.QUANTIZED:
+        return pool.cannot_train.get(method, Lack(why="CPU slots: 4-bit training needs a GPU"))
+    return pool.cannot_train.get(method)
+
+
+def node_sizes(pool: Pool, method: str) -> tuple[int, ...]:
+    """GPUs of each node of the pool that can train by the method."""
+    lacking = lack(pool, method)
+    return pool.node_sizes if lacking is None else lacking.others
+
+
+def untrainable(pools: Sequence[Pool], method: str) -> str:
+    """A sentence on why none of the pools can train by the method; empty if one can, or if there is none."""
+    lacks = [lack(pool, method) for pool in pools]
+    found = [lacking.why for lacking in lacks if lacking is not None and not lacking.others]
+    if not found or len(found) < len(lacks):
+        return ""
+    return f"No registered node can train {method} ({'; '.join(list(dict.fromkeys(found))[:SAID])})."

@@ -1,0 +1,1 @@
+"""Errors, drift and the choice of experiments."""

@@ -1,0 +1,126 @@
+"""How good a predictor is on rows it was not trained on. All figures are fractions, not percent."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain.arrays import Array
+from knowledge.core.model.fitted_model import Knowledge, kind_of, learn
+from knowledge.core.predict.base import Scorer, Scores
+from knowledge.core.predict.exact_matches import Observations
+from knowledge.core.predict.predictor import LearnedPredictor
+
+Figures = dict[str, float | int]
+JUDGED = (
+    "validity_error",
+    "false_ok_rate",
+    "throughput_mape",
+    "throughput_median_ape",
+    "throughput_log_error",
+    "coverage_80",
+    "mean_width_80",
+    "memory_mae",
+)
+COUNTED = ("outside_rows", "validity_rows", "throughput_rows", "memory_rows")
+KINDS = ("gpu", "cpu")
+
+
+def train(rows: Sequence[Row]) -> dict[str, Knowledge]:
+    """What the rows teach, by kind of hardware; kinds with too few rows are left out."""
+    found = {kind: learn(rows, kind) for kind in KINDS}
+    return {kind: knowledge for kind, knowledge in found.items() if knowledge is not None}
+
+
+def predictor(rows: Sequence[Row]) -> LearnedPredictor:
+    """A predictor trained on the rows; those of a kind that has too few count as own runs do."""
+    knowledge = train(rows)
+    few = [row for row in rows if row.known and row.learn and kind_of(row.config) not in knowledge]
+    ended = [row for row in few if row.status in ("ok", "oom")]
+    return LearnedPredictor(knowledge=knowledge, observations=Observations.of(ended))
+
+
+def figures(scorer: Scorer, rows: Sequence[Row]) -> dict[str, float | int | None]:
+    """`metrics` with every figure there: None where no row could tell."""
+    return {**dict.fromkeys(COUNTED, 0), **dict.fromkeys(JUDGED), **metrics(scorer, rows)}
+
+
+def metrics(scorer: Scorer, rows: Sequence[Row]) -> Figures:
+    """Errors and coverage on the rows. Validity counts rows of sources that publish their failures.
+
+    Refused rows are judged by the launch rules, which call them invalid for certain.
+    """
+    known = [row for row in rows if row.known]
+    found: Figures = {"rows": len(rows), "unknown_rows": len(rows) - len(known)}
+    if not known:
+        return found
+    c = columns([_rule_safe(row).config for row in known], scorer.here, [row.padded_tokens for row in known])
+    scores = scorer.score([_rule_safe(row).config for row in known], c)
+    found["outside_rows"] = int(scores.outside.sum())
+    return found | _validity(scores, known) | _rate(scores, known) | _memory(scores, known, c.memory)
+
+
+def log_errors(scorer: Scorer, rows: Sequence[Row]) -> list[float]:
+    """|ln measured - ln predicted| of the rate of each measured row."""
+    known = [row for row in rows if row.measured]
+    configs = [row.config for row in known]
+    if not known:
+        return []
+    rates = scorer.score(configs, columns(configs, scorer.here, [row.padded_tokens for row in known])).rate
+    return [
+        abs(float(np.log((row.tokens_per_second or 1.0) / rate)))
+        for row, rate in zip(known, rates, strict=True)
+    ]
+
+
+def _rule_safe(row: Row) -> Row:
+    """Refused rows may state no whole per-device batch; one sample stands in, their answer is the rule's."""
+    batch = max(1, row.config.per_device_batch_size)
+    return replace(row, config=replace(row.config, per_device_batch_size=batch))
+
+
+def _validity(scores: Scores, rows: Sequence[Row]) -> Figures:
+    judged = np.array([row.learn_validity for row in rows], dtype=bool)
+    if not judged.any():
+        return {"validity_rows": 0}
+    ran = np.array([row.status == "ok" for row in rows], dtype=bool)
+    refused = np.array([row.status == "refused" for row in rows], dtype=bool)
+    says_ok = (scores.p_valid > 0.5) & ~refused
+    invalid = judged & ~ran
+    return {
+        "validity_rows": int(judged.sum()),
+        "validity_error": float(np.mean(says_ok[judged] != ran[judged])),
+        "false_ok_rate": float(np.mean(says_ok[invalid])) if invalid.any() else 0.0,
+    }
+
+
+def _rate(scores: Scores, rows: Sequence[Row]) -> Figures:
+    rated = np.array([row.measured for row in rows], dtype=bool)
+    if not rated.any():
+        return {"throughput_rows": 0}
+    actual = np.array([row.tokens_per_second or np.nan for row in rows], dtype=float)[rated]
+    error = np.abs(scores.rate[rated] / actual - 1)
+    low, high = scores.rate_low[rated], scores.rate_high[rated]
+    bounded = (high / low)[np.isfinite(high / low)]
+    return {
+        "throughput_rows": int(rated.sum()),
+        "throughput_mape": float(error.mean()),
+        "throughput_median_ape": float(np.median(error)),
+        "throughput_log_error": float(np.mean(np.abs(np.log(scores.rate[rated] / actual)))),
+        "coverage_80": float(np.mean((low <= actual) & (actual <= high))),
+        "mean_width_80": float(np.mean(bounded)) if len(bounded) else 0.0,
+    }
+
+
+def _memory(scores: Scores, rows: Sequence[Row], capacity: Array) -> Figures:
+    usable = [bool(row.peak_memory_fraction) and row.status == "ok" and row.learn for row in rows]
+    known = np.array(usable, dtype=bool)
+    if not known.any():
+        return {"memory_rows": 0}
+    actual = np.array([row.peak_memory_fraction or np.nan for row in rows], dtype=float)[known]
+    predicted = np.clip(scores.memory[known] / capacity[known], 0, 1)
+    return {"memory_rows": int(known.sum()), "memory_mae": float(np.mean(np.abs(predicted - actual)))}

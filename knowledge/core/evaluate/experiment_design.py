@@ -1,0 +1,74 @@
+"""Which configurations would teach most about a GPU: those that share most of what is uncertain."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+
+import numpy as np
+
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.analytic.step_time import step_tokens
+from knowledge.core.domain import config_space, method_support
+from knowledge.core.domain.types import Config, Pool
+from knowledge.core.predict.base import Scorer
+from knowledge.core.predict.gp_residual import SIGMA
+
+METHODS = ("lora", "full", "qlora")
+LENGTHS = (128, 256, 512, 1024, 2048)
+BATCHES = (1, 2, 4, 8, 16)
+HOPELESS = 0.3  # what probably runs out of memory teaches less than its time is worth
+
+
+def candidates(models: Sequence[str], pool: Pool) -> list[Config]:
+    """Short runs on one GPU of the pool, over models, methods, lengths, batches and checkpointing."""
+    methods = [method for method in METHODS if method_support.node_sizes(pool, method)]
+    cpu = pool.gpu_model == "cpu"
+    found = [
+        Config(
+            model_name=model,
+            method=method,
+            gpu_model=pool.gpu_model,
+            number_gpus=1,
+            tokens_per_sample=length,
+            per_device_batch_size=batch,
+            precision="float32" if cpu else "bfloat16",
+            quantization="bnb-4bit" if method == "qlora" else "none",
+            lora_r=None if method == "full" else 16,
+            lora_alpha=None if method == "full" else 32,
+            gradient_checkpointing=checkpointing,
+            sharding="none",
+            network="none",
+            **config_space.OUR_TRAINER,
+        )
+        for model, method, length, batch, checkpointing in product(
+            models, methods, LENGTHS, BATCHES, (True, False)
+        )
+    ]
+    return [config for config in found if config_space.refused(config) is None]
+
+
+def choose(
+    configs: Sequence[Config], predictor: Scorer, count: int, longest_s: float = np.inf
+) -> list[Config]:
+    """The configurations to run, all on one GPU model, most informative first.
+
+    Each time the one that takes most variance from the predictions of all that run, given those chosen before
+    (A-optimal design, Pukelsheim 1993, one after the other); what is likely to fail teaches less. Those whose
+    step takes over `longest_s` are never chosen, though they count among what is to be foretold.
+    """
+    if not configs:
+        return []
+    c = columns(configs, predictor.here)
+    scores = predictor.score(configs, c)
+    too_long = step_tokens(c) / scores.rate > longest_s
+    worth = np.where((scores.p_valid < HOPELESS) | too_long, 0.0, scores.p_valid)
+    covariance = predictor.covariance(configs, c)
+    chosen: list[int] = []
+    for _ in range(min(count, int((worth > 0).sum()))):
+        told = covariance / np.sqrt(np.diag(covariance) + SIGMA**2)  # of each row by a run of each column
+        row = int(np.argmax(worth * (scores.p_valid @ told**2)))
+        chosen.append(row)
+        worth[row] = 0.0
+        covariance = covariance - np.outer(told[:, row], told[:, row])
+    return [configs[row] for row in chosen]

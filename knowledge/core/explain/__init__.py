@@ -1,0 +1,1 @@
+"""Reasons for recommendations, and for their absence."""

@@ -1,0 +1,93 @@
+"""Check my configuration: does it fit, and if not, which smallest change makes it fit?"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from knowledge.core.domain import method_support
+from knowledge.core.domain.types import Option
+from knowledge.core.predict.base import MIN_P_VALID
+from knowledge.core.recommend.submit_defaults import Request
+
+# What to let go of, smallest change first: how it runs, then on what.
+RELEASES: tuple[tuple[str, ...], ...] = (
+    ("per_device_batch_size", "gradient_accumulation_steps"),
+    ("gradient_checkpointing",),
+    ("sharding",),
+    ("per_device_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "sharding"),
+)
+PLACES = ("number_gpus", "number_nodes", "gpu_model")
+NOT_AS_IT_IS = "It does not fit as it is."
+SHORTEST = 128  # tokens a sample below which shortening is no remedy
+
+# The options of a request whose values are all settled, best first.
+Answer = Callable[[Request], tuple[Option, ...]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Check:
+    """`option`: how it would run, after `changes` (name: from, to) if there are any; None: nothing helps."""
+
+    fits: bool
+    option: Option | None
+    changes: Mapping[str, tuple[Any, Any]]
+    reason: str
+
+
+def check(request: Request, answer: Answer) -> Check:
+    """Try the request as it is, then ever larger changes of what the user fixed."""
+    risky, why = None, method_support.untrainable(request.pools, str(request.fixed.get("method")))
+    for fixed in _attempts(request):
+        changed = {name: value for name, value in request.fixed.items() if fixed.get(name) != value}
+        found = answer(replace(request, fixed=fixed))
+        best = found[0] if found else None
+        if best is not None and best.p_valid >= MIN_P_VALID:
+            return _answered(best, _changes(changed, fixed, best), why or NOT_AS_IT_IS)
+        if not changed:
+            risky = best
+    reason = f"{why} No single change makes it fit here.".strip()
+    return Check(fits=False, option=risky, changes={}, reason=reason)
+
+
+def _attempts(request: Request) -> Iterator[dict[str, Any]]:
+    """The fixed values as they are, and then with ever larger parts let go of or changed."""
+    fixed = dict(request.fixed)
+    yield fixed
+    for names in (*RELEASES, *_with_places()):
+        if any(name in fixed for name in names):
+            yield {name: value for name, value in fixed.items() if name not in names}
+    anywhere = {name: value for name, value in fixed.items() if name not in (*RELEASES[-1], *PLACES)}
+    if fixed.get("method") == "full":
+        yield {**anywhere, "method": "lora"}
+    if fixed.get("method") == "qlora":  # where no node can train it
+        yield {**anywhere, "method": "lora", "quantization": "none"}
+    length = fixed.get("tokens_per_sample", 0) // 2
+    while length >= SHORTEST:
+        yield {**fixed, "tokens_per_sample": length}
+        length //= 2
+    if fixed.get("method") in ("full", "lora") and fixed.get("quantization") in (None, "none"):
+        yield {**anywhere, "method": "qlora", "quantization": "bnb-4bit"}
+
+
+def _with_places() -> Iterator[tuple[str, ...]]:
+    for count in range(1, len(PLACES) + 1):
+        yield (*RELEASES[-1], *PLACES[:count])
+
+
+def _changes(
+    changed: Mapping[str, Any], fixed: Mapping[str, Any], option: Option
+) -> dict[str, tuple[Any, Any]]:
+    """(from, to) of every fixed value that the option does not keep."""
+    now = {name: fixed.get(name, getattr(option.config, name, None)) for name in changed}
+    return {name: (value, now[name]) for name, value in changed.items() if now[name] != value}
+
+
+def _answered(option: Option, changes: Mapping[str, tuple[Any, Any]], why_not: str) -> Check:
+    if not changes:
+        reason = f"It fits: it runs with a probability of {option.p_valid:.0%}."
+        return Check(fits=True, option=option, changes={}, reason=reason)
+    words = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changes.items())
+    reason = f"{why_not} With {words} it runs with a probability of {option.p_valid:.0%}."
+    return Check(fits=False, option=option, changes=dict(changes), reason=reason)

@@ -1,0 +1,1 @@
+"""Estimators of what the analytic model gets wrong."""

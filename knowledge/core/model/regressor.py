@@ -1,0 +1,157 @@
+"""A regressor of rates or peaks: physics, times what trees learnt of its error, with conformal intervals."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+import numpy as np
+
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import Columns
+from knowledge.core.data import splits
+from knowledge.core.data.splits import Fold, Measured
+from knowledge.core.domain import config_space
+from knowledge.core.domain.arrays import Array, Mask
+from knowledge.core.domain.types import Config
+from knowledge.core.model.estimators import QUICK_TREES, TREES, Forest
+from knowledge.core.model.intervals import ENOUGH, Widths, quantile
+
+ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
+ENOUGH_FOLDS = 4  # trees that know two or three GPUs, or models, say nothing of another: physics alone does
+
+
+class Physics(Protocol):
+    """A formula with weights of its own; its value, and what of it a measurement shows, have n rows."""
+
+    weights_: Array
+
+    def fit(self, c: Columns, measured: Array, groups: Sequence[str]) -> Physics: ...
+
+    def value(self, c: Columns) -> Array: ...
+
+    def observed(self, c: Columns) -> Array: ...
+
+    def features(self, c: Columns) -> Array: ...
+
+
+class Regressor:
+    """Predicts a positive quantity. Of unseen models, or GPUs, physics answers alone where few are known.
+
+    After `fit`: `physics_`, `forest_` and `widths_` (of ln, known models); by GPU `runs_` and `apart_`; by
+    "model" and "gpu" `unseen_widths_`, and whether the trees are believed of unseen ones, `believed_`.
+    """
+
+    def __init__(self, physics: type[Physics]) -> None:
+        self.physics = physics
+
+    def fit(self, configs: Sequence[Config], c: Columns, X: Array, measured: Array) -> Regressor:
+        """X: shape (n, k), NaN unknown. measured: shape (n,), positive."""
+        data = Measured(configs, [config_space.config_hash(x) for x in configs], c, X, measured)
+        self._fit(data, TREES)
+        errors = self._errors(data, splits.grouped(data.hashes))
+        self.widths_ = Widths.of(errors, _varied_kinds(data), [x.gpu_model for x in configs])
+        self.runs_ = dict(Counter(x.gpu_model for x in configs))
+        self.apart_ = self._apart(data)
+        self.believed_, self.unseen_widths_ = {}, {}
+        # A GPU with a handful of runs is foretold from the others, so the others say how well that goes.
+        known = data.take(np.flatnonzero(~self.scarce(configs)))
+        models, gpus = list(splits.by_model(configs)), list(splits.by_gpu(known.configs))
+        for what, rows, left_out in (("model", data, models), ("gpu", known, gpus)):
+            self.believed_[what] = len(left_out) >= ENOUGH_FOLDS
+            width = self._away_width(rows, left_out, self.believed_[what])
+            self.unseen_widths_[what] = max(width, self.widths_.pooled)
+        return self
+
+    def predict(
+        self, configs: Sequence[Config], c: Columns, X: Array, unseen_model: Mask, unseen_gpu: Mask
+    ) -> Array:
+        """Predicted values, shape (n,)."""
+        doubted = unseen_model & (not self.believed_["model"])
+        doubted |= (unseen_gpu | self.scarce(configs)) & (not self.believed_["gpu"])
+        found: Array = self._value(configs, c) * np.exp(np.where(doubted, 0.0, self._correction(c, X)))
+        return found
+
+    def width(self, configs: Sequence[Config], unseen_model: Mask, unseen_gpu: Mask) -> Array:
+        """Half-widths of ln(prediction), shape (n,)."""
+        known = self.widths_.look_up([interval_kind(x) for x in configs], [x.gpu_model for x in configs])
+        of_model = np.where(unseen_model, self.unseen_widths_["model"], 0.0)
+        of_gpu = np.where(unseen_gpu | self.scarce(configs), self.unseen_widths_["gpu"], 0.0)
+        return np.maximum(known, np.maximum(of_model, of_gpu))
+
+    def scarce(self, configs: Sequence[Config]) -> Mask:
+        """Rows whose GPU has a handful of runs: they say less than the other GPUs say of an unseen one."""
+        return np.array([self.runs_.get(x.gpu_model, 0) < ENOUGH for x in configs], dtype=bool)
+
+    def _value(self, configs: Sequence[Config], c: Columns) -> Array:
+        """Physics, for GPUs with a handful of runs fitted without these: `Lesson` asks how far off it is."""
+        value, gpus = self.physics_.value(c), np.array([x.gpu_model for x in configs])
+        for gpu, weights in self.apart_.items():
+            rows = np.flatnonzero(gpus == gpu)
+            if len(rows):
+                value[rows] = self._of_weights(weights).value(c.take(rows))
+        return value
+
+    def _of_weights(self, weights: Array) -> Physics:
+        physics = self.physics()
+        physics.weights_ = weights
+        return physics
+
+    def _apart(self, data: Measured) -> dict[str, Array]:
+        """Weights fitted without each GPU that has a handful of runs, where enough others are left."""
+        gpus = np.array([x.gpu_model for x in data.configs])
+        found = {}
+        for gpu in sorted(gpu for gpu, runs in self.runs_.items() if runs < ENOUGH):
+            others = data.take(np.flatnonzero(gpus != gpu))
+            if len(others) >= ENOUGH:
+                found[gpu] = self.physics().fit(others.c, others.values, others.hashes).weights_
+        return found
+
+    def _fit(self, data: Measured, trees: int) -> Regressor:
+        self.physics_ = self.physics().fit(data.c, data.values, data.hashes)
+        wrong = np.log(data.values / self.physics_.observed(data.c))
+        self.forest_ = Forest(trees).fit(self._view(data.c, data.X), wrong, splits.importance(data))
+        return self
+
+    def _correction(self, c: Columns, X: Array) -> Array:
+        return self.forest_.predict(self._view(c, X))
+
+    def _view(self, c: Columns, X: Array) -> Array:
+        return np.column_stack([X, self.physics_.features(c)])
+
+    def _errors(self, data: Measured, left_out: Iterable[Fold]) -> Array:
+        """Absolute out-of-fold errors of ln; infinite, that is unknown, for rows in no fold."""
+        wrong, correction = self._out_of_fold(data, left_out, TREES)
+        errors = np.abs(wrong - correction)
+        return np.where(np.isfinite(errors), errors, np.inf)
+
+    def _away_width(self, data: Measured, left_out: Sequence[Fold], believed: bool) -> float:
+        """Half-width for what was left out by the folds; the stated one without any fold."""
+        if not left_out:
+            return cost_model.Z_80 * cost_model.TAU
+        wrong, correction = self._out_of_fold(data, left_out, QUICK_TREES)
+        errors = np.abs(wrong - correction if believed else wrong)
+        return quantile(errors[np.isfinite(errors)])
+
+    def _out_of_fold(self, data: Measured, left_out: Iterable[Fold], trees: int) -> tuple[Array, Array]:
+        """(ln measured - ln physics, the trees' correction) of rows that neither was fitted to."""
+        wrong, correction = np.full(len(data), np.nan), np.full(len(data), np.nan)
+        for train, test in left_out:
+            part = Regressor(self.physics)._fit(data.take(train), trees)
+            rest = data.take(test)
+            wrong[test] = np.log(rest.values / part.physics_.observed(rest.c))
+            correction[test] = part._correction(rest.c, rest.X)
+        return wrong, correction
+
+
+def interval_kind(config: Config) -> str:
+    """The table that an interval comes from."""
+    return f"{config.method}|{config.gpu_model}"
+
+
+def _varied_kinds(data: Measured) -> list[str]:
+    """Each row's kind, empty where the kind has few configurations: their repeats err alike."""
+    kinds = [interval_kind(x) for x in data.configs]
+    varied = Counter(kind for kind, _ in set(zip(kinds, data.hashes, strict=True)))
+    return [kind if varied[kind] >= ENOUGH_CONFIGS else "" for kind in kinds]

@@ -1,0 +1,1 @@
+"""Predictions from own runs, history and the analytic model."""

@@ -1,0 +1,123 @@
+"""Predictors over columns: physics alone here; `predict.predictor` adds what history teaches."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import Columns, Hardware, columns
+from knowledge.core.domain import config_space
+from knowledge.core.domain.arrays import Array, Mask
+from knowledge.core.domain.types import Config, Interval, Prediction, Source
+from knowledge.core.predict.error_kernel import Kin
+
+MIN_P_VALID = 0.9  # what a recommendation may risk
+MEMORY_TAU = 0.15  # stated standard deviation of ln(peak memory) around the prior
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """Predictions of n configurations as arrays of shape (n,); `source` holds `Source` values."""
+
+    p_valid: Array
+    rate: Array
+    rate_low: Array
+    rate_high: Array
+    memory: Array
+    memory_low: Array
+    memory_high: Array
+    source: Sequence[Source]
+    outside: Mask
+
+
+class Scorer(ABC):
+    """What all predictors share: predictions as values on top of `score`."""
+
+    version: int | None = None
+    here: Mapping[str, Hardware]
+
+    @abstractmethod
+    def score(self, configs: Sequence[Config], c: Columns) -> Scores:
+        """Predictions for the configurations, whose columns are `c`."""
+
+    @abstractmethod
+    def covariance(self, configs: Sequence[Config], c: Columns) -> Array:
+        """Of the errors of ln(rate) of configurations on one GPU model; `c`: their columns. Shape (n, n)."""
+
+    def physics(self, c: Columns) -> Array:
+        """Tokens/s by physics alone: rough, and far quicker than `score`. Shape (n,)."""
+        return cost_model.throughput(c)
+
+    def predict(self, xs: Sequence[Config]) -> list[Prediction]:
+        """One prediction a configuration; those that break a launch rule say which."""
+        if not xs:
+            return []
+        scores = self.score(xs, columns(xs, self.here))
+        return [prediction(scores, row, config_space.refused(x)) for row, x in enumerate(xs)]
+
+
+def prediction(scores: Scores, row: int, refused: str | None = None) -> Prediction:
+    """One row of the scores as a value."""
+    return Prediction(
+        p_valid=0.0 if refused else float(scores.p_valid[row]),
+        tokens_per_second=_interval(scores.rate[row], scores.rate_low[row], scores.rate_high[row]),
+        peak_memory_bytes=_interval(scores.memory[row], scores.memory_low[row], scores.memory_high[row]),
+        source=scores.source[row],
+        outside=bool(scores.outside[row]),
+        refused=refused,
+    )
+
+
+def _interval(value: float, low: float, high: float) -> Interval:
+    """Bounds that are not finite become None: unknown."""
+    return Interval(
+        float(value), float(low) if np.isfinite(low) else None, float(high) if np.isfinite(high) else None
+    )
+
+
+def p_fits(c: Columns) -> Array:
+    """Probability that a configuration fits, from the memory prior alone."""
+    return p_room(cost_model.fits(c) * cost_model.MEMORY_MARGIN, cost_model.MEMORY_MARGIN)
+
+
+def p_room(room: Array, margin: float) -> Array:
+    """Probability of fitting with `room` = capacity / predicted peak.
+
+    A logistic curve in ln(room): 0.5 where the peak equals the capacity, `MIN_P_VALID` at the margin.
+    """
+    steepness = np.log(MIN_P_VALID / (1 - MIN_P_VALID)) / np.log(margin)
+    share: Array = 1 / (1 + np.exp(-np.clip(steepness * np.log(room), -50, 50)))
+    return share
+
+
+@dataclass(frozen=True, kw_only=True)
+class PriorPredictor(Scorer):
+    """Physics alone. Its intervals are stated, not calibrated."""
+
+    here: Mapping[str, Hardware] = field(default_factory=dict)
+    version: int | None = None
+
+    def score(self, configs: Sequence[Config], c: Columns) -> Scores:
+        rate, memory = cost_model.throughput(c), cost_model.memory(c).total
+        factor = np.exp(cost_model.Z_80 * cost_model.spread(c))
+        memory_factor = np.exp(cost_model.Z_80 * MEMORY_TAU)
+        return Scores(
+            p_valid=p_fits(c),
+            rate=rate,
+            rate_low=rate / factor,
+            rate_high=rate * factor,
+            memory=memory,
+            memory_low=memory / memory_factor,
+            memory_high=memory * memory_factor,
+            source=[Source.PRIOR] * len(configs),
+            outside=np.zeros(len(configs), dtype=bool),
+        )
+
+    def covariance(self, configs: Sequence[Config], c: Columns) -> Array:
+        variance = cost_model.spread(c) ** 2
+        kin = Kin.of(configs, c, variance, variance)
+        return kin.covariance(kin)

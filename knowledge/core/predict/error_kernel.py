@@ -1,0 +1,94 @@
+"""Which predictions on one GPU model err alike: what own runs say of configurations that never ran.
+
+An unfamiliar GPU is off in its own way in computing, in what its host does and in its links. So errors are
+shared by configurations that wait for the same of the three, by those whose steps have the same parts, and by
+those of near sizes. What is not the GPU's sake is shared within a model and method alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from knowledge.core.analytic.config_table import Columns
+from knowledge.core.analytic.step_time import step_parts
+from knowledge.core.domain import config_space
+from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.types import Config
+from knowledge.core.predict import gp_residual
+
+LEVELS = 3  # resources, parts, sizes: nobody knows which of them explains most, so each has a third
+NEAR = 2.0  # doublings of a size, or settings that differ, after which e times less is shared
+
+
+@dataclass(frozen=True, slots=True)
+class Kin:
+    """n configurations on one GPU model, by what their errors depend on.
+
+    of_gpu, of_kind: variances of ln θ, (n,): how far off predictions are because the GPU is unfamiliar, and
+    because of the model, method and software. busy: shares of a step that device, host and network work, as
+    vectors of length 1, (n, 3). parts: shares of its parts, (n, k). sizes: in doublings, (n, 8).
+    """
+
+    kinds: Array
+    of_gpu: Array
+    of_kind: Array
+    busy: Array
+    parts: Array
+    sizes: Array
+
+    @classmethod
+    def of(
+        cls, configs: Sequence[Config], c: Columns, spread: Array, of_gpu: Array, weights: Array | None = None
+    ) -> Kin:
+        """spread: variance of the predictions' ln θ, (n,). of_gpu: what of it is the GPU's, (n,).
+
+        weights: of the parts of a step, the stated ones by default. Other software alone is worth a σ.
+        """
+        busy, parts = _step(c, weights)
+        kinds = np.array([kind_of(config) for config in configs])
+        of_kind = np.maximum(spread - of_gpu, gp_residual.SIGMA**2)
+        return cls(kinds, of_gpu, of_kind, busy, parts, _sizes(c))
+
+    @property
+    def variance(self) -> Array:
+        """Variance of ln θ before any own run, shape (n,)."""
+        total: Array = self.of_gpu + self.of_kind
+        return total
+
+    def covariance(self, other: Kin) -> Array:
+        """Of the errors of these n and the other's m configurations, shape (n, m)."""
+        from scipy.spatial.distance import cdist  # own runs alone need it, and it takes a fifth of a second
+
+        of_gpu = np.sqrt(np.outer(self.of_gpu, other.of_gpu)) / LEVELS
+        of_kind = np.sqrt(np.outer(self.of_kind, other.of_kind))
+        busy = self.busy @ other.busy.T
+        alike = np.exp(-cdist(self.parts, other.parts, "cityblock"))
+        near = np.exp(-cdist(self.sizes, other.sizes, "cityblock") / NEAR)
+        same = self.kinds[:, None] == other.kinds[None, :]
+        shared: Array = of_gpu * (busy + alike + near) + of_kind * near * same
+        return shared
+
+
+def kind_of(config: Config) -> str:
+    """Model and method, by the catalogue's names."""
+    return f"{config_space.model_key(config.model_name)}|{config.method}"
+
+
+def _step(c: Columns, weights: Array | None) -> tuple[Array, Array]:
+    """(busy, parts) of `Kin`."""
+    stated = step_parts(c)
+    ends = np.cumsum([part.shape[1] for part in stated])
+    seconds = np.column_stack(stated) * (np.ones(ends[-1]) if weights is None else weights)
+    busy = np.column_stack([part.sum(axis=1) for part in np.split(seconds, ends[:-1], axis=1)])
+    length = np.linalg.norm(busy, axis=1, keepdims=True)
+    return busy / length, seconds / length
+
+
+def _sizes(c: Columns) -> Array:
+    """`sizes` of `Kin`: in doublings, then settings, of which each that differs counts as one."""
+    names = ("parameters", "gpus", "batch", "padded", "checkpointing", "fsdp", "adapter", "quantized")
+    doublings = [np.log2(np.maximum(getattr(c, name), 1)) for name in names[:4]]
+    return np.column_stack([*doublings, *(getattr(c, name).astype(float) for name in names[4:])])

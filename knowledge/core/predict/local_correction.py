@@ -1,0 +1,112 @@
+"""What own runs on a GPU model teach of every configuration on it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import Columns
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.types import Source
+from knowledge.core.model.intervals import quantile
+from knowledge.core.predict import gp_residual
+from knowledge.core.predict.base import Scores
+from knowledge.core.predict.error_kernel import Kin
+from knowledge.core.predict.gp_residual import Learnt
+
+OTHERS = 30  # runs that what the other GPUs say of a GPU's errors counts as
+WILD_PEAK = 3.0  # times the forecast, or a part of it: such a peak measured something else
+WIDEST = 2 * cost_model.CPU_TAU  # standard deviation of ln θ where the interval is unbounded
+
+
+def spread(scores: Scores) -> Array:
+    """Variance of ln θ around the predictions, as their intervals say. Shape (n,)."""
+    sd: Array = np.minimum(np.log(scores.rate_high / scores.rate) / cost_model.Z_80, WIDEST)
+    return sd**2
+
+
+@dataclass(frozen=True, slots=True)
+class Lesson:
+    """Own runs on one GPU model against what was predicted of them.
+
+    stretch: the factor between their errors and those that were expected, shrunk for few runs.
+    memory: by model and method the factor between measured and predicted peaks. learnt_from: may runs have
+    taught the predictor as well? Then they err less than new ones will, and make no interval narrower.
+    """
+
+    kin: Kin
+    learnt: Learnt
+    stretch: float
+    memory: Mapping[str, float]
+    learnt_from: bool
+
+    @classmethod
+    def of(cls, runs: Sequence[Row], there: Columns, base: Scores, kin: Kin, *, learnt_from: bool) -> Lesson:
+        """base: predictions of the runs without themselves."""
+        measured = np.array([run.tokens_per_second for run in runs], dtype=float)
+        sigma = gp_residual.CPU_SIGMA if there.cpu.all() else gp_residual.SIGMA
+        found = gp_residual.learn(kin.covariance(kin), np.log(measured / base.rate), sigma)
+        peaks = np.array([run.peak_memory_fraction or np.nan for run in runs], dtype=float)
+        factors = peaks * there.memory / base.memory
+        stretch = _stretch(kin, found, spread(base))
+        return cls(kin, found, stretch, median_factors(kin.kinds, factors), learnt_from)
+
+    def applied(self, base: Scores, kin: Kin) -> Scores:
+        """Predictions on the GPU model, shape (n,), moved towards what the runs measured."""
+        cross = kin.covariance(self.kin)
+        unknown = 1 - self.learnt.explained(cross) / kin.variance
+        sd = np.sqrt(_variance(unknown, spread(base), self.learnt.noise))
+        least = np.minimum(sd, self.learnt.noise)
+        factor = np.exp(cost_model.Z_80 * np.maximum(sd * self.stretch, least))
+        if self.learnt_from:
+            factor = np.maximum(factor, base.rate_high / base.rate)
+        rate = base.rate * np.exp(self.learnt.mean(cross))
+        memory = np.array([self.memory.get(kind, 1.0) for kind in kin.kinds])
+        return replace(
+            base,
+            rate=rate,
+            rate_low=rate / factor,
+            rate_high=rate * factor,
+            memory=base.memory * memory,
+            memory_low=base.memory_low * memory,
+            memory_high=base.memory_high * memory,
+            source=[Source.OWN if one is Source.PRIOR else one for one in base.source],
+        )
+
+    def covariance(self, kin: Kin) -> Array:
+        """Of the errors that are left on the GPU model, shape (n, n)."""
+        cross = kin.covariance(self.kin)
+        left: Array = kin.covariance(kin) - cross @ self.learnt.precision @ cross.T
+        return left
+
+
+def _variance(unknown: Array, expected: Array, noise: float) -> Array:
+    """Variance of ln θ: the expected one for the share that is unknown still, else the noise of runs."""
+    share = np.clip(unknown, 0.0, 1.0)
+    found: Array = share * expected + (1 - share) * noise**2
+    return found
+
+
+def _stretch(kin: Kin, learnt: Learnt, expected: Array) -> float:
+    """How far off the others foretell each of n runs, against what other GPUs say: it counts as `OTHERS`."""
+    errors, left = learnt.left_out()
+    sd = np.sqrt(_variance(left / kin.variance, expected, learnt.noise))
+    reached = quantile(np.abs(errors) / sd) / cost_model.Z_80
+    count = len(errors)
+    return float(reached ** (count / (count + OTHERS))) if np.isfinite(reached) else 1.0
+
+
+def median_factors(kinds: Array, factors: Array) -> dict[str, float]:
+    """The median factor of each kind, wild ones left out, with a run as foretold among them.
+
+    So one odd run moves a kind by half of what it says, in logarithms, and two that agree by all.
+    """
+    known = np.isfinite(factors) & (factors > 1 / WILD_PEAK) & (factors < WILD_PEAK)
+    return {
+        str(kind): float(np.exp(np.median([0.0, *np.log(factors[known & (kinds == kind)])])))
+        for kind in np.unique(kinds[known])
+    }

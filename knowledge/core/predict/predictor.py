@@ -1,0 +1,220 @@
+"""The predictor that answers from own measurements, history and physics, in this order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import Columns, Hardware, columns
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain import config_space
+from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.types import Config, Source
+from knowledge.core.model import estimators, features
+from knowledge.core.model.fitted_model import Knowledge, kind_of, pressure
+from knowledge.core.predict import gp_residual
+from knowledge.core.predict.base import MIN_P_VALID, PriorPredictor, Scorer, Scores, p_fits, p_room
+from knowledge.core.predict.error_kernel import Kin
+from knowledge.core.predict.exact_matches import Observations
+from knowledge.core.predict.local_correction import Lesson, spread
+
+REPEATED_P_VALID = 0.98
+MEASURED_MARGIN = 1.05  # a learnt peak includes fragmentation, so it needs less room than the prior's
+# Forecasts of unfamiliar peaks speak up where they are this much beyond the capacity; sooner of new settings.
+FORECAST_MARGIN = 1.1
+# Of unfamiliar runs nearly sure to fit whose forecast leaves a fifth of the memory free, 61 of 63 ran (models
+# and GPUs left out of training): as many as a recommendation asks for.
+NEARLY_SURE, ROOM = 0.85, 0.8
+FAILED_P_VALID = 0.05
+MEMORY_WIDTH = 0.2  # stated half-width of ln(peak) where no peak was measured
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedPredictor(Scorer):
+    """`knowledge` by kind of hardware; kinds without any are answered by the prior."""
+
+    knowledge: Mapping[str, Knowledge]
+    observations: Observations = field(default_factory=lambda: Observations.of([]))
+    here: Mapping[str, Hardware] = field(default_factory=dict)
+    version: int | None = None
+
+    def score(self, configs: Sequence[Config], c: Columns) -> Scores:
+        scores = self._blended(configs, c, self._base(configs, c))
+        return self._repeated(configs, c, scores) if self.observations.repeats else scores
+
+    def physics(self, c: Columns) -> Array:
+        """Tokens/s by physics with the weights that history fitted. Shape (n,)."""
+        rate = cost_model.throughput(c)
+        for kind, knowledge in self.knowledge.items():
+            rows = c.cpu == (kind == "cpu")
+            rate[rows] = knowledge.rate.physics_.value(c.take(rows))
+        return rate
+
+    def _base(self, configs: Sequence[Config], c: Columns) -> Scores:
+        """The prior, with what history teaches laid over the rows of each kind that has any."""
+        scores = PriorPredictor().score(configs, c)
+        if not self.knowledge:
+            return scores
+        kinds = np.array([kind_of(x) for x in configs])
+        for kind, knowledge in self.knowledge.items():
+            rows = np.flatnonzero(kinds == kind)
+            if len(rows):
+                some = [configs[int(row)] for row in rows]
+                with estimators.one_thread():
+                    scores = _laid_over(scores, rows, _learned(knowledge, some, c.take(rows)))
+        return scores
+
+    def covariance(self, configs: Sequence[Config], c: Columns) -> Array:
+        """Of the errors of ln θ on one GPU model, after what own runs on it taught. Shape (n, n)."""
+        kin = self._kin(configs, c, self._base(configs, c))
+        lesson = self._lesson(config_space.canonical(configs[0]).gpu_model)
+        return kin.covariance(kin) if lesson is None else lesson.covariance(kin)
+
+    def _blended(self, configs: Sequence[Config], c: Columns, scores: Scores) -> Scores:
+        """Rows on GPU models with own runs, moved towards what those measured."""
+        gpus = np.array([x.gpu_model for x in configs])
+        for gpu in np.unique(gpus):
+            lesson = self._lesson(config_space.canonical(configs[int(np.argmax(gpus == gpu))]).gpu_model)
+            if lesson is not None:
+                rows = np.flatnonzero(gpus == gpu)
+                some, places = [configs[int(row)] for row in rows], c.take(rows)
+                base = _taken(scores, rows)
+                scores = _laid_over(scores, rows, lesson.applied(base, self._kin(some, places, base)))
+        return scores
+
+    def _lesson(self, gpu_model: str) -> Lesson | None:
+        """What own runs on the GPU model taught; None without any. Made once for each."""
+        if gpu_model not in self._lessons:
+            runs = (*self._scarce(gpu_model), *self.observations.gpus.get(gpu_model, ()))
+            self._lessons[gpu_model] = self._learn(runs) if runs else None
+        return self._lessons[gpu_model]
+
+    def _scarce(self, gpu_model: str) -> list[Row]:
+        """What others measured on a GPU model of which there is but a handful of runs."""
+        found = (row for knowledge in self.knowledge.values() for row in knowledge.scarce)
+        return [row for row in found if config_space.canonical(row.config).gpu_model == gpu_model]
+
+    @cached_property
+    def _lessons(self) -> dict[str, Lesson | None]:
+        return {}
+
+    def _learn(self, runs: Sequence[Row]) -> Lesson:
+        configs = [run.config for run in runs]
+        c = columns(configs, self.here, [run.padded_tokens for run in runs])
+        base, knowledge = self._base(configs, c), self.knowledge.get(kind_of(configs[0]))
+        learnt_from = knowledge is not None and not knowledge.rate.scarce(configs).all()
+        return Lesson.of(runs, c, base, self._kin(configs, c, base), learnt_from=learnt_from)
+
+    def _kin(self, configs: Sequence[Config], c: Columns, base: Scores) -> Kin:
+        """The configurations, all on one GPU model, by what their errors depend on."""
+        knowledge = self.knowledge.get(kind_of(configs[0]))
+        variance = spread(base)
+        if knowledge is None:
+            return Kin.of(configs, c, variance, variance)
+        return Kin.of(configs, c, variance, knowledge.of_gpu(configs), knowledge.rate.physics_.weights_)
+
+    def _repeated(self, configs: Sequence[Config], c: Columns, scores: Scores) -> Scores:
+        """Exact repeats: the median of what they measured, and whether they ran."""
+        changed = {name: getattr(scores, name).copy() for name in _ARRAYS}
+        source = list(scores.source)
+        for row, config in enumerate(configs):
+            repeat = self.observations.repeat(config, float(c.padded[row]))
+            if repeat is None:
+                continue
+            if repeat.ran is not None:
+                changed["p_valid"][row] = FAILED_P_VALID + repeat.ran * (REPEATED_P_VALID - FAILED_P_VALID)
+            if repeat.rate:
+                factor = float(np.exp(cost_model.Z_80 * gp_residual.SIGMA))
+                _set(changed, row, "rate", repeat.rate, factor)
+                source[row] = Source.EXACT
+            if repeat.memory_fraction:
+                factor = float(np.exp(cost_model.Z_80 * gp_residual.MEMORY_SIGMA))
+                _set(changed, row, "memory", repeat.memory_fraction * float(c.memory[row]), factor)
+        return replace(scores, source=source, **changed)
+
+
+_ARRAYS = ("p_valid", "rate", "rate_low", "rate_high", "memory", "memory_low", "memory_high")
+
+
+def _set(arrays: dict[str, Array], row: int, name: str, value: float, factor: float) -> None:
+    arrays[name][row] = value
+    arrays[f"{name}_low"][row] = value / factor
+    arrays[f"{name}_high"][row] = value * factor
+
+
+def _put(values: Array, rows: Array, new: Array) -> Array:
+    changed = values.copy()
+    changed[rows] = new
+    return changed
+
+
+def _laid_over(scores: Scores, rows: Array, some: Scores) -> Scores:
+    """The scores with the given rows replaced."""
+    source = list(scores.source)
+    for place, row in enumerate(rows):
+        source[row] = some.source[place]
+    arrays = {name: _put(getattr(scores, name), rows, getattr(some, name)) for name in (*_ARRAYS, "outside")}
+    return replace(scores, source=source, **arrays)
+
+
+def _taken(scores: Scores, rows: Array) -> Scores:
+    """The given rows of the scores."""
+    source = [scores.source[int(row)] for row in rows]
+    return replace(
+        scores, source=source, **{name: getattr(scores, name)[rows] for name in (*_ARRAYS, "outside")}
+    )
+
+
+def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Scores:
+    X = features.matrix(configs, c, knowledge.vocabulary)
+    seen = knowledge.seen
+    unseen_model, unseen_gpu = seen.unseen_model(configs), seen.unseen_gpu(configs)
+    outside = seen.outside(configs, c)
+    rate = knowledge.rate.predict(configs, c, X, unseen_model, unseen_gpu)
+    width = np.exp(knowledge.rate.width(configs, unseen_model, unseen_gpu))
+    memory, memory_width = cost_model.memory(c).total, np.full(len(configs), np.exp(MEMORY_WIDTH))
+    if knowledge.memory is not None:
+        memory = knowledge.memory.predict(configs, c, X, unseen_model, unseen_gpu)
+        memory_width = np.exp(knowledge.memory.width(configs, unseen_model, unseen_gpu))
+    unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)
+    doubted = memory / np.where(seen.unseen_setting(configs), 1.0, FORECAST_MARGIN)
+    p_valid = _p_valid(knowledge, configs, c, np.where(unfamiliar, doubted, 0.0))
+    return Scores(
+        p_valid=np.where(unfamiliar, reassured(p_valid, memory / c.memory), p_valid),
+        rate=rate,
+        rate_low=rate / width,
+        rate_high=rate * width,
+        memory=memory,
+        memory_low=memory / memory_width,
+        memory_high=memory * memory_width,
+        source=[Source.MODEL] * len(configs),
+        outside=outside,
+    )
+
+
+def _p_valid(knowledge: Knowledge, configs: Sequence[Config], c: Columns, doubtful: Array) -> Array:
+    """The classifier's word; where little or nothing was measured the memory forecasts may lower it.
+
+    doubtful: bytes of one GPU that such rows are suspected to need, 0 for the others.
+    """
+    fits = p_fits(c)
+    if knowledge.validity is None:
+        return fits
+    X = features.validity_matrix(configs, c, pressure(knowledge.memory, c))
+    raw = knowledge.validity.ensemble.predict(X)
+    learned = knowledge.validity.calibration.predict(raw)
+    doubted = np.minimum(fits, p_room(c.memory / np.maximum(doubtful, 1.0), MEASURED_MARGIN))
+    return np.where(doubtful > 0, np.minimum(learned, doubted), learned)
+
+
+def reassured(p_valid: Array, share: Array) -> Array:
+    """Probabilities that steps of the calibration hold just below what a recommendation may risk.
+
+    share: of the GPU's memory that the forecast takes.
+    """
+    roomy = (p_valid >= NEARLY_SURE) & (share <= ROOM)
+    return np.where(roomy, np.maximum(p_valid, MIN_P_VALID), p_valid)

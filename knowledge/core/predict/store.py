@@ -1,0 +1,152 @@
+"""Predictors as files: skops, never pickle, with a digest; only listed types come to life on loading.
+
+skops is imported where a file is written or read: with scikit-learn behind it, it takes a second.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zipfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from knowledge.core.analytic.peak_memory import PeakMemory
+from knowledge.core.analytic.step_time import StepTime
+from knowledge.core.data.measurement import Row
+from knowledge.core.domain.types import Config
+from knowledge.core.model import estimators
+from knowledge.core.model.estimators import Calibration, Ensemble, Forest
+from knowledge.core.model.fitted_model import Knowledge, Validity
+from knowledge.core.model.intervals import Widths
+from knowledge.core.model.regressor import Physics, Regressor
+from knowledge.core.model.training_support import Seen
+
+FORMAT = 17  # to be raised whenever prior or features change: corrections belong to what they were learnt on
+TRUSTED = (
+    "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
+    "sklearn.tree._tree.Tree",
+)
+
+
+class BadPredictor(ValueError):
+    """A predictor file that is missing, was changed, or holds types that are not allowed."""
+
+
+def save(knowledge: Mapping[str, Knowledge], path: Path) -> str:
+    """Write the knowledge of each kind; returns the file's SHA-256 as hexadecimal digits."""
+    import skops.io
+
+    raw = {"format": FORMAT, "kinds": {kind: _to_values(found) for kind, found in knowledge.items()}}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    aside = path.with_suffix(".part")
+    try:
+        aside.write_bytes(skops.io.dumps(raw, compression=zipfile.ZIP_DEFLATED, compresslevel=1))
+        aside.replace(path)
+    except OSError:
+        aside.unlink(missing_ok=True)  # half a file on a full disk would take what room is left
+        raise
+    return digest(path)
+
+
+def load(path: Path, sha256: str, folder: Path) -> dict[str, Knowledge]:
+    """What `save` wrote. Raises BadPredictor unless the file lies in `folder` and has that digest."""
+    if folder.resolve() not in path.resolve().parents:
+        raise BadPredictor(f"{path.name} does not lie in the predictors' folder; train a new predictor")
+    if not path.is_file():
+        raise BadPredictor(f"{path.name} is missing; train a new predictor")
+    if digest(path) != sha256:
+        raise BadPredictor(f"{path.name} is not the file that was written; train a new predictor")
+    raw = _read(path)
+    if raw.get("format") != FORMAT:
+        raise BadPredictor(f"{path.name} has format {raw.get('format')}, not {FORMAT}; train a new predictor")
+    return {kind: _from_values(values) for kind, values in raw["kinds"].items()}
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import skops.io
+
+    data = path.read_bytes()
+    strange = sorted(set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED))
+    if strange:
+        raise BadPredictor(f"{path.name} holds types that are not allowed: {', '.join(strange)}")
+    values: dict[str, Any] = skops.io.loads(data, trusted=list(TRUSTED))
+    return values
+
+
+def digest(path: Path) -> str:
+    """SHA-256 of a file, hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _to_values(found: Knowledge) -> dict[str, Any]:
+    seen = asdict(found.seen)
+    return {
+        "rows": found.rows,
+        "vocabulary": found.vocabulary,
+        "rate": _regressor(found.rate),
+        "memory": found.memory and _regressor(found.memory),
+        "validity": found.validity and _validity(found.validity),
+        "scarce": [asdict(row) for row in found.scarce],
+        "seen": {k: sorted(v) if isinstance(v, frozenset) else dict(v) for k, v in seen.items()},
+    }
+
+
+def _regressor(found: Regressor) -> dict[str, Any]:
+    return {
+        "weights": found.physics_.weights_,
+        "apart": found.apart_,
+        "columns": found.forest_.columns_,
+        "trees": found.forest_.trees_,
+        "widths": {
+            "pooled": found.widths_.pooled,
+            "by_kind": dict(found.widths_.by_kind),
+            "by_gpu": dict(found.widths_.by_gpu),
+        },
+        "unseen_widths": found.unseen_widths_,
+        "believed": found.believed_,
+        "runs": found.runs_,
+    }
+
+
+def _validity(found: Validity) -> dict[str, Any]:
+    return {
+        "columns": found.ensemble.columns_,
+        "members": found.ensemble.members_,
+        "raw": found.calibration.raw_,
+        "calibrated": found.calibration.calibrated_,
+    }
+
+
+def _from_values(raw: dict[str, Any]) -> Knowledge:
+    seen: dict[str, Any] = {k: frozenset(v) if isinstance(v, list) else v for k, v in raw["seen"].items()}
+    return Knowledge(
+        rows=raw["rows"],
+        vocabulary=raw["vocabulary"],
+        rate=_read_regressor(raw["rate"], StepTime),
+        memory=raw["memory"] and _read_regressor(raw["memory"], PeakMemory),
+        validity=raw["validity"] and _read_validity(raw["validity"]),
+        seen=Seen(**seen),
+        scarce=tuple(Row(**{**row, "config": Config(**row["config"])}) for row in raw["scarce"]),
+    )
+
+
+def _read_regressor(raw: dict[str, Any], physics: type[Physics]) -> Regressor:
+    found = Regressor(physics)
+    found.physics_ = physics()
+    found.physics_.weights_, found.apart_ = raw["weights"], raw["apart"]
+    found.forest_ = Forest()
+    found.forest_.columns_, found.forest_.trees_ = raw["columns"], raw["trees"]
+    found.widths_ = Widths(**raw["widths"])
+    found.unseen_widths_, found.believed_, found.runs_ = raw["unseen_widths"], raw["believed"], raw["runs"]
+    return found
+
+
+def _read_validity(raw: dict[str, Any]) -> Validity:
+    calibration = Calibration()
+    calibration.raw_, calibration.calibrated_ = raw["raw"], raw["calibrated"]
+    ensemble = Ensemble(estimators.classifiers)
+    ensemble.columns_, ensemble.members_ = raw["columns"], raw["members"]
+    return Validity(ensemble, calibration)

@@ -1,0 +1,124 @@
+"""Configurations as columns: tens of thousands in milliseconds, and objects for the few that are scored.
+
+A configuration is a kind (everything but its sizes) with sizes of its own. Facts, flags and launch rules hang
+on the kind alone, so they are looked up once a kind and spread over its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowledge.core.analytic.config_table import Columns, Hardware, columns
+from knowledge.core.domain import config_space, workload
+from knowledge.core.domain.arrays import Array, Mask
+from knowledge.core.domain.types import Config, Pool, Workload
+
+Rows = NDArray[np.intp]
+Sizes = tuple[int, int, int]  # as named in SIZES
+SIZES = ("tokens_per_sample", "per_device_batch_size", "gradient_accumulation_steps")
+NAMES = tuple(field.name for field in fields(Config))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """n configurations: row i is `kinds[kind[i]]` with its own sizes, on `pools[kind[i]]`.
+
+    kind, tokens, batch, accumulation: whole numbers of shape (n,).
+    """
+
+    kinds: tuple[Config, ...]
+    pools: tuple[Pool, ...]
+    kind: Rows
+    tokens: Rows
+    batch: Rows
+    accumulation: Rows
+
+    @classmethod
+    def of(cls, found: Iterable[tuple[Config, Pool, Sequence[Sizes]]]) -> Candidates:
+        """From kinds with their pool and the sizes each may have, kinds that break a launch rule left out."""
+        startable = [entry for entry in found if config_space.refused(entry[0]) is None]
+        counts = np.array([len(sizes) for _, _, sizes in startable], dtype=np.intp)
+        shapes = [np.array(sizes, dtype=np.intp).reshape(-1, 3) for _, _, sizes in startable]
+        tokens, batch, accumulation = np.concatenate([*shapes, np.empty((0, 3), dtype=np.intp)]).T
+        made = cls(
+            kinds=tuple(config for config, _, _ in startable),
+            pools=tuple(pool for _, pool, _ in startable),
+            kind=np.repeat(np.arange(len(counts)), counts),
+            tokens=tokens,
+            batch=batch,
+            accumulation=accumulation,
+        )
+        return made.take(np.flatnonzero((batch >= 1) & (accumulation >= 1)))
+
+    def __len__(self) -> int:
+        return len(self.kind)
+
+    def take(self, rows: Rows) -> Candidates:
+        """The chosen rows."""
+        return replace(
+            self,
+            kind=self.kind[rows],
+            tokens=self.tokens[rows],
+            batch=self.batch[rows],
+            accumulation=self.accumulation[rows],
+        )
+
+    def config(self, row: int) -> Config:
+        """One row as a configuration."""
+        return replace(
+            self.kinds[int(self.kind[row])],
+            tokens_per_sample=int(self.tokens[row]),
+            per_device_batch_size=int(self.batch[row]),
+            gradient_accumulation_steps=int(self.accumulation[row]),
+        )
+
+    def configs(self) -> list[Config]:
+        """All rows as configurations."""
+        # Rows by the thousand: filling in dictionaries takes half the time of dataclasses.replace.
+        kinds = [{name: getattr(kind, name) for name in NAMES} for kind in self.kinds]
+        sizes = zip(self.tokens.tolist(), self.batch.tolist(), self.accumulation.tolist(), strict=True)
+        return [
+            Config(**{**kinds[kind], **dict(zip(SIZES, of_row, strict=True))})
+            for kind, of_row in zip(self.kind.tolist(), sizes, strict=True)
+        ]
+
+    def pool(self, row: int) -> Pool:
+        """Where a row would run."""
+        return self.pools[int(self.kind[row])]
+
+    def bundle(self) -> Rows:
+        """A number a row, equal for rows of the same GPU model, nodes and GPUs. Shape (n,)."""
+        numbers: dict[tuple[str, int, int], int] = {}
+        of_kind = [
+            numbers.setdefault((x.gpu_model, x.number_nodes, x.number_gpus), len(numbers)) for x in self.kinds
+        ]
+        return np.array(of_kind, dtype=np.intp)[self.kind]
+
+    def columns(self, here: Mapping[str, Hardware] | None = None, data: Workload | None = None) -> Columns:
+        """Ready for arithmetic; `data` says how long samples are once cut and padded. Raises UnknownModel."""
+        sizes: dict[str, Array] = {
+            "tokens": self.tokens.astype(float),
+            "batch": self.batch.astype(float),
+            "accumulation": self.accumulation.astype(float),
+        }
+        padded = sizes["tokens"] if data is None else self._padded(data)
+        return replace(columns(self.kinds, here).take(self.kind), **sizes, padded=padded)
+
+    def _padded(self, data: Workload) -> Array:
+        """Processed tokens per sample: they depend on length and micro-batch alone."""
+        pairs, place = np.unique(np.stack([self.tokens, self.batch]), axis=1, return_inverse=True)
+        lengths = [workload.padded_length(data, int(limit), int(batch)) or limit for limit, batch in pairs.T]
+        return np.array(lengths, dtype=float)[place.reshape(-1)]
+
+
+def best_of_each(groups: Rows, value: Array, count: int) -> Mask:
+    """The `count` rows of each group with the highest values, earlier rows first among equals. Shape (n,)."""
+    order = np.lexsort((-value, groups))
+    first = np.searchsorted(groups[order], groups[order])
+    kept = np.zeros(len(groups), dtype=bool)
+    kept[order[np.arange(len(groups)) - first < count]] = True
+    return kept

@@ -1,0 +1,56 @@
+"""Stated defaults where nothing can be predicted: an unknown model, or advice that failed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from knowledge.core.domain import workload
+from knowledge.core.domain.types import Config, Interval, Option, Source
+from knowledge.core.recommend import search
+from knowledge.core.recommend.submit_defaults import Request
+
+UNKNOWN = Interval(0.0)  # with Source.DEFAULT: nothing is predicted
+UNKNOWN_P_VALID = 0.5
+
+
+def default_options(request: Request, bound: Mapping[str, Any]) -> tuple[Option, ...]:
+    """One option a bundle, fewest GPUs first: one sample at a time with checkpointing, or as fixed."""
+    found = []
+    seen = set()
+    for config in search.candidates(request, bound).configs():
+        bundle = (config.gpu_model, config.number_nodes, config.number_gpus)
+        if bundle not in seen and _is_default(config, request):
+            seen.add(bundle)
+            found.append(_option(config, request, bound))
+    return tuple(sorted(found, key=lambda option: (option.gpus, option.key)))
+
+
+def _is_default(config: Config, request: Request) -> bool:
+    """Candidates come with the smallest batch and checkpointing first; sharding is the one open choice."""
+    return "sharding" in request.fixed or config.sharding in ("none", "fsdp") or not _may_shard(config)
+
+
+def _may_shard(config: Config) -> bool:
+    return config.gpu_model != "cpu" and config.method != "qlora" and config.precision != "float16"
+
+
+def _option(config: Config, request: Request, bound: Mapping[str, Any]) -> Option:
+    return Option(
+        config=config,
+        p_valid=UNKNOWN_P_VALID,
+        tokens_per_second=UNKNOWN,
+        peak_memory_bytes=UNKNOWN,
+        startup_s=0.0,
+        duration_s=UNKNOWN,
+        cost=UNKNOWN,
+        source=Source.DEFAULT,
+        outside=True,
+        steps=workload.steps(
+            request.data, config.effective_batch_size, bound.get("epochs"), bound.get("max_steps")
+        ),
+        padded_tokens=workload.padded_length(
+            request.data, config.tokens_per_sample, config.per_device_batch_size
+        )
+        or None,
+    )

@@ -1,0 +1,64 @@
+"""What a person wants of the options: a goal, a deadline, a budget, and what trades time for money."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from knowledge.core.domain.types import Goal, Option
+from knowledge.core.recommend.search import rank
+
+NEAREST = 1.05  # options whose excess over the limits differs by less are equally bad
+
+
+def meets(option: Option, deadline_s: float | None = None, budget: float | None = None) -> bool:
+    """Is it expected to end within `deadline_s` seconds of its start and to cost no more than `budget`?"""
+    in_time = deadline_s is None or option.duration_s.value <= deadline_s
+    return in_time and (budget is None or option.cost.value <= budget)
+
+
+def ranked(
+    options: Sequence[Option], goal: Goal, deadline_s: float | None = None, budget: float | None = None
+) -> tuple[Option, ...]:
+    """Options that meet the limits first, best by the goal; then the others, nearest to the limits first."""
+
+    def key(option: Option) -> tuple[bool, float, tuple[float, int, float, str]]:
+        kept = meets(option, deadline_s, budget)
+        return not kept, 0.0 if kept else excess(option, deadline_s, budget), rank(option, goal)
+
+    return tuple(sorted(options, key=key))
+
+
+def keeping(
+    options: Sequence[Option], deadline_s: float | None = None, budget: float | None = None
+) -> tuple[Option, ...]:
+    """The options that meet the limits, in their order; if none does, those nearest to them."""
+    if deadline_s is None and budget is None:
+        return tuple(options)
+    kept = [option for option in options if meets(option, deadline_s, budget)]
+    if kept or not options:
+        return tuple(kept)
+    missed = [excess(option, deadline_s, budget) for option in options]
+    return tuple(o for o, by in zip(options, missed, strict=True) if by <= NEAREST * min(missed))
+
+
+def excess(option: Option, deadline_s: float | None = None, budget: float | None = None) -> float:
+    """By which factor an option exceeds the limit that it misses most; 1 or less meets them all."""
+    time = option.duration_s.value / deadline_s if deadline_s else 0.0
+    return max(time, option.cost.value / budget if budget else 0.0)
+
+
+def pareto(options: Sequence[Option]) -> tuple[Option, ...]:
+    """The options that no other beats in both time and cost, fastest first.
+
+    Without prices GPU time counts.
+    """
+    priced = any(option.cost.value > 0 for option in options)
+
+    def cost(option: Option) -> float:
+        return option.cost.value if priced else option.duration_s.value * option.gpus
+
+    front: list[Option] = []
+    for option in sorted(options, key=lambda option: (option.duration_s.value, cost(option), option.key)):
+        if not front or cost(option) < cost(front[-1]):
+            front.append(option)
+    return tuple(front)

@@ -1,0 +1,245 @@
+"""Values that are settled at submit: they change what is learnt, so none is ever chosen for speed.
+
+`settle` keeps what the user fixed and fills the rest from the method, the model and the data.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import columns, hardware
+from knowledge.core.domain import catalogue, config_space, method_support, workload
+from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.types import Choice, Config, Inventory, Option, Pool, Source, Workload
+from knowledge.core.predict.base import MIN_P_VALID
+
+SMALL_DATA_ROWS = 2000
+SMALL_DATA_EPOCHS = 3.0
+LARGE_BATCH, SMALL_BATCH = 16, 8
+LEARNING_RATES = {"lora": 2e-4, "qlora": 2e-4, "full": 2e-5}
+UNTRAINED_LEARNING_RATE = 2e-3
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """What is asked: a model (None: not in the catalogue), the values a user fixed, data and GPUs."""
+
+    model_name: str
+    model: catalogue.Model | None
+    fixed: Mapping[str, Any]
+    data: Workload
+    inventory: Inventory
+
+    @property
+    def pools(self) -> tuple[Pool, ...]:
+        """The pools that the fixed GPU model allows."""
+        wanted = self.fixed.get("gpu_model")
+        if wanted is None:
+            return self.inventory.pools
+        return tuple(pool for pool in self.inventory.pools if same_gpu(pool.gpu_model, wanted))
+
+    def of_known_gpus(self) -> Request:
+        """The request on the pools whose GPU the catalogue has: only those can be predicted."""
+        return self._on(tuple(p for p in self.inventory.pools if catalogue.known_gpu(p.gpu_model)))
+
+    def of_unknown_gpus(self) -> Request:
+        """The request on the other pools."""
+        return self._on(tuple(p for p in self.inventory.pools if not catalogue.known_gpu(p.gpu_model)))
+
+    def _on(self, pools: tuple[Pool, ...]) -> Request:
+        return replace(self, inventory=replace(self.inventory, pools=pools))
+
+
+def same_gpu(one: str, other: str) -> bool:
+    """Do both names mean the same GPU model?"""
+    return one == other or (catalogue.known_gpu(one) or one) == (catalogue.known_gpu(other) or other)
+
+
+def settle(request: Request, method: Choice | None = None) -> dict[str, Choice]:
+    """A choice for every parameter that binds at submit, except the batch when it hangs on the GPUs.
+
+    method: the one to take where the user fixed none.
+    """
+    method = method or _method(request)
+    chosen = {
+        "method": method,
+        "quantization": _quantization(method.value, request),
+        "precision": _precision(request),
+        "tokens_per_sample": _tokens_per_sample(request),
+        "effective_batch_size": _effective_batch(request),
+        **_lora(method.value, request),
+        "learning_rate": _learning_rate(method.value, request),
+        **_length_of_training(request),
+        "seed": Choice(value=42, by="default", reason="A fixed seed makes the run repeatable."),
+    }
+    by_user = {name: user_choice(name, request.fixed[name]) for name in chosen if name in request.fixed}
+    return chosen | by_user
+
+
+def user_choice(name: str, value: Any) -> Choice:
+    """A value the user fixed."""
+    return Choice(value=value, by="user", reason=f"You set {name} to {value}.")
+
+
+def _method(request: Request) -> Choice:
+    if request.fixed.get("quantization") == "bnb-4bit":
+        return Choice(value="qlora", by="recommended", reason="qlora trains a 4-bit base model.")
+    gpus = [pool for pool in request.of_known_gpus().pools if pool.gpu_model != "cpu"]
+    cannot = method_support.untrainable(gpus, "qlora") or config_space.why_not_four_bits(request.model_name)
+    possible = gpus and not cannot
+    if request.model is not None and possible and request.fixed.get("quantization") is None:
+        needs = _least_memory(request, gpus)
+        if not np.any(needs["lora"] <= needs["capacity"]):
+            least = float(np.min(needs["lora"])) / 2**30
+            return Choice(
+                value="qlora",
+                by="recommended",
+                reason=f"LoRA needs at least {least:.0f} GiB a GPU, more than any has; 4 bits need less.",
+            )
+    return Choice(value="lora", by="default", reason="An adapter learns well at a fraction of the memory.")
+
+
+def four_bits_instead(request: Request, method: Choice, found: Sequence[Option]) -> Choice | None:
+    """qlora, where nobody chose a method and LoRA is not likely to fit anywhere; else None."""
+    is_open = request.fixed.get("method") is None and request.fixed.get("quantization") is None
+    predicted = request.model is not None and all(option.source is not Source.DEFAULT for option in found)
+    chance = max((option.p_valid for option in found), default=0.0)
+    if not is_open or method.value != "lora" or not predicted or chance >= MIN_P_VALID:
+        return None
+    lora = f"runs with a probability of {chance:.0%} at best" if found else "fits no GPU as it can run here"
+    reason = f"LoRA {lora}; 4 bits need less memory."
+    return Choice(value="qlora", by="recommended", reason=reason)
+
+
+def _least_memory(request: Request, pools: list[Pool]) -> dict[str, Array]:
+    """Bytes a GPU needs for LoRA with everything that saves memory, on each pool's largest bundle."""
+    length = _tokens_per_sample(request).value
+    configs = [
+        Config(
+            model_name=request.model_name,
+            method="lora",
+            gpu_model=pool.gpu_model,
+            number_gpus=config_space.bundles(pool.node_sizes, request.inventory.max_nodes)[-1][1],
+            tokens_per_sample=int(request.fixed.get("tokens_per_sample", length)),
+            per_device_batch_size=1,
+            precision="bfloat16",
+            **config_space.OUR_TRAINER,
+        )
+        for pool in pools
+    ]
+    c = columns(configs, hardware(request.inventory))
+    return {"lora": cost_model.MEMORY_MARGIN * cost_model.memory(c).total, "capacity": c.memory}
+
+
+def _quantization(method: str, request: Request) -> Choice:
+    method = request.fixed.get("method", method)
+    if method == "qlora":
+        return Choice(value="bnb-4bit", by="default", reason="qlora stores the frozen base in 4 bits.")
+    return Choice(value="none", by="default", reason=f"{method} keeps the base model unquantised.")
+
+
+def _precision(request: Request) -> Choice:
+    pools = request.pools
+    if request.fixed.get("gpu_model") == "cpu" or (pools and all(p.gpu_model == "cpu" for p in pools)):
+        return Choice(value="float32", by="recommended", reason="CPU cores compute fastest in float32.")
+    gpus = [gpu for pool in pools if (gpu := catalogue.known_gpu(pool.gpu_model)) and gpu.gpu_model != "cpu"]
+    if gpus and all(gpu.bf16_flops is None for gpu in gpus):
+        names = ", ".join(gpu.gpu_model for gpu in gpus)
+        return Choice(value="float16", by="recommended", reason=f"{names} has no bfloat16 units.")
+    return Choice(
+        value="bfloat16", by="default", reason="bfloat16 is fast on today's GPUs and needs no loss scaling."
+    )
+
+
+def _tokens_per_sample(request: Request) -> Choice:
+    context = request.model.max_context if request.model else 4096
+    length = workload.recommended_length(request.data, context)
+    kept = workload.kept_share(request.data, length)
+    reason = (
+        f"{kept:.1%} of the rows are no longer than {length:,} tokens; longer ones are cut, which leaves"
+        f" {workload.kept_tokens(request.data, length):.1%} of all tokens."
+        if kept < 1
+        else f"No row is longer than {length:,} tokens."
+    )
+    return Choice(value=length, by="recommended", reason=reason)
+
+
+def _effective_batch(request: Request) -> Choice:
+    rows = request.data.rows
+    batch = LARGE_BATCH if rows >= SMALL_DATA_ROWS else SMALL_BATCH
+    gpus = request.fixed.get("number_gpus", 1)
+    whole = math.ceil(batch / gpus) * gpus
+    steps = max(1, math.ceil(rows / whole))
+    reason = f"{whole} samples a step make {steps:,} steps of {rows:,} rows in one epoch."
+    return Choice(value=whole, by="recommended", reason=reason)
+
+
+def _lora(method: str, request: Request) -> dict[str, Choice]:
+    if request.fixed.get("method", method) == "full":
+        none = Choice(value=None, by="default", reason="Full fine-tuning has no adapter.")
+        return {"lora_r": none, "lora_alpha": none}
+    rank = request.fixed.get("lora_r", 16)
+    return {
+        "lora_r": Choice(value=16, by="default", reason="Rank 16 is enough for most tasks."),
+        "lora_alpha": Choice(value=2 * rank, by="default", reason=f"Twice the rank of {rank}, as usual."),
+    }
+
+
+def _learning_rate(method: str, request: Request) -> Choice:
+    if request.model_name.startswith("builtin/"):
+        reason = "The built-in models start from random weights and need large steps."
+        return Choice(value=UNTRAINED_LEARNING_RATE, by="default", reason=reason)
+    method = request.fixed.get("method", method)
+    rate = LEARNING_RATES.get(method, 2e-4)
+    return Choice(value=rate, by="default", reason=f"{rate:g} is the usual start for {method}.")
+
+
+def _length_of_training(request: Request) -> dict[str, Choice]:
+    unused = "Left out: {} decides how long the training is."
+    if "max_steps" in request.fixed:
+        return {
+            "epochs": Choice(value=None, by="default", reason=unused.format("max_steps")),
+            "max_steps": user_choice("max_steps", request.fixed["max_steps"]),
+        }
+    rows = request.data.rows
+    small = rows < SMALL_DATA_ROWS
+    epochs = SMALL_DATA_EPOCHS if small else 1.0
+    reason = (
+        f"{rows:,} rows are few; {epochs:g} passes let the model take them in."
+        if small
+        else f"One pass over {rows:,} rows is enough and does not overfit."
+    )
+    return {
+        "epochs": Choice(value=epochs, by="recommended", reason=reason),
+        "max_steps": Choice(value=None, by="default", reason=unused.format("epochs")),
+    }
+
+
+def batch_choices(request: Request, default: Choice) -> tuple[Choice, ...]:
+    """The effective batches to try, nearest to the default first.
+
+    One, unless it was fixed in part and so hangs on the number of GPUs.
+    """
+    fixed = request.fixed
+    unit = fixed.get("per_device_batch_size", 1)
+    accumulation = fixed.get("gradient_accumulation_steps")
+    if default.by == "user" or (unit == 1 and accumulation is None):
+        return (default,)
+    counts = {
+        gpus
+        for pool in request.pools
+        for _, gpus in config_space.open_bundles(pool.node_sizes, fixed, request.inventory.max_nodes)
+    }
+    sizes = {
+        unit * gpus * (accumulation or max(1, math.floor(default.value / (unit * gpus) + 0.5)))
+        for gpus in counts or {fixed.get("number_gpus", 1)}
+    }
+    reason = "{} samples a step follow from the part of the batch that you set."
+    nearest = sorted(sizes, key=lambda size: (abs(math.log(size / default.value)), size))
+    return tuple(Choice(value=size, by="recommended", reason=reason.format(size)) for size in nearest)

@@ -1,0 +1,1 @@
+"""Past executions from files and from the Hugging Face Hub."""

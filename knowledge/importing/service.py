@@ -1,0 +1,152 @@
+"""Importing past executions from files: all or nothing, and the same file twice adds nothing."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import connection, transaction
+
+from knowledge.core.data.measurement import OWN, Row, digests
+from knowledge.core.data.sources import registry
+from knowledge.core.domain import config_space
+from knowledge.models import Execution, Status
+from knowledge.selectors import FOLDER, exported, exported_under_other_digests
+from portal.accounts.models import User
+from portal.accounts.services import audit
+
+BATCH = 500
+Columns = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class ImportReport:
+    """What an import found and did."""
+
+    rows: int
+    added: int
+    refused: int
+    flagged: int
+    unknown_models: tuple[str, ...]
+
+    def __str__(self) -> str:
+        unknown = f"; unknown models: {', '.join(self.unknown_models)}" if self.unknown_models else ""
+        return (
+            f"{self.rows:,} rows read, {self.added:,} added; {self.refused:,} break a launch rule,"
+            f" {self.flagged:,} are implausible and not learnt from{unknown}"
+        )
+
+
+def import_history(
+    *,
+    text: str,
+    source: str | None = None,
+    now: datetime,
+    provenance: Mapping[str, str] | None = None,
+    actor: User | None = None,
+) -> ImportReport:
+    """Import a CSV text of the named source (found by its columns if None).
+
+    `provenance` (where it comes from, its licence) goes to the audit record with the text's digest. Raises
+    BadTable listing the wrong cells; then nothing is stored.
+    """
+    rows = registry.parse(text, source)
+    # Everything that needs no database comes first: nobody else can write to SQLite meanwhile.
+    stored = _stored(rows, now)
+    with transaction.atomic():
+        added = _store(rows, stored)
+        if provenance is not None:
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            facts = {"sha256": digest, **provenance, "rows": len(rows), "added": added}
+            name = provenance.get("dataset") or provenance.get("file", "")
+            audit(action="history.imported", actor=actor, now=now, target=name[:200], data=facts)
+    return _report(rows, added)
+
+
+@transaction.atomic
+def load_shipped(*, texts: Sequence[str], now: datetime) -> tuple[ImportReport, int]:
+    """Import the CSVs that come with the project; returns the report and how many older rows of theirs went.
+
+    Older versions of the files may have said less of the same runs, which would count twice beside them.
+    """
+    rows = [row for text in texts for row in registry.parse(text, "csv")]
+    report = _report(rows, store_rows(rows, now))
+    wanted = set(digests(rows))
+    there = Execution.objects.filter(source__in={row.source for row in rows}).values_list("pk", "row_digest")
+    old = [key for key, digest in there if digest not in wanted]
+    for start in range(0, len(old), BATCH):
+        Execution.objects.filter(pk__in=old[start : start + BATCH]).delete()
+    return report, len(old)
+
+
+def _report(rows: Sequence[Row], added: int) -> ImportReport:
+    return ImportReport(
+        rows=len(rows),
+        added=added,
+        refused=sum(row.status == Status.REFUSED for row in rows),
+        flagged=sum(not row.learn for row in rows),
+        unknown_models=tuple(sorted({row.config.model_name for row in rows if not row.known})),
+    )
+
+
+@transaction.atomic
+def store_rows(rows: Sequence[Row], now: datetime) -> int:
+    """Store rows that are not there yet; returns how many."""
+    return _store(rows, _stored(rows, now))
+
+
+def _stored(rows: Sequence[Row], now: datetime) -> list[Columns]:
+    """What would be stored."""
+    shared = {"created_at": connection.ops.adapt_datetimefield_value(now)}
+    named = zip(digests(rows), rows, strict=True)
+    return [{"row_digest": name, **shared, **imported_values(row)} for name, row in named]
+
+
+def _store(rows: Sequence[Row], stored: Sequence[Columns]) -> int:
+    names = [columns["row_digest"] for columns in stored]
+    there: set[str | None] = set()
+    for start in range(0, len(names), BATCH):
+        some = Execution.objects.filter(row_digest__in=names[start : start + BATCH])
+        there.update(some.values_list("row_digest", flat=True))
+    if any(row.source == OWN or row.config.model_name.startswith(FOLDER) for row in rows):
+        # Own runs bear no digest, and folders lose their path: without this an export of this portal, in
+        # either form, would bring them back doubled.
+        there.update(digests(list(exported_under_other_digests())))
+        there.update(digests(list(exported(own=True, paths=True))))
+    new = [columns for columns in stored if columns["row_digest"] not in there]
+    if new:
+        _insert(new)
+    return len(new)
+
+
+def _insert(new: Sequence[Columns]) -> None:
+    """In one statement, in a fifth of what `bulk_create` takes: that prepares every value by its field."""
+    quote = connection.ops.quote_name
+    table, names = quote(Execution._meta.db_table), ", ".join(map(quote, new[0]))
+    marks = ", ".join(["%s"] * len(new[0]))
+    statement = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 -- names of ours alone
+    with connection.cursor() as cursor:
+        cursor.executemany(statement, [tuple(columns.values()) for columns in new])
+
+
+def imported_values(row: Row) -> Columns:
+    """The columns of an imported row, the same ones in the same order for all."""
+    return {
+        **{name: getattr(row.config, name) for name in config_space.FIELDS},
+        "effective_batch_size": row.effective_batch_size,
+        "config_hash": config_space.config_hash(row.config),
+        "source": row.source,
+        "origin": row.origin,
+        "status": row.status,
+        "tokens_per_second": row.tokens_per_second,
+        "runtime_s": row.runtime_s if row.status == Status.OK else None,
+        "startup_s": row.startup_s,
+        "peak_memory_fraction": row.peak_memory_fraction,
+        "padded_tokens": row.padded_tokens,
+        "learn": row.learn,
+        "learn_validity": row.learn_validity,
+        "flag_reason": row.flag_reason,
+    }

@@ -1,0 +1,1 @@
+"""The policy and simulations over REST."""

@@ -1,0 +1,81 @@
+"""The policy that runs the cluster: what it is, and choosing another one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.permissions import AdminOnly
+from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import Strict, Text, Whole
+from portal.clock import database_now
+from scheduler.core.policies import LIVE, POLICIES
+from scheduler.core.policies.summaries import SUMMARIES
+from scheduler.models import PolicyChoice
+from scheduler.selectors.policy import current_choice, current_policy, policy_history
+from scheduler.services.policy import choose_policy
+
+SHOWN = 20
+
+
+class PolicyChoiceOut(serializers.ModelSerializer[PolicyChoice]):
+    chosen_by = serializers.CharField(allow_null=True)
+
+    class Meta:
+        model = PolicyChoice
+        fields = ["name", "reason", "chosen_by", "at"]
+
+
+class PolicyOut(serializers.Serializer[Any]):
+    name = serializers.CharField(help_text="The one that decides now.")
+    version = serializers.IntegerField(
+        help_text="Of this choice; send it as `seen` to notice others' changes."
+    )
+    live = serializers.ListField(child=serializers.CharField(), help_text="Those that can be chosen.")
+    simulated = serializers.ListField(child=serializers.CharField(), help_text="In the simulator only.")
+    summaries = serializers.DictField(child=serializers.CharField(), help_text="What each policy does.")
+    history = PolicyChoiceOut(many=True)
+
+
+class PolicyIn(Strict):
+    name = Text(max_length=40)
+    reason = Text(max_length=500, allow_blank=True, default="")
+    seen = Whole(
+        min_value=0, max_value=2**62, allow_null=True, default=None,
+        help_text="The `version` that was read; another one by now answers 409.",
+    )  # fmt: skip
+
+
+class PolicyApi(APIView):
+    def get_permissions(self) -> list[Any]:
+        return [AdminOnly()] if self.request.method == "POST" else list(super().get_permissions())
+
+    @extend_schema(operation_id="policy_retrieve", responses=PolicyOut)
+    def get(self, request: ApiRequest) -> Response:
+        """Which policy decides now, and which others there are."""
+        return Response(_shown())
+
+    @extend_schema(operation_id="policy_choose", request=PolicyIn, responses=PolicyOut)
+    def post(self, request: ApiRequest) -> Response:
+        """Let another policy decide from the next tick on (administrators)."""
+        asked = PolicyIn(data=request.data)
+        asked.is_valid(raise_exception=True)
+        choose_policy(**asked.validated_data, actor=request.user, now=database_now())
+        return Response(_shown())
+
+
+def _shown() -> dict[str, Any]:
+    return PolicyOut(
+        {
+            "name": current_policy(),
+            "version": current_choice(),
+            "live": LIVE,
+            "simulated": [name for name in POLICIES if name not in LIVE],
+            "summaries": SUMMARIES,
+            "history": policy_history()[:SHOWN],
+        }
+    ).data

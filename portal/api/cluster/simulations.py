@@ -1,0 +1,102 @@
+"""What-if comparisons of policies on the portal's own past, for administrators."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+
+from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import Choice, Number, Strict, Text, Whole
+from portal.api.common.idempotent import KEY, create
+from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.api.nodes.nodes import AdminApi
+from portal.clock import database_now
+from scheduler.models import Simulation
+from scheduler.selectors.simulations import all_simulations, get_simulation
+from scheduler.services.simulations.request import (
+    MAX_ERROR,
+    MAX_POLICIES,
+    MAX_SEED,
+    Question,
+    request_simulation,
+)
+from scheduler.simulator.world.predictions import Level
+
+
+class SimulationIn(Strict):
+    policies = serializers.ListField(
+        child=Text(max_length=40), min_length=1, max_length=MAX_POLICIES, help_text="Names; see /api/policy/."
+    )
+    knowledge = Choice(
+        choices=[level.value for level in Level], default=Level.ORACLE.value,
+        help_text="What policies are told: `performance` is what was promised to each job.",
+    )  # fmt: skip
+    error = Number(
+        min_value=0, max_value=MAX_ERROR, default=0.0,
+        help_text="Median error of predictions at `performance` where none was recorded; 0.2 is 20 %.",
+    )  # fmt: skip
+    seed = Whole(min_value=0, max_value=MAX_SEED, default=0)
+    cluster = Text(
+        max_length=500, allow_blank=True, default="",
+        help_text="type:nodes x GPUs each, price: a100:8x8,l40s:4x4@1.1; empty: the nodes there are now.",
+    )  # fmt: skip
+    since = serializers.DateTimeField(required=False, help_text="Jobs submitted then or later.")
+    until = serializers.DateTimeField(required=False, help_text="Jobs submitted before then; now by default.")
+
+
+class SimulationBrief(serializers.ModelSerializer[Simulation]):
+    requested_by = serializers.CharField(allow_null=True)
+
+    class Meta:
+        model = Simulation
+        fields = [
+            *("id", "state", "message", "progress", "requested_by", "requested_at", "ended_at"),
+            *("since", "until", "cluster", "policies", "knowledge", "error", "seed"),
+        ]
+
+
+class SimulationOut(SimulationBrief):
+    results = serializers.ListField(
+        child=serializers.DictField(), help_text="One object for each policy, with all measures; simulated."
+    )
+    refusals = serializers.ListField(
+        child=serializers.ListField(child=serializers.CharField()),
+        help_text="The first jobs that were left out, and why.",
+    )
+
+    class Meta(SimulationBrief.Meta):
+        fields = [*SimulationBrief.Meta.fields, "results", "refusals"]
+
+
+SimulationPage = page_of(SimulationBrief)
+
+
+class SimulationsApi(AdminApi):
+    @extend_schema(
+        operation_id="simulations_create", parameters=[KEY], request=SimulationIn,
+        responses={201: SimulationOut},
+    )  # fmt: skip
+    def post(self, request: ApiRequest) -> Response:
+        """Compare policies on jobs that ran here. A worker plays them; the answer is not ready at once."""
+        asked = SimulationIn(data=request.data)
+        asked.is_valid(raise_exception=True)
+        question = Question(**asked.validated_data)
+        ask = partial(request_simulation, question=question, actor=request.user, now=database_now())
+        made, _ = create(request, make=lambda creation: ask(creation=creation), load=get_simulation)
+        return Response(SimulationOut(made).data, status=201)
+
+    @extend_schema(operation_id="simulations_list", parameters=[PageQuery], responses=SimulationPage)
+    def get(self, request: ApiRequest) -> Response:
+        """All simulations, newest first, without their figures."""
+        query = read_query(PageQuery, request.query_params)
+        return Response(page(all_simulations(), lambda one: SimulationBrief(one).data, **query))
+
+
+class SimulationApi(AdminApi):
+    @extend_schema(operation_id="simulations_retrieve", responses=SimulationOut)
+    def get(self, request: ApiRequest, simulation_id: str) -> Response:
+        """One simulation with its figures so far."""
+        return Response(SimulationOut(get_simulation(simulation_id)).data)

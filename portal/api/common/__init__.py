@@ -1,0 +1,1 @@
+"""Fields, parsers, pagination, errors and idempotency of the API."""

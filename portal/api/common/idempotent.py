@@ -1,0 +1,87 @@
+"""Creations that a client may repeat: under one Idempotency-Key the same body gives the same object again."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from django.db.models import Model
+from drf_spectacular.utils import OpenApiParameter
+from rest_framework.exceptions import ValidationError
+
+from portal.accounts.requests import ApiRequest
+from portal.clock import database_now
+from scheduler.services.idempotency import Creation, once, unkeyed
+
+HEADER = "Idempotency-Key"
+KEY = OpenApiParameter(
+    HEADER,
+    str,
+    OpenApiParameter.HEADER,
+    description="Any text of at most 200 characters. The same key and body give the same object again;"
+    " a secret that was shown with it is not shown a second time.",
+)
+
+Made = TypeVar("Made", bound=Model)
+
+
+def create(
+    request: ApiRequest,
+    *,
+    make: Callable[[Creation], Made],
+    load: Callable[[str], Made],
+    body_digest: str | None = None,
+) -> tuple[Made, bool]:
+    """The object, and whether it was made now or at an earlier request with the same key.
+
+    `make` creates it in the transaction that it is given; `load` finds an object by its id. `body_digest`
+    is needed only where the body is no JSON.
+    """
+    key = request.headers.get(HEADER)
+    if key is None:
+        return make(unkeyed), True
+    if not 0 < len(key) <= 200 or not key.isprintable():
+        raise ValidationError({HEADER: ["must be a text of 1 to 200 printable characters"]})
+    return once(
+        owner=request.user,
+        route=f"POST {request.path}",
+        key=key,
+        body_digest=body_digest or digest_of_body(request.data),
+        now=database_now(),
+        create=make,
+        load=load,
+    )
+
+
+def create_with_secret(
+    request: ApiRequest, *, make: Callable[[], tuple[Made, str]], load: Callable[[str], Made]
+) -> tuple[Made, str | None]:
+    """The object and its secret, which is None for a repeated request: secrets are not kept."""
+    secrets: list[str] = []
+
+    def made_apart() -> Made:
+        made, secret = make()
+        secrets.append(secret)
+        return made
+
+    made, _ = create(request, make=in_one_transaction(made_apart), load=load)
+    return made, secrets[0] if secrets else None
+
+
+def in_one_transaction(make: Callable[[], Made]) -> Callable[[Creation], Made]:
+    """For services that know nothing of keys: the object and its key are written together."""
+
+    def make_and_note(creation: Creation) -> Made:
+        with creation() as note:
+            made = make()
+            note(made)
+        return made
+
+    return make_and_note
+
+
+def digest_of_body(body: Any) -> str:
+    """SHA-256 of the body's meaning: neither spaces nor the order of keys make it another one."""
+    return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

@@ -1,0 +1,78 @@
+"""Lists in pieces: `?after=ID&limit=N`, answered with `data`, `total`, `has_more` and `next`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from django.core.exceptions import ObjectDoesNotExist
+from django.db.models import Model, QuerySet
+from drf_spectacular.utils import inline_serializer
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+
+from portal.api.common.fields import Strict
+
+MAX_LIMIT = 100
+Row = TypeVar("Row", bound=Model)
+
+
+class PageQuery(Strict):
+    """The query parameters of every list; lists add their filters."""
+
+    after = serializers.CharField(required=False, max_length=64, help_text="Id of the last row already seen.")
+    limit = serializers.IntegerField(required=False, min_value=1, max_value=MAX_LIMIT, default=20)
+
+
+def read_query(serializer: type[Strict], params: Any) -> dict[str, Any]:
+    """The query parameters, checked. Raises ValidationError, also for unknown or repeated ones."""
+    repeated = {name: ["is given twice"] for name, values in params.lists() if len(values) > 1}
+    if repeated:
+        raise ValidationError(repeated)
+    checked = serializer(data=params.dict())
+    checked.is_valid(raise_exception=True)
+    return dict(checked.validated_data)
+
+
+def page(
+    rows: QuerySet[Row], show: Callable[[Row], Any], *, limit: int, after: str | None = None
+) -> dict[str, Any]:
+    """One piece of `rows`, newest first (ids rise with age). Raises ValidationError for a bad cursor."""
+    rows = rows.order_by("-pk")
+    total = rows.count()
+    if after is not None:
+        rows = rows.filter(pk__lt=_cursor(rows, after))
+    found = list(rows[: limit + 1])
+    shown = found[:limit]
+    more = len(found) > limit
+    return {
+        "data": [show(row) for row in shown],
+        "total": total,
+        "has_more": more,
+        "next": str(shown[-1].pk) if more else None,
+    }
+
+
+def _cursor(rows: QuerySet[Row], after: str) -> Any:
+    try:
+        return rows.values_list("pk", flat=True).get(pk=after)
+    except (ValueError, OverflowError, ObjectDoesNotExist) as unknown:
+        raise ValidationError({"after": ["is not the id of a row of this list"]}) from unknown
+
+
+def page_of(item: type[serializers.Serializer[Any]]) -> Any:
+    """The schema of a list of `item`."""
+    return inline_serializer(
+        name=f"{item.__name__}Page",
+        fields={
+            "data": item(many=True),
+            "total": serializers.IntegerField(help_text="Rows that the filters match."),
+            "has_more": serializers.BooleanField(),
+            "next": serializers.CharField(allow_null=True),
+        },
+    )
+
+
+def list_of(item: type[serializers.Serializer[Any]]) -> Any:
+    """The schema of a whole list of `item` that does not come in pages."""
+    return inline_serializer(name=f"{item.__name__}List", fields={"data": item(many=True)})

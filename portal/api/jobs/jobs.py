@@ -1,0 +1,72 @@
+"""Jobs: submit, list, detail, verbs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.requests import ApiRequest
+from portal.api.common.idempotent import KEY, create
+from portal.api.common.pages import page, page_of, read_query
+from portal.api.jobs.requests import JobIn, JobQuery, with_files
+from portal.api.jobs.resources import JobBrief, JobOut
+from portal.clock import database_now
+from scheduler.models import Job
+from scheduler.selectors.jobs import get_job, visible_jobs
+from scheduler.selectors.public_states import in_public_state
+from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job, submit_job
+
+JobPage = page_of(JobBrief)
+
+
+class JobsApi(APIView):
+    @extend_schema(operation_id="jobs_create", parameters=[KEY], request=JobIn, responses={201: JobOut})
+    def post(self, request: ApiRequest) -> Response:
+        """Submit a job. Only `model` and `training_file` are required; the rest is recommended."""
+        data = JobIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        values = with_files(user=request.user, values=data.validated_data)
+        submit = partial(submit_job, owner=request.user, now=database_now(), **values)
+        job, _ = create(
+            request, make=lambda creation: submit(creation=creation), load=partial(get_job, request.user)
+        )
+        return Response(JobOut(get_job(request.user, job.pk)).data, status=201)
+
+    @extend_schema(operation_id="jobs_list", parameters=[JobQuery], responses=JobPage)
+    def get(self, request: ApiRequest) -> Response:
+        """Your jobs and your teams' jobs, newest first."""
+        query = read_query(JobQuery, request.query_params)
+        rows = visible_jobs(request.user)
+        if state := query.pop("state", None):
+            rows = in_public_state(rows, state)
+        if model := query.pop("model", None):
+            rows = rows.filter(model=model)
+        return Response(page(rows, lambda job: JobBrief(job).data, **query))
+
+
+class JobApi(APIView):
+    @extend_schema(operation_id="jobs_retrieve", responses=JobOut)
+    def get(self, request: ApiRequest, job_id: str) -> Response:
+        """One job: parameters and who chose them, promise, progress, attempts."""
+        return Response(JobOut(get_job(request.user, job_id)).data)
+
+
+def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
+    """The view of one verb; `act` is the service that does it."""
+
+    class VerbApi(APIView):
+        @extend_schema(operation_id=f"jobs_{name}", description=text, request=None, responses=JobOut)
+        def post(self, request: ApiRequest, job_id: str) -> Response:
+            job = act(job=get_job(request.user, job_id), actor=request.user, now=database_now())
+            return Response(JobOut(get_job(request.user, job.pk)).data)
+
+    return VerbApi
+
+
+CancelApi = _verb("cancel", "Cancel a job that has not ended.", cancel_job)
+PauseApi = _verb("pause", "Pause a job; a running one leaves a checkpoint.", pause_job)
+ResumeApi = _verb("resume", "Queue a paused job again.", resume_job)

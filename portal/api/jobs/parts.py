@@ -1,0 +1,91 @@
+"""What belongs to one job: events, metrics, logs, artifacts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import FileResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import Strict
+from portal.api.common.pages import list_of, read_query
+from portal.api.jobs.resources import EventOut, MetricOut
+from scheduler.models import Artifact
+from scheduler.selectors.jobs import artifact_file, artifacts, events, get_job, log_text, metrics
+
+MAX_METRICS = 5000
+MAX_LOG_BYTES = 200_000
+
+
+class EventsQuery(Strict):
+    after = serializers.IntegerField(min_value=0, default=0, help_text="Number of the last event seen.")
+
+
+class MetricsQuery(Strict):
+    after_step = serializers.IntegerField(min_value=-1, default=-1)
+
+
+class LogQuery(Strict):
+    offset = serializers.IntegerField(min_value=0, default=0, max_value=2**53)
+    limit = serializers.IntegerField(min_value=1, default=64_000, max_value=MAX_LOG_BYTES)
+
+
+class LogOut(serializers.Serializer[Any]):
+    text = serializers.CharField()
+    next_offset = serializers.IntegerField()
+
+
+class ArtifactOut(serializers.ModelSerializer[Artifact]):
+    class Meta:
+        model = Artifact
+        fields = ["path", "bytes", "sha256", "at"]
+
+
+class EventsApi(APIView):
+    @extend_schema(operation_id="jobs_events", parameters=[EventsQuery], responses=list_of(EventOut))
+    def get(self, request: ApiRequest, job_id: str) -> Response:
+        """What happened to the job, in order."""
+        job = get_job(request.user, job_id)
+        after = read_query(EventsQuery, request.query_params)["after"]
+        return Response({"data": EventOut(events(job).filter(number__gt=after), many=True).data})
+
+
+class MetricsApi(APIView):
+    @extend_schema(operation_id="jobs_metrics", parameters=[MetricsQuery], responses=list_of(MetricOut))
+    def get(self, request: ApiRequest, job_id: str) -> Response:
+        """Progress by step: loss, tokens per second, memory."""
+        job = get_job(request.user, job_id)
+        after = read_query(MetricsQuery, request.query_params)["after_step"]
+        return Response({"data": MetricOut(metrics(job, after_step=after)[:MAX_METRICS], many=True).data})
+
+
+class LogsApi(APIView):
+    @extend_schema(operation_id="jobs_logs", parameters=[LogQuery], responses=LogOut)
+    def get(self, request: ApiRequest, job_id: str) -> Response:
+        """A piece of the log; ask again from `next_offset` for what came since."""
+        job = get_job(request.user, job_id)
+        query = read_query(LogQuery, request.query_params)
+        text, next_offset = log_text(job, **query)
+        return Response({"text": text, "next_offset": next_offset})
+
+
+class ArtifactsApi(APIView):
+    @extend_schema(operation_id="jobs_artifacts", responses=list_of(ArtifactOut))
+    def get(self, request: ApiRequest, job_id: str) -> Response:
+        """The files the job produced: adapter or model, model card, metrics."""
+        job = get_job(request.user, job_id)
+        return Response({"data": ArtifactOut(artifacts(job), many=True).data})
+
+
+class ArtifactApi(APIView):
+    @extend_schema(operation_id="jobs_artifact_download", responses={(200, "*/*"): OpenApiTypes.BINARY})
+    def get(self, request: ApiRequest, job_id: str, path: str) -> FileResponse:
+        """Download one artifact."""
+        file = artifact_file(get_job(request.user, job_id), path)
+        # Always as an attachment: a report a job wrote must never run as a page of the portal.
+        return FileResponse(file.open("rb"), as_attachment=True, filename=path.rsplit("/", 1)[-1])

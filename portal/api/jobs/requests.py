@@ -1,0 +1,71 @@
+"""What a client may say about a job; the rules themselves are the recipes' and the services'."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+
+from knowledge.core.domain.types import Goal
+from portal.accounts.models import User
+from portal.api.common.fields import Choice, Number, Strict, Text, Whole
+from portal.api.common.pages import PageQuery
+from scheduler.errors import NotFound
+from scheduler.selectors.files import get_file
+from scheduler.selectors.public_states import PUBLIC_STATES
+from scheduler.services.jobs.objectives import MAX_BUDGET
+from scheduler.services.jobs.verbs import MAX_RETRIES
+
+
+class Params(serializers.DictField):
+    """Parameters by name; the recipe checks each of them, so that all doors say the same."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            raise ValidationError("must be an object of parameters")
+        return data
+
+
+class RecommendationIn(Strict):
+    """The two required fields, and whatever else the client wants to fix."""
+
+    model = Text(max_length=300, help_text="A base model of the catalogue, e.g. builtin/tiny-llama.")
+    training_file = Text(max_length=64, help_text="Id of an uploaded file.")
+    goal = Choice(
+        choices=[goal.value for goal in Goal],
+        default=Goal.BALANCED.value,
+        help_text="What is best: `deadline` is the cheapest that ends by deadline_at, `budget` the fastest"
+        " within budget. The two limits come first with every goal.",
+    )
+    params = Params(default=dict, help_text="Fixed parameters; the recommendation fills in the others.")
+
+
+class JobIn(RecommendationIn):
+    validation_file = Text(max_length=64, required=False, allow_null=True)
+    name = Text(max_length=200, required=False, allow_blank=True)
+    deadline_at = serializers.DateTimeField(
+        required=False, allow_null=True, help_text="Needed for the goal deadline."
+    )
+    budget = Number(
+        min_value=0, max_value=MAX_BUDGET, required=False, allow_null=True,
+        help_text="In the currency of the nodes' prices; needed for the goal budget.",
+    )  # fmt: skip
+    retries = Whole(min_value=0, max_value=MAX_RETRIES, required=False)
+
+
+class JobQuery(PageQuery):
+    state = Choice(choices=PUBLIC_STATES, required=False)
+    model = serializers.CharField(max_length=300, required=False)
+
+
+def with_files(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
+    """The values with file ids replaced by the files. Raises ValidationError naming the field."""
+    found = dict(values)
+    for field in ("training_file", "validation_file"):
+        if file_id := values.get(field):
+            try:
+                found[field] = get_file(user, file_id)
+            except NotFound as unknown:
+                raise ValidationError({field: ["is not one of your files; upload it first"]}) from unknown
+    return found

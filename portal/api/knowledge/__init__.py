@@ -1,0 +1,1 @@
+"""Recommendations, the catalogue and executions over REST."""

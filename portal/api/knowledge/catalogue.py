@@ -1,0 +1,156 @@
+"""The catalogue of models and GPUs, and what administrators add to it."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.permissions import BasePermission
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from knowledge import catalogue_entries
+from knowledge.core.domain import catalogue
+from knowledge.hf_config_reading import listed_text
+from knowledge.models import CatalogEntry
+from portal.accounts.permissions import AdminOnly
+from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import Choice, Number, Strict, Text
+from portal.api.common.idempotent import KEY, create, in_one_transaction
+from portal.api.common.pages import list_of
+from portal.clock import database_now
+from scheduler.services.deletions import delete_catalogue_entry
+
+
+class ModelOut(serializers.Serializer[catalogue.Model]):
+    id = serializers.CharField(source="model_name")
+    architecture = serializers.CharField()
+    parameters = serializers.IntegerField()
+    active_parameters = serializers.IntegerField()
+    max_context = serializers.IntegerField()
+
+
+class ModelIn(Strict):
+    name = Text(max_length=catalogue_entries.LONGEST_MODEL, help_text="Under which jobs ask for it.")
+    place = Text(
+        max_length=500, required=False,
+        help_text="A model id of the hub, or a folder or config.json below MODEL_ROOTS of the portal.",
+    )  # fmt: skip
+    config = serializers.DictField(required=False, help_text="The config.json itself, instead of a place.")
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if ("place" in attrs) == ("config" in attrs):
+            raise ValidationError({"config": ["give either this or a place"]})
+        return attrs
+
+
+class GpuSheet(serializers.Serializer[catalogue.Gpu]):
+    name = serializers.CharField(source="gpu_model")
+    memory_gib = serializers.SerializerMethodField()
+    tflops = serializers.SerializerMethodField(help_text="Dense bf16, else fp16; null where it has neither.")
+    bandwidth_gb_s = serializers.SerializerMethodField()
+    link = serializers.CharField()
+
+    def get_memory_gib(self, gpu: catalogue.Gpu) -> float:
+        return gpu.memory_bytes / catalogue.GIB
+
+    def get_tflops(self, gpu: catalogue.Gpu) -> float | None:
+        peak = gpu.bf16_flops or gpu.fp16_flops
+        return peak / 1e12 if peak else None
+
+    def get_bandwidth_gb_s(self, gpu: catalogue.Gpu) -> float:
+        return gpu.bandwidth_bytes_s / 1e9
+
+
+class GpuIn(Strict):
+    name = Text(max_length=catalogue_entries.LONGEST_GPU, help_text="As nodes name it.")
+    memory_gib = Number(help_text="Of one GPU.")
+    tflops = Number(help_text="Dense bf16 peak, without sparsity.")
+    bandwidth_gb_s = Number(help_text="Of its memory.")
+    link = Choice(choices=catalogue_entries.LINKS, default="pcie4", help_text="Between GPUs of a node.")
+
+
+class _AdministratorsAdd(APIView):
+    """Everyone reads; only administrators add."""
+
+    def get_permissions(self) -> list[Any]:
+        return [AdminOnly()] if self.request.method == "POST" else [*super().get_permissions()]
+
+
+def _entry(pk: str) -> CatalogEntry:
+    return CatalogEntry.objects.get(pk=pk)
+
+
+class ModelsApi(_AdministratorsAdd):
+    @extend_schema(operation_id="models_list", responses=list_of(ModelOut))
+    def get(self, request: ApiRequest) -> Response:
+        """Base models whose shape the portal knows; added ones come first."""
+        return Response({"data": [ModelOut(model).data for model in catalogue_entries.models()]})
+
+    @extend_schema(operation_id="models_create", parameters=[KEY], request=ModelIn, responses={201: ModelOut})
+    def post(self, request: ApiRequest) -> Response:
+        """Add a model from its config.json, or replace one that was added (administrators)."""
+        body = ModelIn(data=request.data)
+        body.is_valid(raise_exception=True)
+        name, place, config = (body.validated_data.get(key) for key in ("name", "place", "config"))
+        text = json.dumps(config) if config is not None else listed_text(place)
+        add = partial(
+            catalogue_entries.add_model, name=name, text=text, actor=request.user, now=database_now()
+        )
+        entry, _ = create(request, make=in_one_transaction(add), load=_entry)
+        return Response(ModelOut(catalogue.Model(**entry.facts)).data, status=201)
+
+
+class GpusApi(_AdministratorsAdd):
+    @extend_schema(operation_id="gpus_list", responses=list_of(GpuSheet))
+    def get(self, request: ApiRequest) -> Response:
+        """GPUs whose data sheet the portal knows; added ones come first."""
+        return Response({"data": [GpuSheet(gpu).data for gpu in catalogue_entries.gpus()]})
+
+    @extend_schema(operation_id="gpus_create", parameters=[KEY], request=GpuIn, responses={201: GpuSheet})
+    def post(self, request: ApiRequest) -> Response:
+        """Add a GPU from four figures of its data sheet, or replace one that was added (administrators)."""
+        body = GpuIn(data=request.data)
+        body.is_valid(raise_exception=True)
+        add = partial(
+            catalogue_entries.add_gpu, **body.validated_data, actor=request.user, now=database_now()
+        )
+        entry, _ = create(request, make=in_one_transaction(add), load=_entry)
+        return Response(GpuSheet(catalogue.Gpu(**entry.facts)).data, status=201)
+
+
+class _EntryApi(APIView):
+    permission_classes: list[type[BasePermission]] = [AdminOnly]
+    kind: CatalogEntry.Kind
+
+    def _delete(self, request: ApiRequest, name: str) -> Response:
+        delete_catalogue_entry(kind=self.kind, name=name, actor=request.user, now=database_now())
+        return Response(status=204)
+
+
+class ModelApi(_EntryApi):
+    kind = CatalogEntry.Kind.MODEL
+
+    @extend_schema(operation_id="models_destroy", request=None, responses={204: None})
+    def delete(self, request: ApiRequest, name: str) -> Response:
+        """Delete a model that was added; refused while jobs that have not ended train it (administrators).
+
+        Past executions of it stay, and teach again once it is added again.
+        """
+        return self._delete(request, name)
+
+
+class GpuApi(_EntryApi):
+    kind = CatalogEntry.Kind.GPU
+
+    @extend_schema(operation_id="gpus_destroy", request=None, responses={204: None})
+    def delete(self, request: ApiRequest, name: str) -> Response:
+        """Delete a GPU that was added; refused while nodes offer it or jobs ask for it (administrators).
+
+        Past executions on it stay, and teach again once it is added again.
+        """
+        return self._delete(request, name)

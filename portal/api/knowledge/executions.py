@@ -1,0 +1,133 @@
+"""Executions: what the forecasts are learnt from, a page at a time or all as a CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import PurePosixPath
+from typing import Any, BinaryIO, cast
+
+from django.http import StreamingHttpResponse
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.negotiation import DefaultContentNegotiation
+from rest_framework.parsers import MultiPartParser
+from rest_framework.permissions import BasePermission
+from rest_framework.renderers import BaseRenderer
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from knowledge.core.data.sources import generic
+from knowledge.core.data.sources.registry import SOURCES
+from knowledge.importing.service import ImportReport
+from knowledge.models import Execution
+from knowledge.selectors import exported
+from portal.accounts.permissions import AdminOnly
+from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import Choice, Strict
+from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.api.jobs.files import uploaded
+from portal.clock import database_now
+from portal.limits.bodies import HISTORIES, takes_files
+from scheduler.selectors.executions import visible_executions
+from scheduler.services.history import import_upload
+
+
+class ExecutionOut(serializers.ModelSerializer[Execution]):
+    model_name = serializers.SerializerMethodField()
+
+    class Meta:
+        model = Execution
+        exclude = ["row_digest", "config_hash"]
+
+    def get_model_name(self, row: Execution) -> str:
+        """Of a folder of another portal only its name: who imported the row says nothing of that machine."""
+        foreign = row.attempt_id is None and row.model_name.startswith("/")
+        return PurePosixPath(row.model_name).name if foreign else row.model_name
+
+
+class ExportQuery(Strict):
+    own = serializers.BooleanField(default=False, help_text="Only what was measured here.")
+
+
+ExecutionPage = page_of(ExecutionOut)
+
+
+class AnyAccept(DefaultContentNegotiation):
+    """Whatever a client says it accepts, a CSV comes; `Accept: text/csv` would else be refused."""
+
+    def select_renderer(
+        self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
+    ) -> tuple[BaseRenderer, str]:
+        first = next(iter(renderers))
+        return first, first.media_type
+
+
+class ExecutionsApi(APIView):
+    @extend_schema(operation_id="executions_list", parameters=[PageQuery], responses=ExecutionPage)
+    def get(self, request: ApiRequest) -> Response:
+        """Executions of your jobs, your teams' jobs and imported ones, newest first."""
+        query = read_query(PageQuery, request.query_params)
+        return Response(page(visible_executions(request.user), lambda row: ExecutionOut(row).data, **query))
+
+
+class ImportQuery(Strict):
+    source = Choice(  # type: ignore[assignment]  # a query parameter, not a field's source
+        choices=list(SOURCES), required=False, help_text="Whose columns it has; found by them if left out."
+    )
+
+
+class ImportOut(serializers.Serializer[ImportReport]):
+    rows = serializers.IntegerField(help_text="Read.")
+    added = serializers.IntegerField(help_text="That were not there yet.")
+    refused = serializers.IntegerField(help_text="Which break a launch rule.")
+    flagged = serializers.IntegerField(help_text="Implausible: kept, and not learnt from.")
+    unknown_models = serializers.ListField(child=serializers.CharField())
+
+
+class TableUpload(serializers.Serializer[Any]):
+    file = serializers.FileField(help_text="CSV in UTF-8, 20 MB and 40,000 lines at most.")
+
+
+@takes_files(HISTORIES)
+class ImportApi(APIView):
+    permission_classes: list[type[BasePermission]] = [AdminOnly]
+    parser_classes = [MultiPartParser]
+
+    @extend_schema(
+        operation_id="executions_import",
+        parameters=[ImportQuery],
+        request={"multipart/form-data": TableUpload},
+        responses=ImportOut,
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Import a CSV of past executions, all rows or none; the same file twice adds nothing."""
+        query = read_query(ImportQuery, request.query_params)
+        upload = uploaded(request)
+        report = import_upload(
+            stream=cast(BinaryIO, upload.file), filename=upload.name or "", actor=request.user,
+            now=database_now(), **query,
+        )  # fmt: skip
+        return Response(ImportOut(report).data)
+
+
+class ExecutionsCsvApi(APIView):
+    permission_classes: list[type[BasePermission]] = [AdminOnly]
+    content_negotiation_class = AnyAccept
+
+    @extend_schema(
+        operation_id="executions_export",
+        parameters=[ExportQuery],
+        responses={(200, "text/csv"): OpenApiTypes.STR},
+    )
+    def get(self, request: ApiRequest) -> StreamingHttpResponse:
+        """All executions, oldest first, as a CSV that an import takes back (administrators). Models in
+        folders are named by the folder alone; it tells nobody's ids.
+        """
+        query = read_query(ExportQuery, request.query_params)
+        answer = StreamingHttpResponse(
+            generic.lines(exported(**query)), content_type="text/csv; charset=utf-8"
+        )
+        answer["Content-Disposition"] = 'attachment; filename="executions.csv"'
+        return answer

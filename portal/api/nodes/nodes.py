@@ -1,0 +1,192 @@
+"""Nodes: what they are and do; join, drain and resume for administrators."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.permissions import BasePermission
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.permissions import AdminOnly
+from portal.accounts.requests import ApiRequest
+from portal.accounts.services import digest_of
+from portal.api.common.fields import Choice, Number, Strict, Text, Truth, Whole
+from portal.api.common.idempotent import KEY, create_with_secret
+from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.clock import database_now
+from portal.node_package import BuildFailed, join_command
+from scheduler.models import Gpu, JoinToken, Node
+from scheduler.selectors.nodes import all_nodes, get_node, matching
+from scheduler.services.deletions import remove_node
+from scheduler.services.nodes.price import MAX_PRICE, set_price
+from scheduler.services.nodes.register import create_join_token
+from scheduler.services.nodes.state import drain_node, resume_node
+from scheduler.states import NodeState
+
+log = logging.getLogger(__name__)
+
+
+class GpuOut(serializers.ModelSerializer[Gpu]):
+    busy = serializers.BooleanField(source="held")
+
+    class Meta:
+        model = Gpu
+        fields = ["index", "model", "memory_bytes", "util", "memory_used_bytes", "busy"]
+
+
+class NodeOut(serializers.ModelSerializer[Node]):
+    cannot_train = serializers.DictField(
+        child=serializers.CharField(),
+        help_text="Methods that its environment cannot train, and why; jobs with these go elsewhere.",
+    )
+    free_gpus = serializers.SerializerMethodField()
+    gpus = GpuOut(many=True)
+
+    class Meta:
+        model = Node
+        fields = [
+            *("id", "name", "state", "reason", "until", "state_since", "hostname", "cores", "memory_bytes"),
+            *(
+                "price_per_gpu_hour",
+                "network",
+                "software",
+                "cannot_train",
+                "enrolled_at",
+                "last_seen_at",
+                "free_gpus",
+                "gpus",
+            ),
+        ]
+
+    def get_free_gpus(self, node: Any) -> int:
+        """GPUs that no claim holds; only a ready node gives them away."""
+        return int(node.gpu_count - node.held)
+
+
+class ReasonIn(Strict):
+    reason = Text(max_length=500, allow_blank=True, default="")
+
+
+class DrainIn(ReasonIn):
+    move_jobs = Truth(default=False, help_text="Running jobs leave with a checkpoint instead of finishing.")
+
+
+class JoinTokenIn(Strict):
+    lifetime_s = Whole(min_value=60, max_value=7 * 86_400, default=3600)
+    uses = Whole(min_value=1, max_value=1000, default=1)
+
+
+class JoinTokenOut(serializers.Serializer[Any]):
+    join_token = serializers.CharField(
+        allow_null=True, help_text="Shown only now; null when the request was repeated."
+    )
+    command = serializers.CharField(
+        allow_null=True,
+        help_text="What makes a machine a node with this token: one line for its shell. Null without a"
+        " token, or while the portal cannot build the package that it installs.",
+    )
+
+
+class PriceIn(Strict):
+    price = Number(min_value=0, max_value=MAX_PRICE, help_text="Per GPU hour, in any one currency.")
+    seen = Number(help_text="The price you saw: if it is another one by now, nothing is changed (409).")
+
+
+class NodeQuery(PageQuery):
+    state = Choice(choices=[state.value for state in NodeState], required=False)
+    gpu = serializers.CharField(max_length=100, required=False, help_text="A GPU model, as nodes name it.")
+    text = serializers.CharField(max_length=200, required=False, help_text="In the name, host or id.")
+
+
+class NodesApi(APIView):
+    @extend_schema(operation_id="nodes_list", parameters=[NodeQuery], responses=page_of(NodeOut))
+    def get(self, request: ApiRequest) -> Response:
+        """Nodes with their GPUs, and which of them are busy; those that joined last come first."""
+        query = read_query(NodeQuery, request.query_params)
+        asked = {name: query.pop(name, "") for name in ("text", "gpu", "state")}
+        return Response(page(matching(all_nodes(), **asked), lambda node: NodeOut(node).data, **query))
+
+
+class NodeApi(APIView):
+    @extend_schema(operation_id="nodes_retrieve", responses=NodeOut)
+    def get(self, request: ApiRequest, node_id: str) -> Response:
+        """One node."""
+        return Response(NodeOut(get_node(node_id)).data)
+
+
+class AdminApi(APIView):
+    permission_classes: list[type[BasePermission]] = [AdminOnly]
+
+
+def _changed(
+    request: ApiRequest, node_id: str, takes: type[Strict], change: Callable[..., object]
+) -> Response:
+    """The node after `change` was made with the values of the body, which `takes` describes."""
+    body = takes(data=request.data)
+    body.is_valid(raise_exception=True)
+    change(node=get_node(node_id), actor=request.user, now=database_now(), **body.validated_data)
+    return Response(NodeOut(get_node(node_id)).data)
+
+
+class DrainApi(AdminApi):
+    @extend_schema(operation_id="nodes_drain", request=DrainIn, responses=NodeOut)
+    def post(self, request: ApiRequest, node_id: str) -> Response:
+        """Give the node no new work; its jobs finish, or move elsewhere."""
+        return _changed(request, node_id, DrainIn, drain_node)
+
+
+class ResumeNodeApi(AdminApi):
+    @extend_schema(operation_id="nodes_resume", request=ReasonIn, responses=NodeOut)
+    def post(self, request: ApiRequest, node_id: str) -> Response:
+        """Let a drained or blocked node work again."""
+        return _changed(request, node_id, ReasonIn, resume_node)
+
+
+class RemoveNodeApi(AdminApi):
+    @extend_schema(operation_id="nodes_remove", request=None, responses={204: None})
+    def post(self, request: ApiRequest, node_id: str) -> Response:
+        """Take a drained, lost or blocked node out for good; the history of jobs goes on naming it."""
+        remove_node(node=get_node(node_id), actor=request.user, now=database_now())
+        return Response(status=204)
+
+
+class PriceApi(AdminApi):
+    @extend_schema(operation_id="nodes_price", request=PriceIn, responses=NodeOut)
+    def post(self, request: ApiRequest, node_id: str) -> Response:
+        """Change what a GPU hour costs on the node."""
+        return _changed(request, node_id, PriceIn, set_price)
+
+
+class JoinTokensApi(AdminApi):
+    @extend_schema(
+        operation_id="join_tokens_create",
+        parameters=[KEY],
+        request=JoinTokenIn,
+        responses={201: JoinTokenOut},
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """A token with which new nodes enrol."""
+        data = JoinTokenIn(data=request.data)
+        data.is_valid(raise_exception=True)
+
+        def make() -> tuple[JoinToken, str]:
+            token = create_join_token(actor=request.user, now=database_now(), **data.validated_data)
+            return JoinToken.objects.get(token_hash=digest_of(token)), token
+
+        _, token = create_with_secret(request, make=make, load=lambda pk: JoinToken.objects.get(pk=pk))
+        return Response({"join_token": token, "command": _command(request, token)}, status=201)
+
+
+def _command(request: ApiRequest, token: str | None) -> str | None:
+    if token is None:
+        return None
+    try:
+        return join_command(portal=request.build_absolute_uri("/").rstrip("/"), token=token)
+    except BuildFailed:
+        log.exception("the package of nodes cannot be built")
+        return None

@@ -1,0 +1,46 @@
+"""Who did what, for administrators."""
+
+from __future__ import annotations
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.permissions import BasePermission
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.models import AuditEntry
+from portal.accounts.permissions import AdminOnly
+from portal.accounts.requests import ApiRequest
+from portal.accounts.selectors import audit_matching, visible_audit
+from portal.api.common.pages import PageQuery, page, page_of, read_query
+
+FILTERS = ("actor", "action", "text")
+
+
+class AuditOut(serializers.ModelSerializer[AuditEntry]):
+    actor = serializers.CharField(source="actor_name")
+
+    class Meta:
+        model = AuditEntry
+        fields = ["id", "at", "actor", "node", "action", "target", "data", "address"]
+
+
+class AuditQuery(PageQuery):
+    actor = serializers.CharField(max_length=150, required=False, help_text="A part of who did it.")
+    action = serializers.CharField(max_length=60, required=False, help_text="A part of what was done.")
+    text = serializers.CharField(max_length=200, required=False, help_text="A part of what it was done to.")
+
+
+AuditPage = page_of(AuditOut)
+
+
+class AuditApi(APIView):
+    permission_classes: list[type[BasePermission]] = [AdminOnly]
+
+    @extend_schema(operation_id="audit_list", parameters=[AuditQuery], responses=AuditPage)
+    def get(self, request: ApiRequest) -> Response:
+        """The record, newest first."""
+        query = read_query(AuditQuery, request.query_params)
+        wanted = {name: query.pop(name, "") for name in FILTERS}
+        rows = audit_matching(visible_audit(request.user), **wanted)
+        return Response(page(rows, lambda row: AuditOut(row).data, **query))

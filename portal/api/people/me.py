@@ -1,0 +1,125 @@
+"""Who I am, and my tokens."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.exceptions import PermissionDenied, ValidationError
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.models import ApiToken, Scope, Team, User
+from portal.accounts.requests import ApiRequest
+from portal.accounts.selectors import own_tokens
+from portal.accounts.services import create_token, revoke_token
+from portal.api.common.fields import Choice, Strict, Text
+from portal.api.common.idempotent import KEY, create_with_secret
+from portal.api.common.pages import list_of
+from portal.clock import database_now
+from scheduler.errors import NotFound
+from scheduler.selectors.files import Storage, storage_of
+
+
+class StorageOut(serializers.Serializer[Storage]):
+    used_bytes = serializers.IntegerField(help_text="Of your uploads; equal content counts once.")
+    quota_bytes = serializers.IntegerField()
+
+
+class MeOut(serializers.ModelSerializer[User]):
+    admin = serializers.BooleanField(source="is_admin")
+    teams: serializers.SlugRelatedField[Team] = serializers.SlugRelatedField(
+        many=True, read_only=True, slug_field="name"
+    )
+    storage = serializers.SerializerMethodField()
+
+    class Meta:
+        model = User
+        fields = ["id", "username", "email", "admin", "teams", "storage"]
+
+    @extend_schema_field(StorageOut)
+    def get_storage(self, user: User) -> dict[str, Any]:
+        return dict(StorageOut(storage_of(user)).data)
+
+
+class TokenIn(Strict):
+    name = Text(max_length=100)
+    scope = Choice(choices=Scope.choices, default=Scope.WRITE)
+    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+
+    def validate_expires_at(self, value: Any) -> Any:
+        if value is not None and value <= database_now():
+            raise ValidationError("must lie in the future")
+        return value
+
+
+class TokenOut(serializers.ModelSerializer[ApiToken]):
+    class Meta:
+        model = ApiToken
+        fields = ["id", "name", "scope", "hint", "created_at", "expires_at", "revoked_at", "last_used_at"]
+
+
+class NewTokenOut(TokenOut):
+    token = serializers.CharField(
+        allow_null=True, help_text="The token itself, shown only now; null when the request was repeated."
+    )
+
+    class Meta(TokenOut.Meta):
+        fields = [*TokenOut.Meta.fields, "token"]
+
+
+TokenList = list_of(TokenOut)
+
+
+class MeApi(APIView):
+    @extend_schema(operation_id="me_retrieve", responses=MeOut)
+    def get(self, request: ApiRequest) -> Response:
+        """The person the request speaks for."""
+        return Response(MeOut(request.user).data)
+
+
+class TokensApi(APIView):
+    @extend_schema(operation_id="tokens_list", responses=TokenList)
+    def get(self, request: ApiRequest) -> Response:
+        """Your tokens, newest first; the tokens themselves are not kept."""
+        return Response({"data": TokenOut(own_tokens(request.user), many=True).data})
+
+    @extend_schema(
+        operation_id="tokens_create", parameters=[KEY], request=TokenIn, responses={201: NewTokenOut}
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """A new token. A token cannot make one that may do more, or lives longer, than itself."""
+        data = TokenIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        _refuse_more_than_own(request.auth, data.validated_data)
+        make = partial(create_token, owner=request.user, now=database_now(), **data.validated_data)
+        token, plain = create_with_secret(
+            request, make=make, load=lambda pk: own_tokens(request.user).get(pk=pk)
+        )
+        return Response({**TokenOut(token).data, "token": plain}, status=201)
+
+
+def _refuse_more_than_own(own: object, wanted: Mapping[str, Any]) -> None:
+    """Sessions may make any token. Raises PermissionDenied."""
+    if not isinstance(own, ApiToken):
+        return
+    if not Scope(own.scope).includes(Scope(wanted["scope"])):
+        raise PermissionDenied(f"A token of the scope {own.scope} cannot make one of {wanted['scope']}.")
+    end = wanted.get("expires_at")
+    if own.expires_at and (end is None or end > own.expires_at):
+        raise PermissionDenied(
+            f"A token cannot make one that lives longer; set expires_at by {own.expires_at}."
+        )
+
+
+class RevokeApi(APIView):
+    @extend_schema(operation_id="tokens_revoke", request=None, responses=TokenOut)
+    def post(self, request: ApiRequest, token_id: int) -> Response:
+        """End one of your tokens at once."""
+        token = own_tokens(request.user).filter(pk=token_id).first()
+        if token is None:
+            raise NotFound("There is no such token of yours.")
+        return Response(TokenOut(revoke_token(token=token, actor=request.user, now=database_now())).data)

@@ -1,0 +1,140 @@
+"""What holds for every request: an id that logs and answers share, and a limit on what is sent."""
+
+from __future__ import annotations
+
+import logging
+import re
+import time
+import uuid
+from collections.abc import Callable
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+
+from portal import turns
+from portal.http.error_pages import answer
+from portal.limits.guesses import network_of
+from portal.logs import request_id
+from portal.serving import queued
+from scheduler import hints
+
+log = logging.getLogger("portal.requests")
+_USABLE = re.compile(r"[\w-]{1,64}\Z", re.ASCII)
+# Polling pages and agents would drown what changed something or went wrong.
+QUIET_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+QUIET_PATHS = frozenset({"/agent/v1/sync"})
+
+
+def request_id_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """Take up the caller's X-Request-ID or make one; log what changed something or failed."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        given = request.headers.get("X-Request-ID", "")
+        name = given if _USABLE.match(given) else uuid.uuid4().hex
+        mark = request_id.set(name)
+        begun = time.monotonic()
+        try:
+            response = get_response(request)
+            response["X-Request-ID"] = name
+            quiet = request.method in QUIET_METHODS or request.path in QUIET_PATHS
+            if not quiet or response.status_code >= 500:
+                spent = round((time.monotonic() - begun) * 1000)
+                log.info(
+                    "%s %s",
+                    request.method,
+                    request.path,
+                    extra={"status": response.status_code, "duration_ms": spent},
+                )
+            return response
+        finally:
+            request_id.reset(mark)
+
+    return middleware
+
+
+def client_address_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """Behind proxies of our own, REMOTE_ADDR becomes the address that the outermost of them saw.
+
+    Else all people would share the proxy's address, and with it their limits and lockouts. Whatever stands
+    further left in X-Forwarded-For came with the request and may be invented.
+    """
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        forwarded = request.headers.get("X-Forwarded-For", "").split(",")
+        if 0 < settings.TRUSTED_PROXIES <= len(forwarded):
+            address = forwarded[-settings.TRUSTED_PROXIES].strip()
+            request.META["REMOTE_ADDR"] = address or request.META.get("REMOTE_ADDR", "")
+        mark = turns.client_address.set(network_of(str(request.META.get("REMOTE_ADDR", ""))))
+        try:
+            return get_response(request)
+        finally:
+            turns.client_address.reset(mark)
+
+    return middleware
+
+
+def plain_address_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """There is nothing at an address with NUL in it; PostgreSQL would fail on the question."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        return answer(request, 404) if "\x00" in request.path else get_response(request)
+
+    return middleware
+
+
+def form_address_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """A page instead of a blank one for who loads a form's address again, or is sent there by signing in."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        if response.status_code != 405 or response.content:
+            return response
+        page = answer(request, 405)
+        page["Allow"] = response["Allow"]
+        return page
+
+    return middleware
+
+
+def signed_out_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """401 for a part of a page whose reader was signed out: no page to sign in belongs inside another one."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        to_sign_in = response.get("Location", "").startswith(settings.LOGIN_URL)
+        if to_sign_in and request.headers.get("HX-Request") == "true":
+            return HttpResponse(status=401)
+        return response
+
+    return middleware
+
+
+def cache_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """No answer is stored on its way or in the browser, unless its view, or WhiteNoise, says otherwise."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        response = get_response(request)
+        response.setdefault("Cache-Control", "private, no-store")
+        return response
+
+    return middleware
+
+
+def overload_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """503 for what waited long for a thread: its client is about to give up, and others wait behind it."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        late = queued.waited_s.get() > queued.LONGEST_S
+        return answer(request, 503) if late else get_response(request)
+
+    return middleware
+
+
+def hint_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """A request that changes many rows wakes the workers once."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        with hints.merged():
+            return get_response(request)
+
+    return middleware

@@ -1,0 +1,1 @@
+"""Limits on bodies, guesses and concurrent work."""

@@ -1,0 +1,159 @@
+"""Which bodies are read at all, judged by headers alone: of a refused one nothing reaches memory or disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import Resolver404, resolve
+
+from portal.accounts.models import Scope, User
+from portal.accounts.services import find_token
+from portal.clock import database_now
+from portal.http.error_pages import RETRY_AFTER_S, answer
+from portal.serving.connection import BUFFERED_BYTES
+from portal.turns import Shares
+from scheduler.errors import OverQuota
+from scheduler.services.files.quotas import upload_hold
+from scheduler.services.history import LARGEST
+
+# What multipart headers and boundaries may add to the file itself.
+ENVELOPE_BYTES = 100_000
+UPLOADS_AT_ONCE = 2  # of one person: each holds one of the server's eight threads, however slow it is
+uploads = Shares(UPLOADS_AT_ONCE)
+BUSY = (
+    "throttled",
+    f"{UPLOADS_AT_ONCE} uploads of yours are under way",
+    "Wait until one of them has ended, then send this again.",
+)
+View = TypeVar("View", bound=Callable[..., Any])
+Next = Callable[[HttpRequest], HttpResponse]
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """How much a view takes; `kept`: it stores them, which counts against a quota."""
+
+    most: Callable[[], int]
+    kept: bool
+
+
+TRAINING_DATA = Files(most=lambda: int(settings.MAX_UPLOAD_BYTES), kept=True)
+HISTORIES = Files(most=lambda: LARGEST, kept=False)
+
+
+def takes_files(files: Files) -> Callable[[View], View]:
+    """Marks a view, or an APIView, whose bodies may be larger than a form's."""
+
+    def mark(view: View) -> View:
+        view.takes_files = files  # type: ignore[attr-defined]
+        return view
+
+    return mark
+
+
+def announced_bytes(request: HttpRequest) -> int:
+    """The body's length as Django reads it; 0 without one, as then nothing is read."""
+    try:
+        return int(request.META.get("CONTENT_LENGTH") or 0)
+    except ValueError:
+        return 0
+
+
+def body_middleware(get_response: Next) -> object:
+    """After the one that knows the session's user, and before the CSRF check, which reads forms."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        # Nodes send much, and their door looks at their token before it reads.
+        if request.path.startswith("/agent/"):
+            return get_response(request)
+        if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
+            return answer(request, 411)
+        size = announced_bytes(request)
+        if size <= BUFFERED_BYTES:
+            return get_response(request)
+        return _large(request, size, get_response)
+
+    return middleware
+
+
+def _large(request: HttpRequest, size: int, get_response: Next) -> HttpResponse:
+    """A thread waits for what is not buffered, so that strangers send no more than that."""
+    files = _files_of(request.path_info)
+    if size > (files.most() + ENVELOPE_BYTES if files else settings.MAX_FORM_BYTES):
+        return answer(request, 413)
+    user, may_write = _sender(request)
+    if user is None:
+        return _unauthorised(request)
+    with uploads.take(user.pk) as free:
+        if not free:
+            return _busy(request)
+        if files is None or size <= settings.MAX_FORM_BYTES:
+            return get_response(request)
+        return _upload(request, user, size, files, get_response) if may_write else answer(request, 403)
+
+
+def _busy(request: HttpRequest) -> HttpResponse:
+    response = answer(request, 429, BUSY)
+    response["Retry-After"] = RETRY_AFTER_S
+    return response
+
+
+def _upload(request: HttpRequest, user: User, size: int, files: Files, get_response: Next) -> HttpResponse:
+    try:
+        with upload_hold(owner=user, size=size, now=database_now()) if files.kept else nullcontext():
+            return get_response(request)
+    except OverQuota as over:
+        return answer(request, 413, ("over_quota", "Your storage quota is used up", str(over)))
+    finally:
+        _remove_part(request)
+
+
+def _remove_part(request: HttpRequest) -> None:
+    """Of a lost connection: Django closes files that are whole, and leaves this one to the collector."""
+    for handler in request.upload_handlers:
+        part = getattr(handler, "file", None)
+        if part is not None:
+            part.close()
+
+
+def _files_of(path: str) -> Files | None:
+    try:
+        view = resolve(path).func
+    except Resolver404:
+        return None
+    found = getattr(view, "takes_files", None) or getattr(getattr(view, "cls", None), "takes_files", None)
+    return found if isinstance(found, Files) else None
+
+
+def _sender(request: HttpRequest) -> tuple[User | None, bool]:
+    """Who sends it, by token or session, and whether they may: by scope, or from a page of this portal."""
+    scheme, _, plain = request.headers.get("Authorization", "").partition(" ")
+    if scheme.lower() == "bearer":
+        token = find_token(plain=plain.strip(), now=database_now())
+        return (token.owner, Scope(token.scope).includes(Scope.WRITE)) if token else (None, False)
+    user = request.user
+    return (user, is_from_here(request)) if isinstance(user, User) else (None, False)
+
+
+def _unauthorised(request: HttpRequest) -> HttpResponse:
+    response = answer(request, 401)
+    response["WWW-Authenticate"] = 'Bearer realm="foretune"'
+    return response
+
+
+def is_from_here(request: HttpRequest) -> bool:
+    """Not sent by a page of another origin. Browsers say so; who is no browser has no one's session."""
+    if site := request.headers.get("Sec-Fetch-Site"):
+        return site in ("same-origin", "none")
+    origin = request.headers.get("Origin") or request.headers.get("Referer")
+    if not origin:
+        return True
+    parts = urlsplit(origin)
+    here = f"{request.scheme}://{request.get_host()}"
+    return f"{parts.scheme}://{parts.netloc}" in (here, *settings.CSRF_TRUSTED_ORIGINS)

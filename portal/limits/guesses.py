@@ -1,0 +1,82 @@
+"""Who guesses passwords and tokens is slowed down by address. Only refusals count: many people share one."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+
+from portal.http.error_pages import PROGRAM_PATHS, answer
+from portal.limits.counters import count, count_up
+from portal.node_package import PACKAGES
+
+ENROLMENT = "/agent/v1/enrol"
+TEXT = ("throttled", "Too many failed attempts", "Wait a while before the next one from this address.")
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """So many refusals in so many seconds. refusal: the status that is one.
+
+    first: looked at before the guess itself. A token is looked up first: that costs no more than counting,
+    256 random bits are not guessed, and a good one is served whatever others at its address do.
+    """
+
+    name: str
+    most: int
+    window_s: int
+    refusal: int
+    first: bool
+
+
+SIGN_IN = Limit("sign-in", most=30, window_s=900, refusal=200, first=True)  # the form once more
+JOINING = Limit("join", most=20, window_s=300, refusal=401, first=True)
+TOKENS = Limit("token", most=60, window_s=60, refusal=401, first=False)
+
+
+def guess_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """429 for further guesses from an address, sparing hash, query and record."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        limit = _limit_of(request)
+        if limit is None:
+            return get_response(request)
+        name = f"guess:{limit.name}:{network_of(str(request.META.get('REMOTE_ADDR', '')))}"
+        if limit.first and count(name) >= limit.most:
+            return _slow_down(request, limit)
+        response = get_response(request)
+        if response.status_code == limit.refusal and count_up(name, limit.window_s) > limit.most:
+            return _slow_down(request, limit)
+        return response
+
+    return middleware
+
+
+def _limit_of(request: HttpRequest) -> Limit | None:
+    if request.path == ENROLMENT or request.path.startswith(PACKAGES):
+        return JOINING
+    if request.path.startswith(PROGRAM_PATHS):
+        return TOKENS
+    signs_in = request.method == "POST" and request.path in (settings.LOGIN_URL, reverse("admin:login"))
+    return SIGN_IN if signs_in else None
+
+
+def network_of(address: str) -> str:
+    """The address, of IPv6 the network of 64 bits: one machine has all of them."""
+    try:
+        found = ipaddress.ip_address(address)
+    except ValueError:
+        return address[:64]
+    if isinstance(found, ipaddress.IPv4Address):
+        return str(found)
+    return str(found.ipv4_mapped or ipaddress.ip_network((found, 64), strict=False))
+
+
+def _slow_down(request: HttpRequest, limit: Limit) -> HttpResponse:
+    response = answer(request, 429, TEXT)
+    response["Retry-After"] = str(limit.window_s)
+    return response

@@ -1,0 +1,1 @@
+"""Operations: launch, backup, demo data, health and logs."""

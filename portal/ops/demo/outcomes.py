@@ -1,0 +1,115 @@
+"""What really happens to an attempt: the promise, wrong by as much as its interval admits."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import dataclass
+from typing import Any
+
+from knowledge.core.domain.types import Interval, Option
+from trainer.protocol import Outcome
+
+Z80 = 1.2816  # half the width of an 80 % interval of a normal distribution, in standard deviations
+BIAS = 1.03  # the real cluster is a little slower than foretold
+ENDS = ((Outcome.ERROR, 0.06), (Outcome.OOM, 0.03), (Outcome.KILLED, 0.02))
+REASONS = {
+    Outcome.SUCCEEDED: "",
+    Outcome.ERROR: "The loss is no number any more at this step; lower the learning rate.",
+    Outcome.OOM: "CUDA ran out of memory.",
+    Outcome.KILLED: "The process was killed by signal 9.",
+    Outcome.STOPPED: "Stopped with a checkpoint.",
+}
+STEPS_TOLD = 40
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fate:
+    """How an attempt goes: seconds from its start, and the share of its steps that it makes."""
+
+    outcome: Outcome
+    startup_s: float
+    train_s: float
+    share: float
+    tokens_per_s: float
+    memory_bytes: int
+    steps: int
+    learning: float  # how fast the loss falls
+
+    @property
+    def duration_s(self) -> float:
+        return self.startup_s + self.train_s * self.share
+
+    @property
+    def last_step(self) -> int:
+        return max(1, round(self.steps * self.share))
+
+
+def fate(rng: random.Random, option: Option) -> Fate:
+    """Draw what becomes of an attempt that runs with this option."""
+    rate = _around(rng, option.tokens_per_second) / BIAS
+    training_s = max(30.0, option.duration_s.value - option.startup_s)
+    slower = option.tokens_per_second.value / rate if option.tokens_per_second.value else 1.0
+    outcome, share = _end(rng)
+    return Fate(
+        outcome=outcome,
+        startup_s=max(5.0, option.startup_s * rng.lognormvariate(0, 0.15)),
+        train_s=training_s * slower * rng.lognormvariate(0, 0.04),
+        share=share,
+        tokens_per_s=rate,
+        memory_bytes=round(_around(rng, option.peak_memory_bytes)),
+        steps=max(1, option.steps),
+        learning=rng.uniform(2, 6),
+    )
+
+
+def _around(rng: random.Random, promise: Interval) -> float:
+    """A measured value: inside the interval in four cases of five."""
+    if not promise.value:
+        return 1000.0
+    if not promise.low or not promise.high:
+        return promise.value * rng.lognormvariate(0, 0.1)
+    return promise.value * rng.lognormvariate(0, math.log(promise.high / promise.low) / (2 * Z80))
+
+
+def _end(rng: random.Random) -> tuple[Outcome, float]:
+    chance = rng.random()
+    for outcome, share in ENDS:
+        if chance < share:
+            return outcome, rng.uniform(0.02, 0.2 if outcome is Outcome.OOM else 0.9)
+        chance -= share
+    return Outcome.SUCCEEDED, 1.0
+
+
+def steps_between(fate: Fate, begin: float, end: float) -> list[int]:
+    """The steps that are told of between two shares of the whole training, at most STEPS_TOLD in all."""
+    every = max(1, fate.steps // STEPS_TOLD)
+    told = [*range(every, fate.steps, every), fate.steps]
+    return [step for step in told if begin * fate.steps < step <= end * fate.steps]
+
+
+def step_report(rng: random.Random, fate: Fate, step: int) -> dict[str, Any]:
+    """The line of progress at a step."""
+    done = step / fate.steps
+    return {
+        "step": step,
+        "total_steps": fate.steps,
+        "loss": 0.9 + 1.6 * math.exp(-fate.learning * done) + rng.gauss(0, 0.03),
+        "tokens_per_s": fate.tokens_per_s * rng.uniform(0.97, 1.03),
+        "memory_bytes": fate.memory_bytes,
+        "eta_s": max(0.0, fate.train_s * (1 - done)),
+    }
+
+
+def result_report(rng: random.Random, fate: Fate) -> dict[str, Any]:
+    """What the trainer says at its end."""
+    return {
+        "tokens_per_s": fate.tokens_per_s,
+        "startup_s": fate.startup_s,
+        "train_s": fate.train_s * fate.share,
+        "runtime_s": fate.duration_s,
+        "peak_memory_bytes": fate.memory_bytes,
+        "step": fate.last_step,
+        "final_loss": step_report(rng, fate, fate.last_step)["loss"],
+        "software": {"demo": "simulated"},
+    }

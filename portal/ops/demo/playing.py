@@ -1,0 +1,174 @@
+"""Plays two weeks of a cluster in simulated time: real services and policy, invented measurements."""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Any
+
+from knowledge.core.domain.types import Option
+from portal.ops.demo.jobs import Wish, submit
+from portal.ops.demo.outcomes import REASONS, Fate, fate, result_report, step_report, steps_between
+from portal.ops.demo.people import People
+from portal.ops.demo.sample_log import journal
+from scheduler.core.policies import POLICIES
+from scheduler.core.types import Start
+from scheduler.loop import snapshot
+from scheduler.models import Attempt, Claim, Job
+from scheduler.selectors.cluster.inventory import inventory
+from scheduler.selectors.policy import current_policy
+from scheduler.services.jobs.advice import current_digest, options_for
+from scheduler.services.jobs.attempts import start_attempt
+from scheduler.services.jobs.transitions import locked, move_job
+from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
+from scheduler.services.sync.claims import take_state
+from scheduler.states import JobState
+from trainer.protocol import ClaimState, Kind, Outcome, Phase, Report
+
+QUARTERS = (0.25, 0.5, 0.75)
+CANCELLED, PAUSED = 0.04, 0.03
+STOPPING_S = 20.0
+Said = tuple[Kind, dict[str, Any]]
+Deed = Callable[[datetime], None]
+
+
+@dataclass
+class Play:
+    """What is still to come, as a heap of (time, number, deed)."""
+
+    rng: random.Random
+    people: People
+    end: datetime
+    deeds: list[tuple[datetime, int, Deed]] = field(default_factory=list)
+    numbers: itertools.count[int] = field(default_factory=itertools.count)
+    followed: list[tuple[Attempt, Fate, datetime]] = field(default_factory=list)
+
+    def expect(self, wishes: list[Wish]) -> None:
+        """People will submit these."""
+        for wish in wishes:
+            self.later(wish.at, partial(self._submit, wish))
+
+    def later(self, at: datetime, deed: Deed) -> None:
+        heapq.heappush(self.deeds, (at, next(self.numbers), deed))
+
+    def run(self, until: datetime) -> None:
+        """Do everything that happens before `until`, in order."""
+        while self.deeds and self.deeds[0][0] < until:
+            now, _, deed = heapq.heappop(self.deeds)
+            deed(now)
+            self._place(now)
+
+    def tell_progress(self, now: datetime) -> None:
+        """How far each attempt is that has not ended by now."""
+        for attempt, fated, begin in self.followed:
+            share = (now - begin).total_seconds() / fated.train_s
+            if 0 < share < fated.share:
+                told = max((quarter for quarter in QUARTERS if quarter <= share), default=0.0)
+                self._say(attempt, Phase.RUNNING, self._steps(fated, told, share), now)
+
+    def _submit(self, wish: Wish, now: datetime) -> None:
+        job = submit(wish, self.people)
+        if self.rng.random() < CANCELLED:
+            soon = now + timedelta(seconds=self.rng.uniform(60, 3000))
+            self.later(soon, partial(self._stop, job.pk, cancel_job))
+        elif self.rng.random() < PAUSED:
+            soon = now + timedelta(seconds=self.rng.uniform(300, 3000))
+            self.later(soon, partial(self._stop, job.pk, pause_job))
+            self.later(soon + timedelta(hours=8), partial(self._resume, job.pk))
+
+    def _stop(self, job_id: str, verb: Callable[..., Job], now: datetime) -> None:
+        job = Job.objects.get(pk=job_id)
+        if job.state in (JobState.QUEUED, JobState.RUNNING):
+            verb(job=job, actor=job.owner, now=now)
+            for attempt in job.attempts.filter(ended_at__isnull=True):
+                stopped = now + timedelta(seconds=STOPPING_S)
+                self.later(stopped, partial(self._end, attempt, Outcome.STOPPED, []))
+
+    def _resume(self, job_id: str, now: datetime) -> None:
+        job = Job.objects.get(pk=job_id)
+        if job.state == JobState.PAUSED:
+            resume_job(job=job, actor=job.owner, now=now)
+
+    def _place(self, now: datetime) -> None:
+        """One decision of the portal's own policy."""
+        if not Job.objects.filter(state=JobState.QUEUED).exists():
+            return
+        plan = POLICIES[current_policy()].decide(snapshot.take({}, now), now.timestamp())
+        for action in plan.actions:
+            if isinstance(action, Start):
+                attempt = start_attempt(job_id=action.job, option=action.option, gpus=action.gpus, now=now)
+                self._follow(attempt, action.option, now)
+
+    def _follow(self, attempt: Attempt, option: Option, now: datetime) -> None:
+        """What the attempt's nodes will say of it."""
+        fated = fate(self.rng, option)
+        self.later(now + timedelta(seconds=2), partial(self._say, attempt, Phase.STARTING, []))
+        begin = now + timedelta(seconds=fated.startup_s)
+        self.followed.append((attempt, fated, begin))
+        started = {"steps_total": fated.steps, "startup_s": fated.startup_s}
+        self.later(begin, partial(self._say, attempt, Phase.RUNNING, [(Kind.START, started)]))
+        told = 0.0
+        for share in (*(quarter for quarter in QUARTERS if quarter < fated.share), fated.share):
+            steps = self._steps(fated, told, share)
+            at = begin + timedelta(seconds=fated.train_s * share)
+            if share < fated.share:
+                self.later(at, partial(self._say, attempt, Phase.RUNNING, steps))
+            else:
+                last = [*steps, (Kind.RESULT, result_report(self.rng, fated))]
+                self.later(at, partial(self._end, attempt, fated.outcome, last))
+            told = share
+
+    def _steps(self, fated: Fate, begin: float, end: float) -> list[Said]:
+        steps = steps_between(fated, begin, end)
+        return [(Kind.STEP, step_report(self.rng, fated, step)) for step in steps]
+
+    def _say(
+        self,
+        attempt: Attempt,
+        phase: Phase,
+        said: list[Said],
+        now: datetime,
+        outcome: Outcome | None = None,
+    ) -> None:
+        """A sync of each node of the attempt; what comes after its end is not heard."""
+        if Attempt.objects.filter(pk=attempt.pk, ended_at__isnull=False).exists():
+            return
+        log = journal(attempt, phase, said, outcome)
+        for claim in Claim.objects.filter(attempt=attempt).select_related("node"):
+            # As in training, the first process of a gang writes the log.
+            told = [*said, (Kind.LOG, {"text": log})] if log and not claim.rank else said
+            reports = tuple(
+                Report(seq=claim.acked_seq + number, kind=kind, body=body)
+                for number, (kind, body) in enumerate(told, start=1)
+            )
+            state = ClaimState(
+                claim=str(claim.pk), fence=attempt.fence, phase=phase, outcome=outcome, reports=reports,
+                reason=REASONS[outcome] if outcome else "",
+                exit_code=None if outcome is None else int(outcome is not Outcome.SUCCEEDED),
+            )  # fmt: skip
+            take_state(node=claim.node, said=state, now=now)
+
+    def _end(self, attempt: Attempt, outcome: Outcome, said: list[Said], now: datetime) -> None:
+        self._say(attempt, Phase.ENDED, said, now, outcome)
+        job = Job.objects.get(pk=attempt.job_id)
+        if job.state == JobState.QUEUED and job.wait_code == "options":
+            self._look_for_less(job, now)
+
+    def _look_for_less(self, job: Job, now: datetime) -> None:
+        """What the worker does after a job ran out of memory, in simulated time."""
+        stock = inventory()
+        options = options_for(job, stock, now)
+        if options:
+            fresh = {"options": [option.as_json() for option in options], "wait_code": "", "wait_text": ""}
+            Job.objects.filter(pk=job.pk).update(options_for=current_digest(stock), **fresh)
+            return
+        reason = "Out of memory; no configuration that is predicted to need less is left."
+        move_job(
+            job=locked(job.pk), to=JobState.FAILED, now=now, reason=reason,
+            failure_class="resource", failure_reason=reason,
+        )  # fmt: skip

@@ -1,0 +1,40 @@
+"""What a training process would have printed, made from what is reported of it: no chance in it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from knowledge.core.domain.types import Option
+from portal.ops.demo.outcomes import REASONS
+from scheduler.models import Attempt
+from trainer.protocol import Kind, Outcome, Phase
+
+SIMULATED = "simulated: no process wrote this log"
+
+
+def journal(
+    attempt: Attempt, phase: Phase, said: Sequence[tuple[Kind, dict[str, Any]]], outcome: Outcome | None
+) -> str:
+    """The lines that go with these reports, in the trainer's own words; empty where it would be silent."""
+    lines = [SIMULATED, _opening(attempt)] if phase is Phase.STARTING else []
+    lines += [line for kind, body in said if (line := _line(kind, body))]
+    if outcome is not None:
+        lines.append(REASONS[outcome] or "simulated: the adapter is saved")
+    return "".join(f"{line}\n" for line in lines)
+
+
+def _opening(attempt: Attempt) -> str:
+    option = Option.from_json(attempt.option)
+    return f"{attempt.job.model} on {option.gpus} × {option.gpu_model}"
+
+
+def _line(kind: Kind, body: dict[str, Any]) -> str:
+    match kind:
+        case Kind.START:
+            return f"{body['steps_total']:,} steps, begun after {body['startup_s']:.0f} s"
+        case Kind.STEP:
+            at = f"step {body['step']}/{body['total_steps']}"
+            return f"{at}  loss {body['loss']:.4f}  {body['tokens_per_s']:.0f} tokens/s"
+        case _:
+            return ""

@@ -1,0 +1,159 @@
+"""What supervisors and monitors ask: is the process up, can it work, how is the cluster doing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from django.conf import settings
+from django.db import DatabaseError, connection
+from django.db.models import Avg, Count, F
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from drf_spectacular.utils import extend_schema
+from kombu.exceptions import OperationalError as BrokerError
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric, SummaryMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+from rest_framework.views import APIView
+
+from knowledge.selectors import drift_alarm, own_measurements, track_record
+from portal.accounts.permissions import AdminOnly
+from portal.celery import app
+from portal.clock import database_now
+from scheduler.models import Job
+from scheduler.selectors.analysis.overview import counts
+from scheduler.states import JobState
+
+LOOPBACK = ("127.0.0.1", "::1")
+LATE_TICKS = 30
+RECENT_RUNS = 200
+
+
+def healthz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+    """The process answers; nothing else is looked at, so that no fault elsewhere restarts it."""
+    return JsonResponse({"status": "ok"})
+
+
+def readyz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
+    """200 when database, broker and scheduling loop all work, else 503 saying which does not."""
+    checks = {"database": _database(), "broker": _broker()}
+    checks["scheduler"] = _scheduler() if checks["database"] == "ok" else "not known without the database"
+    ready = all(answer == "ok" for answer in checks.values())
+    answer = {"status": "ready" if ready else "not ready", "checks": checks}
+    return JsonResponse(answer, status=200 if ready else 503)
+
+
+def _database() -> str:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError as away:
+        return f"does not answer ({type(away).__name__})"
+    return "ok"
+
+
+def _broker() -> str:
+    try:
+        with app.connection_for_write() as broker:
+            broker.ensure_connection(max_retries=0, timeout=1)
+    except (BrokerError, OSError) as away:
+        # The address may carry a password, so only the kind of trouble is told.
+        return f"does not answer ({type(away).__name__})"
+    return "ok"
+
+
+def _scheduler() -> str:
+    last = counts().last_tick_at
+    if last is None:
+        return "has not looked yet; are the Celery worker and beat running?"
+    age = (database_now() - last).total_seconds()
+    if age > max(LATE_TICKS * settings.TICK_EVERY_S, settings.TICK_TAKEOVER_S):
+        return f"looked {age:.0f} s ago; are the Celery worker and beat running?"
+    return "ok"
+
+
+class AdminOrLoopback(BasePermission):
+    """Administrators, and monitors on this machine that no proxy stands before."""
+
+    def has_permission(self, request: Request, view: APIView) -> bool:
+        here = request.META.get("REMOTE_ADDR") in LOOPBACK and "X-Forwarded-For" not in request.headers
+        return here or AdminOnly().has_permission(request, view)
+
+
+@extend_schema(exclude=True)
+class MetricsView(APIView):
+    """Prometheus text format."""
+
+    permission_classes = [AdminOrLoopback]
+
+    def get(self, request: Request) -> HttpResponse:
+        registry = CollectorRegistry()
+        registry.register(Cluster())
+        return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
+
+
+class Cluster:
+    """Collects when asked: the database is the truth, whichever process answers."""
+
+    def collect(self) -> Iterable[Metric]:
+        now = counts()
+        jobs = GaugeMetricFamily("foretune_jobs", "Jobs by state.", labels=["state"])
+        nodes = GaugeMetricFamily("foretune_nodes", "Nodes by state.", labels=["state"])
+        for family, values in ((jobs, now.jobs), (nodes, now.nodes)):
+            for state, number in values.items():
+                family.add_metric([state], number)
+        yield jobs
+        yield nodes
+        yield GaugeMetricFamily("foretune_queue_length", "Queued jobs.", value=now.jobs[JobState.QUEUED])
+        yield GaugeMetricFamily("foretune_gpus", "GPUs of registered nodes.", value=now.gpus)
+        yield GaugeMetricFamily("foretune_gpus_free", "GPUs no claim holds.", value=now.gpus - now.gpus_held)
+        yield CounterMetricFamily("foretune_ticks", "Passes of the scheduling loop.", value=now.ticks)
+        if now.last_tick_at:
+            age = (database_now() - now.last_tick_at).total_seconds()
+            yield GaugeMetricFamily("foretune_last_tick_age_seconds", "Age of the last pass.", value=age)
+        yield from _quality()
+        yield from _promises()
+
+
+def _quality() -> Iterable[Metric]:
+    done: dict[str, Any] = Job.objects.filter(state=JobState.SUCCEEDED).aggregate(
+        number=Count("pk"), mean=Avg(F("ended_at") - F("submitted_at"))
+    )
+    total = done["number"] * done["mean"].total_seconds() if done["number"] else 0.0
+    yield SummaryMetricFamily(
+        "foretune_jct_seconds",
+        "Submission to success, waiting included.",
+        count_value=done["number"],
+        sum_value=total,
+    )
+    errors = [
+        abs(promise["tokens_per_second"]["value"] / measured - 1)
+        for promise, measured in own_measurements()
+        .order_by("-pk")
+        .values_list("predicted", "tokens_per_second")[:RECENT_RUNS]
+        if measured and promise and promise.get("tokens_per_second")
+    ]
+    if errors:
+        yield GaugeMetricFamily(
+            "foretune_prediction_error_ratio",
+            f"Mean relative error of tokens per second over the last {RECENT_RUNS} own runs.",
+            value=sum(errors) / len(errors),
+        )
+
+
+def _promises() -> Iterable[Metric]:
+    """What the nightly judgement of recent runs says."""
+    drifts = GaugeMetricFamily(
+        "foretune_prediction_drift", "1 while promises no longer hold; the predictions page says why."
+    )
+    drifts.add_metric([], int(bool(drift_alarm())))
+    yield drifts
+    latest = track_record(days=1)
+    if latest and latest[0].coverage is not None:
+        yield GaugeMetricFamily(
+            "foretune_prediction_coverage_ratio",
+            "Share of recent runs inside their 80 % interval, judged once a day.",
+            value=latest[0].coverage,
+        )

@@ -1,0 +1,77 @@
+"""The first job of a new portal: two values in, a trained adapter and a lesson out, all through REST."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from rich.console import Console
+from rich.status import Status
+
+from portal.ops.launch import terminal
+from portal.ops.launch.client import FINAL, PortalClient
+
+MODEL = "builtin/tiny-llama"
+ROWS = 400
+LINE_EVERY_S = 10.0  # without a terminal, one line of progress this often
+
+
+class FirstJob:
+    """Uploads the corpus, submits, follows, reports. `stop` ends the following early."""
+
+    def __init__(self, *, url: str, token: str, data: Path, console: Console, stop: Event) -> None:
+        self.client, self.url, self.data = PortalClient(url, token), url, data
+        self.console, self.stop = console, stop
+
+    def run(self) -> bool:
+        """True if the job succeeded."""
+        before = self.executions()
+        corpus = self.data / "demo" / "python-library.jsonl"
+        subprocess.run(
+            [sys.executable, "-m", "portal.ops.launch.sample_data", str(corpus), str(ROWS)], check=True
+        )
+        file_id = self.client.upload(corpus)
+        self.client.wait_for_node()
+        job = self.client.submit(model=MODEL, training_file=file_id, name="First job")
+        self.console.print(f"First job submitted: {MODEL} on {ROWS} docstrings of this Python ({job['id']})")
+        job = self.follow(job["id"])
+        if job["internal_state"] in FINAL:
+            self.report(job, before)
+        return bool(job["state"] == "succeeded")
+
+    def executions(self) -> int:
+        return int(self.client.get("executions/", limit=1)["total"])
+
+    def follow(self, job_id: str) -> dict[str, Any]:
+        """Show the job until it has ended: a live line on a terminal, else a line now and then."""
+        with Status("", console=self.console) as status:
+            shown_state, shown_at = "", 0.0
+            while True:
+                job = self.client.wait(job_id, until=lambda _: True)
+                line, now = terminal.progress_line(job), time.monotonic()
+                status.update(line)
+                if job["internal_state"] in FINAL or self.stop.is_set():
+                    return job
+                changed = job["internal_state"] != shown_state or now - shown_at > LINE_EVERY_S
+                if changed and not self.console.is_terminal:
+                    self.console.print(line)
+                    shown_state, shown_at = job["internal_state"], now
+                self.stop.wait(0.5)
+
+    def report(self, job: dict[str, Any], executions_before: int) -> None:
+        say = self.console.print
+        if not job["attempts"]:
+            return say(f"The job {job['state']}: {(job['error'] or {}).get('message', 'no reason given')}")
+        say(terminal.configuration(job))
+        say(terminal.comparison(job))
+        if job["state"] != "succeeded":
+            return say(f"The job {job['state']}: {(job['error'] or {}).get('message', 'no reason given')}")
+        measured = job["attempts"][-1]["measured"]
+        say(f"Loss      {measured['first_loss']:.3f} -> {measured['final_loss']:.3f}")
+        say(f"Adapter   {self.data / 'artifacts' / job['id']}", soft_wrap=True)
+        say(f"Page      {self.url}/jobs/{job['id']}/", soft_wrap=True)
+        return say(f"History   {executions_before:,} -> {self.executions():,} executions")

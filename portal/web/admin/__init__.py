@@ -1,0 +1,1 @@
+"""Pages of the catalogue, the policy and the audit record."""

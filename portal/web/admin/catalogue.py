@@ -1,0 +1,104 @@
+"""The catalogue: what administrators added, which GPUs of nodes it lacks, and the forms that add more."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from knowledge.core.domain import catalogue
+from knowledge.hf_config_reading import CannotAdd
+from knowledge.models import CatalogEntry
+from knowledge.selectors import catalog_entries, lessons_of
+from portal.accounts.requests import PageRequest
+from portal.clock import database_now
+from portal.web.admin.catalogue_forms import GpuForm, ModelForm
+from portal.web.nodes.nodes import require_admin
+from scheduler.errors import SchedulerError
+from scheduler.selectors.cluster.inventory import unknown_gpus
+from scheduler.services.deletions import delete_catalogue_entry
+
+FORMS: dict[str, type[GpuForm] | type[ModelForm]] = {"gpu": GpuForm, "model": ModelForm}
+SHOWN = 200
+
+
+@login_required
+@require_GET
+def page(request: PageRequest) -> HttpResponse:
+    """`?gpu=NAME` fills into the form what is known of that GPU."""
+    require_admin(request)
+    return _page(
+        request, gpu_form=GpuForm(initial=_initial(request.GET.get("gpu", "")[:100].replace("\x00", "")))
+    )
+
+
+def _initial(name: str) -> dict[str, Any]:
+    """An added GPU's figures, or the memory that nodes report of one that the catalogue lacks."""
+    if memory := unknown_gpus().get(name):
+        return {"name": name, "memory_gib": round(memory / catalogue.GIB, 2)}
+    entry = catalog_entries().filter(kind=CatalogEntry.Kind.GPU, name=name).first()
+    if entry is None:
+        return {"name": name}
+    gpu, tflops, bandwidth = _sheet(catalogue.Gpu(**entry.facts))
+    figures = {"memory_gib": gpu.memory_bytes / catalogue.GIB, "tflops": tflops, "bandwidth_gb_s": bandwidth}
+    return {"name": name, "link": gpu.link, **figures}
+
+
+@login_required
+@require_POST
+def add(request: PageRequest, kind: str) -> HttpResponse:
+    """Add a GPU or a model, or show the page again with what was wrong."""
+    require_admin(request)
+    if kind not in FORMS:
+        raise Http404
+    form = FORMS[kind](request.POST)
+    if form.is_valid():
+        try:
+            entry = form.add(request.user, database_now())
+            messages.info(request, f"{entry.name} is in the catalogue; forecasts use it within seconds.")
+            return redirect("catalogue")
+        except CannotAdd as wrong:
+            form.take(wrong.fields)
+    return _page(request, status=400, **{f"{kind}_form": form})
+
+
+@login_required
+@require_POST
+def delete(request: PageRequest, kind: str) -> HttpResponse:
+    """Delete an added GPU or model, or say what still needs it."""
+    require_admin(request)
+    if kind not in FORMS:
+        raise Http404
+    name = request.POST.get("name", "")
+    try:
+        delete_catalogue_entry(kind=kind, name=name, actor=request.user, now=database_now())
+        messages.info(request, f"{name} is no longer in the catalogue.")
+    except SchedulerError as refused:
+        messages.warning(request, str(refused))
+    return redirect("catalogue")
+
+
+def _page(request: PageRequest, *, status: int = 200, **given: Any) -> HttpResponse:
+    entries = list(catalog_entries()[:SHOWN])
+    lessons = lessons_of(entries)
+    shown = [(one, lessons.get((one.kind, one.name), 0)) for one in entries]
+    context = {
+        "gpu_form": GpuForm(),
+        "model_form": ModelForm(),
+        "unknown": unknown_gpus(),
+        "gpus": [(*_sheet(catalogue.Gpu(**one.facts)), runs) for one, runs in shown if one.kind == "gpu"],
+        "models": [(catalogue.Model(**one.facts), runs) for one, runs in shown if one.kind == "model"],
+        "shipped_gpus": catalogue.gpu_names(),
+        "shipped_models": catalogue.model_names(),
+        **given,
+    }
+    return render(request, "knowledge/catalogue.html", context, status=status)
+
+
+def _sheet(gpu: catalogue.Gpu) -> tuple[catalogue.Gpu, float, float]:
+    """The GPU, its peak in TFLOP/s and its bandwidth in GB/s."""
+    return gpu, (gpu.bf16_flops or 0.0) / 1e12, gpu.bandwidth_bytes_s / 1e9

@@ -1,0 +1,1 @@
+"""Pages of analytics, predictions, simulations and history."""

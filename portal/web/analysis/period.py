@@ -1,0 +1,110 @@
+"""The time range of an analysis page, from its address and back."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta
+from typing import TypeVar
+
+from django.core.cache import cache
+from django.utils import timezone
+from django.utils.dateparse import parse_date, parse_datetime
+
+from portal.accounts.models import User
+from scheduler.selectors.analysis.period import Period
+
+T = TypeVar("T")
+
+RANGES: dict[str, timedelta | None] = {
+    "24h": timedelta(hours=24),
+    "7d": timedelta(days=7),
+    "30d": timedelta(days=30),
+    "all": None,
+}
+DEFAULT = "7d"
+REMEMBERED_S = 60
+LONGEST = len("2026-11-01T12:30:00.000000+01:00")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Chosen:
+    """The period to show. `name` is empty for one given by dates; `errors` tell what was not understood."""
+
+    period: Period
+    name: str
+    errors: tuple[str, ...] = ()
+
+    @property
+    def dates(self) -> tuple[date, date]:
+        """First and last day, as the form shows them."""
+        last = self.period.end - timedelta(microseconds=1)
+        return timezone.localtime(self.period.start).date(), timezone.localtime(last).date()
+
+
+def present() -> datetime:
+    """The end of the minute that runs: equal ranges asked for within a minute are equal periods."""
+    return timezone.now().replace(second=0, microsecond=0) + timedelta(minutes=1)
+
+
+def remembered(page: str, user: User, period: Period, make: Callable[[], T]) -> T:
+    """What `make` answers for this reader and period, made once a minute however many look."""
+    reader = "all" if user.is_admin else user.pk
+    key = f"{page}:{reader}:{period.start.timestamp()}:{period.end.timestamp()}"
+    found: T | None = cache.get(key)
+    if found is None:
+        found = make()
+        cache.set(key, found, REMEMBERED_S)
+    return found
+
+
+def chosen(query: Mapping[str, str], *, now: datetime, first: Callable[[], datetime | None]) -> Chosen:
+    """The period that the address names: `?range=24h`, or `?from=2026-11-01&to=2026-11-07` (both included).
+
+    `first` is asked for the oldest moment only when all of history is wanted.
+    """
+    if query.get("from") or query.get("to"):
+        return _between(query, now)
+    name = query.get("range") or DEFAULT
+    if name not in RANGES:
+        problem = f"The range {name[:40]!r} is not known; use one of {', '.join(RANGES)}."
+        return Chosen(period=_back(RANGES[DEFAULT], now, first), name=DEFAULT, errors=(problem,))
+    return Chosen(period=_back(RANGES[name], now, first), name=name)
+
+
+def _back(length: timedelta | None, now: datetime, first: Callable[[], datetime | None]) -> Period:
+    if length is None:
+        oldest = first() or now
+        length = max(now - oldest, timedelta(hours=1))
+    return Period(now - length, now)
+
+
+def _between(query: Mapping[str, str], now: datetime) -> Chosen:
+    errors = []
+    moments: dict[str, datetime | None] = {}
+    for name in ("from", "to"):
+        raw = query.get(name, "")
+        moments[name] = _moment(raw, end=name == "to")
+        if raw and moments[name] is None:
+            errors.append(f"{name} must be a date such as {now:%Y-%m-%d}, or a date and a time.")
+    end = min(moments["to"] or now, now)
+    start = moments["from"] or end - timedelta(days=7)
+    if not errors and start >= end:
+        errors.append("from must lie before to, and in the past.")
+    if errors:
+        return Chosen(period=Period(now - timedelta(days=7), now), name=DEFAULT, errors=tuple(errors))
+    return Chosen(period=Period(start, end), name="")
+
+
+def _moment(raw: str, *, end: bool) -> datetime | None:
+    """A day counts from its first moment, or as `end` up to its last one."""
+    if len(raw) > LONGEST:
+        return None
+    try:
+        if day := parse_date(raw):
+            day += timedelta(days=1) if end else timedelta()
+            return timezone.make_aware(datetime.combine(day, time.min))
+        moment = parse_datetime(raw)
+    except (ValueError, OverflowError):
+        return None
+    return moment if moment is None or timezone.is_aware(moment) else timezone.make_aware(moment)

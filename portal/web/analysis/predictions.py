@@ -1,0 +1,153 @@
+"""Predicted against actual, and the predictor versions with promote and roll back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import partial
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from knowledge.model_registry import CannotPromote, NoSuchPredictor, promote_version, roll_back
+from knowledge.models import PredictorVersion
+from knowledge.selectors import (
+    active_predictor,
+    predictor_versions,
+    promotions,
+    rollback_target,
+    track_record,
+)
+from portal.accounts.models import User
+from portal.accounts.requests import PageRequest
+from portal.clock import database_now
+from portal.web.analysis.period import RANGES, chosen, present, remembered
+from portal.web.charts import track_record as charts
+from portal.web.charts.drift import nightly
+from scheduler.selectors.analysis import track_record as figures
+from scheduler.selectors.analysis.period import Period
+from scheduler.selectors.analysis.track_record import Pair, Verdict
+
+VERSIONS, PROMOTIONS = 20, 20
+SOURCES = {
+    "exact": "the same configuration, measured before",
+    "model": "learnt from history",
+    "own": "physics, corrected by runs here",
+    "prior": "physics alone: stated, not calibrated",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A verdict as the table shows it; `coverage` None: too few runs to say."""
+
+    verdict: Verdict
+
+    @property
+    def source(self) -> str:
+        return SOURCES[self.verdict.source.value]
+
+    @property
+    def coverage(self) -> float | None:
+        return self.verdict.inside / self.verdict.judged if self.verdict.judged >= charts.FEW else None
+
+    @property
+    def bias(self) -> str:
+        """How much more was measured than promised, as a signed share (geometric mean)."""
+        if self.verdict.runs < charts.FEW:
+            return ""
+        return f"{round(math.expm1(self.verdict.log_ratio), 2) + 0.0:+.0%}"
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A predictor with its errors on the rows that were held out; None where none could be measured."""
+
+    row: PredictorVersion
+
+    @property
+    def speed_error(self) -> float | None:
+        return self._metric("throughput_median_ape")
+
+    @property
+    def validity_error(self) -> float | None:
+        return self._metric("validity_error")
+
+    @property
+    def coverage(self) -> float | None:
+        return self._metric("coverage_80")
+
+    def _metric(self, name: str) -> float | None:
+        value: float | None = self.row.metrics.get(name)
+        return value
+
+
+@login_required
+@require_GET
+def predictions(request: PageRequest) -> HttpResponse:
+    """The track record over the chosen period, of the reader's own and their teams' jobs."""
+    first = partial(figures.first_promise, request.user)
+    when = chosen({"range": "30d", **request.GET.dict()}, now=present(), first=first)
+    both = partial(_figures, request.user, when.period)
+    verdicts, pairs = remembered("predictions", request.user, when.period, both)
+    days = track_record()
+    context = {
+        "chosen": when,
+        "ranges": RANGES,
+        "few": charts.FEW,
+        "lines": [Line(verdict) for verdict in verdicts],
+        "charts": [
+            *(charts.scatter(target, found) for target, found in pairs.items()),
+            charts.error_over_time(pairs),
+            nightly(days),
+        ],
+        "drift": days[-1].alarm if days else "",
+        "versions": [Version(row) for row in predictor_versions()[:VERSIONS]],
+        "answering": active_predictor(),
+        "before": rollback_target(),
+        "promotions": promotions()[:PROMOTIONS],
+    }
+    return render(request, "analytics/predictions.html", context, status=400 if when.errors else 200)
+
+
+def _figures(user: User, period: Period) -> tuple[list[Verdict], dict[str, list[Pair]]]:
+    return figures.verdicts(user, period), figures.pairs(user, period)
+
+
+@login_required
+@require_POST
+def promote(request: PageRequest, number: int) -> HttpResponse:
+    """Make a version the one that answers; for administrators."""
+    _admin(request)
+    try:
+        version = promote_version(number=number, actor=request.user, now=database_now())
+        messages.info(request, f"Predictor {version.number} answers from now on.")
+    except NoSuchPredictor as unknown:
+        raise Http404 from unknown
+    except CannotPromote as refused:
+        messages.warning(request, str(refused))
+    return redirect("predictions")
+
+
+@login_required
+@require_POST
+def rollback(request: PageRequest) -> HttpResponse:
+    """Undo the last promotion, if it is the one that was shown; for administrators."""
+    _admin(request)
+    seen = request.POST.get("seen", "")
+    number = int(seen) if seen.isdecimal() and len(seen) < 10 else None
+    try:
+        version = roll_back(actor=request.user, now=database_now(), seen=number)
+        messages.info(request, f"Predictor {version.number} answers again.")
+    except CannotPromote as refused:
+        messages.warning(request, str(refused))
+    return redirect("predictions")
+
+
+def _admin(request: PageRequest) -> None:
+    if not request.user.is_admin:
+        raise PermissionDenied

@@ -1,0 +1,107 @@
+"""What-if comparisons for administrators: ask for one, and read what came out."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods
+
+from portal.accounts.requests import PageRequest
+from portal.clock import database_now
+from portal.web.analysis.simulation_forms import SimulationForm
+from portal.web.charts.simulation import jct_chart
+from portal.web.common.partials import fragment, is_fragment
+from portal.web.nodes.nodes import require_admin
+from scheduler.errors import BadParameters, Conflict, KeyInUse, KeyReused, NotFound
+from scheduler.models import Simulation
+from scheduler.selectors.simulations import all_simulations, get_simulation, present_cluster
+from scheduler.services.idempotency import once
+from scheduler.services.simulations.request import request_simulation
+from scheduler.simulator.inputs.cluster import parse_cluster
+
+PAGE = 20
+# (measure, heading, how it is shown): the table's columns
+MEASURES = (
+    ("jct_mean_s", "Mean JCT", "duration"), ("jct_p50_s", "p50", "duration"),
+    ("jct_p95_s", "p95", "duration"), ("jct_p99_s", "p99", "duration"),
+    ("wait_mean_s", "Mean wait", "duration"), ("slowdown_mean", "Slowdown", "number"),
+    ("makespan_s", "Makespan", "duration"),
+    ("utilisation", "Utilisation", "percent"), ("jain", "Jain", "number"),
+    ("finish_time_fairness_mean", "Finish-time fairness", "number"),
+    ("violation_ratio", "Late", "percent"), ("preemptions", "Preemptions", "number"),
+    ("cost", "Cost", "number"),
+)  # fmt: skip
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def simulation_list(request: PageRequest) -> HttpResponse:
+    """The newest simulations and the form for another one."""
+    require_admin(request)
+    form = SimulationForm(request.POST or None)
+    if request.method == "POST" and form.is_valid() and (made := _requested(request, form)):
+        return redirect(made)
+    page = Paginator(all_simulations(), PAGE).get_page(request.GET.get("page"))
+    if is_fragment(request):
+        return fragment(request, "simulations/rows.html", {"page": page})
+    context = {"form": form, "page": page, "present": present_cluster()}
+    return render(request, "simulations/page.html", context, status=400 if form.is_bound else 200)
+
+
+def _requested(request: PageRequest, form: SimulationForm) -> Simulation | None:
+    """The simulation, or None with the reasons in the form."""
+    body = {name: request.POST.getlist(name) for name in request.POST if name != "csrfmiddlewaretoken"}
+    try:
+        made, _ = once(
+            owner=request.user,
+            route="simulation form",
+            key=form.request_key,
+            body_digest=hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest(),
+            now=database_now(),
+            create=lambda creation: request_simulation(
+                question=form.question, actor=request.user, now=database_now(), creation=creation
+            ),
+            load=get_simulation,
+        )
+    except BadParameters as wrong:
+        form.take(wrong.fields)
+    except (KeyReused, KeyInUse):
+        form.add_error(None, "This form was sent before; load the page again for another simulation.")
+    except Conflict as refused:
+        form.add_error(None, str(refused))
+    else:
+        return made
+    return None
+
+
+@login_required
+@require_GET
+def simulation_detail(request: PageRequest, simulation_id: str) -> HttpResponse:
+    """What was asked, how far it is, and the figures; for htmx the state alone while it runs."""
+    require_admin(request)
+    try:
+        found = get_simulation(simulation_id)
+    except NotFound as unknown:
+        raise Http404 from unknown
+    context: dict[str, Any] = {
+        "simulation": found, "percent": round(100 * found.progress), "measures": MEASURES,
+        "pools": parse_cluster(found.cluster).pools,
+        "rows": [_row(result) for result in found.results], "chart": jct_chart(found.results),
+    }  # fmt: skip
+    if is_fragment(request):
+        answer = fragment(request, "simulations/live.html", context)
+        if found.ended:  # the page with its chart takes over
+            answer["HX-Refresh"] = "true"
+        return answer
+    return render(request, "simulations/detail.html", context)
+
+
+def _row(result: dict[str, Any]) -> dict[str, Any]:
+    cells = [(result.get(name), kind) for name, _, kind in MEASURES]
+    return {"policy": result["policy"], "jobs": result["jobs"], "cells": cells}

@@ -1,0 +1,85 @@
+"""What a job could cost against how long it could take, place by place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from knowledge.core.domain.types import Option
+from portal.web.charts.chart import look_of
+from portal.web.common.param_fields import PREFIX
+from portal.web.templatetags.portal_format import duration, number
+
+
+def pick(option: Option) -> dict[str, str]:
+    """The form's values that fix the option's place."""
+    place = {"gpu_model": option.gpu_model, "number_gpus": option.gpus, "number_nodes": option.nodes}
+    return {PREFIX + name: str(value) for name, value in place.items()}
+
+
+def price_of(option: Option, *, priced: bool) -> float:
+    """Cost where nodes have prices, else GPU hours."""
+    return option.cost.value if priced else option.duration_s.value * option.gpus / 3600
+
+
+def tradeoff(options: Sequence[Option]) -> dict[str, Any]:
+    """Time against cost, or against GPU time without prices, each GPU model with a look of its own.
+
+    A ring marks the first option, the recommended one.
+    Points carry the form's values in `customdata`, so that a click can fix their place.
+    """
+    priced = any(option.cost.value for option in options)
+    scale, unit = _unit(options)
+    models = sorted({option.gpu_model for option in options})
+    looks = {model: look_of(number) for number, model in enumerate(models)}
+    groups = [(model, [o for o in options if o.gpu_model == model]) for model in models]
+    ring = {"color": "var(--bs-body-color)", "symbol": "circle-open", "size": 20, "line": {"width": 2}}
+    traces = [_trace(model, group, {**looks[model], "size": 10}, scale, priced) for model, group in groups]
+    traces.append(_trace("recommended", list(options[:1]), ring, scale, priced))
+    layout = {
+        "xaxis": {"title": {"text": f"duration, {unit}"}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": "cost" if priced else "GPU hours"}, "rangemode": "tozero"},
+        "hovermode": "closest",
+        "showlegend": True,
+        "height": 340,  # the legend of many GPU models takes its part of it
+    }
+    return {"data": traces, "layout": layout, "summary": _summary(options, priced=priced)}
+
+
+def _unit(options: Sequence[Option]) -> tuple[float, str]:
+    longest = max((option.duration_s.value for option in options), default=0.0)
+    return (
+        (3600.0, "hours") if longest > 2 * 3600 else (60.0, "minutes") if longest > 120 else (1.0, "seconds")
+    )
+
+
+def _trace(
+    name: str, options: list[Option], marker: dict[str, Any], scale: float, priced: bool
+) -> dict[str, Any]:
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "marker": marker,
+        "x": [option.duration_s.value / scale for option in options],
+        "y": [price_of(option, priced=priced) for option in options],
+        "text": [f"{o.gpus} × {o.gpu_model}, {duration(o.duration_s.value)}" for o in options],
+        "hoverinfo": "text",
+        "customdata": [pick(option) for option in options],
+    }
+
+
+def _summary(options: Sequence[Option], *, priced: bool) -> str:
+    if not options:
+        return "There is no place to choose from."
+    unit = "" if priced else " GPU hours"
+    fastest = min(options, key=lambda option: option.duration_s.value)
+    cheapest = min(options, key=lambda option: price_of(option, priced=priced))
+    return (
+        f"Fastest: {_told(fastest)} in {duration(fastest.duration_s.value)}. Cheapest: {_told(cheapest)} for"
+        f" {number(price_of(cheapest, priced=priced))}{unit}. Choose a point to fix its place."
+    )
+
+
+def _told(option: Option) -> str:
+    return f"{option.gpus} × {option.gpu_model}"

@@ -1,0 +1,1 @@
+"""Form bases and partial pages."""

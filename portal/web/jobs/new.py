@@ -1,0 +1,131 @@
+"""The page of a new job, and what becomes of it when it is sent."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+from functools import partial
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from knowledge import catalogue_entries
+from portal.accounts.requests import PageRequest
+from portal.clock import database_now
+from portal.limits.bodies import TRAINING_DATA, takes_files
+from portal.web.jobs.forms import MORE, UPLOADS, SubmitForm
+from portal.web.jobs.job import own_job
+from portal.web.jobs.resubmit import as_form
+from portal.web.jobs.uploads import REFUSALS, complaints, stored
+from scheduler.errors import BadParameters, Conflict, KeyInUse, KeyReused
+from scheduler.models import DatasetFile, Job
+from scheduler.selectors.jobs import get_job
+from scheduler.services.idempotency import Creation, once
+from scheduler.services.jobs.verbs import submit_job
+
+log = logging.getLogger(__name__)
+
+
+@takes_files(TRAINING_DATA)
+@login_required
+@require_http_methods(["GET", "POST"])
+def new_job(request: PageRequest) -> HttpResponse:
+    """Fill in, submit, and go to the job's page. `?from=JOB` begins with that job's values."""
+    form = SubmitForm(
+        request.POST or None, request.FILES or None, user=request.user, initial=_initial(request)
+    )
+    if request.method == "POST" and form.is_valid() and (job := _submitted(request, form)):
+        return redirect(job)
+    status = 400 if form.is_bound else 200
+    return render(request, "jobs/new.html", _context(form), status=status)
+
+
+def _initial(request: PageRequest) -> dict[str, Any]:
+    like = request.GET.get("from", "").replace("\x00", "")
+    if not like:
+        return {}
+    job = own_job(request, like)
+    for file in (job.training_file, job.validation_file):
+        if file and file.deleted_at:
+            messages.warning(request, f"{file.filename} was deleted since; choose or upload another file.")
+    return as_form(job)
+
+
+def _context(form: SubmitForm) -> dict[str, Any]:
+    return {
+        "form": form,
+        "models": catalogue_entries.models(),
+        "gpus": [gpu.gpu_model for gpu in catalogue_entries.gpus()],
+        "more_open": form.is_used(*(name for name in MORE if name != form.needed)),
+        "parameters_open": form.is_used(*(field.name for field in form.param_fields)),
+    }
+
+
+def _submitted(request: PageRequest, form: SubmitForm) -> Job | None:
+    """The job, or None with the reasons in the form."""
+    _note_extra_fields(request, form)
+    body = {name: str(value) for name, value in request.POST.items() if name != "csrfmiddlewaretoken"}
+    try:
+        job, _ = once(
+            owner=request.user,
+            route="form",
+            key=form.cleaned_data["key"] or form.fields["key"].initial,
+            body_digest=hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest(),
+            now=database_now(),
+            create=partial(_create, request, form),
+            load=partial(get_job, request.user),
+        )
+    except BadParameters as wrong:
+        form.take(wrong.fields)
+    except KeyReused:
+        form.renew_key()
+        form.add_error(None, "This form was sent before with other values. Send it again for another job.")
+    except (KeyInUse, Conflict):
+        form.add_error(None, "This form is on its way already; look at your jobs in a moment.")
+    else:
+        return job
+    return None
+
+
+def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job:
+    values = form.cleaned_data
+    return submit_job(
+        owner=request.user,
+        model=values["model"],
+        training_file=_file(request, form, "upload"),  # type: ignore[arg-type]  # the form requires one
+        validation_file=_file(request, form, "validation_upload"),
+        params=form.params,
+        goal=values["goal"] or "balanced",
+        name=values["name"],
+        team=values["team"],
+        deadline_at=values["deadline_at"],
+        budget=values["budget"],
+        retries=values["retries"] or 0,
+        now=database_now(),
+        creation=creation,
+    )
+
+
+def _file(request: PageRequest, form: SubmitForm, upload: str) -> DatasetFile | None:
+    """The file sent with the form, stored, or else the chosen one. Raises BadParameters."""
+    file = form.cleaned_data.get(upload)
+    if file is None:
+        chosen: DatasetFile | None = form.cleaned_data[UPLOADS[upload]]
+        return chosen
+    try:
+        return stored(request, file)
+    except REFUSALS as wrong:
+        raise BadParameters({upload: "; ".join(complaints(wrong))}) from wrong
+
+
+def _note_extra_fields(request: PageRequest, form: SubmitForm) -> None:
+    extra = [name for name in request.POST if name not in form.fields and name != "csrfmiddlewaretoken"]
+    if extra:
+        log.warning(
+            "unknown form fields ignored: %s", ", ".join(extra)[:200], extra={"user": request.user.pk}
+        )

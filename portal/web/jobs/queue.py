@@ -1,0 +1,52 @@
+"""The queue: who waits in which place, and what every GPU did in the last hours."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET
+
+from portal.accounts.requests import PageRequest
+from portal.clock import database_now
+from portal.web.charts.gpu_timeline import lanes_chart
+from portal.web.common.partials import fragment, is_fragment
+from scheduler.selectors.cluster.queue import lanes, nodes_with_gpus, waiting_count, waiting_places
+from scheduler.selectors.policy import current_policy
+
+PAGE = 25
+NODES = 8
+WINDOW = timedelta(hours=6)
+
+
+@login_required
+@require_GET
+def queue(request: PageRequest) -> HttpResponse:
+    """The waiting jobs with the lanes; for htmx the waiting jobs alone."""
+    context = _waiting(request)
+    if is_fragment(request):
+        return fragment(request, "queue/rows.html", context)
+    return render(request, "queue/page.html", context | _lanes(request))
+
+
+def _waiting(request: PageRequest) -> dict[str, Any]:
+    count = waiting_count()
+    page = Paginator(range(count), PAGE).get_page(request.GET.get("page"))
+    offset = PAGE * (page.number - 1)
+    return {
+        "page": page,
+        "count": count,
+        "places": waiting_places(request.user, offset=offset, limit=PAGE),
+        "policy": current_policy(),
+    }
+
+
+def _lanes(request: PageRequest) -> dict[str, Any]:
+    now = database_now()
+    nodes = Paginator(nodes_with_gpus(), NODES).get_page(request.GET.get("nodes"))
+    shown = lanes(request.user, nodes.object_list, since=now - WINDOW)
+    return {"nodes": nodes, "chart": lanes_chart(shown, since=now - WINDOW, now=now)}

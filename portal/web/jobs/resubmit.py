@@ -1,0 +1,52 @@
+"""A job as a call of the API, and as the beginning of another job."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from datetime import datetime
+from typing import Any
+
+from django.core.serializers.json import DjangoJSONEncoder
+
+from portal.clock import database_now
+from portal.web.common.param_fields import as_form_values
+from scheduler.models import Job
+
+
+def request_of(job: Job) -> dict[str, Any]:
+    """What its owner asked for, as POST /api/jobs/ takes it; recommended values are recommended anew."""
+    asked = {
+        "model": job.model,
+        "training_file": job.training_file_id,
+        "validation_file": job.validation_file_id,
+        "goal": job.goal,
+        "name": job.name,
+        "deadline_at": _still_to_come(job),
+        "budget": job.budget,
+        "retries": job.retries,
+        "params": job.fixed,
+    }
+    return {name: value for name, value in asked.items() if value}
+
+
+def _still_to_come(job: Job) -> datetime | None:
+    """The deadline, unless it has passed: nobody could submit that again."""
+    return job.deadline_at if job.deadline_at and job.deadline_at > database_now() else None
+
+
+def as_curl(job: Job, *, portal: str) -> str:
+    """A command line that submits the same job again."""
+    body = shlex.quote(json.dumps(request_of(job), indent=2, ensure_ascii=False, cls=DjangoJSONEncoder))
+    return (
+        f"curl {shlex.quote(portal + '/api/jobs/')} \\\n"
+        '  -H "Authorization: Bearer $FORETUNE_TOKEN" \\\n'
+        '  -H "Content-Type: application/json" \\\n'
+        f"  -d {body}"
+    )
+
+
+def as_form(job: Job) -> dict[str, Any]:
+    """The job's own values as the first values of the form of a new one."""
+    asked = request_of(job)
+    return {**asked, **as_form_values(asked.pop("params", {})), "team": job.team_id}

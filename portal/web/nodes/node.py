@@ -1,0 +1,118 @@
+"""One node: its GPUs, what runs on it, its history, and what administrators do with it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_POST
+
+from knowledge.core.domain import catalogue
+from portal.accounts.requests import PageRequest
+from portal.clock import database_now
+from portal.web.common.partials import fragment
+from portal.web.nodes.calibration import calibration_panel
+from portal.web.nodes.forms import DrainForm, PriceForm, ReasonForm
+from portal.web.nodes.nodes import require_admin, visible_live_jobs
+from scheduler.errors import NotFound, SchedulerError
+from scheduler.models import Node
+from scheduler.selectors.nodes import get_node, node_events
+from scheduler.services.deletions import remove_node
+from scheduler.services.nodes.price import set_price
+from scheduler.services.nodes.state import drain_node, resume_node
+from scheduler.states import NodeState
+from trainer.recipes import RECIPES
+
+EVENTS = 100
+METHODS = RECIPES["sft"].params["method"].choices
+
+
+def shown_node(node_id: str) -> Node:
+    """Raises Http404."""
+    try:
+        return get_node(node_id)
+    except NotFound as unknown:
+        raise Http404 from unknown
+
+
+@login_required
+@require_GET
+def node_detail(request: PageRequest, node_id: str) -> HttpResponse:
+    return node_page(request, shown_node(node_id))
+
+
+def node_page(request: PageRequest, node: Node, *, status: int = 200, **shown: Any) -> HttpResponse:
+    """The whole page; `shown` replaces parts of it, such as a form that was refused."""
+    panel = calibration_panel(node) if request.user.is_admin else {}
+    context = {**_live(request, node), **_page(node), **panel, **shown}
+    return render(request, "nodes/detail.html", context, status=status)
+
+
+@login_required
+@require_GET
+def node_live(request: PageRequest, node_id: str) -> HttpResponse:
+    """State, GPUs and jobs: what changes while the page is open."""
+    return fragment(request, "nodes/live.html", _live(request, shown_node(node_id)))
+
+
+def _live(request: PageRequest, node: Node) -> dict[str, Any]:
+    models = {gpu.model for gpu in node.gpus.all()}
+    return {
+        "node": node,
+        "methods": [method for method in METHODS if method not in node.cannot_train],
+        "visible": visible_live_jobs(request.user, [node]),
+        "unknown_gpus": sorted(model for model in models if catalogue.known_gpu(model) is None),
+    }
+
+
+def _page(node: Node) -> dict[str, Any]:
+    price = node.price_per_gpu_hour
+    gives_work = node.state == NodeState.READY
+    return {
+        "events": node_events(node)[:EVENTS],
+        "links": _links(node),
+        "verb": "drain" if gives_work else "resume",
+        "verb_form": DrainForm() if gives_work else ReasonForm(),
+        "price_form": PriceForm(initial={"price": price, "seen": repr(price)}),
+    }
+
+
+def _links(node: Node) -> list[tuple[int, list[str]]]:
+    """How each GPU reaches each other one, row by row; empty where the node tells nothing."""
+    gpus = list(node.gpus.all())
+    if not any(gpu.links for gpu in gpus):
+        return []
+    return [(a.index, ["" if a is b else a.links.get(str(b.index), "–") for b in gpus]) for a in gpus]
+
+
+@login_required
+@require_POST
+def node_verb(request: PageRequest, node_id: str, verb: str) -> HttpResponse:
+    """Drain, resume, price or remove; then show the node again, with what was wrong."""
+    require_admin(request)
+    if verb not in _VERBS:
+        raise Http404
+    node, (kind, act) = shown_node(node_id), _VERBS[verb]
+    form = kind(request.POST)
+    if not form.is_valid():
+        shown = {"price_form" if verb == "price" else "verb_form": form, "verb": verb}
+        return node_page(request, node, status=400, **shown)
+    try:
+        act(node=node, actor=request.user, now=database_now(), **form.cleaned_data)
+    except SchedulerError as refused:
+        messages.warning(request, str(refused))
+        return redirect("node", node_id)
+    return redirect("nodes") if verb == "remove" else redirect("node", node_id)
+
+
+_VERBS: dict[str, tuple[type[forms.Form], Callable[..., object]]] = {
+    "drain": (DrainForm, drain_node),
+    "resume": (ReasonForm, resume_node),
+    "price": (PriceForm, set_price),
+    "remove": (forms.Form, remove_node),
+}

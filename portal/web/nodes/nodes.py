@@ -1,0 +1,85 @@
+"""Nodes: the list, and the command that makes another machine one of them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from typing import Any
+
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_GET, require_POST
+
+from knowledge.core.domain import catalogue
+from portal.accounts.models import User
+from portal.accounts.requests import PageRequest
+from portal.clock import database_now
+from portal.node_package import BuildFailed, join_command
+from portal.web.common.partials import fragment, is_fragment
+from portal.web.nodes.filters import NodeFilters
+from scheduler.models import Node
+from scheduler.selectors.analysis.overview import nodes_by_state
+from scheduler.selectors.cluster.capacity import load
+from scheduler.selectors.jobs import visible_jobs
+from scheduler.selectors.nodes import all_nodes, matching
+from scheduler.services.nodes.register import create_join_token
+
+log = logging.getLogger(__name__)
+LIFETIME_S = 3600
+PAGE = 20
+
+
+def require_admin(request: PageRequest) -> None:
+    """Raises PermissionDenied."""
+    if not request.user.is_admin:
+        raise PermissionDenied
+
+
+def visible_live_jobs(user: User, nodes: Iterable[Node]) -> set[str]:
+    """Which jobs on these nodes the person may see: those of others are shown without a name."""
+    on_nodes = {claim.attempt.job_id for node in nodes for claim in node.live_claims}  # type: ignore[attr-defined]
+    return set(visible_jobs(user).filter(pk__in=on_nodes).values_list("pk", flat=True))
+
+
+@login_required
+@require_GET
+def node_list(request: PageRequest) -> HttpResponse:
+    """One page of nodes under the cluster's load; for htmx the same page's rows alone."""
+    now = load()
+    filters = NodeFilters(request.GET, gpus=sorted(model["model"] for model in now))
+    unknown = [model["model"] for model in now if catalogue.known_gpu(model["model"]) is None]
+    context: dict[str, Any] = {"filters": filters, "states": _states(), "unknown_gpus": unknown}
+    if not filters.is_valid():
+        return render(request, "nodes/list.html", context, status=400)
+    chosen = filters.cleaned_data
+    found = matching(all_nodes(), text=chosen["q"], gpu=chosen["gpu"], state=chosen["state"])
+    page = Paginator(found, PAGE).get_page(request.GET.get("page"))
+    context |= {"page": page, "load": now, "state": chosen["state"], "filtered": filters.in_use}
+    context["visible"] = visible_live_jobs(request.user, page)
+    if is_fragment(request):
+        return fragment(request, "nodes/rows.html", context)
+    return render(request, "nodes/list.html", context)
+
+
+def _states() -> list[tuple[str, str, int]]:
+    """(value of the filter, label, nodes) for each link over the list."""
+    counted = nodes_by_state()
+    return [("", "all", sum(counted.values())), *((s, s, n) for s, n in counted.items())]
+
+
+@login_required
+@require_POST
+def join_token(request: PageRequest) -> HttpResponse:
+    """Show, once, the command that makes another machine a node of this portal."""
+    require_admin(request)
+    portal = request.build_absolute_uri("/").rstrip("/")
+    token = create_join_token(actor=request.user, now=database_now(), lifetime_s=LIFETIME_S)
+    try:
+        command = join_command(portal=portal, token=token)
+    except BuildFailed as failed:
+        log.exception("the package of nodes cannot be built")
+        return render(request, "nodes/join.html", {"failed": str(failed)})
+    return render(request, "nodes/join.html", {"command": command, "minutes": LIFETIME_S // 60})

@@ -1,0 +1,138 @@
+"""Teams: everyone sees their own; leads and administrators run them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.core.exceptions import PermissionDenied
+from django.core.paginator import Paginator
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
+
+from portal.accounts.errors import AccountError, NotAllowed, Refused
+from portal.accounts.models import Membership, Role, Team
+from portal.accounts.requests import PageRequest
+from portal.accounts.selectors import members, visible_teams
+from portal.accounts.teams import add_member, change_role, create_team, may_manage, remove_member, rename_team
+from portal.clock import database_now
+from portal.web.people.forms import MemberForm, NameSearch, RoleForm, TeamForm
+from scheduler.errors import Conflict
+from scheduler.services.deletions import delete_team
+
+PAGE = 25
+
+
+def _team(request: PageRequest, team_id: int) -> Team:
+    found = visible_teams(request.user).filter(pk=team_id).first()
+    if found is None:
+        raise Http404
+    return found
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def team_list(request: PageRequest) -> HttpResponse:
+    """My teams, or all of them, with a form for administrators that makes one more."""
+    form = TeamForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        try:
+            made = create_team(name=form.cleaned_data["name"], actor=request.user, now=database_now())
+            return redirect("team", made.pk)
+        except NotAllowed as refused:
+            raise PermissionDenied from refused
+        except Refused as refused:
+            form.add_error(refused.field, str(refused))
+    search = NameSearch(request.GET)
+    teams = visible_teams(request.user).filter(name__icontains=search.text)
+    page = Paginator(teams, PAGE).get_page(request.GET.get("page"))
+    context = {"page": page, "search": search, "form": form}
+    wrong = form.is_bound or not search.is_valid()
+    return render(request, "people/teams.html", context, status=400 if wrong else 200)
+
+
+@login_required
+@require_GET
+def team_detail(request: PageRequest, team_id: int) -> HttpResponse:
+    return render(request, "people/team.html", _page(request, _team(request, team_id)))
+
+
+def _page(request: PageRequest, team: Team) -> dict[str, Any]:
+    return {
+        "team": team,
+        "page": Paginator(members(team), PAGE).get_page(request.GET.get("page")),
+        "manages": may_manage(request.user, team),
+        "roles": list(Role),
+        "member_form": MemberForm(),
+        "name_form": TeamForm(initial={"name": team.name, "seen": team.name}),
+    }
+
+
+@login_required
+@require_POST
+def team_verb(request: PageRequest, team_id: int, verb: str) -> HttpResponse:
+    """Add a member, rename or delete the team; then show it again, with what was wrong."""
+    team = _team(request, team_id)
+    if verb not in _VERBS:
+        raise Http404
+    kind, act, place = _VERBS[verb]
+    form = kind(request.POST)
+    if form.is_valid():
+        try:
+            act(team=team, actor=request.user, now=database_now(), **form.cleaned_data)
+            return redirect("teams") if verb == "delete" else redirect("team", team_id)
+        except NotAllowed as refused:
+            raise PermissionDenied from refused
+        except Refused as refused:
+            form.add_error(refused.field, str(refused))
+        except (AccountError, Conflict) as refused:
+            messages.warning(request, str(refused))
+            return redirect("team", team_id)
+    return render(request, "people/team.html", {**_page(request, team), place: form}, status=400)
+
+
+def _delete(*, team: Team, actor: Any, now: Any, **_: Any) -> None:
+    if not actor.is_admin:
+        raise NotAllowed("Only administrators delete teams.")
+    delete_team(team=team, actor=actor, now=now)
+
+
+_VERBS: dict[str, tuple[Any, Callable[..., object], str]] = {
+    "add": (MemberForm, add_member, "member_form"),
+    "rename": (TeamForm, rename_team, "name_form"),
+    "delete": (TeamForm, _delete, "name_form"),
+}
+
+
+@login_required
+@require_POST
+def member_verb(request: PageRequest, team_id: int, member_id: int, verb: str) -> HttpResponse:
+    """Change a member's role, or remove them."""
+    team = _team(request, team_id)
+    member = members(team).filter(pk=member_id).first()
+    if member is None or verb not in ("role", "remove"):
+        raise Http404
+    try:
+        _change_member(request, member, verb)
+    except NotAllowed as refused:
+        raise PermissionDenied from refused
+    except AccountError as refused:
+        messages.warning(request, str(refused))
+    # Whoever removed themselves does not see the team any more.
+    stays = visible_teams(request.user).filter(pk=team_id).exists()
+    return redirect("team", team_id) if stays else redirect("teams")
+
+
+def _change_member(request: PageRequest, member: Membership, verb: str) -> None:
+    given: dict[str, Any] = {"membership": member, "actor": request.user, "now": database_now()}
+    if verb == "remove":
+        remove_member(**given)
+        return
+    form = RoleForm(request.POST)
+    if form.is_valid():
+        change_role(role=Role(form.cleaned_data["role"]), seen=Role(form.cleaned_data["seen"]), **given)
+    else:
+        messages.warning(request, "There is no such role; choose member or lead.")

@@ -1,0 +1,70 @@
+"""What I sign in with: my password, and my API tokens, made, shown once, revoked."""
+
+from __future__ import annotations
+
+from typing import Any, cast
+
+from django.contrib.auth.decorators import login_required
+from django.contrib.auth.views import PasswordChangeView
+from django.core.paginator import Paginator
+from django.db import transaction
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods, require_POST
+
+from portal.accounts.models import Scope, User
+from portal.accounts.people import note_own_password
+from portal.accounts.requests import PageRequest
+from portal.accounts.selectors import own_tokens
+from portal.accounts.services import create_token, revoke_token
+from portal.clock import database_now
+from portal.web.people.forms import OwnPasswordForm, TokenForm
+from scheduler.services.lockouts import revoke_all
+
+PAGE = 25
+
+
+class OwnPassword(PasswordChangeView):
+    """All other sessions end with the password, and unless the person says otherwise their tokens."""
+
+    template_name = "people/change_password.html"
+    form_class = OwnPasswordForm
+    success_url = "/"
+
+    def form_valid(self, form: Any) -> HttpResponse:
+        user, now = cast(User, self.request.user), database_now()
+        with transaction.atomic():
+            answer = super().form_valid(form)
+            note_own_password(user=user, now=now)
+            if form.cleaned_data["revoke_tokens"]:
+                revoke_all(user=user, actor=user, now=now)
+        return answer
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def token_list(request: PageRequest) -> HttpResponse:
+    form = TokenForm(request.POST or None)
+    if request.method == "POST" and form.is_valid():
+        now = database_now()
+        token, plain = create_token(
+            owner=request.user,
+            name=form.cleaned_data["name"],
+            scope=Scope(form.cleaned_data["scope"]),
+            expires_at=form.expires_at(now),
+            now=now,
+        )
+        return render(request, "people/token.html", {"token": token, "plain": plain}, status=201)
+    page = Paginator(own_tokens(request.user), PAGE).get_page(request.GET.get("page"))
+    context = {"page": page, "form": form, "now": database_now()}
+    return render(request, "people/tokens.html", context, status=400 if form.is_bound else 200)
+
+
+@login_required
+@require_POST
+def token_revoke(request: PageRequest, token_id: int) -> HttpResponse:
+    token = own_tokens(request.user).filter(pk=token_id).first()
+    if token is None:
+        raise Http404
+    revoke_token(token=token, actor=request.user, now=database_now())
+    return redirect("tokens")

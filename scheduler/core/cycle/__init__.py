@@ -1,0 +1,1 @@
+"""One decision of a ranking policy."""

@@ -1,0 +1,64 @@
+"""What a cycle may do on behalf of a policy: the switches beside the order of jobs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from knowledge.core.domain.types import Goal
+from scheduler.core.placement.fit import Placement
+from scheduler.core.types import Job
+
+RESTARTS_IN_A_SEGMENT = 10  # a segment shorter than this many restarts is not worth ending
+
+
+class Blocks(StrEnum):
+    """What a job that does not fit withholds from those behind it."""
+
+    NOTHING = "nothing"  # whoever fits may pass
+    MODELS = "models"  # the GPU models it waits for, so that no gang starves
+    ALL = "all"  # strict head of line: nobody passes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """Defaults never stop a running job. All times in s.
+
+    tolerance: a job takes an option that fits now if it is at most this much worse than the best one it
+    could get on the empty cluster (CoTune, who says 1.25; 2 was measured: docs/adr/0006).
+    money_tolerance: the same for goals that count money, whose owners rather wait than pay twice.
+    hysteresis: how much better, as a share, a waiting job must rank than a running one to evict it.
+    """
+
+    placement: Placement = Placement.BEST_FIT
+    blocks: Blocks = Blocks.MODELS
+    tolerance: float = 2.0
+    money_tolerance: float = 1.25
+    preempts: bool = False
+    min_run_s: float = 60.0  # nobody is stopped before
+    cooldown_s: float = 60.0  # a stopped job evicts nobody before: no two throw each other out in turns
+    limit: int | None = None  # preemptions after which a job is left alone
+    hysteresis: float = 0.0
+    segment_s: float | None = None  # runs are cut into segments of this length; eviction at their ends only
+    boundary_s: float = 60.0  # how long after its end a segment's boundary counts: one round
+
+    def tolerance_of(self, goal: Goal) -> float:
+        """How much worse than its best option a job with this goal takes rather than waits."""
+        return self.money_tolerance if goal in (Goal.CHEAPEST, Goal.DEADLINE) else self.tolerance
+
+    def may_evict(self, job: Job, now: float) -> bool:
+        """May this waiting job take GPUs from others?"""
+        return self.preempts and (job.stopped_at is None or now - job.stopped_at >= self.cooldown_s)
+
+    def evictable(self, job: Job, now: float) -> bool:
+        """May this running job be stopped for one that ranks better?"""
+        if not (self.preempts and job.preemptible and job.holds):
+            return False
+        if self.limit is not None and job.preemptions >= self.limit:
+            return False
+        ran = now - job.holds.since
+        if self.segment_s is None:
+            return ran >= self.min_run_s
+        if job.restart_s * RESTARTS_IN_A_SEGMENT >= self.segment_s:
+            return False
+        return ran >= self.segment_s and ran % self.segment_s < self.boundary_s

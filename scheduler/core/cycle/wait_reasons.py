@@ -1,0 +1,42 @@
+"""Why a job waits, in words for its owner."""
+
+from __future__ import annotations
+
+from knowledge.core.domain.types import Option
+from scheduler.core.types import Job, Wait
+
+
+def nowhere(job: Job) -> Wait:
+    """No ready node could run it, however long it waits."""
+    if not job.options:
+        why = job.no_option or "No registered node can run it; it starts when one joins that can."
+        return Wait(job.id, "no-option", why)
+    if job.declined:
+        return Wait(job.id, "declined", f"No ready node takes it: {job.declined}")
+    if job.only_node:
+        return Wait(
+            job.id,
+            "checkpoint-node",
+            f"Its last checkpoint lies on {job.only_node} alone, and that node is not ready.",
+        )
+    return Wait(
+        job.id,
+        "no-node",
+        f"Needs {amount(job.options[0])}; no ready node offers that. It starts when one is ready again.",
+    )
+
+
+def busy(job: Job, option: Option, free: int, *, behind: str = "") -> Wait:
+    """Its GPUs are held by others, or are kept for jobs that go first: `behind` says for which."""
+    text = f"Needs {amount(option)}; {free} {'is' if free == 1 else 'are'} free."
+    why = behind or "It starts when running jobs release enough."
+    return Wait(job.id, "behind" if behind else "busy", " ".join(filter(None, (text, why, job.declined))))
+
+
+def amount(option: Option) -> str:
+    """What an option asks for, e.g. `4 A100 GPUs on 2 nodes`."""
+    unit = "CPU slot" if option.gpu_model == "cpu" else f"{option.gpu_model} GPU"
+    text = f"{option.gpus} {unit}{'' if option.gpus == 1 else 's'}"
+    if option.config.quantization not in (None, "none"):
+        text = f"{text} for {option.config.method}"  # not every node can train it
+    return text if option.nodes == 1 else f"{text} on {option.nodes} nodes"

@@ -1,0 +1,79 @@
+"""The GPUs that a policy divides: of each model, and of those the ones whose nodes can train by a method."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from knowledge.core.domain.types import Option
+from scheduler.core.types import ClusterState, Job, Node
+
+Limit = tuple[str, str]  # (GPU model, method); the method "" stands for all of them
+
+
+@dataclass(slots=True)
+class Supply:
+    """What is left under each limit. A method has one only where not all nodes of the model can train it."""
+
+    gpus: dict[Limit, int]
+
+    @classmethod
+    def of(cls, state: ClusterState, jobs: Iterable[Job]) -> Supply:
+        """The ready nodes' GPUs that can be divided among these jobs: free ones and their own."""
+        ready = {(node.id, node.gpu_model): node for node in state.nodes if node.ready}
+        lacking = {(node.gpu_model, method) for node in ready.values() for method in node.cannot_train}
+        free: Counter[tuple[str, str]] = Counter()
+        for place, node in ready.items():
+            free[place] += len(node.free)
+        for job in jobs:
+            if job.holds:
+                free.update((node, job.holds.option.gpu_model) for node, _ in job.holds.gpus)
+        supply = cls({(model, ""): 0 for _, model in ready} | dict.fromkeys(lacking, 0))
+        for place, node in ready.items():
+            for limit in _limits_of(node, lacking):
+                supply.gpus[limit] += free[place]
+        return supply
+
+    @property
+    def models(self) -> list[str]:
+        """The GPU models, in order."""
+        return sorted(model for model, method in self.gpus if not method)
+
+    def limits(self, option: Option) -> tuple[Limit, ...]:
+        """What the option's GPUs count against."""
+        of_method = (option.gpu_model, option.config.method)
+        return ((option.gpu_model, ""), of_method) if of_method in self.gpus else ((option.gpu_model, ""),)
+
+    def usable(self, model: str, method: str) -> int:
+        """GPUs of the model that a job with this method can use."""
+        return self.gpus.get((model, method), self.gpus[model, ""])
+
+    def has(self, option: Option) -> bool:
+        """Is enough left for the option?"""
+        return all(option.gpus <= self.gpus[limit] for limit in self.limits(option))
+
+    def take(self, option: Option) -> None:
+        """Count the option's GPUs as given away."""
+        for limit in self.limits(option):
+            self.gpus[limit] -= option.gpus
+
+
+def uses(options: Sequence[Option], supply: Supply) -> NDArray[np.int64]:
+    """Shape (limits, options): the GPUs of each option that count against each limit."""
+    numbers = {limit: number for number, limit in enumerate(supply.gpus)}
+    found = np.zeros((len(numbers), len(options)), np.int64)
+    for column, option in enumerate(options):
+        for limit in supply.limits(option):
+            found[numbers[limit], column] = option.gpus
+    return found
+
+
+def _limits_of(node: Node, lacking: Iterable[Limit]) -> Iterator[Limit]:
+    yield node.gpu_model, ""
+    for model, method in lacking:
+        if model == node.gpu_model and method not in node.cannot_train:
+            yield model, method

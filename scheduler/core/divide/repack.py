@@ -1,0 +1,202 @@
+"""From a wish for each job (an option, or nothing) to actions: for policies that divide a whole cluster.
+
+Running jobs that keep their option keep their GPUs. The others are placed, large gangs first. If somebody
+finds no place among those who stay, small jobs in the way are moved; who still finds none takes the next
+smaller option on the same GPUs, or stays where it was, or waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+
+from knowledge.core.domain.types import Option
+from scheduler.core.cycle import wait_reasons
+from scheduler.core.divide.capacity import Supply
+from scheduler.core.placement.fit import FreeGpus, Placement
+from scheduler.core.types import (
+    Action,
+    ClusterState,
+    GpuId,
+    Holding,
+    Job,
+    Plan,
+    Preempt,
+    Resize,
+    Start,
+    Wait,
+)
+
+Wishes = Mapping[str, Option]  # by job id; without an entry: no GPUs
+Places = dict[str, tuple[Option, tuple[GpuId, ...]]]
+# (jobs, their options, GPUs) -> who should have which option; who is missing should have none.
+Choose = Callable[[Sequence[Job], Sequence[Sequence[Option]], Supply], list[tuple[Job, Option]]]
+SHARED = "The GPUs serve other jobs in this round."
+
+
+def movable(state: ClusterState) -> list[Job]:
+    """The jobs among whom GPUs are divided: waiting ones that may start, running ones that may be moved."""
+    ready = {node.id for node in state.nodes if node.ready}
+    return [
+        job
+        for job in state.jobs
+        if (
+            job.preemptible and all(node in ready for node, _ in job.holds.gpus)
+            if job.holds
+            else not job.hold
+        )
+    ]
+
+
+def possible(job: Job, free: FreeGpus) -> list[Option]:
+    """The job's options that the empty cluster could hold, one per bundle, smallest first."""
+    bundles = {
+        bundle(option): option
+        for option in job.options[::-1]
+        if free.could_hold(option, job.only_node, job.avoids)
+    }
+    return [bundles[key] for key in sorted(bundles, key=lambda key: (key[2], key[1], key[0]))]
+
+
+def bundle(option: Option) -> tuple[str, int, int]:
+    """(GPU model, nodes, GPUs)."""
+    config = option.config
+    return config.gpu_model, config.number_nodes, config.number_gpus
+
+
+def divide(state: ClusterState, placement: Placement, choose: Choose) -> Plan:
+    """Divide the GPUs among all jobs: what a priority leaves, the next one divides."""
+    jobs = sorted(movable(state), key=lambda job: (job.submitted_at, job.id))
+    free = FreeGpus(state.nodes, placement)
+    left = Supply.of(state, jobs)
+    wishes: dict[str, Option] = {}
+    for priority in sorted({job.priority for job in jobs}, reverse=True):
+        peers = [job for job in jobs if job.priority == priority]
+        for job, option in choose(peers, [possible(job, free) for job in peers], left):
+            wishes[job.id] = option
+            left.take(option)
+    return Plan(realise(state, jobs, wishes, placement), state.memory)
+
+
+def realise(
+    state: ClusterState, jobs: Sequence[Job], wishes: Wishes, placement: Placement = Placement.BEST_FIT
+) -> tuple[Action, ...]:
+    """The actions that bring the jobs as close to their wishes as their nodes allow."""
+    places = _arrange(state, jobs, wishes, placement, stay=True)
+    if len(places) < len(wishes):
+        repacked = _arrange(state, jobs, wishes, placement, stay=False)
+        places = max(places, repacked, key=len)
+    places = _make_do(state, jobs, wishes, places, placement)
+    return _actions(state, jobs, places)
+
+
+def _arrange(
+    state: ClusterState, jobs: Sequence[Job], wishes: Wishes, placement: Placement, *, stay: bool
+) -> Places:
+    """Places for as many wishes as possible; with `stay`, whoever keeps its option is placed first."""
+    free = _emptied(state, jobs, placement)
+    places: Places = {}
+    lacking = {method for node in state.nodes if node.ready for method in node.cannot_train}
+    for job in sorted(jobs, key=lambda job: _turn(job, wishes, lacking, stay=stay)):
+        wish = wishes.get(job.id)
+        if wish is None:
+            continue
+        own = job.holds.gpus if job.holds and bundle(job.holds.option) == bundle(wish) else ()
+        gpus = own if own and _are_free(free, wish, own) else free.place(wish, job)
+        if gpus:
+            free.take(wish, gpus)
+            places[job.id] = (wish, gpus)
+    return places
+
+
+def _turn(
+    job: Job, wishes: Wishes, lacking: Collection[str], *, stay: bool
+) -> tuple[bool, bool, int, int, bool, float, str]:
+    """Who stays; then who cannot go everywhere, or others would take its nodes; then large gangs."""
+    wish = wishes.get(job.id)
+    keeps = bool(wish and job.holds and bundle(job.holds.option) == bundle(wish))
+    size = (wish.nodes, wish.gpus) if wish else (0, 0)
+    anywhere = wish is None or (wish.config.method not in lacking and not job.avoids)
+    return not (stay and keeps), anywhere, -size[0], -size[1], not keeps, job.submitted_at, job.id
+
+
+def _make_do(
+    state: ClusterState, jobs: Sequence[Job], wishes: Wishes, places: Places, placement: Placement
+) -> Places:
+    """The old place, or something smaller, for those whose wish found none; then who could stay after all."""
+    free = _emptied(state, jobs, placement)
+    for option, gpus in places.values():
+        free.take(option, gpus)
+    for job in sorted(jobs, key=lambda job: (job.id not in wishes, job.submitted_at, job.id)):
+        if job.id in places:
+            continue
+        wish = wishes.get(job.id)
+        found = _old_place(job, free) or (_smaller(job, wish, free) if wish else None)
+        if found:
+            free.take(*found)
+            places[job.id] = found
+    return places
+
+
+def _old_place(job: Job, free: FreeGpus) -> tuple[Option, tuple[GpuId, ...]] | None:
+    if job.holds and _are_free(free, job.holds.option, job.holds.gpus):
+        return job.holds.option, job.holds.gpus
+    return None
+
+
+def _smaller(job: Job, wish: Option, free: FreeGpus) -> tuple[Option, tuple[GpuId, ...]] | None:
+    for option in reversed(possible(job, free)):
+        fits = option.gpu_model == wish.gpu_model and option.gpus <= wish.gpus
+        if fits and (gpus := free.place(option, job)):
+            return option, gpus
+    return None
+
+
+def _emptied(state: ClusterState, jobs: Iterable[Job], placement: Placement) -> FreeGpus:
+    """The free GPUs as if none of these jobs held any."""
+    free = FreeGpus(state.nodes, placement)
+    for job in jobs:
+        if job.holds:
+            free.give(job.holds.option, job.holds.gpus)
+    return free
+
+
+def _are_free(free: FreeGpus, option: Option, gpus: Iterable[GpuId]) -> bool:
+    pool = free.pools.get(option.gpu_model)
+    return pool is not None and all(index in pool.free.get(node, ()) for node, index in gpus)
+
+
+def _actions(state: ClusterState, jobs: Sequence[Job], places: Places) -> tuple[Action, ...]:
+    free = FreeGpus(state.nodes)
+    stopped: list[Action] = []
+    granted: list[Action] = []
+    for job in sorted(jobs, key=lambda job: (job.submitted_at, job.id)):
+        option, gpus = places.get(job.id, (None, ()))
+        if job.holds is None and option:
+            granted.append(Start(job.id, option, gpus))
+        elif job.holds and option is None:
+            stopped.append(Preempt(job.id, f"{SHARED} It continues from its checkpoint."))
+        elif job.holds and option and not _stays(job.holds, option, gpus):
+            granted.append(Resize(job.id, option, gpus))
+    waits = _waits(state, set(places), free) if state.explain else []
+    return (*stopped, *granted, *waits)
+
+
+def _stays(holds: Holding, option: Option, gpus: Iterable[GpuId]) -> bool:
+    return bundle(option) == bundle(holds.option) and set(gpus) == set(holds.gpus)
+
+
+def _waits(state: ClusterState, placed: set[str], free: FreeGpus) -> list[Wait]:
+    waits = []
+    for job in sorted(state.jobs, key=lambda job: (job.submitted_at, job.id)):
+        if job.holds or job.id in placed:
+            continue
+        options = [] if job.hold else possible(job, free)
+        if job.hold:
+            waits.append(Wait(job.id, "hold", job.hold))
+        elif not options:
+            waits.append(wait_reasons.nowhere(job))
+        else:
+            waits.append(
+                wait_reasons.busy(job, options[0], free.count_for(options[0], job.avoids), behind=SHARED)
+            )
+    return waits

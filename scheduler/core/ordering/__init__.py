@@ -1,0 +1,1 @@
+"""Orders of jobs that policies rank by."""

@@ -1,0 +1,1 @@
+"""GPUs for gangs: free, near each other, or made free."""

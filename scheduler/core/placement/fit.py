@@ -1,0 +1,175 @@
+"""Where a gang fits: all of its GPUs at once, or not at all."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+from itertools import groupby
+
+from knowledge.core.domain.types import Option
+from scheduler.core.placement.gpu_index import Pool
+from scheduler.core.types import GpuId, Job, Node
+
+Shares = tuple[int, ...]  # GPUs on each node, largest first
+# All that decides whether a gang fits: model, method, nodes, GPUs, the only node, the nodes to avoid.
+_Request = tuple[str, str, int, int, str | None, frozenset[str]]
+NONE: frozenset[str] = frozenset()
+
+
+class Placement(StrEnum):
+    """Which of the places that fit a gang takes. Only the first three keep to the option's nodes."""
+
+    BEST_FIT = "best-fit"  # the fullest nodes, so that large holes stay for large gangs
+    SPREAD = "spread"  # the emptiest nodes
+    ALPHA = "alpha-evolve"  # the highest score over GPUs and host memory
+    CONSOLIDATED = "consolidated"  # the fewest nodes: whole ones, and the rest on the fullest that fits
+    DISTRIBUTED = "distributed"  # any free GPUs, as if the cluster were one large node
+
+
+class FreeGpus:
+    """Who could take what, right now: an index of the ready nodes' free GPUs that a decision uses up.
+
+    Placing costs about log(nodes). What failed once is remembered until GPUs are given back.
+    """
+
+    def __init__(self, nodes: Iterable[Node], placement: Placement = Placement.BEST_FIT) -> None:
+        self.placement = placement
+        groups: dict[str, list[Node]] = defaultdict(list)
+        for node in nodes:
+            if node.ready:
+                groups[node.gpu_model].append(node)
+        self.pools = {model: Pool(group) for model, group in groups.items()}
+        self._failed: set[_Request] = set()
+        self._holdable: dict[_Request, bool] = {}
+
+    def count(self, gpu_model: str | None = None) -> int:
+        """Free GPUs of a model, or of all."""
+        if gpu_model is None:
+            return sum(pool.total for pool in self.pools.values())
+        return self.pools[gpu_model].total if gpu_model in self.pools else 0
+
+    def count_for(self, option: Option, avoids: frozenset[str] = NONE) -> int:
+        """Free GPUs on which the option could run."""
+        pool = self.pools.get(option.gpu_model)
+        return pool.free_for(option.config.method, avoids) if pool else 0
+
+    def could_hold(self, option: Option, only_node: str | None = None, avoids: frozenset[str] = NONE) -> bool:
+        """Would the option fit if every ready node, but those to avoid, were empty?"""
+        request = _request(option, only_node, avoids)
+        known = self._holdable.get(request)
+        if known is None:
+            pool = self.pools.get(option.gpu_model)
+            known = pool is not None and self._fit(
+                self.shares(option), pool.sizes(option.config.method, only_node, avoids)
+            )
+            self._holdable[request] = known
+        return known
+
+    def place(self, option: Option, job: Job | None = None) -> tuple[GpuId, ...] | None:
+        """GPUs for the whole gang, or None. Ties go to the smaller node id, then to the lower index."""
+        pool = self.pools.get(option.gpu_model)
+        if pool is None or pool.total < option.gpus:
+            return None
+        request = _request(option, job.only_node, job.avoids) if job else _request(option)
+        if request in self._failed:
+            return None
+        shares = self._on_nodes(pool, option, job)
+        if shares is None:
+            if self.placement is not Placement.ALPHA:  # whose fit depends on the job's memory
+                self._failed.add(request)
+            return None
+        return tuple((node, index) for node, share in shares for index in pool.lowest(node, share))
+
+    def take(self, option: Option, gpus: Iterable[GpuId]) -> None:
+        """Mark GPUs of the option's model as held, where their nodes are ready."""
+        if option.gpu_model in self.pools:
+            self.pools[option.gpu_model].take(gpus)
+
+    def give(self, option: Option, gpus: Iterable[GpuId]) -> None:
+        """Mark GPUs of the option's model as free, where their nodes are ready."""
+        if option.gpu_model in self.pools:
+            self.pools[option.gpu_model].give(gpus)
+            self._failed.clear()
+
+    def shares(self, option: Option) -> Shares:
+        """How many GPUs the gang takes on each of its nodes."""
+        if self.placement is Placement.DISTRIBUTED:
+            return (option.gpus,)
+        pool = self.pools.get(option.gpu_model)
+        if self.placement is Placement.CONSOLIDATED and pool and (largest := pool.largest):
+            whole, rest = divmod(option.gpus, largest)
+            return (largest,) * whole + ((rest,) if rest else ())
+        return equal_shares(option)
+
+    def _on_nodes(self, pool: Pool, option: Option, job: Job | None) -> list[tuple[str, int]] | None:
+        shares, unfit = self.shares(option), pool.unfit(option.config.method, job.avoids if job else NONE)
+        if job and job.only_node:
+            fits = self._fit(shares, [len(pool.free.get(job.only_node, ()))])
+            return [(job.only_node, sum(shares))] if fits and job.only_node not in unfit else None
+        if self.placement is Placement.DISTRIBUTED:
+            return pool.anywhere(sum(shares), unfit)
+        if self.placement is Placement.ALPHA:
+            return _best_scores(pool, shares, job.host_memory_bytes if job else 0.0, unfit)
+        chosen: dict[str, int] = {}
+        for share, equal in groupby(shares):
+            excluded = unfit | chosen.keys()
+            nodes = pool.choose(
+                share, len(list(equal)), excluded, emptiest=self.placement is Placement.SPREAD
+            )
+            if nodes is None:
+                return None
+            chosen.update(dict.fromkeys(nodes, share))
+        return list(chosen.items())
+
+    def _fit(self, shares: Shares, sizes: Sequence[int]) -> bool:
+        """Do the shares fit empty nodes of these sizes, both largest first?"""
+        if self.placement is Placement.DISTRIBUTED:
+            return sum(sizes) >= sum(shares)
+        enough = all(size >= share for share, size in zip(shares, sizes, strict=False))
+        return enough and len(shares) <= len(sizes)
+
+
+def _request(option: Option, only_node: str | None = None, avoids: frozenset[str] = NONE) -> _Request:
+    config = option.config
+    return config.gpu_model, config.method, config.number_nodes, config.number_gpus, only_node, avoids
+
+
+def equal_shares(option: Option) -> Shares:
+    """The option's GPUs over its nodes, as evenly as they divide."""
+    each, rest = divmod(option.gpus, option.nodes)
+    return (each + 1,) * rest + (each,) * (option.nodes - rest)
+
+
+def alpha_score(gpus: float, free_gpus: float, memory: float, free_memory: float) -> float:
+    """How well a request fits what is free, higher is better: -(c + m + m/c + c/m).
+
+    c and m are the requested shares of the free GPUs and of the free memory, both above 0. Where a memory
+    is unknown (0), m is taken as c. Source: Novikov et al., AlphaEvolve, white paper, 2025.
+    """
+    c = gpus / free_gpus
+    m = memory / free_memory if memory and free_memory else c
+    return -(c + m + m / c + c / m)
+
+
+def _best_scores(
+    pool: Pool, shares: Shares, memory: float, unfit: frozenset[str]
+) -> list[tuple[str, int]] | None:
+    chosen: dict[str, int] = {}
+    for share in shares:
+        scores = [
+            (-alpha_score(share, len(free), memory, pool.nodes[node].free_memory_bytes), node)
+            for node, free in pool.free.items()
+            if len(free) >= share
+            and node not in chosen
+            and node not in unfit
+            and _has_memory(pool.nodes[node], memory)
+        ]
+        if not scores:
+            return None
+        chosen[min(scores)[1]] = share
+    return list(chosen.items())
+
+
+def _has_memory(node: Node, memory: float) -> bool:
+    return not node.free_memory_bytes or node.free_memory_bytes >= memory

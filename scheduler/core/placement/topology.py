@@ -1,0 +1,140 @@
+"""How close GPUs of one node lie, and whom to stop so that a gang gets close ones.
+
+Source: Zhang et al., topology-aware preemption, 2024, and their scheduler plugin; scoring the resulting set
+of GPUs, and the cost terms, are ours (docs/scheduling.md).
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from itertools import combinations, islice
+
+from scheduler.core.placement.preemption import lost_gpu_s
+from scheduler.core.types import GpuSite, Job, Node
+
+MAX_VICTIMS = 6
+MAX_SETS = 2000  # of one node; beyond, victims are dropped greedily
+PRIORITY_GPU_S = 1e4  # what a step of priority weighs against lost work
+Cost = Callable[[Sequence[Job]], float]
+
+
+class Level(IntEnum):
+    """What GPUs share, from the loosest to the closest."""
+
+    NODE = 1
+    SOCKET = 2
+    NUMA = 3
+    PCIE = 4
+    NVLINK = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """GPUs of a node for a gang, once the victims are gone."""
+
+    node: str
+    level: Level
+    indices: tuple[int, ...]
+    victims: tuple[Job, ...] = ()
+
+
+def closest(sites: Sequence[GpuSite], indices: Collection[int], count: int) -> tuple[Level, tuple[int, ...]]:
+    """The closest `count` of these GPUs and their level; the smallest group that holds them, then the lowest.
+
+    There must be at least `count`. Without sites nothing is closer than the node.
+    """
+    for level in (Level.NVLINK, Level.PCIE, Level.NUMA, Level.SOCKET) if sites else ():
+        groups = [group for group in _groups(sites, indices, level) if len(group) >= count]
+        if groups:
+            return level, tuple(min(groups, key=lambda group: (len(group), group))[:count])
+    return Level.NODE, tuple(sorted(indices)[:count])
+
+
+def spots(
+    node: Node, count: int, least: Level, candidates: Sequence[Job], *, fewest: bool = False
+) -> Iterator[Spot]:
+    """Ways to get `count` GPUs at `least` this level; no victim of any is unnecessary.
+
+    fewest: only those with as few victims as possible. None if even everybody gone is not enough.
+    """
+    if len(node.free) + sum(_on(job, node) for job in candidates) < count:
+        return
+    every = _spot(node, count, candidates)
+    if every.level < least:
+        return
+    found = False
+    tried = 0
+    for size in range(min(len(candidates), MAX_VICTIMS) + 1):
+        if found and fewest:
+            return
+        for victims in islice(combinations(candidates, size), MAX_SETS - tried):
+            tried += 1
+            if _enough(node, victims, count):
+                spot = _spot(node, count, victims)
+                if spot.level >= least and not _reprieves(node, count, spot):
+                    found = True
+                    yield spot
+    if not found:
+        yield _greedy(node, count, least, every)
+
+
+def disruption(victims: Sequence[Job], lowest: int) -> float:
+    """GPU-seconds lost by stopping these jobs, and a charge for each step of priority above the lowest."""
+    return sum(lost_gpu_s(job) + PRIORITY_GPU_S * (job.priority - lowest) for job in victims)
+
+
+def _greedy(node: Node, count: int, least: Level, spot: Spot) -> Spot:
+    """From everybody gone, let the dearest stay while the level holds."""
+    victims = list(spot.victims)
+    for job in sorted(victims, key=lambda job: (-job.priority, -lost_gpu_s(job), job.id)):
+        rest = [victim for victim in victims if victim.id != job.id]
+        if _enough(node, rest, count) and _spot(node, count, rest).level >= least:
+            victims = rest
+    return _spot(node, count, victims)
+
+
+def _reprieves(node: Node, count: int, spot: Spot) -> bool:
+    """Would the spot be as close although one of its victims stayed?"""
+    for job in spot.victims:
+        rest = [victim for victim in spot.victims if victim.id != job.id]
+        if _enough(node, rest, count) and _spot(node, count, rest).level >= spot.level:
+            return True
+    return False
+
+
+def _spot(node: Node, count: int, victims: Sequence[Job]) -> Spot:
+    indices = {*node.free, *(index for job in victims for index in _held(job, node))}
+    level, chosen = closest(node.sites, indices, count)
+    return Spot(node.id, level, chosen, tuple(victims))
+
+
+def _enough(node: Node, victims: Sequence[Job], count: int) -> bool:
+    return len(node.free) + sum(_on(job, node) for job in victims) >= count
+
+
+def _held(job: Job, node: Node) -> list[int]:
+    return [index for name, index in (job.holds.gpus if job.holds else ()) if name == node.id]
+
+
+def _on(job: Job, node: Node) -> int:
+    return len(_held(job, node))
+
+
+def _groups(sites: Sequence[GpuSite], indices: Collection[int], level: Level) -> list[list[int]]:
+    groups: dict[int, list[int]] = defaultdict(list)
+    for index in sorted(indices):
+        name = _group(sites[index], level)
+        if name is not None:
+            groups[name].append(index)
+    return list(groups.values())
+
+
+def _group(site: GpuSite, level: Level) -> int | None:
+    if level is Level.NVLINK:
+        return site.nvlink
+    if level is Level.PCIE:
+        return site.switch
+    return site.numa if level is Level.NUMA else site.socket

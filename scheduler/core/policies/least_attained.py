@@ -1,0 +1,66 @@
+"""Least attained service: what a job received so far stands for what it still needs. No predictions.
+
+Attained service is GPU-seconds (2D: GPUs times time). `las` ranks by it continuously; `tiresias` by queues,
+first in first out in each. Source: Gu et al., Tiresias, NSDI 2019, and the authors' open code; the limits
+differ between implementations and change results, so they are parameters. `tiresias-adaptdl` is the form in
+AdaptDL's simulator: one limit, in a queue by submission, any free GPUs, no rules on preemption.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+
+from scheduler.core.cycle.cycle import Key, Rank, Ranked
+from scheduler.core.cycle.options import Blocks, Rules
+from scheduler.core.placement.fit import Placement
+from scheduler.core.remaining_work import option_of
+from scheduler.core.types import Job
+
+LIMITS_GPU_S = (3_600.0, 36_000.0)
+ADAPTDL_LIMITS_GPU_S = (57_600.0,)
+PROMOTION = 8.0  # a job that waited this many times as long as it ran goes back to the top; 0: never
+RULES = Rules(blocks=Blocks.NOTHING, preempts=True)
+
+
+def by_attained_gpu_s(job: Job, _now: float) -> Rank:
+    """Least GPU-seconds received first."""
+    return (job.attained_gpu_s,)
+
+
+def by_queues(
+    limits: tuple[float, ...] = LIMITS_GPU_S, promotion: float = PROMOTION, *, by_submission: bool = False
+) -> Key:
+    """Tiresias' (queue, first start), with queues that end at `limits` GPU-seconds.
+
+    A job that never started, or every job if `by_submission`, counts from its submission. `promotion`: see
+    PROMOTION.
+    """
+
+    def key(job: Job, now: float) -> Rank:
+        queue = 0 if _starves(job, now, promotion) else bisect_right(limits, job.attained_gpu_s)
+        first = None if by_submission else job.first_started_at
+        return float(queue), job.submitted_at if first is None else first
+
+    return key
+
+
+def _starves(job: Job, now: float, promotion: float) -> bool:
+    option = option_of(job)
+    if not promotion or option is None or job.holds or job.stopped_at is None:
+        return False
+    executed_s = job.attained_gpu_s / option.gpus
+    return now - job.stopped_at >= promotion * executed_s
+
+
+LAS = Ranked(
+    "las", by_attained_gpu_s, Rules(blocks=Blocks.NOTHING, preempts=True, hysteresis=0.1), round_s=60.0
+)
+TIRESIAS = Ranked("tiresias", by_queues(), RULES, round_s=60.0)
+ADAPTDL = Ranked(
+    "tiresias-adaptdl",
+    by_queues(ADAPTDL_LIMITS_GPU_S, promotion=0, by_submission=True),
+    Rules(
+        blocks=Blocks.NOTHING, preempts=True, placement=Placement.DISTRIBUTED, min_run_s=0.0, cooldown_s=0.0
+    ),
+    round_s=60.0,
+)

@@ -1,0 +1,59 @@
+"""Options of waiting jobs, computed anew when nodes or predictor changed; never inside a tick."""
+
+from __future__ import annotations
+
+import logging
+
+from django.db import transaction
+
+from knowledge.core.domain.types import Inventory
+from portal.clock import database_now
+from scheduler import hints
+from scheduler.models import Job
+from scheduler.selectors.cluster.inventory import inventory
+from scheduler.services.jobs import advice
+from scheduler.services.jobs.transitions import locked, move_job
+from scheduler.states import JobState
+
+log = logging.getLogger(__name__)
+SLICE = 50  # jobs a call, so that no task comes near the broker's visibility time-out
+
+
+def refresh_options() -> int:
+    """Refresh up to `SLICE` waiting jobs; returns how many. Asks for another call if more are left."""
+    stock = inventory()
+    digest = advice.current_digest(stock)
+    stale = advice.waiting_with_stale_options(digest)
+    for job in stale[:SLICE]:
+        _refresh(job, stock, digest)
+    if stale:
+        hints.tick()
+    if len(stale) > SLICE:
+        hints.refresh_options()
+    return len(stale[:SLICE])
+
+
+def _refresh(seen: Job, stock: Inventory, digest: str) -> None:
+    options = advice.options_for(seen, stock, database_now())
+    with transaction.atomic():
+        job = locked(seen.pk)
+        if job.version != seen.version or job.state != JobState.QUEUED:
+            return  # it moved meanwhile; the next call looks again
+        if not options and job.less_memory_than is not None and stock.pools:
+            move_job(
+                job=job,
+                to=JobState.FAILED,
+                now=database_now(),
+                reason="Out of memory; no configuration that is predicted to need less is left.",
+                failure_class="resource",
+                failure_reason="It ran out of memory, and no configuration within what you fixed is predicted"
+                " to need less. Free a parameter (batch size, length, method) or add nodes with more memory.",
+            )
+            return
+        waited = {"wait_code": "", "wait_text": ""} if job.wait_code == "options" else {}
+        Job.objects.filter(pk=job.pk).update(
+            options=[option.as_json() for option in options],
+            options_for=digest,
+            promise=job.promise or (options[0].as_json() if options else None),
+            **waited,
+        )

@@ -1,0 +1,181 @@
+"""What time alone decides: states that last too long, blocks that heal, drains that are done.
+
+Each looks at state and age only, by the database's clock, and acts in one transaction a row.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import Count, Exists, OuterRef, Q, QuerySet
+
+from scheduler.core.serving import Door
+from scheduler.loop import leadership as epochs
+from scheduler.loop.budget import Budget
+from scheduler.loop.leases import terms
+from scheduler.models import Attempt, Claim, Epoch, Job, Node
+from scheduler.services.jobs.attempts import end_attempt
+from scheduler.services.jobs.transitions import locked
+from scheduler.services.jobs.verbs import preempt_job
+from scheduler.services.nodes.state import UNCONFIRMED, block_node, finish_drain, note_decline, welcome_back
+from scheduler.services.sync.reports import RENDEZVOUS
+from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, Outcome, StopFor
+from trainer.protocol import Phase
+
+log = logging.getLogger(__name__)
+
+
+def enforce_all(epoch: Epoch, web: Door, now: datetime) -> None:
+    """As many as a tick may, in any order: rows that cannot be handled must not stand first in every tick."""
+    budget = Budget()
+    enforce(epoch, web, now, budget)
+    end_what_a_bad_end_left(epoch, web, now, budget)
+    heal_and_drain(epoch, now, budget)
+
+
+def enforce(epoch: Epoch, web: Door, now: datetime, budget: Budget) -> None:
+    """End what stays assigned, starting or stopping for too long while nodes could have told."""
+    limits = {
+        JobState.ASSIGNED: settings.ASSIGNED_TIMEOUT_S,
+        JobState.STARTING: settings.STARTING_TIMEOUT_S,
+        JobState.STOPPING: settings.STOP_GRACE_S,
+    }
+    for state, limit_s in limits.items():
+        if not _could_be_told(web, limit_s, now):
+            continue
+        since = now - timedelta(seconds=limit_s)
+        old = Job.objects.filter(state=state, state_since__lt=since)
+        if state is JobState.STARTING:
+            old = old.exclude(Exists(_preparing(since)))
+        for job in old.order_by("?"):
+            if state is JobState.STOPPING and not _overdue_stop(job, now):
+                continue
+            if not budget.allows():
+                return
+            with epochs.row(epoch, job=job.pk):
+                _end_overdue(job, limit_s, now)
+                budget.spend()
+
+
+def _could_be_told(web: Door, limit_s: float, now: datetime) -> bool:
+    """After an absence of the web server, every state gets its whole time anew."""
+    return web.stood_open(timedelta(seconds=limit_s), now, terms().gap)
+
+
+def _preparing(since: datetime) -> QuerySet[Claim]:
+    """Claims of a job that have made rows ready since: much data takes longer than any start may."""
+    return Claim.objects.filter(
+        attempt__job=OuterRef("pk"), attempt__ended_at__isnull=True, prepared_at__gte=since
+    )
+
+
+def _overdue_stop(job: Job, now: datetime) -> bool:
+    allowed = max(settings.STOP_GRACE_S, job.stop_grace_s or 0)
+    return job.state_since < now - timedelta(seconds=allowed)
+
+
+def _end_overdue(seen: Job, limit_s: float, now: datetime) -> None:
+    job = locked(seen.pk)
+    if job.version != seen.version:
+        return
+    attempt = Attempt.objects.filter(job=job, ended_at__isnull=True).first()
+    if attempt is None:
+        log.error("a job in a live state has no live attempt", extra={"job": job.pk, "state": job.state})
+        return
+    outcome, reason = Outcome.TIMEOUT, f"{job.state} for more than {limit_s:g} s."
+    if job.state == JobState.STOPPING:
+        outcome = Outcome.LOST
+        _block_unconfirmed(attempt, now)
+    elif job.state == JobState.ASSIGNED:
+        reason = f"{reason} {_who_did_not_take_it_up(attempt, now)}"
+    elif job.state == JobState.STARTING:
+        reason = f"{reason} {_who_is_missing(attempt)}".strip()
+    end_attempt(attempt=attempt, outcome=outcome, reason=reason, now=now)
+
+
+def _block_unconfirmed(attempt: Attempt, now: datetime) -> None:
+    reason = (
+        f"It did not confirm the stop of {attempt.job_id}; it works again when it reports nothing running."
+    )
+    for node in Node.objects.filter(claims__attempt=attempt, claims__outcome="").distinct():
+        block_node(node=node, kind=UNCONFIRMED, reason=reason, now=now)
+
+
+def _who_did_not_take_it_up(attempt: Attempt, now: datetime) -> str:
+    """Counts as declined there if the node was heard of meanwhile: it could have, and would not again."""
+    late = list(attempt.claims.filter(phase=Phase.ASSIGNED).select_related("node"))
+    for claim in late:
+        if claim.node.last_seen_at > attempt.created_at:
+            note_decline(node=claim.node, reason=f"It did not take up {attempt.job_id}.", now=now)
+            attempt.claims.filter(pk=claim.pk).update(outcome=Outcome.DECLINED, phase=Phase.ENDED)
+    names = ", ".join(claim.node.name for claim in late)
+    return f"Not taken up by {names}; the log of the agent there may say why."
+
+
+def _who_is_missing(attempt: Attempt) -> str:
+    """Of several nodes: which of them train, which do not, where they were to meet and what to look at."""
+    claims = list(attempt.claims.select_related("node"))
+    if len(claims) == 1:
+        return ""
+    address, first = attempt.measured.get(RENDEZVOUS), claims[0].node.name
+    late = ", ".join(claim.node.name for claim in claims if claim.phase != Phase.RUNNING)
+    if not address:
+        return f"{first} did not say where the nodes should meet; its log says what it was doing."
+    return (
+        f"No training yet on {late}; all were to meet on {first} at {address}. If the log ends while they"
+        f" sign in or connect, open all TCP ports between these nodes, in both directions, and check that"
+        f" each reaches that address (--address of the agent on {first})."
+    )
+
+
+def end_what_a_bad_end_left(epoch: Epoch, web: Door, now: datetime, budget: Budget) -> None:
+    """A node that goes on with a training of several nodes after one of them ended badly is given up."""
+    if not _could_be_told(web, settings.STOP_GRACE_S, now):
+        return
+    since = now - timedelta(seconds=settings.STOP_GRACE_S)
+    for seen in Attempt.objects.filter(ended_at__isnull=True, pending_since__lt=since).order_by("?"):
+        if not budget.allows():
+            return
+        with epochs.row(epoch, attempt=str(seen.pk)):
+            locked(seen.job_id)
+            attempt = Attempt.objects.get(pk=seen.pk)
+            if attempt.ended_at is None:
+                _block_unconfirmed(attempt, now)
+                outcome = Outcome(attempt.pending_outcome)
+                end_attempt(attempt=attempt, outcome=outcome, reason=attempt.pending_reason, now=now)
+
+
+def heal_and_drain(epoch: Epoch, now: datetime, budget: Budget) -> None:
+    """End blocks that time heals, move jobs off draining nodes, and finish drains."""
+    for node in Node.present.filter(state=NodeState.BLOCKED, until__lt=now).order_by("?"):
+        if not budget.allows():
+            return
+        with epochs.row(epoch, node=node.pk):
+            welcome_back(node=node, now=now)
+            budget.spend()
+    draining = Node.objects.filter(state=NodeState.DRAINING).annotate(
+        live=Count("claims", filter=Q(claims__attempt__ended_at__isnull=True))
+    )
+    for node in draining.order_by("?"):
+        if not budget.allows():
+            return
+        with epochs.row(epoch, node=node.pk):
+            if node.live == 0:
+                finish_drain(node=node, now=now)
+                budget.spend()
+            elif node.move_jobs:
+                budget.spend(_move_jobs_off(node, now))
+
+
+def _move_jobs_off(node: Node, now: datetime) -> int:
+    on_node = Job.objects.filter(
+        state__in=LIVE & STOPPABLE, attempts__ended_at__isnull=True, attempts__claims__node=node
+    )
+    jobs = list(on_node.distinct())
+    for job in jobs:
+        preempt_job(
+            job=job, stop_for=StopFor.DRAIN, now=now, reason=f"Node {node.name} is draining.", grace_s=None
+        )
+    return len(jobs)

@@ -1,0 +1,1 @@
+"""Figures over periods, people and the cluster."""

@@ -1,0 +1,131 @@
+"""What the cluster and a person's jobs did over a period, aggregated by the database."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Case, Count, F, OuterRef, QuerySet, Subquery, Sum, Value, When
+from django.db.models.functions import Greatest
+
+from knowledge.core.data.measurement import OWN
+from knowledge.models import Execution, Status
+from portal.accounts.models import User
+from scheduler.models import Allocation, Attempt, Gpu
+from scheduler.selectors.analysis.histogram import Histogram, histogram, histograms
+from scheduler.selectors.analysis.period import (
+    Period,
+    Seconds,
+    by_slice,
+    counts_by_slice,
+    first_of,
+    unit_seconds,
+)
+from scheduler.selectors.jobs import visible_jobs
+from scheduler.states import TERMINAL, JobState, Outcome
+
+# Below this a job's slowdown says more about its shortness than about the queue (bounded slowdown,
+# Feitelson and Rudolph, JSSPP 1998).
+SHORT_S = 10.0
+FAILURES = [outcome.value for outcome in Outcome if outcome not in (Outcome.SUCCEEDED, Outcome.STOPPED)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Waiting:
+    """How long jobs took. JCT and slowdown of jobs that succeeded in the period, wait of those started."""
+
+    jct_s: Histogram
+    wait_s: Histogram
+    slowdown: Histogram
+
+
+def waiting(user: User, period: Period) -> Waiting:
+    """Three queries over the user's visible jobs."""
+    jobs = visible_jobs(user)
+    ended = jobs.filter(period.holds("ended_at"), state=JobState.SUCCEEDED)
+    started = jobs.filter(period.holds("first_started_at"))
+    return Waiting(
+        jct_s=histogram(ended, Seconds(F("ended_at"), F("submitted_at"))),
+        wait_s=histogram(started, Seconds(F("first_started_at"), F("submitted_at"))),
+        slowdown=_slowdown(_attempts(user, period)),
+    )
+
+
+def _slowdown(attempts: QuerySet[Attempt]) -> Histogram:
+    """JCT over the time of all attempts, of the jobs that succeeded with one of these: a job's last one."""
+    last = attempts.filter(outcome=Outcome.SUCCEEDED)
+    lasted = Seconds(F("ended_at"), F("created_at"))
+    all_of_job = Attempt.objects.filter(job=OuterRef("job")).order_by().values("job")
+    # Most jobs need one attempt; only the others are looked up one by one.
+    run = Case(When(fence=1, then=lasted), default=Subquery(all_of_job.annotate(s=Sum(lasted)).values("s")))
+    jct = Seconds(F("job__ended_at"), F("job__submitted_at"))
+    return histogram(last, Greatest(jct / Greatest(run, Value(SHORT_S)), Value(1.0)), always_known=True)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Utilisation:
+    """GPU-seconds by slice: offered by registered nodes, held by anybody, held by the user's jobs."""
+
+    offered: list[float]
+    held: list[float]
+    own: list[float] | None  # None for administrators, whose jobs are everybody's
+
+
+def utilisation(user: User, period: Period) -> Utilisation:
+    """At most three queries. A node offers its GPUs from the day it joined, lost or not."""
+    span = ("allocated_at", "released_at", period)
+    own = Allocation.objects.filter(claim__attempt__job__in=visible_jobs(user).values("pk"))
+    return Utilisation(
+        offered=unit_seconds(Gpu.objects.all(), "node__enrolled_at", "node__removed_at", period),
+        held=unit_seconds(Allocation.objects.all(), *span),
+        own=None if user.is_admin else unit_seconds(own, *span),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How many jobs ended: by final state in each slice; those that failed for good by class of failure."""
+
+    by_state: dict[str, list[int]]
+    failures: dict[str, int]
+
+
+def ended(user: User, period: Period) -> Ended:
+    """Of the user's visible jobs; one query."""
+    jobs = visible_jobs(user).filter(state__in=TERMINAL)
+    found = counts_by_slice(jobs, "ended_at", period, "state", "failure_class")
+    failures: Counter[str] = Counter()
+    for _, (state, kind), n in found:
+        if state == JobState.FAILED:
+            failures[kind] += n
+    by_state = {
+        final.value: by_slice(period, [(number, n) for number, (state, _), n in found if state == final])
+        for final in sorted(TERMINAL, key=list(JobState).index)
+    }
+    return Ended(by_state=by_state, failures=dict(failures))
+
+
+def failed_attempts(user: User, period: Period) -> dict[str, int]:
+    """By outcome: attempts that ended badly, whether their job was tried again or not."""
+    ended = _attempts(user, period).filter(outcome__in=FAILURES)
+    return dict(ended.order_by().values_list("outcome").annotate(n=Count("pk")))
+
+
+def throughput_by_gpu(user: User, period: Period) -> dict[str, Histogram]:
+    """By GPU model: tokens per second and GPU of the attempts that ran."""
+    of_attempts = Execution.objects.filter(
+        source=OWN, status=Status.OK, attempt_id__in=_attempts(user, period).values("pk")
+    )
+    per_gpu = F("tokens_per_second") / F("number_gpus")
+    return {model: found for (model,), found in histograms(of_attempts, per_gpu, by=("gpu_model",)).items()}
+
+
+def first_submission(user: User) -> datetime | None:
+    """When the oldest job that the user may see was submitted."""
+    return first_of(visible_jobs(user), "submitted_at")
+
+
+def _attempts(user: User, period: Period) -> QuerySet[Attempt]:
+    ended = Attempt.objects.filter(period.holds("ended_at"))
+    return ended if user.is_admin else ended.filter(job__in=visible_jobs(user).values("pk"))

@@ -1,0 +1,1 @@
+"""Capacity, inventory, calibrations and the queue."""

@@ -1,0 +1,90 @@
+"""What a node must know to run a claim."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+
+from knowledge.core.domain import catalogue
+from knowledge.core.domain.config_json import NoShape, config_json
+from knowledge.core.domain.types import Option
+from scheduler.models import Attempt, Claim, DatasetFile, Job
+from trainer.protocol import RANDOM_MODEL, File, Resume, Spec
+from trainer.recipes import RECIPES, Binds
+
+NEVER_S = 1e9
+TRAINING, VALIDATION = "train.jsonl", "validation.jsonl"
+
+
+def spec_of(claim: Claim) -> Spec:
+    """The spec of a claim: the job's bound values, the attempt's configuration, this node's share."""
+    attempt, job = claim.attempt, claim.attempt.job
+    is_random = job.model.startswith(RANDOM_MODEL)
+    indices = claim.allocations.order_by("gpu__index").values_list("gpu__index", flat=True)
+    return Spec(
+        job=job.pk,
+        attempt=str(attempt.pk),
+        claim=str(claim.pk),
+        fence=attempt.fence,
+        recipe=job.recipe,
+        entry=RECIPES[job.recipe].entry,
+        model=job.model,
+        params=params_of(job, attempt),
+        gpus=tuple(indices),
+        rank=claim.rank,
+        nodes=Option.from_json(attempt.option).nodes,
+        inputs=_inputs(job),
+        resume=_resume(attempt),
+        # What measures speed alone is done again rather than resumed.
+        checkpoint_every_s=NEVER_S if is_random else settings.CHECKPOINT_EVERY_S,
+        upload_limit_bytes=settings.CHECKPOINT_UPLOAD_BYTES,
+        hang_after_s=settings.HANG_AFTER_S,
+        shape=_shape(job.model) if is_random else {},
+    )
+
+
+def _shape(model: str) -> dict[str, Any]:
+    """The config.json of a model that is made of random weights; empty where it cannot be made."""
+    try:
+        return config_json(catalogue.model(model))
+    except (catalogue.UnknownModel, NoShape):
+        return {}
+
+
+def params_of(job: Job, attempt: Attempt) -> dict[str, Any]:
+    """Every parameter of the recipe: what was bound at submit, then what the option settles."""
+    config = Option.from_json(attempt.option).config
+    dispatch = {name: getattr(config, name) for name in RECIPES[job.recipe].binding(Binds.DISPATCH)}
+    return {**job.params, **dispatch}
+
+
+def _inputs(job: Job) -> tuple[File, ...]:
+    named = [(TRAINING, job.training_file), (VALIDATION, job.validation_file)]
+    return tuple(File(path=name, sha256=f.sha256, bytes=f.bytes) for name, f in named if f is not None)
+
+
+def _resume(attempt: Attempt) -> Resume | None:
+    checkpoint = attempt.resume_from
+    if checkpoint is None:
+        return None
+    return Resume(
+        step=checkpoint.step,
+        stored="portal" if checkpoint.node_id is None else "node",
+        claim=str(checkpoint.claim_id),
+        files=tuple(File(**file) for file in checkpoint.files),
+    )
+
+
+def input_source(claim: Claim, name: str) -> DatasetFile | tuple[str, str] | None:
+    """Where an input of a claim lies: a data set, or (claim, path) of a checkpoint's artifact."""
+    job = claim.attempt.job
+    if name == TRAINING:
+        return job.training_file
+    if name == VALIDATION:
+        return job.validation_file
+    checkpoint = claim.attempt.resume_from
+    path = name.removeprefix("resume/")
+    if checkpoint and path != name and path in {file["path"] for file in checkpoint.files}:
+        return str(checkpoint.claim_id), f"checkpoints/step-{checkpoint.step}/{path}"
+    return None

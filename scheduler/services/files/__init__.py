@@ -1,0 +1,1 @@
+"""Stored files: uploads, artifacts and quotas."""

@@ -1,0 +1,1 @@
+"""The life of jobs and attempts."""

@@ -1,0 +1,185 @@
+"""Attempts: making one from a decision, and ending one with everything that follows."""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import IntegrityError, transaction
+
+from knowledge.core.domain.types import Option
+from scheduler import hints
+from scheduler.core.types import GpuId
+from scheduler.errors import CannotPlace
+from scheduler.models import Allocation, Attempt, Claim, Gpu, Job, Node
+from scheduler.selectors.checkpoints import resumable
+from scheduler.selectors.nodes import trusted_since
+from scheduler.services.jobs.executions import record
+from scheduler.services.jobs.transitions import locked, move_job
+from scheduler.states import (
+    BUDGETS,
+    FAILURE_CLASS,
+    STOPPED_TO,
+    UNLIMITED,
+    Budget,
+    JobState,
+    NodeState,
+    Outcome,
+    StopFor,
+)
+from trainer.protocol import Phase
+
+log = logging.getLogger(__name__)
+
+
+@transaction.atomic
+def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: datetime) -> Attempt:
+    """Give a queued job these GPUs: attempt, claims and allocations in one transaction.
+
+    Raises CannotPlace when a row is no longer as the decision saw it.
+    """
+    job = locked(job_id)
+    if job.state != JobState.QUEUED:
+        raise CannotPlace(f"Job {job_id} is no longer queued.")
+    indices: dict[str, list[int]] = defaultdict(list)
+    for node_id, index in gpus:
+        indices[node_id].append(index)
+    if len(indices) != option.nodes or len({len(share) for share in indices.values()}) != 1:
+        raise CannotPlace(f"{option.key} takes equal shares of {option.nodes} nodes.")
+    names = _hold_ready_nodes(sorted(indices), now)
+    checkpoint = resumable(job)
+    attempt = Attempt.objects.create(
+        job=job,
+        fence=job.fence + 1,
+        option=option.as_json(),
+        resume_from=checkpoint,
+        resume_step=checkpoint.step if checkpoint else 0,
+        created_at=now,
+    )
+    for rank, node_id in enumerate(sorted(indices)):
+        _claim(attempt, node_id, rank, indices[node_id], now)
+    move_job(
+        job=job,
+        to=JobState.ASSIGNED,
+        now=now,
+        reason=f"Placed on {', '.join(names)}.",
+        data={"attempt": str(attempt.pk), "option": option.key, "gpus": [list(gpu) for gpu in gpus]},
+        fence=attempt.fence,
+        binding=option.as_json(),
+        wait_code="",
+        wait_text="",
+    )
+    return attempt
+
+
+def _hold_ready_nodes(node_ids: list[str], now: datetime) -> list[str]:
+    """The nodes' names; they stay ready until the transaction ends."""
+    ready = Node.objects.select_for_update().filter(
+        pk__in=node_ids, state=NodeState.READY, last_seen_at__gte=trusted_since(now)
+    )
+    if len(ready) != len(node_ids):
+        raise CannotPlace("A node of the decision is not ready any more.")
+    return [node.name for node in ready]
+
+
+def _claim(attempt: Attempt, node_id: str, rank: int, indices: list[int], now: datetime) -> None:
+    claim = Claim.objects.create(attempt=attempt, node_id=node_id, rank=rank)
+    rows = list(Gpu.objects.filter(node_id=node_id, index__in=indices))
+    if len(rows) != len(indices):
+        raise CannotPlace(f"Node {node_id} no longer has these GPUs.")
+    try:
+        with transaction.atomic():
+            Allocation.objects.bulk_create(Allocation(claim=claim, gpu=gpu, allocated_at=now) for gpu in rows)
+    except IntegrityError as held:
+        raise CannotPlace(f"A GPU of node {node_id} is held by another job.") from held
+
+
+@transaction.atomic
+def end_attempt(*, attempt: Attempt, outcome: Outcome, reason: str, now: datetime) -> Job | None:
+    """End a live attempt: release its GPUs, record what it taught, and move its job by the state table.
+
+    None if it had ended already.
+    """
+    job = locked(attempt.job_id)
+    ended = Attempt.objects.filter(pk=attempt.pk, ended_at__isnull=True)
+    if not ended.update(ended_at=now, outcome=outcome, reason=reason):
+        return None
+    attempt.refresh_from_db()
+    attempt.claims.filter(outcome="").update(outcome=outcome, phase=Phase.ENDED)
+    Allocation.objects.filter(claim__attempt=attempt, released_at__isnull=True).update(released_at=now)
+    record(attempt=attempt, job=job, now=now)
+    log.info("attempt ended", extra={"job": job.pk, "attempt": str(attempt.pk), "outcome": outcome.value})
+    return _follow(job, attempt, outcome, reason, now)
+
+
+def _follow(job: Job, attempt: Attempt, outcome: Outcome, reason: str, now: datetime) -> Job:
+    """The state that follows an ended attempt (docs/architecture.md, "States")."""
+    data = {"attempt": str(attempt.pk), "outcome": outcome.value}
+    stop_for = StopFor(job.stop_for) if job.stop_for else None
+    if outcome is Outcome.SUCCEEDED and stop_for is not StopFor.CANCEL:
+        # Reports arrive together: a short training may succeed before it was seen running.
+        job = catch_up(job, now)
+        return move_job(job=job, to=JobState.SUCCEEDED, now=now, reason=reason, data=data)
+    then = STOPPED_TO[stop_for] if stop_for else JobState.QUEUED
+    budget = _budget(attempt, outcome)
+    own_fault = budget in (Budget.USER, Budget.OOM)
+    if stop_for is StopFor.CANCEL or (stop_for and not own_fault) or budget in UNLIMITED:
+        return move_job(job=job, to=then, now=now, reason=reason, data=data)
+    return _spend(job, budget, then, reason, now, data)
+
+
+def _budget(attempt: Attempt, outcome: Outcome) -> Budget:
+    """Of its outcome; a start that timed out since a node did not take it up was declined there."""
+    not_taken_up = outcome is Outcome.TIMEOUT and attempt.claims.filter(outcome=Outcome.DECLINED).exists()
+    return Budget.DECLINES if not_taken_up else BUDGETS[outcome]
+
+
+def catch_up(job: Job, now: datetime) -> Job:
+    """Walk a placed job to running, so that only listed transitions happen."""
+    if job.state == JobState.ASSIGNED:
+        job = move_job(job=job, to=JobState.STARTING, now=now)
+    if job.state == JobState.STARTING:
+        job = move_job(job=job, to=JobState.RUNNING, now=now, first_started_at=job.first_started_at or now)
+    return job
+
+
+def _spend(job: Job, budget: Budget, then: JobState, reason: str, now: datetime, data: dict[str, Any]) -> Job:
+    """Queue the job again, or pause it as asked, if the budget allows; else fail it."""
+    column, allowed = {
+        Budget.USER: ("errors_used", job.retries),
+        Budget.OOM: ("oom_used", settings.OOM_RETRIES),
+        Budget.INFRASTRUCTURE: ("infrastructure_used", settings.INFRASTRUCTURE_RETRIES),
+    }[budget]
+    used = getattr(job, column)
+    if used >= allowed:
+        return move_job(
+            job=job,
+            to=JobState.FAILED,
+            now=now,
+            reason=reason,
+            data=data,
+            failure_class=FAILURE_CLASS[budget],
+            failure_reason=reason,
+        )
+    columns: dict[str, Any] = {column: used + 1}
+    if budget is Budget.OOM:
+        columns.update(_ask_for_less(job))
+    return move_job(job=job, to=then, now=now, reason=reason, data=data, **columns)
+
+
+def _ask_for_less(job: Job) -> dict[str, Any]:
+    """After running out of memory: no binding, and options predicted to need less, once computed."""
+    hints.refresh_options()
+    failed = Option.from_json(job.binding) if job.binding else None
+    return {
+        "binding": None,
+        "options": [],
+        "options_for": "",
+        "less_memory_than": failed.peak_memory_bytes.value if failed else None,
+        "wait_code": "options",
+        "wait_text": "It ran out of memory; a configuration that needs less is being looked for.",
+    }

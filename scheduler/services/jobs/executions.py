@@ -1,0 +1,93 @@
+"""What an ended attempt taught: one Execution, in the transaction that ends it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from statistics import median
+from typing import Any
+
+from knowledge.core.domain.types import Option
+from knowledge.services import record_execution
+from scheduler import hints
+from scheduler.models import Attempt, Gpu, Job
+from scheduler.states import Outcome
+
+
+def record(*, attempt: Attempt, job: Job, now: datetime) -> None:
+    """Record the attempt if its process was started; attempts that never ran teach nothing."""
+    if not attempt.claims.filter(started=True).exists():
+        return
+    option = Option.from_json(attempt.option)
+    rate = _tokens_per_second(attempt)
+    status, learn, flag = _status(Outcome(attempt.outcome), rate)
+    finished = attempt.outcome == Outcome.SUCCEEDED and attempt.resume_step == 0
+    record_execution(
+        attempt_id=attempt.pk,
+        config=option.config,
+        status=status,
+        tokens_per_second=rate,
+        runtime_s=_duration_s(attempt) if finished else None,
+        startup_s=_startup_s(attempt) if finished else attempt.measured.get("startup_s"),
+        peak_memory_bytes=attempt.peak_memory_bytes,
+        memory_capacity_bytes=_capacity(attempt),
+        learn=learn,
+        flag_reason=flag,
+        promise=attempt.option,
+        predictor_version=job.predictor_version,
+        software=_software(attempt.measured),
+        now=now,
+    )
+    hints.learn()
+
+
+def _status(outcome: Outcome, rate: float | None) -> tuple[str, bool, str]:
+    """Execution status, whether to learn from it, and the reason if not (docs/architecture.md)."""
+    if outcome is Outcome.OOM:
+        return "oom", True, ""
+    if outcome is Outcome.ERROR:
+        return "failed", False, "ended with an error of data or code"
+    if rate is None:
+        return ("ok" if outcome is Outcome.STOPPED else "failed"), False, "ended before a step was measured"
+    return "ok", True, ""
+
+
+def _tokens_per_second(attempt: Attempt) -> float | None:
+    """The trainer's own figure, else the median of its step reports."""
+    if rate := attempt.measured.get("tokens_per_s"):
+        return float(rate)
+    rates = [
+        rate
+        for rate in attempt.metrics.values_list("tokens_per_second", flat=True).order_by("-step")[:200]
+        if rate
+    ]
+    return float(median(rates)) if rates else None
+
+
+def _duration_s(attempt: Attempt) -> float | None:
+    """None where the clock was set back meanwhile: nobody knows how long it took."""
+    ended = attempt.ended_at or attempt.created_at
+    lasted = (ended - attempt.created_at).total_seconds()
+    return lasted if lasted > 0 else None
+
+
+def _startup_s(attempt: Attempt) -> float | None:
+    """All of the attempt that was neither training, evaluating nor saving, the portal's share included.
+
+    Promised and actual duration run from the attempt's start to its end, so that the parts add up.
+    """
+    parts = [attempt.measured.get(name) for name in ("train_s", "evaluation_s", "saving_s")]
+    lasted = _duration_s(attempt)
+    if parts[0] is None or lasted is None:
+        reported: float | None = attempt.measured.get("startup_s")
+        return reported
+    return max(0.0, lasted - sum(float(part) for part in parts if part))
+
+
+def _capacity(attempt: Attempt) -> int | None:
+    held = Gpu.objects.filter(allocations__claim__attempt=attempt)
+    return min((gpu.memory_bytes for gpu in held), default=None)
+
+
+def _software(measured: dict[str, Any]) -> str | None:
+    versions = measured.get("software") or {}
+    return " ".join(f"{name} {version}" for name, version in sorted(versions.items())) or None

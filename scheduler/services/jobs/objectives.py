@@ -1,0 +1,50 @@
+"""What a person wants of a job: a goal, and the deadline and budget that come before it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from knowledge.core.domain.types import Goal
+from scheduler.errors import BadParameters
+from scheduler.models import Job
+
+NEEDED = {Goal.DEADLINE: "deadline_at", Goal.BUDGET: "budget"}
+MAX_BUDGET = 1e12
+AT_LEAST_S = 1.0  # a deadline that has passed: as soon as possible
+
+
+@dataclass(frozen=True, slots=True)
+class Aim:
+    """`deadline_s` counts from now; `budget` is in the currency of the nodes' prices."""
+
+    goal: Goal = Goal.BALANCED
+    deadline_s: float | None = None
+    budget: float | None = None
+
+
+def aim_of_request(*, goal: str, deadline_at: datetime | None, budget: float | None, now: datetime) -> Aim:
+    """The aim of someone who submits, checked. Raises BadParameters naming every wrong field."""
+    errors = {}
+    if goal not in set(Goal):
+        errors["goal"] = f"must be one of {', '.join(Goal)}"
+    if deadline_at is not None and deadline_at <= now:
+        errors["deadline_at"] = "must lie in the future"
+    if budget is not None and not 0 < budget <= MAX_BUDGET:
+        errors["budget"] = f"must be an amount above 0, at most {MAX_BUDGET:,.0f}"
+    needed = NEEDED.get(Goal(goal)) if "goal" not in errors else None
+    if needed and {"deadline_at": deadline_at, "budget": budget}[needed] is None:
+        errors[needed] = f"is needed for the goal {goal}; give one or choose another goal"
+    if errors:
+        raise BadParameters(errors)
+    return _aim(goal, deadline_at, budget, now)
+
+
+def aim_of(job: Job, now: datetime) -> Aim:
+    """The aim of a job that waits."""
+    return _aim(job.goal, job.deadline_at, job.budget, now)
+
+
+def _aim(goal: str, deadline_at: datetime | None, budget: float | None, now: datetime) -> Aim:
+    left = None if deadline_at is None else max(AT_LEAST_S, (deadline_at - now).total_seconds())
+    return Aim(Goal(goal), left, budget)

@@ -1,0 +1,171 @@
+"""Submitting jobs and the verbs a person has over them."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from knowledge.core.domain.types import Advice, Goal
+from portal.accounts.models import Team, User
+from scheduler.errors import BadParameters, IllegalTransition
+from scheduler.models import DatasetFile, Job
+from scheduler.selectors.cluster.inventory import inventory
+from scheduler.services.files.uploads import hold_files
+from scheduler.services.idempotency import Creation, unkeyed
+from scheduler.services.jobs import advice as advising
+from scheduler.services.jobs.objectives import aim_of_request
+from scheduler.services.jobs.transitions import locked, move_job, note_job, record_submission
+from scheduler.states import STOPPABLE, TERMINAL, JobState, StopFor, public_state
+
+log = logging.getLogger(__name__)
+MAX_RETRIES = 10
+
+
+def submit_job(
+    *,
+    owner: User,
+    model: str,
+    training_file: DatasetFile,
+    now: datetime,
+    params: Mapping[str, Any] | None = None,
+    validation_file: DatasetFile | None = None,
+    goal: str = Goal.BALANCED,
+    name: str = "",
+    retries: int = 0,
+    deadline_at: datetime | None = None,
+    budget: float | None = None,
+    team: Team | None = None,
+    creation: Creation = unkeyed,
+) -> Job:
+    """Store a job with everything that was left out filled in from knowledge, queued.
+
+    Advice is asked before the transaction that `creation` opens. Raises BadParameters.
+    """
+    fixed = advising.clean_request(model=model, params=params or {})
+    aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now)
+    _check_retries(retries)
+    workload = advising.workload_of(model=model, training_file=training_file, validation_file=validation_file)
+    stock = inventory()
+    advice = advising.advise(model=model, fixed=fixed, workload=workload, stock=stock, aim=aim)
+    job = Job(
+        owner=owner,
+        team=team,
+        name=name,
+        model=model,
+        training_file=training_file,
+        validation_file=validation_file,
+        goal=goal,
+        deadline_at=deadline_at,
+        budget=budget,
+        retries=retries,
+        version=1,
+        state_since=now,
+        submitted_at=now,
+        fixed=fixed,
+        options_for=advising.current_digest(stock),
+        **_from_advice(advice),
+    )
+    with creation() as note:
+        hold_files({"training_file": training_file, "validation_file": validation_file})
+        job.save(force_insert=True)
+        record_submission(job=job, now=now, actor=owner)
+        note(job)
+    log.info("job submitted", extra={"job": job.pk})
+    return job
+
+
+def _check_retries(retries: int) -> None:
+    if not 0 <= retries <= MAX_RETRIES:
+        raise BadParameters({"retries": f"must be between 0 and {MAX_RETRIES}"})
+
+
+def _from_advice(advice: Advice) -> dict[str, Any]:
+    return {
+        "params": advice.bound,
+        "chosen": advising.chosen_json(advice),
+        "options": [option.as_json() for option in advice.options],
+        "promise": advice.best.as_json() if advice.best else None,
+        "evidence": [asdict(near) for near in advice.evidence],
+        "notes": list(advice.notes),
+        "predictor_version": advice.predictor_version,
+    }
+
+
+def cancel_job(*, job: Job, actor: User | None, now: datetime, reason: str = "") -> Job:
+    """Cancel a job in any state but a final one; its GPUs are free when the nodes have stopped.
+
+    Cancelling twice changes nothing. Raises IllegalTransition when the job ended first: it then stays as
+    it ended, and its event `cancel_too_late` says so.
+    """
+    job = _cancel(job, actor, now, reason)
+    if job.state in TERMINAL and job.state != JobState.CANCELLED:
+        raise IllegalTransition(f"It had already {job.state}; there is nothing to cancel.", job.state)
+    return job
+
+
+@transaction.atomic
+def _cancel(job: Job, actor: User | None, now: datetime, reason: str) -> Job:
+    job = locked(job.pk)
+    state = JobState(job.state)
+    if state is JobState.CANCELLED or job.stop_for == StopFor.CANCEL:
+        return job
+    if state in TERMINAL:
+        return note_job(
+            job=job, kind="cancel_too_late", now=now, actor=actor, reason=f"It had already {state}."
+        )
+    if state in (JobState.QUEUED, JobState.PAUSED):
+        return move_job(job=job, to=JobState.CANCELLED, now=now, reason=reason or "Cancelled.", actor=actor)
+    return _stop(job, StopFor.CANCEL, now, reason or "Cancellation asked for.", actor)
+
+
+@transaction.atomic
+def pause_job(*, job: Job, actor: User | None, now: datetime) -> Job:
+    """Pause a job: at once if it waits, with a checkpoint if it runs. Raises IllegalTransition."""
+    job = locked(job.pk)
+    if job.state == JobState.QUEUED:
+        return move_job(job=job, to=JobState.PAUSED, now=now, reason="Paused.", actor=actor)
+    return _stop(job, StopFor.PAUSE, now, "Pause asked for.", actor)
+
+
+@transaction.atomic
+def resume_job(*, job: Job, actor: User | None, now: datetime) -> Job:
+    """Queue a paused job again; it goes on from its last checkpoint. Raises IllegalTransition."""
+    job = locked(job.pk)
+    if job.state != JobState.PAUSED:
+        shown = public_state(JobState(job.state), job.stop_for)
+        raise IllegalTransition(f"Only a paused job can be resumed; this one is {shown}.", shown)
+    return move_job(job=job, to=JobState.QUEUED, now=now, reason="Resumed.", actor=actor)
+
+
+@transaction.atomic
+def preempt_job(*, job: Job, stop_for: StopFor, now: datetime, reason: str, grace_s: float | None) -> Job:
+    """Take a running job's GPUs back with a checkpoint; it is queued again when its nodes confirm.
+
+    A job that stops already, or holds no GPUs any more, stays as it is.
+    """
+    job = locked(job.pk)
+    if job.state not in STOPPABLE:
+        return job
+    return _stop(job, stop_for, now, reason, None, grace_s)
+
+
+def _stop(
+    job: Job, stop_for: StopFor, now: datetime, reason: str, actor: User | None, grace_s: float | None = None
+) -> Job:
+    raised = job.state == JobState.STOPPING and stop_for is StopFor.CANCEL
+    if job.state not in STOPPABLE and not raised:
+        shown = public_state(JobState(job.state), job.stop_for)
+        if job.state == JobState.STOPPING:
+            told = f"The job is being stopped already ({job.stop_for}); look again in a moment."
+        else:
+            told = f"A job that is {shown} cannot be stopped ({stop_for})."
+        raise IllegalTransition(told, shown)
+    return move_job(
+        job=job, to=JobState.STOPPING, now=now, reason=reason, stop_for=stop_for, actor=actor,
+        stop_grace_s=grace_s,
+    )  # fmt: skip

@@ -1,0 +1,87 @@
+"""Which start of a node's agent speaks for it, and whether what it says is news (docs/adr/0012).
+
+An agent names each of its starts by a boot id and numbers what it says. The latest start speaks for the
+node: what an earlier one said and what comes late or twice changes nothing. Two side by side block the node.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db import transaction
+
+from scheduler.errors import Superseded
+from scheduler.models import Node
+from scheduler.services.nodes.state import IDENTITY, block_node
+from scheduler.states import NodeState
+from trainer.protocol import Sync
+
+log = logging.getLogger(__name__)
+STRAYS = 3  # of an earlier start, each after the latest one had spoken: more than what was on its way
+KEPT = 20  # earlier starts
+
+
+def refuse_earlier_start(*, node: Node, message: Sync, now: datetime) -> None:
+    """Raises Superseded for a start of the agent that does not speak for the node any more."""
+    if message.boot_id in node.old_boot_ids and not _has_outlived(node, message, now):
+        log.warning("an earlier start of an agent speaks", extra={"node": node.pk, "boot": message.boot_id})
+        raise Superseded(
+            "A later start of this node's agent speaks for it. If both go on, two agents have one node token:"
+            " stop one of them."
+        )
+
+
+def take_heartbeat(*, node: Node, message: Sync, now: datetime) -> bool:
+    """The node lives. False where this is no news: said before, or overtaken by what was said later."""
+    if message.boot_id == node.boot_id:
+        return _is_next(node, message, now)
+    return _take_over(node, message, now)
+
+
+def _is_next(node: Node, message: Sync, now: datetime) -> bool:
+    here = Node.objects.filter(pk=node.pk, boot_id=message.boot_id)
+    if message.seq:  # agents from before it do not number what they say
+        here = here.filter(sync_seq__lt=message.seq)
+    return bool(here.update(last_seen_at=now, sync_seq=message.seq))
+
+
+def _take_over(node: Node, message: Sync, now: datetime) -> bool:
+    """From now on this start speaks for the node, unless yet another one was first."""
+    old = [boot for boot in (*node.old_boot_ids, node.boot_id) if boot not in ("", message.boot_id)][-KEPT:]
+    seqs = {**node.old_seqs, node.boot_id: node.sync_seq}
+    columns = {
+        "boot_id": message.boot_id,
+        "sync_seq": message.seq,
+        "old_boot_ids": old,
+        "old_seqs": {boot: seqs.get(boot, 0) for boot in old},
+    }
+    changed = Node.objects.filter(pk=node.pk, boot_id=node.boot_id).update(last_seen_at=now, **columns)
+    node.refresh_from_db()
+    return bool(changed)
+
+
+@transaction.atomic
+def _has_outlived(node: Node, message: Sync, now: datetime) -> bool:
+    """Count what an earlier start says. True if it goes on while nothing is heard of the latest any more."""
+    node.refresh_from_db(from_queryset=Node.objects.select_for_update())
+    if 0 < message.seq <= node.old_seqs.get(message.boot_id, 0):
+        return False  # said again by somebody on the way
+    lease = timedelta(seconds=settings.NODE_LOST_S)
+    heard, latest = [datetime.fromisoformat(at) for at in node.strays], node.last_seen_at
+    if node.state == NodeState.LOST:
+        heard = [*[at for at in heard if at > latest][:1], now]
+    else:
+        heard = [at for at in heard if at > now - lease]
+        if not heard or latest > heard[-1]:
+            heard = [*heard, now][-STRAYS:]
+    node.strays = [at.isoformat() for at in heard]
+    node.old_seqs[message.boot_id] = message.seq
+    node.save(update_fields=["strays", "old_seqs"])
+    if node.state == NodeState.LOST:
+        return now - heard[0] >= lease / 3  # longer than what was on its way takes to arrive
+    if len(heard) == STRAYS or node.block_kind == IDENTITY:
+        reason = "Two agents speak with this node's token; it works again once one of them is stopped."
+        block_node(node=node, kind=IDENTITY, reason=reason, now=now, until=now + lease)
+    return False

@@ -1,0 +1,141 @@
+"""What a node says of its claims: accepted under the current fence only, each report once."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from portal.accounts.services import audit
+from scheduler.errors import BadReport, NotFound, StaleAttempt
+from scheduler.models import Attempt, Claim, Job, Node
+from scheduler.services.jobs.attempts import end_attempt
+from scheduler.services.jobs.transitions import locked, move_job
+from scheduler.services.nodes.state import note_decline
+from scheduler.services.sync.reports import RENDEZVOUS, apply_report
+from scheduler.states import JobState, Outcome
+from trainer.protocol import ClaimState, Phase
+
+ORDER = list(Phase)
+
+
+def held_claim(*, node: Node, claim_id: str, fence: int, now: datetime, job: Job | None = None) -> Claim:
+    """The node's live claim under its current fence; `job` is its job where the caller has it.
+
+    Raises NotFound (with a security event when it is another node's) and StaleAttempt.
+    """
+    claim = _find(claim_id, "attempt" if job else "attempt__job")
+    if claim is None or claim.node_id != node.pk:
+        if claim is not None:
+            audit(action="foreign claim asked for", node=node.name, target=f"claim {claim.pk}", now=now)
+        raise NotFound("This node has no such claim.")
+    attempt, claim.node = claim.attempt, node
+    attempt.job = job or attempt.job
+    if attempt.ended_at is not None or fence != attempt.fence or fence != attempt.job.fence:
+        raise StaleAttempt("This attempt has ended or was replaced; stop it.")
+    return claim
+
+
+def _find(claim_id: str, related: str) -> Claim | None:
+    try:
+        return Claim.objects.select_related(related).filter(pk=claim_id).first()
+    except ValidationError:  # no UUID
+        return None
+
+
+def take_state(*, node: Node, said: ClaimState, now: datetime) -> str:
+    """Apply what a node says of one claim: its new reports, then its phase, then its end.
+
+    A report that makes no sense is skipped and named in the returned text, so that a node can never get
+    stuck on it. Raises NotFound, StaleAttempt, or BadReport for a phase that goes back.
+    """
+    claim = held_claim(node=node, claim_id=said.claim, fence=said.fence, now=now)
+    nothing_new = said.phase == claim.phase and all(r.seq <= claim.acked_seq for r in said.reports)
+    return "" if nothing_new else _take(node, claim.attempt.job_id, said, now)
+
+
+@transaction.atomic
+def _take(node: Node, job_id: str, said: ClaimState, now: datetime) -> str:
+    job = locked(job_id)
+    # Again, under the lock.
+    claim = held_claim(node=node, claim_id=said.claim, fence=said.fence, now=now, job=job)
+    if claim.outcome:
+        return ""  # it ended already and waits for the rest of its gang
+    if ORDER.index(said.phase) < ORDER.index(Phase(claim.phase)):
+        raise BadReport(f"the claim was {claim.phase} and cannot be {said.phase} again")
+    wrong = _take_reports(job, claim, said, now)
+    if said.phase is Phase.ENDED:
+        _end(claim, said, now)
+    elif said.phase != claim.phase:
+        _advance(locked(job.pk), claim, said.phase, now)
+    return wrong
+
+
+def _take_reports(job: Job, claim: Claim, said: ClaimState, now: datetime) -> str:
+    wrong: list[str] = []
+    acked = claim.acked_seq
+    for report in said.reports:
+        if report.seq != acked + 1:
+            continue  # seen ones have no effect; after a gap the node sends again
+        try:
+            with transaction.atomic():
+                apply_report(job=job, claim=claim, report=report, now=now)
+        except BadReport as bad:
+            wrong.append(f"report {report.seq}: {bad}")
+            job.refresh_from_db()  # what the report had noted of it was taken back
+        acked += 1
+    if acked != claim.acked_seq:
+        Claim.objects.filter(pk=claim.pk).update(acked_seq=acked)
+        claim.acked_seq = acked
+    return "; ".join(wrong)
+
+
+def _advance(job: Job, claim: Claim, phase: Phase, now: datetime) -> None:
+    """Record the phase; the job follows once every claim of its gang is that far."""
+    claim.phase, claim.started = phase, True
+    claim.save(update_fields=["phase", "started"])
+    slowest = min((Phase(p) for p in claim.attempt.claims.values_list("phase", flat=True)), key=ORDER.index)
+    if job.state == JobState.ASSIGNED and slowest is not Phase.ASSIGNED:
+        job = move_job(job=job, to=JobState.STARTING, now=now)
+    if job.state == JobState.STARTING and slowest is Phase.RUNNING:
+        Attempt.objects.filter(pk=claim.attempt_id).update(running_at=now)
+        move_job(job=job, to=JobState.RUNNING, now=now, first_started_at=job.first_started_at or now)
+
+
+def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
+    outcome = said.outcome or Outcome.ERROR
+    reason = said.reason or f"Ended as {outcome}."
+    claim.phase, claim.outcome, claim.exit_code = Phase.ENDED, outcome, said.exit_code
+    claim.started = not _never_ran(claim, said, outcome)
+    claim.save(update_fields=["phase", "outcome", "exit_code", "started"])
+    if outcome is Outcome.DECLINED:
+        note_decline(node=claim.node, reason=reason, now=now)
+    attempt = claim.attempt
+    if _explains(attempt, outcome):
+        at = f"{claim.node.name}: " if len(attempt.claims.all()) > 1 else ""
+        attempt.pending_outcome, attempt.pending_reason = outcome, f"{at}{reason}"
+        attempt.pending_since = attempt.pending_since or now
+        attempt.save(update_fields=["pending_outcome", "pending_reason", "pending_since"])
+    if not attempt.claims.filter(outcome="").exists():
+        end_attempt(
+            attempt=attempt,
+            outcome=Outcome(attempt.pending_outcome or outcome),
+            reason=attempt.pending_reason or reason,
+            now=now,
+        )
+
+
+def _explains(attempt: Attempt, outcome: Outcome) -> bool:
+    """Is this end why the attempt goes wrong? The first bad one is, unless it only missed another node."""
+    if outcome is Outcome.SUCCEEDED:
+        return False
+    first = attempt.pending_outcome
+    return not first or (first == Outcome.LOST and outcome not in (Outcome.LOST, Outcome.STOPPED))
+
+
+def _never_ran(claim: Claim, said: ClaimState, outcome: Outcome) -> bool:
+    """Declined, or stopped before there was a process: no exit code and nothing measured."""
+    if outcome not in (Outcome.DECLINED, Outcome.STOPPED) or said.exit_code is not None:
+        return False
+    return not set(claim.attempt.measured) - {RENDEZVOUS} and not claim.attempt.metrics.exists()

@@ -1,0 +1,278 @@
+"""The simulated cluster in time: events change it, the policy decides, jobs progress at their true pace.
+
+At one moment finishes come first, then node changes, then arrivals, then one decision. Nothing happens
+between events: progress is rate times time, and a rate changes only when an allocation, a phase of the job
+or its neighbours change.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from enum import IntEnum
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+from knowledge.core.domain.types import Option
+from scheduler.core.types import Action, GpuId, Policy, Preempt, Resize, Start
+from scheduler.simulator.errors import PolicyBroke, SimulatorError
+from scheduler.simulator.inputs.cluster import Cluster
+from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
+from scheduler.simulator.packing import Packing, guests
+from scheduler.simulator.policy_drivers import Standing, decider
+from scheduler.simulator.settings import RETRIES, Settings
+from scheduler.simulator.world.ground_truth import Truth, shares_of
+from scheduler.simulator.world.interference import Colocation
+from scheduler.simulator.world.nodes import Machines
+from scheduler.simulator.world.predictions import Informant
+from scheduler.simulator.world.runs import Run
+
+
+class Event(IntEnum):
+    """In the order in which they happen at one moment."""
+
+    CHANGE = 0  # a job finishes or enters a phase of another pace
+    FAILURE = 1  # an option shows that it does not run
+    CAPACITY = 2
+    ARRIVAL = 3
+    ROUND = 4
+
+
+class Engine:
+    """One simulation; `run` plays it to its end and leaves the jobs' lives in `runs`."""
+
+    def __init__(
+        self,
+        jobs: Sequence[TraceJob],
+        cluster: Cluster,
+        policy: Policy,
+        truth: Truth,
+        foresight: Informant,
+        settings: Settings | None = None,
+        capacity: Iterable[CapacityChange] = (),
+        colocation: Colocation | None = None,
+        packing: Packing | None = None,
+    ) -> None:
+        """Raises SimulatorError if the policy cannot pack."""
+        self.settings = settings or Settings()
+        self.truth, self.foresight, self.colocation = truth, foresight, colocation
+        self.packing = packing
+        self.prices = cluster.prices
+        self.machines = Machines(cluster)
+        self.decider = decider(policy, self.machines, self.prices, self.settings)
+        self.queue = self.decider if isinstance(self.decider, Standing) else None
+        if packing and self.queue is None:
+            raise SimulatorError(f"--packing: {policy.name} does not pack; take one like lucid, sjf or fifo")
+        self.round_s = policy.round_s if self.settings.round_s is None else self.settings.round_s
+        self.runs: dict[str, Run] = {}
+        self.open = len(jobs)  # jobs that have not ended
+        self.active = 0  # of those, the ones that have arrived
+        self.decisions = 0
+        self.capacity_log: list[tuple[float, int]] = [(0.0, self.machines.ready_gpus)]
+        self._next = 0  # numbers events, so that equal times keep their order
+        self._round_planned = False
+        self._events: list[tuple[float, int, int, Any, int]] = []
+        for job in jobs:
+            self._events.append((job.submit_s, Event.ARRIVAL, self._number(), job, 0))
+        for change in capacity:
+            self._events.append((change.t_s, Event.CAPACITY, self._number(), change, 0))
+        heapify(self._events)
+        self._handlers: dict[int, Callable[[float, Any, int], bool]] = {
+            Event.CHANGE: self._change, Event.FAILURE: self._failure, Event.CAPACITY: self._capacity,
+            Event.ARRIVAL: self._arrival, Event.ROUND: self._round,
+        }  # fmt: skip
+
+    def run(self, progress: Callable[[int], None] | None = None) -> None:
+        """Play all events until every job has ended, or until nothing can happen any more.
+
+        progress: told after each moment how many jobs are still open.
+        """
+        events = self._events
+        while events and self.open:
+            now = events[0][0]
+            happened = False
+            while events and events[0][0] == now:
+                _, kind, _, subject, plan = heappop(events)
+                happened |= self._handlers[kind](now, subject, plan)
+            if happened:
+                self._decide(now)
+            if progress:
+                progress(self.open)
+
+    # events: each says whether a decision may follow
+
+    def _arrival(self, now: float, job: TraceJob, _: int) -> bool:
+        run = Run(job, self.foresight.options(job))
+        self.runs[job.job_id] = run
+        self.active += 1
+        self.decider.waits(run, now)
+        return self._due(now)
+
+    def _change(self, now: float, run: Run, plan: int) -> bool:
+        if plan != run.plan or run.option is None:
+            return False
+        run.advance(now, self.prices[run.option.gpu_model])
+        run.done = run.until
+        if run.until < 1.0:
+            self._set_pace(run)
+            return False
+        option = run.option
+        self._release(run, now)
+        run.finished = now
+        run.options = ()
+        self.open -= 1
+        self.active -= 1
+        self.foresight.learn(run.job, option, run.attained_gpu_s / option.gpus)
+        return self._due(now)
+
+    def _failure(self, now: float, run: Run, plan: int) -> bool:
+        """The option does not run: its GPU time is lost, and the next one is tried while retries are left."""
+        if plan != run.plan or run.option is None:
+            return False
+        failed = run.option
+        run.moving = now  # it never made progress
+        self._release(run, now)
+        run.failures += 1
+        left = tuple(option for option in run.options if option.key != failed.key)
+        left = self.foresight.retry(run.job, left) if run.failures <= RETRIES else ()
+        run.options, run.waiting_view = left, None
+        if left:
+            self.decider.waits(run, now)
+        else:
+            self.open -= 1
+            self.active -= 1
+        return self._due(now)
+
+    def _capacity(self, now: float, change: CapacityChange, _: int) -> bool:
+        names = self.machines.pool(change.where) or [change.where]
+        for number, name in enumerate(names):
+            self._set_ready(name, number < change.available, now)
+        self.decider.nodes_change()
+        self.capacity_log.append((now, self.machines.ready_gpus))
+        return self._due(now)
+
+    def _round(self, now: float, _: Any, __: int) -> bool:
+        self._round_planned = False
+        return self.active > 0
+
+    # decisions
+
+    def _due(self, now: float) -> bool:
+        """Decide now, or plan the round in which it will be decided."""
+        if not self.round_s:
+            return True
+        if not self._round_planned and self.active:
+            self._round_planned = True
+            at = math.ceil(now / self.round_s) * self.round_s
+            self._push(at, Event.ROUND, None, 0)
+        return False
+
+    def _decide(self, now: float) -> None:
+        self.decisions += 1
+        self._apply(self.decider.decide(now), now)
+        if self.packing and self.queue:
+            waiting = [(job, self.runs[job.id]) for job in self.queue.waiting()]
+            for guest, option, host in guests(self.packing, waiting, now):
+                self._start(guest, now, option, host.gpus, host)
+        if self.round_s and self.active and not self._round_planned:
+            self._round_planned = True
+            self._push(now + self.round_s, Event.ROUND, None, 0)
+
+    def _apply(self, actions: Iterable[Action], now: float) -> None:
+        """Whoever is stopped or moved lets go first, because moved jobs may trade places."""
+        placed: list[Start | Resize] = []
+        for action in actions:
+            if isinstance(action, Start):
+                placed.append(action)
+            elif isinstance(action, Preempt):
+                run = self.runs[action.job]
+                self._release(run, now)
+                run.preemptions += 1
+                self.decider.waits(run, now)
+            elif isinstance(action, Resize) and not self._is_there(action):
+                self._release(self.runs[action.job], now)
+                placed.append(action)
+        for action in placed:
+            self._start(self.runs[action.job], now, action.option, action.gpus)
+
+    def _is_there(self, action: Resize) -> bool:
+        run = self.runs[action.job]
+        return run.held.key == action.option.key and set(run.gpus) == set(action.gpus)
+
+    # jobs
+
+    def _start(
+        self, run: Run, now: float, option: Option, gpus: tuple[GpuId, ...], host: Run | None = None
+    ) -> None:
+        """host: whose GPUs it shares; None: they are free."""
+        if run.running or run.finished is not None:
+            raise PolicyBroke(f"job {run.job.job_id} was started, but it does not wait")
+        if len(gpus) != option.gpus:
+            raise PolicyBroke(f"job {run.job.job_id} was given {len(gpus)} GPUs for {option.key}")
+        if host is None:
+            self.machines.take(gpus, run.job.job_id)
+        delay_s = self.truth.startup_s(run.job, option)
+        if run.first_start is not None:
+            delay_s += self.settings.restart_of(run)
+        run.start(now, option, gpus, delay_s)
+        self.decider.starts(run)
+        if self.packing:
+            self._slow_down(self.packing.starts(run, host), now)
+        if self.truth.pace(run.job, option, shares_of(option, gpus), run.done) is None:
+            run.rate, run.until = 0.0, 1.0
+            self._push(now + self.truth.fails_after_s(run.job, option), Event.FAILURE, run, run.plan)
+            return
+        if self.colocation:
+            self._slow_down(self.colocation.joins(run), now)
+        self._set_pace(run)
+
+    def _set_pace(self, run: Run) -> None:
+        """Take the true rate from here on, and plan its end."""
+        pace = self.truth.pace(run.job, run.held, shares_of(run.held, run.gpus), run.done)
+        if pace is None:
+            raise PolicyBroke(f"job {run.job.job_id} ran with {run.held.key} and suddenly cannot")
+        run.rate, run.until = pace
+        if run.done and self.truth.stretches(run.job):
+            run.options, run.waiting_view = self.foresight.options(run.job, run.done), None
+        self._push(run.change_at(), Event.CHANGE, run, run.plan)
+
+    def _release(self, run: Run, now: float) -> None:
+        price = self.prices[run.held.gpu_model]
+        if self.packing and (partner := self.packing.leaves(run)):
+            self._slow_down([(partner, 1.0)], now)
+            run.stop(now, price)
+            return
+        self.decider.stops(run)
+        if self.colocation:
+            self._slow_down(self.colocation.leaves(run), now)
+        self.machines.give_back(run.stop(now, price))
+
+    def _slow_down(self, neighbours: Iterable[tuple[Run, float]], now: float) -> None:
+        """Neighbours run at another share of their pace from now on."""
+        for run, factor in neighbours:
+            if run.option is not None and factor != run.factor:
+                run.advance(now, self.prices[run.option.gpu_model])
+                run.factor = factor
+                if run.rate:
+                    run.plan += 1
+                    self._push(run.change_at(), Event.CHANGE, run, run.plan)
+
+    def _set_ready(self, name: str, ready: bool, now: float) -> None:
+        if name not in self.machines.by_id:
+            raise PolicyBroke(f"capacity names {name!r}, which is no node or pool of the cluster")
+        if self.machines.by_id[name].ready and not ready:
+            for run in [run for run in self.runs.values() if any(node == name for node, _ in run.gpus)]:
+                run.advance(now, self.prices[run.option.gpu_model] if run.option else 0.0)
+                run.lose_since_checkpoint(now, self.settings.checkpoint_s)
+                self._release(run, now)
+                self.decider.waits(run, now)
+        self.machines.set_ready(name, ready)
+
+    # the heap
+
+    def _number(self) -> int:
+        self._next += 1
+        return self._next
+
+    def _push(self, at: float, kind: Event, subject: Any, plan: int) -> None:
+        heappush(self._events, (at, kind, self._number(), subject, plan))

@@ -1,0 +1,1 @@
+"""Traces, clusters and profiles, read from files."""

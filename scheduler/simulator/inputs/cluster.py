@@ -1,0 +1,169 @@
+"""The simulated cluster: pools of equal nodes, and the bundles that a job could get on them."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from scheduler.simulator.errors import ClusterError
+from scheduler.simulator.inputs.files import Row
+from scheduler.simulator.inputs.trace import TraceJob
+
+_POOL = re.compile(r"(?P<model>[^:,@]+):(?P<nodes>\d+)x(?P<gpus>\d+)(@(?P<price>\d+(\.\d+)?))?")
+
+
+@dataclass(frozen=True, slots=True)
+class Pool:
+    """Equal nodes with GPUs of one model; the price is one GPU's for an hour."""
+
+    gpu_model: str
+    nodes: int
+    gpus_per_node: int
+    price_per_gpu_h: float = 0.0
+
+    @property
+    def total(self) -> int:
+        return self.nodes * self.gpus_per_node
+
+
+@dataclass(frozen=True, slots=True)
+class Bundle:
+    """GPUs of one model in equal parts on some nodes."""
+
+    gpu_model: str
+    gpus: int
+    nodes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """The nodes of a simulated cluster; a price is of one GPU for an hour."""
+
+    pools: tuple[Pool, ...]
+
+    @property
+    def total_gpus(self) -> int:
+        return sum(pool.total for pool in self.pools)
+
+    @property
+    def prices(self) -> dict[str, float]:
+        return {pool.gpu_model: pool.price_per_gpu_h for pool in self.pools}
+
+
+def parse_cluster(text: str) -> Cluster:
+    """Read `a100:8x8,l40s:4x4@1.10`: model, nodes x GPUs of each, and perhaps a price per GPU-hour.
+
+    Raises ClusterError.
+    """
+    pools = []
+    for part in text.split(","):
+        match = _POOL.fullmatch(part.strip())
+        if match is None or int(match["nodes"]) < 1 or int(match["gpus"]) < 1:
+            raise ClusterError(
+                f"--cluster: {part.strip()!r} is not MODEL:NODESxGPUS, for example a100:8x8 or l40s:4x4@1.10"
+            )
+        pools.append(
+            Pool(
+                match["model"].strip(), int(match["nodes"]), int(match["gpus"]), float(match["price"] or 0.0)
+            )
+        )
+    return checked(pools, "--cluster")
+
+
+def read_cluster(rows: Iterable[Row]) -> Cluster:
+    """A trace's `cluster.csv`, a node a row: node, gpu_type, gpus, and perhaps price_per_h of the whole node.
+
+    Racks and spot marks are not read: distances between nodes and prices that change are not simulated.
+    Raises ClusterError.
+    """
+    nodes: set[str] = set()
+    sizes: Counter[tuple[str, int, float]] = Counter()
+    for number, row in enumerate(rows, start=1):
+        try:
+            gpus, price = int(row["gpus"]), float(row.get("price_per_h") or 0.0)
+            if gpus < 1 or not 0 <= price < inf or not row["gpu_type"]:
+                raise ValueError("a node has a GPU model, 1 GPU or more, and a price of 0 or more")
+            if row["node"] in nodes:
+                raise ValueError(f"node {row['node']!r} was named before")
+        except (KeyError, TypeError, ValueError) as error:
+            raise ClusterError(
+                f"cluster.csv, row {number}: needs node, gpu_type and gpus as a number: {error}"
+            ) from error
+        nodes.add(row["node"])
+        sizes[row["gpu_type"], gpus, round(price / gpus, 9)] += 1
+    if not sizes:
+        raise ClusterError("cluster.csv: names no node")
+    return checked(
+        [Pool(model, count, gpus, price) for (model, gpus, price), count in sizes.items()], "cluster.csv"
+    )
+
+
+def checked(pools: Sequence[Pool], where: str) -> Cluster:
+    """A cluster of these pools. Raises ClusterError if two of them contradict each other."""
+    if len({(pool.gpu_model, pool.gpus_per_node) for pool in pools}) < len(pools):
+        raise ClusterError(f"{where}: name each GPU model once for every size of node")
+    priced = {(pool.gpu_model, pool.price_per_gpu_h) for pool in pools}
+    if len(priced) > len({pool.gpu_model for pool in pools}):
+        raise ClusterError(f"{where}: a GPU model has one price")
+    return Cluster(tuple(pools))
+
+
+def as_text(cluster: Cluster) -> str:
+    """What `parse_cluster` reads."""
+    parts = []
+    for pool in cluster.pools:
+        price = f"@{pool.price_per_gpu_h:.6f}".rstrip("0").rstrip(".") if pool.price_per_gpu_h else ""
+        parts.append(f"{pool.gpu_model}:{pool.nodes}x{pool.gpus_per_node}{price}")
+    return ",".join(parts)
+
+
+def requested(job: TraceJob, cluster: Cluster) -> list[Bundle]:
+    """The bundles that are just what the job asked for: one a pool, on as few nodes as hold it."""
+    bundles = []
+    for pool in _allowed(job, cluster):
+        nodes = job.nodes or fewest_nodes(job.whole_gpus, pool)
+        if nodes and _fits(Bundle(pool.gpu_model, job.whole_gpus, nodes), pool):
+            bundles.append(Bundle(pool.gpu_model, job.whole_gpus, nodes))
+    return list(dict.fromkeys(bundles))  # pools may share a model
+
+
+def elastic(job: TraceJob, cluster: Cluster) -> list[Bundle]:
+    """Sia's bundles (SOSP'23): 1, 2, 4, ... GPUs of a node, then whole nodes, within the job's bounds."""
+    low, high = job.min_gpus or job.whole_gpus, job.max_gpus or job.whole_gpus
+    bundles = []
+    for pool in _allowed(job, cluster):
+        size = pool.gpus_per_node
+        within = {1 << power for power in range(size.bit_length()) if 1 << power <= size} | {size}
+        bundles += [Bundle(pool.gpu_model, gpus, 1) for gpus in sorted(within)]
+        bundles += [Bundle(pool.gpu_model, nodes * size, nodes) for nodes in range(2, pool.nodes + 1)]
+    return [bundle for bundle in dict.fromkeys(bundles) if low <= bundle.gpus <= high]
+
+
+def fewest_nodes(gpus: int, pool: Pool) -> int | None:
+    """The least number of nodes that hold equal parts of the gang, or None."""
+    least = -(-gpus // pool.gpus_per_node)
+    return next((nodes for nodes in range(least, min(gpus, pool.nodes) + 1) if gpus % nodes == 0), None)
+
+
+def why_impossible(job: TraceJob, cluster: Cluster) -> str:
+    """The sentence for a job that fits nowhere on this cluster."""
+    kind = f"{job.gpu_type} " if job.gpu_type else ""
+    shape = f" on {job.nodes} nodes" if job.nodes else " in equal parts"
+    offers = ", ".join(f"{pool.nodes} x {pool.gpus_per_node} {pool.gpu_model}" for pool in cluster.pools)
+    return f"needs {job.whole_gpus} {kind}GPUs{shape}; the cluster offers {offers}"
+
+
+def _allowed(job: TraceJob, cluster: Cluster) -> list[Pool]:
+    models = set(job.gpu_type.split("|")) if job.gpu_type else None
+    return [pool for pool in cluster.pools if models is None or pool.gpu_model in models]
+
+
+def _fits(bundle: Bundle, pool: Pool) -> bool:
+    return (
+        bundle.nodes <= pool.nodes
+        and bundle.gpus % bundle.nodes == 0
+        and bundle.gpus // bundle.nodes <= pool.gpus_per_node
+    )

@@ -1,0 +1,132 @@
+"""Which public trace a file is, told by its columns, and how its rows become jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from scheduler.simulator.errors import TraceError
+from scheduler.simulator.inputs import files
+from scheduler.simulator.inputs.importers import profiled_traces, rigid_traces
+from scheduler.simulator.inputs.importers.native import native
+from scheduler.simulator.inputs.trace import COLUMNS, CapacityChange, Refusal, Trace, TraceJob
+
+
+@dataclass(frozen=True, slots=True)
+class Importer:
+    """Rows with these columns are this trace's. `wall_clock`: its times count from its first job."""
+
+    name: str
+    columns: frozenset[str]
+    job: Callable[[files.Row], TraceJob]
+    wall_clock: bool = False
+
+
+def _columns(text: str) -> frozenset[str]:
+    return frozenset(text.split(","))
+
+
+# the first that fits wins, so the one with the fewest columns stands last
+IMPORTERS = (
+    Importer("philly", _columns("job_id,submit_time,duration_s,gpus,vc"), rigid_traces.philly, True),
+    Importer(
+        "venus", _columns("job_id,submit_time,duration_s,gpus,duration_capped"), rigid_traces.venus, True
+    ),
+    Importer("venus-bench", _columns("job_id,submit_s,duration_s,gpus,pred_ebm"), rigid_traces.venus_bench),
+    Importer(
+        "helios", _columns("job_id,user,node_num,gpu_num,submit_time,duration"), rigid_traces.helios, True
+    ),
+    Importer("openb", _columns("name,num_gpu,gpu_milli,gpu_spec,qos,creation_time"), rigid_traces.openb),
+    Importer("sia", _columns("name,time,application,num_replicas,batch_size"), profiled_traces.sia),
+    Importer(
+        "gavel-lists", _columns("trace,idx,job_type,total_steps,scale_factor"), profiled_traces.gavel_physical
+    ),
+    Importer("gavel", _columns("vc,idx,job_type,total_steps,scale_factor"), profiled_traces.gavel_arrivals),
+    Importer("elasticflow", _columns("job_id,submit_time,ddl,num_gpu,duration"), rigid_traces.elasticflow),
+    Importer("tiresias", _columns("job_id,num_gpu,submit_time,iterations,duration"), rigid_traces.tiresias),
+    Importer("pai", _columns("job_id,submit_s,duration_s,gpus"), rigid_traces.pai),
+    Importer("foretune", _columns("job_id,submit_s,gpus"), native),
+)
+
+
+def load_trace(path: Path) -> Trace:
+    """Read a public trace or our own schema; a folder holds `jobs.csv` and its side files.
+
+    Bad rows are refused one by one, with the reason; times of wall clocks count from the first job.
+    Raises TraceError when the file is no known trace or no row of it is good.
+    """
+    table = _jobs_file(path)
+    importer = _importer(table)
+    jobs, refused = _read(importer, table)
+    if not jobs:
+        first = f"; row {refused[0].row}: {refused[0].reason}" if refused else ""
+        raise TraceError(f"{table}: no row can be simulated{first}")
+    jobs.sort(key=lambda job: job.submit_s)
+    if importer.wall_clock:
+        origin = jobs[0].submit_s
+        jobs = [replace(job, submit_s=job.submit_s - origin) for job in jobs]
+    meta = {"source": importer.name, "origin": "first job" if importer.wall_clock else "as recorded"}
+    return Trace(jobs=tuple(jobs), refused=tuple(refused), capacity=_capacity(path), meta=meta)
+
+
+def _jobs_file(path: Path) -> Path:
+    if not path.is_dir():
+        return path
+    for name in ("jobs.csv", "jobs.csv.gz"):
+        if (path / name).exists():
+            return path / name
+    raise TraceError(f"{path}: the folder holds no jobs.csv")
+
+
+def _importer(table: Path) -> Importer:
+    header = frozenset(files.read_header(table))
+    for importer in IMPORTERS:
+        # PAI's columns are some of ours: with any other of ours beside them the file is in our schema.
+        ours = importer.name == "pai" and header & set(COLUMNS) > importer.columns
+        if importer.columns <= header and not ours:
+            return importer
+    known = "; ".join(f"{one.name}: {', '.join(sorted(one.columns))}" for one in IMPORTERS)
+    raise TraceError(f"{table}: its columns are no known trace's. Known are {known}")
+
+
+def _read(importer: Importer, table: Path) -> tuple[list[TraceJob], list[Refusal]]:
+    jobs: list[TraceJob] = []
+    refused: list[Refusal] = []
+    seen: set[str] = set()
+    for row, job, problem in _converted(importer, table):
+        if job is not None and job.job_id in seen:
+            problem = "its job_id was seen before"
+        if job is None or problem:
+            refused.append(Refusal(row, job.job_id if job else "", problem or ""))
+        else:
+            seen.add(job.job_id)
+            jobs.append(job)
+    return jobs, refused
+
+
+def _converted(importer: Importer, table: Path) -> Iterator[tuple[int, TraceJob | None, str | None]]:
+    for number, row in enumerate(files.read_rows(table), start=1):
+        if None in row or None in row.values():
+            yield number, None, "it has more or fewer cells than there are columns"
+            continue
+        try:
+            job = importer.job(row)
+        except KeyError as missing:
+            raise TraceError(f"{table}: {importer.name} needs the column {missing}, too") from missing
+        except (ValueError, OverflowError) as error:
+            yield number, None, str(error)
+        else:
+            yield number, job, job.problem()
+
+
+def _capacity(path: Path) -> tuple[CapacityChange, ...]:
+    side = path / "capacity.csv" if path.is_dir() else None
+    if side is None or not side.exists():
+        return ()
+    rows = list(files.read_rows(side))
+    try:
+        changes = [CapacityChange(float(row["t_s"]), row["node"], int(row["available"])) for row in rows]
+    except (KeyError, TypeError, ValueError) as error:
+        raise TraceError(f"{side}: needs the columns t_s, node and available as numbers: {error}") from error
+    return tuple(sorted(changes, key=lambda change: change.t_s))

@@ -1,0 +1,32 @@
+"""One policy's line in the output: the figures that the command writes and the portal stores."""
+
+from __future__ import annotations
+
+import resource
+from typing import Any
+
+from scheduler.simulator.metrics import Metrics
+from scheduler.simulator.scenario import Scenario
+from scheduler.simulator.world.predictions import Level
+
+_MEASURES = (
+    "jct_mean_s", "jct_p50_s", "jct_p95_s", "jct_p99_s", "wait_mean_s", "slowdown_mean", "makespan_s",
+    "utilisation", "preemptions", "restarts",
+)  # fmt: skip
+
+
+def figures_of(
+    scenario: Scenario, knowledge: Level, policy: str, metrics: Metrics, cpu_s: float
+) -> dict[str, Any]:
+    """One policy's object: exactly the keys of the contract (docs/simulator.md)."""
+    measured = metrics.as_dict()
+    return {
+        "policy": policy,
+        "knowledge": str(knowledge),
+        "jobs": len(scenario.trace.jobs),
+        "refused": len(scenario.refused),
+        "load": scenario.load,
+        **{name: measured[name] for name in _MEASURES},
+        "cpu_s": cpu_s,
+        "peak_rss_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }

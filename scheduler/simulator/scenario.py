@@ -1,0 +1,157 @@
+"""A trace on a cluster under a policy: from files to figures in a few calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from scheduler.core.policies import POLICIES
+from scheduler.core.types import Policy
+from scheduler.simulator.engine import Engine
+from scheduler.simulator.errors import ClusterError, SimulatorError, TraceError
+from scheduler.simulator.inputs import files
+from scheduler.simulator.inputs.cluster import Cluster, read_cluster, requested, why_impossible
+from scheduler.simulator.inputs.importers.registry import load_trace
+from scheduler.simulator.inputs.profiles import Application, read_applications
+from scheduler.simulator.inputs.trace import Refusal, Trace, TraceJob, offered_gpus
+from scheduler.simulator.metrics import Metrics, measure
+from scheduler.simulator.packing import Packing, Pairs, StatedPairs, read_pairs
+from scheduler.simulator.settings import Settings
+from scheduler.simulator.world.goodput import GoodputTruth
+from scheduler.simulator.world.ground_truth import RecordedTruth, Truth, gavel_rates, table_rates
+from scheduler.simulator.world.interference import Colocation
+from scheduler.simulator.world.predictions import Foresight, Level
+
+_PROFILES = ("profiles/placements.csv.gz", "sia/profiles/placements.csv.gz")
+_GAVEL = ("simulation_throughputs.json.gz", "simulation_throughputs.json")
+
+
+@dataclass(slots=True)
+class Scenario:
+    """A trace that fits a cluster, and what is true about its jobs. Jobs that fit nowhere are refused."""
+
+    trace: Trace
+    cluster: Cluster
+    applications: dict[str, Application] = field(default_factory=dict)
+    rates: Truth | None = None
+    pairs: Pairs | None = None  # measured; None: as stated
+    impossible: list[Refusal] = field(default_factory=list)
+    _alone_s: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        """Raises TraceError if no job fits."""
+        truth, jobs = self.truth(Level.DEFAULT), []
+        foresight = Foresight(Level.ORACLE, truth, self.cluster)
+        for row, job in enumerate(self.trace.jobs, start=1):
+            if not requested(job, self.cluster):
+                self.impossible.append(Refusal(row, job.job_id, why_impossible(job, self.cluster)))
+            elif options := foresight.options(job):
+                self._alone_s[job.job_id] = options[0].duration_s.value
+                jobs.append(job)
+            else:
+                self.impossible.append(Refusal(row, job.job_id, "its profile was not measured on these GPUs"))
+        if not jobs:
+            raise TraceError(f"no job fits the cluster; the first {self.impossible[0].reason}")
+        self.trace = replace(self.trace, jobs=tuple(jobs))
+
+    @property
+    def refused(self) -> list[Refusal]:
+        """What the importer and the cluster refuse."""
+        return [*self.trace.refused, *self.impossible]
+
+    @property
+    def load(self) -> float:
+        """Offered load: GPU time asked for over GPU time there is while jobs arrive."""
+        pairs = [(job, self.alone_s(job)) for job in self.trace.jobs]
+        return offered_gpus(pairs, self.trace.span_s) / self.cluster.total_gpus
+
+    def alone_s(self, job: TraceJob) -> float:
+        """How long it truly runs with the GPUs it asks for, on the quickest pool."""
+        return self._alone_s[job.job_id]
+
+    def truth(self, level: Level) -> Truth:
+        """What happens to the jobs; measured applications tune their batch where knowledge may choose."""
+        if self.applications:
+            return GoodputTruth(self.applications, tuned=level.chooses)
+        return self.rates or RecordedTruth()
+
+    def simulate(
+        self,
+        policy: Policy,
+        level: Level,
+        settings: Settings | None = None,
+        *,
+        error: float = 0.0,
+        seed: int = 0,
+        colocation: Colocation | None = None,
+        packing: bool = False,
+        progress: Callable[[int], None] | None = None,
+    ) -> tuple[Engine, Metrics]:
+        """Play the trace to its end. error: MdAPE of predictions (Foresight). packing: in Lucid's pairs."""
+        truth = self.truth(level)
+        foresight = Foresight(level, truth, self.cluster, error=error, seed=seed)
+        pairs = Packing(self.pairs or StatedPairs(seed)) if packing else None
+        jobs, capacity = self.trace.jobs, self.trace.capacity
+        engine = Engine(
+            jobs, self.cluster, policy, truth, foresight, settings, capacity, colocation, pairs
+        )  # fmt: skip
+        engine.run(progress)
+        return engine, measure(engine, [self.alone_s(run.job) for run in engine.runs.values()])
+
+
+def open_scenario(path: Path, cluster: Cluster | None = None) -> Scenario:
+    """Read a trace and the measurements that belong to it; no cluster: the folder's `cluster.csv`.
+
+    Raises TraceError and ClusterError.
+    """
+    trace = load_trace(path)
+    cluster = cluster or _own_cluster(path)
+    scenario = _measured(trace, path, cluster)
+    side = path / "pairs.csv"
+    scenario.pairs = read_pairs(files.read_rows(side)) if path.is_dir() and side.exists() else None
+    return scenario
+
+
+def _own_cluster(path: Path) -> Cluster:
+    side = path / "cluster.csv"
+    if not path.is_dir() or not side.exists():
+        raise ClusterError("--cluster: is needed, unless the trace is a folder with a cluster.csv")
+    return read_cluster(files.read_rows(side))
+
+
+def _measured(trace: Trace, path: Path, cluster: Cluster) -> Scenario:
+    if trace.meta["source"] == "sia":
+        return Scenario(trace, cluster, applications=_applications(path))
+    if any(job.profile and job.duration_s is None for job in trace.jobs):
+        return Scenario(trace, cluster, rates=_rates(path))
+    return Scenario(trace, cluster)
+
+
+def policy_named(name: str) -> Policy:
+    """A policy of the table. Raises SimulatorError with the names there are."""
+    if name not in POLICIES:
+        raise SimulatorError(f"--policy: {name!r} is no policy; there are {', '.join(sorted(POLICIES))}")
+    return POLICIES[name]
+
+
+def _rates(path: Path) -> Truth:
+    own = (path if path.is_dir() else path.parent) / "profiles.csv"
+    if own.exists():
+        return table_rates(files.read_rows(own))
+    found = files.find_beside(path, *_GAVEL)
+    if found is None:
+        raise TraceError(f"{path}: its jobs have profiles; neither profiles.csv nor {_GAVEL[0]} is beside it")
+    return gavel_rates(files.read_json(found))
+
+
+def _applications(path: Path) -> dict[str, Application]:
+    found = files.find_beside(path, *_PROFILES)
+    if found is None:
+        raise TraceError(
+            f"{path}: its jobs need the folder profiles/ of Sia's measurements beside or above it"
+        )
+    folder = found.parent
+    return read_applications(
+        *(files.read_rows(folder / f"{name}.csv.gz") for name in ("validation", "placements", "scalability"))
+    )

@@ -1,0 +1,1 @@
+"""The simulated cluster: nodes, runs, ground truth and predictions."""

@@ -1,0 +1,96 @@
+"""What really happens: how fast a job runs with an option. Policies see only predictions of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol
+
+from knowledge.core.domain.types import Option
+from scheduler.core.placement.fit import Shares, equal_shares
+from scheduler.core.types import GpuId
+from scheduler.simulator.errors import TraceError
+from scheduler.simulator.inputs.files import Row
+from scheduler.simulator.inputs.trace import TraceJob
+
+
+class Pace(NamedTuple):
+    """Share of the whole job done in a second, and the share done at which that changes (1.0: never)."""
+
+    rate: float
+    until: float = 1.0
+
+
+def shares_of(option: Option, gpus: tuple[GpuId, ...]) -> Shares:
+    """How many GPUs a job holds on each of its nodes, smallest first; as the option says if it holds none."""
+    if not gpus:
+        return tuple(sorted(equal_shares(option)))
+    return tuple(sorted(Counter(node for node, _ in gpus).values())) if len(gpus) > 1 else (1,)
+
+
+class Truth(Protocol):
+    """Rates and costs as measured; what was not costs nothing. Shares are of the whole job, 0 to 1."""
+
+    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
+        """How fast it runs on these shares of nodes once `done` of it is done; None: it does not run."""
+        ...
+
+    def startup_s(self, job: TraceJob, option: Option) -> float:
+        """Seconds without progress at every start, the first one included."""
+        return 0.0
+
+    def fails_after_s(self, job: TraceJob, option: Option) -> float:
+        """How long an option that does not run holds its GPUs before that shows."""
+        return 0.0
+
+    def stretches(self, job: TraceJob) -> bool:
+        """May the job run on other numbers of GPUs than it asked for?"""
+        return False
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedTruth(Truth):
+    """The trace recorded how long each job ran with the GPUs it asked for."""
+
+    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
+        if job.duration_s is None:
+            return None
+        return Pace(1.0 / job.duration_s)
+
+
+@dataclass(frozen=True, slots=True)
+class RateTruth(Truth):
+    """A table of measured rates by (profile, GPU model, GPUs), in units of the job's work per second."""
+
+    rates: Mapping[tuple[str, str, int], float]
+
+    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
+        rate = self.rates.get((job.profile, option.gpu_model, option.gpus), 0.0)
+        return Pace(rate / job.work) if rate > 0 and job.work else None
+
+
+def table_rates(rows: Iterable[Row]) -> RateTruth:
+    """A trace's own `profiles.csv`: profile, gpu_type, gpus and rate, in units of work per second.
+
+    Raises TraceError.
+    """
+    rates: dict[tuple[str, str, int], float] = {}
+    for number, row in enumerate(rows, start=1):
+        try:
+            rates[row["profile"], row["gpu_type"], int(row["gpus"])] = float(row["rate"])
+        except (KeyError, TypeError, ValueError) as error:
+            raise TraceError(
+                f"profiles.csv, row {number}: needs profile, gpu_type, gpus and rate as numbers: {error}"
+            ) from error
+    return RateTruth(rates)
+
+
+def gavel_rates(raw: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> RateTruth:
+    """Gavel's published throughputs, steps/s: {gpu: {"('job type', scale)": {"null": alone, ...}}}."""
+    rates = {}
+    for gpu_model, table in raw.items():
+        for key, beside in table.items():
+            name, _, scale = key.strip("()").rpartition(",")
+            rates[name.strip().strip("'"), gpu_model, int(scale)] = float(beside["null"])
+    return RateTruth(rates)

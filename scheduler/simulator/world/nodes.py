@@ -1,0 +1,98 @@
+"""The simulated nodes: which GPUs are free, as bits, and the nodes as policies see them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import cache
+
+from scheduler.core.types import GpuId, Node
+from scheduler.simulator.errors import PolicyBroke
+from scheduler.simulator.inputs.cluster import Cluster
+
+
+class Machine:
+    """One node; bit i of `free` says that nobody holds GPU i."""
+
+    __slots__ = ("_view", "free", "gpu_model", "id", "ready", "total")
+
+    def __init__(self, name: str, gpu_model: str, total: int) -> None:
+        self.id = name
+        self.gpu_model = gpu_model
+        self.total = total
+        self.free = (1 << total) - 1
+        self.ready = True
+        self._view: Node | None = None
+
+    def view(self) -> Node:
+        if self._view is None:
+            self._view = Node(
+                id=self.id,
+                gpu_model=self.gpu_model,
+                total=self.total,
+                free=_indices(self.free),
+                ready=self.ready,
+            )
+        return self._view
+
+    def changed(self) -> None:
+        self._view = None
+
+
+class Machines:
+    """All nodes by id, named `MODEL-1`, `MODEL-2`, ... with leading zeros so that names sort by number."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.by_id: dict[str, Machine] = {}
+        self.free_gpus = 0
+        self.ready_gpus = 0
+        named: Counter[str] = Counter()
+        for pool in cluster.pools:
+            width = len(str(sum(one.nodes for one in cluster.pools if one.gpu_model == pool.gpu_model)))
+            for _ in range(pool.nodes):
+                named[pool.gpu_model] += 1
+                name = f"{pool.gpu_model}-{named[pool.gpu_model]:0{width}}"
+                machine = Machine(name, pool.gpu_model, pool.gpus_per_node)
+                self.by_id[machine.id] = machine
+                self.free_gpus += machine.total
+                self.ready_gpus += machine.total
+
+    def views(self) -> tuple[Node, ...]:
+        return tuple([machine._view or machine.view() for machine in self.by_id.values()])
+
+    def take(self, gpus: Iterable[GpuId], job: str) -> None:
+        """Give GPUs to a job. Raises PolicyBroke if one is held already or its node is away."""
+        for name, index in gpus:
+            machine = self.by_id[name]
+            bit = 1 << index
+            if not machine.free & bit or not machine.ready:
+                raise PolicyBroke(f"job {job} was given GPU {index} of {name}, which is not free")
+            machine.free ^= bit
+            machine._view = None
+            self.free_gpus -= 1
+
+    def give_back(self, gpus: Iterable[GpuId]) -> None:
+        for name, index in gpus:
+            machine = self.by_id[name]
+            machine.free |= 1 << index
+            machine._view = None
+            self.free_gpus += machine.ready
+
+    def set_ready(self, name: str, ready: bool) -> None:
+        """A node fails or returns; whoever held its GPUs must have given them back."""
+        machine = self.by_id[name]
+        if machine.ready != ready:
+            machine.ready = ready
+            machine.changed()
+            sign = 1 if ready else -1
+            self.ready_gpus += sign * machine.total
+            self.free_gpus += sign * machine.free.bit_count()
+
+    def pool(self, gpu_model: str) -> list[str]:
+        """The ids of a pool's nodes in order."""
+        return [machine.id for machine in self.by_id.values() if machine.gpu_model == gpu_model]
+
+
+@cache
+def _indices(bits: int) -> tuple[int, ...]:
+    return tuple(index for index in range(bits.bit_length()) if bits >> index & 1)

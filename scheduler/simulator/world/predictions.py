@@ -1,0 +1,156 @@
+"""What policies are told: options whose figures are predictions, kept apart from the truth.
+
+Levels, from nothing to everything: `default` (the request as submitted, one stated duration for all),
+`validity` (the same without options that do not run), `exact` (medians of finished runs of the same kind),
+`performance` (predictions with a controlled error, or those that came with the trace), `oracle` (the truth).
+The last two may also choose how many GPUs a stretching job gets.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections import defaultdict
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import cache
+from statistics import NormalDist, median
+from typing import Protocol
+
+from knowledge.core.domain.types import Config, Interval, Option, Source
+from scheduler.simulator.inputs.cluster import Bundle, Cluster, elastic, requested
+from scheduler.simulator.inputs.trace import TraceJob
+from scheduler.simulator.world.ground_truth import Truth, shares_of
+
+STATED_DURATION_S = 3600.0  # where nothing is known
+_WORK = 1e6  # units of work of a job whose trace counts none
+_MEDIAN_Z = NormalDist().inv_cdf(0.75)  # median of |z| of a standard normal
+_MEASURED_TWICE = 2
+
+
+class Level(StrEnum):
+    """What policies are told of a job; least knowledge first."""
+
+    DEFAULT = "default"  # nothing: what cannot run fails once it is tried
+    VALIDITY = "validity"  # which options run
+    EXACT = "exact"  # and how long a configuration takes that ran twice
+    PERFORMANCE = "performance"  # predicted durations of all options, with an error
+    ORACLE = "oracle"  # the true ones
+
+    @property
+    def chooses(self) -> bool:
+        """Does it know enough to choose another configuration than the one submitted?"""
+        return self in (Level.PERFORMANCE, Level.ORACLE)
+
+
+class Informant(Protocol):
+    """Whoever tells policies what to expect of a job."""
+
+    def options(self, job: TraceJob, done: float = 0.0) -> tuple[Option, ...]:
+        """What it may run with, best first, once this share of it is done."""
+        ...
+
+    def retry(self, job: TraceJob, left: tuple[Option, ...]) -> tuple[Option, ...]:
+        """What it may run with after an option did not run; `left` are the others."""
+        ...
+
+    def learn(self, job: TraceJob, option: Option, duration_s: float) -> None:
+        """A job has finished."""
+        ...
+
+
+def lognormal_sigma(mdape: float) -> float:
+    """The spread of a lognormal factor whose median absolute error is about `mdape` (0.2: 20 %)."""
+    return math.log1p(mdape) / _MEDIAN_Z
+
+
+@dataclass(slots=True)
+class Foresight:
+    """Makes a job's options at one level of knowledge. `error` is the MdAPE of `performance`."""
+
+    level: Level
+    truth: Truth
+    cluster: Cluster
+    error: float = 0.0
+    seed: int = 0
+    _finished: dict[tuple[str, ...], list[float]] = field(default_factory=lambda: defaultdict(list))
+
+    def options(self, job: TraceJob, done: float = 0.0) -> tuple[Option, ...]:
+        """Options with predicted figures, the fastest first; ties keep the order of the pools."""
+        stretch = self.level.chooses and self.truth.stretches(job)
+        bundles = elastic(job, self.cluster) if stretch else requested(job, self.cluster)
+        made = [self._option(job, bundle, done) for bundle in bundles]
+        options = [option for option in made if option is not None]
+        if len(options) > 1:
+            options.sort(key=lambda option: option.duration_s.value)
+        return tuple(options)
+
+    def retry(self, job: TraceJob, left: tuple[Option, ...]) -> tuple[Option, ...]:
+        """The options that have not failed yet."""
+        return left
+
+    def learn(self, job: TraceJob, option: Option, duration_s: float) -> None:
+        """Remember how long a finished job ran, for `exact`."""
+        if self.level is Level.EXACT:
+            self._finished[_kind(job, option)].append(duration_s)
+
+    def _option(self, job: TraceJob, bundle: Bundle, done: float) -> Option | None:
+        config = _config(bundle)
+        pace = self.truth.pace(job, _blank(config), shares_of(_blank(config), ()), done)
+        if pace is None:
+            return _blank(config) if self.level is Level.DEFAULT else None
+        duration_s, source = self._duration(job, config, 1.0 / pace.rate)
+        return Option(
+            config=config,
+            p_valid=1.0,
+            tokens_per_second=Interval(_WORK / duration_s),
+            peak_memory_bytes=Interval(0.0),
+            startup_s=0.0,
+            duration_s=Interval(duration_s),
+            cost=Interval(self._cost(bundle, duration_s)),
+            source=source,
+        )
+
+    def _duration(self, job: TraceJob, config: Config, true_s: float) -> tuple[float, Source]:
+        if self.level is Level.ORACLE:
+            return true_s, Source.EXACT
+        if self.level is Level.PERFORMANCE:
+            return job.pred_duration_s or true_s * self._error(job, config), Source.MODEL
+        past = self._finished.get(_kind(job, _blank(config)), ())
+        if len(past) >= _MEASURED_TWICE:
+            return median(past), Source.EXACT
+        return STATED_DURATION_S, Source.DEFAULT
+
+    def _error(self, job: TraceJob, config: Config) -> float:
+        """The same factor whenever the same job and bundle are asked about."""
+        if not self.error:
+            return 1.0
+        place = f"{config.gpu_model}:{config.number_nodes}x{config.number_gpus}"
+        rng = random.Random(f"{self.seed}/{job.job_id}/{place}")
+        return math.exp(lognormal_sigma(self.error) * rng.gauss())
+
+    def _cost(self, bundle: Bundle, duration_s: float) -> float:
+        return self.cluster.prices[bundle.gpu_model] * bundle.gpus * duration_s / 3600
+
+
+def _kind(job: TraceJob, option: Option) -> tuple[str, ...]:
+    """Jobs of one kind repeat each other: same owner, application and GPUs."""
+    return job.user or job.group, job.profile or job.model, str(job.batch_size), option.key
+
+
+@cache
+def _config(bundle: Bundle) -> Config:
+    return Config(
+        model_name="", method="", gpu_model=bundle.gpu_model, number_gpus=bundle.gpus,
+        number_nodes=bundle.nodes, tokens_per_sample=1, per_device_batch_size=1,
+    )  # fmt: skip
+
+
+@cache
+def _blank(config: Config) -> Option:
+    """The option where nothing is known but its place."""
+    return Option(
+        config=config, p_valid=1.0, tokens_per_second=Interval(_WORK / STATED_DURATION_S),
+        peak_memory_bytes=Interval(0.0), startup_s=0.0, duration_s=Interval(STATED_DURATION_S),
+        cost=Interval(0.0), source=Source.DEFAULT,
+    )  # fmt: skip

@@ -1,0 +1,142 @@
+"""One job's life in a simulation: progress, GPU time, and the job as policies see it."""
+
+from __future__ import annotations
+
+from knowledge.core.domain.types import Goal, Option
+from scheduler.core.types import GpuId, Holding, Job, Release
+from scheduler.simulator.errors import PolicyBroke
+from scheduler.simulator.inputs.trace import TraceJob
+
+
+class Run:
+    """A job that has arrived. Shares are of the whole job; times in s.
+
+    While it holds GPUs: `since` when it got them, `moving` from when it makes progress, `done` its share at
+    `mark`, `rate` the share per second and `until` the share at which the rate changes.
+    """
+
+    __slots__ = (
+        "attained_gpu_s", "charged", "cost", "done", "factor", "failures", "finished", "first_start",
+        "gpus", "holds", "job", "lost_gpu_s", "mark", "moving", "option", "options", "plan", "preemptions",
+        "rate", "restarts", "saved", "since", "stopped_at", "until", "waiting_view",
+    )  # fmt: skip
+
+    def __init__(self, job: TraceJob, options: tuple[Option, ...]) -> None:
+        self.job = job
+        self.options = options
+        self.option: Option | None = None
+        self.gpus: tuple[GpuId, ...] = ()
+        self.holds: Holding | None = None
+        self.done = 0.0
+        self.rate = 0.0
+        self.factor = 1.0  # below 1 beside other jobs
+        self.until = 1.0
+        self.since = self.mark = self.moving = self.charged = 0.0
+        self.saved = 0.0  # share of the last checkpoint
+        self.plan = 0  # events planned before this number are stale
+        self.first_start: float | None = None
+        self.stopped_at: float | None = None
+        self.finished: float | None = None
+        self.attained_gpu_s = 0.0
+        self.lost_gpu_s = 0.0  # held without lasting progress
+        self.cost = 0.0
+        self.preemptions = self.restarts = self.failures = 0
+        self.waiting_view: Job | None = None
+
+    @property
+    def running(self) -> bool:
+        return self.option is not None
+
+    @property
+    def held(self) -> Option:
+        """The option of a running job."""
+        if self.option is None:
+            raise PolicyBroke(f"job {self.job.job_id} does not run")
+        return self.option
+
+    def start(self, now: float, option: Option, gpus: tuple[GpuId, ...], delay_s: float) -> None:
+        """Hold GPUs; progress begins after the delay."""
+        self.option, self.gpus = option, gpus
+        self.holds = Holding(option=option, gpus=gpus, since=now)
+        self.since = self.charged = now
+        self.rate = 0.0
+        self.mark = self.moving = now + delay_s
+        self.saved = self.done
+        self.plan += 1
+        self.waiting_view = None
+        if self.first_start is None:
+            self.first_start = now
+        else:
+            self.restarts += 1
+
+    def stop(self, now: float, price_per_gpu_h: float) -> tuple[GpuId, ...]:
+        """Let the GPUs go with all progress saved; returns them."""
+        self.advance(now, price_per_gpu_h)
+        self.lost_gpu_s += len(self.gpus) * (min(now, self.moving) - self.since)
+        gpus, self.gpus, self.option, self.holds = self.gpus, (), None, None
+        self.plan += 1
+        self.stopped_at = now
+        return gpus
+
+    def advance(self, now: float, price_per_gpu_h: float) -> None:
+        """Bring progress and GPU time up to now."""
+        if now > self.mark:
+            self.done = min(self.done + self.rate * self.factor * (now - self.mark), self.until)
+            self.mark = now
+        gpu_s = len(self.gpus) * (now - self.charged)
+        self.attained_gpu_s += gpu_s
+        self.cost += gpu_s * price_per_gpu_h / 3600
+        self.charged = now
+
+    def release(self, now: float) -> Release:
+        """When it is predicted to end, and what it lets go then; it must run."""
+        option = self.held
+        done = self.done
+        if now > self.mark:
+            done = min(done + self.rate * self.factor * (now - self.mark), self.until)
+        return Release(max(1.0 - done, 0.0) * option.duration_s.value, self.gpus, option)
+
+    def change_at(self) -> float:
+        """When the present rate ends: the finish, or an earlier change."""
+        return self.mark + (self.until - self.done) / (self.rate * self.factor)
+
+    def lose_since_checkpoint(self, now: float, every_s: float) -> None:
+        """Fall back to the last checkpoint; with every_s 0 each step is saved."""
+        if every_s <= 0 or now <= self.moving:
+            return
+        unsaved_s = min((now - self.moving) % every_s, now - self.moving)
+        kept = max(self.done - self.rate * self.factor * unsaved_s, self.saved)
+        self.lost_gpu_s += len(self.gpus) * unsaved_s
+        self.done = kept
+
+    def seen(self, now: float, goal: Goal, restart_s: float, checkpoint_s: float) -> Job:
+        """The job as policies see it now; advance it first. A waiting one is made once."""
+        if self.option is not None:
+            unsaved_s = max(now - self.moving, 0.0) % checkpoint_s if checkpoint_s else 0.0
+            return self._job(goal, restart_s, self.holds, unsaved_s)
+        if self.waiting_view is None:
+            self.waiting_view = self._job(goal, restart_s, None, 0.0)
+        return self.waiting_view
+
+    def _job(self, goal: Goal, restart_s: float, holds: Holding | None, unsaved_s: float) -> Job:
+        job = self.job
+        return Job(
+            id=job.job_id,
+            submitted_at=job.submit_s,
+            options=self.options,
+            goal=goal,
+            user=job.user or job.group,
+            weight=job.weight,
+            priority=job.priority,
+            due_at=job.deadline_s,
+            work_left=max(1.0 - self.done, 0.0),
+            attained_gpu_s=self.attained_gpu_s,
+            restart_s=restart_s,
+            preemptible=job.preemptible,
+            preemptions=self.preemptions,
+            restarts=self.restarts,
+            first_started_at=self.first_start,
+            stopped_at=None if holds else self.stopped_at,
+            unsaved_s=unsaved_s,
+            holds=holds,
+        )

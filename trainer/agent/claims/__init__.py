@@ -1,0 +1,1 @@
+"""Claims from their start to their report."""

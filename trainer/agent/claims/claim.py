@@ -1,0 +1,249 @@
+"""One claim on this node, from its order to its end, in a thread of its own."""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+
+from trainer.agent.claims.checkpoints import NODE, CheckpointUploader
+from trainer.agent.claims.collect import Collector
+from trainer.agent.claims.deliver import deliver
+from trainer.agent.claims.outcome import Ending, Stop, judge, kernel_oom_kills
+from trainer.agent.claims.prepare import Workshop, check_spec, prepare
+from trainer.agent.claims.rendezvous import Rendezvous
+from trainer.agent.claims.store import Record
+from trainer.agent.claims.watch import Watch
+from trainer.agent.errors import CheckpointGone, Declined, Interrupted, PeerAway, StaleClaim
+from trainer.agent.executors.base import Executor, Handle
+from trainer.agent.node.gpu_idle import await_vacancy
+from trainer.agent.portal_api.client import Portal
+from trainer.agent.portal_api.transfers import Transfers
+from trainer.agent.storage.folder import CHECKPOINTS, TOKENS, read_json, write_json
+from trainer.agent.storage.spool import Spool
+from trainer.protocol import GONE, ClaimOrder, ClaimState, Kind, Outcome, Phase, Spec
+
+log = logging.getLogger(__name__)
+
+LOOK_EVERY_S = 0.2
+FORGET = Stop(grace_s=5.0, wanted_files=False, forget=True)
+
+
+class Claim:
+    """What the agent's loop sees of a claim.
+
+    holder: names another claim whose training is still on this one's GPUs. changed: called when the portal
+    should hear at once.
+    """
+
+    def __init__(
+        self,
+        record: Record,
+        *,
+        portal: Portal,
+        executor: Executor,
+        workshop: Workshop,
+        holder: Callable[[Spec], str],
+        changed: Callable[[], None],
+    ) -> None:
+        self.spec, self._holder = record.spec, holder
+        self._record, self._executor, self._workshop, self._changed = record, executor, workshop, changed
+        self._spool = Spool(record.spool / "reports.jsonl")
+        self._rendezvous = Rendezvous(record, self._spool, workshop.site, changed)
+        self._stop: Stop | None = None
+        self._cancelled = False
+        self._stopping, self._given_up = threading.Event(), threading.Event()
+        self._transfers = Transfers(portal, self.spec, self._given_up)
+        self._collector = Collector(record.run, self._spool, executor.logs)
+        self._uploader = CheckpointUploader(self.spec, record.run, self._spool, self._transfers, changed)
+        self._thread: threading.Thread | None = None
+        self._ids = {"claim": self.spec.claim, "job": self.spec.job}
+
+    def start(self) -> None:
+        """Go on with the claim, from wherever it is."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._work, name=f"claim {self.spec.claim}", daemon=True)
+            self._thread.start()
+
+    @property
+    def was_launched(self) -> bool:
+        """A training was started, by this agent or an earlier one."""
+        return self._record.process_file.exists()
+
+    @property
+    def _phase(self) -> Phase:
+        """Running from the moment that the model is loaded and the data is counted."""
+        return Phase.RUNNING if Kind.START in self._spool.kinds else Phase.STARTING
+
+    @property
+    def busy(self) -> bool:
+        """Its thread has something left to do."""
+        return self._thread is not None and self._thread.is_alive()
+
+    def handle(self) -> Handle | None:
+        """How the executor finds the training, while there is one."""
+        if self._record.ending or not self.was_launched:
+            return None
+        # The file lies where the training can write: whose processes are meant is not taken from it.
+        return {**(read_json(self._record.process_file) or {}), "claim": self.spec.claim}
+
+    def obey(self, order: ClaimOrder) -> None:
+        """Do what the portal's answer says of this claim."""
+        if order.error == "stale_attempt":
+            return self.stop(FORGET)
+        if order.error:  # the portal skips what it refuses: acked_seq has gone past it
+            log.error("the portal refused a report", extra={**self._ids, "detail": order.detail})
+        self._spool.acknowledge(order.acked_seq)
+        self._rendezvous.hear(order.rendezvous)
+        if order.want == "stop":
+            cancelled = order.stop_for == "cancel"
+            reason = f"asked to stop: {order.stop_for}" if order.stop_for else "asked to stop"
+            self.stop(Stop(reason=reason, grace_s=order.grace_s, wanted_files=not cancelled))
+        return self.start()
+
+    def stop(self, stop: Stop) -> None:
+        """Stop the training. A later call may only make it more urgent."""
+        if self._stop is None or _urgency(stop) > _urgency(self._stop):
+            self._stop = stop
+            if self.busy:
+                log.info(
+                    "claim is to stop", extra={**self._ids, "reason": stop.reason or "not ours any more"}
+                )
+        if not stop.wanted_files:
+            self._given_up.set()
+            self._cancelled |= not stop.forget
+        self._stopping.set()
+
+    def state(self, limit: int, limit_bytes: int) -> ClaimState:
+        """What to tell the portal; the end only together with the last report."""
+        ending = self._record.ending if self._record.ended else None
+        forgotten = self._stop is not None and self._stop.forget
+        reports = () if forgotten else self._spool.pending(limit, limit_bytes)
+        told = ClaimState(claim=self.spec.claim, fence=self.spec.fence, phase=self._phase, reports=reports)
+        if ending is None or len(reports) < self._spool.backlog:
+            return told
+        return replace(
+            told,
+            phase=Phase.ENDED,
+            outcome=ending.outcome,
+            exit_code=ending.exit_code,
+            reason=ending.reason,
+        )
+
+    def dispose(self) -> bool:
+        """Forget a claim that is not ours any more; False while something of it still runs."""
+        if self._stop is None or not self._stop.forget or self.busy:
+            return False
+        self._record.folder.forget(self.spec.claim, keep=set(self._for_another_attempt()))
+        return True
+
+    def _for_another_attempt(self) -> Iterator[str]:
+        """What of the run another attempt on this node may go on from."""
+        if self._job_is_over:
+            return
+        if NODE in self._spool.checkpoints.values():
+            yield CHECKPOINTS
+        if self._record.ending and self._record.ending.outcome != Outcome.ERROR:
+            yield TOKENS
+
+    @property
+    def _job_is_over(self) -> bool:
+        """Nobody will go on from its checkpoints."""
+        ending = self._record.ending
+        return self._cancelled or (ending is not None and ending.outcome == Outcome.SUCCEEDED)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait for the claim's end."""
+        if self._thread is not None:
+            self._thread.join(max(0.0, timeout_s))
+
+    def _work(self) -> None:
+        """The thread: whatever happens, the portal hears how the claim ended and no process is left."""
+        try:
+            self._live()
+        except Interrupted:
+            self._end(self._stopped_early())
+        except StaleClaim:
+            self.stop(FORGET)
+        except Declined as error:
+            if isinstance(error, CheckpointGone) and self.spec.resume:
+                self._spool.add(Kind.CHECKPOINT, {"step": self.spec.resume.step, "stored": GONE})
+            self._end(Ending(outcome=Outcome.DECLINED, reason=str(error)))
+        except PeerAway as error:
+            self._end(Ending(outcome=Outcome.LOST, reason=str(error)))
+        except Exception as error:
+            log.exception("claim failed on this node", extra=self._ids)
+            if handle := self.handle():
+                self._executor.cancel(handle, force=True)
+            outcome = Outcome.LOST if self.was_launched else Outcome.DECLINED
+            self._end(Ending(outcome=outcome, reason=f"the node could not go on: {error}"[:500]))
+        self._changed()
+
+    def _live(self) -> None:
+        if self._record.ended:
+            return
+        if self._record.ending is None:
+            self._record.ending = self._train()
+            self._save()
+        # Cancelled while its files were on their way: they are not wanted and neither is the success.
+        self._end(deliver(self._record, self._spool, self._transfers, self._uploader, self._given_up))
+
+    def _train(self) -> Ending:
+        handle = self.handle() or self._launch()
+        watch = Watch(self.spec, self._record.run, handle, self._executor, self._collector)
+        self._uploader.wake()
+        while (evidence := watch.look(self._stop)) is None:
+            self._note(watch.seen)
+            if self._stop is None:
+                self._stopping.wait(LOOK_EVERY_S)
+            else:
+                time.sleep(LOOK_EVERY_S / 2)
+        self._note(watch.seen)
+        return judge(replace(evidence, begun=self._phase is Phase.RUNNING))
+
+    def _launch(self) -> Handle:
+        """Fetch, write down that a process is about to start, start it, write down which."""
+        check_spec(self.spec, self._workshop)
+        self._transfers.fetch_inputs(self._record.run, self._stopping)
+        await_vacancy(self._workshop.held(self.spec), lambda: self._holder(self.spec), self._stopping)
+        spec = self._rendezvous.settle(self._stopping)
+        launch = prepare(spec, self._workshop, self._record.run)
+        if self._stopping.is_set():
+            raise Interrupted("stopped before it was started")
+        note = {"claim": self.spec.claim, "fence": self.spec.fence, "oom_kills": kernel_oom_kills()}
+        write_json(self._record.process_file, note)
+        try:
+            handle = {**note, **self._executor.submit(launch)}
+        except OSError as error:
+            raise Declined(f"the training could not be started: {error}") from error
+        write_json(self._record.process_file, handle)
+        log.info("training started", extra={**self._ids, "pid": handle.get("pid")})
+        return handle
+
+    def _note(self, seen: set[Kind]) -> None:
+        if Kind.START in seen:
+            self._changed()
+        if Kind.CHECKPOINT in seen:
+            self._uploader.wake()
+
+    def _stopped_early(self) -> Ending:
+        stop = self._stop or Stop()
+        return self._record.ending or Ending(outcome=stop.outcome, reason=stop.reason)
+
+    def _end(self, ending: Ending) -> None:
+        self._record.ending, self._record.ended = ending, True
+        self._save()
+        log.info("claim ended", extra={**self._ids, "outcome": ending.outcome, "reason": ending.reason})
+
+    def _save(self) -> None:
+        """A full disk keeps no claim from ending; the training's own files tell a later agent the same."""
+        try:
+            self._record.save()
+        except OSError as error:
+            log.error("the record of a claim was not written", extra={**self._ids, "error": str(error)})
+
+
+def _urgency(stop: Stop) -> tuple[bool, bool]:
+    return stop.forget, not stop.wanted_files

@@ -1,0 +1,94 @@
+"""What a finished training leaves to the portal: checkpoint or outputs, the result, the whole log."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from dataclasses import replace
+from typing import Any
+
+from trainer.agent.claims.checkpoints import CheckpointUploader
+from trainer.agent.claims.collect import log_size
+from trainer.agent.claims.outcome import Ending
+from trainer.agent.claims.store import Record
+from trainer.agent.claims.watch import read_result
+from trainer.agent.errors import Interrupted, Refused, TooMuch
+from trainer.agent.portal_api.transfers import Transfers, describe
+from trainer.agent.storage.spool import Spool
+from trainer.protocol import Kind, Outcome, ProtocolError
+from trainer.protocol_parsing import parse_file
+
+log = logging.getLogger(__name__)
+
+LOG_UPLOAD_BYTES = 50_000_000
+
+
+def deliver(
+    record: Record,
+    spool: Spool,
+    transfers: Transfers,
+    uploader: CheckpointUploader,
+    given_up: threading.Event,
+) -> Ending:
+    """Upload and report what there is; returns how the claim ended once all that is done.
+
+    A success whose outputs the portal cannot have is an error: its owner would find nothing. A success that
+    was cancelled before its outputs were uploaded is a stop.
+    """
+    ending = record.ending
+    if ending is None:
+        raise ValueError("a claim is delivered after its training ended")
+    try:
+        if ending.outcome == Outcome.SUCCEEDED:
+            ending = _outputs(record, transfers, ending)
+        elif not given_up.is_set():
+            _last_checkpoint(record, uploader)
+        _log(record, transfers)
+    except Interrupted:
+        if ending.outcome == Outcome.SUCCEEDED:
+            ending = replace(ending, outcome=Outcome.STOPPED, reason="cancelled before its outputs were kept")
+    _figures(record, spool)
+    return ending
+
+
+def _figures(record: Record, spool: Spool) -> None:
+    """What was measured; a full disk that takes no such report takes nothing from the ending."""
+    result = read_result(record.run)
+    try:
+        if result is not None and Kind.RESULT not in spool.kinds:
+            spool.add(Kind.RESULT, result)
+    except OSError as error:
+        log.error("the figures are lost", extra={"claim": record.spec.claim, "error": str(error)})
+
+
+def _last_checkpoint(record: Record, uploader: CheckpointUploader) -> None:
+    try:
+        uploader.finish()
+    except OSError as error:
+        log.error(
+            "the last checkpoint was not stored", extra={"claim": record.spec.claim, "error": str(error)}
+        )
+
+
+def _outputs(record: Record, transfers: Transfers, ending: Ending) -> Ending:
+    """Upload output/: only what result.json lists, and only if it is what result.json says."""
+    listed: Any = (read_result(record.run) or {}).get("output", [])
+    try:
+        for file in [parse_file(entry, "result.output") for entry in listed]:
+            if describe(record.run / "output", file.path, file.path) != file:
+                raise OSError(f"output/{file.path} is not what result.json says")
+            transfers.upload(record.run, f"output/{file.path}")
+    except (Refused, TooMuch, ProtocolError, OSError, TypeError) as error:
+        log.error("outputs are lost", extra={"claim": record.spec.claim, "error": str(error)})
+        reason = f"the training succeeded, but its outputs could not be kept: {error}"
+        return replace(ending, outcome=Outcome.ERROR, reason=reason[:1000])
+    return ending
+
+
+def _log(record: Record, transfers: Transfers) -> None:
+    """The whole log; its end has been reported anyhow, so a refusal is no fault of the training."""
+    try:
+        if 0 < log_size(record.run) <= LOG_UPLOAD_BYTES:
+            transfers.upload(record.run, "log.txt")
+    except (Refused, TooMuch, OSError) as error:
+        log.warning("the log was not kept", extra={"claim": record.spec.claim, "error": str(error)})

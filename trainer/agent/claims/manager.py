@@ -1,0 +1,169 @@
+"""All claims of this node, and what the portal's answers do to them."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Sequence
+
+from trainer.agent.claims.claim import FORGET, Claim
+from trainer.agent.claims.outcome import Stop
+from trainer.agent.claims.prepare import Workshop
+from trainer.agent.claims.store import Record, load_record
+from trainer.agent.executors.base import Executor
+from trainer.agent.node.models import make_room
+from trainer.agent.portal_api.client import Portal
+from trainer.agent.storage.folder import CHECKPOINTS, NodeFolder
+from trainer.protocol import ClaimOrder, ClaimState, Outcome, Phase, Spec
+
+log = logging.getLogger(__name__)
+
+
+class Roster:
+    """Takes up, recalls, stops and forgets claims. Used by the agent's loop only."""
+
+    def __init__(
+        self,
+        *,
+        folder: NodeFolder,
+        portal: Portal,
+        executor: Executor,
+        workshop: Workshop,
+        changed: Callable[[], None],
+    ) -> None:
+        self._folder, self._portal, self._executor = folder, portal, executor
+        self._workshop, self._changed = workshop, changed
+        self._claims: dict[str, Claim] = {}
+        self._refused: dict[str, ClaimState] = {}  # ended here without ever having been taken up
+
+    def recall(self) -> None:
+        """Find the claims of an earlier agent; trainings that were started are followed at once."""
+        for name in self._folder.known_claims():
+            record = load_record(self._folder, name)
+            if record is None:
+                log.error("the record of a claim cannot be read", extra={"claim": name})
+                self._executor.cancel({"claim": name}, force=True)
+                self._folder.forget(name, keep={CHECKPOINTS})
+                continue
+            claim = self._claims[name] = self._make(record)
+            if claim.was_launched:
+                log.info("claim adopted", extra={"claim": name, "job": record.spec.job})
+                claim.start()
+        self._folder.sweep(self._needed())
+
+    def obey(self, orders: Sequence[ClaimOrder], *, take_up: bool) -> None:
+        """Make the claims what the portal says; those that it does not list are not ours any more."""
+        listed = {order.claim for order in orders}
+        for name, claim in list(self._claims.items()):
+            if name not in listed:
+                claim.stop(FORGET)
+            if claim.dispose():
+                del self._claims[name]
+                log.info("claim forgotten", extra={"claim": name})
+                self._folder.sweep(self._needed())
+        self._refused = {name: state for name, state in self._refused.items() if name in listed}
+        for order in orders:
+            if order.claim in self._claims:
+                self._claims[order.claim].obey(order)
+            elif take_up and order.claim not in self._refused:
+                self._take_up(order)
+
+    def _take_up(self, order: ClaimOrder) -> None:
+        if order.error == "bad_spec":
+            self._refuse(order, Outcome.DECLINED, f"the node does not understand the order: {order.detail}")
+        elif order.error == "stale_attempt":
+            return
+        elif order.spec is None:
+            self._refuse(order, Outcome.LOST, "the node no longer has this run")
+        elif order.want == "stop":
+            self._refuse(order, Outcome.STOPPED, "stopped before it was started")
+        else:
+            self._start(order, order.spec)
+
+    def _start(self, order: ClaimOrder, spec: Spec) -> None:
+        """Write the claim down before anything else: an agent that dies now must still know it."""
+        record = Record(spec=spec, folder=self._folder)
+        try:
+            record.save()
+            claim = self._make(record)
+        except OSError as error:
+            return self._refuse(order, Outcome.DECLINED, f"the node cannot write its records: {error}")
+        self._claims[order.claim] = claim
+        self._make_room()
+        log.info("claim taken up", extra={"claim": order.claim, "job": spec.job, "gpus": spec.gpus})
+        claim.obey(order)
+        return self._changed()
+
+    def _make_room(self) -> None:
+        """Here, where no claim can be taken up meanwhile: a model that is needed must not be going."""
+        limit_bytes = self._workshop.models_limit_bytes
+        if limit_bytes is not None:
+            used = [claim.spec.model for claim in self._claims.values()]
+            make_room(self._folder.models, limit_bytes, used)
+
+    def _refuse(self, order: ClaimOrder, outcome: Outcome, reason: str) -> None:
+        log.error("claim refused", extra={"claim": order.claim, "outcome": outcome, "reason": reason})
+        self._refused[order.claim] = ClaimState(
+            claim=order.claim, fence=order.fence, phase=Phase.ENDED, outcome=outcome, reason=reason[:2000]
+        )
+        self._changed()
+
+    def _make(self, record: Record) -> Claim:
+        return Claim(
+            record,
+            portal=self._portal,
+            executor=self._executor,
+            workshop=self._workshop,
+            holder=self._holder,
+            changed=self._changed,
+        )
+
+    def _holder(self, spec: Spec) -> str:
+        """Asked from the threads of claims."""
+        for name, other in list(self._claims.items()):
+            if name != spec.claim and set(other.spec.gpus) & set(spec.gpus) and other.handle():
+                return f"the training of claim {name} has not left its GPUs yet"
+        return ""
+
+    def _needed(self) -> list[str]:
+        """Claims of earlier attempts whose checkpoints a claim here goes on from."""
+        return [claim.spec.resume.claim for claim in self._claims.values() if claim.spec.resume]
+
+    def states(self, limit: int, limit_bytes: int) -> tuple[ClaimState, ...]:
+        """What to tell of every claim, within a number and size of reports over all."""
+        told = list(self._refused.values())
+        for claim in self._claims.values():
+            state = claim.state(limit, limit_bytes)
+            limit -= len(state.reports)
+            told.append(state)
+        return tuple(told)
+
+    def holders(self) -> dict[int, tuple[int, ...]]:
+        """The processes of running trainings and the slots that they hold."""
+        handles = {name: claim.handle() for name, claim in self._claims.items()}
+        return {
+            handle["pid"]: self._claims[name].spec.gpus
+            for name, handle in handles.items()
+            if handle and isinstance(handle.get("pid"), int)
+        }
+
+    def running(self) -> list[Claim]:
+        """Claims with something left to do."""
+        return [claim for claim in self._claims.values() if claim.busy]
+
+    def stop_all(self, stop: Stop) -> None:
+        """Stop every claim that has not ended."""
+        for claim in self.running():
+            claim.stop(stop)
+
+    def kill_all(self) -> None:
+        """End every process that is left."""
+        for claim in self._claims.values():
+            if handle := claim.handle():
+                self._executor.cancel(handle, force=True)
+
+    def wait(self, timeout_s: float) -> None:
+        """Wait a moment for claims to end."""
+        deadline = time.monotonic() + timeout_s
+        for claim in self.running():
+            claim.wait(deadline - time.monotonic())

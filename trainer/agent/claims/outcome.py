@@ -1,0 +1,154 @@
+"""How a claim ended, judged from what the training left behind."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from trainer.agent.executors.base import Exit
+from trainer.agent.storage.text import clean_text
+from trainer.protocol import EXIT_NO_ROOM, EXIT_OOM, EXIT_STOPPED, Outcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ending:
+    """What the portal is told at the end."""
+
+    outcome: Outcome
+    exit_code: int | None = None
+    reason: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stop:
+    """Why a claim is to stop. `outcome` and `reason` are told unless the training ended by itself first.
+
+    wanted_files: whether its last checkpoint and outputs are still to be uploaded. forget: nobody asks for
+    its end any more; it is deleted.
+    """
+
+    outcome: Outcome = Outcome.STOPPED
+    reason: str = ""
+    grace_s: float = 30.0
+    wanted_files: bool = True
+    forget: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """All that is known once a training is over."""
+
+    exit: Exit
+    result: Mapping[str, Any] | None  # result.json
+    stop: Stop | None = None
+    killed_after_grace: bool = False
+    silent_s: float | None = None  # it was ended because no event came for this long
+    kernel_oom: bool = False  # the kernel ended a process for memory meanwhile
+    last_line: str = ""
+    nodes: int = 1
+    begun: bool = True  # the model was loaded and the data counted
+
+
+def judge(seen: Evidence) -> Ending:
+    """The outcome, with a reason its owner understands. A finish that came before a stop stands."""
+    told = str((seen.result or {}).get("outcome", ""))
+    code = _code(seen)
+    if told == Outcome.SUCCEEDED and code in {0, None}:
+        return Ending(outcome=Outcome.SUCCEEDED, exit_code=code)
+    if seen.silent_s is not None:
+        reason = f"no sign of life from the training for {seen.silent_s:g} s; it was ended"
+        return Ending(outcome=Outcome.TIMEOUT, exit_code=code, reason=reason)
+    if told == Outcome.OOM or code == EXIT_OOM or (code in {-signal.SIGKILL, None} and seen.kernel_oom):
+        return Ending(outcome=Outcome.OOM, exit_code=code, reason=_told_reason(seen) or "out of memory")
+    if told == Outcome.ERROR:
+        return Ending(outcome=Outcome.ERROR, exit_code=code, reason=_told_reason(seen) or seen.last_line)
+    if seen.stop is not None:
+        return _stopped(seen.stop, seen.killed_after_grace, code)
+    if told == Outcome.DECLINED:  # as good as never begun: without an exit code
+        return Ending(outcome=Outcome.DECLINED, reason=_told_reason(seen) or seen.last_line)
+    if told == Outcome.LOST:
+        return Ending(outcome=Outcome.LOST, exit_code=code, reason=_told_reason(seen) or seen.last_line)
+    return _unexplained(seen, code)
+
+
+def _stopped(stop: Stop, killed_after_grace: bool, code: int | None) -> Ending:
+    reason = stop.reason
+    if killed_after_grace:
+        reason = f"{reason}; killed after {stop.grace_s:g} s of grace".removeprefix("; ")
+    return Ending(outcome=stop.outcome, exit_code=code, reason=reason)
+
+
+def _unexplained(seen: Evidence, code: int | None) -> Ending:
+    """The training ended although nobody asked for it, and without saying why in result.json."""
+    if code == EXIT_NO_ROOM:
+        reason = f"the node's disk is full or read-only: {seen.last_line}".removesuffix(": ")
+        if not seen.begun:
+            return Ending(outcome=Outcome.DECLINED, reason=reason)
+        return Ending(outcome=Outcome.LOST, exit_code=code, reason=reason)
+    if code is None:
+        reason = "the training ended unseen while the node agent was away, and left no result"
+        return Ending(outcome=Outcome.KILLED, reason=reason)
+    if code == EXIT_STOPPED and seen.nodes > 1:  # a stop of one node is a stop of all
+        reason = "another node of this training was asked to stop"
+        return Ending(outcome=Outcome.STOPPED, exit_code=code, reason=reason)
+    if code == EXIT_STOPPED:
+        reason = "somebody else asked the training to stop; it saved a checkpoint"
+        return Ending(outcome=Outcome.KILLED, exit_code=code, reason=reason)
+    if code < 0:
+        reason = f"the training was ended by {_signal_name(-code)}, which the agent did not send"
+        return Ending(outcome=Outcome.KILLED, exit_code=code, reason=reason)
+    where = f": {seen.last_line}" if seen.last_line else ""
+    return Ending(
+        outcome=Outcome.ERROR, exit_code=code, reason=f"the training exited with {code} and no result{where}"
+    )
+
+
+def _code(seen: Evidence) -> int | None:
+    """The process's exit code, or after adoption the one that result.json announces."""
+    if seen.exit.code is not None:
+        return seen.exit.code
+    announced = (seen.result or {}).get("exit_code")
+    fits = isinstance(announced, int) and not isinstance(announced, bool) and -255 <= announced <= 255
+    return announced if fits else None
+
+
+def _told_reason(seen: Evidence) -> str:
+    return clean_text(str((seen.result or {}).get("reason") or ""))
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def kernel_oom_kills() -> int:
+    """How many processes the kernel has ended for want of memory here so far.
+
+    In this process's control group where the kernel tells (trainings share it), else on the whole machine.
+    """
+    for path in (*_group_files(), Path("/proc/vmstat")):
+        try:
+            lines = path.read_text().splitlines()
+        except OSError:
+            continue
+        counts = [line.split()[1] for line in lines if line.startswith("oom_kill ")]
+        if counts:
+            return int(counts[0])
+    return 0
+
+
+def _group_files() -> list[Path]:
+    """Where control groups of version 2 and 1 count; inside a container the group is the mount's root."""
+    root = Path("/sys/fs/cgroup")
+    own = ""
+    try:
+        lines = Path("/proc/self/cgroup").read_text().splitlines()
+        own = next((line[3:].strip("/") for line in lines if line.startswith("0::")), "")
+    except OSError:
+        pass
+    return [root / own / "memory.events", root / "memory.events", root / "memory" / "memory.oom_control"]

@@ -1,0 +1,1 @@
+"""The machine: GPUs, network, users and usage."""
