@@ -52,6 +52,14 @@ def test_a_lease_counts_while_the_portal_serves() -> None:
     assert lost(heard=100, at=140, served=(122, 200)) == ""
 
 
+def test_a_gap_at_its_limit_is_not_held_against_the_portal() -> None:
+    rows = [Rows(100, 1, {"alpha": ("ready", 100.0)})]
+    looks = [(at, not 105 < at < 111) for at in range(100, 117)]
+    assert Silences(Timeline(answers=looks, rows=rows), LEASE_S).too_short("alpha", 116) == ""
+    looks = [(at, not 105 < at < 112) for at in range(100, 117)]
+    assert Silences(Timeline(answers=looks, rows=rows), LEASE_S).too_short("alpha", 116)
+
+
 def test_recovery_counts_from_the_end_of_a_fault_until_all_that_it_touches_is_well() -> None:
     nodes = {"alpha": ("ready", 108.5)}
     seen = Timeline(

@@ -47,7 +47,7 @@ def _each(processes: list[psutil.Process], number: signal.Signals) -> None:
 def database_locked(cluster: Cluster, _: str) -> Iterator[None]:
     """A stranger holds the tables that everything needs; without effect if it does not get them soon."""
     with psycopg.connect(cluster.postgres.url, options="-c lock_timeout=2000") as stranger:
-        with contextlib.suppress(psycopg.errors.LockNotAvailable):
+        with contextlib.suppress(psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             stranger.execute(LOCK)
         yield
         with contextlib.suppress(psycopg.Error):

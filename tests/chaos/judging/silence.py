@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise
 
-from tests.chaos.watch import Timeline
+from tests.chaos.watch import EVERY_S, Timeline
 
 GAP = 1 / 3  # of a lease: who gives no answer for longer is away (docs/adr/0009)
 JITTER = 0.2  # of a lease: between two looks of ours
+UNSEEN_S = 2 * EVERY_S  # what was served at both ends of a gap, between two looks of ours
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +35,7 @@ class Silences:
         heard = max((at for at in self._heard(node) if at < until), default=until)
         answers = [at for at, good in self.seen.answers if good and heard < at < until]
         gaps = (end - begin for begin, end in pairwise([heard, *answers, until]))
-        return sum(gap for gap in gaps if gap <= self.lease_s * GAP)
+        return sum(gap for gap in gaps if gap <= self.lease_s * GAP + UNSEEN_S)
 
     def _heard(self, node: str) -> list[float]:
         return [rows.nodes[node][1] for rows in self.seen.rows if node in rows.nodes]
