@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import time
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -205,22 +206,26 @@ def test_a_checkpoint_is_uploaded_though_the_training_deletes_it_meanwhile(
     assert file_of("weights.bin", kept["weights.bin"]).sha256 in str(told["files"])
 
 
+@pytest.mark.parametrize("full_for", [3, 1000])
 def test_a_success_stands_though_the_agents_disk_is_full_at_the_end(
-    portal: FakePortal, start_agent: StartAgent, monkeypatch: pytest.MonkeyPatch
+    portal: FakePortal, start_agent: StartAgent, monkeypatch: pytest.MonkeyPatch, full_for: int
 ) -> None:
-    """F9. Else all of it would be trained again."""
+    """F9. Else all of it would be trained again; and once there is room the figures follow."""
+    tries = count(1)
 
     def add(spool: Spool, kind: Kind, *more: Any) -> None:
-        if kind == Kind.RESULT:
+        if kind == Kind.RESULT and next(tries) <= full_for:
             raise OSError(28, "No space left on device")
         original(spool, kind, *more)
 
     original = Spool.add
     monkeypatch.setattr(Spool, "add", add)
+    monkeypatch.setattr("trainer.agent.claims.deliver.FIGURES_PAUSE_S", 0.01)
     given = portal.give("c1", "normal")
     start_agent()
     assert until(lambda: given.end).outcome == Outcome.SUCCEEDED
     assert given.artifacts["output/adapter.bin"]
+    assert len(given.bodies("result")) == (full_for == 3)
 
 
 def test_a_checkpoint_that_is_not_what_its_manifest_says_is_not_reported(

@@ -21,6 +21,7 @@ from trainer.protocol_parsing import parse_file
 log = logging.getLogger(__name__)
 
 LOG_UPLOAD_BYTES = 50_000_000
+FIGURES_TRIES, FIGURES_PAUSE_S = 20, 1.0  # well within the time in which a stop has to be confirmed
 
 
 def deliver(
@@ -47,18 +48,23 @@ def deliver(
     except Interrupted:
         if ending.outcome == Outcome.SUCCEEDED:
             ending = replace(ending, outcome=Outcome.STOPPED, reason="cancelled before its outputs were kept")
-    _figures(record, spool)
+    _figures(record, spool, given_up)
     return ending
 
 
-def _figures(record: Record, spool: Spool) -> None:
-    """What was measured; a full disk that takes no such report takes nothing from the ending."""
+def _figures(record: Record, spool: Spool, given_up: threading.Event) -> None:
+    """What was measured; a disk that stays full takes the figures, and nothing from the ending."""
     result = read_result(record.run)
-    try:
-        if result is not None and Kind.RESULT not in spool.kinds:
+    if result is None or Kind.RESULT in spool.kinds:
+        return
+    for _ in range(FIGURES_TRIES):
+        try:
             spool.add(Kind.RESULT, result)
-    except OSError as error:
-        log.error("the figures are lost", extra={"claim": record.spec.claim, "error": str(error)})
+            return
+        except OSError as error:
+            log.error("the figures are not kept", extra={"claim": record.spec.claim, "error": str(error)})
+        if given_up.wait(FIGURES_PAUSE_S):
+            return
 
 
 def _last_checkpoint(record: Record, uploader: CheckpointUploader) -> None:
