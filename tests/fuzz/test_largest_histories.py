@@ -6,8 +6,8 @@ from contextlib import suppress
 
 import pytest
 
-from knowledge.core.sources import registry
-from knowledge.core.sources.table import BadTable
+from knowledge.core.data.sources import registry
+from knowledge.core.data.sources.table import BadTable
 from scheduler.services.history import LARGEST, MOST_LINES
 from tests.harness.hostile import peak_bytes
 
