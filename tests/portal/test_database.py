@@ -9,12 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from django.db import OperationalError, connection
 from environ import Env
+from psycopg import OperationalError
 
 from portal.configuration.database import database
+from portal.postgresql.base import Connection
 from portal.postgresql.breaker import Breaker
 from portal.serving.queued import slow_s
+from tests.harness.servers import NotInstalled, Postgres
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHOW = "from django.conf import settings; print(settings.DATABASES['default']['OPTIONS']['timeout'])"
@@ -66,34 +68,32 @@ def test_while_nothing_answers_one_caller_at_a_time_may_ask() -> None:
 
 
 @pytest.fixture
-def _three_seconds(transactional_db: None) -> Iterator[None]:
-    if connection.vendor != "postgresql":
-        pytest.skip("SQLite has no statements that wait for a server")
-    connection.ensure_connection()
-    connection.connection.patience_s = 3.0
-    yield
-    connection.close()
+def patient() -> Iterator[Connection]:
+    """A connection to a server of its own, with three seconds of patience."""
+    try:
+        server = Postgres()
+    except NotInstalled as missing:
+        pytest.skip(f"no {missing} here")
+    made = Connection.connect(server.url)
+    made.patience_s = 3.0
+    yield made
+    made.close()
+    server.remove()
 
 
-def sleep_in_database(seconds: float) -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_sleep(%s)", [seconds])
+def sleep(there: Connection, seconds: float) -> None:
+    there.execute("SELECT pg_sleep(%s)", [seconds])
 
 
-@pytest.mark.usefixtures("_three_seconds")
-def test_slow_statements_of_one_request_share_its_patience() -> None:
+def test_slow_statements_of_one_request_share_its_patience(patient: Connection) -> None:
+    for _ in range(2):
+        sleep(patient, 2.0)  # outside of requests each has its own
     mark = slow_s.set(0.0)
     try:
         for _ in range(10):
-            sleep_in_database(0.1)
-        sleep_in_database(2.0)
+            sleep(patient, 0.1)
+        sleep(patient, 2.0)
         with pytest.raises(OperationalError):
-            sleep_in_database(2.0)
+            sleep(patient, 2.0)
     finally:
         slow_s.reset(mark)
-
-
-@pytest.mark.usefixtures("_three_seconds")
-def test_where_nobody_waits_each_statement_has_its_own_patience() -> None:
-    for _ in range(2):
-        sleep_in_database(2.0)
