@@ -31,6 +31,18 @@ class StopFor(StrEnum):
     DRAIN = "drain"
 
 
+class WaitState(StrEnum):
+    """Why a queued job does not run yet: the code of its row and of REST, beside words for its owner."""
+
+    NO_OPTION = "no-option"  # no registered node can run it
+    NO_NODE = "no-node"  # nodes could, and none of them is ready
+    DECLINED = "declined"  # the ready ones that could declined it lately
+    CHECKPOINT_NODE = "checkpoint-node"  # the one node that has its checkpoint is not ready
+    BUSY = "busy"  # other jobs hold what it needs
+    BEHIND = "behind"  # what it needs is kept for jobs that go first
+    OPTIONS = "options"  # held until its options have been computed anew, which also ends this state
+
+
 class NodeState(StrEnum):
     READY = "ready"
     DRAINING = "draining"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduler.states import REMOVABLE, NodeState
+from scheduler.states import REMOVABLE, NodeState, WaitState
 from trainer.protocol import Outcome
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -28,6 +28,12 @@ def test_the_lifecycle_of_nodes_has_every_state_and_way_out() -> None:
     assert {state for way in ways for state in way} - {"[*]"} == {str(state) for state in NodeState}
     assert {state for state, to in ways if to == "[*]"} == {str(state) for state in REMOVABLE}
     assert ("[*]", "lost") in ways, "a node that has enrolled and said nothing gets no work"
+
+
+def test_the_architecture_lists_every_wait_state() -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    table = page.partition("| why a job waits |")[2].partition("\n\n")[0]
+    assert set(re.findall(r"`([a-z-]+)`", table)) == {str(state) for state in WaitState}
 
 
 def test_the_glossary_says_every_word_once() -> None:

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from knowledge.core.domain.types import Goal, Option
+from scheduler.states import WaitState
 
 GpuId = tuple[str, int]  # (node, index)
 
@@ -70,7 +71,7 @@ class Job:
     avoids: frozenset[str] = frozenset()  # nodes that declined it lately and are not asked yet
     declined: str = ""  # which nodes those are, why and until when, in words for its owner
     no_option: str = ""  # why no registered node can run it, in words for its owner
-    hold: str = ""  # why it may not start now, in words for its owner
+    hold: str = ""  # why it waits for new options and may not start, in words for its owner
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +156,7 @@ class Wait:
     """Leave this job waiting; `code` for programs, `reason` for its owner."""
 
     job: str
-    code: str
+    code: WaitState
     reason: str
 
 

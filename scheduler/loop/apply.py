@@ -13,7 +13,7 @@ from scheduler.loop import leadership as epochs
 from scheduler.loop.budget import Budget
 from scheduler.models import Epoch, Job
 from scheduler.services.jobs.attempts import start_attempt
-from scheduler.states import JobState
+from scheduler.states import JobState, WaitState
 
 MOST = 500  # characters that a job keeps of why it waits
 log = logging.getLogger(__name__)
@@ -56,8 +56,8 @@ def _explain(epoch: Epoch, waits: list[Wait]) -> None:
         changed = []
         for job in Job.objects.filter(state=JobState.QUEUED).only("id", "wait_code", "wait_text"):
             wait = reasons.get(job.pk)
-            if wait is None or wait.code == "hold":
-                continue
+            if wait is None or wait.code is WaitState.OPTIONS:
+                continue  # written where it begins and cleared where it ends, maybe since the snapshot
             said = wait.code, wait.reason[:MOST]
             if said != (job.wait_code, job.wait_text):
                 job.wait_code, job.wait_text = said

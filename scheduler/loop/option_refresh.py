@@ -13,7 +13,7 @@ from scheduler.models import Job
 from scheduler.selectors.cluster.inventory import inventory
 from scheduler.services.jobs import advice
 from scheduler.services.jobs.transitions import locked, move_job
-from scheduler.states import JobState
+from scheduler.states import JobState, WaitState
 
 log = logging.getLogger(__name__)
 SLICE = 50  # jobs a call, so that no task comes near the broker's visibility time-out
@@ -50,7 +50,7 @@ def _refresh(seen: Job, stock: Inventory, digest: str) -> None:
                 " to need less. Free a parameter (batch size, length, method) or add nodes with more memory.",
             )
             return
-        waited = {"wait_code": "", "wait_text": ""} if job.wait_code == "options" else {}
+        waited = {"wait_code": "", "wait_text": ""} if job.wait_code == WaitState.OPTIONS else {}
         Job.objects.filter(pk=job.pk).update(
             options=[option.as_json() for option in options],
             options_for=digest,

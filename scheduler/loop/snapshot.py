@@ -19,7 +19,7 @@ from scheduler.models import Allocation, Attempt, Gpu, Job
 from scheduler.selectors.checkpoints import only_nodes
 from scheduler.selectors.nodes import trusted_since
 from scheduler.services.jobs.objectives import aim_of
-from scheduler.states import LIVE, JobState, NodeState
+from scheduler.states import LIVE, JobState, NodeState, WaitState
 
 COLUMNS = (
     "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
@@ -103,7 +103,7 @@ def _job(
         avoids=avoided.nodes,
         declined=avoided.text,
         no_option=no_option,
-        hold=job.wait_text if job.wait_code == "options" else "",
+        hold=job.wait_text if job.wait_code == WaitState.OPTIONS else "",
     )
 
 

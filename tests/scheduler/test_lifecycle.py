@@ -159,9 +159,14 @@ def test_out_of_memory_is_tried_once_with_less_memory(node: FakeNode) -> None:
     node.end(first, "oom", reason="Out of memory.")
     job.refresh_from_db()
     assert (job.state, job.oom_used, job.binding) == (JobState.QUEUED, 1, None)
+    held = job.wait_code, job.wait_text
+    assert held == ("options", "It ran out of memory; a configuration that needs less is being looked for.")
     assert tick().started == 0
+    job.refresh_from_db()
+    assert (job.wait_code, job.wait_text) == held
     refresh_options()
     job.refresh_from_db()
+    assert (job.wait_code, job.wait_text) == ("", "")
     if job.state == JobState.FAILED:
         assert job.failure_class == "resource"
     else:

@@ -21,7 +21,7 @@ from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Claim, Epoch, Job, Node
 from scheduler.services.jobs.verbs import cancel_job
 from scheduler.services.nodes.state import drain_node
-from scheduler.states import JobState, NodeState
+from scheduler.states import JobState, NodeState, WaitState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
 
@@ -245,7 +245,7 @@ def test_a_job_that_is_cancelled_while_its_reason_is_written_keeps_none(
         return written(*args, **kwargs)
 
     monkeypatch.setattr(Job.objects.none().__class__, "bulk_update", cancelled_meanwhile)
-    apply(epoch, Plan((Wait(job.pk, "busy", "Others go first."),)), database_now())
+    apply(epoch, Plan((Wait(job.pk, WaitState.BUSY, "Others go first."),)), database_now())
     job.refresh_from_db()
     assert (job.state, job.wait_text) == (JobState.CANCELLED, "")
 

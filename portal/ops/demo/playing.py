@@ -27,7 +27,7 @@ from scheduler.services.jobs.attempts import start_attempt
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.services.sync.claims import take_state
-from scheduler.states import JobState
+from scheduler.states import JobState, WaitState
 from trainer.protocol import ClaimState, Kind, Outcome, Phase, Report
 
 QUARTERS = (0.25, 0.5, 0.75)
@@ -156,7 +156,7 @@ class Play:
     def _end(self, attempt: Attempt, outcome: Outcome, said: list[Said], now: datetime) -> None:
         self._say(attempt, Phase.ENDED, said, now, outcome)
         job = Job.objects.get(pk=attempt.job_id)
-        if job.state == JobState.QUEUED and job.wait_code == "options":
+        if job.state == JobState.QUEUED and job.wait_code == WaitState.OPTIONS:
             self._look_for_less(job, now)
 
     def _look_for_less(self, job: Job, now: datetime) -> None:

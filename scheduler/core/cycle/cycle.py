@@ -93,11 +93,8 @@ class Cycle:
         return self.closed or (not self.evictions and not self.free.count())
 
     def _decide(self, job: Job) -> None:
-        if job.hold:
-            self._wait(Wait(job.id, "hold", job.hold))
-            return
         options = acceptable(job, self.free, self.rules)
-        if not options:
+        if job.hold or not options:
             self._wait(wait_reasons.nowhere(job))
             return
         for find in (self._place, self._make_room):

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from knowledge.core.domain.types import Option
 from scheduler.core.types import Job, Wait
+from scheduler.states import WaitState
 
 
 def nowhere(job: Job) -> Wait:
-    """No ready node could run it, however long it waits."""
+    """It is held, or no ready node could run it, however long it waits."""
+    if job.hold:
+        return Wait(job.id, WaitState.OPTIONS, job.hold)
     if not job.options:
         why = job.no_option or "No registered node can run it; it starts when one joins that can."
-        return Wait(job.id, "no-option", why)
+        return Wait(job.id, WaitState.NO_OPTION, why)
     if job.declined:
-        return Wait(job.id, "declined", f"No ready node takes it: {job.declined}")
+        return Wait(job.id, WaitState.DECLINED, f"No ready node takes it: {job.declined}")
     if job.only_node:
         return Wait(
             job.id,
-            "checkpoint-node",
+            WaitState.CHECKPOINT_NODE,
             f"Its last checkpoint lies on {job.only_node} alone, and that node is not ready.",
         )
     return Wait(
         job.id,
-        "no-node",
+        WaitState.NO_NODE,
         f"Needs {amount(job.options[0])}; no ready node offers that. It starts when one is ready again.",
     )
 
@@ -30,7 +33,8 @@ def busy(job: Job, option: Option, free: int, *, behind: str = "") -> Wait:
     """Its GPUs are held by others, or are kept for jobs that go first: `behind` says for which."""
     text = f"Needs {amount(option)}; {free} {'is' if free == 1 else 'are'} free."
     why = behind or "It starts when running jobs release enough."
-    return Wait(job.id, "behind" if behind else "busy", " ".join(filter(None, (text, why, job.declined))))
+    code = WaitState.BEHIND if behind else WaitState.BUSY
+    return Wait(job.id, code, " ".join(filter(None, (text, why, job.declined))))
 
 
 def amount(option: Option) -> str:

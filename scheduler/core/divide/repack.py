@@ -191,9 +191,7 @@ def _waits(state: ClusterState, placed: set[str], free: FreeGpus) -> list[Wait]:
         if job.holds or job.id in placed:
             continue
         options = [] if job.hold else possible(job, free)
-        if job.hold:
-            waits.append(Wait(job.id, "hold", job.hold))
-        elif not options:
+        if not options:
             waits.append(wait_reasons.nowhere(job))
         else:
             waits.append(

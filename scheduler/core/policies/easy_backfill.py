@@ -75,13 +75,10 @@ class _Walk:
     def start_or_explain(self, job: Job, free: FreeGpus) -> bool:
         """True unless the job could run on this cluster and finds no place now."""
         options = acceptable(job, self.free, self.rules)
-        if job.hold:
-            self._wait(Wait(job.id, "hold", job.hold))
-        elif not options:
+        if job.hold or not options:
             self._wait(wait_reasons.nowhere(job))
-        else:
-            return any(self._start(job, option, free) for option in options)
-        return True
+            return True
+        return any(self._start(job, option, free) for option in options)
 
     def reserve(self, head: Job) -> None:
         """Promise the head the earliest place that the running jobs' predicted ends allow."""

@@ -57,7 +57,7 @@ class _Walk:
     def decide(self, job: Job) -> None:
         options = acceptable(job, self.free, self.policy.rules)
         if job.hold or not options:
-            self._wait(Wait(job.id, "hold", job.hold) if job.hold else wait_reasons.nowhere(job))
+            self._wait(wait_reasons.nowhere(job))
             return
         for option in options:
             if option.gpu_model not in self.taken and self._start(job, option):

@@ -30,6 +30,7 @@ from scheduler.states import (
     NodeState,
     Outcome,
     StopFor,
+    WaitState,
 )
 from trainer.protocol import Phase
 
@@ -180,6 +181,6 @@ def _ask_for_less(job: Job) -> dict[str, Any]:
         "options": [],
         "options_for": "",
         "less_memory_than": failed.peak_memory_bytes.value if failed else None,
-        "wait_code": "options",
+        "wait_code": WaitState.OPTIONS,
         "wait_text": "It ran out of memory; a configuration that needs less is being looked for.",
     }

@@ -14,6 +14,7 @@ from scheduler.core.cycle.options import Rules
 from scheduler.core.placement.fit import FreeGpus, equal_shares
 from scheduler.core.policies import FREE_PLACEMENT, POLICIES
 from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wait
+from scheduler.states import WaitState
 from tests.scheduler.core.clusters import cluster_states
 
 every_policy = pytest.mark.parametrize("name", sorted(POLICIES))
@@ -103,8 +104,8 @@ def every_waiting_job_gets_one_answer_and_running_ones_keep_their_rights(
         if action.job in running:
             assert POLICIES[name].preempts
             assert running[action.job].preemptible
-        elif waiting[action.job].hold:
-            assert isinstance(action, Wait)
+        elif hold := waiting[action.job].hold:
+            assert action == Wait(action.job, WaitState.OPTIONS, hold)
 
 
 def nobody_is_evicted_for_a_lower_priority(state: ClusterState, plan: Plan) -> None:

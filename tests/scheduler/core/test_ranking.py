@@ -11,6 +11,7 @@ from scheduler.core.cycle.options import Blocks
 from scheduler.core.policies import POLICIES
 from scheduler.core.policies.least_attained import by_queues
 from scheduler.core.types import ClusterState, Preempt, Resize, Start, Wait
+from scheduler.states import WaitState
 from tests.scheduler.core.clusters import decide, job, node, option, running
 
 ONE, TWO, FOUR = (option(gpus=gpus) for gpus in (1, 2, 4))
@@ -20,7 +21,7 @@ def test_strict_fifo_lets_nobody_pass_on_any_gpus() -> None:
     nodes = [node("n", 1, total=8), node("m", 1, model="L40S")]
     plan = decide("fifo-strict", [job("gang", FOUR), job("other", option("L40S"), at=1)], nodes)
     text = "Needs 1 L40S GPU; 1 is free. Jobs that were submitted earlier go first."
-    assert plan["other"] == Wait("other", "behind", text)
+    assert plan["other"] == Wait("other", WaitState.BEHIND, text)
 
 
 def test_sjf_starts_the_shortest_and_lucid_the_one_with_least_gpu_time() -> None:
