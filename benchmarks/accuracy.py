@@ -26,7 +26,7 @@ import numpy as np
 
 from benchmarks import plain
 from knowledge.core.data import splits
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import registry
 from knowledge.core.domain import config_space
 from knowledge.core.evaluate import evaluation
@@ -45,7 +45,7 @@ COLUMNS = {
     "plain memory, points": ("plain_memory", "plain_peaks"),
 }
 DRAWS = 3
-Known = Sequence[Row]
+Known = Sequence[Measurement]
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,8 +35,8 @@ from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.cluster import parse_cluster
 from scheduler.simulator.inputs.trace import TraceJob
 from scheduler.simulator.metrics import Metrics, measure
-from scheduler.simulator.settings import Settings
-from scheduler.simulator.world.ground_truth import Pace, Truth
+from scheduler.simulator.settings import SimulationSettings
+from scheduler.simulator.world.ground_truth import GroundTruth, Throughput
 from scheduler.simulator.world.predictions import lognormal_sigma
 
 CLUSTER = parse_cluster(f"{GPU}:4x8")
@@ -51,14 +51,14 @@ PATIENT = replace(FIFO, name="fifo, tolerance 1.25", rules=replace(FIFO.rules, t
 
 
 @dataclass(frozen=True, slots=True)
-class Measured(Truth):
+class Measured(GroundTruth):
     """The truth: the measured rate of a kind's choice."""
 
     kinds: Mapping[str, Kind]
 
-    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
+    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Throughput | None:
         choice = self.kinds[job.profile].choices.get(shape_of(option.config))
-        return Pace(choice.rate / (job.work or 1.0)) if choice and choice.rate > 0 else None
+        return Throughput(choice.rate / (job.work or 1.0)) if choice and choice.rate > 0 else None
 
     def startup_s(self, job: TraceJob, option: Option) -> float:
         return STARTUP_S
@@ -201,7 +201,7 @@ def _gpu_s(kind: Kind, job: TraceJob) -> float:
 def play(kinds: Sequence[Kind], jobs: Sequence[TraceJob], policy: Policy, arm: Arm, goal: Goal) -> Metrics:
     by_name = {kind.name: kind for kind in kinds}
     truth, offers = Measured(by_name), Offers(arm, by_name, goal)
-    settings = Settings(goal=goal, round_s=SIA_ROUND_S if policy is SIA else None)
+    settings = SimulationSettings(goal=goal, round_s=SIA_ROUND_S if policy is SIA else None)
     engine = Engine(jobs, CLUSTER, policy, truth, offers, settings)
     engine.run()
     alone = [(run.job.work or 1.0) / by_name[run.job.profile].reference_rate for run in engine.runs.values()]

@@ -20,7 +20,7 @@ import numpy as np
 
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.data import splits
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config
 from knowledge.core.evaluate import evaluation
 from knowledge.core.predict.base import MIN_P_VALID
@@ -92,7 +92,7 @@ class Kind:
         return min(shapes, key=distance)
 
 
-def kinds_of(rows: Sequence[Row]) -> list[Kind]:
+def kinds_of(rows: Sequence[Measurement]) -> list[Kind]:
     """Every kind that leaves a choice, with all that the arms know about it."""
     usable = [
         row
@@ -100,8 +100,8 @@ def kinds_of(rows: Sequence[Row]) -> list[Kind]:
         if row.known and row.learn and row.status != "refused" and row.config.gpu_model == GPU
         and row.config.number_gpus <= MOST_GPUS
     ]  # fmt: skip
-    by_kind: dict[str, dict[Shape, list[Row]]] = defaultdict(lambda: defaultdict(list))
-    by_base: dict[str, dict[Shape, list[Row]]] = defaultdict(lambda: defaultdict(list))
+    by_kind: dict[str, dict[Shape, list[Measurement]]] = defaultdict(lambda: defaultdict(list))
+    by_base: dict[str, dict[Shape, list[Measurement]]] = defaultdict(lambda: defaultdict(list))
     for row in usable:
         by_kind[_kind(row)][_shape(row)].append(row)
         by_base[_base(row)][_shape(row)].append(row)
@@ -121,7 +121,9 @@ def best(kind: Kind, rate: Callable[[Choice], float]) -> dict[tuple[int, int], S
     return found
 
 
-def _measured(name: str, table: dict[Shape, list[Row]], by_base: dict[str, dict[Shape, list[Row]]]) -> Kind:
+def _measured(
+    name: str, table: dict[Shape, list[Measurement]], by_base: dict[str, dict[Shape, list[Measurement]]]
+) -> Kind:
     base = _base(next(iter(table.values()))[0])
     kind = Kind(name, base)
     for shape, rows in table.items():
@@ -131,7 +133,7 @@ def _measured(name: str, table: dict[Shape, list[Row]], by_base: dict[str, dict[
     return kind
 
 
-def _predict(kinds: Sequence[Kind], rows: Sequence[Row]) -> None:
+def _predict(kinds: Sequence[Kind], rows: Sequence[Measurement]) -> None:
     """Predictions of each kind by a predictor that never saw its model, method and sample length."""
     bases = [_base(row) for row in rows]
     for train, test in splits.grouped(bases, FOLDS):
@@ -144,7 +146,7 @@ def _predict(kinds: Sequence[Kind], rows: Sequence[Row]) -> None:
                 choice.predicted, choice.p_valid = float(scores.rate[number]), float(scores.p_valid[number])
 
 
-def _rate(rows: Sequence[Row]) -> float:
+def _rate(rows: Sequence[Measurement]) -> float:
     """The median rate of repeats; 0 if most of them did not run."""
     return float(np.median([row.tokens_per_second or 0.0 for row in rows]))
 
@@ -156,13 +158,13 @@ def prediction_error(kinds: Sequence[Kind]) -> float:
     )
 
 
-def _shape(row: Row) -> Shape:
+def _shape(row: Measurement) -> Shape:
     return Shape(row.config.number_gpus, row.config.number_nodes, row.config.per_device_batch_size)
 
 
-def _base(row: Row) -> str:
+def _base(row: Measurement) -> str:
     return f"{row.config.model_name}|{row.config.method}|{row.config.tokens_per_sample}"
 
 
-def _kind(row: Row) -> str:
+def _kind(row: Measurement) -> str:
     return f"{_base(row)}|{row.config.software}|{row.config.run_protocol}"

@@ -24,7 +24,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from knowledge.core.data import splits
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import registry
 from knowledge.core.domain import config_space
 from knowledge.core.evaluate import evaluation
@@ -34,7 +34,7 @@ COTUNE = {"throughput_mape": {600: 0.11, 5000: 0.094}, "validity_error": {5000: 
 LABELS = {"throughput_mape": "throughput, mean absolute error", "validity_error": "validity error"}
 
 
-def subset(rows: Sequence[Row], size: int, seed: int) -> list[Row]:
+def subset(rows: Sequence[Measurement], size: int, seed: int) -> list[Measurement]:
     """About so many rows: whole configurations in random order."""
     hashes = [config_space.config_hash(row.config) for row in rows]
     order = np.random.default_rng(seed).permutation(sorted(set(hashes)))
@@ -43,7 +43,7 @@ def subset(rows: Sequence[Row], size: int, seed: int) -> list[Row]:
     return [rows[row] for row in sorted(chosen)]
 
 
-def measure(rows: Sequence[Row], seeds: int) -> list[dict[str, Any]]:
+def measure(rows: Sequence[Measurement], seeds: int) -> list[dict[str, Any]]:
     """Figures of each size; below all rows the mean over some random subsets."""
     started = [row for row in rows if row.status != "refused"]
     train, test = next(splits.grouped([config_space.config_hash(row.config) for row in started]))

@@ -24,10 +24,10 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks.accuracy import FMA, LFB, MLPERF
-from knowledge.core.analytic.config_table import Columns, columns
+from knowledge.core.analytic.config_table import ConfigTable, columns
 from knowledge.core.analytic.peak_memory import PeakMemory
 from knowledge.core.analytic.step_time import StepTime
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import registry
 from knowledge.core.data.splits import Fold
 from knowledge.core.domain import config_space
@@ -36,15 +36,15 @@ from knowledge.core.domain.arrays import Array
 ENOUGH = 40  # rows of the others; below, the weights stay what the prior states
 CELLS = tuple(f"{what}_{figure}" for what in ("rate", "peak") for figure in ("rows", "mean", "median"))
 Figures = dict[str, float]
-Key = Callable[[Row], str]
+Key = Callable[[Measurement], str]
 
 
 class Physics(Protocol):
     """What StepTime and PeakMemory have in common."""
 
-    def fit(self, c: Columns, measured: Array, groups: Sequence[str], /) -> Physics: ...
+    def fit(self, c: ConfigTable, measured: Array, groups: Sequence[str], /) -> Physics: ...
 
-    def observed(self, c: Columns) -> Array: ...
+    def observed(self, c: ConfigTable) -> Array: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,11 +56,11 @@ class Split:
     key: Key
 
 
-def by_model(row: Row) -> str:
+def by_model(row: Measurement) -> str:
     return row.config.model_name
 
 
-def by_gpu(row: Row) -> str:
+def by_gpu(row: Measurement) -> str:
     return row.config.gpu_model
 
 
@@ -72,7 +72,7 @@ SPLITS = (
 )
 
 
-def one_out(rows: Sequence[Row], key: Key) -> Iterator[Fold]:
+def one_out(rows: Sequence[Measurement], key: Key) -> Iterator[Fold]:
     """Each value of `key` in turn, where enough rows have another."""
     values = np.array([key(row) for row in rows])
     for value in sorted(set(values)):
@@ -81,7 +81,7 @@ def one_out(rows: Sequence[Row], key: Key) -> Iterator[Fold]:
             yield others, np.flatnonzero(values == value)
 
 
-def foretold(rows: Sequence[Row], key: Key, physics: Callable[[], Physics], measured: Array) -> Array:
+def foretold(rows: Sequence[Measurement], key: Key, physics: Callable[[], Physics], measured: Array) -> Array:
     """What physics that was fitted to the others says of each row, shape (n,); nan without others."""
     c = columns([row.config for row in rows], None, [row.padded_tokens for row in rows])
     hashes = [config_space.config_hash(row.config) for row in rows]
@@ -92,14 +92,14 @@ def foretold(rows: Sequence[Row], key: Key, physics: Callable[[], Physics], meas
     return told
 
 
-def rates(rows: Sequence[Row], key: Key) -> Figures:
+def rates(rows: Sequence[Measurement], key: Key) -> Figures:
     """Errors of tokens/s, as shares of the measured rate."""
     rated = [row for row in rows if row.measured]
     measured = np.array([row.tokens_per_second for row in rated], dtype=float)
     return figures("rate", np.abs(foretold(rated, key, StepTime, measured) / measured - 1))
 
 
-def peaks(rows: Sequence[Row], key: Key) -> Figures:
+def peaks(rows: Sequence[Measurement], key: Key) -> Figures:
     """Errors of peak memory, as shares of what the GPU has."""
     known = [row for row in rows if row.measured and row.peak_memory_fraction]
     capacity = columns([row.config for row in known], None).memory

@@ -9,14 +9,14 @@ import numpy as np
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor
 
 from knowledge.core.analytic.config_table import columns
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.arrays import Array
 from knowledge.core.model import estimators, features
 
 STARTED = ("ok", "oom", "failed")
 
 
-def figures(train: Sequence[Row], test: Sequence[Row]) -> dict[str, float]:
+def figures(train: Sequence[Measurement], test: Sequence[Measurement]) -> dict[str, float]:
     """Errors of boosted rates per GPU, of peaks and of validity, each with how many rows were judged."""
     words = features.vocabulary([row.config for row in train if row.known])
     with estimators.one_thread():
@@ -27,7 +27,7 @@ def figures(train: Sequence[Row], test: Sequence[Row]) -> dict[str, float]:
         }
 
 
-def _rate(train: Sequence[Row], test: Sequence[Row], words: Any) -> dict[str, float]:
+def _rate(train: Sequence[Measurement], test: Sequence[Measurement], words: Any) -> dict[str, float]:
     if not train or not test:
         return {}
     per_gpu = [
@@ -38,7 +38,7 @@ def _rate(train: Sequence[Row], test: Sequence[Row], words: Any) -> dict[str, fl
     return {"plain_mape": float(np.mean(np.abs(np.exp(said) / per_gpu[1] - 1))), "plain_rates": len(test)}
 
 
-def _memory(train: Sequence[Row], test: Sequence[Row], words: Any) -> dict[str, float]:
+def _memory(train: Sequence[Measurement], test: Sequence[Measurement], words: Any) -> dict[str, float]:
     if not train or not test:
         return {}
     peaks = [np.array([row.peak_memory_fraction for row in rows], dtype=float) for rows in (train, test)]
@@ -46,7 +46,7 @@ def _memory(train: Sequence[Row], test: Sequence[Row], words: Any) -> dict[str, 
     return {"plain_memory": float(np.mean(np.abs(said - peaks[1]))), "plain_peaks": len(test)}
 
 
-def _validity(train: Sequence[Row], test: Sequence[Row], words: Any) -> dict[str, float]:
+def _validity(train: Sequence[Measurement], test: Sequence[Measurement], words: Any) -> dict[str, float]:
     ran = [np.array([row.status == "ok" for row in rows]) for rows in (train, test)]
     if not train or not test or ran[0].all():
         return {}
@@ -54,26 +54,28 @@ def _validity(train: Sequence[Row], test: Sequence[Row], words: Any) -> dict[str
     return {"plain_validity": float(np.mean(said != ran[1])), "plain_judged": len(test)}
 
 
-def _boosted(boosting: Any, train: Sequence[Row], target: Array, test: Sequence[Row], words: Any) -> Array:
+def _boosted(
+    boosting: Any, train: Sequence[Measurement], target: Array, test: Sequence[Measurement], words: Any
+) -> Array:
     seen, asked = _matrix(train, words), _matrix(test, words)
     told = np.isfinite(seen).any(axis=0)
     found: Array = boosting.fit(seen[:, told], target).predict(asked[:, told])
     return found
 
 
-def _matrix(rows: Sequence[Row], words: Any) -> Array:
+def _matrix(rows: Sequence[Measurement], words: Any) -> Array:
     configs = [row.config for row in rows]
     return features.matrix(configs, columns(configs, None, [row.padded_tokens for row in rows]), words)
 
 
-def _known(rows: Sequence[Row], what: str) -> list[Row]:
+def _known(rows: Sequence[Measurement], what: str) -> list[Measurement]:
     return [row for row in rows if row.known and getattr(row, what)]
 
 
-def _with_peak(rows: Sequence[Row]) -> list[Row]:
+def _with_peak(rows: Sequence[Measurement]) -> list[Measurement]:
     return [row for row in _known(rows, "learn") if row.status == "ok" and row.peak_memory_fraction]
 
 
-def _judged(rows: Sequence[Row]) -> list[Row]:
+def _judged(rows: Sequence[Measurement]) -> list[Measurement]:
     """Rows that launch rules let through, of sources that publish failures."""
     return [row for row in _known(rows, "learn_validity") if row.status in STARTED]

@@ -29,9 +29,9 @@ import numpy as np
 from knowledge.core.data.sources import registry
 from knowledge.core.domain import catalogue
 from knowledge.core.domain.arrays import Array
-from knowledge.core.domain.types import Config, Pool
+from knowledge.core.domain.types import Config, GpuPool
 from knowledge.core.evaluate import evaluation
-from knowledge.core.predict.base import MIN_P_VALID, Scores
+from knowledge.core.predict.base import MIN_P_VALID, PredictionBatch
 from knowledge.core.predict.predictor import LearnedPredictor
 from knowledge.core.recommend import search
 from knowledge.core.recommend.candidates import Candidates
@@ -50,10 +50,10 @@ REPEATS = 5
 Found = TypeVar("Found", bound=Sized)
 
 
-def pool(gpu: str) -> Pool:
+def pool(gpu: str) -> GpuPool:
     """Four nodes with eight GPUs each."""
     memory = int(catalogue.gpu(gpu).memory_bytes)
-    return Pool(gpu_model=gpu, node_sizes=(8,) * 4, memory_bytes=memory, price_per_gpu_hour=PRICES[gpu])
+    return GpuPool(gpu_model=gpu, node_sizes=(8,) * 4, memory_bytes=memory, price_per_gpu_hour=PRICES[gpu])
 
 
 def whole_space(model: str, methods: tuple[str, ...] = METHODS) -> Candidates:
@@ -106,7 +106,7 @@ def recommended(predictor: LearnedPredictor, model: str, stages: Stages) -> list
     stages.run("memory prior", lambda: search.fitting(c))
     short, of_short = search.shortlisted(found, c, predictor)
     stages.run("and shortlist", lambda: search.shortlisted(found, c, predictor)[0])
-    kept: list[Scores] = []
+    kept: list[PredictionBatch] = []
 
     def score() -> Array:
         kept.append(predictor.score(short.configs(), of_short))

@@ -26,22 +26,22 @@ import numpy as np
 
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.data import splits
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import registry
 from knowledge.core.domain import config_space
 from knowledge.core.evaluate import evaluation
-from knowledge.core.predict.base import MIN_P_VALID, Scorer
+from knowledge.core.predict.base import MIN_P_VALID, BasePredictor
 
 
-def job_of(row: Row) -> str:
+def job_of(row: Measurement) -> str:
     """What a person asks for; everything else is the recommender's choice."""
     config = row.config
     return f"{config.model_name}|{config.method}|{config.tokens_per_sample}|{row.effective_batch_size}"
 
 
-def choices(rows: Sequence[Row]) -> list[tuple[Row, float]]:
+def choices(rows: Sequence[Measurement]) -> list[tuple[Measurement, float]]:
     """(one row of each configuration, its median rate; 0 where it did not run)."""
-    same: dict[str, list[Row]] = defaultdict(list)
+    same: dict[str, list[Measurement]] = defaultdict(list)
     for row in rows:
         same[config_space.config_hash(row.config)].append(row)
     return [
@@ -51,7 +51,7 @@ def choices(rows: Sequence[Row]) -> list[tuple[Row, float]]:
     ]
 
 
-def regret(predictor: Scorer, rows: Sequence[Row]) -> float | None:
+def regret(predictor: BasePredictor, rows: Sequence[Measurement]) -> float | None:
     """Best measured rate over the chosen one's: 1 is perfect, infinite if it does not run.
 
     None where there is no choice, or nothing that is likely enough to run is offered.
@@ -69,14 +69,14 @@ def regret(predictor: Scorer, rows: Sequence[Row]) -> float | None:
     return float(rates.max() / rates[chosen]) if rates[chosen] else float("inf")
 
 
-def measure(rows: Sequence[Row], parts: int) -> dict[str, Any]:
+def measure(rows: Sequence[Measurement], parts: int) -> dict[str, Any]:
     """Regret over all jobs, each judged by a predictor that never saw its rows."""
     usable = [row for row in rows if row.known and row.learn and row.status != "refused"]
     jobs = [job_of(row) for row in usable]
     found: list[float | None] = []
     for train, test in splits.grouped(jobs, parts):
         predictor = evaluation.predictor([usable[row] for row in train])
-        groups: dict[str, list[Row]] = defaultdict(list)
+        groups: dict[str, list[Measurement]] = defaultdict(list)
         for row in test:
             groups[jobs[row]].append(usable[row])
         found += [regret(predictor, group) for group in groups.values()]

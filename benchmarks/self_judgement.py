@@ -25,11 +25,11 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import numpy as np
 
 from benchmarks.transfer import ENOUGH, orders, split
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import registry
 from knowledge.core.domain import config_space
 from knowledge.core.evaluate import evaluation
-from knowledge.core.evaluate.cross_validation import judge
+from knowledge.core.evaluate.cross_validation import leave_one_out_errors
 from knowledge.core.predict.exact_matches import Observations
 from knowledge.core.predict.predictor import LearnedPredictor
 
@@ -38,13 +38,13 @@ DRAWS = 16
 Told = tuple[float, float]  # before, after
 
 
-def told(predictor: LearnedPredictor, mine: Sequence[Row], order: Sequence[str]) -> dict[str, Told]:
+def told(predictor: LearnedPredictor, mine: Sequence[Measurement], order: Sequence[str]) -> dict[str, Told]:
     """What either way says of the runs in `order` (hashes of configurations), and what is true."""
     taught, rest = split(mine, set(order))
     by_name = {config_space.config_hash(row.config): row for row in taught}
     runs = [by_name[name] for name in order]
     third = 2 * len(runs) // 3
-    found = judge(predictor, [], runs)
+    found = leave_one_out_errors(predictor, [], runs)
     return {
         "each left out": (median(found.before), median(found.after)),
         "last third": _errors(predictor, runs[:third], runs[third:]),
@@ -52,7 +52,7 @@ def told(predictor: LearnedPredictor, mine: Sequence[Row], order: Sequence[str])
     }
 
 
-def _errors(predictor: LearnedPredictor, own: Sequence[Row], rows: Sequence[Row]) -> Told:
+def _errors(predictor: LearnedPredictor, own: Sequence[Measurement], rows: Sequence[Measurement]) -> Told:
     before, after = (
         median(evaluation.log_errors(replace(predictor, observations=Observations.of(runs)), rows))
         for runs in ([], own)

@@ -3,9 +3,9 @@
 python benchmarks/transfer.py RUNS.CSV [--source lfb] [--json OUT]
 
 One GPU model after the other is left out of training. Some of its runs are then taken as calibration runs, by
-`knowledge.core.evaluate.experiment_design.choose` or at random, and the rest is predicted with them as own
-runs. Both ways draw from the same half of its configurations, another half each time: figures are means over
-the draws, and a count of runs is judged where the half is as large.
+`evaluate.experiment_design.choose_experiments` or at random, and the rest is predicted with them as own runs.
+Both ways draw from the same half of its configurations, another half each time: figures are means over the
+draws, and a count of runs is judged where the half is as large.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import registry
 from knowledge.core.domain import config_space
 from knowledge.core.domain.types import Config
 from knowledge.core.evaluate import evaluation
-from knowledge.core.evaluate.experiment_design import choose
+from knowledge.core.evaluate.experiment_design import choose_experiments
 from knowledge.core.predict.exact_matches import Observations
 from knowledge.core.predict.predictor import LearnedPredictor
 
@@ -41,13 +41,15 @@ FIGURES = ("throughput_mape", "throughput_median_ape", "coverage_80", "mean_widt
 Figures = dict[str, float]
 
 
-def figures(predictor: LearnedPredictor, taught: Sequence[Row], rest: Sequence[Row]) -> Figures:
+def figures(
+    predictor: LearnedPredictor, taught: Sequence[Measurement], rest: Sequence[Measurement]
+) -> Figures:
     """Errors on `rest` with `taught` as own runs."""
     found = evaluation.metrics(replace(predictor, observations=Observations.of(taught)), rest)
     return {name: float(found[name]) for name in FIGURES}
 
 
-def split(mine: Sequence[Row], wanted: set[str]) -> tuple[list[Row], list[Row]]:
+def split(mine: Sequence[Measurement], wanted: set[str]) -> tuple[list[Measurement], list[Measurement]]:
     """One run of each wanted configuration, and all runs of the others."""
     hashes = [config_space.config_hash(row.config) for row in mine]
     first = {name: hashes.index(name) for name in wanted}
@@ -58,11 +60,11 @@ def split(mine: Sequence[Row], wanted: set[str]) -> tuple[list[Row], list[Row]]:
 def orders(predictor: LearnedPredictor, configs: Mapping[str, Config], seed: int) -> dict[str, list[str]]:
     """Hashes of one half of the configurations in the order in which they are run, by way of choosing."""
     half = random.Random(seed).sample(sorted(configs), len(configs) // 2)
-    chosen = choose([configs[name] for name in half], predictor, min(COUNTS[-1], len(half)))
+    chosen = choose_experiments([configs[name] for name in half], predictor, min(COUNTS[-1], len(half)))
     return {"chosen": [config_space.config_hash(config) for config in chosen], "random": half}
 
 
-def curve(predictor: LearnedPredictor, mine: Sequence[Row]) -> dict[str, dict[int, Figures]]:
+def curve(predictor: LearnedPredictor, mine: Sequence[Measurement]) -> dict[str, dict[int, Figures]]:
     """Mean figures by way of choosing and number of runs."""
     configs = {config_space.config_hash(row.config): row.config for row in mine}
     drawn: dict[str, dict[int, list[Figures]]] = {"chosen": {}, "random": {}}
@@ -78,7 +80,7 @@ def _means(found: Sequence[Figures]) -> Figures:
     return {name: float(np.mean([one[name] for one in found])) for name in FIGURES}
 
 
-def measure(rows: Sequence[Row]) -> dict[str, Any]:
+def measure(rows: Sequence[Measurement]) -> dict[str, Any]:
     """The curve of every GPU model with enough runs."""
     usable = [row for row in rows if row.known and row.learn and row.status != "refused"]
     found = {}

@@ -24,15 +24,15 @@ import numpy as np
 
 from benchmarks.accuracy import MLPERF, by_system
 from knowledge.core.analytic.config_table import columns
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import registry
 from knowledge.core.domain.arrays import Array
 from knowledge.core.evaluate import evaluation
 
-Key = Callable[[Row], Hashable]
+Key = Callable[[Measurement], Hashable]
 
 
-def twin(row: Row) -> Hashable:
+def twin(row: Measurement) -> Hashable:
     """What MLPerf's columns tell of the machine and of how it trained."""
     config = row.config
     return (
@@ -45,19 +45,19 @@ def twin(row: Row) -> Hashable:
     )
 
 
-def system(row: Row) -> str:
+def system(row: Measurement) -> str:
     return row.origin.rpartition("/")[0]
 
 
-def submitter(row: Row) -> str:
+def submitter(row: Measurement) -> str:
     return row.origin.partition("/")[0]
 
 
-def rates(rows: Sequence[Row]) -> Array:
+def rates(rows: Sequence[Measurement]) -> Array:
     return np.array([row.tokens_per_second for row in rows], dtype=float)
 
 
-def by_others(rows: Sequence[Row], alike: Key, apart: Key) -> Array:
+def by_others(rows: Sequence[Measurement], alike: Key, apart: Key) -> Array:
     """Each row's error by the median rate of rows that are alike and apart from it; NaN without any."""
     kinds, sides = [alike(row) for row in rows], [apart(row) for row in rows]
     measured, found = rates(rows), np.full(len(rows), np.nan)
@@ -68,7 +68,7 @@ def by_others(rows: Sequence[Row], alike: Key, apart: Key) -> Array:
     return np.abs(found)
 
 
-def by_predictor(rows: Sequence[Row]) -> Array:
+def by_predictor(rows: Sequence[Measurement]) -> Array:
     """Each row's error by a predictor that never saw its system."""
     error = np.full(len(rows), np.nan)
     for train, test in by_system(list(rows)):
@@ -84,7 +84,7 @@ def told(errors: Array) -> dict[str, float]:
     return {"rows": len(known), "mean": float(known.mean()), "median": float(np.median(known))}
 
 
-def measure(rows: Sequence[Row]) -> dict[str, dict[str, float]]:
+def measure(rows: Sequence[Measurement]) -> dict[str, dict[str, float]]:
     twins, again = by_others(rows, twin, submitter), by_others(rows, system, lambda row: row.origin)
     error, has_twin = by_predictor(rows), np.isfinite(twins)
     return {

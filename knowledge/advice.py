@@ -17,22 +17,27 @@ from knowledge.core.domain.types import (
     Config,
     Evidence,
     Goal,
+    GpuPool,
     Inventory,
     Option,
-    Pool,
     Prediction,
     Source,
     Workload,
 )
 from knowledge.core.evaluate import experiment_design as choosing
-from knowledge.core.evaluate.cross_validation import LeftOut, judge
+from knowledge.core.evaluate.cross_validation import LeaveOneOutErrors, leave_one_out_errors
 from knowledge.core.explain import evidence, explanations
 from knowledge.core.explain import feasibility as checking
 from knowledge.core.explain.feasibility import Check
 from knowledge.core.predict.base import MIN_P_VALID
 from knowledge.core.predict.memory_parts import memory_parts
 from knowledge.core.recommend import defaults, duration, objectives, search
-from knowledge.core.recommend.submit_defaults import Request, batch_choices, four_bits_instead, settle
+from knowledge.core.recommend.submit_defaults import (
+    Request,
+    batch_choices,
+    choose_submit_values,
+    four_bits_instead,
+)
 from knowledge.loaded_predictor import predictor_before, predictor_for
 from knowledge.models import Execution
 
@@ -154,7 +159,7 @@ def default_advice(
 ) -> Advice:
     """The advice of stated defaults, for a submission whose advice failed."""
     request = Request(model, None, fixed, workload, inventory)
-    choices = settle(request)
+    choices = choose_submit_values(request)
     bound = _values(choices)
     found = defaults.default_options(request, bound)
     return Advice(
@@ -185,7 +190,7 @@ def predict(configs: Sequence[Config], inventory: Inventory | None = None) -> li
 
 
 def informative(
-    *, models: Sequence[str], pool: Pool, inventory: Inventory, count: int, longest_s: float
+    *, models: Sequence[str], pool: GpuPool, inventory: Inventory, count: int, longest_s: float
 ) -> list[Config]:
     """The runs on one GPU of the pool that would teach most, best first, a step within `longest_s`.
 
@@ -195,10 +200,10 @@ def informative(
         for model in models:
             catalogue.model(model)
         found = choosing.candidates(models, pool)
-        return choosing.choose(found, predictor_for(hardware(inventory)), count, longest_s)
+        return choosing.choose_experiments(found, predictor_for(hardware(inventory)), count, longest_s)
 
 
-def judged(runs: Sequence[Execution], inventory: Inventory) -> LeftOut:
+def judged(runs: Sequence[Execution], inventory: Inventory) -> LeaveOneOutErrors:
     """Errors of the rate of own measured runs: foretold from none of them, and each from its others.
 
     By the version that answered before the first of them was recorded: a later one has learnt from some.
@@ -208,7 +213,7 @@ def judged(runs: Sequence[Execution], inventory: Inventory) -> LeftOut:
         predictor = predictor_before(min(mine), hardware(inventory))
         known = selectors.own_runs(up_to=selectors.state().last_own)
         others = [run.row for run in known if run.pk not in mine and run.gpu_model == runs[0].gpu_model]
-        return judge(predictor, others, [run.row for run in runs])
+        return leave_one_out_errors(predictor, others, [run.row for run in runs])
 
 
 def _request(model: str, fixed: Mapping[str, Any], data: Workload, inventory: Inventory) -> Request:
@@ -242,11 +247,11 @@ def _options(
 
 def _settled(request: Request, goal: Goal) -> tuple[dict[str, Choice], tuple[Option, ...]]:
     """All choices and their options, in 4 bits where the method is open and LoRA is not likely to fit."""
-    choices, found = _settle_batch(request, settle(request), goal)
+    choices, found = _settle_batch(request, choose_submit_values(request), goal)
     smaller = four_bits_instead(request, choices["method"], found)
     if smaller is None:
         return choices, found
-    tried = _settle_batch(request, settle(request, smaller), goal)
+    tried = _settle_batch(request, choose_submit_values(request, smaller), goal)
     likely = any(option.p_valid >= MIN_P_VALID for option in tried[1])
     return tried if likely or (tried[1] and not found) else (choices, found)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from knowledge.core.analytic.config_table import NETWORK_BYTES_S
 from knowledge.core.domain import catalogue
-from knowledge.core.domain.types import Goal, Inventory, Pool, Workload
+from knowledge.core.domain.types import Goal, GpuPool, Inventory, Workload
 from trainer.recipes import RECIPES
 
 NEEDED = {Goal.DEADLINE: "deadline_s", Goal.BUDGET: "budget"}
@@ -23,7 +23,7 @@ class BadRequest(ValueError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class AdviceRequest:
     """What `advice.advise` needs."""
 
     model: str
@@ -36,14 +36,14 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Fields:
+class RequestFields:
     """An object of the request, `where` it stands; a field that is not there reads as None."""
 
     raw: Mapping[str, Any]
     where: str
 
     @classmethod
-    def of(cls, raw: Any, known: Sequence[str], where: str = "") -> Fields:
+    def of(cls, raw: Any, known: Sequence[str], where: str = "") -> RequestFields:
         """Raises BadRequest for what is no object and for names that are not known."""
         if not isinstance(raw, dict):
             raise BadRequest(f"{where or 'the request'}: must be an object")
@@ -92,10 +92,10 @@ def whole(value: Any, name: str, low: int, high: int) -> int:
     return value
 
 
-def read(raw: Any) -> Asked:
+def read(raw: Any) -> AdviceRequest:
     """The request as values. Raises BadRequest, ParamError and UnknownGpu."""
     known = ("model", "params", "goal", "deadline_s", "budget", "workload", "inventory", "max_nodes")
-    fields = Fields.of(raw, known)
+    fields = RequestFields.of(raw, known)
     model = fields.text("model")
     if model is None:
         raise fields.bad("model", "is needed: a base model of the catalogue, or a hub id")
@@ -105,7 +105,7 @@ def read(raw: Any) -> Asked:
     params = fields.raw.get("params")
     if params is not None and not isinstance(params, dict):
         raise fields.bad("params", "must be an object of parameters")
-    return Asked(
+    return AdviceRequest(
         model=model,
         fixed=RECIPES["sft"].clean(params or {}),
         workload=_workload(fields.raw.get("workload")),
@@ -119,7 +119,7 @@ def read(raw: Any) -> Asked:
 def _workload(raw: Any) -> Workload:
     if raw is None:
         return USUAL_DATA
-    fields = Fields.of(raw, ("rows", "lengths", "validation_rows"), "workload")
+    fields = RequestFields.of(raw, ("rows", "lengths", "validation_rows"), "workload")
     lengths = sorted(_pair(pair) for pair in fields.items("lengths"))
     counted = sum(rows for _, rows in lengths)
     if not counted:
@@ -138,15 +138,15 @@ def _pair(raw: Any) -> tuple[int, int]:
     return whole(raw[0], name, 1, LONGEST_ROW), whole(raw[1], name, 1, MOST_ROWS)
 
 
-def _inventory(fields: Fields) -> Inventory:
+def _inventory(fields: RequestFields) -> Inventory:
     pools = tuple(_pool(pool, f"inventory[{at}]") for at, pool in enumerate(fields.items("inventory")))
     return Inventory(pools=pools, max_nodes=fields.whole("max_nodes", 1, MOST_GPUS) or 1)
 
 
-def _pool(raw: Any, where: str) -> Pool:
+def _pool(raw: Any, where: str) -> GpuPool:
     """A pool; what is left out is the data sheet's."""
     known = ("gpu_model", "node_sizes", "memory_bytes", "price_per_gpu_hour", "peak_flops")
-    fields = Fields.of(raw, (*known, "bandwidth_bytes_s", "network"), where)
+    fields = RequestFields.of(raw, (*known, "bandwidth_bytes_s", "network"), where)
     name = fields.text("gpu_model")
     if name is None:
         raise fields.bad("gpu_model", "is needed")
@@ -155,7 +155,7 @@ def _pool(raw: Any, where: str) -> Pool:
     if not sizes:
         raise fields.bad("node_sizes", "is needed: the GPUs of each node, e.g. [8, 8]")
     memory = fields.whole("memory_bytes", LEAST_MEMORY, 2**60)
-    return Pool(
+    return GpuPool(
         gpu_model=gpu.gpu_model,
         node_sizes=sizes,
         memory_bytes=memory or int(gpu.memory_bytes),

@@ -19,13 +19,13 @@ def watch(*, now: datetime) -> TrackRecord | None:
     if TrackRecord.objects.filter(day=day).exists():
         return None
     outcomes = [
-        drift.Outcome(Interval(**promise["tokens_per_second"]), measured)
+        drift.PromiseOutcome(Interval(**promise["tokens_per_second"]), measured)
         for promise, measured in selectors.promises(limit=2 * drift.RECENT)
         if promise["tokens_per_second"]["value"] > 0
     ]
     if not outcomes:
         return None
-    found = drift.judge(outcomes)
+    found = drift.assess_drift(outcomes)
     values = {name: getattr(found, name) for name in ("runs", "coverage", "median_error", "alarm")}
     record, created = TrackRecord.objects.get_or_create(day=day, defaults=values)
     if created and found.alarm:

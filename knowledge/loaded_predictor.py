@@ -11,7 +11,7 @@ from django.conf import settings
 
 from knowledge import selectors
 from knowledge.core.analytic.config_table import Hardware
-from knowledge.core.model.fitted_model import Knowledge
+from knowledge.core.model.fitted_model import FittedModel
 from knowledge.core.predict import store
 from knowledge.core.predict.exact_matches import Observations
 from knowledge.core.predict.predictor import LearnedPredictor
@@ -50,7 +50,7 @@ def predictor_before(execution: int, here: Mapping[str, Hardware]) -> LearnedPre
     return LearnedPredictor(knowledge=knowledge_of(version) or {}, here=here)
 
 
-def knowledge_of(version: PredictorVersion | None) -> Mapping[str, Knowledge] | None:
+def knowledge_of(version: PredictorVersion | None) -> Mapping[str, FittedModel] | None:
     """What a version learnt, or None where there is no version or its file cannot be used."""
     if version is None:
         return None
@@ -62,7 +62,7 @@ def knowledge_of(version: PredictorVersion | None) -> Mapping[str, Knowledge] | 
 
 
 @lru_cache(maxsize=2)
-def _load(path: Path, sha256: str) -> Mapping[str, Knowledge]:
+def _load(path: Path, sha256: str) -> Mapping[str, FittedModel]:
     return store.load(path, sha256, folder())
 
 

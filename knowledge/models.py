@@ -9,7 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config
 
 
@@ -97,9 +97,9 @@ class Execution(models.Model):
         return Config(**values)
 
     @property
-    def row(self) -> Row:
+    def row(self) -> Measurement:
         """The execution as the core learns from it."""
-        return Row(
+        return Measurement(
             config=self.config,
             status=self.status,
             source=self.source,

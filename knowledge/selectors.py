@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Case, Count, Max, Q, QuerySet, When
 
-from knowledge.core.data.measurement import OWN, Row
+from knowledge.core.data.measurement import OWN, Measurement
 from knowledge.core.domain import catalogue
 from knowledge.core.domain.types import Config, Interval, Source
 from knowledge.core.recommend import duration
@@ -80,7 +80,7 @@ def executions_matching(*, text: str, source: str, learnt: str) -> QuerySet[Exec
     return rows.filter(learn=learnt == "yes") if learnt else rows
 
 
-def exported(*, own: bool = False, paths: bool = False) -> Iterator[Row]:
+def exported(*, own: bool = False, paths: bool = False) -> Iterator[Measurement]:
     """All executions as rows, or what was measured here alone, oldest first and read a piece at a time.
 
     paths: name models in folders by their whole path, which tells how this machine's disk is laid out.
@@ -89,18 +89,18 @@ def exported(*, own: bool = False, paths: bool = False) -> Iterator[Row]:
     return _rows(rows.filter(attempt_id__isnull=False) if own else rows, paths=paths)
 
 
-def exported_under_other_digests() -> Iterator[Row]:
+def exported_under_other_digests() -> Iterator[Measurement]:
     """Of what is exported the rows that an import would not know by a digest of their own."""
     rows = Execution.objects.filter(Q(attempt_id__isnull=False) | Q(model_name__startswith=FOLDER))
     return _rows(rows.order_by("pk"), paths=False)
 
 
-def _rows(executions: QuerySet[Execution], *, paths: bool) -> Iterator[Row]:
+def _rows(executions: QuerySet[Execution], *, paths: bool) -> Iterator[Measurement]:
     found = (execution.row for execution in executions.iterator(chunk_size=EXPORT_PIECE))
     return found if paths else map(_without_path, found)
 
 
-def _without_path(row: Row) -> Row:
+def _without_path(row: Measurement) -> Measurement:
     """A folder's name alone; the slash before it stays, or it could pass for a model of the catalogue."""
     name = row.config.model_name
     if not name.startswith(FOLDER):

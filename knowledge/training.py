@@ -11,9 +11,9 @@ from uuid import uuid4
 from django.db import IntegrityError, transaction
 
 from knowledge import loaded_predictor, selectors
-from knowledge.core.data.measurement import OWN, Row
+from knowledge.core.data.measurement import OWN, Measurement
 from knowledge.core.evaluate import evaluation
-from knowledge.core.model.fitted_model import Knowledge
+from knowledge.core.model.fitted_model import FittedModel
 from knowledge.core.predict import store
 from knowledge.core.predict.predictor import LearnedPredictor
 from knowledge.model_registry import KEPT_FILES, promote
@@ -68,7 +68,7 @@ def _on_yardstick(row: Execution) -> bool:
     return row.source != OWN and int(row.config_hash[:8], 16) % YARDSTICK == 0
 
 
-def _split(rows: Sequence[Execution], seen_up_to: int | None) -> tuple[list[Row], list[Row]]:
+def _split(rows: Sequence[Execution], seen_up_to: int | None) -> tuple[list[Measurement], list[Measurement]]:
     """(held out, to learn from): the yardstick, and own rows that the active version never saw."""
 
     def held(row: Execution) -> bool:
@@ -79,7 +79,7 @@ def _split(rows: Sequence[Execution], seen_up_to: int | None) -> tuple[list[Row]
 
 
 def _compare(
-    knowledge: Mapping[str, Knowledge], before: PredictorVersion | None, held: Sequence[Row]
+    knowledge: Mapping[str, FittedModel], before: PredictorVersion | None, held: Sequence[Measurement]
 ) -> tuple[dict[str, Any], str, bool]:
     """(metrics, reason, is not worse) against the active version on the same held-out rows."""
     mine = evaluation.metrics(LearnedPredictor(knowledge=knowledge), held)
@@ -99,7 +99,7 @@ def _worse(mine: Mapping[str, float], theirs: Mapping[str, float], name: str) ->
 
 
 def _save(
-    knowledge: Mapping[str, Knowledge],
+    knowledge: Mapping[str, FittedModel],
     metrics: dict[str, Any],
     executions: Sequence[Execution],
     *,

@@ -20,9 +20,9 @@ from types import FrameType
 
 from trainer.protocol import EXIT_NO_ROOM, EXIT_STOPPED, Kind, Outcome
 from trainer.train.errors import TrainError
-from trainer.train.events import Measured, append_event
+from trainer.train.events import RunFigures, append_event
 from trainer.train.process import STARTED, STOP_SIGNALS, StopSignal, leave, run_process, write_result
-from trainer.train.settings import Order, read_order
+from trainer.train.settings import TrainingSpec, read_order
 
 _started = time.monotonic()
 _ORDERLY = (0, EXIT_STOPPED)
@@ -49,14 +49,14 @@ def _run(run_dir: Path) -> int:
         _train(read_order(run_dir))
     except (TrainError, OSError) as wrong:
         print(wrong, file=sys.stderr)
-        write_result(run_dir, Outcome.ERROR, str(wrong), Measured(), _started)
+        write_result(run_dir, Outcome.ERROR, str(wrong), RunFigures(), _started)
     body = json.loads(result.read_text(encoding="utf-8"))
     with suppress(OSError):  # result.json tells the agent the same
         append_event(run_dir / "events.jsonl", Kind.RESULT, body)
     return int(body["exit_code"])
 
 
-def _train(order: Order) -> None:
+def _train(order: TrainingSpec) -> None:
     """Leaves result.json, or ends by the signal that ended a training process."""
     if order.processes == 1:
         run_process(order.run_dir, StopSignal(), _started)
@@ -73,7 +73,7 @@ def _train(order: Order) -> None:
         os.kill(os.getpid(), -failed)
 
 
-def _launch(order: Order) -> list[subprocess.Popen[bytes]]:
+def _launch(order: TrainingSpec) -> list[subprocess.Popen[bytes]]:
     """One process for each GPU or slot of this node; TERM and INT go on to all of them."""
     here = len(order.spec.gpus)
     shared = {
@@ -109,7 +109,7 @@ def _told(result: Path) -> str:
         return ""
 
 
-def _store(order: Order) -> Path:
+def _store(order: TrainingSpec) -> Path:
     """The file through which the processes of one node find each other."""
     return order.run_dir / f".store-{os.getpid()}"
 

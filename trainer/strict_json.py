@@ -21,11 +21,11 @@ UNSTORABLE = re.compile("[\x00\ud800-\udfff]")  # NUL and lone surrogates: no da
 _NEXT_VALUE = re.compile(r"""(?:[^",[{]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[,[{]|\Z)""", re.DOTALL)
 
 
-class Refused(ValueError):
+class RefusedJson(ValueError):
     """What is not read, said as what the text does: "holds NaN, which is not JSON"."""
 
 
-class Excess(Refused):
+class Excess(RefusedJson):
     """More values than are read at once."""
 
 
@@ -37,7 +37,7 @@ def loads(raw: bytes | str, *, max_values: int = MAX_VALUES, max_depth: int = MA
     try:
         text = raw if isinstance(raw, str) else raw.decode("utf-8")
     except UnicodeDecodeError as foreign:
-        raise Refused(f"is not UTF-8 (byte {foreign.start + 1})") from None
+        raise RefusedJson(f"is not UTF-8 (byte {foreign.start + 1})") from None
     openings = text.count("[") + text.count("{")
     if openings + text.count(",") > max_values and _count_values(text, max_values) > max_values:
         raise Excess(f"is nested too deeply or holds more than {max_values:,} values")
@@ -56,11 +56,11 @@ def _decoded(text: str) -> Any:
     try:
         return _DECODER.decode(text)
     except RecursionError:
-        raise Refused("is nested too deeply") from None
-    except (json.JSONDecodeError, Refused):
+        raise RefusedJson("is nested too deeply") from None
+    except (json.JSONDecodeError, RefusedJson):
         raise
     except ValueError:  # Python converts no longer ones
-        raise Refused("holds a number of thousands of digits") from None
+        raise RefusedJson("holds a number of thousands of digits") from None
 
 
 def _check_depth(value: Any, deepest: int) -> None:
@@ -69,17 +69,17 @@ def _check_depth(value: Any, deepest: int) -> None:
         level = [one for outer in level for one in _inside(outer) if isinstance(one, dict | list)]
         if not level:
             return
-    raise Refused(f"is nested too deeply: more than {deepest} levels")
+    raise RefusedJson(f"is nested too deeply: more than {deepest} levels")
 
 
 def check_texts(value: Any) -> None:
-    """Raises Refused for texts and keys that no database stores everywhere."""
+    """Raises RefusedJson for texts and keys that no database stores everywhere."""
     left = [value]
     while left:
         one = left.pop()
         if isinstance(one, str) and (odd := UNSTORABLE.search(one)):
             half = "half a surrogate pair, which is not a character"
-            raise Refused(f"holds {'a NUL character' if odd.group() == chr(0) else half}")
+            raise RefusedJson(f"holds {'a NUL character' if odd.group() == chr(0) else half}")
         if isinstance(one, dict):
             left.extend(one)
         left.extend(_inside(one))
@@ -94,7 +94,7 @@ def _inside(value: Any) -> Iterable[Any]:
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     table = dict(pairs)
     if len(table) < len(pairs):
-        raise Refused(f"holds {_twin(pairs)[:50]} twice in one object; keep one of them")
+        raise RefusedJson(f"holds {_twin(pairs)[:50]} twice in one object; keep one of them")
     return table
 
 
@@ -108,13 +108,13 @@ def _twin(pairs: list[tuple[str, Any]]) -> str:
 
 
 def _no_constant(name: str) -> NoReturn:
-    raise Refused(f"holds {name}, which is not JSON")
+    raise RefusedJson(f"holds {name}, which is not JSON")
 
 
 def _finite(digits: str) -> float:
     value = float(digits)
     if not math.isfinite(value):
-        raise Refused(f"holds the number {digits[:20]}, which is too large")
+        raise RefusedJson(f"holds the number {digits[:20]}, which is too large")
     return value
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import connection, transaction
 
-from knowledge.core.data.measurement import OWN, Row, digests
+from knowledge.core.data.measurement import OWN, Measurement, digests
 from knowledge.core.data.sources import registry
 from knowledge.core.domain import config_space
 from knowledge.models import Execution, Status
@@ -82,7 +82,7 @@ def load_shipped(*, texts: Sequence[str], now: datetime) -> tuple[ImportReport, 
     return report, len(old)
 
 
-def _report(rows: Sequence[Row], added: int) -> ImportReport:
+def _report(rows: Sequence[Measurement], added: int) -> ImportReport:
     return ImportReport(
         rows=len(rows),
         added=added,
@@ -93,19 +93,19 @@ def _report(rows: Sequence[Row], added: int) -> ImportReport:
 
 
 @transaction.atomic
-def store_rows(rows: Sequence[Row], now: datetime) -> int:
+def store_rows(rows: Sequence[Measurement], now: datetime) -> int:
     """Store rows that are not there yet; returns how many."""
     return _store(rows, _stored(rows, now))
 
 
-def _stored(rows: Sequence[Row], now: datetime) -> list[Columns]:
+def _stored(rows: Sequence[Measurement], now: datetime) -> list[Columns]:
     """What would be stored."""
     shared = {"created_at": connection.ops.adapt_datetimefield_value(now)}
     named = zip(digests(rows), rows, strict=True)
     return [{"row_digest": name, **shared, **imported_values(row)} for name, row in named]
 
 
-def _store(rows: Sequence[Row], stored: Sequence[Columns]) -> int:
+def _store(rows: Sequence[Measurement], stored: Sequence[Columns]) -> int:
     names = [columns["row_digest"] for columns in stored]
     there: set[str | None] = set()
     for start in range(0, len(names), BATCH):
@@ -132,7 +132,7 @@ def _insert(new: Sequence[Columns]) -> None:
         cursor.executemany(statement, [tuple(columns.values()) for columns in new])
 
 
-def imported_values(row: Row) -> Columns:
+def imported_values(row: Measurement) -> Columns:
     """The columns of an imported row, the same ones in the same order for all."""
     return {
         **{name: getattr(row.config, name) for name in config_space.FIELDS},

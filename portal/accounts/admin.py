@@ -10,7 +10,7 @@ from django.http import HttpRequest
 from portal.accounts.models import ApiToken, AuditEntry, Membership, Team, User
 
 
-class LookOnly:
+class ReadOnlyAdmin:
     """These rows are written by services alone: no adding, changing or deleting by hand."""
 
     def has_add_permission(self, *_: Any) -> bool:
@@ -29,12 +29,12 @@ class LookOnly:
         return bool(getattr(request.user, "is_admin", False))
 
 
-class ReadOnly(LookOnly, admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
+class ReadOnly(ReadOnlyAdmin, admin.ModelAdmin):  # type: ignore[type-arg]  # generic in the stubs only
     list_per_page = 50
     show_full_result_count = False  # counting a large table costs more than it tells
 
 
-class Members(LookOnly, admin.TabularInline):  # type: ignore[type-arg]
+class Members(ReadOnlyAdmin, admin.TabularInline):  # type: ignore[type-arg]
     model = Membership
     extra = 0
 

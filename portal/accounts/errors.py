@@ -24,7 +24,7 @@ class Changed(AccountError):
     pass
 
 
-class Refused(AccountError):
+class InvalidValue(AccountError):
     def __init__(self, field: str, message: str) -> None:
         self.field = field
         super().__init__(message)

@@ -10,7 +10,7 @@ from datetime import datetime
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from portal.accounts.errors import Changed, NotAllowed, Refused
+from portal.accounts.errors import Changed, InvalidValue, NotAllowed
 from portal.accounts.models import User
 from portal.accounts.services import audit, revoke_tokens
 
@@ -41,11 +41,11 @@ def require_admin(actor: User) -> None:
 def create_user(*, actor: User, username: str, profile: Profile, now: datetime) -> tuple[User, str]:
     """A new person and a password made for them, which is stored nowhere and can be shown only now.
 
-    Raises Refused for a name that is taken, in capitals or not, NotAllowed.
+    Raises InvalidValue for a name that is taken, in capitals or not, NotAllowed.
     """
     require_admin(actor)
     if User.objects.filter(username__iexact=username).exists():
-        raise Refused("username", TAKEN)
+        raise InvalidValue("username", TAKEN)
     password = secrets.token_urlsafe(PASSWORD_BYTES)
     try:
         with transaction.atomic():
@@ -54,7 +54,7 @@ def create_user(*, actor: User, username: str, profile: Profile, now: datetime) 
             )
             _note("user created", user, actor, now, asdict(profile))
     except IntegrityError as taken:
-        raise Refused("username", TAKEN) from taken
+        raise InvalidValue("username", TAKEN) from taken
     return user, password
 
 
@@ -63,7 +63,7 @@ def change_user(*, user: User, profile: Profile, seen: Profile, actor: User, now
     """Change what the actor saw as `seen`. Raises Changed if it is no longer so, NotAllowed, Refused."""
     _hold_administrators(actor)
     if user == actor and not profile.is_staff:
-        raise Refused("is_staff", "You cannot take this role from yourself; ask another administrator.")
+        raise InvalidValue("is_staff", "You cannot take this role from yourself; ask another administrator.")
     here = User.objects.filter(pk=user.pk, **asdict(seen))
     if not here.update(**asdict(profile), is_superuser=profile.is_staff):
         raise Changed("Someone changed this person meanwhile; look again and decide anew.")
@@ -80,9 +80,9 @@ def lock_out(*, user: User, actor: User, now: datetime, successor: User | None =
     """
     _hold_administrators(actor)
     if user == actor:
-        raise Refused("active", "You cannot lock yourself out; ask another administrator.")
+        raise InvalidValue("active", "You cannot lock yourself out; ask another administrator.")
     if successor is not None and (successor == user or not successor.is_active):
-        raise Refused("hand_over_to", "Name somebody else, who is not locked out.")
+        raise InvalidValue("hand_over_to", "Name somebody else, who is not locked out.")
     User.objects.filter(pk=user.pk).update(successor=successor)
     if User.objects.filter(pk=user.pk, is_active=True).update(is_active=False, lockouts=F("lockouts") + 1):
         to = {"hand_over_to": successor.get_username()} if successor else {}

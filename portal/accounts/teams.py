@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db import IntegrityError, transaction
 
-from portal.accounts.errors import Changed, NotAllowed, Refused
+from portal.accounts.errors import Changed, InvalidValue, NotAllowed
 from portal.accounts.models import Membership, Role, Team, User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
@@ -32,14 +32,14 @@ def require_lead(actor: User, team: Team) -> None:
 
 
 def create_team(*, name: str, actor: User, now: datetime) -> Team:
-    """Raises Refused for a name that is taken, NotAllowed."""
+    """Raises InvalidValue for a name that is taken, NotAllowed."""
     require_admin(actor)
     try:
         with transaction.atomic():
             team = Team.objects.create(name=name)
             _note("team created", team, actor, now)
     except IntegrityError as taken:
-        raise Refused("name", "A team has this name already; choose another.") from taken
+        raise InvalidValue("name", "A team has this name already; choose another.") from taken
     return team
 
 
@@ -52,21 +52,21 @@ def rename_team(*, team: Team, name: str, seen: str, actor: User, now: datetime)
                 raise Changed("Someone renamed the team meanwhile; look again and decide anew.")
             _note("team renamed", team, actor, now, {"from": seen, "to": name})
     except IntegrityError as taken:
-        raise Refused("name", "A team has this name already; choose another.") from taken
+        raise InvalidValue("name", "A team has this name already; choose another.") from taken
     team.refresh_from_db()
     return team
 
 
 @transaction.atomic
 def add_member(*, team: Team, username: str, role: Role, actor: User, now: datetime) -> Membership:
-    """Raises Refused for a name nobody has or who is a member already, NotAllowed."""
+    """Raises InvalidValue for a name nobody has or who is a member already, NotAllowed."""
     require_lead(actor, team)
     user = User.objects.filter(username=username, is_active=True).first()
     if user is None:
-        raise Refused("username", "Nobody has this name.")
+        raise InvalidValue("username", "Nobody has this name.")
     membership, made = Membership.objects.get_or_create(team=team, user=user, defaults={"role": role})
     if not made:
-        raise Refused("username", "This person is in the team already.")
+        raise InvalidValue("username", "This person is in the team already.")
     _note("member added", team, actor, now, {"user": username, "role": role})
     return membership
 

@@ -25,7 +25,7 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 class StrictSchema(OpenApiSerializerExtension):  # type: ignore[no-untyped-call]
     """Tells generated clients what `Strict` does with unknown fields."""
 
-    target_class = "portal.api.common.fields.Strict"
+    target_class = "portal.api.common.fields.StrictSerializer"
     match_subclasses = True
 
     def map_serializer(self, auto_schema: Any, direction: Any) -> dict[str, Any]:

@@ -147,7 +147,7 @@ def body_of(request: HttpRequest, *, largest: int) -> Any:
         return strict_json.loads(request.body)
     except strict_json.Excess as flood:
         raise FileTooLarge(f"The message {flood}; send fewer reports at a time.") from flood
-    except strict_json.Refused as wrong:
+    except strict_json.RefusedJson as wrong:
         raise BadBody(f"The body {wrong}.") from wrong
     except ValueError as wrong:
         raise BadBody(f"The body is not valid JSON: {str(wrong)[:200]}") from wrong

@@ -90,11 +90,11 @@ class MetricsView(APIView):
 
     def get(self, request: Request) -> HttpResponse:
         registry = CollectorRegistry()
-        registry.register(Cluster())
+        registry.register(ClusterHealth())
         return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
 
 
-class Cluster:
+class ClusterHealth:
     """Collects when asked: the database is the truth, whichever process answers."""
 
     def collect(self) -> Iterable[Metric]:

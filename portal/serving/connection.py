@@ -27,7 +27,7 @@ class LengthMissing(Exception):
     """A body in chunks: nothing here takes one, and its size could not be judged before it is read."""
 
 
-class Source(Unreader):  # type: ignore[misc]
+class RequestSource(Unreader):  # type: ignore[misc]
     """Where gunicorn's parser finds bytes: what was received before, then, of an upload, what arrives."""
 
     def __init__(self, sock: socket.socket) -> None:
@@ -81,7 +81,7 @@ class Connection:
     def __init__(self, cfg: Any, sock: socket.socket, client: Any, server: Any) -> None:
         self.socket, self.client, self.server = sock, client, server
         self.address = client[0] if isinstance(client, tuple) else ""
-        self.source = Source(sock)
+        self.source = RequestSource(sock)
         self._requests = RequestParser(cfg, iter(()), client)
         self._requests.unreader = self.source
         self._head = bytearray()

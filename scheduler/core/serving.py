@@ -7,16 +7,16 @@ from datetime import datetime, timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Door:
+class Reachability:
     """A way into the portal: when something last came through, and since when that goes on without a gap."""
 
     heard_at: datetime
     since: datetime
 
-    def heard(self, at: datetime, gap: timedelta) -> Door:
+    def heard(self, at: datetime, gap: timedelta) -> Reachability:
         """The door after one more look; `at`: when something last came through. After a gap it opens anew."""
         if at - self.heard_at > gap:
-            return Door(heard_at=at, since=at)
+            return Reachability(heard_at=at, since=at)
         return replace(self, heard_at=max(self.heard_at, at))
 
     def stood_open(self, time: timedelta, now: datetime, gap: timedelta) -> bool:
@@ -25,7 +25,7 @@ class Door:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Terms:
+class LeaseTerms:
     """How long nodes may be silent: `lease` until they are lost, `stops` until they stop by themselves."""
 
     lease: timedelta
@@ -37,7 +37,9 @@ class Terms:
         return self.lease / 3
 
 
-def lost_before(terms: Terms, *, web: Door, nodes: Door, several: bool, now: datetime) -> datetime | None:
+def lost_before(
+    terms: LeaseTerms, *, web: Reachability, nodes: Reachability, several: bool, now: datetime
+) -> datetime | None:
     """Nodes last heard of before this moment are lost; None while silence proves nothing.
 
     web: through which the web server reaches itself. nodes: through which nodes reach it; with several of
@@ -51,5 +53,5 @@ def lost_before(terms: Terms, *, web: Door, nodes: Door, several: bool, now: dat
     return _silent_since(web, terms.stops, terms.gap, now)
 
 
-def _silent_since(door: Door, time: timedelta, gap: timedelta, now: datetime) -> datetime | None:
+def _silent_since(door: Reachability, time: timedelta, gap: timedelta, now: datetime) -> datetime | None:
     return now - time if door.stood_open(time, now, gap) else None

@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Count, Max, Min, Q
 
-from scheduler.core.serving import Door, Terms, lost_before
+from scheduler.core.serving import LeaseTerms, Reachability, lost_before
 from scheduler.loop import leadership as epochs
 from scheduler.loop.budget import Budget
 from scheduler.models import Attempt, Epoch, Job, Node, WebBeat
@@ -22,23 +22,23 @@ KNOWN = ~Q(state=NodeState.LOST)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class LastHeard:
     """What a look finds: both doors, how many nodes are not lost, and when the most silent one was heard."""
 
-    web: Door
-    nodes: Door
+    web: Reachability
+    nodes: Reachability
     known: int
     longest_silent: datetime | None
 
 
-def terms() -> Terms:
+def terms() -> LeaseTerms:
     """What the settings say."""
-    return Terms(
+    return LeaseTerms(
         lease=timedelta(seconds=settings.NODE_LOST_S), stops=timedelta(seconds=settings.NODE_STOPS_S)
     )
 
 
-def mend_a_clock_set_back(epoch: Epoch, now: datetime) -> None:
+def renew_leases_after_a_clock_step(epoch: Epoch, now: datetime) -> None:
     """Leases and deadlines that lie ahead begin anew, or they would end only once the clock has caught up.
 
     After a smaller step back they are left to catch up: clocks are put right by milliseconds every day.
@@ -53,7 +53,7 @@ def mend_a_clock_set_back(epoch: Epoch, now: datetime) -> None:
         log.warning("leases renewed: the clock was set back", extra={"from": epoch.last_tick_at.isoformat()})
 
 
-def look(epoch: Epoch, now: datetime) -> Heard:
+def last_heard(epoch: Epoch, now: datetime) -> LastHeard:
     """Look who came through, and note it in the epoch; a sync proves that the web server serves, too."""
     found = Node.present.aggregate(
         heard_at=Max("last_seen_at"),
@@ -68,22 +68,22 @@ def look(epoch: Epoch, now: datetime) -> Heard:
         nodes = web
     epoch.nodes_heard_at, epoch.nodes_since = nodes.heard_at, nodes.since
     epoch.web_heard_at, epoch.web_since = web.heard_at, web.since
-    return Heard(web=web, nodes=nodes, known=found["known"], longest_silent=found["longest_silent"])
+    return LastHeard(web=web, nodes=nodes, known=found["known"], longest_silent=found["longest_silent"])
 
 
-def _door(heard_at: datetime | None, since: datetime | None, at: datetime) -> Door:
+def _door(heard_at: datetime | None, since: datetime | None, at: datetime) -> Reachability:
     if heard_at is None or since is None:
-        return Door(heard_at=at, since=at)
-    return Door(heard_at=heard_at, since=since).heard(at, terms().gap)
+        return Reachability(heard_at=at, since=at)
+    return Reachability(heard_at=heard_at, since=since).heard(at, terms().gap)
 
 
-def expire(epoch: Epoch, now: datetime) -> Door:
+def expire_leases(epoch: Epoch, now: datetime) -> Reachability:
     """Lose nodes whose leases are over, and the attempts on them. Returns the web server's own door.
 
     As many as a tick may, in any order; each loss is a hint for the next tick, and those that are left get no
     starts meanwhile.
     """
-    heard = look(epoch, now)
+    heard = last_heard(epoch, now)
     before = lost_before(terms(), web=heard.web, nodes=heard.nodes, several=heard.known > 1, now=now)
     if before and heard.longest_silent and heard.longest_silent < before:
         silent, budget = Node.present.filter(KNOWN, last_seen_at__lt=before), Budget()

@@ -14,11 +14,11 @@ from knowledge.core.recommend.objectives import keeping
 from scheduler.core import types
 from scheduler.loop.declines import Avoided, avoided_by
 from scheduler.loop.option_cache import options_of
-from scheduler.loop.unsupported import why_no_option
+from scheduler.loop.unsupported import explain_missing_options
 from scheduler.models import Allocation, Attempt, Gpu, Job
 from scheduler.selectors.checkpoints import only_nodes
 from scheduler.selectors.nodes import trusted_since
-from scheduler.services.jobs.objectives import aim_of
+from scheduler.services.jobs.objectives import objective_of
 from scheduler.states import LIVE, JobState, NodeState, WaitState
 
 COLUMNS = (
@@ -27,12 +27,12 @@ COLUMNS = (
 )  # fmt: skip
 
 
-def take(memory: Mapping[str, Any], now: datetime) -> types.ClusterState:
+def take_snapshot(memory: Mapping[str, Any], now: datetime) -> types.ClusterState:
     """The cluster at `now`: waiting and running jobs with their options, nodes with what nobody holds."""
     rows = Job.objects.filter(state__in=[JobState.QUEUED, *LIVE]).order_by("submitted_at", "id")
     jobs = list(rows.only(*COLUMNS))
     options = options_of(jobs)
-    no_option = why_no_option([job.pk for job in jobs if not options[job.pk]])
+    no_option = explain_missing_options([job.pk for job in jobs if not options[job.pk]])
     held = _held()
     history = _history(rows)
     pinned = only_nodes(rows.filter(state=JobState.QUEUED))
@@ -83,7 +83,7 @@ def _job(
     avoided: Avoided,
     now: datetime,
 ) -> types.Job:
-    aim = aim_of(job, now)
+    aim = objective_of(job, now)
     live = next((attempt for attempt in attempts if attempt.ended_at is None), None)
     ended = [attempt.ended_at.timestamp() for attempt in attempts if attempt.ended_at]
     return types.Job(

@@ -40,12 +40,12 @@ def tick(*, after: int | None = None) -> TickReport:
     kept = epoch.memory
     try:
         now = database_now()  # not before: another scheduler may have had a whole tick meanwhile
-        leases.mend_a_clock_set_back(epoch, now)
-        web = leases.expire(epoch, now)
+        leases.renew_leases_after_a_clock_step(epoch, now)
+        web = leases.expire_leases(epoch, now)
         timeouts.enforce_all(epoch, web, now)
         policy = current_policy()
         # Kept by name: another policy, chosen by a setting or an upgrade, cannot read this one's memory.
-        state = snapshot.take(kept.get(policy, {}), now)
+        state = snapshot.take_snapshot(kept.get(policy, {}), now)
         plan = POLICIES[policy].decide(state, now.timestamp())
         started = apply(epoch, plan, database_now())
         kept = {policy: dict(plan.memory)}

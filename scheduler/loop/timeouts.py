@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
-from scheduler.core.serving import Door
+from scheduler.core.serving import Reachability
 from scheduler.loop import leadership as epochs
 from scheduler.loop.budget import Budget
 from scheduler.loop.leases import terms
@@ -19,7 +19,7 @@ from scheduler.models import Attempt, Claim, Epoch, Job, Node
 from scheduler.services.jobs.attempts import end_attempt
 from scheduler.services.jobs.transitions import locked
 from scheduler.services.jobs.verbs import preempt_job
-from scheduler.services.nodes.state import UNCONFIRMED, block_node, finish_drain, note_decline, welcome_back
+from scheduler.services.nodes.state import UNCONFIRMED, block_node, finish_drain, readmit_node, record_decline
 from scheduler.services.sync.reports import RENDEZVOUS
 from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, Outcome, StopFor
 from trainer.protocol import Phase
@@ -27,15 +27,15 @@ from trainer.protocol import Phase
 log = logging.getLogger(__name__)
 
 
-def enforce_all(epoch: Epoch, web: Door, now: datetime) -> None:
+def enforce_all(epoch: Epoch, web: Reachability, now: datetime) -> None:
     """As many as a tick may, in any order: rows that cannot be handled must not stand first in every tick."""
     budget = Budget()
     enforce(epoch, web, now, budget)
-    end_what_a_bad_end_left(epoch, web, now, budget)
-    heal_and_drain(epoch, now, budget)
+    end_stuck_gangs(epoch, web, now, budget)
+    expire_blocks_and_drain(epoch, now, budget)
 
 
-def enforce(epoch: Epoch, web: Door, now: datetime, budget: Budget) -> None:
+def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: Budget) -> None:
     """End what stays assigned, starting or stopping for too long while nodes could have told."""
     limits = {
         JobState.ASSIGNED: settings.ASSIGNED_TIMEOUT_S,
@@ -59,7 +59,7 @@ def enforce(epoch: Epoch, web: Door, now: datetime, budget: Budget) -> None:
                 budget.spend()
 
 
-def _could_be_told(web: Door, limit_s: float, now: datetime) -> bool:
+def _could_be_told(web: Reachability, limit_s: float, now: datetime) -> bool:
     """After an absence of the web server, every state gets its whole time anew."""
     return web.stood_open(timedelta(seconds=limit_s), now, terms().gap)
 
@@ -108,7 +108,7 @@ def _who_did_not_take_it_up(attempt: Attempt, now: datetime) -> str:
     late = list(attempt.claims.filter(phase=Phase.ASSIGNED).select_related("node"))
     for claim in late:
         if claim.node.last_seen_at > attempt.created_at:
-            note_decline(node=claim.node, reason=f"It did not take up {attempt.job_id}.", now=now)
+            record_decline(node=claim.node, reason=f"It did not take up {attempt.job_id}.", now=now)
             attempt.claims.filter(pk=claim.pk).update(outcome=Outcome.DECLINED, phase=Phase.ENDED)
     names = ", ".join(claim.node.name for claim in late)
     return f"Not taken up by {names}; the log of the agent there may say why."
@@ -130,7 +130,7 @@ def _who_is_missing(attempt: Attempt) -> str:
     )
 
 
-def end_what_a_bad_end_left(epoch: Epoch, web: Door, now: datetime, budget: Budget) -> None:
+def end_stuck_gangs(epoch: Epoch, web: Reachability, now: datetime, budget: Budget) -> None:
     """A node that goes on with a training of several nodes after one of them ended badly is given up."""
     if not _could_be_told(web, settings.STOP_GRACE_S, now):
         return
@@ -147,13 +147,13 @@ def end_what_a_bad_end_left(epoch: Epoch, web: Door, now: datetime, budget: Budg
                 end_attempt(attempt=attempt, outcome=outcome, reason=attempt.pending_reason, now=now)
 
 
-def heal_and_drain(epoch: Epoch, now: datetime, budget: Budget) -> None:
+def expire_blocks_and_drain(epoch: Epoch, now: datetime, budget: Budget) -> None:
     """End blocks that time heals, move jobs off draining nodes, and finish drains."""
     for node in Node.present.filter(state=NodeState.BLOCKED, until__lt=now).order_by("?"):
         if not budget.allows():
             return
         with epochs.row(epoch, node=node.pk):
-            welcome_back(node=node, now=now)
+            readmit_node(node=node, now=now)
             budget.spend()
     draining = Node.objects.filter(state=NodeState.DRAINING).annotate(
         live=Count("claims", filter=Q(claims__attempt__ended_at__isnull=True))

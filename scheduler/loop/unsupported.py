@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from knowledge.core.domain import config_space
-from knowledge.core.domain.method_support import untrainable
+from knowledge.core.domain.method_support import explain_unsupported
 from knowledge.core.recommend.submit_defaults import same_gpu
 from scheduler.loop.option_cache import SLICE
 from scheduler.models import Job, Node
@@ -14,7 +14,7 @@ from scheduler.selectors.cluster.inventory import inventory
 WAITS = "It starts when a node that can joins, or one of these is put right."
 
 
-def why_no_option(job_ids: Sequence[str]) -> dict[str, str]:
+def explain_missing_options(job_ids: Sequence[str]) -> dict[str, str]:
     """By job why no registered node can train by its method; jobs with another hindrance are left out.
 
     Asked in every tick, so nodes are looked at only if a job wants what not all of them can train.
@@ -23,7 +23,7 @@ def why_no_option(job_ids: Sequence[str]) -> dict[str, str]:
     pools, found = inventory().pools if wanting else (), {}
     for pk, method, gpu_model in wanting:
         some = [pool for pool in pools if gpu_model is None or same_gpu(pool.gpu_model, gpu_model)]
-        if why := untrainable(some, method):
+        if why := explain_unsupported(some, method):
             found[pk] = f"{why} {WAITS}"
     return found
 

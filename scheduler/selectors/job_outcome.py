@@ -15,7 +15,7 @@ OF_A_WHOLE_RUN = frozenset({"duration_s", "cost"})  # a run that broke off says 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Compared:
+class PredictedAndActual:
     """One promised figure with its interval, and what became of it; None is unknown."""
 
     name: str
@@ -53,7 +53,7 @@ def _cost(attempt: Attempt, duration: float | None) -> float | None:
     return sum(prices) * duration / 3600
 
 
-def compare(promise: Mapping[str, Any], attempt: Attempt | None) -> list[Compared]:
+def compare(promise: Mapping[str, Any], attempt: Attempt | None) -> list[PredictedAndActual]:
     """Each promised figure beside the attempt's; without an attempt the actual ones are None.
 
     Cost is left out where nodes have no price.
@@ -69,5 +69,5 @@ def compare(promise: Mapping[str, Any], attempt: Attempt | None) -> list[Compare
         bounds = {bound: interval.get(bound) for bound in ("value", "low", "high")}
         if name != "cost" or bounds["value"]:
             final = whole if name in OF_A_WHOLE_RUN else ended
-            lines.append(Compared(name=name, actual=actual.get(name), final=final, **bounds))
+            lines.append(PredictedAndActual(name=name, actual=actual.get(name), final=final, **bounds))
     return lines

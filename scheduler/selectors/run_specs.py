@@ -7,7 +7,7 @@ from typing import Any
 from django.conf import settings
 
 from knowledge.core.domain import catalogue
-from knowledge.core.domain.config_json import NoShape, config_json
+from knowledge.core.domain.config_json import UnknownSizes, config_json
 from knowledge.core.domain.types import Option
 from scheduler.models import Attempt, Claim, DatasetFile, Job
 from trainer.protocol import RANDOM_MODEL, File, Resume, Spec
@@ -48,7 +48,7 @@ def _shape(model: str) -> dict[str, Any]:
     """The config.json of a model that is made of random weights; empty where it cannot be made."""
     try:
         return config_json(catalogue.model(model))
-    except (catalogue.UnknownModel, NoShape):
+    except (catalogue.UnknownModel, UnknownSizes):
         return {}
 
 

@@ -8,7 +8,7 @@ from django.db.models import Count, F, QuerySet
 
 from scheduler.errors import NotFound
 from scheduler.models import Gpu, Simulation
-from scheduler.simulator.inputs.cluster import Cluster, Pool, as_text
+from scheduler.simulator.inputs.cluster import Cluster, NodeGroup, as_text
 
 
 def all_simulations() -> QuerySet[Simulation]:
@@ -40,7 +40,7 @@ def present_cluster() -> str:
         sizes[node["model"]].append(node["gpus"])
         spent[node["model"]] += node["gpus"] * node["price"]
     pools = [
-        Pool(model, found.count(size), size, spent[model] / sum(found))
+        NodeGroup(model, found.count(size), size, spent[model] / sum(found))
         for model, found in sizes.items()
         for size in dict.fromkeys(found)
     ]

@@ -22,9 +22,9 @@ from scheduler.simulator.inputs.cluster import Cluster, parse_cluster
 from scheduler.simulator.output import figures_of
 from scheduler.simulator.report import Result, html
 from scheduler.simulator.scenario import Scenario, open_scenario, policy_named
-from scheduler.simulator.settings import Settings
+from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.interference import Colocation, across_nodes
-from scheduler.simulator.world.predictions import Level
+from scheduler.simulator.world.predictions import Fidelity
 
 SHOWN_REFUSALS = 10
 _REDRAW_S = 0.2
@@ -39,7 +39,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="type:nodes x GPUs each, price per GPU-hour: a100:8x8,l40s:4x4@1.1 (the folder's cluster.csv)",
     )
     add("--policy", required=True, action="append", help="a policy's name; repeat it to compare")
-    add("--knowledge", default=Level.ORACLE, type=Level, choices=list(Level), help="what is known (oracle)")
+    add(
+        "--knowledge",
+        default=Fidelity.ORACLE,
+        type=Fidelity,
+        choices=list(Fidelity),
+        help="what is known (oracle)",
+    )
     add("--error", default=0.0, type=float, help="median error of `performance`, e.g. 0.2 for 20 %% (0)")
     add("--seed", default=0, type=int, help="of the prediction errors (0)")
     add("--round-s", type=float, help="decide at its multiples only; 0: at every event (the policy's own)")
@@ -99,12 +105,12 @@ def _cluster(text: str | None) -> Cluster | None:
     return None if text is None else parse_cluster(text)
 
 
-def _settings(options: dict[str, Any]) -> Settings:
+def _settings(options: dict[str, Any]) -> SimulationSettings:
     for name in ("error", "round_s", "restart_s", "checkpoint_s"):
         value = options[name]
         if value is not None and not 0.0 <= value < math.inf:
             raise SimulatorError(f"--{name.replace('_', '-')} is {value:g}; give 0 or more")
-    return Settings(
+    return SimulationSettings(
         round_s=options["round_s"], restart_s=options["restart_s"], checkpoint_s=options["checkpoint_s"]
     )
 

@@ -19,12 +19,12 @@ from scheduler.simulator.errors import PolicyBroke, SimulatorError
 from scheduler.simulator.inputs.cluster import Cluster
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.packing import Packing, guests
-from scheduler.simulator.policy_drivers import Standing, decider
-from scheduler.simulator.settings import RETRIES, Settings
-from scheduler.simulator.world.ground_truth import Truth, shares_of
+from scheduler.simulator.policy_drivers import IncrementalDriver, decider
+from scheduler.simulator.settings import RETRIES, SimulationSettings
+from scheduler.simulator.world.ground_truth import GroundTruth, shares_of
 from scheduler.simulator.world.interference import Colocation
 from scheduler.simulator.world.nodes import Machines
-from scheduler.simulator.world.predictions import Informant
+from scheduler.simulator.world.predictions import PredictionSource
 from scheduler.simulator.world.runs import Run
 
 
@@ -46,21 +46,21 @@ class Engine:
         jobs: Sequence[TraceJob],
         cluster: Cluster,
         policy: Policy,
-        truth: Truth,
-        foresight: Informant,
-        settings: Settings | None = None,
+        truth: GroundTruth,
+        foresight: PredictionSource,
+        settings: SimulationSettings | None = None,
         capacity: Iterable[CapacityChange] = (),
         colocation: Colocation | None = None,
         packing: Packing | None = None,
     ) -> None:
         """Raises SimulatorError if the policy cannot pack."""
-        self.settings = settings or Settings()
+        self.settings = settings or SimulationSettings()
         self.truth, self.foresight, self.colocation = truth, foresight, colocation
         self.packing = packing
         self.prices = cluster.prices
         self.machines = Machines(cluster)
         self.decider = decider(policy, self.machines, self.prices, self.settings)
-        self.queue = self.decider if isinstance(self.decider, Standing) else None
+        self.queue = self.decider if isinstance(self.decider, IncrementalDriver) else None
         if packing and self.queue is None:
             raise SimulatorError(f"--packing: {policy.name} does not pack; take one like lucid, sjf or fifo")
         self.round_s = policy.round_s if self.settings.round_s is None else self.settings.round_s

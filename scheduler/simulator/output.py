@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduler.simulator.metrics import Metrics
 from scheduler.simulator.scenario import Scenario
-from scheduler.simulator.world.predictions import Level
+from scheduler.simulator.world.predictions import Fidelity
 
 _MEASURES = (
     "jct_mean_s", "jct_p50_s", "jct_p95_s", "jct_p99_s", "wait_mean_s", "slowdown_mean", "makespan_s",
@@ -16,7 +16,7 @@ _MEASURES = (
 
 
 def figures_of(
-    scenario: Scenario, knowledge: Level, policy: str, metrics: Metrics, cpu_s: float
+    scenario: Scenario, knowledge: Fidelity, policy: str, metrics: Metrics, cpu_s: float
 ) -> dict[str, Any]:
     """One policy's object: exactly the keys of the contract (docs/simulator.md)."""
     measured = metrics.as_dict()

@@ -1,9 +1,10 @@
 """Asking a policy: with the whole state at each decision, or with what changed since the last one.
 
 Both run the policy's own code. `Snapshots` builds the ClusterState that the live loop would build.
-`Standing` is for ranking policies whose ranks do not change while a job waits: it keeps their cycle, its
-index of free GPUs and the ranking itself from one decision to the next, so that a decision costs what it
-decides and not what waits. `tests/scheduler/simulator/test_deciders.py` holds the two to equal decisions.
+`IncrementalDriver` is for ranking policies whose ranks do not change while a job waits: it keeps their
+cycle, its index of free GPUs and the ranking itself from one decision to the next, so that a decision costs
+what it decides and not what waits. `tests/scheduler/simulator/test_deciders.py` holds the two to equal
+decisions.
 """
 
 from __future__ import annotations
@@ -14,11 +15,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from scheduler.core.cycle.cycle import Cycle, Key, Ranked
-from scheduler.core.cycle.options import Blocks
+from scheduler.core.cycle.options import HeadOfLine
 from scheduler.core.policies.fifo import by_arrival
 from scheduler.core.policies.shortest import by_remaining_gpu_s, by_remaining_s
 from scheduler.core.types import Action, ClusterState, Job, Policy, Release
-from scheduler.simulator.settings import Settings
+from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.runs import Run
 
@@ -26,7 +27,7 @@ STANDING_KEYS: frozenset[Key] = frozenset({by_arrival, by_remaining_s, by_remain
 _Place = tuple[Any, ...]
 
 
-class Decider(Protocol):
+class PolicyDriver(Protocol):
     """Hears of every change, and decides when asked."""
 
     def waits(self, run: Run, now: float) -> None:
@@ -44,23 +45,27 @@ class Decider(Protocol):
     def decide(self, now: float) -> Iterable[Action]: ...
 
 
-def decider(policy: Policy, machines: Machines, prices: Mapping[str, float], settings: Settings) -> Decider:
+def decider(
+    policy: Policy, machines: Machines, prices: Mapping[str, float], settings: SimulationSettings
+) -> PolicyDriver:
     """The quickest one that is right for this policy."""
     if isinstance(policy, Ranked) and can_stand(policy) and not settings.snapshots:
-        return Standing(policy, machines, settings)
+        return IncrementalDriver(policy, machines, settings)
     return Snapshots(policy, machines, prices, settings)
 
 
 def can_stand(policy: Ranked) -> bool:
     """Do its decisions follow from a ranking of waiting jobs that time does not change?"""
-    return not policy.preempts and policy.key in STANDING_KEYS and policy.rules.blocks is not Blocks.NOTHING
+    return (
+        not policy.preempts and policy.key in STANDING_KEYS and policy.rules.blocks is not HeadOfLine.NOTHING
+    )
 
 
 class Snapshots:
     """The whole state at each decision."""
 
     def __init__(
-        self, policy: Policy, machines: Machines, prices: Mapping[str, float], settings: Settings
+        self, policy: Policy, machines: Machines, prices: Mapping[str, float], settings: SimulationSettings
     ) -> None:
         self.policy, self.machines, self.prices, self.settings = policy, machines, prices, settings
         self.waiting: dict[str, Run] = {}
@@ -138,10 +143,10 @@ class _State(ClusterState):
         return self.jobs.releases()
 
 
-class Standing:
+class IncrementalDriver:
     """The ranking and the cycle of a policy, kept up to date."""
 
-    def __init__(self, policy: Ranked, machines: Machines, settings: Settings) -> None:
+    def __init__(self, policy: Ranked, machines: Machines, settings: SimulationSettings) -> None:
         self.policy, self.machines, self.settings = policy, machines, settings
         self.cycle = self._new_cycle()
         self.queue: list[tuple[_Place, Job]] = []

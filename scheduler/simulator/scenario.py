@@ -17,11 +17,11 @@ from scheduler.simulator.inputs.profiles import Application, read_applications
 from scheduler.simulator.inputs.trace import Refusal, Trace, TraceJob, offered_gpus
 from scheduler.simulator.metrics import Metrics, measure
 from scheduler.simulator.packing import Packing, Pairs, StatedPairs, read_pairs
-from scheduler.simulator.settings import Settings
+from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.goodput import GoodputTruth
-from scheduler.simulator.world.ground_truth import RecordedTruth, Truth, gavel_rates, table_rates
+from scheduler.simulator.world.ground_truth import GroundTruth, RecordedTruth, gavel_rates, table_rates
 from scheduler.simulator.world.interference import Colocation
-from scheduler.simulator.world.predictions import Foresight, Level
+from scheduler.simulator.world.predictions import Fidelity, PredictionModel
 
 _PROFILES = ("profiles/placements.csv.gz", "sia/profiles/placements.csv.gz")
 _GAVEL = ("simulation_throughputs.json.gz", "simulation_throughputs.json")
@@ -34,15 +34,15 @@ class Scenario:
     trace: Trace
     cluster: Cluster
     applications: dict[str, Application] = field(default_factory=dict)
-    rates: Truth | None = None
+    rates: GroundTruth | None = None
     pairs: Pairs | None = None  # measured; None: as stated
     impossible: list[Refusal] = field(default_factory=list)
     _alone_s: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Raises TraceError if no job fits."""
-        truth, jobs = self.truth(Level.DEFAULT), []
-        foresight = Foresight(Level.ORACLE, truth, self.cluster)
+        truth, jobs = self.truth(Fidelity.DEFAULT), []
+        foresight = PredictionModel(Fidelity.ORACLE, truth, self.cluster)
         for row, job in enumerate(self.trace.jobs, start=1):
             if not requested(job, self.cluster):
                 self.impossible.append(Refusal(row, job.job_id, why_impossible(job, self.cluster)))
@@ -70,7 +70,7 @@ class Scenario:
         """How long it truly runs with the GPUs it asks for, on the quickest pool."""
         return self._alone_s[job.job_id]
 
-    def truth(self, level: Level) -> Truth:
+    def truth(self, level: Fidelity) -> GroundTruth:
         """What happens to the jobs; measured applications tune their batch where knowledge may choose."""
         if self.applications:
             return GoodputTruth(self.applications, tuned=level.chooses)
@@ -79,8 +79,8 @@ class Scenario:
     def simulate(
         self,
         policy: Policy,
-        level: Level,
-        settings: Settings | None = None,
+        level: Fidelity,
+        settings: SimulationSettings | None = None,
         *,
         error: float = 0.0,
         seed: int = 0,
@@ -90,7 +90,7 @@ class Scenario:
     ) -> tuple[Engine, Metrics]:
         """Play the trace to its end. error: MdAPE of predictions (Foresight). packing: in Lucid's pairs."""
         truth = self.truth(level)
-        foresight = Foresight(level, truth, self.cluster, error=error, seed=seed)
+        foresight = PredictionModel(level, truth, self.cluster, error=error, seed=seed)
         pairs = Packing(self.pairs or StatedPairs(seed)) if packing else None
         jobs, capacity = self.trace.jobs, self.trace.capacity
         engine = Engine(
@@ -135,7 +135,7 @@ def policy_named(name: str) -> Policy:
     return POLICIES[name]
 
 
-def _rates(path: Path) -> Truth:
+def _rates(path: Path) -> GroundTruth:
     own = (path if path.is_dir() else path.parent) / "profiles.csv"
     if own.exists():
         return table_rates(files.read_rows(own))

@@ -12,7 +12,7 @@ RETRIES = 1  # further options after one that did not run, as the live portal gr
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class SimulationSettings:
     """All times in s.
 
     round_s: decide at its multiples only (None: as the policy says; 0: at every event).

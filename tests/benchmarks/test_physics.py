@@ -15,7 +15,7 @@ import pytest
 from benchmarks.physics import ENOUGH, by_model, one_out, rates
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.analytic.step_time import StepTime, step_parts
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config
 
 REPOSITORY = Path(__file__).resolve().parents[2]
@@ -32,7 +32,7 @@ BASE = Config(
 )
 
 
-def _rows() -> list[Row]:
+def _rows() -> list[Measurement]:
     """As fast as the stated physics says."""
     configs = [
         replace(BASE, model_name=model, number_gpus=gpus, per_device_batch_size=batch)
@@ -44,7 +44,7 @@ def _rows() -> list[Row]:
     physics = StepTime()
     physics.weights_ = np.ones(sum(part.shape[1] for part in step_parts(c)))
     return [
-        Row(config=config, status="ok", source="test", tokens_per_second=float(rate))
+        Measurement(config=config, status="ok", source="test", tokens_per_second=float(rate))
         for config, rate in zip(configs, physics.value(c), strict=True)
     ]
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from benchmarks import plain
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config
 
 CONFIG = Config(
@@ -22,9 +22,9 @@ CONFIG = Config(
 BATCHES = (1, 2, 4, 8, 16, 32)
 
 
-def _run(gpus: int, batch: int, **outcome: object) -> Row:
+def _run(gpus: int, batch: int, **outcome: object) -> Measurement:
     config = replace(CONFIG, number_gpus=gpus, per_device_batch_size=batch)
-    row = Row(config=config, status="ok", source="test", tokens_per_second=1000.0 * gpus)
+    row = Measurement(config=config, status="ok", source="test", tokens_per_second=1000.0 * gpus)
     return replace(row, **outcome)  # type: ignore[arg-type]
 
 

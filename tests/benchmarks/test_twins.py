@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from benchmarks.twins import by_others, submitter, system, twin
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config
 
 
-def run(origin: str, rate: float, gpus: int = 8) -> Row:
+def run(origin: str, rate: float, gpus: int = 8) -> Measurement:
     config = Config(
         model_name="meta-llama/Llama-2-70b-hf",
         method="lora",
@@ -19,7 +19,7 @@ def run(origin: str, rate: float, gpus: int = 8) -> Row:
         tokens_per_sample=8192,
         per_device_batch_size=1,
     )
-    return Row(config=config, status="ok", source="mlperf", origin=origin, tokens_per_second=rate)
+    return Measurement(config=config, status="ok", source="mlperf", origin=origin, tokens_per_second=rate)
 
 
 RUNS = [run("A/one/1", 100.0), run("A/one/2", 110.0), run("A/two/1", 50.0), run("B/three/1", 80.0)]

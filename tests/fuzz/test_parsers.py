@@ -38,7 +38,7 @@ from trainer import formats, protocol_parsing, strict_json
 from trainer.protocol import PROTOCOL, ProtocolError
 from trainer.recipes import SFT, ParamError
 
-JSON_ERRORS = (strict_json.Refused, json.JSONDecodeError)
+JSON_ERRORS = (strict_json.RefusedJson, json.JSONDecodeError)
 SHORT, LONG = 40, 5_000
 MEMORY_BYTES = 4_000_000_000
 ENROL = {"protocol": PROTOCOL, "join_token": "fjoin-a", "name": "n", "facts": facts()}

@@ -37,7 +37,7 @@ values = st.recursive(
     ],
 )
 def test_refused_with_a_reason(text: str | bytes, told: str) -> None:
-    with pytest.raises(strict_json.Refused) as refused:
+    with pytest.raises(strict_json.RefusedJson) as refused:
         strict_json.loads(text)
     assert told in str(refused.value)
 
@@ -81,6 +81,6 @@ def test_the_largest_texts_take_bounded_time_and_memory(name: str) -> None:
     ("value", "told"), [(["a\x00"], "NUL"), ({"\ud800": 1}, "surrogate"), ({"a": ["\udfff"]}, "half")]
 )
 def test_texts_that_no_database_keeps_are_named(value: object, told: str) -> None:
-    with pytest.raises(strict_json.Refused, match=told):
+    with pytest.raises(strict_json.RefusedJson, match=told):
         strict_json.check_texts(value)
     strict_json.check_texts([{"größe": ["\U0001f600"]}, 1, None])

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from knowledge import catalogue_entries
-from knowledge.core.domain.types import Config, Inventory, Pool, Workload
+from knowledge.core.domain.types import Config, GpuPool, Inventory, Workload
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GIB = 2**30
 
-CPU = Pool(gpu_model="cpu", node_sizes=(1,), memory_bytes=4 * GIB, peak_flops=5e10, bandwidth_bytes_s=1e10)
-A100 = Pool(gpu_model="A100-SXM4-80GB", node_sizes=(8, 8), memory_bytes=80 * GIB, price_per_gpu_hour=2.0)
-L40S = Pool(gpu_model="L40S", node_sizes=(4,), memory_bytes=45 * GIB, price_per_gpu_hour=1.0)
+CPU = GpuPool(gpu_model="cpu", node_sizes=(1,), memory_bytes=4 * GIB, peak_flops=5e10, bandwidth_bytes_s=1e10)
+A100 = GpuPool(gpu_model="A100-SXM4-80GB", node_sizes=(8, 8), memory_bytes=80 * GIB, price_per_gpu_hour=2.0)
+L40S = GpuPool(gpu_model="L40S", node_sizes=(4,), memory_bytes=45 * GIB, price_per_gpu_hour=1.0)
 CLUSTER = Inventory(pools=(CPU, A100, L40S))
 LAPTOP = Inventory(pools=(CPU,))
 DATA = Workload(rows=400, lengths=((100, 50), (200, 150), (400, 150), (700, 50)), validation_rows=40)

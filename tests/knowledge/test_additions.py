@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 
 from knowledge import advice
 from knowledge.core.domain import catalogue
-from knowledge.core.domain.types import Inventory, Pool, Source
+from knowledge.core.domain.types import GpuPool, Inventory, Source
 from tests.knowledge.conftest import CLUSTER, DATA, GIB
 
 pytestmark = pytest.mark.django_db
@@ -81,7 +81,7 @@ def test_an_added_gpu_is_predicted_instead_of_answered_by_defaults() -> None:
     call_command(
         "add_gpu", "Exotic-9000", "--memory-gib", "64", "--tflops", "300", "--bandwidth-gb-s", "2000"
     )
-    pool = Pool(gpu_model="Exotic-9000", node_sizes=(2,), memory_bytes=64 * GIB)
+    pool = GpuPool(gpu_model="Exotic-9000", node_sizes=(2,), memory_bytes=64 * GIB)
     found = advice.advise(model="llama3.1-8b", fixed={}, workload=DATA, inventory=Inventory(pools=(pool,)))
     assert {option.source for option in found.options} == {Source.PRIOR}
 

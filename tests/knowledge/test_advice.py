@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from knowledge import advice
 from knowledge.core.domain import catalogue
-from knowledge.core.domain.types import Goal, Inventory, Lack, Option, Pool, Source, Workload
+from knowledge.core.domain.types import Goal, GpuPool, Inventory, Option, Source, Unsupported, Workload
 from tests.knowledge.conftest import A100, CLUSTER, CPU, DATA, GIB, LAPTOP
 from trainer.recipes import RECIPES, Binds
 
@@ -100,7 +100,7 @@ def test_cheapest_costs_no_more_and_fastest_takes_no_longer() -> None:
 
 
 def test_qlora_is_chosen_where_lora_fits_no_gpu() -> None:
-    small = Inventory(pools=(Pool(gpu_model="L4", node_sizes=(1,), memory_bytes=15 * GIB),))
+    small = Inventory(pools=(GpuPool(gpu_model="L4", node_sizes=(1,), memory_bytes=15 * GIB),))
     found = ask(inventory=small)
     assert found.bound["method"] == "qlora"
     assert found.bound["quantization"] == "bnb-4bit"
@@ -109,8 +109,8 @@ def test_qlora_is_chosen_where_lora_fits_no_gpu() -> None:
 
 def test_a_method_that_no_node_can_train_is_never_proposed_and_the_remedy_is_named() -> None:
     why = "gpu-1: bitsandbytes is missing, install requirements/gpu.lock on it"
-    small = Pool(
-        gpu_model="L4", node_sizes=(1,), memory_bytes=15 * GIB, cannot_train={"qlora": Lack(why=why)}
+    small = GpuPool(
+        gpu_model="L4", node_sizes=(1,), memory_bytes=15 * GIB, cannot_train={"qlora": Unsupported(why=why)}
     )
     found = ask(inventory=Inventory(pools=(small,)))
     assert (found.bound["method"], found.options) == ("lora", ())
@@ -126,7 +126,7 @@ def test_a_method_that_no_node_can_train_is_never_proposed_and_the_remedy_is_nam
 
 
 def test_nodes_that_lack_one_method_share_jobs_of_the_others() -> None:
-    lack = Lack(why="gpu-1: bitsandbytes is missing", others=(4,))
+    lack = Unsupported(why="gpu-1: bitsandbytes is missing", others=(4,))
     both = Inventory(pools=(replace(A100, cannot_train={"qlora": lack}),), max_nodes=2)
     lora, qlora = (ask(inventory=both, method=way, effective_batch_size=16) for way in ("lora", "qlora"))
     assert "A100-SXM4-80GB:2x8" in {option.key for option in lora.options}
@@ -134,7 +134,7 @@ def test_nodes_that_lack_one_method_share_jobs_of_the_others() -> None:
 
 
 def test_gpus_without_bfloat16_train_in_float16() -> None:
-    old = Inventory(pools=(Pool(gpu_model="T4", node_sizes=(1,), memory_bytes=15 * GIB),))
+    old = Inventory(pools=(GpuPool(gpu_model="T4", node_sizes=(1,), memory_bytes=15 * GIB),))
     assert ask("builtin/tiny-llama", old).bound["precision"] == "float16"
 
 
@@ -202,7 +202,7 @@ def test_a_mistyped_name_is_refused_with_suggestions() -> None:
 
 
 def test_an_unknown_gpu_is_offered_only_where_no_other_can_run_the_job() -> None:
-    unknown = Pool(gpu_model="Exotic-9000", node_sizes=(2,), memory_bytes=64 * GIB)
+    unknown = GpuPool(gpu_model="Exotic-9000", node_sizes=(2,), memory_bytes=64 * GIB)
     mixed = Inventory(pools=(A100, unknown))
     assert {option.gpu_model for option in ask(inventory=mixed).options} == {"A100-SXM4-80GB"}
     alone = ask(inventory=Inventory(pools=(unknown,)))

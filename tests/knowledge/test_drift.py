@@ -9,7 +9,7 @@ import pytest
 
 from knowledge import selectors
 from knowledge.core.domain.types import Interval
-from knowledge.core.evaluate.drift import Outcome, judge
+from knowledge.core.evaluate.drift import PromiseOutcome, assess_drift
 from knowledge.drift_monitor import watch
 from knowledge.services import record_execution
 from tests.knowledge.conftest import NOW, TINY
@@ -17,25 +17,25 @@ from tests.knowledge.conftest import NOW, TINY
 PROMISE = {"source": "model", "tokens_per_second": {"value": 100.0, "low": 80.0, "high": 125.0}}
 
 
-def outcomes(*rates: float) -> list[Outcome]:
-    return [Outcome(Interval(100.0, 80.0, 125.0), rate) for rate in rates]
+def outcomes(*rates: float) -> list[PromiseOutcome]:
+    return [PromiseOutcome(Interval(100.0, 80.0, 125.0), rate) for rate in rates]
 
 
 def test_runs_inside_their_intervals_raise_no_alarm() -> None:
-    found = judge(outcomes(*[100.0] * 17, *[200.0] * 3))
+    found = assess_drift(outcomes(*[100.0] * 17, *[200.0] * 3))
     assert (found.runs, found.coverage, found.alarm) == (20, 0.85, "")
 
 
 def test_too_few_inside_raise_an_alarm_that_counts_them() -> None:
-    assert "5 of the last 20" in judge(outcomes(*[100.0] * 5, *[60.0] * 15)).alarm
+    assert "5 of the last 20" in assess_drift(outcomes(*[100.0] * 5, *[60.0] * 15)).alarm
 
 
 def test_a_few_misses_among_few_runs_say_nothing() -> None:
-    assert judge(outcomes(60.0, 60.0, 60.0)).alarm == ""
+    assert assess_drift(outcomes(60.0, 60.0, 60.0)).alarm == ""
 
 
 def test_errors_that_double_raise_an_alarm_though_intervals_hold() -> None:
-    found = judge(outcomes(*[103.0] * 50, *[110.0] * 50))
+    found = assess_drift(outcomes(*[103.0] * 50, *[110.0] * 50))
     assert found.coverage == 1.0
     assert "rose from 3% to 10%" in found.alarm
 

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import generic
 from tests.knowledge.test_learning import rows
 
@@ -34,7 +34,7 @@ def evaluated(folder: Path, train: str, test: str, **options: Any) -> tuple[dict
     return json.loads(out.read_text()), said.getvalue()
 
 
-def some(count: int, **changes: Any) -> list[Row]:
+def some(count: int, **changes: Any) -> list[Measurement]:
     """Rows of a valid and fast sort, their configurations changed."""
     found = [row for row in rows(200, seed=7) if row.status == "ok"][:count]
     return [replace(row, config=replace(row.config, **changes)) for row in found]

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import generic, registry
 from knowledge.core.data.sources.table import (
     LONGEST_REMARK,
@@ -177,7 +177,7 @@ def test_launch_rules_explain_what_the_benchmark_refused_and_nothing_that_ran() 
 def test_rows_are_made_before_the_database_lets_nobody_else_write(monkeypatch: pytest.MonkeyPatch) -> None:
     waited = []
 
-    def values(row: Row) -> dict[str, Any]:
+    def values(row: Measurement) -> dict[str, Any]:
         waited.append(connection.in_atomic_block)
         return imported_values(row)
 

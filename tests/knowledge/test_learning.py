@@ -16,10 +16,10 @@ from django.core.management import CommandError, call_command
 from knowledge import advice, loaded_predictor, selectors, training
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns
-from knowledge.core.data.measurement import Row, digests
+from knowledge.core.data.measurement import Measurement, digests
 from knowledge.core.domain.types import Config, Inventory, Source
 from knowledge.core.evaluate import evaluation
-from knowledge.core.model.fitted_model import Knowledge, kind_of
+from knowledge.core.model.fitted_model import FittedModel, hardware_kind
 from knowledge.core.predict import store
 from knowledge.importing import service
 from knowledge.model_registry import roll_back
@@ -32,7 +32,7 @@ pytestmark = pytest.mark.django_db
 SLOWER = 0.5  # the truth of these tests: everything runs at half the prior's rate
 
 
-def rows(count: int, seed: int, factor: float = SLOWER) -> list[Row]:
+def rows(count: int, seed: int, factor: float = SLOWER) -> list[Measurement]:
     """Executions on A100s whose rate is the prior's times a factor, those above the memory invalid."""
     random = np.random.default_rng(seed)
     names = ["meta-llama/Llama-3.1-8B", "meta-llama/Llama-3.2-1B", "mistralai/Mistral-7B-v0.1"]
@@ -53,7 +53,7 @@ def rows(count: int, seed: int, factor: float = SLOWER) -> list[Row]:
     c = columns(configs)
     share, rates = cost_model.memory(c).total / c.memory, cost_model.throughput(c) * factor
     return [
-        Row(
+        Measurement(
             config=config,
             status="ok" if share[i] < 1 else "oom",
             source="synthetic",
@@ -65,7 +65,7 @@ def rows(count: int, seed: int, factor: float = SLOWER) -> list[Row]:
 
 
 LEARN, SAVE = evaluation.learn, store.save
-REMEMBERED: dict[tuple[str, ...], Knowledge | None] = {}
+REMEMBERED: dict[tuple[str, ...], FittedModel | None] = {}
 FILES: dict[tuple[int, ...], bytes] = {}  # by the ids of what was remembered and therefore lives on
 
 
@@ -73,13 +73,13 @@ FILES: dict[tuple[int, ...], bytes] = {}  # by the ids of what was remembered an
 def _train_equal_rows_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """Most tests begin with the same training, which takes seconds: equal rows teach and write the same."""
 
-    def learn(some: list[Row], kind: str) -> Knowledge | None:
-        key = (kind, *digests([row for row in some if kind_of(row.config) == kind]))
+    def learn(some: list[Measurement], kind: str) -> FittedModel | None:
+        key = (kind, *digests([row for row in some if hardware_kind(row.config) == kind]))
         if key not in REMEMBERED:
             REMEMBERED[key] = LEARN(some, kind)
         return REMEMBERED[key]
 
-    def save(knowledge: dict[str, Knowledge], path: Path) -> str:
+    def save(knowledge: dict[str, FittedModel], path: Path) -> str:
         key = tuple(map(id, knowledge.values()))
         if key not in FILES:
             SAVE(knowledge, path)
@@ -88,7 +88,7 @@ def _train_equal_rows_once(monkeypatch: pytest.MonkeyPatch) -> None:
         path.write_bytes(FILES[key])
         return store.digest(path)
 
-    monkeypatch.setattr(evaluation, "learn", learn)
+    monkeypatch.setattr(evaluation, "fit_model", learn)
     monkeypatch.setattr(store, "save", save)
 
 
@@ -147,7 +147,7 @@ def test_a_worse_predictor_is_kept_but_not_promoted(trained: PredictorVersion) -
     assert selectors.active_predictor() == trained
 
 
-def _held(row: Row) -> bool:
+def _held(row: Measurement) -> bool:
     digest = service.imported_values(row)["config_hash"]
     return int(digest[:8], 16) % training.YARDSTICK == 0
 

@@ -8,18 +8,18 @@ from typing import Any
 import pytest
 
 from knowledge import advice
-from knowledge.core.domain.types import Advice, Inventory, Option, Pool
-from knowledge.core.recommend.submit_defaults import Request, four_bits_instead, settle
+from knowledge.core.domain.types import Advice, GpuPool, Inventory, Option
+from knowledge.core.recommend.submit_defaults import Request, choose_submit_values, four_bits_instead
 from tests.knowledge.conftest import CPU, DATA, GIB
 from trainer.recipes import RECIPES
 
 pytestmark = pytest.mark.django_db
 LLAMA = "meta-llama/Llama-3.1-8B"
 # Without bfloat16 units the trainer shards nothing: many small GPUs hold no more than one does.
-VOLTA = Pool(gpu_model="V100-PCIe-16GB", node_sizes=(8,), memory_bytes=15 * GIB)
+VOLTA = GpuPool(gpu_model="V100-PCIe-16GB", node_sizes=(8,), memory_bytes=15 * GIB)
 
 
-def ask(*pools: Pool, **fixed: Any) -> Advice:
+def ask(*pools: GpuPool, **fixed: Any) -> Advice:
     cleaned = RECIPES["sft"].clean(fixed)
     return advice.advise(model=LLAMA, fixed=cleaned, workload=DATA, inventory=Inventory(pools=pools))
 
@@ -51,7 +51,7 @@ def test_where_4_bits_help_nobody_lora_stays() -> None:
 
 def test_a_risk_is_told_that_4_bits_avoid() -> None:
     request = Request(LLAMA, None, {}, DATA, Inventory(pools=(VOLTA,)))
-    lora = settle(request)["method"]
+    lora = choose_submit_values(request)["method"]
     options: list[Option] = [replace(option, p_valid=0.17) for option in ask(VOLTA).options]
     known = replace(request, model=advice._request(LLAMA, {}, DATA, request.inventory).model)
     instead = four_bits_instead(known, lora, options)
@@ -61,7 +61,7 @@ def test_a_risk_is_told_that_4_bits_avoid() -> None:
 
 
 def test_of_risks_the_likeliest_of_each_bundle_is_offered_and_not_the_fastest() -> None:
-    small = Pool(gpu_model="L40S", node_sizes=(2,), memory_bytes=int(18.5 * GIB))
+    small = GpuPool(gpu_model="L40S", node_sizes=(2,), memory_bytes=int(18.5 * GIB))
     found = ask(small, method="lora", sharding="ddp", number_gpus=2)
     assert found.best is not None
     assert 0.05 < found.best.p_valid < 0.9

@@ -8,9 +8,9 @@ import pytest
 
 from knowledge import advice
 from knowledge.core.domain import catalogue
-from knowledge.core.domain.types import Inventory, Pool
+from knowledge.core.domain.types import GpuPool, Inventory
 from knowledge.core.explain.infeasible import why_nothing_fits
-from knowledge.core.recommend.submit_defaults import Request, settle
+from knowledge.core.recommend.submit_defaults import Request, choose_submit_values
 from tests.knowledge.conftest import A100, CPU, DATA, L40S
 from trainer.recipes import RECIPES
 
@@ -20,7 +20,7 @@ HUGE = "llama3.1-405b"
 METHODS = "the method lora or the method qlora"
 
 
-def said(model: str, pool: Pool, max_nodes: int = 1, **fixed: Any) -> str:
+def said(model: str, pool: GpuPool, max_nodes: int = 1, **fixed: Any) -> str:
     cleaned, stock = RECIPES["sft"].clean(fixed), Inventory(pools=(pool,), max_nodes=max_nodes)
     found = advice.advise(model=model, fixed=cleaned, workload=DATA, inventory=stock)
     assert not found.options
@@ -40,7 +40,7 @@ def said(model: str, pool: Pool, max_nodes: int = 1, **fixed: Any) -> str:
     ],
 )
 def test_what_is_out_of_reach_comes_with_the_remedies_that_are_left(
-    model: str, pool: Pool, fixed: dict[str, Any], remedies: str
+    model: str, pool: GpuPool, fixed: dict[str, Any], remedies: str
 ) -> None:
     note = said(model, pool, **fixed)
     assert note.startswith("Out of reach: this needs about")
@@ -50,7 +50,11 @@ def test_what_is_out_of_reach_comes_with_the_remedies_that_are_left(
 def test_what_only_physics_takes_for_possible_is_told_so() -> None:
     fixed = {"method": "lora"}
     request = Request(LLAMA, catalogue.model(LLAMA), fixed, DATA, Inventory(pools=(A100,)))
-    bound = {name: choice.value for name, choice in settle(request).items() if choice.value is not None}
+    bound = {
+        name: choice.value
+        for name, choice in choose_submit_values(request).items()
+        if choice.value is not None
+    }
     assert why_nothing_fits(request, bound).startswith("Out of reach: it may fit by physics, but hardly any")
 
 
@@ -60,7 +64,7 @@ def test_gpus_that_no_node_has_are_named_with_the_nodes_that_a_job_may_use() -> 
 
 
 def test_a_sharding_that_does_not_go_with_the_gpus_is_explained() -> None:
-    one = Pool(gpu_model="L40S", node_sizes=(1,), memory_bytes=L40S.memory_bytes)
+    one = GpuPool(gpu_model="L40S", node_sizes=(1,), memory_bytes=L40S.memory_bytes)
     assert "The sharding none is for one GPU" in said(LLAMA, one, sharding="ddp")
 
 

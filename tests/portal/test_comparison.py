@@ -6,7 +6,7 @@ import pytest
 
 from portal.accounts.models import User
 from scheduler.models import Job
-from scheduler.selectors.job_outcome import Compared, compare
+from scheduler.selectors.job_outcome import PredictedAndActual, compare
 from tests.harness import world
 from tests.harness.fake_node import result
 
@@ -16,7 +16,7 @@ PROMISE = {
 }
 
 
-def compared_after(job: Job) -> dict[str, Compared]:
+def compared_after(job: Job) -> dict[str, PredictedAndActual]:
     return {line.name: line for line in compare(PROMISE, job.attempts.get())}
 
 

@@ -30,13 +30,13 @@ def test_leases_are_looked_at_before_every_few_starts(settings: Any, monkeypatch
     world.fake_node(slots=10)
     dead = world.fake_node(slots=1)
     wait_in_line(10)
-    started_at_looks, look = [], leases.look
+    started_at_looks, look = [], leases.last_heard
 
     def noted(*args: Any) -> Any:
         started_at_looks.append(Attempt.objects.count())
         return look(*args)
 
-    monkeypatch.setattr(leases, "look", noted)
+    monkeypatch.setattr(leases, "last_heard", noted)
     assert tick().started == 4
     world.silence(dead, 100)
     assert tick().started == 4

@@ -16,8 +16,8 @@ from scheduler.models import Calibration, Job, Node
 from scheduler.selectors.cluster.calibrations import calibrations, get_calibration
 from scheduler.services.calibration import advance as moving
 from scheduler.services.calibration import plan
-from scheduler.services.calibration.advance import AT_ONCE, Superseded, advance, advance_all
-from scheduler.services.calibration.request import Wanted, cancel_calibration, request_calibration
+from scheduler.services.calibration.advance import AT_ONCE, CalibrationReplaced, advance, advance_all
+from scheduler.services.calibration.request import CalibrationRequest, cancel_calibration, request_calibration
 from scheduler.states import JobState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode
@@ -30,7 +30,7 @@ def ask(node: FakeNode, *, runs: int = 8, **wanted: object) -> Calibration:
     given = {"budget_s": 60.0, "models": ["builtin/tiny-llama"], "runs": runs, **wanted}
     return request_calibration(
         node=Node.objects.get(pk=node.node_id),
-        wanted=Wanted(**given),
+        wanted=CalibrationRequest(**given),
         actor=world.admin(),
         now=database_now(),
     )  # type: ignore[arg-type]
@@ -69,7 +69,7 @@ def test_of_two_workers_that_see_the_same_state_one_submits_nothing(node: FakeNo
     twin = Calibration.objects.select_related("requested_by", "file", "node").get(pk=made.pk)
     advance(made, now=database_now())
     before = Job.objects.count()
-    with pytest.raises(Superseded):
+    with pytest.raises(CalibrationReplaced):
         moving._submit(twin, [moving.Config(**twin.plan[0])], database_now())
     assert Job.objects.count() == before == AT_ONCE
 

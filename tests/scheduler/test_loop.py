@@ -42,7 +42,7 @@ def test_a_scheduler_that_was_replaced_changes_nothing() -> None:
     node, job = world.fake_node(), world.job()
     old = epochs.acquire()
     assert old is not None
-    state = snapshot.take({}, database_now())
+    state = snapshot.take_snapshot({}, database_now())
     option = state.jobs[0].options[0]
     plan = Plan((Start(job.pk, option, ((node.node_id, 0),)),))
     Epoch.objects.update(since=database_now() - timedelta(hours=1))  # paused for an hour
@@ -67,7 +67,7 @@ def test_a_dead_scheduler_is_replaced_after_a_while() -> None:
 def test_a_stale_decision_is_dropped_and_decided_anew() -> None:
     """A cancel between snapshot and apply wins."""
     node, job = world.fake_node(), world.job()
-    state = snapshot.take({}, database_now())
+    state = snapshot.take_snapshot({}, database_now())
     Job.objects.filter(pk=job.pk).update(state=JobState.PAUSED)
     epoch = epochs.acquire()
     assert epoch is not None
@@ -79,7 +79,7 @@ def test_a_stale_decision_is_dropped_and_decided_anew() -> None:
 def test_a_node_that_began_to_drain_after_the_snapshot_gets_nothing() -> None:
     """I5"""
     node, job = world.fake_node(), world.job()
-    state = snapshot.take({}, database_now())
+    state = snapshot.take_snapshot({}, database_now())
     row = Node.objects.get()
     drain_node(node=row, actor=world.admin(), reason="New fans", move_jobs=False, now=database_now())
     epoch = epochs.acquire()
@@ -99,7 +99,7 @@ def test_a_scheduler_that_was_replaced_loses_no_node(node: FakeNode) -> None:
     assert tick().ran
     world.silence(node, 600)
     with pytest.raises(SchedulerReplaced):
-        leases.expire(old, database_now())
+        leases.expire_leases(old, database_now())
     assert Node.objects.get().state == NodeState.READY
 
 
@@ -191,7 +191,7 @@ def test_a_snapshot_takes_the_same_number_of_queries_for_any_number_of_jobs() ->
         with CaptureQueriesContext(
             connection,
         ) as queries:
-            snapshot.take({}, database_now())
+            snapshot.take_snapshot({}, database_now())
         counts.append(len(queries))
     assert counts[0] == counts[1]
 

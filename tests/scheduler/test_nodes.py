@@ -202,7 +202,7 @@ def test_a_heartbeat_that_comes_while_leases_are_looked_at_counts(
         hold(of)
 
     monkeypatch.setattr(epochs, "hold", heartbeat_meanwhile)
-    leases.expire(epoch, database_now())
+    leases.expire_leases(epoch, database_now())
     assert world.state_of(job) == JobState.ASSIGNED
     assert Node.objects.get(pk=node.node_id).state == NodeState.READY
     assert Node.objects.get(pk=other.node_id).state == NodeState.LOST

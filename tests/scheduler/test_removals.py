@@ -17,7 +17,7 @@ from scheduler.selectors.cluster.inventory import inventory
 from scheduler.selectors.cluster.queue import nodes_with_gpus
 from scheduler.selectors.nodes import all_nodes, get_node, node_by_token
 from scheduler.services.deletions import remove_node
-from scheduler.services.nodes.state import welcome_back
+from scheduler.services.nodes.state import readmit_node
 from scheduler.states import REMOVABLE, JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
@@ -67,7 +67,7 @@ def test_it_is_given_no_work_and_never_comes_back() -> None:
     node, _ = node_with_a_past()
     remove(node)
     gone = Node.objects.get()
-    welcome_back(node=gone, now=database_now())
+    readmit_node(node=gone, now=database_now())
     world.silence(node, 10_000)
     waiting = world.job()
     assert tick().started == 0

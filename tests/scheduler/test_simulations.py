@@ -14,7 +14,7 @@ from scheduler.models import Simulation, SimulationState
 from scheduler.selectors.simulations import present_cluster
 from scheduler.services.simulations import play, request
 from scheduler.services.simulations.play import play_next
-from scheduler.services.simulations.request import Question, request_simulation
+from scheduler.services.simulations.request import SimulationRequest, request_simulation
 from tests.harness import world
 from tests.harness.fake_node import FakeNode
 from tests.scheduler.past import past
@@ -23,7 +23,7 @@ pytestmark = pytest.mark.django_db
 
 
 def ask(*policies: str, **values: object) -> Simulation:
-    question = Question(policies=policies, cluster="cpu:1x1", **values)  # type: ignore[arg-type]
+    question = SimulationRequest(policies=policies, cluster="cpu:1x1", **values)  # type: ignore[arg-type]
     return request_simulation(question=question, actor=world.admin(), now=database_now())
 
 
@@ -49,7 +49,7 @@ def test_policies_are_played_one_by_one_and_compared_on_the_same_jobs(node: Fake
 
 def test_the_present_nodes_are_the_cluster_unless_another_is_named(node: FakeNode) -> None:
     past(node, [60, 60, 60], ended=database_now())
-    question = Question(policies=["fifo"])
+    question = SimulationRequest(policies=["fifo"])
     assert request_simulation(question=question, actor=world.admin(), now=database_now()).cluster == "cpu:1x2"
     world.fake_node(slots=4)
     assert present_cluster() == "cpu:1x4,cpu:1x2"
@@ -105,7 +105,7 @@ def test_a_policy_that_takes_too_long_ends_the_simulation_with_words(
 
 def test_jobs_that_fit_nowhere_fail_the_simulation_with_words(node: FakeNode) -> None:
     past(node, [60, 60, 60], ended=database_now())
-    question = Question(policies=["fifo"], cluster="a100:1x8")
+    question = SimulationRequest(policies=["fifo"], cluster="a100:1x8")
     made = request_simulation(question=question, actor=world.admin(), now=database_now())
     play_next(now=database_now)
     made.refresh_from_db()
@@ -129,7 +129,7 @@ def test_jobs_that_fit_nowhere_fail_the_simulation_with_words(node: FakeNode) ->
     ],
 )
 def test_a_bad_question_is_refused_by_field(field: str, values: dict[str, object], says: str) -> None:
-    question = Question(**{"policies": ["fifo"], **values})  # type: ignore[arg-type]
+    question = SimulationRequest(**{"policies": ["fifo"], **values})  # type: ignore[arg-type]
     with pytest.raises(BadParameters) as refused:
         request_simulation(question=question, actor=world.admin(), now=database_now())
     assert says in refused.value.fields[field]

@@ -7,7 +7,7 @@ import pytest
 
 from trainer.protocol import Outcome
 from trainer.train.errors import NodeFault, has_lost_peers, is_out_of_memory, node_fault
-from trainer.train.events import Measured
+from trainer.train.events import RunFigures
 from trainer.train.process import _explain
 
 NCCL_SHM = (
@@ -45,8 +45,8 @@ class DistBackendError(RuntimeError):
     ],
 )
 def test_a_sick_node_declines_before_the_start_and_loses_the_attempt_after_it(error: Exception):
-    assert _explain(error, Measured())[0] is Outcome.DECLINED
-    outcome, reason = _explain(error, Measured(startup_s=20.0))
+    assert _explain(error, RunFigures())[0] is Outcome.DECLINED
+    outcome, reason = _explain(error, RunFigures(startup_s=20.0))
     assert outcome is Outcome.LOST
     assert "disk" not in reason
     assert "node" in reason
@@ -55,7 +55,7 @@ def test_a_sick_node_declines_before_the_start_and_loses_the_attempt_after_it(er
 @pytest.mark.parametrize("error", [DistBackendError(NCCL_GONE), RuntimeError(GLOO_GONE)])
 def test_a_process_whose_peers_are_gone_does_not_spend_the_users_retries(error: Exception):
     assert has_lost_peers(error)
-    assert _explain(error, Measured())[0] is Outcome.LOST
+    assert _explain(error, RunFigures())[0] is Outcome.LOST
 
 
 @pytest.mark.parametrize(
@@ -67,8 +67,8 @@ def test_a_process_whose_peers_are_gone_does_not_spend_the_users_retries(error: 
     ],
 )
 def test_a_full_disk_is_the_nodes_fault_and_not_the_jobs(error: Exception):
-    assert _explain(error, Measured())[0] is Outcome.DECLINED
-    outcome, reason = _explain(error, Measured(startup_s=20.0))
+    assert _explain(error, RunFigures())[0] is Outcome.DECLINED
+    outcome, reason = _explain(error, RunFigures(startup_s=20.0))
     assert outcome is Outcome.LOST
     assert "disk is full" in reason
 
@@ -96,7 +96,7 @@ def test_a_hub_that_has_no_such_model_is_the_jobs_to_mend(cause: Exception):
 
 def test_memory_is_memory_even_where_nccl_asked_for_it():
     assert is_out_of_memory(DistBackendError(NCCL_MEMORY))
-    assert _explain(DistBackendError(NCCL_MEMORY), Measured())[0] is Outcome.OOM
+    assert _explain(DistBackendError(NCCL_MEMORY), RunFigures())[0] is Outcome.OOM
 
 
 @pytest.mark.parametrize(
@@ -104,4 +104,4 @@ def test_memory_is_memory_even_where_nccl_asked_for_it():
 )
 def test_other_errors_stay_the_jobs(error: Exception):
     assert node_fault(error) == ""
-    assert _explain(error, Measured())[0] is Outcome.ERROR
+    assert _explain(error, RunFigures())[0] is Outcome.ERROR

@@ -4,12 +4,12 @@ from collections import Counter
 
 import pytest
 
-from trainer.train.plan import Plan
+from trainer.train.plan import StepPlan
 
 
-def plan(**changes: object) -> Plan:
+def plan(**changes: object) -> StepPlan:
     values = {"lengths": [10, 20, 30, 40, 50, 60, 70], "seed": 1, "batch": 4, "micro": 2, "epochs": 2.0}
-    return Plan(**{**values, **changes})  # type: ignore[arg-type]
+    return StepPlan(**{**values, **changes})  # type: ignore[arg-type]
 
 
 def test_every_row_is_read_once_in_each_epoch():

@@ -16,7 +16,7 @@ from tests.trainer.runs import PARAMS, Run
 from trainer.train.distributed import connectivity
 from trainer.train.distributed.rendezvous import meet
 from trainer.train.errors import PeersMissing, Stopped
-from trainer.train.settings import Order, read_order
+from trainer.train.settings import TrainingSpec, read_order
 
 pytestmark = pytest.mark.torch
 LONG_S = 30.0
@@ -29,12 +29,14 @@ def rendezvous() -> str:
         return f"127.0.0.1:{free.getsockname()[1]}"
 
 
-def order_of(folder: Path, rendezvous: str, *, attempt: str = "attempt", within_s: float = LONG_S) -> Order:
+def order_of(
+    folder: Path, rendezvous: str, *, attempt: str = "attempt", within_s: float = LONG_S
+) -> TrainingSpec:
     node = {"nodes": 2, "rendezvous": rendezvous, "attempt": attempt, "hang_after_s": within_s}
     return read_order(Run(folder, folder, PARAMS, node=node).write().path)
 
 
-def met(order: Order, rank: int, *, stopped: bool = False) -> dist.Store:
+def met(order: TrainingSpec, rank: int, *, stopped: bool = False) -> dist.Store:
     return meet(order, rank, 2, lambda: stopped)
 
 
@@ -68,7 +70,7 @@ def test_nodes_that_met_but_do_not_reach_each_other_say_so_at_once(
     """As where a firewall leaves open the port of the meeting alone. Both hear it, whoever found it."""
 
     @contextmanager
-    def closed(order: Order) -> Iterator[tuple[str, int]]:
+    def closed(order: TrainingSpec) -> Iterator[tuple[str, int]]:
         with socket.socket() as bound:
             bound.bind(("127.0.0.1", 0))  # and does not listen
             yield "127.0.0.1", bound.getsockname()[1]

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from knowledge.core.domain import catalogue
-from knowledge.core.domain.config_json import NoShape, config_json
+from knowledge.core.domain.config_json import UnknownSizes, config_json
 from tests.trainer.runs import Run
 
 pytestmark = pytest.mark.torch
@@ -35,7 +35,7 @@ def test_a_built_architecture_has_the_parameters_of_the_real_one(name: str):
 
 @pytest.mark.parametrize("name", ["granite-4.0-h-tiny", "gpt_bigcode-santacoder"])
 def test_what_sizes_cannot_describe_is_refused_with_a_remedy(name: str):
-    with pytest.raises(NoShape, match="choose another model"):
+    with pytest.raises(UnknownSizes, match="choose another model"):
         config_json(catalogue.model(name))
 
 

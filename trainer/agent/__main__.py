@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 from types import FrameType
 
-from trainer.agent.claims.prepare import Workshop
+from trainer.agent.claims.prepare import RunPreparation
 from trainer.agent.errors import SetupError, UpgradeNeeded
 from trainer.agent.executors.process import ProcessExecutor
 from trainer.agent.logs import set_up
@@ -45,7 +45,7 @@ def build(settings: Settings) -> Agent:
             log.warning("no jobs with this method come here", extra={"method": method, "reason": why})
     if not use_saved_token(portal, folder):
         enrol(portal, folder, settings, facts)
-    workshop = Workshop(
+    workshop = RunPreparation(
         folder=folder,
         command=settings.command,
         gpus=facts.gpus,

@@ -45,7 +45,7 @@ class TooMuch(AgentError):
     """The portal found the message too large."""
 
 
-class Refused(AgentError):
+class PortalRefused(AgentError):
     """The portal will not accept this, now or later."""
 
 

@@ -8,9 +8,9 @@ import threading
 import time
 import uuid
 
-from trainer.agent.claims.manager import Roster
+from trainer.agent.claims.manager import ClaimManager
 from trainer.agent.claims.outcome import Stop
-from trainer.agent.claims.prepare import Workshop
+from trainer.agent.claims.prepare import RunPreparation
 from trainer.agent.errors import AgentError, PortalAway, SetupError, TooMuch, Unauthorised, UpgradeNeeded
 from trainer.agent.executors.base import Executor
 from trainer.agent.node.discovery import discover
@@ -56,13 +56,13 @@ class Agent:
         folder: NodeFolder,
         portal: Portal,
         executor: Executor,
-        workshop: Workshop,
+        workshop: RunPreparation,
         facts: NodeFacts,
     ) -> None:
         self._settings, self._folder, self._portal = settings, folder, portal
         self._facts, self._facts_told, self._facts_due = facts, False, time.monotonic() + FACTS_EVERY_S
         self._wake = threading.Event()
-        self.roster = Roster(
+        self.roster = ClaimManager(
             folder=folder, portal=portal, executor=executor, workshop=workshop, changed=self._wake.set
         )
         self._slot_use = SlotUse(facts.gpus, has_gpus=workshop.has_gpus)

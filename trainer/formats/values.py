@@ -48,7 +48,7 @@ def clean_json(value: Any, path: str) -> None:
     """Refuse what no text of a model may hold, in any text of a JSON value."""
     try:
         strict_json.check_texts(value)
-    except strict_json.Refused as wrong:
+    except strict_json.RefusedJson as wrong:
         raise ValueError(f"{path} {wrong}") from None
 
 

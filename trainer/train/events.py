@@ -22,7 +22,7 @@ _SECONDS_OF_SILENCE = 60.0
 
 
 @dataclass(slots=True)
-class Measured:
+class RunFigures:
     """The figures of result.json. `tokens` (padding included) and `step` count from the job's beginning;
     tokens_per_s is the steady state of this attempt: all its steps but the first, without evaluating and
     saving."""
@@ -69,7 +69,7 @@ class Journal:
             append_event(self.path, kind, body)
 
     def step(
-        self, measured: Measured, loss: float, tokens: int, seconds: float, rate: float, memory: int
+        self, measured: RunFigures, loss: float, tokens: int, seconds: float, rate: float, memory: int
     ) -> None:
         """Count one step; write a line for each step of a short run, twice a second in a long one."""
         self._losses.append(loss)

@@ -21,11 +21,11 @@ from trainer.train import checkpoint_state
 from trainer.train.data import Batch, Sample, collate
 from trainer.train.distributed.process_group import World, gradients_stay_local
 from trainer.train.errors import Stopped, TrainError, is_disk_full
-from trainer.train.events import Journal, Measured
+from trainer.train.events import Journal, RunFigures
 from trainer.train.loss import TokenLoss
 from trainer.train.memory import peak_bytes
-from trainer.train.plan import Plan
-from trainer.train.settings import Order
+from trainer.train.plan import StepPlan
+from trainer.train.settings import TrainingSpec
 
 _CLIP = 1.0
 _LOOK_EVERY_S = 5.0  # within a step that takes longer; several processes must talk to look
@@ -50,20 +50,20 @@ class Loop:
     """One process's part of a training. `loss`: of a micro-batch; `forward`: the same, as wrapped for several
     processes."""
 
-    order: Order
+    order: TrainingSpec
     world: World
     model: Any
     loss: TokenLoss
     forward: Any
     optimizer: Any
     scaler: Any
-    plan: Plan
+    plan: StepPlan
     train: Sequence[Sample]
     validation: Sequence[Sample]
     pad: int
     identity: dict[str, Any]
     journal: Journal
-    measured: Measured
+    measured: RunFigures
     stop: StopRequest
     _saved_at: float = field(default_factory=time.monotonic)
     _saving_took_s: float = 0.0

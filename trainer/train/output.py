@@ -13,8 +13,8 @@ from trainer.checkpoint import describe, digest
 from trainer.protocol import to_json
 from trainer.train.base.models import Loaded
 from trainer.train.base.random_weights import is_random
-from trainer.train.events import Measured, metrics_csv
-from trainer.train.settings import Order
+from trainer.train.events import RunFigures, metrics_csv
+from trainer.train.settings import TrainingSpec
 
 _PACKAGES = ("torch", "transformers", "peft", "accelerate")
 
@@ -26,10 +26,10 @@ def software() -> dict[str, str]:
 
 
 def write(
-    order: Order,
+    order: TrainingSpec,
     base: Loaded,
     weights: dict[str, torch.Tensor],
-    measured: Measured,
+    measured: RunFigures,
     rows: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
     """Write the folder and list its files. `weights`: the adapter's by name, or all of the model's.
@@ -45,7 +45,7 @@ def write(
     return [to_json(file) for file in describe(folder)]
 
 
-def _save_model(folder: Path, order: Order, base: Loaded, weights: dict[str, torch.Tensor]) -> None:
+def _save_model(folder: Path, order: TrainingSpec, base: Loaded, weights: dict[str, torch.Tensor]) -> None:
     model = base.model
     if order.settings.method == "full":
         dtype = getattr(torch, order.settings.precision)
@@ -59,7 +59,7 @@ def _save_model(folder: Path, order: Order, base: Loaded, weights: dict[str, tor
     base.tokenizer.save_pretrained(folder)
 
 
-def _card(order: Order, scope: tuple[str, ...], measured: Measured) -> str:
+def _card(order: TrainingSpec, scope: tuple[str, ...], measured: RunFigures) -> str:
     settings, adapter = order.settings, order.settings.method != "full"
     base = Path(order.spec.model).name if Path(order.spec.model).is_absolute() else order.spec.model
     names = [name for name in order.spec.params if order.spec.params[name] is not None]

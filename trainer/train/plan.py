@@ -13,7 +13,7 @@ _COUNTED_ROWS = 2_000_000
 
 
 @dataclass(frozen=True)
-class Plan:
+class StepPlan:
     """Epochs of shuffled rows laid end to end and cut into batches; the last one borrows from the next epoch,
     so that every step has the same size.
 

@@ -28,8 +28,8 @@ from trainer.train.errors import (
     is_out_of_memory,
     node_fault,
 )
-from trainer.train.events import Measured
-from trainer.train.settings import Order, read_order
+from trainer.train.events import RunFigures
+from trainer.train.settings import TrainingSpec, read_order
 
 EXIT_CODES = {
     Outcome.SUCCEEDED: 0,
@@ -59,7 +59,7 @@ class StopSignal:
 
 def run_process(run_dir: Path, stop: StopSignal, started: float) -> int:
     """Train and write result.json. Returns the exit code of `trainer.protocol`."""
-    measured = Measured()
+    measured = RunFigures()
     outcome, reason = _attempt(run_dir, measured, stop, started)
     first = os.environ.get("LOCAL_RANK", "0") == "0"  # one result on each node
     if (first or EXIT_CODES[outcome] in (1, EXIT_OOM)) and not (run_dir / "result.json").exists():
@@ -67,7 +67,7 @@ def run_process(run_dir: Path, stop: StopSignal, started: float) -> int:
     return EXIT_CODES[outcome]
 
 
-def _attempt(run_dir: Path, measured: Measured, stop: StopSignal, started: float) -> tuple[Outcome, str]:
+def _attempt(run_dir: Path, measured: RunFigures, stop: StopSignal, started: float) -> tuple[Outcome, str]:
     try:
         order = read_order(run_dir)
         _set_environment(order)
@@ -87,7 +87,7 @@ def _attempt(run_dir: Path, measured: Measured, stop: StopSignal, started: float
     return Outcome.SUCCEEDED, ""
 
 
-def _explain(wrong: Exception, measured: Measured) -> tuple[Outcome, str]:
+def _explain(wrong: Exception, measured: RunFigures) -> tuple[Outcome, str]:
     """Whose fault it is decides who pays: the user's retries are not for a sick node or a lost one."""
     if is_out_of_memory(wrong):
         return Outcome.OOM, _out_of_memory(measured.peak_memory_bytes, wrong)
@@ -106,7 +106,7 @@ def _out_of_memory(peak_bytes: int, wrong: Exception) -> str:
     )
 
 
-def _set_environment(order: Order) -> None:
+def _set_environment(order: TrainingSpec) -> None:
     """What transformers and the hub client read when they are imported."""
     # the first process of a node tokenises with the threads of all, which wait for it
     os.environ["TOKENIZERS_PARALLELISM"] = "true"
@@ -120,7 +120,7 @@ def _set_environment(order: Order) -> None:
         os.environ["HF_HUB_OFFLINE"] = "1"
 
 
-def write_result(run_dir: Path, outcome: Outcome, reason: str, measured: Measured, started: float) -> None:
+def write_result(run_dir: Path, outcome: Outcome, reason: str, measured: RunFigures, started: float) -> None:
     """result.json, whole or not at all."""
     body = {
         "outcome": outcome,

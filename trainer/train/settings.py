@@ -14,7 +14,7 @@ from trainer.train.errors import TrainError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class TrainingSettings:
     """The recipe's parameters that the training process uses; see `trainer.recipes` for their meaning."""
 
     method: str
@@ -33,7 +33,7 @@ class Settings:
     sharding: str | None
 
     @classmethod
-    def of(cls, params: dict[str, Any]) -> Settings:
+    def of(cls, params: dict[str, Any]) -> TrainingSettings:
         """Parameters as resolved by the portal; absent ones get the recipe's default. Raises TrainError."""
         values = {field.name: _clean(field.name, params.get(field.name)) for field in fields(cls)}
         if params.get("effective_batch_size") is None:
@@ -52,12 +52,12 @@ def _clean(name: str, value: Any) -> Any:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class TrainingSpec:
     """All that one training process needs to know. `batch`: samples per optimiser step over all processes."""
 
     run_dir: Path
     spec: Spec
-    settings: Settings
+    settings: TrainingSettings
     models_dir: Path
     threads: int
     device: str
@@ -82,15 +82,15 @@ class Order:
         return path if path.is_file() else None
 
 
-def read_order(run_dir: Path) -> Order:
+def read_order(run_dir: Path) -> TrainingSpec:
     """RUN_DIR/spec.json. Raises TrainError that names what is wrong."""
     try:
         raw = json.loads((run_dir / "spec.json").read_text(encoding="utf-8"))
         spec, local = parse_spec(raw["spec"]), raw["local"]
-        order = Order(
+        order = TrainingSpec(
             run_dir=run_dir,
             spec=spec,
-            settings=Settings.of(spec.params),
+            settings=TrainingSettings.of(spec.params),
             models_dir=Path(local["models_dir"]),
             threads=int(local["threads"]),
             device=str(local["device"]),
@@ -105,7 +105,7 @@ def read_order(run_dir: Path) -> Order:
     return order
 
 
-def _check(order: Order) -> None:
+def _check(order: TrainingSpec) -> None:
     settings = order.settings
     if order.spec.recipe != SFT.name:
         raise TrainError(f"This trainer knows the recipe {SFT.name}, not {order.spec.recipe!r}.")

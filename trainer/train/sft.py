@@ -13,15 +13,15 @@ from trainer.train.base.models import Loaded, load, locate
 from trainer.train.base.scope import size
 from trainer.train.data import Data, prepare
 from trainer.train.distributed.process_group import World, is_sharded, joined, replicate
-from trainer.train.events import Journal, Measured
+from trainer.train.events import Journal, RunFigures
 from trainer.train.loop import Loop, StopRequest
 from trainer.train.loss import TokenLoss
 from trainer.train.memory import capacity_bytes, peak_bytes
-from trainer.train.plan import Plan
-from trainer.train.settings import Order
+from trainer.train.plan import StepPlan
+from trainer.train.settings import TrainingSpec
 
 
-def train(order: Order, measured: Measured, stop: StopRequest, started: float) -> None:
+def train(order: TrainingSpec, measured: RunFigures, stop: StopRequest, started: float) -> None:
     """Fill RUN_DIR/output and the figures. `started`: time.monotonic() of the process's start.
 
     Raises TrainError with a reason for the user, Stopped after saving a checkpoint on request, and whatever
@@ -46,7 +46,7 @@ def train(order: Order, measured: Measured, stop: StopRequest, started: float) -
 
 
 def _prepare(
-    order: Order, world: World, source: str, journal: Journal, measured: Measured, stop: StopRequest
+    order: TrainingSpec, world: World, source: str, journal: Journal, measured: RunFigures, stop: StopRequest
 ) -> tuple[Loop, Loaded]:
     """Model, data and optimiser, where a checkpoint left them if there is one."""
     settings = order.settings
@@ -57,7 +57,7 @@ def _prepare(
     earlier = _earlier(order, world)
     data = prepare(order, world, tokenizer, journal, lambda: stop.requested, earlier)
     journal.alive(peak_bytes(world.device))
-    plan = Plan(
+    plan = StepPlan(
         lengths=data.train.lengths,
         seed=settings.seed,
         batch=order.batch,
@@ -93,7 +93,7 @@ def _prepare(
     return loop, base
 
 
-def _earlier(order: Order, world: World) -> dict[str, Any]:
+def _earlier(order: TrainingSpec, world: World) -> dict[str, Any]:
     """The identity in the checkpoint to go on from, once that was checked; empty without one."""
     if order.resume_dir is None:
         return {}
@@ -103,7 +103,7 @@ def _earlier(order: Order, world: World) -> dict[str, Any]:
     return checkpoint_state.identity(order.resume_dir)
 
 
-def _identity(order: Order, plan: Plan, data: Data) -> dict[str, Any]:
+def _identity(order: TrainingSpec, plan: StepPlan, data: Data) -> dict[str, Any]:
     """What must be equal for a checkpoint to be resumed; how many GPUs share the batch may differ."""
     settings = order.settings
     names = ("method", "tokens_per_sample", "learning_rate", "seed", "lora_r", "lora_alpha")

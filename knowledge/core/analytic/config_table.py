@@ -23,7 +23,7 @@ class Hardware:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Columns:
+class ConfigTable:
     """n configurations; every field has shape (n,). Bytes, FLOP/s, tokens; NaN is unknown."""
 
     # configuration
@@ -78,9 +78,9 @@ class Columns:
     def __len__(self) -> int:
         return len(self.gpus)
 
-    def take(self, rows: NDArray[np.intp] | Mask) -> Columns:
+    def take(self, rows: NDArray[np.intp] | Mask) -> ConfigTable:
         """The chosen rows."""
-        return Columns(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+        return ConfigTable(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
 
     @property
     def micro_tokens(self) -> Array:
@@ -162,7 +162,7 @@ def columns(
     configs: Sequence[Config],
     here: Mapping[str, Hardware] | None = None,
     padded: Sequence[float | None] | None = None,
-) -> Columns:
+) -> ConfigTable:
     """The configurations as columns.
 
     `here` overrides data sheets with what nodes measured; `padded` gives each row's processed tokens per
@@ -172,7 +172,7 @@ def columns(
     limit = floats["tokens"]
     floats["padded"] = np.array([p or t for p, t in zip(padded, limit, strict=True)]) if padded else limit
     four_bit = [c.method in config_space.QUANTIZED or c.quantization not in (None, "none") for c in configs]
-    return Columns(
+    return ConfigTable(
         **floats,
         adapter=np.array([c.method in config_space.ADAPTERS for c in configs], dtype=bool),
         quantized=np.array(four_bit, dtype=bool),

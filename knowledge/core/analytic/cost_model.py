@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from knowledge.core.analytic.config_table import Columns
+from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array
 from trainer.logits import positions_at_once
 
@@ -55,7 +55,7 @@ class Memory:
         )
 
 
-def flops_per_token(c: Columns) -> Array:
+def flops_per_token(c: ConfigTable) -> Array:
     """FLOPs executed per token by forward, backward and recomputation, the adapters' own left out."""
     matmul = 2 * c.matmul
     attention = 2 * c.padded * c.queries * c.attention_layers
@@ -90,7 +90,7 @@ def step_time(
     return seconds
 
 
-def throughput(c: Columns) -> Array:
+def throughput(c: ConfigTable) -> Array:
     """θ: tokens/s of the whole job."""
     tokens = c.micro_tokens
     flops = flops_per_token(c) + 6 * c.lora_parameters
@@ -102,7 +102,7 @@ def throughput(c: Columns) -> Array:
     return rate
 
 
-def memory(c: Columns) -> Memory:
+def memory(c: ConfigTable) -> Memory:
     """The peak of one GPU in its parts, bytes; 1.08 times the total must fit."""
     width = np.where(c.float32, 4.0, 2.0)
     frozen = np.where(c.quantized, 0.516 * c.blocks + width * (c.parameters - c.blocks), width * c.parameters)
@@ -123,7 +123,7 @@ def memory(c: Columns) -> Memory:
     return replace(whole, optimizer=np.where(c.paged, _resident(c, whole), whole.optimizer))
 
 
-def paging_bytes(c: Columns) -> Array:
+def paging_bytes(c: ConfigTable) -> Array:
     """Bytes of paged optimiser states that one step moves between a GPU and its host, both ways together.
 
     Pages are used in turn, so where they do not all fit, each is gone when its turn comes. States that no GPU
@@ -135,7 +135,7 @@ def paging_bytes(c: Columns) -> Array:
     return np.where((c.paged & crowded) | (c.silent & impossible), 2 * found.optimizer, 0.0)
 
 
-def collected(c: Columns) -> Array:
+def collected(c: ConfigTable) -> Array:
     """Bytes a GPU holds of a layer that shards are put together for: this one, the next, and its gradients.
 
     Not part of `memory`, which usual layers agree with; mixtures of experts have layers of gigabytes.
@@ -145,30 +145,30 @@ def collected(c: Columns) -> Array:
     return np.where(c.fsdp & (c.gpus > 1), copies * layer, 0.0)
 
 
-def fits(c: Columns) -> Array:
+def fits(c: ConfigTable) -> Array:
     """How far the margin is kept: capacity over 1.08 times the predicted peak; 1 or more fits."""
     share: Array = c.memory / (MEMORY_MARGIN * memory(c).total)
     return share
 
 
-def spread(c: Columns) -> Array:
+def spread(c: ConfigTable) -> Array:
     """τ: the stated standard deviation of ln θ around the prior."""
     return np.where(c.cpu, CPU_TAU, TAU)
 
 
-def trained_parameters(c: Columns) -> Array:
+def trained_parameters(c: ConfigTable) -> Array:
     """Parameters that get gradients."""
     return np.where(c.adapter, c.lora_parameters, c.parameters)
 
 
-def _resident(c: Columns, whole: Memory) -> Array:
+def _resident(c: ConfigTable, whole: Memory) -> Array:
     """What of paged optimiser states stays on the GPU: as much as there is room for."""
     room = c.memory / MEMORY_MARGIN - (whole.total - whole.optimizer)
     stays: Array = np.clip(room, 0.0, whole.optimizer)
     return stays
 
 
-def _activation_bytes(c: Columns) -> Array:
+def _activation_bytes(c: ConfigTable) -> Array:
     tokens = c.peak_tokens
     mlp_bytes = np.where(c.mlp_matrices == 3, 8.0, 4.0) * c.mlp
     layer = (12 * c.hidden + 4 * c.keys + mlp_bytes) * tokens
@@ -177,14 +177,14 @@ def _activation_bytes(c: Columns) -> Array:
     return kept
 
 
-def _logit_bytes(c: Columns) -> Array:
+def _logit_bytes(c: ConfigTable) -> Array:
     few = np.minimum(c.peak_tokens, positions_at_once(c.vocab))
     positions = np.where(c.chunked, few, c.peak_tokens)
     kept: Array = np.where(c.float32, 12.0, 10.0) * c.vocab * positions
     return kept
 
 
-def eta_max(c: Columns) -> Array:
+def eta_max(c: ConfigTable) -> Array:
     """Highest share of the peak, by method and width.
 
     Less on GPUs with little bandwidth for their peak, and for models with narrow layers or experts.
@@ -195,25 +195,25 @@ def eta_max(c: Columns) -> Array:
     return np.where(c.cpu, 0.45, known * starved * experts * c.reach)
 
 
-def half_tokens(c: Columns) -> Array:
+def half_tokens(c: ConfigTable) -> Array:
     """T½: tokens in flight at which half of the highest efficiency is reached."""
     return np.where(c.cpu, 64.0, 500.0)
 
 
-def launch_time(c: Columns) -> Array:
+def launch_time(c: ConfigTable) -> Array:
     """Seconds a micro-step spends on starting operations: what bounds tiny models on a CPU."""
     per_layer = np.where(c.adapter, 1.5e-3, 0.8e-3)
     return np.where(c.cpu, 2e-3 + c.layers * per_layer, 0.0)
 
 
-def network_time(c: Columns) -> Array:
+def network_time(c: ConfigTable) -> Array:
     """Seconds of one exchange of gradients, and with fsdp of weights."""
     inside, across = network_times(c)
     seconds: Array = inside + across
     return seconds
 
 
-def network_times(c: Columns) -> tuple[Array, Array]:
+def network_times(c: ConfigTable) -> tuple[Array, Array]:
     """The same, what stays within nodes and what goes between them: each ring is as fast as its slowest link.
 
     Hybrid sharding gathers weights within a node; between nodes each GPU exchanges its gradients alone.
@@ -233,7 +233,7 @@ def network_times(c: Columns) -> tuple[Array, Array]:
     return np.where(apart, 0.0, within), np.where(apart, whole, np.where(c.hybrid, copies, 0.0))
 
 
-def optimizer_time(c: Columns) -> Array:
+def optimizer_time(c: ConfigTable) -> Array:
     """Seconds of the weights' update, bound by memory traffic."""
     shards = np.where(c.fsdp, c.shards, 1.0)
     seconds: Array = 28 * trained_parameters(c) / shards / c.bandwidth

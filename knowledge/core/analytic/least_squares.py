@@ -13,7 +13,7 @@ STRENGTH = 1.0  # how many rows a stated weight counts as
 BOUND = 12.0  # weights stay between e^-12 and e^12
 
 
-def fitted(
+def fit_weights(
     predict: Callable[[Array], Array], parts: int, measured: Array, groups: Sequence[str], robust: float
 ) -> Array:
     """Weights, shape (parts,), whose predictions come close to what was measured, in logarithms.
@@ -37,7 +37,7 @@ def fitted(
     return weights
 
 
-def by(mask: Mask, amounts: Array) -> list[Array]:
+def masked(mask: Mask, amounts: Array) -> list[Array]:
     """A part with a weight of its own where the mask holds."""
     return [np.where(mask, amounts, 0.0), np.where(mask, 0.0, amounts)]
 

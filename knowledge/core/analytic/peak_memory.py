@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import Columns
-from knowledge.core.analytic.least_squares import by, fitted, shares
+from knowledge.core.analytic.config_table import ConfigTable
+from knowledge.core.analytic.least_squares import fit_weights, masked, shares
 from knowledge.core.domain.arrays import Array
 
 # What holds each of `peak_parts`, in their order: several are one thing with a weight for each way to run.
@@ -28,7 +28,7 @@ HOLDERS = (
 ROBUST = 0.15  # errors of ln(bytes) beyond this count linearly
 
 
-def peak_parts(c: Columns) -> Array:
+def peak_parts(c: ConfigTable) -> Array:
     """Bytes of one GPU at the peak, in parts at their stated weights. Shape (n, k)."""
     stated = cost_model.memory(c)
     states = stated.weights + stated.gradients + stated.optimizer
@@ -36,14 +36,14 @@ def peak_parts(c: Columns) -> Array:
     width = np.where(c.float32, 4.0, 2.0)
     embeddings = np.where(sharded, c.parameters - c.blocks, 0.0)
     parts = [
-        *by(sharded, np.where(full, states, 0.0)),
-        *by(sharded, np.where(full, 0.0, states)),
-        *by(sharded, np.where(c.checkpointing, stated.activations, 0.0)),
+        *masked(sharded, np.where(full, states, 0.0)),
+        *masked(sharded, np.where(full, 0.0, states)),
+        *masked(sharded, np.where(c.checkpointing, stated.activations, 0.0)),
         np.where(c.checkpointing, 0.0, stated.activations),
-        *by(c.fused, stated.logits),
+        *masked(c.fused, stated.logits),
         np.where(full, 4 * embeddings, 0.0),
         np.where(full, 0.0, width * embeddings),
-        *by(full, cost_model.collected(c)),
+        *masked(full, cost_model.collected(c)),
         stated.adapters,
         stated.context,
         np.where(sharded, stated.context, 0.0),
@@ -54,20 +54,20 @@ def peak_parts(c: Columns) -> Array:
 class PeakMemory:
     """Weights of the parts of a peak. After `fit`: `weights_`, shape (k,)."""
 
-    def fit(self, c: Columns, peak: Array, groups: Sequence[str]) -> PeakMemory:
+    def fit(self, c: ConfigTable, peak: Array, groups: Sequence[str]) -> PeakMemory:
         """peak: measured bytes, shape (n,). groups: n repeats of one count as much as √n rows."""
         parts = peak_parts(c)
-        self.weights_: Array = fitted(
+        self.weights_: Array = fit_weights(
             lambda weights: np.minimum(parts @ weights, c.memory), parts.shape[1], peak, groups, ROBUST
         )
         return self
 
-    def value(self, c: Columns) -> Array:
+    def value(self, c: ConfigTable) -> Array:
         """Bytes of one GPU, shape (n,); more than it has where it would not fit."""
         found: Array = peak_parts(c) @ self.weights_
         return found
 
-    def held(self, c: Columns) -> dict[str, Array]:
+    def held(self, c: ConfigTable) -> dict[str, Array]:
         """Bytes of one GPU by what holds them, each of shape (n,); together they are `value`.
 
         The states of the model have one weight: they are parted as the prior counts them.
@@ -80,11 +80,11 @@ class PeakMemory:
         factor = states / sum(getattr(stated, name) for name in names)
         return {name: getattr(stated, name) * factor for name in names} | found
 
-    def observed(self, c: Columns) -> Array:
+    def observed(self, c: ConfigTable) -> Array:
         """What a measurement would show: no GPU uses more than it has."""
         return np.minimum(self.value(c), c.memory)
 
-    def features(self, c: Columns) -> Array:
+    def features(self, c: ConfigTable) -> Array:
         """What an estimator may want to know of it: its share of the GPU, and each part's share of it."""
         value = self.value(c)
         return np.column_stack([np.log(value / c.memory), shares(peak_parts(c), self.weights_, value)])

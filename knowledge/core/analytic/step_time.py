@@ -11,8 +11,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import Columns
-from knowledge.core.analytic.least_squares import by, fitted, shares
+from knowledge.core.analytic.config_table import ConfigTable
+from knowledge.core.analytic.least_squares import fit_weights, masked, shares
 from knowledge.core.domain.arrays import Array
 
 # Stated seconds a layer and pass keep the host busy, read off the shortest steps of the shipped history.
@@ -39,21 +39,21 @@ ROBUST = 0.2  # errors of ln(seconds) beyond this count linearly: some runs are 
 Parts = tuple[Array, Array, Array]
 
 
-def step_parts(c: Columns) -> Parts:
+def step_parts(c: ConfigTable) -> Parts:
     """Seconds of a step on device, host and network, in parts at their stated weights, (n, k) each."""
     passes = (np.where(c.adapter, 2.0, 3.0) + c.checkpointing) * c.accumulation
     return _device(c, passes), _host(c, passes), _network(c, passes)
 
 
-def _device(c: Columns, passes: Array) -> Array:
+def _device(c: ConfigTable, passes: Array) -> Array:
     flops = cost_model.flops_per_token(c) + 6 * c.lora_parameters
     per_token = PRODUCTS * c.accumulation * flops / (c.peak * cost_model.eta_max(c))
     traffic = passes * c.micro_tokens * c.layers * (24 * c.hidden + 4 * c.mlp) / c.bandwidth
     # A micro-step has work for all experts, and each ramps up by itself.
     ramp = RAMP * per_token * cost_model.half_tokens(c) * c.parameters / c.active_parameters
     parts = [
-        *by(c.adapter, per_token * c.micro_tokens),
-        *by(c.adapter, ramp),
+        *masked(c.adapter, per_token * c.micro_tokens),
+        *masked(c.adapter, ramp),
         np.where(c.quantized, passes * DEQUANTISED * c.blocks / c.bandwidth, 0.0),
         passes * 2 * c.parameters / c.bandwidth,
         np.where(c.fused, traffic, 0.0),
@@ -67,12 +67,12 @@ def _device(c: Columns, passes: Array) -> Array:
     return np.column_stack(parts)
 
 
-def _operations(c: Columns) -> Array:
+def _operations(c: ConfigTable) -> Array:
     """How many operations a layer's weights take, a gated one's being 1."""
     return np.where(c.mlp_matrices == 3, 1.0, PLAIN_LAYER)
 
 
-def _host(c: Columns, passes: Array) -> Array:
+def _host(c: ConfigTable, passes: Array) -> Array:
     layers = np.where(c.cpu, 0.0, passes * c.layers)
     started = layers * _operations(c) * np.where(c.adapter, ADAPTED_LAYER, 1.0)
     adapters = passes * c.attention_layers * np.where(c.mlp_matrices == 3, 1.0, PLAIN_ADAPTERS)
@@ -80,7 +80,7 @@ def _host(c: Columns, passes: Array) -> Array:
     loops = layers * np.where(c.expert_parallel > 0, 0.0, c.experts) * EXPERT_S
     parts = [
         np.where(c.reentrant, started * LAYER_S, 0.0),
-        *by(c.adapter, np.where(c.reentrant, 0.0, started * LAYER_S)),
+        *masked(c.adapter, np.where(c.reentrant, 0.0, started * LAYER_S)),
         np.where(c.fsdp & ~wrapped, layers * SHARD_S, 0.0),
         np.where(wrapped, adapters * ADAPTER_SHARD_S, 0.0),
         np.where(c.expert_parallel > 0, layers * FUSED_EXPERTS_S, 0.0),
@@ -91,7 +91,7 @@ def _host(c: Columns, passes: Array) -> Array:
     return np.column_stack(parts)
 
 
-def _network(c: Columns, passes: Array) -> Array:
+def _network(c: ConfigTable, passes: Array) -> Array:
     exchanges = np.where(c.fsdp, c.accumulation, 1.0)
     hops = np.where(c.gpus > 1, 1 + np.log2(c.gpus), 0.0)
     inside, across = cost_model.network_times(c)
@@ -117,31 +117,31 @@ def step_seconds(parts: Parts, weights: Array) -> Array:
 class StepTime:
     """Weights of the parts of a step. After `fit`: `weights_`, shape (k,)."""
 
-    def fit(self, c: Columns, tokens_per_second: Array, groups: Sequence[str]) -> StepTime:
+    def fit(self, c: ConfigTable, tokens_per_second: Array, groups: Sequence[str]) -> StepTime:
         """tokens_per_second: measured, shape (n,). groups: n repeats of one count as much as √n rows."""
         parts = step_parts(c)
         count = sum(part.shape[1] for part in parts)
         seconds = step_tokens(c) / tokens_per_second
-        self.weights_: Array = fitted(lambda w: step_seconds(parts, w), count, seconds, groups, ROBUST)
+        self.weights_: Array = fit_weights(lambda w: step_seconds(parts, w), count, seconds, groups, ROBUST)
         return self
 
-    def value(self, c: Columns) -> Array:
+    def value(self, c: ConfigTable) -> Array:
         """θ: tokens/s of the whole job, shape (n,)."""
         rate: Array = step_tokens(c) / step_seconds(step_parts(c), self.weights_)
         return rate
 
-    def observed(self, c: Columns) -> Array:
+    def observed(self, c: ConfigTable) -> Array:
         """What a measurement would show."""
         return self.value(c)
 
-    def features(self, c: Columns) -> Array:
+    def features(self, c: ConfigTable) -> Array:
         """What an estimator may want to know of it: the rate, and each part's share of the step."""
         rate = self.value(c)
         busy = shares(np.column_stack(step_parts(c)), self.weights_, step_tokens(c) / rate)
         return np.column_stack([np.log(rate), np.log(rate / c.gpus), busy])
 
 
-def step_tokens(c: Columns) -> Array:
+def step_tokens(c: ConfigTable) -> Array:
     """Tokens of one optimiser step of the whole job."""
     tokens: Array = c.gpus * c.accumulation * c.micro_tokens
     return tokens

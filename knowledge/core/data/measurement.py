@@ -20,7 +20,7 @@ CPU_PEAK = 1e14  # FLOP/s that no slot of a CPU node reaches; the catalogue's fi
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
+class Measurement:
     """A configuration and its outcome. `learn_validity`: failures of this source are published as well.
 
     tokens_per_second: whole job. peak_memory_fraction: 0 to 1, highest GPU. padded_tokens: mean tokens of a
@@ -53,10 +53,10 @@ class Row:
         return self.learn and self.status == "ok" and bool(self.tokens_per_second) and self.known
 
 
-FIELDS = tuple(field.name for field in fields(Row))
+FIELDS = tuple(field.name for field in fields(Measurement))
 
 
-def finished(row: Row) -> Row:
+def finished(row: Measurement) -> Measurement:
     """The row with its derived values: the effective batch, and `refused` where a launch rule is broken."""
     effective = row.effective_batch_size or row.config.effective_batch_size
     reason = config_space.refused(row.config)
@@ -65,7 +65,7 @@ def finished(row: Row) -> Row:
     return replace(row, effective_batch_size=effective)
 
 
-def flag_implausible(rows: Sequence[Row]) -> list[Row]:
+def flag_implausible(rows: Sequence[Measurement]) -> list[Measurement]:
     """The rows, those that claim more than the hardware's peak kept but not learnt from."""
     found = list(rows)
     rated = [index for index, row in enumerate(rows) if row.measured]
@@ -82,7 +82,7 @@ def flag_implausible(rows: Sequence[Row]) -> list[Row]:
     return found
 
 
-def digests(rows: Sequence[Row]) -> list[str]:
+def digests(rows: Sequence[Measurement]) -> list[str]:
     """A digest a row; equal rows of one file are told apart by their order, so that repeats stay repeats."""
     seen: Counter[str] = Counter()
     found = []

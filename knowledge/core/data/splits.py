@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from knowledge.core.analytic.config_table import Columns
+from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.types import Config
 
@@ -21,7 +21,7 @@ ENOUGH_OF_A_GPU = 20  # rows before leaving a GPU out says how well others foret
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class Dataset:
     """n configurations with what estimators see of them, X of shape (n, k), and a measured quantity.
 
     `hashes` are the configurations' identities, made once: each takes as long as fitting it to a tree.
@@ -29,20 +29,20 @@ class Measured:
 
     configs: Sequence[Config]
     hashes: Sequence[str]
-    c: Columns
+    c: ConfigTable
     X: Array
     values: Array
 
     def __len__(self) -> int:
         return len(self.values)
 
-    def take(self, rows: Rows) -> Measured:
+    def take(self, rows: Rows) -> Dataset:
         """The chosen rows."""
         configs, hashes = [self.configs[row] for row in rows], [self.hashes[row] for row in rows]
-        return Measured(configs, hashes, self.c.take(rows), self.X[rows], self.values[rows])
+        return Dataset(configs, hashes, self.c.take(rows), self.X[rows], self.values[rows])
 
 
-def importance(data: Measured) -> Array:
+def importance(data: Dataset) -> Array:
     """What each row counts: n repeats as much as √n rows, and of GPUs of which n were measured as well.
 
     Else the GPU with most of the history speaks for all, and a handful of runs on a new one changes nothing.

@@ -20,7 +20,7 @@ SAME_SIZE = 0.3  # of ln(parameters): names round, and of sizes as near as this 
 
 
 @dataclass(frozen=True, slots=True)
-class Borrowed:
+class NearestFacts:
     """Which catalogued entry answers for a name that is unknown, by that name."""
 
     models: dict[str, str] = field(default_factory=dict)
@@ -43,9 +43,9 @@ class Borrowed:
 
 
 @contextmanager
-def borrowing() -> Iterator[Borrowed]:
+def nearest_facts() -> Iterator[NearestFacts]:
     """Inside, unknown names have facts, and nothing is looked up anywhere but in the shipped tables."""
-    borrowed, before = Borrowed(), (catalogue.beyond.model, catalogue.beyond.gpu)
+    borrowed, before = NearestFacts(), (catalogue.beyond.model, catalogue.beyond.gpu)
     catalogue.beyond.model, catalogue.beyond.gpu = borrowed.model, borrowed.gpu
     try:
         yield borrowed

@@ -10,7 +10,7 @@ from knowledge.core.domain.catalogue import Model
 ALIKE = ("llama", "mistral", "qwen2", "qwen3", "granite")
 
 
-class NoShape(ValueError):
+class UnknownSizes(ValueError):
     """The architecture cannot be built from the catalogue's sizes; the message says why."""
 
 
@@ -18,12 +18,14 @@ def config_json(model: Model) -> dict[str, Any]:
     """The Hugging Face configuration of a decoder with the model's sizes.
 
     Gated decoders of other families become a Llama of the same sizes, mixtures of experts a Mixtral, plain
-    ones a GPT-NeoX: the same matrix products, which is what time and memory hang on. Raises NoShape.
+    ones a GPT-NeoX: the same matrix products, which is what time and memory hang on. Raises UnknownSizes.
     """
     if model.attention_layers != model.layers:
-        raise NoShape(f"{model.model_name} mixes attention with state-space layers; choose another model")
+        raise UnknownSizes(
+            f"{model.model_name} mixes attention with state-space layers; choose another model"
+        )
     if model.shared_mlp_width:
-        raise NoShape(f"{model.model_name} has shared experts; choose another model")
+        raise UnknownSizes(f"{model.model_name} has shared experts; choose another model")
     sizes: dict[str, Any] = {
         "model_type": _model_type(model),
         "vocab_size": model.vocab,
@@ -50,7 +52,7 @@ def _model_type(model: Model) -> str:
         family = model.architecture if model.architecture in ALIKE else "llama"
         return "mixtral" if model.experts else family
     if model.kv_heads != model.heads or model.head_dim * model.heads != model.hidden:
-        raise NoShape(
+        raise UnknownSizes(
             f"{model.model_name} shares keys between heads in a way of its own; choose another model"
         )
     return "gpt_neox"

@@ -5,27 +5,27 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from knowledge.core.domain import config_space
-from knowledge.core.domain.types import Lack, Pool
+from knowledge.core.domain.types import GpuPool, Unsupported
 
 SAID = 3  # reasons in a sentence
 
 
-def lack(pool: Pool, method: str) -> Lack | None:
+def unsupported(pool: GpuPool, method: str) -> Unsupported | None:
     """Which nodes of the pool cannot train by the method; None if all can."""
     if pool.gpu_model == "cpu" and method in config_space.QUANTIZED:
-        return pool.cannot_train.get(method, Lack(why="CPU slots: 4-bit training needs a GPU"))
+        return pool.cannot_train.get(method, Unsupported(why="CPU slots: 4-bit training needs a GPU"))
     return pool.cannot_train.get(method)
 
 
-def node_sizes(pool: Pool, method: str) -> tuple[int, ...]:
+def node_sizes(pool: GpuPool, method: str) -> tuple[int, ...]:
     """GPUs of each node of the pool that can train by the method."""
-    lacking = lack(pool, method)
+    lacking = unsupported(pool, method)
     return pool.node_sizes if lacking is None else lacking.others
 
 
-def untrainable(pools: Sequence[Pool], method: str) -> str:
+def explain_unsupported(pools: Sequence[GpuPool], method: str) -> str:
     """A sentence on why none of the pools can train by the method; empty if one can, or if there is none."""
-    lacks = [lack(pool, method) for pool in pools]
+    lacks = [unsupported(pool, method) for pool in pools]
     found = [lacking.why for lacking in lacks if lacking is not None and not lacking.others]
     if not found or len(found) < len(lacks):
         return ""

@@ -113,7 +113,7 @@ class Predictor(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lack:
+class Unsupported:
     """Nodes of a pool that cannot train by a method: `why`, with names. `others`: GPUs of each that can."""
 
     why: str
@@ -121,7 +121,7 @@ class Lack:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Pool:
+class GpuPool:
     """The registered nodes that offer one GPU model. `node_sizes`: GPUs of each node.
 
     cannot_train: methods that not all of its nodes can train.
@@ -134,7 +134,7 @@ class Pool:
     peak_flops: float | None = None  # measured at enrolment (cpu slots); None: the catalogue's figure
     bandwidth_bytes_s: float | None = None
     network: str = "none"
-    cannot_train: Mapping[str, Lack] = field(default_factory=dict)
+    cannot_train: Mapping[str, Unsupported] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,7 @@ class Inventory:
     `max_nodes`: over how many nodes one job may be spread.
     """
 
-    pools: tuple[Pool, ...] = ()
+    pools: tuple[GpuPool, ...] = ()
     max_nodes: int = 1
 
 

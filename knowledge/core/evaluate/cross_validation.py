@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain import config_space
 from knowledge.core.evaluate import evaluation
 from knowledge.core.predict.exact_matches import Observations
@@ -15,7 +15,7 @@ PARTS = 20  # of more configurations several are left out at once, so that the j
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeaveOneOutErrors:
     """|ln measured - ln predicted| of the rate, one of each run; both in the same order of runs.
 
     before: foretold from none of them. after: from all but those left out with it.
@@ -25,7 +25,9 @@ class LeftOut:
     after: tuple[float, ...]
 
 
-def judge(predictor: LearnedPredictor, others: Sequence[Row], runs: Sequence[Row]) -> LeftOut:
+def leave_one_out_errors(
+    predictor: LearnedPredictor, others: Sequence[Measurement], runs: Sequence[Measurement]
+) -> LeaveOneOutErrors:
     """Leave-one-configuration-out errors of measured runs, with `others` as own runs that were known anyway.
 
     predictor: one that did not learn from the runs. Whatever has the configuration of a run that is foretold
@@ -40,10 +42,10 @@ def judge(predictor: LearnedPredictor, others: Sequence[Row], runs: Sequence[Row
         rest = [row for row, name in zip(runs, names, strict=True) if name not in part]
         before += _errors(predictor, theirs, mine)
         after += _errors(predictor, [*theirs, *rest], mine)
-    return LeftOut(tuple(before), tuple(after))
+    return LeaveOneOutErrors(tuple(before), tuple(after))
 
 
-def _name(row: Row) -> str:
+def _name(row: Measurement) -> str:
     return config_space.config_hash(row.config)
 
 
@@ -54,5 +56,7 @@ def _parts(names: Sequence[str]) -> Iterator[set[str]]:
         yield set(different[first::PARTS])
 
 
-def _errors(predictor: LearnedPredictor, own: Sequence[Row], rows: Sequence[Row]) -> list[float]:
+def _errors(
+    predictor: LearnedPredictor, own: Sequence[Measurement], rows: Sequence[Measurement]
+) -> list[float]:
     return evaluation.log_errors(replace(predictor, observations=Observations.of(own)), rows)

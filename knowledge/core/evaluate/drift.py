@@ -17,7 +17,7 @@ WORSE = 2.0  # times the error of the runs before
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class PromiseOutcome:
     """A promised rate and what was measured, tokens/s."""
 
     promised: Interval
@@ -45,7 +45,7 @@ class Judgement:
     alarm: str
 
 
-def judge(outcomes: Sequence[Outcome]) -> Judgement:
+def assess_drift(outcomes: Sequence[PromiseOutcome]) -> Judgement:
     """The recent runs against their intervals and against the runs before. Oldest first."""
     recent, before = outcomes[-RECENT:], outcomes[-2 * RECENT : -RECENT]
     inside = [outcome.inside for outcome in recent if outcome.inside is not None]
@@ -57,7 +57,7 @@ def judge(outcomes: Sequence[Outcome]) -> Judgement:
     )
 
 
-def _error(outcomes: Sequence[Outcome]) -> float | None:
+def _error(outcomes: Sequence[PromiseOutcome]) -> float | None:
     return median(outcome.error for outcome in outcomes) if outcomes else None
 
 
@@ -70,7 +70,7 @@ def _missed(inside: Sequence[bool]) -> str:
     return f"Only {hits} of the last {runs} runs ended inside their 80 % interval; predictions have drifted."
 
 
-def _grown(recent: Sequence[Outcome], before: Sequence[Outcome]) -> str:
+def _grown(recent: Sequence[PromiseOutcome], before: Sequence[PromiseOutcome]) -> str:
     now, then = _error(recent), _error(before)
     if min(len(recent), len(before)) < ENOUGH or now is None or not then or now <= WORSE * then:
         return ""

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from knowledge.core.analytic.config_table import columns
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.arrays import Array
-from knowledge.core.model.fitted_model import Knowledge, kind_of, learn
-from knowledge.core.predict.base import Scorer, Scores
+from knowledge.core.model.fitted_model import FittedModel, fit_model, hardware_kind
+from knowledge.core.predict.base import BasePredictor, PredictionBatch
 from knowledge.core.predict.exact_matches import Observations
 from knowledge.core.predict.predictor import LearnedPredictor
 
@@ -30,26 +30,26 @@ COUNTED = ("outside_rows", "validity_rows", "throughput_rows", "memory_rows")
 KINDS = ("gpu", "cpu")
 
 
-def train(rows: Sequence[Row]) -> dict[str, Knowledge]:
+def train(rows: Sequence[Measurement]) -> dict[str, FittedModel]:
     """What the rows teach, by kind of hardware; kinds with too few rows are left out."""
-    found = {kind: learn(rows, kind) for kind in KINDS}
+    found = {kind: fit_model(rows, kind) for kind in KINDS}
     return {kind: knowledge for kind, knowledge in found.items() if knowledge is not None}
 
 
-def predictor(rows: Sequence[Row]) -> LearnedPredictor:
+def predictor(rows: Sequence[Measurement]) -> LearnedPredictor:
     """A predictor trained on the rows; those of a kind that has too few count as own runs do."""
     knowledge = train(rows)
-    few = [row for row in rows if row.known and row.learn and kind_of(row.config) not in knowledge]
+    few = [row for row in rows if row.known and row.learn and hardware_kind(row.config) not in knowledge]
     ended = [row for row in few if row.status in ("ok", "oom")]
     return LearnedPredictor(knowledge=knowledge, observations=Observations.of(ended))
 
 
-def figures(scorer: Scorer, rows: Sequence[Row]) -> dict[str, float | int | None]:
+def figures(scorer: BasePredictor, rows: Sequence[Measurement]) -> dict[str, float | int | None]:
     """`metrics` with every figure there: None where no row could tell."""
     return {**dict.fromkeys(COUNTED, 0), **dict.fromkeys(JUDGED), **metrics(scorer, rows)}
 
 
-def metrics(scorer: Scorer, rows: Sequence[Row]) -> Figures:
+def metrics(scorer: BasePredictor, rows: Sequence[Measurement]) -> Figures:
     """Errors and coverage on the rows. Validity counts rows of sources that publish their failures.
 
     Refused rows are judged by the launch rules, which call them invalid for certain.
@@ -64,7 +64,7 @@ def metrics(scorer: Scorer, rows: Sequence[Row]) -> Figures:
     return found | _validity(scores, known) | _rate(scores, known) | _memory(scores, known, c.memory)
 
 
-def log_errors(scorer: Scorer, rows: Sequence[Row]) -> list[float]:
+def log_errors(scorer: BasePredictor, rows: Sequence[Measurement]) -> list[float]:
     """|ln measured - ln predicted| of the rate of each measured row."""
     known = [row for row in rows if row.measured]
     configs = [row.config for row in known]
@@ -77,13 +77,13 @@ def log_errors(scorer: Scorer, rows: Sequence[Row]) -> list[float]:
     ]
 
 
-def _rule_safe(row: Row) -> Row:
+def _rule_safe(row: Measurement) -> Measurement:
     """Refused rows may state no whole per-device batch; one sample stands in, their answer is the rule's."""
     batch = max(1, row.config.per_device_batch_size)
     return replace(row, config=replace(row.config, per_device_batch_size=batch))
 
 
-def _validity(scores: Scores, rows: Sequence[Row]) -> Figures:
+def _validity(scores: PredictionBatch, rows: Sequence[Measurement]) -> Figures:
     judged = np.array([row.learn_validity for row in rows], dtype=bool)
     if not judged.any():
         return {"validity_rows": 0}
@@ -98,7 +98,7 @@ def _validity(scores: Scores, rows: Sequence[Row]) -> Figures:
     }
 
 
-def _rate(scores: Scores, rows: Sequence[Row]) -> Figures:
+def _rate(scores: PredictionBatch, rows: Sequence[Measurement]) -> Figures:
     rated = np.array([row.measured for row in rows], dtype=bool)
     if not rated.any():
         return {"throughput_rows": 0}
@@ -116,7 +116,7 @@ def _rate(scores: Scores, rows: Sequence[Row]) -> Figures:
     }
 
 
-def _memory(scores: Scores, rows: Sequence[Row], capacity: Array) -> Figures:
+def _memory(scores: PredictionBatch, rows: Sequence[Measurement], capacity: Array) -> Figures:
     usable = [bool(row.peak_memory_fraction) and row.status == "ok" and row.learn for row in rows]
     known = np.array(usable, dtype=bool)
     if not known.any():

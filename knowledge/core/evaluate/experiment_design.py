@@ -10,8 +10,8 @@ import numpy as np
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.analytic.step_time import step_tokens
 from knowledge.core.domain import config_space, method_support
-from knowledge.core.domain.types import Config, Pool
-from knowledge.core.predict.base import Scorer
+from knowledge.core.domain.types import Config, GpuPool
+from knowledge.core.predict.base import BasePredictor
 from knowledge.core.predict.gp_residual import SIGMA
 
 METHODS = ("lora", "full", "qlora")
@@ -20,7 +20,7 @@ BATCHES = (1, 2, 4, 8, 16)
 HOPELESS = 0.3  # what probably runs out of memory teaches less than its time is worth
 
 
-def candidates(models: Sequence[str], pool: Pool) -> list[Config]:
+def candidates(models: Sequence[str], pool: GpuPool) -> list[Config]:
     """Short runs on one GPU of the pool, over models, methods, lengths, batches and checkpointing."""
     methods = [method for method in METHODS if method_support.node_sizes(pool, method)]
     cpu = pool.gpu_model == "cpu"
@@ -48,8 +48,8 @@ def candidates(models: Sequence[str], pool: Pool) -> list[Config]:
     return [config for config in found if config_space.refused(config) is None]
 
 
-def choose(
-    configs: Sequence[Config], predictor: Scorer, count: int, longest_s: float = np.inf
+def choose_experiments(
+    configs: Sequence[Config], predictor: BasePredictor, count: int, longest_s: float = np.inf
 ) -> list[Config]:
     """The configurations to run, all on one GPU model, most informative first.
 

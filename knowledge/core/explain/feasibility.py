@@ -38,7 +38,7 @@ class Check:
 
 def check(request: Request, answer: Answer) -> Check:
     """Try the request as it is, then ever larger changes of what the user fixed."""
-    risky, why = None, method_support.untrainable(request.pools, str(request.fixed.get("method")))
+    risky, why = None, method_support.explain_unsupported(request.pools, str(request.fixed.get("method")))
     for fixed in _attempts(request):
         changed = {name: value for name, value in request.fixed.items() if fixed.get(name) != value}
         found = answer(replace(request, fixed=fixed))

@@ -21,7 +21,7 @@ def why_nothing_fits(request: Request, bound: Mapping[str, Any]) -> str:
     limit = request.inventory.max_nodes
     if bound["method"] == "qlora" and (why := config_space.why_not_four_bits(request.model_name)):
         return why
-    if why := method_support.untrainable(request.pools, bound["method"]):
+    if why := method_support.explain_unsupported(request.pools, bound["method"]):
         return f"{why} Choose the method lora, or the job waits until one can."
     sizes = [method_support.node_sizes(pool, bound["method"]) for pool in request.pools]
     if not any(config_space.open_bundles(of_pool, request.fixed, limit) for of_pool in sizes):
@@ -54,7 +54,7 @@ def _remedies(request: Request, bound: Mapping[str, Any]) -> str:
     """What is left to change: what is the case already, or would not fit either, is no remedy."""
     remedies = ["a shorter tokens_per_sample", *_released(request, bound), *_other_methods(request, bound)]
     gpus = [pool for pool in request.pools if pool.gpu_model != "cpu"]
-    why = method_support.untrainable(gpus, "qlora")
+    why = method_support.explain_unsupported(gpus, "qlora")
     if bound["method"] != "qlora" and why and not config_space.why_not_four_bits(request.model_name):
         return f"Less is needed with {_either(remedies)}, and would be with the method qlora: {why}"
     return f"Less is needed with {_either(remedies if remedies[1:] else [*remedies, 'a smaller model'])}."

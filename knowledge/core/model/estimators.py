@@ -118,13 +118,13 @@ def out_of_fold(make: Callable[[], list[Any]], X: Array, y: Array, groups: Seque
     return found
 
 
-class Calibration:
+class ProbabilityMap:
     """Monotone map from raw to calibrated probabilities: isotonic with 200 rows, else a sigmoid.
 
     After `fit`: `raw_` and `calibrated_`, knots between which it interpolates.
     """
 
-    def fit(self, raw: Array, happened: Array) -> Calibration:
+    def fit(self, raw: Array, happened: Array) -> ProbabilityMap:
         """raw: out-of-fold probabilities, shape (n,). happened: 0 or 1, shape (n,)."""
         from sklearn.isotonic import IsotonicRegression
         from sklearn.linear_model import LogisticRegression

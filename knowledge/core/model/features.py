@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import Columns
+from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.types import Config
 
@@ -46,7 +46,7 @@ def _flag(value: bool | None) -> float | None:
     return None if value is None else float(value)
 
 
-def physics(c: Columns) -> dict[str, Array]:
+def physics(c: ConfigTable) -> dict[str, Array]:
     """Sizes and what the prior makes of them, by name; each of shape (n,)."""
     memory = cost_model.memory(c)
     rate = cost_model.throughput(c)
@@ -87,7 +87,7 @@ def physics(c: Columns) -> dict[str, Array]:
     }
 
 
-def matrix(configs: Sequence[Config], c: Columns, vocabulary: dict[str, dict[str, float]]) -> Array:
+def matrix(configs: Sequence[Config], c: ConfigTable, vocabulary: dict[str, dict[str, float]]) -> Array:
     """Shape (n, k). `vocabulary` maps texts (software, protocol) to numbers; an unseen one is the usual."""
     settings = [_column(configs, read) for read in SETTINGS.values()]
     texts = [
@@ -97,7 +97,7 @@ def matrix(configs: Sequence[Config], c: Columns, vocabulary: dict[str, dict[str
     return np.column_stack([*physics(c).values(), *settings, *texts])
 
 
-def validity_matrix(configs: Sequence[Config], c: Columns, pressure: Array) -> Array:
+def validity_matrix(configs: Sequence[Config], c: ConfigTable, pressure: Array) -> Array:
     """Shape (n, k): as `matrix`, without texts and with the usual value where a setting is unknown.
 
     pressure: ln(peak / capacity) as far as peaks were measured, shape (n,).

@@ -8,23 +8,23 @@ from dataclasses import dataclass
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import Columns, columns
+from knowledge.core.analytic.config_table import ConfigTable, columns
 from knowledge.core.analytic.peak_memory import PeakMemory
 from knowledge.core.analytic.step_time import StepTime
 from knowledge.core.data import splits
-from knowledge.core.data.measurement import OWN, Row
+from knowledge.core.data.measurement import OWN, Measurement
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.types import Config
 from knowledge.core.model import estimators, features
-from knowledge.core.model.estimators import Calibration, Ensemble
-from knowledge.core.model.regressor import Physics, Regressor, interval_kind
-from knowledge.core.model.training_support import Seen
+from knowledge.core.model.estimators import Ensemble, ProbabilityMap
+from knowledge.core.model.regressor import AnalyticModel, Regressor, interval_kind
+from knowledge.core.model.training_support import TrainingSupport
 
 ENOUGH_ROWS = 40  # of the kind (GPU, cpu); below it the prior answers
 
 
-def kind_of(config: Config) -> str:
+def hardware_kind(config: Config) -> str:
     """GPU and CPU rows never teach each other."""
     return "cpu" if config.gpu_model == "cpu" else "gpu"
 
@@ -34,11 +34,11 @@ class Validity:
     """A calibrated classifier of "does it run"."""
 
     ensemble: Ensemble
-    calibration: Calibration
+    calibration: ProbabilityMap
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Knowledge:
+class FittedModel:
     """All that was learnt from the rows of one kind.
 
     scarce: measured rows of GPUs with a handful of them; on these they count as own runs do.
@@ -49,8 +49,8 @@ class Knowledge:
     rate: Regressor
     memory: Regressor | None
     validity: Validity | None
-    seen: Seen
-    scarce: tuple[Row, ...] = ()
+    seen: TrainingSupport
+    scarce: tuple[Measurement, ...] = ()
 
     def of_gpu(self, configs: Sequence[Config]) -> Array:
         """Variance of ln θ that is there because the GPU is hardly known, none where it is. Shape (n,)."""
@@ -62,49 +62,49 @@ class Knowledge:
         return excess
 
 
-def learn(rows: Sequence[Row], kind: str) -> Knowledge | None:
+def fit_model(rows: Sequence[Measurement], kind: str) -> FittedModel | None:
     """Everything that the rows of the kind teach; None with too few measured ones."""
-    mine = [row for row in rows if kind_of(row.config) == kind and row.known]
+    mine = [row for row in rows if hardware_kind(row.config) == kind and row.known]
     measured = [row for row in mine if row.measured]
     if len(measured) < ENOUGH_ROWS:
         return None
     words = features.vocabulary([row.config for row in measured])
     with estimators.one_thread():
         memory, rate = _learn_memory(mine, words), _learn_rate(measured, words)
-        return Knowledge(
+        return FittedModel(
             rows=len(measured),
             vocabulary=words,
             rate=rate,
             memory=memory,
             validity=_learn_validity(mine, memory),
-            seen=Seen.of([row.config for row in measured], _columns(measured)),
+            seen=TrainingSupport.of([row.config for row in measured], _columns(measured)),
             scarce=_scarce(measured, rate),
         )
 
 
-def _scarce(measured: Sequence[Row], rate: Regressor) -> tuple[Row, ...]:
+def _scarce(measured: Sequence[Measurement], rate: Regressor) -> tuple[Measurement, ...]:
     """Rows of GPUs with a handful of them; own runs are shown to predictors anyway."""
     few = rate.scarce([row.config for row in measured])
     return tuple(row for row, is_few in zip(measured, few, strict=True) if is_few and row.source != OWN)
 
 
-def pressure(memory: Regressor | None, c: Columns) -> Array:
+def pressure(memory: Regressor | None, c: ConfigTable) -> Array:
     """ln(peak / capacity) of one GPU by physics, fitted where peaks were measured. Shape (n,)."""
     peak = cost_model.memory(c).total if memory is None else memory.physics_.value(c)
     found: Array = np.log(peak / c.memory)
     return found
 
 
-def _columns(rows: Sequence[Row]) -> Columns:
+def _columns(rows: Sequence[Measurement]) -> ConfigTable:
     return columns([row.config for row in rows], None, [row.padded_tokens for row in rows])
 
 
-def _learn_rate(rows: Sequence[Row], words: dict[str, dict[str, float]]) -> Regressor:
+def _learn_rate(rows: Sequence[Measurement], words: dict[str, dict[str, float]]) -> Regressor:
     rates = np.array([row.tokens_per_second for row in rows], dtype=float)
     return _regressor(StepTime, rows, words, rates)
 
 
-def _learn_memory(rows: Sequence[Row], words: dict[str, dict[str, float]]) -> Regressor | None:
+def _learn_memory(rows: Sequence[Measurement], words: dict[str, dict[str, float]]) -> Regressor | None:
     known = [row for row in rows if row.learn and row.status == "ok" and row.peak_memory_fraction]
     if len(known) < ENOUGH_ROWS:
         return None
@@ -113,13 +113,16 @@ def _learn_memory(rows: Sequence[Row], words: dict[str, dict[str, float]]) -> Re
 
 
 def _regressor(
-    physics: type[Physics], rows: Sequence[Row], words: dict[str, dict[str, float]], measured: Array
+    physics: type[AnalyticModel],
+    rows: Sequence[Measurement],
+    words: dict[str, dict[str, float]],
+    measured: Array,
 ) -> Regressor:
     configs, c = [row.config for row in rows], _columns(rows)
     return Regressor(physics).fit(configs, c, features.matrix(configs, c, words), measured)
 
 
-def _learn_validity(rows: Sequence[Row], memory: Regressor | None) -> Validity | None:
+def _learn_validity(rows: Sequence[Measurement], memory: Regressor | None) -> Validity | None:
     """A classifier from sources that publish their failures; refused rows are the rules' business."""
     known = [row for row in rows if row.learn_validity and row.status in ("ok", "oom", "failed")]
     happened = np.array([row.status == "ok" for row in known], dtype=int)
@@ -132,4 +135,4 @@ def _learn_validity(rows: Sequence[Row], memory: Regressor | None) -> Validity |
     raw = estimators.out_of_fold(estimators.classifiers, X, happened, groups)
     if not np.isfinite(raw).all():
         return None
-    return Validity(Ensemble(estimators.classifiers).fit(X, happened), Calibration().fit(raw, happened))
+    return Validity(Ensemble(estimators.classifiers).fit(X, happened), ProbabilityMap().fit(raw, happened))

@@ -9,9 +9,9 @@ from typing import Protocol
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import Columns
+from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.data import splits
-from knowledge.core.data.splits import Fold, Measured
+from knowledge.core.data.splits import Dataset, Fold
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.types import Config
@@ -22,18 +22,18 @@ ENOUGH_CONFIGS = 10  # of a (method, GPU) before it gets intervals of its own
 ENOUGH_FOLDS = 4  # trees that know two or three GPUs, or models, say nothing of another: physics alone does
 
 
-class Physics(Protocol):
+class AnalyticModel(Protocol):
     """A formula with weights of its own; its value, and what of it a measurement shows, have n rows."""
 
     weights_: Array
 
-    def fit(self, c: Columns, measured: Array, groups: Sequence[str]) -> Physics: ...
+    def fit(self, c: ConfigTable, measured: Array, groups: Sequence[str]) -> AnalyticModel: ...
 
-    def value(self, c: Columns) -> Array: ...
+    def value(self, c: ConfigTable) -> Array: ...
 
-    def observed(self, c: Columns) -> Array: ...
+    def observed(self, c: ConfigTable) -> Array: ...
 
-    def features(self, c: Columns) -> Array: ...
+    def features(self, c: ConfigTable) -> Array: ...
 
 
 class Regressor:
@@ -43,12 +43,12 @@ class Regressor:
     "model" and "gpu" `unseen_widths_`, and whether the trees are believed of unseen ones, `believed_`.
     """
 
-    def __init__(self, physics: type[Physics]) -> None:
+    def __init__(self, physics: type[AnalyticModel]) -> None:
         self.physics = physics
 
-    def fit(self, configs: Sequence[Config], c: Columns, X: Array, measured: Array) -> Regressor:
+    def fit(self, configs: Sequence[Config], c: ConfigTable, X: Array, measured: Array) -> Regressor:
         """X: shape (n, k), NaN unknown. measured: shape (n,), positive."""
-        data = Measured(configs, [config_space.config_hash(x) for x in configs], c, X, measured)
+        data = Dataset(configs, [config_space.config_hash(x) for x in configs], c, X, measured)
         self._fit(data, TREES)
         errors = self._errors(data, splits.grouped(data.hashes))
         self.widths_ = Widths.of(errors, _varied_kinds(data), [x.gpu_model for x in configs])
@@ -65,7 +65,7 @@ class Regressor:
         return self
 
     def predict(
-        self, configs: Sequence[Config], c: Columns, X: Array, unseen_model: Mask, unseen_gpu: Mask
+        self, configs: Sequence[Config], c: ConfigTable, X: Array, unseen_model: Mask, unseen_gpu: Mask
     ) -> Array:
         """Predicted values, shape (n,)."""
         doubted = unseen_model & (not self.believed_["model"])
@@ -84,7 +84,7 @@ class Regressor:
         """Rows whose GPU has a handful of runs: they say less than the other GPUs say of an unseen one."""
         return np.array([self.runs_.get(x.gpu_model, 0) < ENOUGH for x in configs], dtype=bool)
 
-    def _value(self, configs: Sequence[Config], c: Columns) -> Array:
+    def _value(self, configs: Sequence[Config], c: ConfigTable) -> Array:
         """Physics, for GPUs with a handful of runs fitted without these: `Lesson` asks how far off it is."""
         value, gpus = self.physics_.value(c), np.array([x.gpu_model for x in configs])
         for gpu, weights in self.apart_.items():
@@ -93,12 +93,12 @@ class Regressor:
                 value[rows] = self._of_weights(weights).value(c.take(rows))
         return value
 
-    def _of_weights(self, weights: Array) -> Physics:
+    def _of_weights(self, weights: Array) -> AnalyticModel:
         physics = self.physics()
         physics.weights_ = weights
         return physics
 
-    def _apart(self, data: Measured) -> dict[str, Array]:
+    def _apart(self, data: Dataset) -> dict[str, Array]:
         """Weights fitted without each GPU that has a handful of runs, where enough others are left."""
         gpus = np.array([x.gpu_model for x in data.configs])
         found = {}
@@ -108,25 +108,25 @@ class Regressor:
                 found[gpu] = self.physics().fit(others.c, others.values, others.hashes).weights_
         return found
 
-    def _fit(self, data: Measured, trees: int) -> Regressor:
+    def _fit(self, data: Dataset, trees: int) -> Regressor:
         self.physics_ = self.physics().fit(data.c, data.values, data.hashes)
         wrong = np.log(data.values / self.physics_.observed(data.c))
         self.forest_ = Forest(trees).fit(self._view(data.c, data.X), wrong, splits.importance(data))
         return self
 
-    def _correction(self, c: Columns, X: Array) -> Array:
+    def _correction(self, c: ConfigTable, X: Array) -> Array:
         return self.forest_.predict(self._view(c, X))
 
-    def _view(self, c: Columns, X: Array) -> Array:
+    def _view(self, c: ConfigTable, X: Array) -> Array:
         return np.column_stack([X, self.physics_.features(c)])
 
-    def _errors(self, data: Measured, left_out: Iterable[Fold]) -> Array:
+    def _errors(self, data: Dataset, left_out: Iterable[Fold]) -> Array:
         """Absolute out-of-fold errors of ln; infinite, that is unknown, for rows in no fold."""
         wrong, correction = self._out_of_fold(data, left_out, TREES)
         errors = np.abs(wrong - correction)
         return np.where(np.isfinite(errors), errors, np.inf)
 
-    def _away_width(self, data: Measured, left_out: Sequence[Fold], believed: bool) -> float:
+    def _away_width(self, data: Dataset, left_out: Sequence[Fold], believed: bool) -> float:
         """Half-width for what was left out by the folds; the stated one without any fold."""
         if not left_out:
             return cost_model.Z_80 * cost_model.TAU
@@ -134,7 +134,7 @@ class Regressor:
         errors = np.abs(wrong - correction if believed else wrong)
         return quantile(errors[np.isfinite(errors)])
 
-    def _out_of_fold(self, data: Measured, left_out: Iterable[Fold], trees: int) -> tuple[Array, Array]:
+    def _out_of_fold(self, data: Dataset, left_out: Iterable[Fold], trees: int) -> tuple[Array, Array]:
         """(ln measured - ln physics, the trees' correction) of rows that neither was fitted to."""
         wrong, correction = np.full(len(data), np.nan), np.full(len(data), np.nan)
         for train, test in left_out:
@@ -150,7 +150,7 @@ def interval_kind(config: Config) -> str:
     return f"{config.method}|{config.gpu_model}"
 
 
-def _varied_kinds(data: Measured) -> list[str]:
+def _varied_kinds(data: Dataset) -> list[str]:
     """Each row's kind, empty where the kind has few configurations: their repeats err alike."""
     kinds = [interval_kind(x) for x in data.configs]
     varied = Counter(kind for kind, _ in set(zip(kinds, data.hashes, strict=True)))

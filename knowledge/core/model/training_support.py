@@ -7,14 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from knowledge.core.analytic.config_table import Columns
+from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain import catalogue, config_space
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.types import Config
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class TrainingSupport:
     """The reach of the training rows; what lies beyond is marked as outside.
 
     `alone`: the model that is the only one of its GPU, by GPU.
@@ -29,7 +29,7 @@ class Seen:
     high: Mapping[str, float]
 
     @classmethod
-    def of(cls, configs: Sequence[Config], c: Columns) -> Seen:
+    def of(cls, configs: Sequence[Config], c: ConfigTable) -> TrainingSupport:
         """The reach of these rows."""
         ranges = _ranges(c)
         models_of: dict[str, set[str]] = {}
@@ -66,7 +66,7 @@ class Seen:
         """Rows whose way to train, checkpoint and share was never measured."""
         return np.array([_setting(x) not in self.settings for x in configs], dtype=bool)
 
-    def outside(self, configs: Sequence[Config], c: Columns) -> Mask:
+    def outside(self, configs: Sequence[Config], c: ConfigTable) -> Mask:
         """Rows with an unseen family, GPU or setting, or with a size twice beyond what was measured."""
         new = [_family(x) not in self.families or x.gpu_model not in self.gpus for x in configs]
         names = np.array(new, dtype=bool) | self.unseen_setting(configs)
@@ -85,7 +85,7 @@ def _setting(config: Config) -> str:
     return f"{config.method} {checkpointing} {shared}"
 
 
-def _ranges(c: Columns) -> dict[str, Array]:
+def _ranges(c: ConfigTable) -> dict[str, Array]:
     return {
         "gpus": np.log2(c.gpus),
         "micro_tokens": np.log2(np.maximum(c.micro_tokens, 1)),

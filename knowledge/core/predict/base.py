@@ -9,18 +9,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import Columns, Hardware, columns
+from knowledge.core.analytic.config_table import ConfigTable, Hardware, columns
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.types import Config, Interval, Prediction, Source
-from knowledge.core.predict.error_kernel import Kin
+from knowledge.core.predict.error_kernel import ErrorKernel
 
 MIN_P_VALID = 0.9  # what a recommendation may risk
 MEMORY_TAU = 0.15  # stated standard deviation of ln(peak memory) around the prior
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
+class PredictionBatch:
     """Predictions of n configurations as arrays of shape (n,); `source` holds `Source` values."""
 
     p_valid: Array
@@ -34,21 +34,21 @@ class Scores:
     outside: Mask
 
 
-class Scorer(ABC):
+class BasePredictor(ABC):
     """What all predictors share: predictions as values on top of `score`."""
 
     version: int | None = None
     here: Mapping[str, Hardware]
 
     @abstractmethod
-    def score(self, configs: Sequence[Config], c: Columns) -> Scores:
+    def score(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
         """Predictions for the configurations, whose columns are `c`."""
 
     @abstractmethod
-    def covariance(self, configs: Sequence[Config], c: Columns) -> Array:
+    def covariance(self, configs: Sequence[Config], c: ConfigTable) -> Array:
         """Of the errors of ln(rate) of configurations on one GPU model; `c`: their columns. Shape (n, n)."""
 
-    def physics(self, c: Columns) -> Array:
+    def physics(self, c: ConfigTable) -> Array:
         """Tokens/s by physics alone: rough, and far quicker than `score`. Shape (n,)."""
         return cost_model.throughput(c)
 
@@ -60,7 +60,7 @@ class Scorer(ABC):
         return [prediction(scores, row, config_space.refused(x)) for row, x in enumerate(xs)]
 
 
-def prediction(scores: Scores, row: int, refused: str | None = None) -> Prediction:
+def prediction(scores: PredictionBatch, row: int, refused: str | None = None) -> Prediction:
     """One row of the scores as a value."""
     return Prediction(
         p_valid=0.0 if refused else float(scores.p_valid[row]),
@@ -79,12 +79,12 @@ def _interval(value: float, low: float, high: float) -> Interval:
     )
 
 
-def p_fits(c: Columns) -> Array:
+def p_fits(c: ConfigTable) -> Array:
     """Probability that a configuration fits, from the memory prior alone."""
-    return p_room(cost_model.fits(c) * cost_model.MEMORY_MARGIN, cost_model.MEMORY_MARGIN)
+    return fit_probability(cost_model.fits(c) * cost_model.MEMORY_MARGIN, cost_model.MEMORY_MARGIN)
 
 
-def p_room(room: Array, margin: float) -> Array:
+def fit_probability(room: Array, margin: float) -> Array:
     """Probability of fitting with `room` = capacity / predicted peak.
 
     A logistic curve in ln(room): 0.5 where the peak equals the capacity, `MIN_P_VALID` at the margin.
@@ -95,17 +95,17 @@ def p_room(room: Array, margin: float) -> Array:
 
 
 @dataclass(frozen=True, kw_only=True)
-class PriorPredictor(Scorer):
+class PriorPredictor(BasePredictor):
     """Physics alone. Its intervals are stated, not calibrated."""
 
     here: Mapping[str, Hardware] = field(default_factory=dict)
     version: int | None = None
 
-    def score(self, configs: Sequence[Config], c: Columns) -> Scores:
+    def score(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
         rate, memory = cost_model.throughput(c), cost_model.memory(c).total
         factor = np.exp(cost_model.Z_80 * cost_model.spread(c))
         memory_factor = np.exp(cost_model.Z_80 * MEMORY_TAU)
-        return Scores(
+        return PredictionBatch(
             p_valid=p_fits(c),
             rate=rate,
             rate_low=rate / factor,
@@ -117,7 +117,7 @@ class PriorPredictor(Scorer):
             outside=np.zeros(len(configs), dtype=bool),
         )
 
-    def covariance(self, configs: Sequence[Config], c: Columns) -> Array:
+    def covariance(self, configs: Sequence[Config], c: ConfigTable) -> Array:
         variance = cost_model.spread(c) ** 2
-        kin = Kin.of(configs, c, variance, variance)
+        kin = ErrorKernel.of(configs, c, variance, variance)
         return kin.covariance(kin)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from knowledge.core.analytic.config_table import Columns
+from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.analytic.step_time import step_parts
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array
@@ -24,7 +24,7 @@ NEAR = 2.0  # doublings of a size, or settings that differ, after which e times 
 
 
 @dataclass(frozen=True, slots=True)
-class Kin:
+class ErrorKernel:
     """n configurations on one GPU model, by what their errors depend on.
 
     of_gpu, of_kind: variances of ln θ, (n,): how far off predictions are because the GPU is unfamiliar, and
@@ -41,14 +41,19 @@ class Kin:
 
     @classmethod
     def of(
-        cls, configs: Sequence[Config], c: Columns, spread: Array, of_gpu: Array, weights: Array | None = None
-    ) -> Kin:
+        cls,
+        configs: Sequence[Config],
+        c: ConfigTable,
+        spread: Array,
+        of_gpu: Array,
+        weights: Array | None = None,
+    ) -> ErrorKernel:
         """spread: variance of the predictions' ln θ, (n,). of_gpu: what of it is the GPU's, (n,).
 
         weights: of the parts of a step, the stated ones by default. Other software alone is worth a σ.
         """
         busy, parts = _step(c, weights)
-        kinds = np.array([kind_of(config) for config in configs])
+        kinds = np.array([workload_kind(config) for config in configs])
         of_kind = np.maximum(spread - of_gpu, gp_residual.SIGMA**2)
         return cls(kinds, of_gpu, of_kind, busy, parts, _sizes(c))
 
@@ -58,7 +63,7 @@ class Kin:
         total: Array = self.of_gpu + self.of_kind
         return total
 
-    def covariance(self, other: Kin) -> Array:
+    def covariance(self, other: ErrorKernel) -> Array:
         """Of the errors of these n and the other's m configurations, shape (n, m)."""
         from scipy.spatial.distance import cdist  # own runs alone need it, and it takes a fifth of a second
 
@@ -72,13 +77,13 @@ class Kin:
         return shared
 
 
-def kind_of(config: Config) -> str:
+def workload_kind(config: Config) -> str:
     """Model and method, by the catalogue's names."""
     return f"{config_space.model_key(config.model_name)}|{config.method}"
 
 
-def _step(c: Columns, weights: Array | None) -> tuple[Array, Array]:
-    """(busy, parts) of `Kin`."""
+def _step(c: ConfigTable, weights: Array | None) -> tuple[Array, Array]:
+    """(busy, parts) of `ErrorKernel`."""
     stated = step_parts(c)
     ends = np.cumsum([part.shape[1] for part in stated])
     seconds = np.column_stack(stated) * (np.ones(ends[-1]) if weights is None else weights)
@@ -87,8 +92,8 @@ def _step(c: Columns, weights: Array | None) -> tuple[Array, Array]:
     return busy / length, seconds / length
 
 
-def _sizes(c: Columns) -> Array:
-    """`sizes` of `Kin`: in doublings, then settings, of which each that differs counts as one."""
+def _sizes(c: ConfigTable) -> Array:
+    """`sizes` of `ErrorKernel`: in doublings, then settings, of which each that differs counts as one."""
     names = ("parameters", "gpus", "batch", "padded", "checkpointing", "fsdp", "adapter", "quantized")
     doublings = [np.log2(np.maximum(getattr(c, name), 1)) for name in names[:4]]
     return np.column_stack([*doublings, *(getattr(c, name).astype(float) for name in names[4:])])

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain import config_space
 from knowledge.core.domain.types import Config
 
@@ -18,7 +18,7 @@ Size = tuple[str, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat:
+class ExactMatch:
     """What repeats of one configuration showed."""
 
     rate: float | None
@@ -37,15 +37,15 @@ class Repeat:
 class Observations:
     """Own executions by configuration, and the measured ones by GPU model."""
 
-    repeats: Mapping[str, Repeat]
-    gpus: Mapping[str, tuple[Row, ...]]
+    repeats: Mapping[str, ExactMatch]
+    gpus: Mapping[str, tuple[Measurement, ...]]
     sizes: frozenset[Size]
 
     @classmethod
-    def of(cls, rows: Sequence[Row]) -> Observations:
+    def of(cls, rows: Sequence[Measurement]) -> Observations:
         """From own rows, oldest first."""
-        same: dict[str, list[Row]] = {}
-        gpus: dict[str, list[Row]] = {}
+        same: dict[str, list[Measurement]] = {}
+        gpus: dict[str, list[Measurement]] = {}
         for row in rows:
             same.setdefault(_repeat_key(row.config, row.padded_tokens), []).append(row)
             if row.measured:
@@ -56,7 +56,7 @@ class Observations:
             frozenset(_size(row.config) for row in rows),
         )
 
-    def repeat(self, config: Config, padded: float | None) -> Repeat | None:
+    def repeat(self, config: Config, padded: float | None) -> ExactMatch | None:
         """What repeats of this configuration showed, if there were any."""
         if _size(config) not in self.sizes:
             return None
@@ -68,7 +68,7 @@ def _size(config: Config) -> Size:
     return config.method, config.number_gpus, config.tokens_per_sample, config.per_device_batch_size
 
 
-def _recent(rows: Sequence[Row]) -> tuple[Row, ...]:
+def _recent(rows: Sequence[Measurement]) -> tuple[Measurement, ...]:
     """The newest runs, of every model and method in turn: one that is trained daily must not hide others."""
     newer: Counter[tuple[str, str]] = Counter()
     turns = []
@@ -85,10 +85,10 @@ def _repeat_key(config: Config, padded: float | None) -> str:
     return f"{config_space.config_hash(config)}:{round(4 * math.log2(max(1.0, length)))}"
 
 
-def _repeat(rows: Sequence[Row]) -> Repeat:
+def _repeat(rows: Sequence[Measurement]) -> ExactMatch:
     rates = [row.tokens_per_second for row in rows if row.measured and row.tokens_per_second]
     memory = [row.peak_memory_fraction for row in rows if row.peak_memory_fraction and row.status == "ok"]
-    return Repeat(
+    return ExactMatch(
         rate=median(rates) if len(rates) >= ENOUGH_REPEATS else None,
         memory_fraction=max(memory) if memory else None,
         runs=sum(row.status == "ok" for row in rows),

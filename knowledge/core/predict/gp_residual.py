@@ -23,7 +23,7 @@ ROUNDS = 30  # of fitting the noise; it settles in about ten
 
 
 @dataclass(frozen=True, slots=True)
-class Learnt:
+class ResidualPosterior:
     """What m observed errors teach. precision: inverse of their covariance with noise, (m, m).
 
     coefficients: precision times the errors, (m,). variances: of each one's noise, (m,). noise: standard
@@ -36,7 +36,7 @@ class Learnt:
     noise: float
 
     @classmethod
-    def of(cls, covariance: Array, errors: Array, variances: Array, noise: float) -> Learnt:
+    def of(cls, covariance: Array, errors: Array, variances: Array, noise: float) -> ResidualPosterior:
         """covariance: of the errors without noise, (m, m)."""
         precision = np.linalg.inv(covariance + np.diag(variances))
         return cls(precision, precision @ errors, variances, noise)
@@ -60,7 +60,7 @@ class Learnt:
         return self.coefficients / own, np.maximum(1 / own - self.variances, 0.0)
 
 
-def learn(covariance: Array, errors: Array, sigma: float = SIGMA) -> Learnt:
+def fit_residuals(covariance: Array, errors: Array, sigma: float = SIGMA) -> ResidualPosterior:
     """What errors teach whose noise is fitted to them, outliers believed less. covariance: (m, m).
 
     Expectation maximisation of Student-t noise (Lange, Little and Taylor 1989); the stated σ counts as
@@ -73,4 +73,4 @@ def learn(covariance: Array, errors: Array, sigma: float = SIGMA) -> Learnt:
         off = (errors - gain @ errors) ** 2 + left
         weights = (TAIL + 1) / (TAIL + off / variance)
         variance = (STATED_RUNS * sigma**2 + (weights * off).sum()) / (STATED_RUNS + len(errors))
-    return Learnt.of(covariance, errors, variance / weights, math.sqrt(variance))
+    return ResidualPosterior.of(covariance, errors, variance / weights, math.sqrt(variance))

@@ -8,29 +8,29 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import Columns
-from knowledge.core.data.measurement import Row
+from knowledge.core.analytic.config_table import ConfigTable
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.types import Source
 from knowledge.core.model.intervals import quantile
 from knowledge.core.predict import gp_residual
-from knowledge.core.predict.base import Scores
-from knowledge.core.predict.error_kernel import Kin
-from knowledge.core.predict.gp_residual import Learnt
+from knowledge.core.predict.base import PredictionBatch
+from knowledge.core.predict.error_kernel import ErrorKernel
+from knowledge.core.predict.gp_residual import ResidualPosterior
 
 OTHERS = 30  # runs that what the other GPUs say of a GPU's errors counts as
 WILD_PEAK = 3.0  # times the forecast, or a part of it: such a peak measured something else
 WIDEST = 2 * cost_model.CPU_TAU  # standard deviation of ln θ where the interval is unbounded
 
 
-def spread(scores: Scores) -> Array:
+def predicted_spread(scores: PredictionBatch) -> Array:
     """Variance of ln θ around the predictions, as their intervals say. Shape (n,)."""
     sd: Array = np.minimum(np.log(scores.rate_high / scores.rate) / cost_model.Z_80, WIDEST)
     return sd**2
 
 
 @dataclass(frozen=True, slots=True)
-class Lesson:
+class LocalCorrection:
     """Own runs on one GPU model against what was predicted of them.
 
     stretch: the factor between their errors and those that were expected, shrunk for few runs.
@@ -38,28 +38,36 @@ class Lesson:
     taught the predictor as well? Then they err less than new ones will, and make no interval narrower.
     """
 
-    kin: Kin
-    learnt: Learnt
+    kin: ErrorKernel
+    learnt: ResidualPosterior
     stretch: float
     memory: Mapping[str, float]
     learnt_from: bool
 
     @classmethod
-    def of(cls, runs: Sequence[Row], there: Columns, base: Scores, kin: Kin, *, learnt_from: bool) -> Lesson:
+    def of(
+        cls,
+        runs: Sequence[Measurement],
+        there: ConfigTable,
+        base: PredictionBatch,
+        kin: ErrorKernel,
+        *,
+        learnt_from: bool,
+    ) -> LocalCorrection:
         """base: predictions of the runs without themselves."""
         measured = np.array([run.tokens_per_second for run in runs], dtype=float)
         sigma = gp_residual.CPU_SIGMA if there.cpu.all() else gp_residual.SIGMA
-        found = gp_residual.learn(kin.covariance(kin), np.log(measured / base.rate), sigma)
+        found = gp_residual.fit_residuals(kin.covariance(kin), np.log(measured / base.rate), sigma)
         peaks = np.array([run.peak_memory_fraction or np.nan for run in runs], dtype=float)
         factors = peaks * there.memory / base.memory
-        stretch = _stretch(kin, found, spread(base))
+        stretch = _stretch(kin, found, predicted_spread(base))
         return cls(kin, found, stretch, median_factors(kin.kinds, factors), learnt_from)
 
-    def applied(self, base: Scores, kin: Kin) -> Scores:
+    def applied(self, base: PredictionBatch, kin: ErrorKernel) -> PredictionBatch:
         """Predictions on the GPU model, shape (n,), moved towards what the runs measured."""
         cross = kin.covariance(self.kin)
         unknown = 1 - self.learnt.explained(cross) / kin.variance
-        sd = np.sqrt(_variance(unknown, spread(base), self.learnt.noise))
+        sd = np.sqrt(_variance(unknown, predicted_spread(base), self.learnt.noise))
         least = np.minimum(sd, self.learnt.noise)
         factor = np.exp(cost_model.Z_80 * np.maximum(sd * self.stretch, least))
         if self.learnt_from:
@@ -77,7 +85,7 @@ class Lesson:
             source=[Source.OWN if one is Source.PRIOR else one for one in base.source],
         )
 
-    def covariance(self, kin: Kin) -> Array:
+    def covariance(self, kin: ErrorKernel) -> Array:
         """Of the errors that are left on the GPU model, shape (n, n)."""
         cross = kin.covariance(self.kin)
         left: Array = kin.covariance(kin) - cross @ self.learnt.precision @ cross.T
@@ -91,7 +99,7 @@ def _variance(unknown: Array, expected: Array, noise: float) -> Array:
     return found
 
 
-def _stretch(kin: Kin, learnt: Learnt, expected: Array) -> float:
+def _stretch(kin: ErrorKernel, learnt: ResidualPosterior, expected: Array) -> float:
     """How far off the others foretell each of n runs, against what other GPUs say: it counts as `OTHERS`."""
     errors, left = learnt.left_out()
     sd = np.sqrt(_variance(left / kin.variance, expected, learnt.noise))

@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import fields
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import Columns, Hardware, columns
+from knowledge.core.analytic.config_table import ConfigTable, Hardware, columns
 from knowledge.core.analytic.peak_memory import GATHERED, PeakMemory
 from knowledge.core.domain.types import Option
-from knowledge.core.model.fitted_model import Knowledge, kind_of
+from knowledge.core.model.fitted_model import FittedModel, hardware_kind
 
 NAMES = {"context": "overhead", "optimizer": "optimiser"}
 SOFTWARE = ("activations", "logits", GATHERED)  # what hangs on the software, and so bears what physics misses
@@ -17,14 +17,14 @@ SMALLEST = 0.005  # of the peak: smaller parts would only be noise
 
 
 def memory_parts(
-    option: Option, knowledge: Mapping[str, Knowledge], here: Mapping[str, Hardware]
+    option: Option, knowledge: Mapping[str, FittedModel], here: Mapping[str, Hardware]
 ) -> dict[str, float]:
     """Bytes of one GPU at the peak by what holds them, largest first: as fitted to history, else the prior's.
 
     knowledge: what was learnt, by kind of hardware. What follows from the model's size stays; activations,
     logits and what is put together from shards are scaled so that the whole is the option's forecast.
     """
-    parts = _physics(knowledge.get(kind_of(option.config)), columns([option.config], here))
+    parts = _physics(knowledge.get(hardware_kind(option.config)), columns([option.config], here))
     peak, soft = option.peak_memory_bytes.value, sum(parts.get(name, 0.0) for name in SOFTWARE)
     left = peak - (sum(parts.values()) - soft)
     if left <= 0 or soft <= 0:
@@ -36,7 +36,7 @@ def memory_parts(
     return {NAMES.get(name, name): value for name, value in large}
 
 
-def _physics(known: Knowledge | None, c: Columns) -> dict[str, float]:
+def _physics(known: FittedModel | None, c: ConfigTable) -> dict[str, float]:
     """The parts of the one row of `c`."""
     physics = known.memory.physics_ if known and known.memory else None
     if isinstance(physics, PeakMemory):

@@ -9,18 +9,25 @@ from functools import cached_property
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import Columns, Hardware, columns
-from knowledge.core.data.measurement import Row
+from knowledge.core.analytic.config_table import ConfigTable, Hardware, columns
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.types import Config, Source
 from knowledge.core.model import estimators, features
-from knowledge.core.model.fitted_model import Knowledge, kind_of, pressure
+from knowledge.core.model.fitted_model import FittedModel, hardware_kind, pressure
 from knowledge.core.predict import gp_residual
-from knowledge.core.predict.base import MIN_P_VALID, PriorPredictor, Scorer, Scores, p_fits, p_room
-from knowledge.core.predict.error_kernel import Kin
+from knowledge.core.predict.base import (
+    MIN_P_VALID,
+    BasePredictor,
+    PredictionBatch,
+    PriorPredictor,
+    fit_probability,
+    p_fits,
+)
+from knowledge.core.predict.error_kernel import ErrorKernel
 from knowledge.core.predict.exact_matches import Observations
-from knowledge.core.predict.local_correction import Lesson, spread
+from knowledge.core.predict.local_correction import LocalCorrection, predicted_spread
 
 REPEATED_P_VALID = 0.98
 MEASURED_MARGIN = 1.05  # a learnt peak includes fragmentation, so it needs less room than the prior's
@@ -34,19 +41,19 @@ MEMORY_WIDTH = 0.2  # stated half-width of ln(peak) where no peak was measured
 
 
 @dataclass(frozen=True, kw_only=True)
-class LearnedPredictor(Scorer):
+class LearnedPredictor(BasePredictor):
     """`knowledge` by kind of hardware; kinds without any are answered by the prior."""
 
-    knowledge: Mapping[str, Knowledge]
+    knowledge: Mapping[str, FittedModel]
     observations: Observations = field(default_factory=lambda: Observations.of([]))
     here: Mapping[str, Hardware] = field(default_factory=dict)
     version: int | None = None
 
-    def score(self, configs: Sequence[Config], c: Columns) -> Scores:
+    def score(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
         scores = self._blended(configs, c, self._base(configs, c))
         return self._repeated(configs, c, scores) if self.observations.repeats else scores
 
-    def physics(self, c: Columns) -> Array:
+    def physics(self, c: ConfigTable) -> Array:
         """Tokens/s by physics with the weights that history fitted. Shape (n,)."""
         rate = cost_model.throughput(c)
         for kind, knowledge in self.knowledge.items():
@@ -54,12 +61,12 @@ class LearnedPredictor(Scorer):
             rate[rows] = knowledge.rate.physics_.value(c.take(rows))
         return rate
 
-    def _base(self, configs: Sequence[Config], c: Columns) -> Scores:
+    def _base(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
         """The prior, with what history teaches laid over the rows of each kind that has any."""
         scores = PriorPredictor().score(configs, c)
         if not self.knowledge:
             return scores
-        kinds = np.array([kind_of(x) for x in configs])
+        kinds = np.array([hardware_kind(x) for x in configs])
         for kind, knowledge in self.knowledge.items():
             rows = np.flatnonzero(kinds == kind)
             if len(rows):
@@ -68,13 +75,13 @@ class LearnedPredictor(Scorer):
                     scores = _laid_over(scores, rows, _learned(knowledge, some, c.take(rows)))
         return scores
 
-    def covariance(self, configs: Sequence[Config], c: Columns) -> Array:
+    def covariance(self, configs: Sequence[Config], c: ConfigTable) -> Array:
         """Of the errors of ln θ on one GPU model, after what own runs on it taught. Shape (n, n)."""
         kin = self._kin(configs, c, self._base(configs, c))
         lesson = self._lesson(config_space.canonical(configs[0]).gpu_model)
         return kin.covariance(kin) if lesson is None else lesson.covariance(kin)
 
-    def _blended(self, configs: Sequence[Config], c: Columns, scores: Scores) -> Scores:
+    def _blended(self, configs: Sequence[Config], c: ConfigTable, scores: PredictionBatch) -> PredictionBatch:
         """Rows on GPU models with own runs, moved towards what those measured."""
         gpus = np.array([x.gpu_model for x in configs])
         for gpu in np.unique(gpus):
@@ -86,38 +93,42 @@ class LearnedPredictor(Scorer):
                 scores = _laid_over(scores, rows, lesson.applied(base, self._kin(some, places, base)))
         return scores
 
-    def _lesson(self, gpu_model: str) -> Lesson | None:
+    def _lesson(self, gpu_model: str) -> LocalCorrection | None:
         """What own runs on the GPU model taught; None without any. Made once for each."""
         if gpu_model not in self._lessons:
             runs = (*self._scarce(gpu_model), *self.observations.gpus.get(gpu_model, ()))
             self._lessons[gpu_model] = self._learn(runs) if runs else None
         return self._lessons[gpu_model]
 
-    def _scarce(self, gpu_model: str) -> list[Row]:
+    def _scarce(self, gpu_model: str) -> list[Measurement]:
         """What others measured on a GPU model of which there is but a handful of runs."""
         found = (row for knowledge in self.knowledge.values() for row in knowledge.scarce)
         return [row for row in found if config_space.canonical(row.config).gpu_model == gpu_model]
 
     @cached_property
-    def _lessons(self) -> dict[str, Lesson | None]:
+    def _lessons(self) -> dict[str, LocalCorrection | None]:
         return {}
 
-    def _learn(self, runs: Sequence[Row]) -> Lesson:
+    def _learn(self, runs: Sequence[Measurement]) -> LocalCorrection:
         configs = [run.config for run in runs]
         c = columns(configs, self.here, [run.padded_tokens for run in runs])
-        base, knowledge = self._base(configs, c), self.knowledge.get(kind_of(configs[0]))
+        base, knowledge = self._base(configs, c), self.knowledge.get(hardware_kind(configs[0]))
         learnt_from = knowledge is not None and not knowledge.rate.scarce(configs).all()
-        return Lesson.of(runs, c, base, self._kin(configs, c, base), learnt_from=learnt_from)
+        return LocalCorrection.of(runs, c, base, self._kin(configs, c, base), learnt_from=learnt_from)
 
-    def _kin(self, configs: Sequence[Config], c: Columns, base: Scores) -> Kin:
+    def _kin(self, configs: Sequence[Config], c: ConfigTable, base: PredictionBatch) -> ErrorKernel:
         """The configurations, all on one GPU model, by what their errors depend on."""
-        knowledge = self.knowledge.get(kind_of(configs[0]))
-        variance = spread(base)
+        knowledge = self.knowledge.get(hardware_kind(configs[0]))
+        variance = predicted_spread(base)
         if knowledge is None:
-            return Kin.of(configs, c, variance, variance)
-        return Kin.of(configs, c, variance, knowledge.of_gpu(configs), knowledge.rate.physics_.weights_)
+            return ErrorKernel.of(configs, c, variance, variance)
+        return ErrorKernel.of(
+            configs, c, variance, knowledge.of_gpu(configs), knowledge.rate.physics_.weights_
+        )
 
-    def _repeated(self, configs: Sequence[Config], c: Columns, scores: Scores) -> Scores:
+    def _repeated(
+        self, configs: Sequence[Config], c: ConfigTable, scores: PredictionBatch
+    ) -> PredictionBatch:
         """Exact repeats: the median of what they measured, and whether they ran."""
         changed = {name: getattr(scores, name).copy() for name in _ARRAYS}
         source = list(scores.source)
@@ -152,7 +163,7 @@ def _put(values: Array, rows: Array, new: Array) -> Array:
     return changed
 
 
-def _laid_over(scores: Scores, rows: Array, some: Scores) -> Scores:
+def _laid_over(scores: PredictionBatch, rows: Array, some: PredictionBatch) -> PredictionBatch:
     """The scores with the given rows replaced."""
     source = list(scores.source)
     for place, row in enumerate(rows):
@@ -161,7 +172,7 @@ def _laid_over(scores: Scores, rows: Array, some: Scores) -> Scores:
     return replace(scores, source=source, **arrays)
 
 
-def _taken(scores: Scores, rows: Array) -> Scores:
+def _taken(scores: PredictionBatch, rows: Array) -> PredictionBatch:
     """The given rows of the scores."""
     source = [scores.source[int(row)] for row in rows]
     return replace(
@@ -169,7 +180,7 @@ def _taken(scores: Scores, rows: Array) -> Scores:
     )
 
 
-def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Scores:
+def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
     X = features.matrix(configs, c, knowledge.vocabulary)
     seen = knowledge.seen
     unseen_model, unseen_gpu = seen.unseen_model(configs), seen.unseen_gpu(configs)
@@ -183,7 +194,7 @@ def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Sco
     unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)
     doubted = memory / np.where(seen.unseen_setting(configs), 1.0, FORECAST_MARGIN)
     p_valid = _p_valid(knowledge, configs, c, np.where(unfamiliar, doubted, 0.0))
-    return Scores(
+    return PredictionBatch(
         p_valid=np.where(unfamiliar, reassured(p_valid, memory / c.memory), p_valid),
         rate=rate,
         rate_low=rate / width,
@@ -196,7 +207,7 @@ def _learned(knowledge: Knowledge, configs: Sequence[Config], c: Columns) -> Sco
     )
 
 
-def _p_valid(knowledge: Knowledge, configs: Sequence[Config], c: Columns, doubtful: Array) -> Array:
+def _p_valid(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable, doubtful: Array) -> Array:
     """The classifier's word; where little or nothing was measured the memory forecasts may lower it.
 
     doubtful: bytes of one GPU that such rows are suspected to need, 0 for the others.
@@ -207,7 +218,7 @@ def _p_valid(knowledge: Knowledge, configs: Sequence[Config], c: Columns, doubtf
     X = features.validity_matrix(configs, c, pressure(knowledge.memory, c))
     raw = knowledge.validity.ensemble.predict(X)
     learned = knowledge.validity.calibration.predict(raw)
-    doubted = np.minimum(fits, p_room(c.memory / np.maximum(doubtful, 1.0), MEASURED_MARGIN))
+    doubted = np.minimum(fits, fit_probability(c.memory / np.maximum(doubtful, 1.0), MEASURED_MARGIN))
     return np.where(doubtful > 0, np.minimum(learned, doubted), learned)
 
 

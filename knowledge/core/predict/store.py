@@ -14,14 +14,14 @@ from typing import Any
 
 from knowledge.core.analytic.peak_memory import PeakMemory
 from knowledge.core.analytic.step_time import StepTime
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config
 from knowledge.core.model import estimators
-from knowledge.core.model.estimators import Calibration, Ensemble, Forest
-from knowledge.core.model.fitted_model import Knowledge, Validity
+from knowledge.core.model.estimators import Ensemble, Forest, ProbabilityMap
+from knowledge.core.model.fitted_model import FittedModel, Validity
 from knowledge.core.model.intervals import Widths
-from knowledge.core.model.regressor import Physics, Regressor
-from knowledge.core.model.training_support import Seen
+from knowledge.core.model.regressor import AnalyticModel, Regressor
+from knowledge.core.model.training_support import TrainingSupport
 
 FORMAT = 17  # to be raised whenever prior or features change: corrections belong to what they were learnt on
 TRUSTED = (
@@ -34,7 +34,7 @@ class BadPredictor(ValueError):
     """A predictor file that is missing, was changed, or holds types that are not allowed."""
 
 
-def save(knowledge: Mapping[str, Knowledge], path: Path) -> str:
+def save(knowledge: Mapping[str, FittedModel], path: Path) -> str:
     """Write the knowledge of each kind; returns the file's SHA-256 as hexadecimal digits."""
     import skops.io
 
@@ -50,7 +50,7 @@ def save(knowledge: Mapping[str, Knowledge], path: Path) -> str:
     return digest(path)
 
 
-def load(path: Path, sha256: str, folder: Path) -> dict[str, Knowledge]:
+def load(path: Path, sha256: str, folder: Path) -> dict[str, FittedModel]:
     """What `save` wrote. Raises BadPredictor unless the file lies in `folder` and has that digest."""
     if folder.resolve() not in path.resolve().parents:
         raise BadPredictor(f"{path.name} does not lie in the predictors' folder; train a new predictor")
@@ -81,7 +81,7 @@ def digest(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _to_values(found: Knowledge) -> dict[str, Any]:
+def _to_values(found: FittedModel) -> dict[str, Any]:
     seen = asdict(found.seen)
     return {
         "rows": found.rows,
@@ -120,20 +120,20 @@ def _validity(found: Validity) -> dict[str, Any]:
     }
 
 
-def _from_values(raw: dict[str, Any]) -> Knowledge:
+def _from_values(raw: dict[str, Any]) -> FittedModel:
     seen: dict[str, Any] = {k: frozenset(v) if isinstance(v, list) else v for k, v in raw["seen"].items()}
-    return Knowledge(
+    return FittedModel(
         rows=raw["rows"],
         vocabulary=raw["vocabulary"],
         rate=_read_regressor(raw["rate"], StepTime),
         memory=raw["memory"] and _read_regressor(raw["memory"], PeakMemory),
         validity=raw["validity"] and _read_validity(raw["validity"]),
-        seen=Seen(**seen),
-        scarce=tuple(Row(**{**row, "config": Config(**row["config"])}) for row in raw["scarce"]),
+        seen=TrainingSupport(**seen),
+        scarce=tuple(Measurement(**{**row, "config": Config(**row["config"])}) for row in raw["scarce"]),
     )
 
 
-def _read_regressor(raw: dict[str, Any], physics: type[Physics]) -> Regressor:
+def _read_regressor(raw: dict[str, Any], physics: type[AnalyticModel]) -> Regressor:
     found = Regressor(physics)
     found.physics_ = physics()
     found.physics_.weights_, found.apart_ = raw["weights"], raw["apart"]
@@ -145,7 +145,7 @@ def _read_regressor(raw: dict[str, Any], physics: type[Physics]) -> Regressor:
 
 
 def _read_validity(raw: dict[str, Any]) -> Validity:
-    calibration = Calibration()
+    calibration = ProbabilityMap()
     calibration.raw_, calibration.calibrated_ = raw["raw"], raw["calibrated"]
     ensemble = Ensemble(estimators.classifiers)
     ensemble.columns_, ensemble.members_ = raw["columns"], raw["members"]

@@ -12,10 +12,10 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from knowledge.core.analytic.config_table import Columns, Hardware, columns
+from knowledge.core.analytic.config_table import ConfigTable, Hardware, columns
 from knowledge.core.domain import config_space, workload
 from knowledge.core.domain.arrays import Array, Mask
-from knowledge.core.domain.types import Config, Pool, Workload
+from knowledge.core.domain.types import Config, GpuPool, Workload
 
 Rows = NDArray[np.intp]
 Sizes = tuple[int, int, int]  # as named in SIZES
@@ -31,14 +31,14 @@ class Candidates:
     """
 
     kinds: tuple[Config, ...]
-    pools: tuple[Pool, ...]
+    pools: tuple[GpuPool, ...]
     kind: Rows
     tokens: Rows
     batch: Rows
     accumulation: Rows
 
     @classmethod
-    def of(cls, found: Iterable[tuple[Config, Pool, Sequence[Sizes]]]) -> Candidates:
+    def of(cls, found: Iterable[tuple[Config, GpuPool, Sequence[Sizes]]]) -> Candidates:
         """From kinds with their pool and the sizes each may have, kinds that break a launch rule left out."""
         startable = [entry for entry in found if config_space.refused(entry[0]) is None]
         counts = np.array([len(sizes) for _, _, sizes in startable], dtype=np.intp)
@@ -86,7 +86,7 @@ class Candidates:
             for kind, of_row in zip(self.kind.tolist(), sizes, strict=True)
         ]
 
-    def pool(self, row: int) -> Pool:
+    def pool(self, row: int) -> GpuPool:
         """Where a row would run."""
         return self.pools[int(self.kind[row])]
 
@@ -98,7 +98,9 @@ class Candidates:
         ]
         return np.array(of_kind, dtype=np.intp)[self.kind]
 
-    def columns(self, here: Mapping[str, Hardware] | None = None, data: Workload | None = None) -> Columns:
+    def columns(
+        self, here: Mapping[str, Hardware] | None = None, data: Workload | None = None
+    ) -> ConfigTable:
         """Ready for arithmetic; `data` says how long samples are once cut and padded. Raises UnknownModel."""
         sizes: dict[str, Array] = {
             "tokens": self.tokens.astype(float),

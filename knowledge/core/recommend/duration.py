@@ -8,7 +8,7 @@ from dataclasses import replace
 from statistics import median
 
 from knowledge.core.domain import catalogue, workload
-from knowledge.core.domain.types import Config, Interval, Option, Pool, Prediction, Workload
+from knowledge.core.domain.types import Config, GpuPool, Interval, Option, Prediction, Workload
 
 CPU_STARTUP_S = 15.0
 GPU_STARTUP_S = 30.0
@@ -55,7 +55,7 @@ def option(
     prediction: Prediction,
     *,
     data: Workload,
-    pool: Pool,
+    pool: GpuPool,
     startup: Interval,
     epochs: float | None,
     max_steps: int | None,

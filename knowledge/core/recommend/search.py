@@ -13,11 +13,11 @@ from typing import Any
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import Columns
+from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain import catalogue, config_space, method_support
 from knowledge.core.domain.arrays import Mask
-from knowledge.core.domain.types import Config, Goal, Option, Pool
-from knowledge.core.predict.base import MIN_P_VALID, Scorer, Scores, prediction
+from knowledge.core.domain.types import Config, Goal, GpuPool, Option
+from knowledge.core.predict.base import MIN_P_VALID, BasePredictor, PredictionBatch, prediction
 from knowledge.core.recommend import duration
 from knowledge.core.recommend.candidates import Candidates, Rows, Sizes, best_of_each
 from knowledge.core.recommend.submit_defaults import Request
@@ -50,13 +50,15 @@ def _sizes(bound: Mapping[str, Any], fixed: Mapping[str, Any], gpus: int) -> lis
     return [(tokens, *pair) for pair in batches(bound.get("effective_batch_size"), fixed, gpus)]
 
 
-def _can_compute(pool: Pool, precision: str) -> bool:
+def _can_compute(pool: GpuPool, precision: str) -> bool:
     """GPUs without bfloat16 units would emulate it; a CPU may."""
     gpu = catalogue.known_gpu(pool.gpu_model)
     return precision != "bfloat16" or gpu is None or gpu.bf16_flops is not None
 
 
-def _kinds(request: Request, bound: Mapping[str, Any], pool: Pool, nodes: int, gpus: int) -> Iterator[Config]:
+def _kinds(
+    request: Request, bound: Mapping[str, Any], pool: GpuPool, nodes: int, gpus: int
+) -> Iterator[Config]:
     """The ways to run on one bundle, one sample at a time."""
     fixed = request.fixed
     for checkpointing in _open(fixed, "gradient_checkpointing", (True, False)):
@@ -98,7 +100,7 @@ def _open(fixed: Mapping[str, Any], name: str, values: tuple[Any, ...]) -> tuple
     return (fixed[name],) if name in fixed else values
 
 
-def _shardings(pool: Pool, gpus: int, bound: Mapping[str, Any]) -> tuple[str, ...]:
+def _shardings(pool: GpuPool, gpus: int, bound: Mapping[str, Any]) -> tuple[str, ...]:
     """What our trainer can do: fsdp needs GPUs, unquantised weights, and no loss scaling."""
     if gpus == 1:
         return ("none",)
@@ -109,7 +111,7 @@ def _shardings(pool: Pool, gpus: int, bound: Mapping[str, Any]) -> tuple[str, ..
 def options(
     request: Request,
     bound: Mapping[str, Any],
-    predictor: Scorer,
+    predictor: BasePredictor,
     *,
     goal: Goal,
     startups: duration.Startups,
@@ -145,7 +147,9 @@ def options(
     return tuple(sorted(made, key=lambda option: rank(option, goal)))
 
 
-def shortlisted(found: Candidates, c: Columns, predictor: Scorer) -> tuple[Candidates, Columns]:
+def shortlisted(
+    found: Candidates, c: ConfigTable, predictor: BasePredictor
+) -> tuple[Candidates, ConfigTable]:
     """The candidates worth scoring, with their columns: all of them, unless there are very many.
 
     Of many, those that fit by the memory prior, and of each bundle and level of memory the fastest by
@@ -159,21 +163,21 @@ def shortlisted(found: Candidates, c: Columns, predictor: Scorer) -> tuple[Candi
     return found.take(rows), c.take(rows)
 
 
-def fitting(c: Columns) -> Rows:
+def fitting(c: ConfigTable) -> Rows:
     """The rows that fit by the memory prior; if none does, those that miss by least."""
     share = cost_model.fits(c)
     rows = np.flatnonzero(share >= 1)
     return rows if len(rows) else np.argsort(-share, kind="stable")[:SHORTLIST]
 
 
-def _fastest_of_each_level(found: Candidates, c: Columns, predictor: Scorer) -> Mask:
+def _fastest_of_each_level(found: Candidates, c: ConfigTable, predictor: BasePredictor) -> Mask:
     level = np.floor(LEVELS_A_DOUBLING * np.log2(cost_model.memory(c).total)).astype(np.intp)
     _, groups = np.unique(found.bundle() * LEVELS + level, return_inverse=True)
     share = max(1, SHORTLIST // (int(groups.max()) + 1))
     return best_of_each(groups, predictor.physics(c), share)
 
 
-def per_bundle(found: Candidates, c: Columns, scores: Scores, allowed: Mask) -> list[int]:
+def per_bundle(found: Candidates, c: ConfigTable, scores: PredictionBatch, allowed: Mask) -> list[int]:
     """The row to take of each bundle: within 3 % of its best rate, the one with the smallest footprint.
 
     The smallest batch that loses no throughput is safer than the biggest that fits. Rows that leave some
@@ -186,7 +190,7 @@ def per_bundle(found: Candidates, c: Columns, scores: Scores, allowed: Mask) -> 
     ]
 
 
-def likeliest(found: Candidates, scores: Scores, allowed: Mask) -> list[int]:
+def likeliest(found: Candidates, scores: PredictionBatch, allowed: Mask) -> list[int]:
     """The row of each bundle that most probably runs, the likeliest bundle first; of equals the smallest."""
 
     def risk(row: int) -> tuple[float, float, float, str]:
@@ -204,7 +208,7 @@ def _of_each_bundle(found: Candidates, allowed: Mask) -> Iterable[list[int]]:
     return rows.values()
 
 
-def _least_memory(found: Candidates, scores: Scores, rows: list[int]) -> int:
+def _least_memory(found: Candidates, scores: PredictionBatch, rows: list[int]) -> int:
     best = max(scores.rate[row] for row in rows)
     near = [row for row in rows if scores.rate[row] >= SAME_RATE * best]
     least = min((scores.memory[row], -scores.rate[row]) for row in near)

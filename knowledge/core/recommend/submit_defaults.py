@@ -1,6 +1,6 @@
 """Values that are settled at submit: they change what is learnt, so none is ever chosen for speed.
 
-`settle` keeps what the user fixed and fills the rest from the method, the model and the data.
+`choose_submit_values` keeps what the user fixed and fills the rest from the method, the model and the data.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns, hardware
 from knowledge.core.domain import catalogue, config_space, method_support, workload
 from knowledge.core.domain.arrays import Array
-from knowledge.core.domain.types import Choice, Config, Inventory, Option, Pool, Source, Workload
+from knowledge.core.domain.types import Choice, Config, GpuPool, Inventory, Option, Source, Workload
 from knowledge.core.predict.base import MIN_P_VALID
 
 SMALL_DATA_ROWS = 2000
@@ -37,7 +37,7 @@ class Request:
     inventory: Inventory
 
     @property
-    def pools(self) -> tuple[Pool, ...]:
+    def pools(self) -> tuple[GpuPool, ...]:
         """The pools that the fixed GPU model allows."""
         wanted = self.fixed.get("gpu_model")
         if wanted is None:
@@ -52,7 +52,7 @@ class Request:
         """The request on the other pools."""
         return self._on(tuple(p for p in self.inventory.pools if not catalogue.known_gpu(p.gpu_model)))
 
-    def _on(self, pools: tuple[Pool, ...]) -> Request:
+    def _on(self, pools: tuple[GpuPool, ...]) -> Request:
         return replace(self, inventory=replace(self.inventory, pools=pools))
 
 
@@ -61,7 +61,7 @@ def same_gpu(one: str, other: str) -> bool:
     return one == other or (catalogue.known_gpu(one) or one) == (catalogue.known_gpu(other) or other)
 
 
-def settle(request: Request, method: Choice | None = None) -> dict[str, Choice]:
+def choose_submit_values(request: Request, method: Choice | None = None) -> dict[str, Choice]:
     """A choice for every parameter that binds at submit, except the batch when it hangs on the GPUs.
 
     method: the one to take where the user fixed none.
@@ -91,7 +91,9 @@ def _method(request: Request) -> Choice:
     if request.fixed.get("quantization") == "bnb-4bit":
         return Choice(value="qlora", by="recommended", reason="qlora trains a 4-bit base model.")
     gpus = [pool for pool in request.of_known_gpus().pools if pool.gpu_model != "cpu"]
-    cannot = method_support.untrainable(gpus, "qlora") or config_space.why_not_four_bits(request.model_name)
+    cannot = method_support.explain_unsupported(gpus, "qlora") or config_space.why_not_four_bits(
+        request.model_name
+    )
     possible = gpus and not cannot
     if request.model is not None and possible and request.fixed.get("quantization") is None:
         needs = _least_memory(request, gpus)
@@ -117,7 +119,7 @@ def four_bits_instead(request: Request, method: Choice, found: Sequence[Option])
     return Choice(value="qlora", by="recommended", reason=reason)
 
 
-def _least_memory(request: Request, pools: list[Pool]) -> dict[str, Array]:
+def _least_memory(request: Request, pools: list[GpuPool]) -> dict[str, Array]:
     """Bytes a GPU needs for LoRA with everything that saves memory, on each pool's largest bundle."""
     length = _tokens_per_sample(request).value
     configs = [

@@ -14,10 +14,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import registry
 from knowledge.core.data.sources.table import BadTable
-from knowledge.core.domain.catalogue_fallback import borrowing
+from knowledge.core.domain.catalogue_fallback import nearest_facts
 from knowledge.core.evaluate import evaluation
 
 
@@ -35,7 +35,7 @@ class Command(BaseCommand):
         out = Path(options["json"])
         if out.is_dir() or not out.absolute().parent.is_dir():
             raise CommandError(f"--json {out}: name a file in a folder that exists.")
-        with borrowing() as borrowed:
+        with nearest_facts() as borrowed:
             known, unseen = _rows(train, source), _rows(test, source)
             found = _judged(known, unseen)
         names = borrowed.models | borrowed.gpus
@@ -47,7 +47,7 @@ class Command(BaseCommand):
             self.stderr.write(f"{name!r} is not in the catalogue and was foretold with {known_name}'s facts.")
 
 
-def _judged(known: Sequence[Row], unseen: Sequence[Row]) -> dict[str, float | int | None]:
+def _judged(known: Sequence[Measurement], unseen: Sequence[Measurement]) -> dict[str, float | int | None]:
     began = time.perf_counter()
     predictor = evaluation.predictor(known)
     trained = time.perf_counter()
@@ -55,12 +55,12 @@ def _judged(known: Sequence[Row], unseen: Sequence[Row]) -> dict[str, float | in
     return {**found, "train_s": trained - began, "predict_s": time.perf_counter() - trained}
 
 
-def _names(row: Row) -> tuple[str, str]:
+def _names(row: Measurement) -> tuple[str, str]:
     return row.config.model_name, row.config.gpu_model
 
 
-def _rows(names: list[str], source: str | None) -> list[Row]:
-    rows: list[Row] = []
+def _rows(names: list[str], source: str | None) -> list[Measurement]:
+    rows: list[Measurement] = []
     for name in names:
         try:
             rows += registry.parse(Path(name).read_text(encoding="utf-8"), source)

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import Strict, Text, Whole
+from portal.api.common.fields import StrictSerializer, StrictText, WholeNumber
 from portal.clock import database_now
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.summaries import SUMMARIES
@@ -41,10 +41,10 @@ class PolicyOut(serializers.Serializer[Any]):
     history = PolicyChoiceOut(many=True)
 
 
-class PolicyIn(Strict):
-    name = Text(max_length=40)
-    reason = Text(max_length=500, allow_blank=True, default="")
-    seen = Whole(
+class PolicyIn(StrictSerializer):
+    name = StrictText(max_length=40)
+    reason = StrictText(max_length=500, allow_blank=True, default="")
+    seen = WholeNumber(
         min_value=0, max_value=2**62, allow_null=True, default=None,
         help_text="The `version` that was read; another one by now answers 409.",
     )  # fmt: skip

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import Choice, Number, Strict, Text, Whole
+from portal.api.common.fields import Choice, Number, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.idempotent import KEY, create
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.nodes.nodes import AdminApi
@@ -20,26 +20,29 @@ from scheduler.services.simulations.request import (
     MAX_ERROR,
     MAX_POLICIES,
     MAX_SEED,
-    Question,
+    SimulationRequest,
     request_simulation,
 )
-from scheduler.simulator.world.predictions import Level
+from scheduler.simulator.world.predictions import Fidelity
 
 
-class SimulationIn(Strict):
+class SimulationIn(StrictSerializer):
     policies = serializers.ListField(
-        child=Text(max_length=40), min_length=1, max_length=MAX_POLICIES, help_text="Names; see /api/policy/."
+        child=StrictText(max_length=40),
+        min_length=1,
+        max_length=MAX_POLICIES,
+        help_text="Names; see /api/policy/.",
     )
     knowledge = Choice(
-        choices=[level.value for level in Level], default=Level.ORACLE.value,
+        choices=[level.value for level in Fidelity], default=Fidelity.ORACLE.value,
         help_text="What policies are told: `performance` is what was promised to each job.",
     )  # fmt: skip
     error = Number(
         min_value=0, max_value=MAX_ERROR, default=0.0,
         help_text="Median error of predictions at `performance` where none was recorded; 0.2 is 20 %.",
     )  # fmt: skip
-    seed = Whole(min_value=0, max_value=MAX_SEED, default=0)
-    cluster = Text(
+    seed = WholeNumber(min_value=0, max_value=MAX_SEED, default=0)
+    cluster = StrictText(
         max_length=500, allow_blank=True, default="",
         help_text="type:nodes x GPUs each, price: a100:8x8,l40s:4x4@1.1; empty: the nodes there are now.",
     )  # fmt: skip
@@ -83,7 +86,7 @@ class SimulationsApi(AdminApi):
         """Compare policies on jobs that ran here. A worker plays them; the answer is not ready at once."""
         asked = SimulationIn(data=request.data)
         asked.is_valid(raise_exception=True)
-        question = Question(**asked.validated_data)
+        question = SimulationRequest(**asked.validated_data)
         ask = partial(request_simulation, question=question, actor=request.user, now=database_now())
         made, _ = create(request, make=lambda creation: ask(creation=creation), load=get_simulation)
         return Response(SimulationOut(made).data, status=201)

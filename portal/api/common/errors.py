@@ -34,7 +34,7 @@ ANSWERS: list[tuple[type[Exception], int, str]] = [
     (accounts.NotAllowed, 403, "permission_denied"),
     (accounts.TooBusy, 503, "unavailable"),
     (accounts.Changed, 409, "changed_meanwhile"),
-    (accounts.Refused, 400, "invalid"),
+    (accounts.InvalidValue, 400, "invalid"),
     (NoSuchPredictor, 404, "not_found"),
     (CannotPromote, 409, "conflict"),
     (CannotAdd, 400, "invalid"),
@@ -65,7 +65,7 @@ def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
 
 
 def _fields(exc: Exception) -> Mapping[str, str]:
-    if isinstance(exc, accounts.Refused):
+    if isinstance(exc, accounts.InvalidValue):
         return {exc.field: str(exc)}
     fields: Mapping[str, str] = getattr(exc, "fields", {})
     return fields

@@ -12,7 +12,7 @@ from rest_framework.exceptions import ValidationError
 MOST_NAMED = 20  # wrong fields in one answer
 
 
-class Strict(serializers.Serializer[Any]):
+class StrictSerializer(serializers.Serializer[Any]):
     """A serializer that names unknown fields instead of ignoring them: a typing error must not be silent."""
 
     default_error_messages = {"invalid": "must be a JSON object"}
@@ -26,7 +26,7 @@ class Strict(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
-class Text(serializers.CharField):
+class StrictText(serializers.CharField):
     """A JSON text; numbers are not turned into one."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -57,7 +57,7 @@ class Email(serializers.EmailField):
         return super().to_internal_value(data)
 
 
-class Whole(serializers.IntegerField):
+class WholeNumber(serializers.IntegerField):
     """A JSON whole number: neither "3", nor true, nor 3.0."""
 
     def to_internal_value(self, data: Any) -> int:
@@ -78,7 +78,7 @@ class Number(serializers.FloatField):
             raise ValidationError("is too large") from large
 
 
-class Truth(serializers.BooleanField):
+class StrictBoolean(serializers.BooleanField):
     """A JSON truth value: neither "yes" nor 1."""
 
     def to_internal_value(self, data: Any) -> bool:

@@ -11,20 +11,20 @@ from drf_spectacular.utils import inline_serializer
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
-from portal.api.common.fields import Strict
+from portal.api.common.fields import StrictSerializer
 
 MAX_LIMIT = 100
 Row = TypeVar("Row", bound=Model)
 
 
-class PageQuery(Strict):
+class PageQuery(StrictSerializer):
     """The query parameters of every list; lists add their filters."""
 
     after = serializers.CharField(required=False, max_length=64, help_text="Id of the last row already seen.")
     limit = serializers.IntegerField(required=False, min_value=1, max_value=MAX_LIMIT, default=20)
 
 
-def read_query(serializer: type[Strict], params: Any) -> dict[str, Any]:
+def read_query(serializer: type[StrictSerializer], params: Any) -> dict[str, Any]:
     """The query parameters, checked. Raises ValidationError, also for unknown or repeated ones."""
     repeated = {name: ["is given twice"] for name, values in params.lists() if len(values) > 1}
     if repeated:

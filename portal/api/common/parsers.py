@@ -37,7 +37,7 @@ class StrictJSONParser(BaseParser):
         try:
             value = strict_json.loads(raw)
             strict_json.check_texts(value)
-        except strict_json.Refused as wrong:
+        except strict_json.RefusedJson as wrong:
             raise ParseError(f"The body {wrong}.") from wrong
         except ValueError as wrong:
             raise ParseError(f"The body is not valid JSON: {wrong}") from wrong

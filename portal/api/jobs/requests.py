@@ -9,7 +9,7 @@ from rest_framework.exceptions import ValidationError
 
 from knowledge.core.domain.types import Goal
 from portal.accounts.models import User
-from portal.api.common.fields import Choice, Number, Strict, Text, Whole
+from portal.api.common.fields import Choice, Number, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.pages import PageQuery
 from scheduler.errors import NotFound
 from scheduler.selectors.files import get_file
@@ -27,11 +27,11 @@ class Params(serializers.DictField):
         return data
 
 
-class RecommendationIn(Strict):
+class RecommendationIn(StrictSerializer):
     """The two required fields, and whatever else the client wants to fix."""
 
-    model = Text(max_length=300, help_text="A base model of the catalogue, e.g. builtin/tiny-llama.")
-    training_file = Text(max_length=64, help_text="Id of an uploaded file.")
+    model = StrictText(max_length=300, help_text="A base model of the catalogue, e.g. builtin/tiny-llama.")
+    training_file = StrictText(max_length=64, help_text="Id of an uploaded file.")
     goal = Choice(
         choices=[goal.value for goal in Goal],
         default=Goal.BALANCED.value,
@@ -42,8 +42,8 @@ class RecommendationIn(Strict):
 
 
 class JobIn(RecommendationIn):
-    validation_file = Text(max_length=64, required=False, allow_null=True)
-    name = Text(max_length=200, required=False, allow_blank=True)
+    validation_file = StrictText(max_length=64, required=False, allow_null=True)
+    name = StrictText(max_length=200, required=False, allow_blank=True)
     deadline_at = serializers.DateTimeField(
         required=False, allow_null=True, help_text="Needed for the goal deadline."
     )
@@ -51,7 +51,7 @@ class JobIn(RecommendationIn):
         min_value=0, max_value=MAX_BUDGET, required=False, allow_null=True,
         help_text="In the currency of the nodes' prices; needed for the goal budget.",
     )  # fmt: skip
-    retries = Whole(min_value=0, max_value=MAX_RETRIES, required=False)
+    retries = WholeNumber(min_value=0, max_value=MAX_RETRIES, required=False)
 
 
 class JobQuery(PageQuery):

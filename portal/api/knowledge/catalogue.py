@@ -19,7 +19,7 @@ from knowledge.hf_config_reading import listed_text
 from knowledge.models import CatalogEntry
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import Choice, Number, Strict, Text
+from portal.api.common.fields import Choice, Number, StrictSerializer, StrictText
 from portal.api.common.idempotent import KEY, create, in_one_transaction
 from portal.api.common.pages import list_of
 from portal.clock import database_now
@@ -34,9 +34,9 @@ class ModelOut(serializers.Serializer[catalogue.Model]):
     max_context = serializers.IntegerField()
 
 
-class ModelIn(Strict):
-    name = Text(max_length=catalogue_entries.LONGEST_MODEL, help_text="Under which jobs ask for it.")
-    place = Text(
+class ModelIn(StrictSerializer):
+    name = StrictText(max_length=catalogue_entries.LONGEST_MODEL, help_text="Under which jobs ask for it.")
+    place = StrictText(
         max_length=500, required=False,
         help_text="A model id of the hub, or a folder or config.json below MODEL_ROOTS of the portal.",
     )  # fmt: skip
@@ -66,8 +66,8 @@ class GpuSheet(serializers.Serializer[catalogue.Gpu]):
         return gpu.bandwidth_bytes_s / 1e9
 
 
-class GpuIn(Strict):
-    name = Text(max_length=catalogue_entries.LONGEST_GPU, help_text="As nodes name it.")
+class GpuIn(StrictSerializer):
+    name = StrictText(max_length=catalogue_entries.LONGEST_GPU, help_text="As nodes name it.")
     memory_gib = Number(help_text="Of one GPU.")
     tflops = Number(help_text="Dense bf16 peak, without sparsity.")
     bandwidth_gb_s = Number(help_text="Of its memory.")

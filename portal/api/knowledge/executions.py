@@ -25,7 +25,7 @@ from knowledge.models import Execution
 from knowledge.selectors import exported
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import Choice, Strict
+from portal.api.common.fields import Choice, StrictSerializer
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.jobs.files import uploaded
 from portal.clock import database_now
@@ -47,7 +47,7 @@ class ExecutionOut(serializers.ModelSerializer[Execution]):
         return PurePosixPath(row.model_name).name if foreign else row.model_name
 
 
-class ExportQuery(Strict):
+class ExportQuery(StrictSerializer):
     own = serializers.BooleanField(default=False, help_text="Only what was measured here.")
 
 
@@ -72,7 +72,7 @@ class ExecutionsApi(APIView):
         return Response(page(visible_executions(request.user), lambda row: ExecutionOut(row).data, **query))
 
 
-class ImportQuery(Strict):
+class ImportQuery(StrictSerializer):
     source = Choice(  # type: ignore[assignment]  # a query parameter, not a field's source
         choices=list(SOURCES), required=False, help_text="Whose columns it has; found by them if left out."
     )

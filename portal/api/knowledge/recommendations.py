@@ -16,7 +16,7 @@ from knowledge.models import PredictorVersion
 from knowledge.selectors import predictor_versions
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import Strict, Text, Whole
+from portal.api.common.fields import StrictSerializer, StrictText, WholeNumber
 from portal.api.common.pages import list_of
 from portal.api.jobs.requests import JobIn, Params, with_files
 from portal.api.jobs.resources import ChoiceOut, PromiseOut
@@ -73,10 +73,10 @@ class ChangeOut(serializers.Serializer[Any]):
         return {name: serializers.JSONField() for name in ("from", "to")}
 
 
-class CheckIn(Strict):
-    model = Text(max_length=300)
-    training_file = Text(max_length=64, help_text="Id of an uploaded file.")
-    validation_file = Text(max_length=64, required=False, allow_null=True)
+class CheckIn(StrictSerializer):
+    model = StrictText(max_length=300)
+    training_file = StrictText(max_length=64, help_text="Id of an uploaded file.")
+    validation_file = StrictText(max_length=64, required=False, allow_null=True)
     params = Params(
         default=dict, help_text="The configuration: what it leaves out is chosen so that it fits."
     )
@@ -105,8 +105,10 @@ class CheckApi(APIView):
         return Response(CheckOut(told).data)
 
 
-class RollBackIn(Strict):
-    seen = Whole(min_value=1, required=False, help_text="The active version you saw: if another one is, 409.")
+class RollBackIn(StrictSerializer):
+    seen = WholeNumber(
+        min_value=1, required=False, help_text="The active version you saw: if another one is, 409."
+    )
 
 
 class PredictorsApi(APIView):

@@ -11,7 +11,7 @@ from rest_framework.response import Response
 
 from knowledge.models import Execution
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import Number, Strict, Text, Whole
+from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.idempotent import KEY, create
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.nodes.nodes import AdminApi
@@ -24,22 +24,22 @@ from scheduler.services.calibration.request import (
     MAX_MODELS,
     MAX_RUNS,
     USUAL_RUNS,
-    Wanted,
+    CalibrationRequest,
     cancel_calibration,
     request_calibration,
 )
 
 
-class CalibrationIn(Strict):
+class CalibrationIn(StrictSerializer):
     budget_s = Number(
         min_value=1, max_value=MAX_BUDGET_S, default=1200.0,
         help_text="Seconds it may take; what has not ended by then is cancelled.",
     )  # fmt: skip
     models = serializers.ListField(
-        child=Text(max_length=300), max_length=MAX_MODELS, default=list,
+        child=StrictText(max_length=300), max_length=MAX_MODELS, default=list,
         help_text="To train, e.g. random/llama3.2-1b; empty: those that suit the GPU.",
     )  # fmt: skip
-    runs = Whole(min_value=1, max_value=MAX_RUNS, default=USUAL_RUNS, help_text="At most so many.")
+    runs = WholeNumber(min_value=1, max_value=MAX_RUNS, default=USUAL_RUNS, help_text="At most so many.")
 
 
 class CalibrationBrief(serializers.ModelSerializer[Calibration]):
@@ -106,7 +106,7 @@ class CalibrationsApi(AdminApi):
         node = get_node(node_id)
         asked = CalibrationIn(data=request.data)
         asked.is_valid(raise_exception=True)
-        wanted = Wanted(**asked.validated_data)
+        wanted = CalibrationRequest(**asked.validated_data)
         ask = partial(request_calibration, node=node, wanted=wanted, actor=request.user, now=database_now())
         made, _ = create(
             request, make=lambda creation: ask(creation=creation), load=lambda pk: get_calibration(node, pk)

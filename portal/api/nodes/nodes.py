@@ -15,7 +15,7 @@ from rest_framework.views import APIView
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.accounts.services import digest_of
-from portal.api.common.fields import Choice, Number, Strict, Text, Truth, Whole
+from portal.api.common.fields import Choice, Number, StrictBoolean, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.clock import database_now
@@ -68,17 +68,19 @@ class NodeOut(serializers.ModelSerializer[Node]):
         return int(node.gpu_count - node.held)
 
 
-class ReasonIn(Strict):
-    reason = Text(max_length=500, allow_blank=True, default="")
+class ReasonIn(StrictSerializer):
+    reason = StrictText(max_length=500, allow_blank=True, default="")
 
 
 class DrainIn(ReasonIn):
-    move_jobs = Truth(default=False, help_text="Running jobs leave with a checkpoint instead of finishing.")
+    move_jobs = StrictBoolean(
+        default=False, help_text="Running jobs leave with a checkpoint instead of finishing."
+    )
 
 
-class JoinTokenIn(Strict):
-    lifetime_s = Whole(min_value=60, max_value=7 * 86_400, default=3600)
-    uses = Whole(min_value=1, max_value=1000, default=1)
+class JoinTokenIn(StrictSerializer):
+    lifetime_s = WholeNumber(min_value=60, max_value=7 * 86_400, default=3600)
+    uses = WholeNumber(min_value=1, max_value=1000, default=1)
 
 
 class JoinTokenOut(serializers.Serializer[Any]):
@@ -92,7 +94,7 @@ class JoinTokenOut(serializers.Serializer[Any]):
     )
 
 
-class PriceIn(Strict):
+class PriceIn(StrictSerializer):
     price = Number(min_value=0, max_value=MAX_PRICE, help_text="Per GPU hour, in any one currency.")
     seen = Number(help_text="The price you saw: if it is another one by now, nothing is changed (409).")
 
@@ -124,7 +126,7 @@ class AdminApi(APIView):
 
 
 def _changed(
-    request: ApiRequest, node_id: str, takes: type[Strict], change: Callable[..., object]
+    request: ApiRequest, node_id: str, takes: type[StrictSerializer], change: Callable[..., object]
 ) -> Response:
     """The node after `change` was made with the values of the body, which `takes` describes."""
     body = takes(data=request.data)

@@ -16,7 +16,7 @@ from portal.accounts.models import ApiToken, Scope, Team, User
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import own_tokens
 from portal.accounts.services import create_token, revoke_token
-from portal.api.common.fields import Choice, Strict, Text
+from portal.api.common.fields import Choice, StrictSerializer, StrictText
 from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.pages import list_of
 from portal.clock import database_now
@@ -45,8 +45,8 @@ class MeOut(serializers.ModelSerializer[User]):
         return dict(StorageOut(storage_of(user)).data)
 
 
-class TokenIn(Strict):
-    name = Text(max_length=100)
+class TokenIn(StrictSerializer):
+    name = StrictText(max_length=100)
     scope = Choice(choices=Scope.choices, default=Scope.WRITE)
     expires_at = serializers.DateTimeField(required=False, allow_null=True)
 

@@ -17,7 +17,7 @@ from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import members, visible_teams
 from portal.accounts.teams import add_member, change_role, create_team, is_lead, remove_member, rename_team
-from portal.api.common.fields import Choice, Strict, Text
+from portal.api.common.fields import Choice, StrictSerializer, StrictText
 from portal.api.common.idempotent import KEY, create, in_one_transaction
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.clock import database_now
@@ -54,22 +54,22 @@ class TeamOut(TeamBrief):
         return MemberOut(members(team), many=True).data
 
 
-class TeamIn(Strict):
-    name = Text(max_length=100)
+class TeamIn(StrictSerializer):
+    name = StrictText(max_length=100)
 
 
 class RenameIn(TeamIn):
-    seen = Text(max_length=100, help_text="The name you saw: if it is another by now, 409.")
+    seen = StrictText(max_length=100, help_text="The name you saw: if it is another by now, 409.")
 
 
-class MemberIn(Strict):
-    username = Text(max_length=150)
+class MemberIn(StrictSerializer):
+    username = StrictText(max_length=150)
     role = Choice(choices=Role.choices, default=Role.MEMBER)
 
 
-class RoleIn(Strict):
+class RoleIn(StrictSerializer):
     role = Choice(choices=Role.choices)
-    seen = Text(max_length=10, help_text="The role you saw: if it is another by now, 409.")
+    seen = StrictText(max_length=10, help_text="The role you saw: if it is another by now, 409.")
 
 
 TeamPage = page_of(TeamBrief)

@@ -12,14 +12,14 @@ from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.accounts.errors import Refused
+from portal.accounts.errors import InvalidValue
 from portal.accounts.models import User
 from portal.accounts.people import Profile, change_user, create_user, let_in
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import tokens_of, visible_users
 from portal.accounts.services import revoke_token
-from portal.api.common.fields import Email, Strict, Text, Truth
+from portal.api.common.fields import Email, StrictBoolean, StrictSerializer, StrictText
 from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.people.me import TokenList, TokenOut
@@ -46,15 +46,15 @@ class NewUserOut(UserOut):
         fields = [*UserOut.Meta.fields, "password"]
 
 
-class ProfileIn(Strict):
+class ProfileIn(StrictSerializer):
     email = Email(max_length=254, allow_blank=True)
-    admin = Truth()
+    admin = StrictBoolean()
 
 
-class NewUserIn(Strict):
-    username = Text(max_length=150, validators=[UnicodeUsernameValidator()])
+class NewUserIn(StrictSerializer):
+    username = StrictText(max_length=150, validators=[UnicodeUsernameValidator()])
     email = Email(max_length=254, allow_blank=True, default="")
-    admin = Truth(default=False)
+    admin = StrictBoolean(default=False)
 
 
 class ChangeUserIn(ProfileIn):
@@ -65,12 +65,14 @@ class UserQuery(PageQuery):
     username = serializers.CharField(max_length=150, required=False, help_text="A part of the name.")
 
 
-class PasswordIn(Strict):
-    revoke_tokens = Truth(default=True, help_text="End their API tokens and the join tokens they made, too.")
+class PasswordIn(StrictSerializer):
+    revoke_tokens = StrictBoolean(
+        default=True, help_text="End their API tokens and the join tokens they made, too."
+    )
 
 
-class DeactivateIn(Strict):
-    hand_over_to = Text(
+class DeactivateIn(StrictSerializer):
+    hand_over_to = StrictText(
         max_length=150, default=None, allow_null=True,
         help_text="Name of who gets the jobs that have not ended; left out, they are cancelled.",
     )  # fmt: skip
@@ -170,7 +172,7 @@ class DeactivateApi(AdminApi):
         name, user = _said(DeactivateIn, request)["hand_over_to"], _user(request, user_id)
         successor = visible_users(request.user).filter(username=name).first() if name else None
         if name and successor is None:
-            raise Refused("hand_over_to", "Nobody has this name.")
+            raise InvalidValue("hand_over_to", "Nobody has this name.")
         return _shown(lock_out(user=user, actor=request.user, now=database_now(), successor=successor))
 
 
@@ -207,7 +209,7 @@ class RevokeUserTokenApi(AdminApi):
         return Response(TokenOut(revoke_token(token=token, actor=request.user, now=database_now())).data)
 
 
-def _said(takes: type[Strict], request: ApiRequest) -> dict[str, Any]:
+def _said(takes: type[StrictSerializer], request: ApiRequest) -> dict[str, Any]:
     body = takes(data=request.data)
     body.is_valid(raise_exception=True)
     return dict(body.validated_data)

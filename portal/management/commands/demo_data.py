@@ -9,7 +9,7 @@ from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from portal.clock import database_now
-from portal.ops.demo.build import NotEmpty, build
+from portal.ops.demo.build import PortalNotEmpty, build
 
 
 class Command(BaseCommand):
@@ -30,7 +30,7 @@ class Command(BaseCommand):
             build(
                 seed=options["seed"], jobs=options["jobs"], password=password, train=train, now=database_now()
             )
-        except NotEmpty as refused:
+        except PortalNotEmpty as refused:
             raise CommandError(str(refused)) from refused
         self.stdout.write("Simulated data are in place; every page says so.")
         if not options["password"]:

@@ -22,7 +22,7 @@ from scheduler.services.nodes.state import drain_node
 DAYS = 14
 
 
-class NotEmpty(Exception):
+class PortalNotEmpty(Exception):
     """The portal is in use."""
 
 
@@ -30,10 +30,12 @@ class NotEmpty(Exception):
 def build(*, seed: int, jobs: int, password: str, train: bool, now: datetime) -> None:
     """Fill an empty portal, whole or not at all. The same seed gives the same world at any hour.
 
-    Raises NotEmpty: simulated data never mix with real ones.
+    Raises PortalNotEmpty: simulated data never mix with real ones.
     """
     if User.objects.exists() or Node.objects.exists():
-        raise NotEmpty("This portal has people or nodes already; demo data go into an empty database only.")
+        raise PortalNotEmpty(
+            "This portal has people or nodes already; demo data go into an empty database only."
+        )
     rng, start = random.Random(seed), now - timedelta(days=DAYS)
     people = settle_in(rng, password=password, now=start)
     mark(actor=people.admin, seed=seed, now=now)

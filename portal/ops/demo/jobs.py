@@ -34,7 +34,7 @@ GOALS = ("balanced", "balanced", "fastest", "cheapest")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wish:
+class PlannedJob:
     """A job that somebody will submit at `at`."""
 
     at: datetime
@@ -46,7 +46,9 @@ class Wish:
     params: dict[str, Any]
 
 
-def wishes(rng: random.Random, people: People, *, count: int, start: datetime, end: datetime) -> list[Wish]:
+def wishes(
+    rng: random.Random, people: People, *, count: int, start: datetime, end: datetime
+) -> list[PlannedJob]:
     """All submissions in order; a tenth of them come within the last two hours, so that some wait."""
     late = max(1, count // 10)
     moments = sorted(_by_day(rng, start, end) for _ in range(count - late))
@@ -62,12 +64,12 @@ def _by_day(rng: random.Random, start: datetime, end: datetime) -> datetime:
             return moment
 
 
-def _wish(rng: random.Random, people: People, at: datetime) -> Wish:
+def _wish(rng: random.Random, people: People, at: datetime) -> PlannedJob:
     owner = rng.choice(people.members)
     data = rng.choice(people.files[owner.username])
     model = rng.choices([name for name, _ in MODELS], [weight for _, weight in MODELS])[0]
     topic = data.filename.removesuffix(".jsonl").replace("-", " ")
-    return Wish(
+    return PlannedJob(
         at=at,
         owner=owner,
         training_file=data,
@@ -78,7 +80,7 @@ def _wish(rng: random.Random, people: People, at: datetime) -> Wish:
     )
 
 
-def submit(wish: Wish, people: People) -> Job:
+def submit(wish: PlannedJob, people: People) -> Job:
     """Through the service that every door submits through."""
     return submit_job(
         owner=wish.owner,

@@ -9,14 +9,14 @@ from knowledge.core.domain import catalogue
 from portal.accounts.models import User
 from scheduler.models import Node
 from scheduler.services.nodes.register import create_join_token, enrol
-from scheduler.services.nodes.state import welcome_back
+from scheduler.services.nodes.state import readmit_node
 from trainer.protocol import PROTOCOL, Enrol, GpuFacts, NodeFacts
 
 GIB = 2**30
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class DemoNode:
     name: str
     gpu_model: str
     gpus: int
@@ -24,15 +24,15 @@ class Machine:
 
 
 MACHINES = (
-    Machine("helios-1", "H100-SXM5-80GB", 8, 2.60),
-    Machine("atlas-1", "A100-SXM4-80GB", 8, 1.40),
-    Machine("atlas-2", "A100-SXM4-80GB", 8, 1.40),
-    Machine("juno-1", "L40S", 4, 0.80),
-    Machine("argo-1", "A10G", 4, 0.50),
+    DemoNode("helios-1", "H100-SXM5-80GB", 8, 2.60),
+    DemoNode("atlas-1", "A100-SXM4-80GB", 8, 1.40),
+    DemoNode("atlas-2", "A100-SXM4-80GB", 8, 1.40),
+    DemoNode("juno-1", "L40S", 4, 0.80),
+    DemoNode("argo-1", "A10G", 4, 0.50),
 )
 
 
-def join(machine: Machine, *, actor: User, now: datetime, until: datetime) -> Node:
+def join(machine: DemoNode, *, actor: User, now: datetime, until: datetime) -> Node:
     """Enrol a machine through the service that agents enrol through; it is heard of `until` then."""
     token = create_join_token(actor=actor, now=now)
     memory = round(catalogue.gpu(machine.gpu_model).memory_bytes)
@@ -47,5 +47,5 @@ def join(machine: Machine, *, actor: User, now: datetime, until: datetime) -> No
     Node.objects.filter(pk=node.pk).update(
         price_per_gpu_hour=machine.price_per_gpu_hour, network="ethernet", last_seen_at=until
     )
-    welcome_back(node=node, now=now)
+    readmit_node(node=node, now=now)
     return node

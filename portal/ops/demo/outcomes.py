@@ -24,7 +24,7 @@ STEPS_TOLD = 40
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fate:
+class SimulatedOutcome:
     """How an attempt goes: seconds from its start, and the share of its steps that it makes."""
 
     outcome: Outcome
@@ -45,13 +45,13 @@ class Fate:
         return max(1, round(self.steps * self.share))
 
 
-def fate(rng: random.Random, option: Option) -> Fate:
+def fate(rng: random.Random, option: Option) -> SimulatedOutcome:
     """Draw what becomes of an attempt that runs with this option."""
     rate = _around(rng, option.tokens_per_second) / BIAS
     training_s = max(30.0, option.duration_s.value - option.startup_s)
     slower = option.tokens_per_second.value / rate if option.tokens_per_second.value else 1.0
     outcome, share = _end(rng)
-    return Fate(
+    return SimulatedOutcome(
         outcome=outcome,
         startup_s=max(5.0, option.startup_s * rng.lognormvariate(0, 0.15)),
         train_s=training_s * slower * rng.lognormvariate(0, 0.04),
@@ -81,14 +81,14 @@ def _end(rng: random.Random) -> tuple[Outcome, float]:
     return Outcome.SUCCEEDED, 1.0
 
 
-def steps_between(fate: Fate, begin: float, end: float) -> list[int]:
+def steps_between(fate: SimulatedOutcome, begin: float, end: float) -> list[int]:
     """The steps that are told of between two shares of the whole training, at most STEPS_TOLD in all."""
     every = max(1, fate.steps // STEPS_TOLD)
     told = [*range(every, fate.steps, every), fate.steps]
     return [step for step in told if begin * fate.steps < step <= end * fate.steps]
 
 
-def step_report(rng: random.Random, fate: Fate, step: int) -> dict[str, Any]:
+def step_report(rng: random.Random, fate: SimulatedOutcome, step: int) -> dict[str, Any]:
     """The line of progress at a step."""
     done = step / fate.steps
     return {
@@ -101,7 +101,7 @@ def step_report(rng: random.Random, fate: Fate, step: int) -> dict[str, Any]:
     }
 
 
-def result_report(rng: random.Random, fate: Fate) -> dict[str, Any]:
+def result_report(rng: random.Random, fate: SimulatedOutcome) -> dict[str, Any]:
     """What the trainer says at its end."""
     return {
         "tokens_per_s": fate.tokens_per_s,

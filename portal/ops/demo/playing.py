@@ -12,8 +12,15 @@ from functools import partial
 from typing import Any
 
 from knowledge.core.domain.types import Option
-from portal.ops.demo.jobs import Wish, submit
-from portal.ops.demo.outcomes import REASONS, Fate, fate, result_report, step_report, steps_between
+from portal.ops.demo.jobs import PlannedJob, submit
+from portal.ops.demo.outcomes import (
+    REASONS,
+    SimulatedOutcome,
+    fate,
+    result_report,
+    step_report,
+    steps_between,
+)
 from portal.ops.demo.people import People
 from portal.ops.demo.sample_log import journal
 from scheduler.core.policies import POLICIES
@@ -46,9 +53,9 @@ class Play:
     end: datetime
     deeds: list[tuple[datetime, int, Deed]] = field(default_factory=list)
     numbers: itertools.count[int] = field(default_factory=itertools.count)
-    followed: list[tuple[Attempt, Fate, datetime]] = field(default_factory=list)
+    followed: list[tuple[Attempt, SimulatedOutcome, datetime]] = field(default_factory=list)
 
-    def expect(self, wishes: list[Wish]) -> None:
+    def expect(self, wishes: list[PlannedJob]) -> None:
         """People will submit these."""
         for wish in wishes:
             self.later(wish.at, partial(self._submit, wish))
@@ -71,7 +78,7 @@ class Play:
                 told = max((quarter for quarter in QUARTERS if quarter <= share), default=0.0)
                 self._say(attempt, Phase.RUNNING, self._steps(fated, told, share), now)
 
-    def _submit(self, wish: Wish, now: datetime) -> None:
+    def _submit(self, wish: PlannedJob, now: datetime) -> None:
         job = submit(wish, self.people)
         if self.rng.random() < CANCELLED:
             soon = now + timedelta(seconds=self.rng.uniform(60, 3000))
@@ -98,7 +105,7 @@ class Play:
         """One decision of the portal's own policy."""
         if not Job.objects.filter(state=JobState.QUEUED).exists():
             return
-        plan = POLICIES[current_policy()].decide(snapshot.take({}, now), now.timestamp())
+        plan = POLICIES[current_policy()].decide(snapshot.take_snapshot({}, now), now.timestamp())
         for action in plan.actions:
             if isinstance(action, Start):
                 attempt = start_attempt(job_id=action.job, option=action.option, gpus=action.gpus, now=now)
@@ -123,7 +130,7 @@ class Play:
                 self.later(at, partial(self._end, attempt, fated.outcome, last))
             told = share
 
-    def _steps(self, fated: Fate, begin: float, end: float) -> list[Said]:
+    def _steps(self, fated: SimulatedOutcome, begin: float, end: float) -> list[Said]:
         steps = steps_between(fated, begin, end)
         return [(Kind.STEP, step_report(self.rng, fated, step)) for step in steps]
 

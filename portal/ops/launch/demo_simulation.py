@@ -16,12 +16,12 @@ def main() -> None:
     from portal.clock import database_now
     from scheduler.models import Simulation
     from scheduler.services.simulations.play import play_next
-    from scheduler.services.simulations.request import Question, request_simulation
+    from scheduler.services.simulations.request import SimulationRequest, request_simulation
 
     if Simulation.objects.exists():
         return
     actor = User.objects.filter(is_staff=True).earliest("pk")
-    question = Question(policies=POLICIES, knowledge="performance")
+    question = SimulationRequest(policies=POLICIES, knowledge="performance")
     request_simulation(question=question, actor=actor, now=database_now())
     while play_next(now=database_now):
         pass

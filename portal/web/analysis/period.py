@@ -28,7 +28,7 @@ LONGEST = len("2026-11-01T12:30:00.000000+01:00")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Chosen:
+class ChosenPeriod:
     """The period to show. `name` is empty for one given by dates; `errors` tell what was not understood."""
 
     period: Period
@@ -58,7 +58,7 @@ def remembered(page: str, user: User, period: Period, make: Callable[[], T]) -> 
     return found
 
 
-def chosen(query: Mapping[str, str], *, now: datetime, first: Callable[[], datetime | None]) -> Chosen:
+def chosen(query: Mapping[str, str], *, now: datetime, first: Callable[[], datetime | None]) -> ChosenPeriod:
     """The period that the address names: `?range=24h`, or `?from=2026-11-01&to=2026-11-07` (both included).
 
     `first` is asked for the oldest moment only when all of history is wanted.
@@ -68,8 +68,8 @@ def chosen(query: Mapping[str, str], *, now: datetime, first: Callable[[], datet
     name = query.get("range") or DEFAULT
     if name not in RANGES:
         problem = f"The range {name[:40]!r} is not known; use one of {', '.join(RANGES)}."
-        return Chosen(period=_back(RANGES[DEFAULT], now, first), name=DEFAULT, errors=(problem,))
-    return Chosen(period=_back(RANGES[name], now, first), name=name)
+        return ChosenPeriod(period=_back(RANGES[DEFAULT], now, first), name=DEFAULT, errors=(problem,))
+    return ChosenPeriod(period=_back(RANGES[name], now, first), name=name)
 
 
 def _back(length: timedelta | None, now: datetime, first: Callable[[], datetime | None]) -> Period:
@@ -79,7 +79,7 @@ def _back(length: timedelta | None, now: datetime, first: Callable[[], datetime 
     return Period(now - length, now)
 
 
-def _between(query: Mapping[str, str], now: datetime) -> Chosen:
+def _between(query: Mapping[str, str], now: datetime) -> ChosenPeriod:
     errors = []
     moments: dict[str, datetime | None] = {}
     for name in ("from", "to"):
@@ -92,8 +92,8 @@ def _between(query: Mapping[str, str], now: datetime) -> Chosen:
     if not errors and start >= end:
         errors.append("from must lie before to, and in the past.")
     if errors:
-        return Chosen(period=Period(now - timedelta(days=7), now), name=DEFAULT, errors=tuple(errors))
-    return Chosen(period=Period(start, end), name="")
+        return ChosenPeriod(period=Period(now - timedelta(days=7), now), name=DEFAULT, errors=tuple(errors))
+    return ChosenPeriod(period=Period(start, end), name="")
 
 
 def _moment(raw: str, *, end: bool) -> datetime | None:

@@ -11,15 +11,15 @@ from django.conf import settings
 from portal.web.common.form_base import StyledForm
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.summaries import SUMMARIES
-from scheduler.services.simulations.request import MAX_ERROR, MAX_POLICIES, MAX_SEED, Question
-from scheduler.simulator.world.predictions import Level
+from scheduler.services.simulations.request import MAX_ERROR, MAX_POLICIES, MAX_SEED, SimulationRequest
+from scheduler.simulator.world.predictions import Fidelity
 
 LEVELS = {
-    Level.DEFAULT: "nothing: one stated duration for all",
-    Level.VALIDITY: "what runs at all",
-    Level.EXACT: "medians of earlier jobs of the same kind",
-    Level.PERFORMANCE: "the promises made at submission",
-    Level.ORACLE: "everything, as if known before",
+    Fidelity.DEFAULT: "nothing: one stated duration for all",
+    Fidelity.VALIDITY: "what runs at all",
+    Fidelity.EXACT: "medians of earlier jobs of the same kind",
+    Fidelity.PERFORMANCE: "the promises made at submission",
+    Fidelity.ORACLE: "everything, as if known before",
 }
 
 
@@ -41,7 +41,7 @@ class SimulationForm(StyledForm):
     )
     knowledge = forms.ChoiceField(
         choices=[(level.value, text) for level, text in LEVELS.items()],
-        initial=Level.PERFORMANCE,
+        initial=Fidelity.PERFORMANCE,
         label="What policies know",
     )
     since = _moment("Jobs submitted from", f"In the time of {settings.TIME_ZONE}; empty: from the first on.")
@@ -80,9 +80,9 @@ class SimulationForm(StyledForm):
         return [field for field in self.visible_fields() if field.name != "policies"]
 
     @property
-    def question(self) -> Question:
+    def question(self) -> SimulationRequest:
         values = self.cleaned_data
-        return Question(
+        return SimulationRequest(
             policies=values["policies"], knowledge=values["knowledge"], error=values["error"] or 0.0,
             seed=values["seed"] or 0, cluster=values["cluster"], since=values["since"], until=values["until"],
         )  # fmt: skip

@@ -27,7 +27,7 @@ COARSE = 25  # bins of the drawing: a factor of e to the quarter each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Words:
+class ChartLabels:
     """How a distribution is told: `measure` as in `The JCT of half of the jobs was at most 5 min`."""
 
     name: str
@@ -43,21 +43,21 @@ def times(value: float) -> str:
     return f"{value:.1f} times" if value < 100 else f"{value:,.0f} times"
 
 
-JCT = Words(
+JCT = ChartLabels(
     name="jct", title="Job completion time", measure="The time from submission to success", unit="jobs",
     text=duration, axis=partial(duration_axis, "from submission to success"),
 )  # fmt: skip
-WAIT = Words(
+WAIT = ChartLabels(
     name="wait", title="Waiting time", measure="The wait for the first start", unit="jobs",
     text=duration, axis=partial(duration_axis, "from submission to first start"),
 )  # fmt: skip
-SLOWDOWN = Words(
+SLOWDOWN = ChartLabels(
     name="slowdown", title="Slowdown", measure="Completion time over running time", unit="jobs",
     text=times, axis=partial(log_axis, "completion time / running time"),
 )  # fmt: skip
 
 
-def distribution(found: Histogram, words: Words) -> Chart:
+def distribution(found: Histogram, words: ChartLabels) -> Chart:
     """The distribution drawn, in words, and as a table of its bins."""
     bins = found.coarse(COARSE)
     top = max((count for _, _, count in bins), default=0)
@@ -87,7 +87,7 @@ def _area(bins: list[tuple[float, float, int]]) -> Trace:
     }  # fmt: skip
 
 
-def _mark(name: str, value: float, top: int, words: Words) -> Trace:
+def _mark(name: str, value: float, top: int, words: ChartLabels) -> Trace:
     return {
         "type": "scatter", "mode": "lines+text", "name": f"{name}: {words.text(value)}", "x": [value, value],
         "y": [0, top * MARK_HEIGHTS[name]], "text": ["", name],
@@ -96,7 +96,7 @@ def _mark(name: str, value: float, top: int, words: Words) -> Trace:
     }  # fmt: skip
 
 
-def _summary(found: Histogram, marks: list[tuple[str, float]], words: Words) -> str:
+def _summary(found: Histogram, marks: list[tuple[str, float]], words: ChartLabels) -> str:
     if not found.total:
         return f"No {words.unit} in this period."
     told = ", ".join(f"{words.text(value)} ({name})" for name, value in marks)

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 MAX_POINTS = 2000
 
 
-class Measured(Protocol):
+class MetricPoint(Protocol):
     """What a chart needs of a line of progress."""
 
     step: int
@@ -17,7 +17,7 @@ class Measured(Protocol):
     tokens_per_second: float | None
 
 
-def loss_curve(rows: Sequence[Measured]) -> dict[str, Any]:
+def loss_curve(rows: Sequence[MetricPoint]) -> dict[str, Any]:
     """Training and evaluation loss by step, as `{"data", "layout", "summary"}`."""
     training = [(row.step, row.loss) for row in rows if row.loss is not None]
     evaluation = [(row.step, row.eval_loss) for row in rows if row.eval_loss is not None]

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Any
 
-from portal.web.charts.loss import Measured, thinned
+from portal.web.charts.loss import MetricPoint, thinned
 
 
-def throughput_curve(rows: Sequence[Measured]) -> dict[str, Any]:
+def throughput_curve(rows: Sequence[MetricPoint]) -> dict[str, Any]:
     """Tokens per second by step, as `{"data", "layout", "summary"}`."""
     points = [(row.step, row.tokens_per_second) for row in rows if row.tokens_per_second is not None]
     shown = thinned(points)

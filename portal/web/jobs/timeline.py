@@ -11,7 +11,7 @@ from scheduler.states import TERMINAL, JobState, public_state
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stretch:
+class StateSpan:
     """A public state and how long it lasted, in seconds; None for one that time does not end."""
 
     state: str
@@ -20,7 +20,7 @@ class Stretch:
     reason: str
 
 
-def stretches(events: Iterable[JobEvent], now: datetime) -> list[Stretch]:
+def stretches(events: Iterable[JobEvent], now: datetime) -> list[StateSpan]:
     """The public states in order; neighbours that look alike from outside are one."""
     changes: list[JobEvent] = []
     for event in events:
@@ -34,7 +34,7 @@ def _shown(event: JobEvent) -> str:
     return public_state(JobState(event.new), event.stop_for)
 
 
-def _stretch(event: JobEvent, end: datetime) -> Stretch:
+def _stretch(event: JobEvent, end: datetime) -> StateSpan:
     final = JobState(event.new) in TERMINAL
     lasted = None if final else max(0.0, (end - event.at).total_seconds())
-    return Stretch(state=_shown(event), began_at=event.at, duration_s=lasted, reason=event.reason)
+    return StateSpan(state=_shown(event), began_at=event.at, duration_s=lasted, reason=event.reason)

@@ -12,7 +12,7 @@ from portal.clock import database_now
 from portal.web.common.form_base import StyledForm
 from scheduler.models import Calibration, CalibrationState, Node
 from scheduler.selectors.cluster.calibrations import calibrations, measured
-from scheduler.services.calibration.request import MAX_BUDGET_S, USUAL_RUNS, Wanted
+from scheduler.services.calibration.request import MAX_BUDGET_S, USUAL_RUNS, CalibrationRequest
 from trainer.protocol import RANDOM_MODEL
 
 SHOWN = 3
@@ -32,9 +32,11 @@ class CalibrationForm(StyledForm):
     )
 
     @property
-    def wanted(self) -> Wanted:
+    def wanted(self) -> CalibrationRequest:
         model = self.cleaned_data["model"]
-        return Wanted(budget_s=60.0 * self.cleaned_data["minutes"], models=[model] if model else ())
+        return CalibrationRequest(
+            budget_s=60.0 * self.cleaned_data["minutes"], models=[model] if model else ()
+        )
 
 
 def calibration_panel(node: Node, form: CalibrationForm | None = None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from portal.accounts.errors import AccountError, Refused
+from portal.accounts.errors import AccountError, InvalidValue
 from portal.accounts.models import User
 from portal.accounts.people import change_user, create_user, let_in
 from portal.accounts.requests import PageRequest
@@ -42,7 +42,7 @@ def user_list(request: PageRequest) -> HttpResponse:
                 profile=form.profile,
                 now=database_now(),
             )
-        except Refused as refused:
+        except InvalidValue as refused:
             form.add_error(refused.field, str(refused))
         else:
             context = {"person": made, "password": password}
@@ -122,7 +122,7 @@ def _lock_out(request: PageRequest, person: User) -> HttpResponse | None:
         try:
             lock_out(user=person, actor=request.user, now=database_now(), successor=successor)
             return None
-        except Refused as refused:
+        except InvalidValue as refused:
             if refused.field not in form.fields:
                 raise
             form.take({refused.field: str(refused)})

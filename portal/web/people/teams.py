@@ -13,7 +13,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from portal.accounts.errors import AccountError, NotAllowed, Refused
+from portal.accounts.errors import AccountError, InvalidValue, NotAllowed
 from portal.accounts.models import Membership, Role, Team
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import members, visible_teams
@@ -44,7 +44,7 @@ def team_list(request: PageRequest) -> HttpResponse:
             return redirect("team", made.pk)
         except NotAllowed as refused:
             raise PermissionDenied from refused
-        except Refused as refused:
+        except InvalidValue as refused:
             form.add_error(refused.field, str(refused))
     search = NameSearch(request.GET)
     teams = visible_teams(request.user).filter(name__icontains=search.text)
@@ -86,7 +86,7 @@ def team_verb(request: PageRequest, team_id: int, verb: str) -> HttpResponse:
             return redirect("teams") if verb == "delete" else redirect("team", team_id)
         except NotAllowed as refused:
             raise PermissionDenied from refused
-        except Refused as refused:
+        except InvalidValue as refused:
             form.add_error(refused.field, str(refused))
         except (AccountError, Conflict) as refused:
             messages.warning(request, str(refused))

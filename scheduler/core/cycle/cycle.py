@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
-from scheduler.core.cycle.options import Blocks, Rules
+from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.placement.preemption import Evictions
 from scheduler.core.types import Action, ClusterState, GpuId, Holding, Job, Plan, Preempt, Resize, Start, Wait
@@ -30,7 +30,7 @@ class Ranked:
 
     name: str
     key: Key
-    rules: Rules = field(default_factory=Rules)
+    rules: CycleOptions = field(default_factory=CycleOptions)
     round_s: float | None = None
     behind: str = BEFORE
 
@@ -46,7 +46,7 @@ class Ranked:
         return Plan(Cycle(state, now, self.rules, self.behind).run(order), state.memory)
 
 
-def ranking(state: ClusterState, key: Callable[[Job], Rank], rules: Rules) -> list[Job]:
+def ranking(state: ClusterState, key: Callable[[Job], Rank], rules: CycleOptions) -> list[Job]:
     """Jobs as the walk meets them, best first; running ones only where they may be stopped."""
 
     def place(job: Job) -> tuple[float, Rank, bool, float, str]:
@@ -61,7 +61,7 @@ def ranking(state: ClusterState, key: Callable[[Job], Rank], rules: Rules) -> li
 class Cycle:
     """A walk down the ranking; what it gives away is gone for those further down."""
 
-    def __init__(self, state: ClusterState, now: float, rules: Rules, behind: str = BEFORE) -> None:
+    def __init__(self, state: ClusterState, now: float, rules: CycleOptions, behind: str = BEFORE) -> None:
         self.state, self.now, self.rules, self.behind = state, now, rules, behind
         self.free = FreeGpus(state.nodes, rules.placement)
         self.evictions: Evictions | None = None
@@ -136,9 +136,9 @@ class Cycle:
         passed = self.closed or any(option.gpu_model in self.taken for option in options)
         if job.avoids:
             pass  # what it keeps away from must not lie idle for it
-        elif self.rules.blocks is Blocks.ALL:
+        elif self.rules.blocks is HeadOfLine.ALL:
             self.closed = True
-        elif self.rules.blocks is Blocks.MODELS:
+        elif self.rules.blocks is HeadOfLine.MODELS:
             self.taken.update(option.gpu_model for option in options)
         if self.state.explain:
             free = self.free.count_for(options[0], job.avoids)
@@ -149,7 +149,7 @@ class Cycle:
             self.waits.append(wait)
 
 
-def acceptable(job: Job, free: FreeGpus, rules: Rules) -> Sequence[Option]:
+def acceptable(job: Job, free: FreeGpus, rules: CycleOptions) -> Sequence[Option]:
     """The options a job would take: possible on the empty cluster and close to the best of those."""
     possible = [option for option in job.options if free.could_hold(option, job.only_node, job.avoids)]
     if len(possible) < 2:

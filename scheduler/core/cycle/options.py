@@ -12,7 +12,7 @@ from scheduler.core.types import Job
 RESTARTS_IN_A_SEGMENT = 10  # a segment shorter than this many restarts is not worth ending
 
 
-class Blocks(StrEnum):
+class HeadOfLine(StrEnum):
     """What a job that does not fit withholds from those behind it."""
 
     NOTHING = "nothing"  # whoever fits may pass
@@ -21,7 +21,7 @@ class Blocks(StrEnum):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
+class CycleOptions:
     """Defaults never stop a running job. All times in s.
 
     tolerance: a job takes an option that fits now if it is at most this much worse than the best one it
@@ -31,7 +31,7 @@ class Rules:
     """
 
     placement: Placement = Placement.BEST_FIT
-    blocks: Blocks = Blocks.MODELS
+    blocks: HeadOfLine = HeadOfLine.MODELS
     tolerance: float = 2.0
     money_tolerance: float = 1.25
     preempts: bool = False

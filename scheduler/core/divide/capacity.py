@@ -16,13 +16,13 @@ Limit = tuple[str, str]  # (GPU model, method); the method "" stands for all of 
 
 
 @dataclass(slots=True)
-class Supply:
+class Capacity:
     """What is left under each limit. A method has one only where not all nodes of the model can train it."""
 
     gpus: dict[Limit, int]
 
     @classmethod
-    def of(cls, state: ClusterState, jobs: Iterable[Job]) -> Supply:
+    def of(cls, state: ClusterState, jobs: Iterable[Job]) -> Capacity:
         """The ready nodes' GPUs that can be divided among these jobs: free ones and their own."""
         ready = {(node.id, node.gpu_model): node for node in state.nodes if node.ready}
         lacking = {(node.gpu_model, method) for node in ready.values() for method in node.cannot_train}
@@ -62,7 +62,7 @@ class Supply:
             self.gpus[limit] -= option.gpus
 
 
-def uses(options: Sequence[Option], supply: Supply) -> NDArray[np.int64]:
+def uses(options: Sequence[Option], supply: Capacity) -> NDArray[np.int64]:
     """Shape (limits, options): the GPUs of each option that count against each limit."""
     numbers = {limit: number for number, limit in enumerate(supply.gpus)}
     found = np.zeros((len(numbers), len(options)), np.int64)

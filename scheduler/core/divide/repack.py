@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
-from scheduler.core.divide.capacity import Supply
+from scheduler.core.divide.capacity import Capacity
 from scheduler.core.placement.fit import FreeGpus, Placement
 from scheduler.core.types import (
     Action,
@@ -29,7 +29,7 @@ from scheduler.core.types import (
 Wishes = Mapping[str, Option]  # by job id; without an entry: no GPUs
 Places = dict[str, tuple[Option, tuple[GpuId, ...]]]
 # (jobs, their options, GPUs) -> who should have which option; who is missing should have none.
-Choose = Callable[[Sequence[Job], Sequence[Sequence[Option]], Supply], list[tuple[Job, Option]]]
+Choose = Callable[[Sequence[Job], Sequence[Sequence[Option]], Capacity], list[tuple[Job, Option]]]
 SHARED = "The GPUs serve other jobs in this round."
 
 
@@ -67,17 +67,17 @@ def divide(state: ClusterState, placement: Placement, choose: Choose) -> Plan:
     """Divide the GPUs among all jobs: what a priority leaves, the next one divides."""
     jobs = sorted(movable(state), key=lambda job: (job.submitted_at, job.id))
     free = FreeGpus(state.nodes, placement)
-    left = Supply.of(state, jobs)
+    left = Capacity.of(state, jobs)
     wishes: dict[str, Option] = {}
     for priority in sorted({job.priority for job in jobs}, reverse=True):
         peers = [job for job in jobs if job.priority == priority]
         for job, option in choose(peers, [possible(job, free) for job in peers], left):
             wishes[job.id] = option
             left.take(option)
-    return Plan(realise(state, jobs, wishes, placement), state.memory)
+    return Plan(realize(state, jobs, wishes, placement), state.memory)
 
 
-def realise(
+def realize(
     state: ClusterState, jobs: Sequence[Job], wishes: Wishes, placement: Placement = Placement.BEST_FIT
 ) -> tuple[Action, ...]:
     """The actions that bring the jobs as close to their wishes as their nodes allow."""
@@ -85,7 +85,7 @@ def realise(
     if len(places) < len(wishes):
         repacked = _arrange(state, jobs, wishes, placement, stay=False)
         places = max(places, repacked, key=len)
-    places = _make_do(state, jobs, wishes, places, placement)
+    places = _degrade(state, jobs, wishes, places, placement)
     return _actions(state, jobs, places)
 
 
@@ -119,7 +119,7 @@ def _turn(
     return not (stay and keeps), anywhere, -size[0], -size[1], not keeps, job.submitted_at, job.id
 
 
-def _make_do(
+def _degrade(
     state: ClusterState, jobs: Sequence[Job], wishes: Wishes, places: Places, placement: Placement
 ) -> Places:
     """The old place, or something smaller, for those whose wish found none; then who could stay after all."""

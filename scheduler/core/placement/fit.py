@@ -8,7 +8,7 @@ from enum import StrEnum
 from itertools import groupby
 
 from knowledge.core.domain.types import Option
-from scheduler.core.placement.gpu_index import Pool
+from scheduler.core.placement.gpu_index import FreeGpuIndex
 from scheduler.core.types import GpuId, Job, Node
 
 Shares = tuple[int, ...]  # GPUs on each node, largest first
@@ -39,7 +39,7 @@ class FreeGpus:
         for node in nodes:
             if node.ready:
                 groups[node.gpu_model].append(node)
-        self.pools = {model: Pool(group) for model, group in groups.items()}
+        self.pools = {model: FreeGpuIndex(group) for model, group in groups.items()}
         self._failed: set[_Request] = set()
         self._holdable: dict[_Request, bool] = {}
 
@@ -102,7 +102,7 @@ class FreeGpus:
             return (largest,) * whole + ((rest,) if rest else ())
         return equal_shares(option)
 
-    def _on_nodes(self, pool: Pool, option: Option, job: Job | None) -> list[tuple[str, int]] | None:
+    def _on_nodes(self, pool: FreeGpuIndex, option: Option, job: Job | None) -> list[tuple[str, int]] | None:
         shares, unfit = self.shares(option), pool.unfit(option.config.method, job.avoids if job else NONE)
         if job and job.only_node:
             fits = self._fit(shares, [len(pool.free.get(job.only_node, ()))])
@@ -153,7 +153,7 @@ def alpha_score(gpus: float, free_gpus: float, memory: float, free_memory: float
 
 
 def _best_scores(
-    pool: Pool, shares: Shares, memory: float, unfit: frozenset[str]
+    pool: FreeGpuIndex, shares: Shares, memory: float, unfit: frozenset[str]
 ) -> list[tuple[str, int]] | None:
     chosen: dict[str, int] = {}
     for share in shares:

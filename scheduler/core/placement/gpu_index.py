@@ -10,7 +10,7 @@ from heapq import heapify, heappop, heappush
 from scheduler.core.types import GpuId, Node
 
 
-class Pool:
+class FreeGpuIndex:
     """Ready nodes of one GPU model.
 
     `_by_count` holds a heap of node ids for each number of free GPUs. Entries go stale when a node's number

@@ -21,7 +21,7 @@ PRIORITY_GPU_S = 1e4  # what a step of priority weighs against lost work
 Cost = Callable[[Sequence[Job]], float]
 
 
-class Level(IntEnum):
+class TopologyLevel(IntEnum):
     """What GPUs share, from the loosest to the closest."""
 
     NODE = 1
@@ -36,25 +36,29 @@ class Spot:
     """GPUs of a node for a gang, once the victims are gone."""
 
     node: str
-    level: Level
+    level: TopologyLevel
     indices: tuple[int, ...]
     victims: tuple[Job, ...] = ()
 
 
-def closest(sites: Sequence[GpuSite], indices: Collection[int], count: int) -> tuple[Level, tuple[int, ...]]:
+def closest(
+    sites: Sequence[GpuSite], indices: Collection[int], count: int
+) -> tuple[TopologyLevel, tuple[int, ...]]:
     """The closest `count` of these GPUs and their level; the smallest group that holds them, then the lowest.
 
     There must be at least `count`. Without sites nothing is closer than the node.
     """
-    for level in (Level.NVLINK, Level.PCIE, Level.NUMA, Level.SOCKET) if sites else ():
+    for level in (
+        (TopologyLevel.NVLINK, TopologyLevel.PCIE, TopologyLevel.NUMA, TopologyLevel.SOCKET) if sites else ()
+    ):
         groups = [group for group in _groups(sites, indices, level) if len(group) >= count]
         if groups:
             return level, tuple(min(groups, key=lambda group: (len(group), group))[:count])
-    return Level.NODE, tuple(sorted(indices)[:count])
+    return TopologyLevel.NODE, tuple(sorted(indices)[:count])
 
 
 def spots(
-    node: Node, count: int, least: Level, candidates: Sequence[Job], *, fewest: bool = False
+    node: Node, count: int, least: TopologyLevel, candidates: Sequence[Job], *, fewest: bool = False
 ) -> Iterator[Spot]:
     """Ways to get `count` GPUs at `least` this level; no victim of any is unnecessary.
 
@@ -86,7 +90,7 @@ def disruption(victims: Sequence[Job], lowest: int) -> float:
     return sum(lost_gpu_s(job) + PRIORITY_GPU_S * (job.priority - lowest) for job in victims)
 
 
-def _greedy(node: Node, count: int, least: Level, spot: Spot) -> Spot:
+def _greedy(node: Node, count: int, least: TopologyLevel, spot: Spot) -> Spot:
     """From everybody gone, let the dearest stay while the level holds."""
     victims = list(spot.victims)
     for job in sorted(victims, key=lambda job: (-job.priority, -lost_gpu_s(job), job.id)):
@@ -123,7 +127,7 @@ def _on(job: Job, node: Node) -> int:
     return len(_held(job, node))
 
 
-def _groups(sites: Sequence[GpuSite], indices: Collection[int], level: Level) -> list[list[int]]:
+def _groups(sites: Sequence[GpuSite], indices: Collection[int], level: TopologyLevel) -> list[list[int]]:
     groups: dict[int, list[int]] = defaultdict(list)
     for index in sorted(indices):
         name = _group(sites[index], level)
@@ -132,9 +136,9 @@ def _groups(sites: Sequence[GpuSite], indices: Collection[int], level: Level) ->
     return list(groups.values())
 
 
-def _group(site: GpuSite, level: Level) -> int | None:
-    if level is Level.NVLINK:
+def _group(site: GpuSite, level: TopologyLevel) -> int | None:
+    if level is TopologyLevel.NVLINK:
         return site.nvlink
-    if level is Level.PCIE:
+    if level is TopologyLevel.PCIE:
         return site.switch
-    return site.numa if level is Level.NUMA else site.socket
+    return site.numa if level is TopologyLevel.NUMA else site.socket

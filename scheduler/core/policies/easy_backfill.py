@@ -17,7 +17,7 @@ from typing import Any
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
 from scheduler.core.cycle.cycle import acceptable
-from scheduler.core.cycle.options import Rules
+from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.remaining_work import remaining_s
 from scheduler.core.types import ClusterState, GpuId, Job, Node, Plan, Start, Wait
@@ -40,7 +40,7 @@ class Reservation:
 @dataclass(frozen=True, slots=True)
 class Easy:
     name: str = "easy"
-    rules: Rules = field(default_factory=Rules)
+    rules: CycleOptions = field(default_factory=CycleOptions)
     preempts: bool = False
     round_s: float | None = None
 
@@ -62,7 +62,7 @@ class Easy:
 class _Walk:
     """One decision; `spare` is what is free outside the reservation."""
 
-    def __init__(self, state: ClusterState, now: float, rules: Rules) -> None:
+    def __init__(self, state: ClusterState, now: float, rules: CycleOptions) -> None:
         self.state, self.now, self.rules = state, now, rules
         self.free = FreeGpus(state.nodes, rules.placement)
         self.spare = self.free

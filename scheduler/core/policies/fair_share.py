@@ -15,7 +15,7 @@ from math import isfinite, log
 from typing import Any
 
 from scheduler.core.cycle.cycle import Cycle
-from scheduler.core.cycle.options import Rules
+from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.remaining_work import option_of, remaining_gpu_s
 from scheduler.core.types import ClusterState, Job, Plan, Start
 
@@ -28,7 +28,7 @@ BEHIND = "Users who received less of their share go first."
 class Fair:
     name: str = "fair"
     half_life_s: float = WEEK_S
-    rules: Rules = field(default_factory=Rules)
+    rules: CycleOptions = field(default_factory=CycleOptions)
     preempts: bool = False
     round_s: float | None = None
 

@@ -12,7 +12,7 @@ Sources: FIFO with filled-in configurations, after Jansen et al., CoTune; the ot
 from __future__ import annotations
 
 from scheduler.core.cycle.cycle import AHEAD, Rank, Ranked
-from scheduler.core.cycle.options import Blocks, Rules
+from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.placement.fit import Placement
 from scheduler.core.types import Job
 
@@ -23,10 +23,16 @@ def by_arrival(job: Job, _now: float) -> Rank:
 
 
 FIFO = Ranked("fifo", by_arrival, behind=AHEAD)
-BACKFILL = Ranked("fifo-backfill", by_arrival, Rules(blocks=Blocks.NOTHING), behind=AHEAD)
+BACKFILL = Ranked("fifo-backfill", by_arrival, CycleOptions(blocks=HeadOfLine.NOTHING), behind=AHEAD)
 STRICT = Ranked(
-    "fifo-strict", by_arrival, Rules(blocks=Blocks.ALL, placement=Placement.CONSOLIDATED), behind=AHEAD
+    "fifo-strict",
+    by_arrival,
+    CycleOptions(blocks=HeadOfLine.ALL, placement=Placement.CONSOLIDATED),
+    behind=AHEAD,
 )
 DISTRIBUTED = Ranked(
-    "fifo-distributed", by_arrival, Rules(blocks=Blocks.ALL, placement=Placement.DISTRIBUTED), behind=AHEAD
+    "fifo-distributed",
+    by_arrival,
+    CycleOptions(blocks=HeadOfLine.ALL, placement=Placement.DISTRIBUTED),
+    behind=AHEAD,
 )

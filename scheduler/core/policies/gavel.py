@@ -16,8 +16,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowledge.core.domain.types import Option
-from scheduler.core.divide.capacity import Supply
-from scheduler.core.divide.repack import movable, possible, realise
+from scheduler.core.divide.capacity import Capacity
+from scheduler.core.divide.repack import movable, possible, realize
 from scheduler.core.placement.fit import FreeGpus, Placement
 from scheduler.core.remaining_work import known_rates
 from scheduler.core.types import ClusterState, Job, Plan
@@ -38,7 +38,7 @@ class Gavel:
         """Give this round's GPUs to those furthest behind their shares, larger priorities first."""
         jobs = sorted(movable(state), key=lambda job: (job.submitted_at, job.id))
         free = FreeGpus(state.nodes, self.placement)
-        left = Supply.of(state, jobs)
+        left = Capacity.of(state, jobs)
         received = _received(state, now)
         options = [_by_model(job, possible(job, free)) for job in jobs]
         shares = time_shares(jobs, options, left)
@@ -49,7 +49,7 @@ class Gavel:
                 wishes[jobs[row].id] = option
                 left.take(option)
         return Plan(
-            realise(state, jobs, wishes, self.placement), {"at": now, "received": _kept(state, received)}
+            realize(state, jobs, wishes, self.placement), {"at": now, "received": _kept(state, received)}
         )
 
 
@@ -91,7 +91,7 @@ def max_min(rates: Floats, uses: Floats, limits: Floats, usable: Floats, weights
 
 
 def time_shares(
-    jobs: Sequence[Job], options: Sequence[Mapping[str, Option]], supply: Supply
+    jobs: Sequence[Job], options: Sequence[Mapping[str, Option]], supply: Capacity
 ) -> dict[tuple[int, str], float]:
     """(row of the job, GPU model) -> share of time."""
     models, limits = supply.models, list(supply.gpus)

@@ -15,7 +15,7 @@ from math import inf
 from typing import Any
 
 from scheduler.core.cycle.cycle import Cycle, Rank, ranking
-from scheduler.core.cycle.options import Blocks, Rules
+from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.types import ClusterState, Job, Plan
 
 QUANTUM_GPU_S = 3600.0
@@ -29,7 +29,9 @@ class Gittins:
     name: str = "gittins"
     quantum: float = QUANTUM_GPU_S
     history: tuple[float, ...] = ()
-    rules: Rules = field(default_factory=lambda: Rules(blocks=Blocks.NOTHING, preempts=True, hysteresis=0.1))
+    rules: CycleOptions = field(
+        default_factory=lambda: CycleOptions(blocks=HeadOfLine.NOTHING, preempts=True, hysteresis=0.1)
+    )
     preempts: bool = True
     round_s: float | None = 60.0
 

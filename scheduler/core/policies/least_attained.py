@@ -11,7 +11,7 @@ from __future__ import annotations
 from bisect import bisect_right
 
 from scheduler.core.cycle.cycle import Key, Rank, Ranked
-from scheduler.core.cycle.options import Blocks, Rules
+from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.placement.fit import Placement
 from scheduler.core.remaining_work import option_of
 from scheduler.core.types import Job
@@ -19,7 +19,7 @@ from scheduler.core.types import Job
 LIMITS_GPU_S = (3_600.0, 36_000.0)
 ADAPTDL_LIMITS_GPU_S = (57_600.0,)
 PROMOTION = 8.0  # a job that waited this many times as long as it ran goes back to the top; 0: never
-RULES = Rules(blocks=Blocks.NOTHING, preempts=True)
+RULES = CycleOptions(blocks=HeadOfLine.NOTHING, preempts=True)
 
 
 def by_attained_gpu_s(job: Job, _now: float) -> Rank:
@@ -53,14 +53,21 @@ def _starves(job: Job, now: float, promotion: float) -> bool:
 
 
 LAS = Ranked(
-    "las", by_attained_gpu_s, Rules(blocks=Blocks.NOTHING, preempts=True, hysteresis=0.1), round_s=60.0
+    "las",
+    by_attained_gpu_s,
+    CycleOptions(blocks=HeadOfLine.NOTHING, preempts=True, hysteresis=0.1),
+    round_s=60.0,
 )
 TIRESIAS = Ranked("tiresias", by_queues(), RULES, round_s=60.0)
 ADAPTDL = Ranked(
     "tiresias-adaptdl",
     by_queues(ADAPTDL_LIMITS_GPU_S, promotion=0, by_submission=True),
-    Rules(
-        blocks=Blocks.NOTHING, preempts=True, placement=Placement.DISTRIBUTED, min_run_s=0.0, cooldown_s=0.0
+    CycleOptions(
+        blocks=HeadOfLine.NOTHING,
+        preempts=True,
+        placement=Placement.DISTRIBUTED,
+        min_run_s=0.0,
+        cooldown_s=0.0,
     ),
     round_s=60.0,
 )

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowledge.core.domain.types import Option
-from scheduler.core.divide.capacity import Supply, uses
+from scheduler.core.divide.capacity import Capacity, uses
 from scheduler.core.divide.repack import bundle, divide
 from scheduler.core.placement.fit import Placement
 from scheduler.core.policies.sia import restart_factor
@@ -45,7 +45,7 @@ class Pollux:
         return divide(state, self.placement, partial(self.choose, now=now))
 
     def choose(
-        self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], supply: Supply, now: float
+        self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], supply: Capacity, now: float
     ) -> list[tuple[Job, Option]]:
         """Jobs with the options they should have; who is missing should have none."""
         search = _Search(jobs, options, supply, now, self.power, np.random.default_rng(self.seed))
@@ -61,7 +61,7 @@ class _Search:
         self,
         jobs: Sequence[Job],
         options: Sequence[Sequence[Option]],
-        supply: Supply,
+        supply: Capacity,
         now: float,
         power: float,
         rng: np.random.Generator,
@@ -126,7 +126,7 @@ class _Search:
         return repaired
 
 
-def _usable(options: Sequence[Option], supply: Supply) -> int:
+def _usable(options: Sequence[Option], supply: Capacity) -> int:
     """GPUs that a job with these options could be given, were it alone."""
     method = options[0].config.method if options else ""
     return sum(supply.usable(model, method) for model in supply.models)

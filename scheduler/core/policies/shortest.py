@@ -8,7 +8,7 @@ ASPLOS 2023 (packing of two jobs on one GPU is left to the simulator: a live GPU
 from __future__ import annotations
 
 from scheduler.core.cycle.cycle import Rank, Ranked
-from scheduler.core.cycle.options import Blocks, Rules
+from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.remaining_work import remaining_gpu_s, remaining_s
 from scheduler.core.types import Job
 
@@ -28,7 +28,7 @@ SJF = Ranked("sjf", by_remaining_s)
 SRTF = Ranked(
     "srtf",
     by_remaining_s,
-    Rules(blocks=Blocks.NOTHING, preempts=True, hysteresis=0.1, tolerance=1.25),
+    CycleOptions(blocks=HeadOfLine.NOTHING, preempts=True, hysteresis=0.1, tolerance=1.25),
     round_s=60.0,
 )
 LUCID = Ranked("lucid", by_remaining_gpu_s)

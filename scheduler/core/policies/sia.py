@@ -16,7 +16,7 @@ import numpy as np
 
 from knowledge.core.domain.types import Option
 from scheduler.core.divide.assignment import MILP_COLUMNS, Columns, assign
-from scheduler.core.divide.capacity import Supply, uses
+from scheduler.core.divide.capacity import Capacity, uses
 from scheduler.core.divide.repack import bundle, divide
 from scheduler.core.placement.fit import Placement
 from scheduler.core.remaining_work import known_rates
@@ -47,7 +47,7 @@ class Sia:
         return divide(state, self.placement, partial(self.choose, now=now))
 
     def choose(
-        self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], supply: Supply, now: float
+        self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], supply: Capacity, now: float
     ) -> list[tuple[Job, Option]]:
         """Jobs with the options they should have; who is missing should have none."""
         places = [(row, option) for row, found in enumerate(options) for option in found]

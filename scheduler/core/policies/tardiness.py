@@ -14,7 +14,7 @@ from math import isfinite
 import numpy as np
 
 from scheduler.core.cycle.cycle import Cycle, ranking
-from scheduler.core.cycle.options import Rules
+from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.ordering.tardiness_rules import Floats, edd, mdd, mddc, tardiness
 from scheduler.core.remaining_work import remaining_gpu_s
 from scheduler.core.types import ClusterState, Job, Plan
@@ -27,7 +27,7 @@ BEHIND = "Jobs whose due time is closer go first."
 class Tardiness:
     name: str
     order: Order
-    rules: Rules = field(default_factory=Rules)
+    rules: CycleOptions = field(default_factory=CycleOptions)
     preempts: bool = False
     round_s: float | None = None
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass, field, replace
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
 from scheduler.core.cycle.cycle import acceptable
-from scheduler.core.cycle.options import Rules
+from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.placement.fit import FreeGpus
-from scheduler.core.placement.topology import Level, Spot, disruption, spots
+from scheduler.core.placement.topology import Spot, TopologyLevel, disruption, spots
 from scheduler.core.types import ClusterState, GpuId, Job, Node, Plan, Preempt, Start, Topology, Wait
 
 ALPHA = 0.7  # of best effort: weight of the level against the disruption
@@ -27,7 +27,7 @@ BEHIND = "It asks for GPUs close together, and jobs it may not stop hold those."
 class TopologyAware:
     name: str = "topology"
     alpha: float = ALPHA
-    rules: Rules = field(default_factory=lambda: Rules(preempts=True))
+    rules: CycleOptions = field(default_factory=lambda: CycleOptions(preempts=True))
     preempts: bool = True
     round_s: float | None = 60.0
 
@@ -108,7 +108,7 @@ class _Walk:
         able = self._may_evict(job)
         candidates = [victim for victim in self.victims.values() if able and victim.priority < job.priority]
         best_effort = job.topology is Topology.BEST_EFFORT
-        least = Level.NODE if best_effort else _least(job)
+        least = TopologyLevel.NODE if best_effort else _least(job)
         found: list[Spot] = []
         for node in self._nodes(job, option):
             here = [victim for victim in candidates if victim.holds and _is_on(victim, node)]
@@ -125,7 +125,7 @@ class _Walk:
             spot, cost = entry
             score = cost
             if best_effort:
-                score = (1 - alpha) * cost / dearest - alpha * spot.level / Level.NVLINK
+                score = (1 - alpha) * cost / dearest - alpha * spot.level / TopologyLevel.NVLINK
             return score, len(spot.victims), sorted(job.id for job in spot.victims), spot.node
 
         ranked = min(zip(found, costs, strict=True), key=order, default=None)
@@ -162,8 +162,8 @@ class _Walk:
             self.waits.append(wait)
 
 
-def _least(job: Job) -> Level:
-    return Level.NODE if job.topology is Topology.NONE else Level(job.level)
+def _least(job: Job) -> TopologyLevel:
+    return TopologyLevel.NODE if job.topology is Topology.NONE else TopologyLevel(job.level)
 
 
 def _is_on(job: Job, node: Node) -> bool:

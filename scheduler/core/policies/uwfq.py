@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from math import inf, isfinite
 
 from scheduler.core.cycle.cycle import Cycle, ranking
-from scheduler.core.cycle.options import Blocks, Rules
+from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.ordering.fair_queue import FairQueue
 from scheduler.core.remaining_work import remaining_gpu_s
 from scheduler.core.types import ClusterState, Job, Plan
@@ -26,7 +26,7 @@ BEHIND = "Users who received less than their share go first."
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uwfq:
     name: str
-    rules: Rules = field(default_factory=lambda: Rules(blocks=Blocks.NOTHING))
+    rules: CycleOptions = field(default_factory=lambda: CycleOptions(blocks=HeadOfLine.NOTHING))
     round_s: float | None = None
 
     @property
@@ -67,7 +67,7 @@ def _moved(expected: float | None, work: float) -> bool:
 
 SEGMENTED = Uwfq(
     name="uwfq",
-    rules=Rules(blocks=Blocks.NOTHING, preempts=True, segment_s=SEGMENT_S),
+    rules=CycleOptions(blocks=HeadOfLine.NOTHING, preempts=True, segment_s=SEGMENT_S),
     round_s=60.0,
 )
 WHOLE = Uwfq(name="uwfq-whole")

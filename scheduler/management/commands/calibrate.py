@@ -14,10 +14,10 @@ from portal.clock import database_now
 from scheduler.errors import BadParameters, IllegalTransition, SchedulerError
 from scheduler.models import Calibration, Node
 from scheduler.selectors.cluster.calibrations import measured
-from scheduler.services.calibration.advance import Superseded, advance
+from scheduler.services.calibration.advance import CalibrationReplaced, advance
 from scheduler.services.calibration.request import (
     USUAL_RUNS,
-    Wanted,
+    CalibrationRequest,
     cancel_calibration,
     request_calibration,
 )
@@ -53,7 +53,7 @@ class Command(BaseCommand):
 
     def handle(self, *, node: str, budget: float, runs: int, **options: Any) -> None:
         owner, machine = _owner(options["username"]), _node(node)
-        wanted = Wanted(budget_s=budget, models=options["model"] or (), runs=runs)
+        wanted = CalibrationRequest(budget_s=budget, models=options["model"] or (), runs=runs)
         try:
             made = request_calibration(node=machine, wanted=wanted, actor=owner, now=database_now())
         except BadParameters as wrong:
@@ -106,7 +106,7 @@ def _follow(calibration: Calibration) -> None:
     while True:
         try:
             advance(calibration, now=database_now())
-        except Superseded:
+        except CalibrationReplaced:
             calibration.refresh_from_db()
         if calibration.ended_at:
             return
@@ -119,5 +119,5 @@ def _cancel(calibration: Calibration, owner: User) -> None:
     try:
         cancel_calibration(calibration=calibration, actor=owner, now=database_now())
         advance(calibration, now=database_now())
-    except (IllegalTransition, Superseded):
+    except (IllegalTransition, CalibrationReplaced):
         calibration.refresh_from_db()

@@ -12,7 +12,7 @@ from django.conf import settings
 from django.db.models import Min
 
 from knowledge.core.domain import catalogue
-from knowledge.core.domain.types import Inventory, Lack, Pool
+from knowledge.core.domain.types import GpuPool, Inventory, Unsupported
 from scheduler.models import Gpu, Node
 
 NAMED = 3  # nodes in a sentence
@@ -39,9 +39,9 @@ def unknown_gpus() -> dict[str, int]:
     return {model: memory for model, memory in models if catalogue.known_gpu(model) is None}
 
 
-def _pool(model: str, price: float, network: str, nodes: dict[str, list[Gpu]]) -> Pool:
+def _pool(model: str, price: float, network: str, nodes: dict[str, list[Gpu]]) -> GpuPool:
     gpus = [gpu for of_node in nodes.values() for gpu in of_node]
-    return Pool(
+    return GpuPool(
         gpu_model=model,
         node_sizes=tuple(sorted(len(of_node) for of_node in nodes.values())),
         memory_bytes=min(gpu.memory_bytes for gpu in gpus),
@@ -53,13 +53,13 @@ def _pool(model: str, price: float, network: str, nodes: dict[str, list[Gpu]]) -
     )
 
 
-def _lacks(nodes: Collection[list[Gpu]]) -> dict[str, Lack]:
+def _lacks(nodes: Collection[list[Gpu]]) -> dict[str, Unsupported]:
     """By method that some of the nodes, given as their GPUs, cannot train."""
     found = {}
     for method in sorted({method for gpus in nodes for method in gpus[0].node.cannot_train}):
         lacking = [gpus[0].node for gpus in nodes if method in gpus[0].node.cannot_train]
         able = (len(gpus) for gpus in nodes if method not in gpus[0].node.cannot_train)
-        found[method] = Lack(why=_why(lacking, method), others=tuple(sorted(able)))
+        found[method] = Unsupported(why=_why(lacking, method), others=tuple(sorted(able)))
     return found
 
 

@@ -34,7 +34,7 @@ TRIES = 3  # at computing the errors
 Clock = Callable[[], datetime]
 
 
-class Superseded(Exception):
+class CalibrationReplaced(Exception):
     """Someone else moved the calibration on meanwhile."""
 
 
@@ -55,14 +55,14 @@ def advance_all(*, now: Clock) -> None:
     for calibration in open_calibrations():
         try:
             advance(calibration, now=now())
-        except Superseded:
+        except CalibrationReplaced:
             log.info("calibration moved on elsewhere", extra={"calibration": calibration.pk})
 
 
 def advance(calibration: Calibration, *, now: datetime) -> None:
     """Submit the runs that are due; when all have ended, or the time is over, judge and end it.
 
-    Raises Superseded.
+    Raises CalibrationReplaced.
     """
     if not calibration.outcome:
         _go_on(calibration, now)
@@ -149,8 +149,8 @@ def errors_of(runs: Sequence[Execution]) -> Errors | None:
 
 
 def _write(calibration: Calibration, **values: Any) -> None:
-    """Raises Superseded if the row is no longer as it was read."""
+    """Raises CalibrationReplaced if the row is no longer as it was read."""
     here = Calibration.objects.filter(pk=calibration.pk, turn=calibration.turn, ended_at__isnull=True)
     if not here.update(turn=F("turn") + 1, **values):
-        raise Superseded(calibration.pk)
+        raise CalibrationReplaced(calibration.pk)
     calibration.refresh_from_db()

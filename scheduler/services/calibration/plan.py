@@ -11,8 +11,8 @@ from datetime import datetime
 
 from knowledge import advice
 from knowledge.core.domain import catalogue
-from knowledge.core.domain.config_json import NoShape, config_json
-from knowledge.core.domain.types import Config, Lack
+from knowledge.core.domain.config_json import UnknownSizes, config_json
+from knowledge.core.domain.types import Config, Unsupported
 from portal.accounts.models import User
 from scheduler.models import DatasetFile, Job, Node
 from scheduler.selectors.cluster.inventory import inventory
@@ -61,7 +61,9 @@ def plan(*, node: Node, models: Sequence[str], count: int, budget_s: float) -> l
         raise CannotCalibrate(f"{node.name} offers no GPU and no slot")
     return advice.informative(
         models=_buildable(models or (CPU_MODELS if pool.gpu_model == "cpu" else GPU_MODELS)),
-        pool=replace(pool, cannot_train={name: Lack(why=why) for name, why in node.cannot_train.items()}),
+        pool=replace(
+            pool, cannot_train={name: Unsupported(why=why) for name, why in node.cannot_train.items()}
+        ),
         inventory=inventory(),
         count=count,
         longest_s=LARGEST_SHARE * budget_s / STEPS,
@@ -73,7 +75,7 @@ def _buildable(models: Sequence[str]) -> list[str]:
         if model.startswith(RANDOM_MODEL):
             try:
                 config_json(catalogue.model(model))
-            except NoShape as cannot:
+            except UnknownSizes as cannot:
                 raise CannotCalibrate(str(cannot)) from cannot
     return list(models)
 

@@ -28,7 +28,7 @@ UNFINISHED = "A calibration of this node has not ended yet; wait for its end or 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class CalibrationRequest:
     """How long, of which models (none: those that suit the GPU) and how many runs at most."""
 
     budget_s: float = 1200.0
@@ -39,7 +39,7 @@ class Wanted:
 def request_calibration(
     *,
     node: Node,
-    wanted: Wanted,
+    wanted: CalibrationRequest,
     actor: User,
     now: datetime,
     creation: Creation = unkeyed,
@@ -93,7 +93,7 @@ def cancel_calibration(*, calibration: Calibration, actor: User, now: datetime) 
     return calibration
 
 
-def _check(wanted: Wanted) -> None:
+def _check(wanted: CalibrationRequest) -> None:
     errors = {}
     if not 0 < wanted.budget_s <= MAX_BUDGET_S:
         errors["budget_s"] = f"must be above 0 and at most {MAX_BUDGET_S:,.0f} seconds"
@@ -112,7 +112,7 @@ def _refuse_busy(node: Node) -> None:
         raise Conflict(UNFINISHED)
 
 
-def _planned(node: Node, wanted: Wanted) -> list[Config]:
+def _planned(node: Node, wanted: CalibrationRequest) -> list[Config]:
     try:
         configs = plan.plan(
             node=node, models=wanted.models, count=wanted.runs, budget_s=wanted.budget_s

@@ -20,7 +20,7 @@ from knowledge.core.explain.feasibility import Check
 from scheduler.errors import BadParameters
 from scheduler.models import DatasetFile, Job
 from scheduler.selectors.cluster.inventory import digest_of, inventory
-from scheduler.services.jobs.objectives import Aim, aim_of, aim_of_request
+from scheduler.services.jobs.objectives import Objective, aim_of_request, objective_of
 from scheduler.states import JobState
 from trainer import roots
 from trainer.protocol_parsing import safe_path
@@ -122,7 +122,9 @@ def check(
         raise BadParameters({"model": f"nothing can be foretold: {cannot}"}) from cannot
 
 
-def advise(*, model: str, fixed: Mapping[str, Any], workload: Workload, stock: Inventory, aim: Aim) -> Advice:
+def advise(
+    *, model: str, fixed: Mapping[str, Any], workload: Workload, stock: Inventory, aim: Objective
+) -> Advice:
     """Knowledge's advice, or stated defaults when it fails. Raises BadParameters for an unknown model."""
     try:
         return knowledge.advise(model=model, fixed=fixed, workload=workload, inventory=stock, **_limits(aim))
@@ -134,7 +136,7 @@ def advise(*, model: str, fixed: Mapping[str, Any], workload: Workload, stock: I
         )
 
 
-def _limits(aim: Aim) -> dict[str, Any]:
+def _limits(aim: Objective) -> dict[str, Any]:
     return {"goal": aim.goal, "deadline_s": aim.deadline_s, "budget": aim.budget}
 
 
@@ -173,7 +175,7 @@ def options_for(job: Job, stock: Inventory, now: datetime) -> tuple[Option, ...]
             fixed=job.fixed,
             workload=workload,
             inventory=stock,
-            **_limits(aim_of(job, now)),
+            **_limits(objective_of(job, now)),
             less_memory_than=job.less_memory_than,
         )
     except (catalogue.UnknownModel, knowledge.AdviceFailed):  # the former: it left the catalogue meanwhile

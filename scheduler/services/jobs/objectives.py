@@ -15,7 +15,7 @@ AT_LEAST_S = 1.0  # a deadline that has passed: as soon as possible
 
 
 @dataclass(frozen=True, slots=True)
-class Aim:
+class Objective:
     """`deadline_s` counts from now; `budget` is in the currency of the nodes' prices."""
 
     goal: Goal = Goal.BALANCED
@@ -23,7 +23,9 @@ class Aim:
     budget: float | None = None
 
 
-def aim_of_request(*, goal: str, deadline_at: datetime | None, budget: float | None, now: datetime) -> Aim:
+def aim_of_request(
+    *, goal: str, deadline_at: datetime | None, budget: float | None, now: datetime
+) -> Objective:
     """The aim of someone who submits, checked. Raises BadParameters naming every wrong field."""
     errors = {}
     if goal not in set(Goal):
@@ -40,11 +42,11 @@ def aim_of_request(*, goal: str, deadline_at: datetime | None, budget: float | N
     return _aim(goal, deadline_at, budget, now)
 
 
-def aim_of(job: Job, now: datetime) -> Aim:
+def objective_of(job: Job, now: datetime) -> Objective:
     """The aim of a job that waits."""
     return _aim(job.goal, job.deadline_at, job.budget, now)
 
 
-def _aim(goal: str, deadline_at: datetime | None, budget: float | None, now: datetime) -> Aim:
+def _aim(goal: str, deadline_at: datetime | None, budget: float | None, now: datetime) -> Objective:
     left = None if deadline_at is None else max(AT_LEAST_S, (deadline_at - now).total_seconds())
-    return Aim(Goal(goal), left, budget)
+    return Objective(Goal(goal), left, budget)

@@ -46,7 +46,7 @@ def lose_node(*, node: Node, reason: str, now: datetime) -> None:
 
 
 @transaction.atomic
-def welcome_back(*, node: Node, now: datetime) -> None:
+def readmit_node(*, node: Node, now: datetime) -> None:
     """A lost or blocked node is trusted again: it works, unless an administrator has still to say so.
 
     What only they end outlasts silence and blocks that heal: a drain, other GPUs.
@@ -99,7 +99,7 @@ def _must_prove_itself(node: Node) -> bool:
 
 
 @transaction.atomic
-def note_decline(*, node: Node, reason: str, now: datetime) -> None:
+def record_decline(*, node: Node, reason: str, now: datetime) -> None:
     """Note and count a declined start; three within the time that a node is blocked for block it."""
     _hold(node)
     NodeEvent.objects.create(node=node, kind="declined", reason=reason[:500], at=now)

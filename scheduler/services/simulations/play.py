@@ -25,7 +25,7 @@ from scheduler.simulator.inputs.cluster import parse_cluster
 from scheduler.simulator.inputs.trace import Refusal, Trace, TraceJob
 from scheduler.simulator.output import figures_of
 from scheduler.simulator.scenario import Scenario, policy_named
-from scheduler.simulator.world.predictions import Level
+from scheduler.simulator.world.predictions import Fidelity
 
 log = logging.getLogger(__name__)
 RENEW_S = 2.0
@@ -88,7 +88,7 @@ def _play(simulation: Simulation, now: Clock) -> tuple[dict[str, Any], list[Refu
     """The figures of the next policy, and the jobs that were left out."""
     policy = policy_named(simulation.policies[len(simulation.results)])
     scenario = Scenario(own_past(simulation), parse_cluster(simulation.cluster))
-    level = Level(simulation.knowledge)
+    level = Fidelity(simulation.knowledge)
     began = time.process_time()
     _, metrics = scenario.simulate(
         policy, level, error=simulation.error, seed=simulation.seed,

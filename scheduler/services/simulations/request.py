@@ -20,7 +20,7 @@ from scheduler.selectors.trace import past_jobs
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.simulator.errors import ClusterError
 from scheduler.simulator.inputs.cluster import parse_cluster
-from scheduler.simulator.world.predictions import Level
+from scheduler.simulator.world.predictions import Fidelity
 
 MIN_JOBS, MAX_JOBS = 3, 20_000
 MAX_GPUS = 20_000
@@ -31,7 +31,7 @@ MAX_OPEN = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class SimulationRequest:
     """What to compare. `cluster` as the command line takes it; empty: the nodes there are now.
 
     since, until: when the jobs were submitted; until defaults to now. error: median error of the
@@ -39,7 +39,7 @@ class Question:
     """
 
     policies: Sequence[str]
-    knowledge: str = Level.ORACLE
+    knowledge: str = Fidelity.ORACLE
     error: float = 0.0
     seed: int = 0
     cluster: str = ""
@@ -49,7 +49,7 @@ class Question:
 
 def request_simulation(
     *,
-    question: Question,
+    question: SimulationRequest,
     actor: User,
     now: datetime,
     creation: Creation = unkeyed,
@@ -84,10 +84,10 @@ def ask_again(*, now: datetime) -> None:
         hints.simulate()
 
 
-def _check(question: Question, cluster: str, until: datetime, now: datetime) -> None:
+def _check(question: SimulationRequest, cluster: str, until: datetime, now: datetime) -> None:
     errors = {
         "policies": _of_policies(question.policies),
-        "knowledge": "" if question.knowledge in set(Level) else f"must be one of {', '.join(Level)}",
+        "knowledge": "" if question.knowledge in set(Fidelity) else f"must be one of {', '.join(Fidelity)}",
         "error": "" if 0 <= question.error <= MAX_ERROR else f"must be between 0 and {MAX_ERROR:g}",
         "seed": "" if 0 <= question.seed <= MAX_SEED else f"must be between 0 and {MAX_SEED}",
         "cluster": _of_cluster(cluster),

@@ -12,7 +12,7 @@ from scheduler.errors import BadReport, NotFound, StaleAttempt
 from scheduler.models import Attempt, Claim, Job, Node
 from scheduler.services.jobs.attempts import end_attempt
 from scheduler.services.jobs.transitions import locked, move_job
-from scheduler.services.nodes.state import note_decline
+from scheduler.services.nodes.state import record_decline
 from scheduler.services.sync.reports import RENDEZVOUS, apply_report
 from scheduler.states import JobState, Outcome
 from trainer.protocol import ClaimState, Phase
@@ -110,7 +110,7 @@ def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
     claim.started = not _never_ran(claim, said, outcome)
     claim.save(update_fields=["phase", "outcome", "exit_code", "started"])
     if outcome is Outcome.DECLINED:
-        note_decline(node=claim.node, reason=reason, now=now)
+        record_decline(node=claim.node, reason=reason, now=now)
     attempt = claim.attempt
     if _explains(attempt, outcome):
         at = f"{claim.node.name}: " if len(attempt.claims.all()) > 1 else ""

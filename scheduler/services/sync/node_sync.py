@@ -13,7 +13,7 @@ from scheduler.selectors.nodes import live_claims
 from scheduler.selectors.run_specs import spec_of
 from scheduler.services.nodes.boots import refuse_earlier_start, take_heartbeat
 from scheduler.services.nodes.register import require_protocol, update_facts
-from scheduler.services.nodes.state import UNCONFIRMED, welcome_back
+from scheduler.services.nodes.state import UNCONFIRMED, readmit_node
 from scheduler.services.sync.claims import take_state
 from scheduler.services.sync.reports import RENDEZVOUS
 from scheduler.states import JobState, NodeState
@@ -91,7 +91,7 @@ def _heal(node: Node, message: Sync, errors: dict[str, tuple[str, str]], now: da
     )
     unconfirmed = node.state == NodeState.BLOCKED and node.block_kind == UNCONFIRMED
     if not still_running and (node.state == NodeState.LOST or unconfirmed):
-        welcome_back(node=node, now=now)
+        readmit_node(node=node, now=now)
 
 
 def _orders(node: Node, message: Sync, errors: dict[str, tuple[str, str]]) -> tuple[ClaimOrder, ...]:

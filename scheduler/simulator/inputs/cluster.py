@@ -16,7 +16,7 @@ _POOL = re.compile(r"(?P<model>[^:,@]+):(?P<nodes>\d+)x(?P<gpus>\d+)(@(?P<price>
 
 
 @dataclass(frozen=True, slots=True)
-class Pool:
+class NodeGroup:
     """Equal nodes with GPUs of one model; the price is one GPU's for an hour."""
 
     gpu_model: str
@@ -42,7 +42,7 @@ class Bundle:
 class Cluster:
     """The nodes of a simulated cluster; a price is of one GPU for an hour."""
 
-    pools: tuple[Pool, ...]
+    pools: tuple[NodeGroup, ...]
 
     @property
     def total_gpus(self) -> int:
@@ -66,7 +66,7 @@ def parse_cluster(text: str) -> Cluster:
                 f"--cluster: {part.strip()!r} is not MODEL:NODESxGPUS, for example a100:8x8 or l40s:4x4@1.10"
             )
         pools.append(
-            Pool(
+            NodeGroup(
                 match["model"].strip(), int(match["nodes"]), int(match["gpus"]), float(match["price"] or 0.0)
             )
         )
@@ -97,11 +97,11 @@ def read_cluster(rows: Iterable[Row]) -> Cluster:
     if not sizes:
         raise ClusterError("cluster.csv: names no node")
     return checked(
-        [Pool(model, count, gpus, price) for (model, gpus, price), count in sizes.items()], "cluster.csv"
+        [NodeGroup(model, count, gpus, price) for (model, gpus, price), count in sizes.items()], "cluster.csv"
     )
 
 
-def checked(pools: Sequence[Pool], where: str) -> Cluster:
+def checked(pools: Sequence[NodeGroup], where: str) -> Cluster:
     """A cluster of these pools. Raises ClusterError if two of them contradict each other."""
     if len({(pool.gpu_model, pool.gpus_per_node) for pool in pools}) < len(pools):
         raise ClusterError(f"{where}: name each GPU model once for every size of node")
@@ -142,7 +142,7 @@ def elastic(job: TraceJob, cluster: Cluster) -> list[Bundle]:
     return [bundle for bundle in dict.fromkeys(bundles) if low <= bundle.gpus <= high]
 
 
-def fewest_nodes(gpus: int, pool: Pool) -> int | None:
+def fewest_nodes(gpus: int, pool: NodeGroup) -> int | None:
     """The least number of nodes that hold equal parts of the gang, or None."""
     least = -(-gpus // pool.gpus_per_node)
     return next((nodes for nodes in range(least, min(gpus, pool.nodes) + 1) if gpus % nodes == 0), None)
@@ -156,12 +156,12 @@ def why_impossible(job: TraceJob, cluster: Cluster) -> str:
     return f"needs {job.whole_gpus} {kind}GPUs{shape}; the cluster offers {offers}"
 
 
-def _allowed(job: TraceJob, cluster: Cluster) -> list[Pool]:
+def _allowed(job: TraceJob, cluster: Cluster) -> list[NodeGroup]:
     models = set(job.gpu_type.split("|")) if job.gpu_type else None
     return [pool for pool in cluster.pools if models is None or pool.gpu_model in models]
 
 
-def _fits(bundle: Bundle, pool: Pool) -> bool:
+def _fits(bundle: Bundle, pool: NodeGroup) -> bool:
     return (
         bundle.nodes <= pool.nodes
         and bundle.gpus % bundle.nodes == 0

@@ -12,7 +12,7 @@ from knowledge.core.domain.types import Option
 from scheduler.core.placement.fit import Shares
 from scheduler.simulator.inputs.profiles import Application, Array, Batches, StepTimes, profiled_gpu
 from scheduler.simulator.inputs.trace import TraceJob
-from scheduler.simulator.world.ground_truth import Pace, Truth
+from scheduler.simulator.world.ground_truth import GroundTruth, Throughput
 
 # Sia's published calibration: how much slower each ran than its profile, and what a restart costs
 _SLOWDOWN = {"cifar10": 1.8, "imagenet": 1.2, "yolov3": 1.2, "bert": 1.2, "deepspeech2": 1.2, "ncf": 1.5}
@@ -33,7 +33,7 @@ _RateKey = tuple[str, str, Shares, int, int]  # and the epoch
 
 
 @dataclass(frozen=True, slots=True)
-class GoodputTruth(Truth):
+class GoodputTruth(GroundTruth):
     """`tuned`: the batch size follows the best goodput of each epoch; else it stays as submitted."""
 
     applications: Mapping[str, Application]
@@ -41,13 +41,17 @@ class GoodputTruth(Truth):
     _rates: dict[_RateKey, float] = field(default_factory=dict)
     _steps: dict[_StepKey, tuple[Array, Array]] = field(default_factory=dict)
 
-    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
+    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Throughput | None:
         application = self.applications.get(job.profile)
         if application is None:
             return None
         epoch = application.epoch(done)
         rate = self._rate(application, job.batch_size, option.gpu_model, shares, epoch)
-        return Pace(rate, float(application.progress[epoch] / application.progress[-1])) if rate > 0 else None
+        return (
+            Throughput(rate, float(application.progress[epoch] / application.progress[-1]))
+            if rate > 0
+            else None
+        )
 
     def startup_s(self, job: TraceJob, option: Option) -> float:
         if profiled_gpu(option.gpu_model) == "default":

@@ -15,7 +15,7 @@ from scheduler.simulator.inputs.files import Row
 from scheduler.simulator.inputs.trace import TraceJob
 
 
-class Pace(NamedTuple):
+class Throughput(NamedTuple):
     """Share of the whole job done in a second, and the share done at which that changes (1.0: never)."""
 
     rate: float
@@ -29,10 +29,10 @@ def shares_of(option: Option, gpus: tuple[GpuId, ...]) -> Shares:
     return tuple(sorted(Counter(node for node, _ in gpus).values())) if len(gpus) > 1 else (1,)
 
 
-class Truth(Protocol):
+class GroundTruth(Protocol):
     """Rates and costs as measured; what was not costs nothing. Shares are of the whole job, 0 to 1."""
 
-    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
+    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Throughput | None:
         """How fast it runs on these shares of nodes once `done` of it is done; None: it does not run."""
         ...
 
@@ -50,24 +50,24 @@ class Truth(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class RecordedTruth(Truth):
+class RecordedTruth(GroundTruth):
     """The trace recorded how long each job ran with the GPUs it asked for."""
 
-    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
+    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Throughput | None:
         if job.duration_s is None:
             return None
-        return Pace(1.0 / job.duration_s)
+        return Throughput(1.0 / job.duration_s)
 
 
 @dataclass(frozen=True, slots=True)
-class RateTruth(Truth):
+class RateTruth(GroundTruth):
     """A table of measured rates by (profile, GPU model, GPUs), in units of the job's work per second."""
 
     rates: Mapping[tuple[str, str, int], float]
 
-    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
+    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Throughput | None:
         rate = self.rates.get((job.profile, option.gpu_model, option.gpus), 0.0)
-        return Pace(rate / job.work) if rate > 0 and job.work else None
+        return Throughput(rate / job.work) if rate > 0 and job.work else None
 
 
 def table_rates(rows: Iterable[Row]) -> RateTruth:

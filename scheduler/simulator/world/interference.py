@@ -11,20 +11,22 @@ from scheduler.simulator.inputs.trace import TraceJob
 from scheduler.simulator.world.runs import Run
 
 
-class Tenant(NamedTuple):
+class ColocatedJob(NamedTuple):
     """A job and the number of nodes it is on."""
 
     job: TraceJob
     nodes: int
 
 
-Slowdown = Callable[[Tenant, Tenant], float]  # (a job, its neighbour) -> share of the pace that is left
+Slowdown = Callable[
+    [ColocatedJob, ColocatedJob], float
+]  # (a job, its neighbour) -> share of the pace that is left
 
 
 def across_nodes(share: float) -> Slowdown:
     """Pollux' interference (OSDI'21): jobs over several nodes lose this share where two of them meet."""
 
-    def factor(tenant: Tenant, neighbour: Tenant) -> float:
+    def factor(tenant: ColocatedJob, neighbour: ColocatedJob) -> float:
         return 1.0 - share if tenant.nodes > 1 and neighbour.nodes > 1 else 1.0
 
     return factor
@@ -59,8 +61,8 @@ class Colocation:
         nodes = _nodes(run)
         others = {name: other for node in nodes for name, other in self._on_node[node].items()}
         others.pop(run.job.job_id, None)
-        tenant = Tenant(run.job, len(nodes))
-        beside = [Tenant(other.job, len(_nodes(other))) for other in others.values()]
+        tenant = ColocatedJob(run.job, len(nodes))
+        beside = [ColocatedJob(other.job, len(_nodes(other))) for other in others.values()]
         return min((self.slowdown(tenant, neighbour) for neighbour in beside), default=1.0)
 
 

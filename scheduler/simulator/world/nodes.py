@@ -11,7 +11,7 @@ from scheduler.simulator.errors import PolicyBroke
 from scheduler.simulator.inputs.cluster import Cluster
 
 
-class Machine:
+class SimulatedNode:
     """One node; bit i of `free` says that nobody holds GPU i."""
 
     __slots__ = ("_view", "free", "gpu_model", "id", "ready", "total")
@@ -43,7 +43,7 @@ class Machines:
     """All nodes by id, named `MODEL-1`, `MODEL-2`, ... with leading zeros so that names sort by number."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.by_id: dict[str, Machine] = {}
+        self.by_id: dict[str, SimulatedNode] = {}
         self.free_gpus = 0
         self.ready_gpus = 0
         named: Counter[str] = Counter()
@@ -52,7 +52,7 @@ class Machines:
             for _ in range(pool.nodes):
                 named[pool.gpu_model] += 1
                 name = f"{pool.gpu_model}-{named[pool.gpu_model]:0{width}}"
-                machine = Machine(name, pool.gpu_model, pool.gpus_per_node)
+                machine = SimulatedNode(name, pool.gpu_model, pool.gpus_per_node)
                 self.by_id[machine.id] = machine
                 self.free_gpus += machine.total
                 self.ready_gpus += machine.total

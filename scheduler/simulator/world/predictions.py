@@ -20,7 +20,7 @@ from typing import Protocol
 from knowledge.core.domain.types import Config, Interval, Option, Source
 from scheduler.simulator.inputs.cluster import Bundle, Cluster, elastic, requested
 from scheduler.simulator.inputs.trace import TraceJob
-from scheduler.simulator.world.ground_truth import Truth, shares_of
+from scheduler.simulator.world.ground_truth import GroundTruth, shares_of
 
 STATED_DURATION_S = 3600.0  # where nothing is known
 _WORK = 1e6  # units of work of a job whose trace counts none
@@ -28,7 +28,7 @@ _MEDIAN_Z = NormalDist().inv_cdf(0.75)  # median of |z| of a standard normal
 _MEASURED_TWICE = 2
 
 
-class Level(StrEnum):
+class Fidelity(StrEnum):
     """What policies are told of a job; least knowledge first."""
 
     DEFAULT = "default"  # nothing: what cannot run fails once it is tried
@@ -40,10 +40,10 @@ class Level(StrEnum):
     @property
     def chooses(self) -> bool:
         """Does it know enough to choose another configuration than the one submitted?"""
-        return self in (Level.PERFORMANCE, Level.ORACLE)
+        return self in (Fidelity.PERFORMANCE, Fidelity.ORACLE)
 
 
-class Informant(Protocol):
+class PredictionSource(Protocol):
     """Whoever tells policies what to expect of a job."""
 
     def options(self, job: TraceJob, done: float = 0.0) -> tuple[Option, ...]:
@@ -65,11 +65,11 @@ def lognormal_sigma(mdape: float) -> float:
 
 
 @dataclass(slots=True)
-class Foresight:
+class PredictionModel:
     """Makes a job's options at one level of knowledge. `error` is the MdAPE of `performance`."""
 
-    level: Level
-    truth: Truth
+    level: Fidelity
+    truth: GroundTruth
     cluster: Cluster
     error: float = 0.0
     seed: int = 0
@@ -91,14 +91,14 @@ class Foresight:
 
     def learn(self, job: TraceJob, option: Option, duration_s: float) -> None:
         """Remember how long a finished job ran, for `exact`."""
-        if self.level is Level.EXACT:
+        if self.level is Fidelity.EXACT:
             self._finished[_kind(job, option)].append(duration_s)
 
     def _option(self, job: TraceJob, bundle: Bundle, done: float) -> Option | None:
         config = _config(bundle)
         pace = self.truth.pace(job, _blank(config), shares_of(_blank(config), ()), done)
         if pace is None:
-            return _blank(config) if self.level is Level.DEFAULT else None
+            return _blank(config) if self.level is Fidelity.DEFAULT else None
         duration_s, source = self._duration(job, config, 1.0 / pace.rate)
         return Option(
             config=config,
@@ -112,9 +112,9 @@ class Foresight:
         )
 
     def _duration(self, job: TraceJob, config: Config, true_s: float) -> tuple[float, Source]:
-        if self.level is Level.ORACLE:
+        if self.level is Fidelity.ORACLE:
             return true_s, Source.EXACT
-        if self.level is Level.PERFORMANCE:
+        if self.level is Fidelity.PERFORMANCE:
             return job.pred_duration_s or true_s * self._error(job, config), Source.MODEL
         past = self._finished.get(_kind(job, _blank(config)), ())
         if len(past) >= _MEASURED_TWICE:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.domain import config_space, workload
-from knowledge.core.domain.types import Config, Pool
+from knowledge.core.domain.types import Config, GpuPool
 from knowledge.core.predict.base import MIN_P_VALID, PriorPredictor
 from knowledge.core.recommend import search
 from knowledge.core.recommend.candidates import Candidates, best_of_each
@@ -21,7 +21,7 @@ from tests.knowledge.conftest import A100, CPU, DATA, L40S
 LENGTHS, BATCHES, STEPS = (512, 1024, 2048), (0, 1, 2, 4, 8, 16, 32, 64), (1, 2, 4, 8)
 
 
-def kind(pool: Pool, gpus: int, method: str = "lora", sharding: str = "ddp", **more: object) -> Config:
+def kind(pool: GpuPool, gpus: int, method: str = "lora", sharding: str = "ddp", **more: object) -> Config:
     return Config(
         model_name="llama3.1-8b",
         method=method,

@@ -7,11 +7,11 @@ import math
 import pytest
 
 from knowledge.core.domain import catalogue
-from knowledge.core.domain.types import Config, Interval, Option, Pool, Prediction, Source, Workload
+from knowledge.core.domain.types import Config, GpuPool, Interval, Option, Prediction, Source, Workload
 from knowledge.core.recommend import duration
 
 TINY = catalogue.model("builtin/tiny-llama")
-CPU = Pool(gpu_model="cpu", node_sizes=(4,), memory_bytes=2**33)
+CPU = GpuPool(gpu_model="cpu", node_sizes=(4,), memory_bytes=2**33)
 DATA = Workload(rows=100, lengths=((64, 100),))
 
 

@@ -8,10 +8,10 @@ from dataclasses import replace
 import numpy as np
 
 from knowledge.core.analytic.config_table import columns, hardware
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain import config_space
 from knowledge.core.domain.types import Config, Inventory
-from knowledge.core.evaluate.experiment_design import candidates, choose
+from knowledge.core.evaluate.experiment_design import candidates, choose_experiments
 from knowledge.core.predict.base import PriorPredictor
 from knowledge.core.predict.exact_matches import Observations
 from knowledge.core.predict.predictor import LearnedPredictor
@@ -28,7 +28,9 @@ def test_candidates_of_a_cpu_slot_train_in_float32_without_4_bits() -> None:
 
 
 def test_the_chosen_are_distinct_and_spread_over_models_methods_and_sizes() -> None:
-    chosen = choose(candidates(TINY, CPU), PriorPredictor(here=hardware(Inventory(pools=(CPU,)))), 12)
+    chosen = choose_experiments(
+        candidates(TINY, CPU), PriorPredictor(here=hardware(Inventory(pools=(CPU,)))), 12
+    )
     assert len(set(chosen)) == 12
     for name, values in (("model_name", 2), ("method", 2), ("gradient_checkpointing", 2)):
         assert len({getattr(config, name) for config in chosen}) == values
@@ -38,14 +40,16 @@ def test_the_chosen_are_distinct_and_spread_over_models_methods_and_sizes() -> N
 
 def test_what_cannot_fit_is_never_chosen() -> None:
     predictor = PriorPredictor(here=hardware(Inventory(pools=(A100,))))
-    chosen = choose(candidates(("llama3.1-70b", "llama3.2-1b"), A100), predictor, 20)
+    chosen = choose_experiments(candidates(("llama3.1-70b", "llama3.2-1b"), A100), predictor, 20)
     assert chosen
     assert not any(x.model_name.endswith("70B") and x.method == "full" for x in chosen)
 
 
 def test_the_same_choice_every_time() -> None:
     predictor = PriorPredictor(here=hardware(Inventory(pools=(CPU,))))
-    assert choose(candidates(TINY, CPU), predictor, 5) == choose(candidates(TINY, CPU), predictor, 5)
+    assert choose_experiments(candidates(TINY, CPU), predictor, 5) == choose_experiments(
+        candidates(TINY, CPU), predictor, 5
+    )
 
 
 def test_the_chosen_runs_leave_less_uncertain_than_random_ones() -> None:
@@ -56,19 +60,23 @@ def test_the_chosen_runs_leave_less_uncertain_than_random_ones() -> None:
 
     def left(ran: list[Config]) -> float:
         rows = [
-            Row(config=one, status="ok", source="own", tokens_per_second=float(rates[configs.index(one)]))
+            Measurement(
+                config=one, status="ok", source="own", tokens_per_second=float(rates[configs.index(one)])
+            )
             for one in ran
         ]
         own = replace(predictor, observations=Observations.of(rows))
         return float(np.trace(own.covariance(configs, c)))
 
     drawn = [left(random.Random(seed).sample(configs, 5)) for seed in range(5)]
-    assert left(choose(configs, predictor, 5)) < min(drawn)
+    assert left(choose_experiments(configs, predictor, 5)) < min(drawn)
 
 
 def test_what_own_runs_have_told_is_not_asked_again() -> None:
     predictor = LearnedPredictor(knowledge={}, here=hardware(Inventory(pools=(CPU,))))
     configs = candidates(TINY, CPU)
-    first = choose(configs, predictor, 3)
-    rows = [Row(config=one, status="ok", source="own", tokens_per_second=1000.0) for one in first]
-    assert not set(first) & set(choose(configs, replace(predictor, observations=Observations.of(rows)), 3))
+    first = choose_experiments(configs, predictor, 3)
+    rows = [Measurement(config=one, status="ok", source="own", tokens_per_second=1000.0) for one in first]
+    assert not set(first) & set(
+        choose_experiments(configs, replace(predictor, observations=Observations.of(rows)), 3)
+    )

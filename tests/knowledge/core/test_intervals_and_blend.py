@@ -7,11 +7,11 @@ import math
 import numpy as np
 import pytest
 
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config
 from knowledge.core.model import intervals
 from knowledge.core.predict.exact_matches import Observations
-from knowledge.core.predict.gp_residual import Learnt
+from knowledge.core.predict.gp_residual import ResidualPosterior
 
 RESIDUALS = [0.02, 0.03, 0.05, 0.06, 0.08, 0.10, 0.12, 0.15, 0.22]
 
@@ -44,13 +44,13 @@ def test_a_gpu_with_few_runs_of_each_method_has_the_width_of_its_own_residuals()
 
 def test_two_runs_move_a_wide_prior_most_of_the_way() -> None:
     errors = np.log(np.array([8200, 8600]) / 7000)
-    found = Learnt.of(np.full((2, 2), 0.35**2), errors, np.full(2, 0.10**2), 0.10)
+    found = ResidualPosterior.of(np.full((2, 2), 0.35**2), errors, np.full(2, 0.10**2), 0.10)
     other = np.full((1, 2), 0.35**2)
     assert 7000 * math.exp(found.mean(other)[0]) == pytest.approx(8338, abs=1)
     assert math.sqrt(0.35**2 - found.explained(other)[0]) == pytest.approx(0.0693, abs=0.0001)
 
 
-def _row(rate: float | None, status: str = "ok") -> Row:
+def _row(rate: float | None, status: str = "ok") -> Measurement:
     config = Config(
         model_name="builtin/tiny-llama",
         method="lora",
@@ -59,7 +59,7 @@ def _row(rate: float | None, status: str = "ok") -> Row:
         tokens_per_sample=256,
         per_device_batch_size=4,
     )
-    return Row(config=config, status=status, source="own", tokens_per_second=rate)
+    return Measurement(config=config, status=status, source="own", tokens_per_second=rate)
 
 
 def test_repeats_answer_with_their_median_from_the_second_run_on() -> None:

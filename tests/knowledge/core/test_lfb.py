@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import lfb
 from knowledge.core.data.sources.table import BadTable
 
@@ -28,7 +28,7 @@ PLAIN = {
 }
 
 
-def row(**changed: str) -> Row:
+def row(**changed: str) -> Measurement:
     values = PLAIN | changed
     return lfb.parse(",".join(values) + "\n" + ",".join(values.values()) + "\n")[0]
 

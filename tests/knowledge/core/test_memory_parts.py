@@ -11,9 +11,9 @@ from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.analytic.peak_memory import GATHERED, PeakMemory, peak_parts
 from knowledge.core.domain.types import Config, Interval, Option, Source
-from knowledge.core.model.fitted_model import Knowledge
+from knowledge.core.model.fitted_model import FittedModel
 from knowledge.core.model.regressor import Regressor
-from knowledge.core.model.training_support import Seen
+from knowledge.core.model.training_support import TrainingSupport
 from knowledge.core.predict.memory_parts import memory_parts
 from tests.knowledge.core.test_peak_memory import CONFIGS, HASHES
 
@@ -22,14 +22,14 @@ LORA = replace(FULL, method="lora")
 WEIGHTS = np.array([1.2, 1.0, 1.1, 0.9, 0.7, 0.8, 1.1, 0.6, 1.7, 0.5, 1.5, 3.0, 2.0, 0.8, 0.9, 1.1])
 
 
-def learnt() -> dict[str, Knowledge]:
+def learnt() -> dict[str, FittedModel]:
     """What peaks teach that are those of the prior, each part times a factor."""
     c = columns(CONFIGS)
     regressor = Regressor(PeakMemory)
     regressor.physics_ = PeakMemory().fit(c, np.minimum(peak_parts(c) @ WEIGHTS, c.memory), HASHES)
-    seen = Seen.of(CONFIGS, c)
+    seen = TrainingSupport.of(CONFIGS, c)
     return {
-        "gpu": Knowledge(
+        "gpu": FittedModel(
             rows=len(CONFIGS), vocabulary={}, rate=regressor, memory=regressor, validity=None, seen=seen
         )
     }

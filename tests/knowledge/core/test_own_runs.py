@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from knowledge.core.analytic.config_table import columns
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config, Source
 from knowledge.core.evaluate import evaluation
 from knowledge.core.predict import store
-from knowledge.core.predict.base import PriorPredictor, Scores
+from knowledge.core.predict.base import PredictionBatch, PriorPredictor
 from knowledge.core.predict.exact_matches import RECENT, Observations
 from knowledge.core.predict.local_correction import median_factors
 from knowledge.core.predict.predictor import LearnedPredictor
@@ -44,20 +44,20 @@ def config(
 ASKED = [config(model, method, batch) for model in MODELS for method in ("lora", "full") for batch in (1, 8)]
 
 
-def scores(predictor: LearnedPredictor | PriorPredictor, asked: Sequence[Config] = ASKED) -> Scores:
+def scores(predictor: LearnedPredictor | PriorPredictor, asked: Sequence[Config] = ASKED) -> PredictionBatch:
     return predictor.score(asked, columns(asked))
 
 
-def runs(configs: Sequence[Config], factors: Sequence[float]) -> list[Row]:
+def runs(configs: Sequence[Config], factors: Sequence[float]) -> list[Measurement]:
     """Own runs that were so many times as fast as physics says."""
     rates = PriorPredictor().score(configs, columns(configs)).rate
     return [
-        Row(config=one, status="ok", source="own", tokens_per_second=float(rate * factor))
+        Measurement(config=one, status="ok", source="own", tokens_per_second=float(rate * factor))
         for one, rate, factor in zip(configs, rates, factors, strict=True)
     ]
 
 
-def taught(rows: Sequence[Row], predictor: LearnedPredictor = PRIOR) -> LearnedPredictor:
+def taught(rows: Sequence[Measurement], predictor: LearnedPredictor = PRIOR) -> LearnedPredictor:
     return replace(predictor, observations=Observations.of(rows))
 
 
@@ -151,7 +151,7 @@ def test_a_model_trained_daily_does_not_push_out_the_runs_of_others() -> None:
 
 
 @pytest.fixture(scope="module")
-def history() -> list[Row]:
+def history() -> list[Measurement]:
     """A hundred runs of others on one GPU model, none on the asked one."""
     rng = np.random.default_rng(1)
     configs = [
@@ -163,7 +163,7 @@ def history() -> list[Row]:
 
 
 @pytest.fixture(scope="module")
-def learned(history: list[Row]) -> LearnedPredictor:
+def learned(history: list[Measurement]) -> LearnedPredictor:
     return evaluation.predictor(history)
 
 
@@ -185,7 +185,7 @@ def test_runs_that_may_have_been_learnt_from_make_no_interval_narrower(learned: 
 def test_an_unfamiliar_gpu_is_moved_and_its_intervals_shrink(learned: LearnedPredictor) -> None:
     rates = scores(learned).rate * 0.7
     rows = [
-        Row(config=one, status="ok", source="own", tokens_per_second=float(rate))
+        Measurement(config=one, status="ok", source="own", tokens_per_second=float(rate))
         for one, rate in zip(ASKED, rates, strict=True)
     ]
     predictor = taught(rows[::2], learned)
@@ -194,10 +194,10 @@ def test_an_unfamiliar_gpu_is_moved_and_its_intervals_shrink(learned: LearnedPre
 
 
 def test_a_handful_of_others_runs_on_a_gpu_counts_as_own_ones_do_and_is_kept_in_the_file(
-    history: list[Row], learned: LearnedPredictor, tmp_path: Path
+    history: list[Measurement], learned: LearnedPredictor, tmp_path: Path
 ) -> None:
     few = [
-        Row(config=one, status="ok", source="lfb", tokens_per_second=float(rate * 0.7))
+        Measurement(config=one, status="ok", source="lfb", tokens_per_second=float(rate * 0.7))
         for one, rate in zip(ASKED[::2], scores(learned).rate[::2], strict=True)
     ]
     predictor = evaluation.predictor([*history, *few])

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from knowledge.core.domain import catalogue
-from knowledge.core.domain.catalogue_fallback import borrowing, gpu_like, model_like, parameters_of
+from knowledge.core.domain.catalogue_fallback import gpu_like, model_like, nearest_facts, parameters_of
 
 
 @pytest.mark.parametrize(
@@ -43,7 +43,7 @@ def test_the_nearest_name_stands_in_for_a_gpu_and_the_usual_one_where_none_is_ne
 
 
 def test_borrowed_facts_keep_the_new_name_and_what_it_states_and_are_given_back() -> None:
-    with borrowing() as borrowed:
+    with nearest_facts() as borrowed:
         assert catalogue.model("acme-7b").model_name == "acme-7b"
         assert catalogue.gpu("ACME 1 96GB").memory_bytes == 96 * catalogue.GIB
         assert set(borrowed.models | borrowed.gpus) == {"acme-7b", "ACME 1 96GB"}

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from knowledge.core.analytic.config_table import Columns, columns
+from knowledge.core.analytic.config_table import ConfigTable, columns
 from knowledge.core.analytic.step_time import StepTime, step_parts, step_seconds, step_tokens
 from knowledge.core.data.sources import registry
 from knowledge.core.data.splits import by_gpu, by_model
@@ -16,7 +16,7 @@ from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.types import Config
 from knowledge.core.model import features
 from knowledge.core.model.regressor import Regressor
-from knowledge.core.model.training_support import Seen
+from knowledge.core.model.training_support import TrainingSupport
 
 MODELS = ("llama3.2-1b", "llama3.2-3b", "mistral-7b-v0.1", "llama3.1-8b")
 BASE = Config(
@@ -38,7 +38,7 @@ CONFIGS = [
 NONE = np.zeros(len(CONFIGS), dtype=bool)
 
 
-def _stated(c: Columns) -> Array:
+def _stated(c: ConfigTable) -> Array:
     return np.ones(sum(part.shape[1] for part in step_parts(c)))
 
 
@@ -131,7 +131,7 @@ def test_samples_shared_by_gpus_keep_the_batch_of_the_log() -> None:
 
 def test_what_one_model_showed_of_a_gpu_is_no_word_on_others_there() -> None:
     there, elsewhere = replace(BASE, gpu_model="L40S"), replace(BASE, model_name=MODELS[1])
-    seen = Seen.of([BASE, there, elsewhere], columns([BASE, there, elsewhere]))
+    seen = TrainingSupport.of([BASE, there, elsewhere], columns([BASE, there, elsewhere]))
     other = replace(there, model_name=MODELS[2])
     assert seen.unseen_gpu([BASE, there, elsewhere, other]).tolist() == [False, False, False, True]
     assert not seen.unseen_gpu([replace(there, model_name="meta-llama/Llama-3.2-1B")])[0]

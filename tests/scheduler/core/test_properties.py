@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from scheduler.core.cycle.cycle import acceptable
-from scheduler.core.cycle.options import Rules
+from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.placement.fit import FreeGpus, equal_shares
 from scheduler.core.policies import FREE_PLACEMENT, POLICIES
 from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wait
@@ -55,7 +55,7 @@ def test_no_gpu_idles_while_a_job_that_fits_waits(name: str, state: ClusterState
     for job in state.jobs:
         cooling = job.stopped_at is not None and job.stopped_at > -60.0
         if job.id in waits and not job.hold and not cooling:
-            assert not any(free.place(option, job) for option in acceptable(job, free, Rules()))
+            assert not any(free.place(option, job) for option in acceptable(job, free, CycleOptions()))
 
 
 def available(state: ClusterState, plan: Plan) -> dict[tuple[str, int], str]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from scheduler.core.cycle.cycle import Ranked
-from scheduler.core.cycle.options import Blocks
+from scheduler.core.cycle.options import HeadOfLine
 from scheduler.core.policies import POLICIES
 from scheduler.core.policies.least_attained import by_queues
 from scheduler.core.types import ClusterState, Preempt, Resize, Start, Wait
@@ -132,7 +132,7 @@ def test_tiresias_skips_a_gang_that_does_not_fit() -> None:
 def test_a_policy_can_be_had_with_other_rules() -> None:
     sjf = POLICIES["sjf"]
     assert isinstance(sjf, Ranked)
-    passing = replace(sjf, rules=replace(sjf.rules, blocks=Blocks.NOTHING))
+    passing = replace(sjf, rules=replace(sjf.rules, blocks=HeadOfLine.NOTHING))
     jobs = (job("gang", option(gpus=4, duration_s=1)), job("small", ONE))
     plan = passing.decide(ClusterState(jobs=jobs, nodes=(node("n", 2, total=4),)), 0.0)
     assert [action.job for action in plan.actions if isinstance(action, Start)] == ["small"]

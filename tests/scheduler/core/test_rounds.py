@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from scheduler.core.divide.capacity import Supply
+from scheduler.core.divide.capacity import Capacity
 from scheduler.core.policies.gavel import GAVEL, max_min
 from scheduler.core.policies.pollux import POLLUX
 from scheduler.core.types import ClusterState, Preempt, Resize, Start
@@ -67,4 +67,4 @@ def test_pollux_leaves_a_young_job_alone_when_moving_gains_little() -> None:
     )
     plan = decide("pollux", [holder], [replace(node("n", 0, total=4), free=(2, 3))])
     assert plan == {}
-    assert POLLUX.choose([holder], [[small, large]], Supply({("A100", ""): 4}), 0.0) == [(holder, small)]
+    assert POLLUX.choose([holder], [[small, large]], Capacity({("A100", ""): 4}), 0.0) == [(holder, small)]

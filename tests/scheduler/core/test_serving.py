@@ -6,19 +6,19 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from scheduler.core.serving import Door, Terms, lost_before
+from scheduler.core.serving import LeaseTerms, Reachability, lost_before
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
-TERMS = Terms(lease=timedelta(seconds=90), stops=timedelta(seconds=900))
+TERMS = LeaseTerms(lease=timedelta(seconds=90), stops=timedelta(seconds=900))
 
 
 def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def door(*times: float) -> Door:
+def door(*times: float) -> Reachability:
     """Something came through at these times."""
-    made = Door(heard_at=at(times[0]), since=at(times[0]))
+    made = Reachability(heard_at=at(times[0]), since=at(times[0]))
     for time in times[1:]:
         made = made.heard(at(time), TERMS.gap)
     return made

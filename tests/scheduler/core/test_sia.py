@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.divide.assignment import Columns, assign, greedy, total
-from scheduler.core.divide.capacity import Supply
-from scheduler.core.divide.repack import realise
+from scheduler.core.divide.capacity import Capacity
+from scheduler.core.divide.repack import realize
 from scheduler.core.policies.sia import SIA, restart_factor
 from scheduler.core.types import ClusterState, Job, Preempt, Resize, Start, Wait
 from tests.scheduler.core.clusters import decide, job, node, option, running
@@ -25,7 +25,7 @@ RATES = {
     "j3": (5, 6, 6.5, 4, 5, 5.5),
 }
 BUNDLES = [(model, gpus) for model in ("A", "L") for gpus in (1, 2, 4)]
-FREE = Supply({("A", ""): 4, ("L", ""): 4})
+FREE = Capacity({("A", ""): 4, ("L", ""): 4})
 
 
 def options_of(name: str) -> list:  # type: ignore[type-arg]
@@ -99,7 +99,7 @@ def test_rounding_is_close_to_the_optimum_on_a_crowded_cluster() -> None:
     objectives = []
     for policy in (PLAIN, replace(PLAIN, milp_columns=0)):
         found = {
-            j.id: o for j, o in policy.choose(jobs, options, Supply({("A", ""): 64, ("L", ""): 96}), 0.0)
+            j.id: o for j, o in policy.choose(jobs, options, Capacity({("A", ""): 64, ("L", ""): 96}), 0.0)
         }
         costs = [
             policy.costs(j, own, 0.0)[own.index(found[j.id])]
@@ -177,4 +177,4 @@ def test_nobody_is_stopped_for_a_gang_that_then_finds_no_place() -> None:
     jobs = [running("old", one, ("n", 0)), job("gang", four)]
     nodes = [node("m", 1, total=2), replace(node("n", 0, total=2), free=(1,)), node("o", 1, total=4)]
     state = ClusterState(jobs=tuple(jobs), nodes=tuple(nodes))
-    assert not [action for action in realise(state, jobs, {"gang": four}) if not isinstance(action, Wait)]
+    assert not [action for action in realize(state, jobs, {"gang": four}) if not isinstance(action, Wait)]

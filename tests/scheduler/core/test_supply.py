@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.divide.capacity import Supply
+from scheduler.core.divide.capacity import Capacity
 from scheduler.core.policies.gavel import time_shares
 from scheduler.core.policies.pollux import POLLUX
 from scheduler.core.types import ClusterState, Node, Start, Wait
@@ -24,7 +24,7 @@ def test_a_method_that_not_all_nodes_can_train_has_a_limit_of_its_own() -> None:
     """Free GPUs and those of the jobs that may be moved count, of ready nodes."""
     holder = running("r", option(gpus=2), ("able", 6), ("able", 7))
     nodes = (*cluster(6, 4), node("away", 8, ready=False))
-    supply = Supply.of(ClusterState(jobs=(holder,), nodes=nodes), [holder])
+    supply = Capacity.of(ClusterState(jobs=(holder,), nodes=nodes), [holder])
     assert supply.gpus == {("A100", ""): 12, ("A100", "qlora"): 8}
     qlora, lora = by_qlora(option(gpus=8)), option(gpus=8)
     assert supply.has(qlora)
@@ -62,7 +62,7 @@ def test_jobs_share_the_gpus_that_they_can_use_instead_of_some_taking_all(policy
 def test_gavel_normalises_by_the_share_that_a_job_could_have() -> None:
     """One of two GPUs can train the picky job: both jobs get the whole time of one."""
     one = option(gpus=1, rate=10)
-    supply = Supply({("A100", ""): 2, ("A100", "qlora"): 1})
+    supply = Capacity({("A100", ""): 2, ("A100", "qlora"): 1})
     picky = by_qlora(one)
     shares = time_shares([job("a", one), job("b", picky), job("c", picky)],
                          [{"A100": one}, {"A100": picky}, {"A100": picky}], supply)  # fmt: skip
@@ -73,5 +73,5 @@ def test_pollux_compares_with_a_fair_share_of_what_a_job_can_use() -> None:
     """A running job stays on its one GPU rather than move to four that its method has not."""
     small, large = by_qlora(option(gpus=1, rate=10)), by_qlora(option(gpus=4, rate=40))
     holder = replace(running("old", small, ("able", 0)), options=(large, small))
-    supply = Supply({("A100", ""): 8, ("A100", "qlora"): 1})
+    supply = Capacity({("A100", ""): 8, ("A100", "qlora"): 1})
     assert POLLUX.choose([holder], [[small, large]], supply, 0.0) == [(holder, small)]

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 
-from scheduler.core.placement.topology import Level, closest, spots
+from scheduler.core.placement.topology import TopologyLevel, closest, spots
 from scheduler.core.policies.topology import TOPOLOGY
 from scheduler.core.types import ClusterState, GpuSite, Job, Preempt, Start, Topology, Wait
 from tests.scheduler.core.clusters import cluster_states, decide, job, node, option, running
@@ -22,7 +22,7 @@ def example() -> tuple[list[Job], Job]:
     """Two sockets of two NUMA nodes of two GPUs; g6 is free, g0 and g3 are held by a high priority."""
     held = {"high0": (0, 9), "a": (1, 1), "b": (2, 1), "high3": (3, 9), "c": (4, 2), "d": (5, 1), "e": (7, 3)}
     holders = [running(name, ONE, ("n", gpu), priority=priority) for name, (gpu, priority) in held.items()]
-    return holders, job("new", TWO, priority=5, topology=Topology.GUARANTEED, level=Level.NUMA)
+    return holders, job("new", TWO, priority=5, topology=Topology.GUARANTEED, level=TopologyLevel.NUMA)
 
 
 NODE = replace(node("n", 0, total=8, sites=SITES), free=(6,))
@@ -30,9 +30,15 @@ NODE = replace(node("n", 0, total=8, sites=SITES), free=(6,))
 
 @pytest.mark.parametrize(
     ("victims", "level"),
-    [("a", Level.NODE), ("c", Level.SOCKET), ("d", Level.SOCKET), ("e", Level.NUMA), ("cd", Level.NUMA)],
+    [
+        ("a", TopologyLevel.NODE),
+        ("c", TopologyLevel.SOCKET),
+        ("d", TopologyLevel.SOCKET),
+        ("e", TopologyLevel.NUMA),
+        ("cd", TopologyLevel.NUMA),
+    ],
 )
-def test_the_level_of_the_worked_example(victims: str, level: Level) -> None:
+def test_the_level_of_the_worked_example(victims: str, level: TopologyLevel) -> None:
     holders = {held.id: held for held in example()[0]}
     free = {6, *(held.holds.gpus[0][1] for name in victims if (held := holders[name]).holds)}
     assert closest(SITES, free, 2)[0] == level
@@ -48,7 +54,9 @@ def test_a_guarantee_picks_the_fewest_victims_of_the_least_cost_at_the_level() -
 def test_sets_with_an_unnecessary_victim_are_left_out() -> None:
     holders, _ = example()
     candidates = [held for held in holders if held.priority < 5]
-    found = {"".join(sorted(v.id for v in spot.victims)) for spot in spots(NODE, 2, Level.NUMA, candidates)}
+    found = {
+        "".join(sorted(v.id for v in spot.victims)) for spot in spots(NODE, 2, TopologyLevel.NUMA, candidates)
+    }
     assert found == {"e", "cd"}
 
 
@@ -88,9 +96,9 @@ def test_a_guaranteed_job_waits_rather_than_start_below_its_level_and_holds_up_n
 
 def test_nvlink_is_closer_than_a_shared_switch() -> None:
     linked = tuple(GpuSite(socket=0, numa=0, switch=i // 2, nvlink=i % 2) for i in range(4))
-    assert closest(linked, {0, 1, 2}, 2) == (Level.NVLINK, (0, 2))
-    assert closest(linked, {0, 1}, 2) == (Level.PCIE, (0, 1))
-    assert closest((), {3, 1, 2}, 2) == (Level.NODE, (1, 2))
+    assert closest(linked, {0, 1, 2}, 2) == (TopologyLevel.NVLINK, (0, 2))
+    assert closest(linked, {0, 1}, 2) == (TopologyLevel.PCIE, (0, 1))
+    assert closest((), {3, 1, 2}, 2) == (TopologyLevel.NODE, (1, 2))
 
 
 def test_with_too_many_victims_to_try_all_sets_the_dearest_stay_where_they_can() -> None:

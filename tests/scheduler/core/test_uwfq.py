@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.core.cycle.options import Blocks, Rules
+from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.ordering.fair_queue import FairQueue
 from scheduler.core.policies.uwfq import WHOLE
 from scheduler.core.types import ClusterState, Preempt, Start, Wait
@@ -158,7 +158,7 @@ def test_gpus_change_hands_only_at_the_end_of_a_segment_and_if_a_restart_is_chea
 def test_the_reason_names_fairness() -> None:
     jobs = [job("a", option(gpus=2)), job("b", option(gpus=2), at=1, user="B")]
     state = ClusterState(jobs=tuple(jobs), nodes=(node("n", 1, total=2),))
-    blocking = replace(WHOLE, rules=Rules(blocks=Blocks.MODELS))
+    blocking = replace(WHOLE, rules=CycleOptions(blocks=HeadOfLine.MODELS))
     waits = {wait.job: wait for wait in blocking.decide(state, 1.0).actions if isinstance(wait, Wait)}
     assert (
         waits["b"].reason

@@ -12,8 +12,8 @@ from scheduler.core.policies import POLICIES
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.cluster import parse_cluster
 from scheduler.simulator.inputs.trace import TraceJob
-from scheduler.simulator.settings import Settings
-from scheduler.simulator.world.ground_truth import Pace, RecordedTruth
+from scheduler.simulator.settings import SimulationSettings
+from scheduler.simulator.world.ground_truth import RecordedTruth, Throughput
 from tests.scheduler.core.clusters import option
 from tests.scheduler.simulator.worlds import finishes, job
 
@@ -26,8 +26,8 @@ RATES = {  # tokens/s by GPUs
 
 
 class Rates(RecordedTruth):
-    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
-        return Pace(RATES[job.job_id][option.gpus] / WORK[job.job_id])
+    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Throughput | None:
+        return Throughput(RATES[job.job_id][option.gpus] / WORK[job.job_id])
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Told:
 )
 def test_the_worked_example(policy: str, told: Told, jcts: dict[str, float], mean: float) -> None:
     jobs = [job(name, gpus=1, runs_s=None) for name in WORK]  # type: ignore[arg-type]
-    engine = Engine(jobs, parse_cluster("gpu:1x8"), POLICIES[policy], Rates(), told, Settings())
+    engine = Engine(jobs, parse_cluster("gpu:1x8"), POLICIES[policy], Rates(), told, SimulationSettings())
     engine.run()
     found = {name: end or 0.0 for name, end in finishes(engine).items()}
     assert found == pytest.approx(jcts, abs=1)

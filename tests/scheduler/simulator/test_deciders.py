@@ -13,7 +13,7 @@ from scheduler.core.policies import POLICIES
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.policy_drivers import can_stand
-from scheduler.simulator.world.ground_truth import Pace, RecordedTruth, table_rates
+from scheduler.simulator.world.ground_truth import RecordedTruth, Throughput, table_rates
 from tests.scheduler.simulator.worlds import finishes, job, play
 
 QUICK = sorted(name for name, policy in POLICIES.items() if isinstance(policy, Ranked) and can_stand(policy))
@@ -59,7 +59,7 @@ RATES = [{"profile": "m", "gpu_type": kind, "gpus": gpus, "rate": rate}
 class Mixed(RecordedTruth):
     """Recorded durations, and measured rates for jobs that have none."""
 
-    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
+    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Throughput | None:
         measured = table_rates(RATES) if job.duration_s is None else super()
         return measured.pace(job, option, shares, done)
 

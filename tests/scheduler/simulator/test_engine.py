@@ -10,9 +10,9 @@ from knowledge.core.domain.types import Option
 from scheduler.core.placement.fit import Shares
 from scheduler.core.policies import POLICIES
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
-from scheduler.simulator.world.ground_truth import Pace, RecordedTruth
+from scheduler.simulator.world.ground_truth import RecordedTruth, Throughput
 from scheduler.simulator.world.interference import Colocation, across_nodes
-from scheduler.simulator.world.predictions import Level
+from scheduler.simulator.world.predictions import Fidelity
 from tests.scheduler.simulator.worlds import finishes, job, play
 
 
@@ -64,7 +64,7 @@ def test_multi_node_jobs_that_meet_slow_each_other_down_until_one_leaves() -> No
 
 
 class _OnlyTheBigPoolRuns(RecordedTruth):
-    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Pace | None:
+    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Throughput | None:
         return None if option.gpu_model == "small" else super().pace(job, option, shares, done)
 
     def fails_after_s(self, job: TraceJob, option: Option) -> float:
@@ -73,7 +73,7 @@ class _OnlyTheBigPoolRuns(RecordedTruth):
 
 def test_an_option_that_does_not_run_costs_its_time_and_the_next_one_is_tried() -> None:
     truth = _OnlyTheBigPoolRuns()
-    engine = play([job("a", runs_s=100)], "small:1x1,big:1x1", truth=truth, level=Level.DEFAULT)
+    engine = play([job("a", runs_s=100)], "small:1x1,big:1x1", truth=truth, level=Fidelity.DEFAULT)
     assert finishes(engine)["a"] == 107
     assert engine.runs["a"].failures == 1
     assert engine.runs["a"].lost_gpu_s == 7
@@ -81,7 +81,7 @@ def test_an_option_that_does_not_run_costs_its_time_and_the_next_one_is_tried() 
 
 def test_who_knows_what_runs_does_not_try_what_fails() -> None:
     truth = _OnlyTheBigPoolRuns()
-    engine = play([job("a", runs_s=100)], "small:1x1,big:1x1", truth=truth, level=Level.VALIDITY)
+    engine = play([job("a", runs_s=100)], "small:1x1,big:1x1", truth=truth, level=Fidelity.VALIDITY)
     assert finishes(engine)["a"] == 100
 
 

@@ -16,9 +16,9 @@ from scheduler.loop.tick import tick
 from scheduler.models import Job
 from scheduler.services.policy import choose_policy
 from scheduler.simulator.engine import Engine
-from scheduler.simulator.inputs.cluster import Cluster, Pool
+from scheduler.simulator.inputs.cluster import Cluster, NodeGroup
 from scheduler.simulator.inputs.trace import TraceJob
-from scheduler.simulator.settings import Settings
+from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.ground_truth import RecordedTruth
 from scheduler.simulator.world.runs import Run
 from tests.harness import world
@@ -118,8 +118,10 @@ def _simulated(live: _Live, policy: str) -> list[Decision]:
         TraceJob(job_id=f"{number:02}", submit_s=at, gpus=gpus, duration_s=runs)
         for number, (at, runs, gpus) in enumerate(live.plan)
     ]
-    told, cluster = _Told(live.jobs), Cluster((Pool("cpu", NODES, SLOTS),))
-    engine = _Noting(jobs, cluster, POLICIES[policy], RecordedTruth(), told, Settings(snapshots=True))
+    told, cluster = _Told(live.jobs), Cluster((NodeGroup("cpu", NODES, SLOTS),))
+    engine = _Noting(
+        jobs, cluster, POLICIES[policy], RecordedTruth(), told, SimulationSettings(snapshots=True)
+    )
     engine.noted = []
     engine.run()
     return engine.noted

@@ -16,7 +16,7 @@ from scheduler.simulator.inputs.cluster import parse_cluster
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.packing import MeasuredPairs, Packing, StatedPairs, read_pairs
 from scheduler.simulator.world.ground_truth import RecordedTruth
-from scheduler.simulator.world.predictions import Foresight, Level
+from scheduler.simulator.world.predictions import Fidelity, PredictionModel
 from tests.scheduler.simulator.worlds import finishes, job
 
 FRIENDS = MeasuredPairs({("p", "q"): 0.8, ("q", "p"): 1.0, ("p", "p"): 0.79})
@@ -24,7 +24,7 @@ FRIENDS = MeasuredPairs({("p", "q"): 0.8, ("q", "p"): 1.0, ("p", "p"): 0.79})
 
 def packed(jobs: list[TraceJob], cluster: str = "gpu:1x2", policy: str = "lucid", **more: object) -> Engine:
     pools, truth = parse_cluster(cluster), RecordedTruth()
-    foresight = Foresight(Level.ORACLE, truth, pools)
+    foresight = PredictionModel(Fidelity.ORACLE, truth, pools)
     pairs = more.pop("pairs", FRIENDS)
     capacity = more.pop("capacity", ())
     engine = Engine(jobs, pools, POLICIES[policy], truth, foresight, None, capacity, None, Packing(pairs))  # type: ignore[arg-type]
@@ -95,7 +95,7 @@ def test_where_nothing_was_measured_scores_are_drawn_once_for_each_seed() -> Non
 def test_packing_lowers_the_jct_of_a_crowded_cluster() -> None:
     jobs = [job(f"j{number:02}", 10 * number, gpus=2, runs_s=100) for number in range(20)]
     alone = Engine(jobs, pools := parse_cluster("gpu:1x2"), POLICIES["lucid"], truth := RecordedTruth(),
-                   Foresight(Level.ORACLE, truth, pools))  # fmt: skip
+                   PredictionModel(Fidelity.ORACLE, truth, pools))  # fmt: skip
     alone.run()
     together = packed(jobs, pairs=StatedPairs())
     assert sum(end or 0 for end in finishes(together).values()) < sum(

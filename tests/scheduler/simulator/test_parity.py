@@ -6,16 +6,18 @@ import pytest
 
 from scheduler.core.policies import POLICIES
 from scheduler.simulator.metrics import Metrics
-from scheduler.simulator.settings import Settings
-from scheduler.simulator.world.predictions import Level
+from scheduler.simulator.settings import SimulationSettings
+from scheduler.simulator.world.predictions import Fidelity
 from tests.scheduler.simulator.traces import scenario
 
 VENUS = "helios_venus/venus_sept_5000.csv.gz"
 VENUS_WITH_PREDICTIONS = "helios_venus/bench_venus_sept_5000.csv.gz"
 
 
-def played(trace: str, cluster: str, policy: str, level: Level = Level.ORACLE, **settings: float) -> Metrics:
-    _, metrics = scenario(trace, cluster).simulate(POLICIES[policy], level, Settings(**settings))  # type: ignore[arg-type]
+def played(
+    trace: str, cluster: str, policy: str, level: Fidelity = Fidelity.ORACLE, **settings: float
+) -> Metrics:
+    _, metrics = scenario(trace, cluster).simulate(POLICIES[policy], level, SimulationSettings(**settings))  # type: ignore[arg-type]
     return metrics
 
 
@@ -49,7 +51,9 @@ def test_shortest_remaining_time_on_venus_with_a_restart_of_60_s() -> None:
 
 @pytest.mark.shared_data
 def test_tiresias_on_pollux_workload_6() -> None:
-    metrics = played("pollux_osdi21/workloads/workload-6.csv", "gpu:16x4", "tiresias-adaptdl", Level.DEFAULT)
+    metrics = played(
+        "pollux_osdi21/workloads/workload-6.csv", "gpu:16x4", "tiresias-adaptdl", Fidelity.DEFAULT
+    )
     assert metrics.jct_mean_s == pytest.approx(3_469.7, rel=0.03)
 
 
@@ -57,12 +61,12 @@ def test_tiresias_on_pollux_workload_6() -> None:
 @pytest.mark.parametrize(
     ("cluster", "level", "jct_s", "within"),
     [
-        ("gpu:90x8", Level.ORACLE, 8_365.1, 0.01),
-        ("gpu:90x8", Level.PERFORMANCE, 8_406.0, 0.02),
-        ("gpu:64x8", Level.PERFORMANCE, 9_236.2, 0.01),
+        ("gpu:90x8", Fidelity.ORACLE, 8_365.1, 0.01),
+        ("gpu:90x8", Fidelity.PERFORMANCE, 8_406.0, 0.02),
+        ("gpu:64x8", Fidelity.PERFORMANCE, 9_236.2, 0.01),
     ],
 )
-def test_lucids_pairs_on_venus(cluster: str, level: Level, jct_s: float, within: float) -> None:
+def test_lucids_pairs_on_venus(cluster: str, level: Fidelity, jct_s: float, within: float) -> None:
     """Theirs gives each job one of 66 profiles by chance; here only its sharing score."""
     engine, metrics = scenario(VENUS_WITH_PREDICTIONS, cluster).simulate(
         POLICIES["lucid"], level, packing=True

@@ -6,10 +6,10 @@ from scheduler.core.policies import POLICIES
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.cluster import Cluster, parse_cluster
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
-from scheduler.simulator.settings import Settings
-from scheduler.simulator.world.ground_truth import RecordedTruth, Truth
+from scheduler.simulator.settings import SimulationSettings
+from scheduler.simulator.world.ground_truth import GroundTruth, RecordedTruth
 from scheduler.simulator.world.interference import Colocation
-from scheduler.simulator.world.predictions import Foresight, Level
+from scheduler.simulator.world.predictions import Fidelity, PredictionModel
 
 
 def job(name: str, at: float = 0.0, *, gpus: float = 1, runs_s: float = 100.0, **rest: object) -> TraceJob:
@@ -21,8 +21,8 @@ def play(
     cluster: str | Cluster = "gpu:1x4",
     policy: str = "fifo",
     *,
-    level: Level = Level.ORACLE,
-    truth: Truth | None = None,
+    level: Fidelity = Fidelity.ORACLE,
+    truth: GroundTruth | None = None,
     capacity: tuple[CapacityChange, ...] = (),
     colocation: Colocation | None = None,
     error: float = 0.0,
@@ -36,8 +36,8 @@ def play(
         pools,
         POLICIES[policy],
         truth,
-        Foresight(level, truth, pools, error=error),
-        Settings(**settings),  # type: ignore[arg-type]
+        PredictionModel(level, truth, pools, error=error),
+        SimulationSettings(**settings),  # type: ignore[arg-type]
         capacity,
         colocation,
     )

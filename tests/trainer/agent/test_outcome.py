@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from trainer.agent.claims.outcome import Evidence, Stop, judge, kernel_oom_kills
+from trainer.agent.claims.outcome import ExitFacts, Stop, classify_end, kernel_oom_kills
 from trainer.agent.executors.base import Exit
 from trainer.protocol import Outcome
 
@@ -50,15 +50,15 @@ DONE = {"outcome": "succeeded", "exit_code": 0}
 def test_an_end_is_judged(
     code: int | None, result: dict[str, Any] | None, more: dict[str, Any], outcome: Outcome
 ) -> None:
-    ending = judge(Evidence(exit=Exit(code=code), result=result, **more))
+    ending = classify_end(ExitFacts(exit=Exit(code=code), result=result, **more))
     assert ending.outcome == outcome
     assert ending.reason or outcome == Outcome.SUCCEEDED
 
 
 def test_a_reason_says_what_was_seen() -> None:
-    crash = judge(Evidence(exit=Exit(code=1), result=None, last_line="KeyError: 'model'"))
+    crash = classify_end(ExitFacts(exit=Exit(code=1), result=None, last_line="KeyError: 'model'"))
     assert crash.reason == "the training exited with 1 and no result: KeyError: 'model'"
-    stop = judge(Evidence(exit=Exit(code=-9), result=None, stop=PREEMPT, killed_after_grace=True))
+    stop = classify_end(ExitFacts(exit=Exit(code=-9), result=None, stop=PREEMPT, killed_after_grace=True))
     assert stop.reason == "asked to stop: preempt; killed after 30 s of grace"
 
 

@@ -17,7 +17,7 @@ from tests.trainer.agent.conftest import StartAgent
 from tests.trainer.agent.fake_portal import FakePortal, Given, until
 from trainer.agent.claims import rendezvous
 from trainer.agent.claims.rendezvous import Rendezvous
-from trainer.agent.claims.store import Record, load_record
+from trainer.agent.claims.store import ClaimRecord, load_record
 from trainer.agent.errors import Declined
 from trainer.agent.node.environment import training_environment
 from trainer.agent.node.network import Site
@@ -105,7 +105,7 @@ def test_an_agent_that_restarts_keeps_to_the_address_it_told(tmp_path: Path) -> 
     names = {"job": "j", "attempt": "a", "claim": "c1", "recipe": "sft", "entry": "e", "model": "m"}
     spec = Spec(**names, fence=1, params={}, gpus=(0,), nodes=2)
     site, told = Site(portal=PORTAL), []
-    for record in (Record(spec=spec, folder=folder), None):
+    for record in (ClaimRecord(spec=spec, folder=folder), None):
         known = record or load_record(folder, "c1")
         assert known is not None
         known.save()

@@ -12,7 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from trainer.agent.errors import AgentError, Interrupted, Refused, TooMuch
+from trainer.agent.errors import AgentError, Interrupted, PortalRefused, TooMuch
 from trainer.agent.portal_api.transfers import Transfers, describe
 from trainer.agent.storage.folder import open_inside, read_json
 from trainer.agent.storage.spool import Spool
@@ -116,7 +116,7 @@ class CheckpointUploader:
             try:
                 self._upload([replace(file, path=f"{folder}/{file.path}") for file in files])
                 stored = PORTAL
-            except (Refused, TooMuch) as error:
+            except (PortalRefused, TooMuch) as error:
                 log.warning(
                     "the portal takes no checkpoint", extra={"claim": self._spec.claim, "error": str(error)}
                 )

@@ -11,10 +11,10 @@ from dataclasses import replace
 from trainer.agent.claims.checkpoints import NODE, CheckpointUploader
 from trainer.agent.claims.collect import Collector
 from trainer.agent.claims.deliver import deliver
-from trainer.agent.claims.outcome import Ending, Stop, judge, kernel_oom_kills
-from trainer.agent.claims.prepare import Workshop, check_spec, prepare
+from trainer.agent.claims.outcome import ClaimEnd, Stop, classify_end, kernel_oom_kills
+from trainer.agent.claims.prepare import RunPreparation, check_spec, prepare
 from trainer.agent.claims.rendezvous import Rendezvous
-from trainer.agent.claims.store import Record
+from trainer.agent.claims.store import ClaimRecord
 from trainer.agent.claims.watch import Watch
 from trainer.agent.errors import CheckpointGone, Declined, Interrupted, PeerAway, StaleClaim
 from trainer.agent.executors.base import Executor, Handle
@@ -40,11 +40,11 @@ class Claim:
 
     def __init__(
         self,
-        record: Record,
+        record: ClaimRecord,
         *,
         portal: Portal,
         executor: Executor,
-        workshop: Workshop,
+        workshop: RunPreparation,
         holder: Callable[[Spec], str],
         changed: Callable[[], None],
     ) -> None:
@@ -170,15 +170,15 @@ class Claim:
         except Declined as error:
             if isinstance(error, CheckpointGone) and self.spec.resume:
                 self._spool.add(Kind.CHECKPOINT, {"step": self.spec.resume.step, "stored": GONE})
-            self._end(Ending(outcome=Outcome.DECLINED, reason=str(error)))
+            self._end(ClaimEnd(outcome=Outcome.DECLINED, reason=str(error)))
         except PeerAway as error:
-            self._end(Ending(outcome=Outcome.LOST, reason=str(error)))
+            self._end(ClaimEnd(outcome=Outcome.LOST, reason=str(error)))
         except Exception as error:
             log.exception("claim failed on this node", extra=self._ids)
             if handle := self.handle():
                 self._executor.cancel(handle, force=True)
             outcome = Outcome.LOST if self.was_launched else Outcome.DECLINED
-            self._end(Ending(outcome=outcome, reason=f"the node could not go on: {error}"[:500]))
+            self._end(ClaimEnd(outcome=outcome, reason=f"the node could not go on: {error}"[:500]))
         self._changed()
 
     def _live(self) -> None:
@@ -190,7 +190,7 @@ class Claim:
         # Cancelled while its files were on their way: they are not wanted and neither is the success.
         self._end(deliver(self._record, self._spool, self._transfers, self._uploader, self._given_up))
 
-    def _train(self) -> Ending:
+    def _train(self) -> ClaimEnd:
         handle = self.handle() or self._launch()
         watch = Watch(self.spec, self._record.run, handle, self._executor, self._collector)
         self._uploader.wake()
@@ -201,7 +201,7 @@ class Claim:
             else:
                 time.sleep(LOOK_EVERY_S / 2)
         self._note(watch.seen)
-        return judge(replace(evidence, begun=self._phase is Phase.RUNNING))
+        return classify_end(replace(evidence, begun=self._phase is Phase.RUNNING))
 
     def _launch(self) -> Handle:
         """Fetch, write down that a process is about to start, start it, write down which."""
@@ -228,11 +228,11 @@ class Claim:
         if Kind.CHECKPOINT in seen:
             self._uploader.wake()
 
-    def _stopped_early(self) -> Ending:
+    def _stopped_early(self) -> ClaimEnd:
         stop = self._stop or Stop()
-        return self._record.ending or Ending(outcome=stop.outcome, reason=stop.reason)
+        return self._record.ending or ClaimEnd(outcome=stop.outcome, reason=stop.reason)
 
-    def _end(self, ending: Ending) -> None:
+    def _end(self, ending: ClaimEnd) -> None:
         self._record.ending, self._record.ended = ending, True
         self._save()
         log.info("claim ended", extra={**self._ids, "outcome": ending.outcome, "reason": ending.reason})

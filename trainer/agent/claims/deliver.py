@@ -9,10 +9,10 @@ from typing import Any
 
 from trainer.agent.claims.checkpoints import CheckpointUploader
 from trainer.agent.claims.collect import log_size
-from trainer.agent.claims.outcome import Ending
-from trainer.agent.claims.store import Record
+from trainer.agent.claims.outcome import ClaimEnd
+from trainer.agent.claims.store import ClaimRecord
 from trainer.agent.claims.watch import read_result
-from trainer.agent.errors import Interrupted, Refused, TooMuch
+from trainer.agent.errors import Interrupted, PortalRefused, TooMuch
 from trainer.agent.portal_api.transfers import Transfers, describe
 from trainer.agent.storage.spool import Spool
 from trainer.protocol import Kind, Outcome, ProtocolError
@@ -25,12 +25,12 @@ FIGURES_TRIES, FIGURES_PAUSE_S = 20, 1.0  # well within the time in which a stop
 
 
 def deliver(
-    record: Record,
+    record: ClaimRecord,
     spool: Spool,
     transfers: Transfers,
     uploader: CheckpointUploader,
     given_up: threading.Event,
-) -> Ending:
+) -> ClaimEnd:
     """Upload and report what there is; returns how the claim ended once all that is done.
 
     A success whose outputs the portal cannot have is an error: its owner would find nothing. A success that
@@ -52,7 +52,7 @@ def deliver(
     return ending
 
 
-def _figures(record: Record, spool: Spool, given_up: threading.Event) -> None:
+def _figures(record: ClaimRecord, spool: Spool, given_up: threading.Event) -> None:
     """What was measured; a disk that stays full takes the figures, and nothing from the ending."""
     result = read_result(record.run)
     if result is None or Kind.RESULT in spool.kinds:
@@ -67,7 +67,7 @@ def _figures(record: Record, spool: Spool, given_up: threading.Event) -> None:
             return
 
 
-def _last_checkpoint(record: Record, uploader: CheckpointUploader) -> None:
+def _last_checkpoint(record: ClaimRecord, uploader: CheckpointUploader) -> None:
     try:
         uploader.finish()
     except OSError as error:
@@ -76,7 +76,7 @@ def _last_checkpoint(record: Record, uploader: CheckpointUploader) -> None:
         )
 
 
-def _outputs(record: Record, transfers: Transfers, ending: Ending) -> Ending:
+def _outputs(record: ClaimRecord, transfers: Transfers, ending: ClaimEnd) -> ClaimEnd:
     """Upload output/: only what result.json lists, and only if it is what result.json says."""
     listed: Any = (read_result(record.run) or {}).get("output", [])
     try:
@@ -84,17 +84,17 @@ def _outputs(record: Record, transfers: Transfers, ending: Ending) -> Ending:
             if describe(record.run / "output", file.path, file.path) != file:
                 raise OSError(f"output/{file.path} is not what result.json says")
             transfers.upload(record.run, f"output/{file.path}")
-    except (Refused, TooMuch, ProtocolError, OSError, TypeError) as error:
+    except (PortalRefused, TooMuch, ProtocolError, OSError, TypeError) as error:
         log.error("outputs are lost", extra={"claim": record.spec.claim, "error": str(error)})
         reason = f"the training succeeded, but its outputs could not be kept: {error}"
         return replace(ending, outcome=Outcome.ERROR, reason=reason[:1000])
     return ending
 
 
-def _log(record: Record, transfers: Transfers) -> None:
+def _log(record: ClaimRecord, transfers: Transfers) -> None:
     """The whole log; its end has been reported anyhow, so a refusal is no fault of the training."""
     try:
         if 0 < log_size(record.run) <= LOG_UPLOAD_BYTES:
             transfers.upload(record.run, "log.txt")
-    except (Refused, TooMuch, OSError) as error:
+    except (PortalRefused, TooMuch, OSError) as error:
         log.warning("the log was not kept", extra={"claim": record.spec.claim, "error": str(error)})

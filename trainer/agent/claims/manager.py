@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 
 from trainer.agent.claims.claim import FORGET, Claim
 from trainer.agent.claims.outcome import Stop
-from trainer.agent.claims.prepare import Workshop
-from trainer.agent.claims.store import Record, load_record
+from trainer.agent.claims.prepare import RunPreparation
+from trainer.agent.claims.store import ClaimRecord, load_record
 from trainer.agent.executors.base import Executor
 from trainer.agent.node.models import make_room
 from trainer.agent.portal_api.client import Portal
@@ -19,7 +19,7 @@ from trainer.protocol import ClaimOrder, ClaimState, Outcome, Phase, Spec
 log = logging.getLogger(__name__)
 
 
-class Roster:
+class ClaimManager:
     """Takes up, recalls, stops and forgets claims. Used by the agent's loop only."""
 
     def __init__(
@@ -28,7 +28,7 @@ class Roster:
         folder: NodeFolder,
         portal: Portal,
         executor: Executor,
-        workshop: Workshop,
+        workshop: RunPreparation,
         changed: Callable[[], None],
     ) -> None:
         self._folder, self._portal, self._executor = folder, portal, executor
@@ -82,7 +82,7 @@ class Roster:
 
     def _start(self, order: ClaimOrder, spec: Spec) -> None:
         """Write the claim down before anything else: an agent that dies now must still know it."""
-        record = Record(spec=spec, folder=self._folder)
+        record = ClaimRecord(spec=spec, folder=self._folder)
         try:
             record.save()
             claim = self._make(record)
@@ -108,7 +108,7 @@ class Roster:
         )
         self._changed()
 
-    def _make(self, record: Record) -> Claim:
+    def _make(self, record: ClaimRecord) -> Claim:
         return Claim(
             record,
             portal=self._portal,

@@ -14,7 +14,7 @@ from trainer.protocol import EXIT_NO_ROOM, EXIT_OOM, EXIT_STOPPED, Outcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ending:
+class ClaimEnd:
     """What the portal is told at the end."""
 
     outcome: Outcome
@@ -38,7 +38,7 @@ class Stop:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class ExitFacts:
     """All that is known once a training is over."""
 
     exit: Exit
@@ -52,61 +52,61 @@ class Evidence:
     begun: bool = True  # the model was loaded and the data counted
 
 
-def judge(seen: Evidence) -> Ending:
+def classify_end(seen: ExitFacts) -> ClaimEnd:
     """The outcome, with a reason its owner understands. A finish that came before a stop stands."""
     told = str((seen.result or {}).get("outcome", ""))
     code = _code(seen)
     if told == Outcome.SUCCEEDED and code in {0, None}:
-        return Ending(outcome=Outcome.SUCCEEDED, exit_code=code)
+        return ClaimEnd(outcome=Outcome.SUCCEEDED, exit_code=code)
     if seen.silent_s is not None:
         reason = f"no sign of life from the training for {seen.silent_s:g} s; it was ended"
-        return Ending(outcome=Outcome.TIMEOUT, exit_code=code, reason=reason)
+        return ClaimEnd(outcome=Outcome.TIMEOUT, exit_code=code, reason=reason)
     if told == Outcome.OOM or code == EXIT_OOM or (code in {-signal.SIGKILL, None} and seen.kernel_oom):
-        return Ending(outcome=Outcome.OOM, exit_code=code, reason=_told_reason(seen) or "out of memory")
+        return ClaimEnd(outcome=Outcome.OOM, exit_code=code, reason=_told_reason(seen) or "out of memory")
     if told == Outcome.ERROR:
-        return Ending(outcome=Outcome.ERROR, exit_code=code, reason=_told_reason(seen) or seen.last_line)
+        return ClaimEnd(outcome=Outcome.ERROR, exit_code=code, reason=_told_reason(seen) or seen.last_line)
     if seen.stop is not None:
         return _stopped(seen.stop, seen.killed_after_grace, code)
     if told == Outcome.DECLINED:  # as good as never begun: without an exit code
-        return Ending(outcome=Outcome.DECLINED, reason=_told_reason(seen) or seen.last_line)
+        return ClaimEnd(outcome=Outcome.DECLINED, reason=_told_reason(seen) or seen.last_line)
     if told == Outcome.LOST:
-        return Ending(outcome=Outcome.LOST, exit_code=code, reason=_told_reason(seen) or seen.last_line)
+        return ClaimEnd(outcome=Outcome.LOST, exit_code=code, reason=_told_reason(seen) or seen.last_line)
     return _unexplained(seen, code)
 
 
-def _stopped(stop: Stop, killed_after_grace: bool, code: int | None) -> Ending:
+def _stopped(stop: Stop, killed_after_grace: bool, code: int | None) -> ClaimEnd:
     reason = stop.reason
     if killed_after_grace:
         reason = f"{reason}; killed after {stop.grace_s:g} s of grace".removeprefix("; ")
-    return Ending(outcome=stop.outcome, exit_code=code, reason=reason)
+    return ClaimEnd(outcome=stop.outcome, exit_code=code, reason=reason)
 
 
-def _unexplained(seen: Evidence, code: int | None) -> Ending:
+def _unexplained(seen: ExitFacts, code: int | None) -> ClaimEnd:
     """The training ended although nobody asked for it, and without saying why in result.json."""
     if code == EXIT_NO_ROOM:
         reason = f"the node's disk is full or read-only: {seen.last_line}".removesuffix(": ")
         if not seen.begun:
-            return Ending(outcome=Outcome.DECLINED, reason=reason)
-        return Ending(outcome=Outcome.LOST, exit_code=code, reason=reason)
+            return ClaimEnd(outcome=Outcome.DECLINED, reason=reason)
+        return ClaimEnd(outcome=Outcome.LOST, exit_code=code, reason=reason)
     if code is None:
         reason = "the training ended unseen while the node agent was away, and left no result"
-        return Ending(outcome=Outcome.KILLED, reason=reason)
+        return ClaimEnd(outcome=Outcome.KILLED, reason=reason)
     if code == EXIT_STOPPED and seen.nodes > 1:  # a stop of one node is a stop of all
         reason = "another node of this training was asked to stop"
-        return Ending(outcome=Outcome.STOPPED, exit_code=code, reason=reason)
+        return ClaimEnd(outcome=Outcome.STOPPED, exit_code=code, reason=reason)
     if code == EXIT_STOPPED:
         reason = "somebody else asked the training to stop; it saved a checkpoint"
-        return Ending(outcome=Outcome.KILLED, exit_code=code, reason=reason)
+        return ClaimEnd(outcome=Outcome.KILLED, exit_code=code, reason=reason)
     if code < 0:
         reason = f"the training was ended by {_signal_name(-code)}, which the agent did not send"
-        return Ending(outcome=Outcome.KILLED, exit_code=code, reason=reason)
+        return ClaimEnd(outcome=Outcome.KILLED, exit_code=code, reason=reason)
     where = f": {seen.last_line}" if seen.last_line else ""
-    return Ending(
+    return ClaimEnd(
         outcome=Outcome.ERROR, exit_code=code, reason=f"the training exited with {code} and no result{where}"
     )
 
 
-def _code(seen: Evidence) -> int | None:
+def _code(seen: ExitFacts) -> int | None:
     """The process's exit code, or after adoption the one that result.json announces."""
     if seen.exit.code is not None:
         return seen.exit.code
@@ -115,7 +115,7 @@ def _code(seen: Evidence) -> int | None:
     return announced if fits else None
 
 
-def _told_reason(seen: Evidence) -> str:
+def _told_reason(seen: ExitFacts) -> str:
     return clean_text(str((seen.result or {}).get("reason") or ""))
 
 

@@ -18,7 +18,7 @@ from trainer.protocol import GpuFacts, Spec, to_json
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Workshop:
+class RunPreparation:
     """How trainings run on this node. gpus: all GPUs or CPU slots; command: the run folder is appended."""
 
     folder: NodeFolder
@@ -49,7 +49,7 @@ class Workshop:
         return max(1, (self.cores - 1) // self.slots) if self.has_gpus else 1
 
 
-def check_spec(spec: Spec, workshop: Workshop) -> None:
+def check_spec(spec: Spec, workshop: RunPreparation) -> None:
     """Raises Declined for GPUs that this node does not have."""
     if (
         not spec.gpus
@@ -59,7 +59,7 @@ def check_spec(spec: Spec, workshop: Workshop) -> None:
         raise Declined(f"spec.gpus names {list(spec.gpus)}; this node has 0 to {workshop.slots - 1}")
 
 
-def resume_folder(spec: Spec, workshop: Workshop, run: Path) -> Path | None:
+def resume_folder(spec: Spec, workshop: RunPreparation, run: Path) -> Path | None:
     """The checkpoint to go on from. Raises CheckpointGone if it was to lie on this node and does not."""
     if spec.resume is None:
         return None
@@ -71,12 +71,12 @@ def resume_folder(spec: Spec, workshop: Workshop, run: Path) -> Path | None:
     return old / "checkpoints" / f"step-{spec.resume.step}"
 
 
-def _earlier_tokens(spec: Spec, workshop: Workshop) -> str | None:
+def _earlier_tokens(spec: Spec, workshop: RunPreparation) -> str | None:
     """Where the attempt that left the checkpoint may have left its tokens, too."""
     return None if spec.resume is None else str(workshop.folder.runs / spec.resume.claim / TOKENS)
 
 
-def prepare(spec: Spec, workshop: Workshop, run: Path) -> Launch:
+def prepare(spec: Spec, workshop: RunPreparation, run: Path) -> Launch:
     """Write RUN/spec.json, hand the folder to the training's user, and say how to start it."""
     resume = resume_folder(spec, workshop, run)
     local = {

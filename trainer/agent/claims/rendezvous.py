@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from trainer.agent.claims.store import Record
+from trainer.agent.claims.store import ClaimRecord
 from trainer.agent.errors import Interrupted, PeerAway
 from trainer.agent.node.network import Site
 from trainer.agent.storage.spool import Spool
@@ -20,7 +20,7 @@ _LOOK_EVERY_S = 0.2
 class Rendezvous:
     """Of one claim. `changed` is called when the portal should hear at once."""
 
-    def __init__(self, record: Record, spool: Spool, site: Site, changed: Callable[[], None]) -> None:
+    def __init__(self, record: ClaimRecord, spool: Spool, site: Site, changed: Callable[[], None]) -> None:
         self._record, self._spool, self._site, self._changed = record, spool, site, changed
         self._heard = ""
 

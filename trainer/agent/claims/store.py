@@ -5,19 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainer.agent.claims.outcome import Ending
+from trainer.agent.claims.outcome import ClaimEnd
 from trainer.agent.storage.folder import NodeFolder, read_json, write_json
 from trainer.protocol import Outcome, ProtocolError, Spec, to_json
 from trainer.protocol_parsing import parse_spec
 
 
 @dataclass(slots=True, kw_only=True)
-class Record:
+class ClaimRecord:
     """A claim's spec and how far it came. ending: how it ended; ended: that all its files are delivered."""
 
     spec: Spec
     folder: NodeFolder
-    ending: Ending | None = None
+    ending: ClaimEnd | None = None
     ended: bool = False
 
     @property
@@ -44,17 +44,17 @@ class Record:
         write_json(self.spool / "claim.json", value)
 
 
-def load_record(folder: NodeFolder, claim: str) -> Record | None:
+def load_record(folder: NodeFolder, claim: str) -> ClaimRecord | None:
     """The record of a claim, or None where it cannot be read."""
     value = read_json(folder.spool / claim / "claim.json")
     if value is None:
         return None
     try:
         ending = value["ending"]
-        return Record(
+        return ClaimRecord(
             spec=parse_spec(value["spec"]),
             folder=folder,
-            ending=None if ending is None else Ending(**{**ending, "outcome": Outcome(ending["outcome"])}),
+            ending=None if ending is None else ClaimEnd(**{**ending, "outcome": Outcome(ending["outcome"])}),
             ended=bool(value["ended"]),
         )
     except (KeyError, TypeError, ValueError, ProtocolError):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.agent.claims.collect import Collector, last_line
-from trainer.agent.claims.outcome import Evidence, Stop, kernel_oom_kills
+from trainer.agent.claims.outcome import ExitFacts, Stop, kernel_oom_kills
 from trainer.agent.executors.base import Executor, Exit, Handle
 from trainer.agent.storage.folder import read_inside
 from trainer.agent.storage.text import parse_object
@@ -41,7 +41,7 @@ class Watch:
         self._silent_s: float | None = None
         self.seen: set[Kind] = set()  # kinds of events since the last look
 
-    def look(self, stop: Stop | None) -> Evidence | None:
+    def look(self, stop: Stop | None) -> ExitFacts | None:
         """What came since the last look; evidence once the training is over and nothing of it is left."""
         ended = self._executor.poll(self._handle)
         self._collect()
@@ -73,13 +73,13 @@ class Watch:
             self._silent_s = self._spec.hang_after_s
             self._executor.cancel(self._handle, force=True)
 
-    def _conclude(self, ended: Exit, stop: Stop | None) -> Evidence:
+    def _conclude(self, ended: Exit, stop: Stop | None) -> ExitFacts:
         self._executor.cancel(self._handle, force=True)  # whatever it left behind, also in other sessions
         try:
             self.seen |= {kind for kind, _ in self._collector.rest()}
         except OSError as error:
             log.error("last reports are lost", extra={"claim": self._spec.claim, "error": str(error)})
-        return Evidence(
+        return ExitFacts(
             exit=ended,
             result=read_result(self._run),
             stop=stop,

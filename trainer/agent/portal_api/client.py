@@ -16,7 +16,7 @@ import httpx
 from trainer.agent.errors import (
     Interrupted,
     PortalAway,
-    Refused,
+    PortalRefused,
     SetupError,
     StaleClaim,
     TooMuch,
@@ -71,7 +71,7 @@ class Portal:
             raise PortalAway(f"the answer to the sync is not understood: {error}") from error
 
     def fetch(self, claim: str, fence: int, file: File, destination: Path, stopping: threading.Event) -> None:
-        """Download an input. Raises Refused if what arrives is not what `file` says, Interrupted."""
+        """Download an input. Raises PortalRefused if what arrives is not what `file` says, Interrupted."""
         partial = destination.with_name(destination.name + ".part")
         partial.parent.mkdir(parents=True, exist_ok=True)
         url = f"claims/{claim}/inputs/{quote(file.path)}"
@@ -94,7 +94,9 @@ class Portal:
             raise PortalAway(_short(error)) from error
         if received != file.bytes or digest.hexdigest() != file.sha256:
             partial.unlink()
-            raise Refused(f"{file.path} arrived with other contents than announced (size or SHA-256 differ)")
+            raise PortalRefused(
+                f"{file.path} arrived with other contents than announced (size or SHA-256 differ)"
+            )
         partial.replace(destination)
 
     def upload(self, claim: str, fence: int, file: File, descriptor: int, stopping: threading.Event) -> None:
@@ -157,7 +159,7 @@ def _raise_for(answer: httpx.Response) -> None:
         raise TooMuch(said)
     if status in {408, 425, 429} or status >= 500:
         raise PortalAway(said, _retry_after_s(answer))
-    raise Refused(said)
+    raise PortalRefused(said)
 
 
 def _retry_after_s(answer: httpx.Response) -> float:

@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Callable
 
-from trainer.agent.errors import PortalAway, Refused, SetupError, TooMuch, Unauthorised
+from trainer.agent.errors import PortalAway, PortalRefused, SetupError, TooMuch, Unauthorised
 from trainer.agent.portal_api.client import Portal
 from trainer.agent.settings import Settings
 from trainer.agent.storage.folder import NodeFolder, read_json, write_json
@@ -52,7 +52,7 @@ def enrol(
     while not stopped():
         try:
             node, token = portal.enrol(message)
-        except (Unauthorised, Refused, TooMuch) as error:
+        except (Unauthorised, PortalRefused, TooMuch) as error:
             raise SetupError(
                 f"the portal did not enrol this node; ask its admin for a new token ({error})"
             ) from error

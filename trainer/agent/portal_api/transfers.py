@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from trainer.agent.errors import Declined, Interrupted, PortalAway, Refused, TooMuch
+from trainer.agent.errors import Declined, Interrupted, PortalAway, PortalRefused, TooMuch
 from trainer.agent.portal_api.client import Portal
 from trainer.agent.storage.folder import open_inside
 from trainer.protocol import File, Spec
@@ -50,13 +50,13 @@ class Transfers:
                 lambda: fetch(self._spec.claim, self._spec.fence, file, destination, stopping),
                 stopping,
             )
-        except (Refused, TooMuch) as error:
+        except (PortalRefused, TooMuch) as error:
             raise Declined(f"input {file.path} could not be fetched: {error}") from error
 
     def upload(self, run: Path, name: str) -> File:
         """Upload RUN/name as the artifact of that name. Returns what the portal now holds.
 
-        Raises Refused or TooMuch if the portal does not want it, OSError if it cannot be read, Interrupted.
+        Raises PortalRefused or TooMuch if the portal refuses it, OSError if it is unreadable, Interrupted.
         """
         file = describe(run, name, name)
         self.send(file, lambda: open_inside(run, name))

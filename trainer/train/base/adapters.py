@@ -15,7 +15,7 @@ import torch
 from trainer.architectures import number_of_experts
 from trainer.train.base.probe import Reach
 from trainer.train.errors import TrainError
-from trainer.train.settings import Order
+from trainer.train.settings import TrainingSpec
 
 
 def four_bit(dtype: torch.dtype) -> Any:
@@ -34,7 +34,7 @@ def four_bit(dtype: torch.dtype) -> Any:
     )
 
 
-def with_adapter(model: Any, order: Order, reach: Reach | None) -> Any:
+def with_adapter(model: Any, order: TrainingSpec, reach: Reach | None) -> Any:
     """The model with float32 adapters; reach: None where text reaches all of it. Raises TrainError."""
     from peft import LoraConfig, get_peft_model
 

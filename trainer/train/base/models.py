@@ -22,7 +22,7 @@ from trainer.train.distributed import sharding
 from trainer.train.distributed.process_group import World, is_sharded
 from trainer.train.errors import HUB_AWAY, NodeFault, TrainError, is_out_of_memory, node_fault
 from trainer.train.memory import forget_loading
-from trainer.train.settings import Order
+from trainer.train.settings import TrainingSpec
 
 HUB_ANSWERS_WITHIN_S = 60.0
 _LONGEST_WHY = 300  # characters: transformers lists all the classes it has
@@ -38,7 +38,7 @@ class Loaded:
     scope: tuple[str, ...]
 
 
-def load(order: Order, world: World, source: str) -> Loaded:
+def load(order: TrainingSpec, world: World, source: str) -> Loaded:
     """The model at `source` (see `locate`) with its tokenizer.
 
     Where processes share the model (`is_sharded`), it is cut already. Raises TrainError with the remedy.
@@ -71,7 +71,7 @@ def _limit_waiting() -> None:
     get_session().timeout = HUB_ANSWERS_WITHIN_S
 
 
-def locate(order: Order) -> str:
+def locate(order: TrainingSpec) -> str:
     """The folder of the model, or the hub id that transformers resolves. Raises TrainError.
 
     To be called before the processes meet: among several, transformers saves files in the first one only, and
@@ -90,7 +90,7 @@ def locate(order: Order) -> str:
     return str(folder) if (folder / "config.json").is_file() else name
 
 
-def _local(name: str, order: Order) -> Path:
+def _local(name: str, order: TrainingSpec) -> Path:
     """The real folder. Whatever the portal asked for, what lies outside the roots is not even looked at."""
     folder = roots.find(name, order.model_roots)
     config = folder and roots.find(folder / "config.json", order.model_roots)
@@ -107,7 +107,7 @@ def _local(name: str, order: Order) -> Path:
     return folder
 
 
-def _builtin(name: str, order: Order) -> Path:
+def _builtin(name: str, order: TrainingSpec) -> Path:
     if name not in builtin.MODELS:
         raise TrainError(f"There is no model {name}; builtin are {', '.join(builtin.MODELS)}.")
     try:
@@ -116,13 +116,13 @@ def _builtin(name: str, order: Order) -> Path:
         return builtin.ensure(name, order.run_dir / "base")
 
 
-def _config(source: str, order: Order) -> Any:
+def _config(source: str, order: TrainingSpec) -> Any:
     from transformers import AutoConfig
 
     return AutoConfig.from_pretrained(source, local_files_only=order.offline, trust_remote_code=False)
 
 
-def _tokenizer(source: str, order: Order) -> Any:
+def _tokenizer(source: str, order: TrainingSpec) -> Any:
     from transformers import AutoTokenizer
 
     tokenizer = AutoTokenizer.from_pretrained(source, local_files_only=order.offline, trust_remote_code=False)
@@ -131,7 +131,7 @@ def _tokenizer(source: str, order: Order) -> Any:
     return tokenizer
 
 
-def _own(source: str, tokenizer: Any, order: Order, world: World) -> Loaded:
+def _own(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> Loaded:
     """A model for this process alone, read straight to its device: the host never holds it."""
     dtype = _stored_dtype(order)
     if not random_weights.is_random(order):
@@ -150,7 +150,7 @@ def _own(source: str, tokenizer: Any, order: Order, world: World) -> Loaded:
     return Loaded(_prepared(model, order, reach), tokenizer, told)
 
 
-def _shared(source: str, tokenizer: Any, order: Order, world: World) -> Loaded:
+def _shared(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> Loaded:
     """This process's shards. Rank 0 reads the model into the host's memory and deals it out."""
     dtype = _stored_dtype(order)
     config = _config(source, order)
@@ -178,13 +178,13 @@ def _shared(source: str, tokenizer: Any, order: Order, world: World) -> Loaded:
     return Loaded(model, tokenizer, told)
 
 
-def _stored_dtype(order: Order) -> torch.dtype:
+def _stored_dtype(order: TrainingSpec) -> torch.dtype:
     """Of the weights: what learns is float32, and autocast computes in the chosen precision."""
     dtype: torch.dtype = getattr(torch, order.settings.precision)
     return torch.float32 if order.settings.method == "full" else dtype
 
 
-def _pretrained(source: str, order: Order, dtype: torch.dtype, device: torch.device) -> Any:
+def _pretrained(source: str, order: TrainingSpec, dtype: torch.dtype, device: torch.device) -> Any:
     from transformers import AutoModelForCausalLM
 
     quantized = {"quantization_config": four_bit(dtype)} if order.settings.method == "qlora" else {}
@@ -202,13 +202,13 @@ def _pretrained(source: str, order: Order, dtype: torch.dtype, device: torch.dev
     return model
 
 
-def _probed(model: Any, tokenizer: Any, order: Order) -> Reach:
+def _probed(model: Any, tokenizer: Any, order: TrainingSpec) -> Reach:
     reach = probe(model, tokenizer, order.spec.model)
     suitable.check_direction(order, reach.looks_ahead)
     return reach
 
 
-def _prepared(model: Any, order: Order, reach: Reach | None) -> Any:
+def _prepared(model: Any, order: TrainingSpec, reach: Reach | None) -> Any:
     """reach: None where text reaches all of the model."""
     torch.manual_seed(order.settings.seed)  # adapters start equal in every process
     if order.settings.method != "full":
@@ -221,7 +221,7 @@ def _prepared(model: Any, order: Order, reach: Reach | None) -> Any:
     return model
 
 
-def _why_not(order: Order, source: str, wrong: Exception) -> str:
+def _why_not(order: TrainingSpec, source: str, wrong: Exception) -> str:
     name, why = order.spec.model, textwrap.shorten(str(wrong), _LONGEST_WHY, placeholder=" ...")
     if Path(source).is_dir():
         return f"The model {name} cannot be loaded from its directory: {why}"

@@ -13,17 +13,17 @@ from trainer.protocol import RANDOM_MODEL
 from trainer.train.distributed.sharding import skeleton
 from trainer.train.errors import TrainError
 from trainer.train.memory import free_bytes
-from trainer.train.settings import Order
+from trainer.train.settings import TrainingSpec
 
 _MOST_OF_THE_GPU = 0.8
 
 
-def is_random(order: Order) -> bool:
+def is_random(order: TrainingSpec) -> bool:
     """Is the model asked for made here rather than loaded?"""
     return order.spec.model.startswith(RANDOM_MODEL)
 
 
-def prepare(order: Order) -> Path:
+def prepare(order: TrainingSpec) -> Path:
     """A folder of the run with the model's config.json and a tokenizer of bytes. Raises TrainError."""
     if not order.spec.shape:
         raise TrainError(
@@ -36,7 +36,7 @@ def prepare(order: Order) -> Path:
     return folder
 
 
-def build(source: str, order: Order, device: torch.device, dtype: torch.dtype) -> Any:
+def build(source: str, order: TrainingSpec, device: torch.device, dtype: torch.dtype) -> Any:
     """The model with the sizes of `source`/config.json, the same weights in every process."""
     from transformers import AutoModelForCausalLM
 
@@ -45,7 +45,7 @@ def build(source: str, order: Order, device: torch.device, dtype: torch.dtype) -
         return AutoModelForCausalLM.from_config(_config(source), dtype=dtype)
 
 
-def store(source: str, order: Order, device: torch.device, dtype: torch.dtype) -> None:
+def store(source: str, order: TrainingSpec, device: torch.device, dtype: torch.dtype) -> None:
     """Write the weights into `source`. Unquantised they may be too large for the GPU: then the host makes
     them, which takes longer."""
     size = sum(weight.numel() for weight in skeleton(_config(source), dtype).parameters()) * dtype.itemsize

@@ -8,12 +8,12 @@ from typing import Any
 from trainer.architectures import number_of_experts
 from trainer.train.base.adapters import expert_pools, targets
 from trainer.train.base.probe import Reach
-from trainer.train.settings import Order
+from trainer.train.settings import TrainingSpec
 
 _NAMED = 12  # parts in a sentence
 
 
-def scope(model: Any, order: Order, reach: Reach | None) -> tuple[str, ...]:
+def scope(model: Any, order: TrainingSpec, reach: Reach | None) -> tuple[str, ...]:
     """A sentence each, of a model that has no adapter yet."""
     whole = _parameters(model)
     method = order.settings.method

@@ -12,12 +12,12 @@ from trainer.train.base.adapters import targets
 from trainer.train.base.probe import Reach
 from trainer.train.base.scope import size
 from trainer.train.errors import TrainError
-from trainer.train.settings import Order
+from trainer.train.settings import TrainingSpec
 
 _NAMED = 3
 
 
-def check_kind(order: Order, config: Any) -> None:
+def check_kind(order: TrainingSpec, config: Any) -> None:
     """By the model's own description. Raises TrainError."""
     from transformers import MODEL_FOR_CAUSAL_LM_MAPPING
 
@@ -33,7 +33,7 @@ def check_kind(order: Order, config: Any) -> None:
         raise TrainError(why)
 
 
-def check_sizes(order: Order, model: Any, tokenizer: Any) -> None:
+def check_sizes(order: TrainingSpec, model: Any, tokenizer: Any) -> None:
     """Do rows and tokenizer go with the model? Raises TrainError."""
     config = model.config.get_text_config()
     context = getattr(config, "max_position_embeddings", None)
@@ -48,7 +48,7 @@ def check_sizes(order: Order, model: Any, tokenizer: Any) -> None:
         )
 
 
-def check_complete(order: Order, model: Any, missing: Collection[str]) -> None:
+def check_complete(order: TrainingSpec, model: Any, missing: Collection[str]) -> None:
     """Raises TrainError naming weights that the files lack.
 
     missing: what transformers made up, tied weights left out; buffers among it start as those of a new model.
@@ -62,7 +62,7 @@ def check_complete(order: Order, model: Any, missing: Collection[str]) -> None:
         )
 
 
-def check_stored(order: Order, model: Any, reach: Reach | None) -> None:
+def check_stored(order: TrainingSpec, model: Any, reach: Reach | None) -> None:
     """Raises TrainError where weights that are to learn are quantised already, or others are not to be."""
     whole = order.settings.method == "full" or order.settings.sharding == "fsdp"
     if whole and not all(map(torch.is_floating_point, model.parameters())):
@@ -80,7 +80,7 @@ def check_stored(order: Order, model: Any, reach: Reach | None) -> None:
         )
 
 
-def check_direction(order: Order, looks_ahead: bool) -> None:
+def check_direction(order: TrainingSpec, looks_ahead: bool) -> None:
     """Raises TrainError for a model whose tokens see those that they are to predict."""
     if looks_ahead:
         raise TrainError(
@@ -89,7 +89,7 @@ def check_direction(order: Order, looks_ahead: bool) -> None:
         )
 
 
-def check_precision(order: Order) -> None:
+def check_precision(order: TrainingSpec) -> None:
     """Raises TrainError where the GPU would only emulate bfloat16."""
     asked = order.device == "cuda" and order.settings.precision == "bfloat16"
     if asked and not torch.cuda.is_bf16_supported(including_emulation=False):

@@ -22,7 +22,7 @@ from trainer.train.distributed.process_group import World
 from trainer.train.errors import Stopped, TrainError
 from trainer.train.events import Journal
 from trainer.train.memory import peak_bytes
-from trainer.train.settings import Order
+from trainer.train.settings import TrainingSpec
 
 VERSION = 1  # of codes; tokens of another one are made anew
 _SLICE_S = 5.0
@@ -40,7 +40,7 @@ class Data:
 
 
 def prepare(
-    order: Order,
+    order: TrainingSpec,
     world: World,
     tokenizer: Any,
     journal: Journal,
@@ -85,7 +85,7 @@ def _goes_on(work: Iterator[None]) -> bool:
 class _Work:
     """What the first process of a node does."""
 
-    def __init__(self, order: Order, tokenizer: Any, now: datetime, journal: Journal) -> None:
+    def __init__(self, order: TrainingSpec, tokenizer: Any, now: datetime, journal: Journal) -> None:
         self._order, self._tokenizer, self._now, self._journal = order, tokenizer, now, journal
         self._longest = order.settings.tokens_per_sample
         self._rows, self._told_at = 0, time.monotonic()

@@ -15,14 +15,14 @@ import psutil
 import torch.distributed as dist
 
 from trainer.train.errors import PeersMissing
-from trainer.train.settings import Order
+from trainer.train.settings import TrainingSpec
 
 Address = tuple[str, int]
 _KNOCK_S = 5.0
 _TRIES = 3
 
 
-def check(order: Order, store: dist.Store, rank: int, wait_for: Callable[[str], None]) -> None:
+def check(order: TrainingSpec, store: dist.Store, rank: int, wait_for: Callable[[str], None]) -> None:
     """To be called by all processes, over the store that they share. `wait_for` waits a moment or raises.
 
     Raises PeersMissing, in all of them, where a node does not reach another.
@@ -59,7 +59,7 @@ def _awaited(store: dist.Store, what: str, nodes: int, wait_for: Callable[[str],
 
 
 @contextmanager
-def _door(order: Order) -> Iterator[Address | None]:
+def _door(order: TrainingSpec) -> Iterator[Address | None]:
     """A port that takes connections, on the interface that the training will talk over."""
     host = _own_address(order)
     if not host:
@@ -70,7 +70,7 @@ def _door(order: Order) -> Iterator[Address | None]:
         yield host, server.getsockname()[1]
 
 
-def _own_address(order: Order) -> str:
+def _own_address(order: TrainingSpec) -> str:
     """Empty where the interface is not named in so many words: what NCCL will choose then, it alone knows."""
     variable = "NCCL_SOCKET_IFNAME" if order.device == "cuda" else "GLOO_SOCKET_IFNAME"
     found = psutil.net_if_addrs().get(os.environ.get(variable, "").removeprefix("="), [])

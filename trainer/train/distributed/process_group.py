@@ -19,7 +19,7 @@ import torch.distributed as dist
 
 from trainer.train.distributed.rendezvous import meet
 from trainer.train.errors import NodeFault, Stopped
-from trainer.train.settings import Order
+from trainer.train.settings import TrainingSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +72,7 @@ class World:
 
 
 @contextmanager
-def joined(order: Order, stopped: Callable[[], bool]) -> Iterator[World]:
+def joined(order: TrainingSpec, stopped: Callable[[], bool]) -> Iterator[World]:
     """Meet the other processes, named by RANK and WORLD_SIZE as torchrun does; leave them at the end.
 
     stopped: was a stop requested? Raises Stopped if so before all are there, and PeersMissing.
@@ -97,7 +97,7 @@ def _leave(world: World) -> None:
         dist.destroy_process_group()
 
 
-def _device(order: Order) -> torch.device:
+def _device(order: TrainingSpec) -> torch.device:
     if order.device == "cpu":
         return torch.device("cpu")
     if not torch.cuda.is_available():
@@ -107,7 +107,7 @@ def _device(order: Order) -> torch.device:
     return device
 
 
-def _meet(order: Order, world: World, stopped: Callable[[], bool]) -> None:
+def _meet(order: TrainingSpec, world: World, stopped: Callable[[], bool]) -> None:
     """Waits as long as the agent does for a sign of life: while rank 0 writes a large model, the others are
     in a collective, and NCCL's own limit of ten minutes would end them."""
     cuda = world.device.type == "cuda"
@@ -125,7 +125,7 @@ def _meet(order: Order, world: World, stopped: Callable[[], bool]) -> None:
     dist.init_process_group(store=store, **shared)
 
 
-def is_sharded(order: Order, world: World) -> bool:
+def is_sharded(order: TrainingSpec, world: World) -> bool:
     """Do several processes share one copy of the model? The other way is a copy for each."""
     return order.settings.sharding == "fsdp" and world.size > 1
 

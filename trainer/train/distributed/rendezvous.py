@@ -16,7 +16,7 @@ import torch.distributed as dist
 
 from trainer.train.distributed import connectivity
 from trainer.train.errors import PeersMissing, Stopped
-from trainer.train.settings import Order
+from trainer.train.settings import TrainingSpec
 
 _LOOK_EVERY_S = 0.1
 _TELL_EVERY_S = 30.0
@@ -25,7 +25,7 @@ _CONNECT_S = 30.0
 _ANSWERS_WITHIN_S = 180.0  # rank 0 is started when its address is told, and listens once torch is imported
 
 
-def meet(order: Order, rank: int, size: int, stopped: Callable[[], bool]) -> dist.Store:
+def meet(order: TrainingSpec, rank: int, size: int, stopped: Callable[[], bool]) -> dist.Store:
     """A store shared by the `size` processes of this attempt, once all of them are there.
 
     Raises Stopped on request, PeersMissing after `hang_after_s`, DistNetworkError where rank 0 cannot serve.
@@ -44,7 +44,7 @@ def meet(order: Order, rank: int, size: int, stopped: Callable[[], bool]) -> dis
     return store
 
 
-def _connected(order: Order, rank: int, wait: _Wait) -> dist.Store:
+def _connected(order: TrainingSpec, rank: int, wait: _Wait) -> dist.Store:
     """Rank 0 serves; the others try until it does."""
     name, _, port = order.spec.rendezvous.rpartition(":")
     address = (name.strip("[]"), int(port))
@@ -71,7 +71,7 @@ def _key(rank: int) -> str:
 class _Wait:
     """Waits piece by piece, until a stop or the deadline, and says now and then what for."""
 
-    def __init__(self, order: Order, stopped: Callable[[], bool]) -> None:
+    def __init__(self, order: TrainingSpec, stopped: Callable[[], bool]) -> None:
         self._stopped, self._limit_s = stopped, order.spec.hang_after_s
         self._began = self._told = time.monotonic()
 

@@ -13,7 +13,7 @@ import torch
 import torch.distributed as dist
 
 from trainer.train.distributed.process_group import World
-from trainer.train.settings import Order
+from trainer.train.settings import TrainingSpec
 
 Weights = dict[str, torch.Tensor]
 Owner = tuple[torch.nn.Module, str]
@@ -30,7 +30,7 @@ def skeleton(config: Any, dtype: torch.dtype) -> Any:
     return model
 
 
-def shard(model: Any, order: Order, world: World) -> None:
+def shard(model: Any, order: TrainingSpec, world: World) -> None:
     """Cut the model into shards, in place. Reductions are in float32 whatever the precision."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources.table import Cells, read
 from knowledge.core.domain import catalogue
 from knowledge.core.domain.types import Config
@@ -22,19 +22,19 @@ MIB = 2**20
 PADDED_TOKENS = 4096
 
 
-def parse(text: str) -> list[Row]:
+def parse(text: str) -> list[Measurement]:
     """The rows of runs.csv."""
     return read(text, REQUIRED, _row)
 
 
-def _row(cells: Cells) -> Row:
+def _row(cells: Cells) -> Measurement:
     valid, config = cells.answer("is_valid"), _config(cells)
     per_gpu = cells.number("train_tokens_per_second", 1e-6)
     reserved = cells.number("mem_nvidia_mem_reserved", 0)
     capacity = catalogue.gpu(config.gpu_model).memory_bytes
     fraction = None if reserved is None else min(1.0, reserved * MIB / capacity)
     full = fraction is not None and fraction > 0.95
-    return Row(
+    return Measurement(
         config=config,
         status="ok" if valid else ("oom" if full else "failed"),
         source="fma",

@@ -9,7 +9,7 @@ from dataclasses import asdict, fields
 from functools import partial
 from typing import Any, get_type_hints
 
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources.table import Cells, read
 from knowledge.core.domain import config_space
 from knowledge.core.domain.types import Config
@@ -41,17 +41,17 @@ COLUMNS = (*(field.name for field in fields(Config)), *OUTCOMES)
 FORMULA = ("=", "+", "-", "@")  # cells that a spreadsheet would execute
 
 
-def parse(text: str) -> list[Row]:
+def parse(text: str) -> list[Measurement]:
     """The rows of a CSV in our schema."""
     return read(text, REQUIRED, _row)
 
 
-def write(rows: Iterable[Row]) -> str:
+def write(rows: Iterable[Measurement]) -> str:
     """The rows as CSV, texts that look like formulas escaped with an apostrophe."""
     return "".join(lines(rows))
 
 
-def lines(rows: Iterable[Row]) -> Iterator[str]:
+def lines(rows: Iterable[Measurement]) -> Iterator[str]:
     """The same line by line, the header first: however many rows there are, few are held."""
     yield _line(COLUMNS)
     for row in rows:
@@ -71,9 +71,9 @@ def _cell(value: Any) -> Any:
     return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
 
 
-def _row(cells: Cells) -> Row:
+def _row(cells: Cells) -> Measurement:
     learn, validity = cells.flag("learn"), cells.flag("learn_validity")
-    return Row(
+    return Measurement(
         config=_config(cells),
         status=cells.one_of("status", config_space.STATUSES),
         source=_plain(cells, "source") or "csv",

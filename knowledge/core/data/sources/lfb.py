@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from knowledge.core.analytic.config_table import HYBRID, PAGED
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources.table import Cells, read
 from knowledge.core.domain.types import Config
 
@@ -28,12 +28,12 @@ NETWORKS = {True: "roce", False: "tcp", None: None}
 METHODS = ("full", "lora", "gptq-lora", "qlora", "prompt-tuning")
 
 
-def parse(text: str) -> list[Row]:
+def parse(text: str) -> list[Measurement]:
     """The rows of runs.csv."""
     return read(text, REQUIRED, _row)
 
 
-def _row(cells: Cells) -> Row:
+def _row(cells: Cells) -> Measurement:
     valid = cells.answer("is_valid")
     complete = cells.text("experiment_id") is not None
     origin = "hub" if complete else cells.text("origin") or ""
@@ -42,7 +42,7 @@ def _row(cells: Cells) -> Row:
     config = _config(cells, batch, protocol)
     too_fast = protocol == "full_run_16384_samples" and "Mistral-7B" in config.model_name
     whole = valid and (protocol or "").startswith("full_run")
-    return Row(
+    return Measurement(
         config=config,
         status="ok" if valid else "failed",
         source="lfb",

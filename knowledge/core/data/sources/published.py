@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources.table import Cells, read
 from knowledge.core.domain import catalogue
 from knowledge.core.domain.types import Config
@@ -14,22 +14,22 @@ VECTORLM = ("model_name", "method", "gpu_model", "number_gpus", "per_device_batc
 LITGPT = ("model_name", "method", "gpu_model", "train_runtime_min", "peak_memory_gb", "is_valid")
 
 
-def parse_mlperf(text: str) -> list[Row]:
+def parse_mlperf(text: str) -> list[Measurement]:
     """MLPerf Training result logs; only finished runs are published, so validity is not learnt."""
     return read(text, MLPERF, _mlperf)
 
 
-def parse_vectorlm(text: str) -> list[Row]:
+def parse_vectorlm(text: str) -> list[Measurement]:
     """VectorLM's throughput table; rows without a stated sequence length are left out."""
     return read(text, VECTORLM, _vectorlm)
 
 
-def parse_litgpt(text: str) -> list[Row]:
+def parse_litgpt(text: str) -> list[Measurement]:
     """LitGPT's fine-tuning table: memory and validity, no throughput."""
     return read(text, LITGPT, _litgpt)
 
 
-def _mlperf(cells: Cells) -> Row:
+def _mlperf(cells: Cells) -> Measurement:
     gpus, batch = cells.count("total_accelerators"), cells.count("global_batch_size")
     nodes = cells.whole("number_of_nodes", 1) or 1
     rate = cells.number("samples_per_second", 1e-9)
@@ -55,7 +55,7 @@ def _mlperf(cells: Cells) -> Row:
         software=software,
         run_protocol=f"mlperf-{cells.text('round')}",
     )
-    return Row(
+    return Measurement(
         config=config,
         status="ok",
         source="mlperf",
@@ -79,11 +79,11 @@ def _mlperf_sharding(software: str, gpus: int) -> str:
     return "fsdp" if "deepspeed" in software.lower() else "ddp"
 
 
-def _vectorlm(cells: Cells) -> Row | None:
+def _vectorlm(cells: Cells) -> Measurement | None:
     length = cells.whole("tokens_per_sample", 1)
     if length is None:
         return None
-    return Row(
+    return Measurement(
         config=_small(cells, length, cells.count("per_device_batch_size")),
         status="ok" if cells.answer("is_valid") else "oom",
         source="vectorlm",
@@ -92,11 +92,11 @@ def _vectorlm(cells: Cells) -> Row | None:
     )
 
 
-def _litgpt(cells: Cells) -> Row:
+def _litgpt(cells: Cells) -> Measurement:
     config = _small(cells, cells.count("tokens_per_sample"), cells.count("per_device_batch_size"))
     memory = cells.number("peak_memory_gb", 0)
     capacity = catalogue.gpu(config.gpu_model).memory_bytes
-    return Row(
+    return Measurement(
         config=config,
         status="ok" if cells.answer("is_valid") else "oom",
         source="litgpt",

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from knowledge.core.data.measurement import Row
+from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import fma, generic, lfb, published
 from knowledge.core.data.sources.table import BadTable, header
 
-SOURCES: dict[str, tuple[Sequence[str], Callable[[str], list[Row]]]] = {
+SOURCES: dict[str, tuple[Sequence[str], Callable[[str], list[Measurement]]]] = {
     "lfb": (lfb.REQUIRED, lfb.parse),
     "fma": (fma.REQUIRED, fma.parse),
     "mlperf": (published.MLPERF, published.parse_mlperf),
@@ -18,7 +18,7 @@ SOURCES: dict[str, tuple[Sequence[str], Callable[[str], list[Row]]]] = {
 }
 
 
-def parse(text: str, source: str | None = None) -> list[Row]:
+def parse(text: str, source: str | None = None) -> list[Measurement]:
     """The rows of a CSV text of the named source, or of the one whose columns it has. Raises BadTable."""
     name = source or detect(text)
     if name not in SOURCES:

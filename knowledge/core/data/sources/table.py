@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from knowledge.core.data.measurement import Row, finished, flag_implausible
+from knowledge.core.data.measurement import Measurement, finished, flag_implausible
 from knowledge.core.domain import catalogue
 
 MAX_ERRORS = 20
@@ -131,10 +131,12 @@ class Cells:
         return found.model_name if found else value
 
 
-def read(text: str, required: Sequence[str], make: Callable[[Cells], Row | None]) -> list[Row]:
+def read(
+    text: str, required: Sequence[str], make: Callable[[Cells], Measurement | None]
+) -> list[Measurement]:
     """The rows of a CSV text; `make` turns a line into a row, or None to leave it out. Raises BadTable."""
     lines = _lines(text, required)
-    rows: list[Row] = []
+    rows: list[Measurement] = []
     errors: list[tuple[int, str, str]] = []
     for number, cells in lines:
         try:
@@ -152,7 +154,7 @@ def read(text: str, required: Sequence[str], make: Callable[[Cells], Row | None]
     return flag_implausible(rows)
 
 
-def _storable(row: Row) -> Row:
+def _storable(row: Measurement) -> Measurement:
     """The row, remarks cut to what the database holds. Raises BadCell for a setting it cannot hold."""
     config = row.config
     for name, longest in LONGEST_SETTING.items():
