@@ -64,7 +64,7 @@ def rows(count: int, seed: int, factor: float = SLOWER) -> list[Measurement]:
     ]
 
 
-LEARN, SAVE = evaluation.learn, store.save
+LEARN, SAVE = evaluation.fit_model, store.save
 REMEMBERED: dict[tuple[str, ...], FittedModel | None] = {}
 FILES: dict[tuple[int, ...], bytes] = {}  # by the ids of what was remembered and therefore lives on
 
