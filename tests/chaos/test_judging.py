@@ -52,6 +52,13 @@ def test_a_lease_counts_while_the_portal_serves() -> None:
     assert lost(heard=100, at=140, served=(122, 200)) == ""
 
 
+def test_the_portal_serves_while_it_answers_other_nodes() -> None:
+    looks = [(at, not 103 < at < 116) for at in range(100, 117)]
+    rows = [Rows(at, 1, {"alpha": ("ready", 100.0), "beta": ("ready", at - 0.5)}) for at in range(100, 117)]
+    assert Silences(Timeline(answers=looks, rows=rows), LEASE_S).too_short("alpha", 116) == ""
+    assert Silences(Timeline(answers=looks, rows=rows[:1]), LEASE_S).too_short("alpha", 116)
+
+
 def test_a_gap_at_its_limit_is_not_held_against_the_portal() -> None:
     rows = [Rows(100, 1, {"alpha": ("ready", 100.0)})]
     looks = [(at, not 105 < at < 111) for at in range(100, 117)]

@@ -31,9 +31,11 @@ class Silences:
         return max(0.0, self.served_s(node, lost_at) - self.lease_s)
 
     def served_s(self, node: str, until: float) -> float:
-        """Seconds in which the portal answered since it had last heard of the node."""
+        """Seconds in which the portal answered since it had last heard of the node: us, or any other node."""
         heard = max((at for at in self._heard(node) if at < until), default=until)
-        answers = [at for at, good in self.seen.answers if good and heard < at < until]
+        served = {at for at, good in self.seen.answers if good}
+        served |= {at for rows in self.seen.rows for _, at in rows.nodes.values()}
+        answers = sorted(at for at in served if heard < at < until)
         gaps = (end - begin for begin, end in pairwise([heard, *answers, until]))
         return sum(gap for gap in gaps if gap <= self.lease_s * GAP + UNSEEN_S)
 
