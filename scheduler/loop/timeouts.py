@@ -20,7 +20,6 @@ from scheduler.services.jobs.attempts import end_attempt
 from scheduler.services.jobs.transitions import locked
 from scheduler.services.jobs.verbs import preempt_job
 from scheduler.services.nodes.state import UNCONFIRMED, block_node, finish_drain, readmit_node, record_decline
-from scheduler.services.sync.reports import RENDEZVOUS
 from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, Outcome, StopFor
 from trainer.protocol import Phase
 
@@ -119,7 +118,7 @@ def _who_is_missing(attempt: Attempt) -> str:
     claims = list(attempt.claims.select_related("node"))
     if len(claims) == 1:
         return ""
-    address, first = attempt.measured.get(RENDEZVOUS), claims[0].node.name
+    address, first = attempt.rendezvous, claims[0].node.name
     late = ", ".join(claim.node.name for claim in claims if claim.phase != Phase.RUNNING)
     if not address:
         return f"{first} did not say where the nodes should meet; its log says what it was doing."

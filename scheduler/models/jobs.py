@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 from django.urls import reverse
 
+from scheduler.core.measured import Measured
 from scheduler.models.files import DatasetFile
 from scheduler.models.ids import new_job_id
 from scheduler.models.nodes import Gpu, Node
@@ -117,7 +118,8 @@ class Attempt(models.Model):
     pending_outcome = models.CharField(max_length=10, blank=True)  # a gang whose first bad end stops the rest
     pending_reason = models.TextField(blank=True)
     pending_since = models.DateTimeField(null=True, blank=True)
-    measured = models.JSONField(default=dict)  # the trainer's start and result reports
+    measured = models.JSONField(default=dict)  # as `figures` reads it
+    rendezvous = models.CharField(max_length=260, blank=True, default="", db_default="")  # HOST:PORT
     forecast = models.JSONField(
         null=True, blank=True
     )  # the promise again, once the trainer has counted tokens
@@ -139,6 +141,11 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job_id}#{self.fence}"
+
+    @property
+    def figures(self) -> Measured:
+        """What the training process told of this attempt."""
+        return Measured.from_json(self.measured)
 
 
 class Claim(models.Model):

@@ -39,7 +39,7 @@ def actual_of(attempt: Attempt) -> dict[str, float | None]:
     duration = (ended - attempt.created_at).total_seconds() if ended else None
     return {
         "duration_s": duration,
-        "tokens_per_second": attempt.measured.get("tokens_per_s"),
+        "tokens_per_second": attempt.figures.tokens_per_s,
         "peak_memory_bytes": attempt.peak_memory_bytes,
         "cost": _cost(attempt, duration),
     }

@@ -107,6 +107,7 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
     config = serializers.JSONField(source="option.config")
     promise = serializers.SerializerMethodField()
     actual = serializers.SerializerMethodField()
+    measured = serializers.SerializerMethodField()
 
     class Meta:
         model = Attempt
@@ -128,6 +129,11 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
             }
             for claim in attempt.claims.all()
         ]
+
+    @extend_schema_field(serializers.JSONField())
+    def get_measured(self, attempt: Attempt) -> dict[str, Any]:
+        meeting = {"rendezvous": attempt.rendezvous} if attempt.rendezvous else {}
+        return {**attempt.figures.as_json(), **meeting}
 
     @extend_schema_field(PromiseOut)
     def get_promise(self, attempt: Attempt) -> dict[str, Any]:

@@ -74,7 +74,7 @@ def _live(job: Job) -> dict[str, Any]:
         "percent": percent(job),
         "may": may(job),
         # While it runs the last step's rate, afterwards that of the whole attempt.
-        "rate": last.measured.get("tokens_per_s") if last and last.ended_at else job.tokens_per_second,
+        "rate": last.figures.tokens_per_s if last and last.ended_at else job.tokens_per_second,
     }
 
 

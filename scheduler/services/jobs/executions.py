@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from statistics import median
-from typing import Any
 
 from knowledge.core.domain.types import Option
 from knowledge.services import record_execution
 from scheduler import hints
+from scheduler.core.measured import Measured
 from scheduler.models import Attempt, Gpu, Job
 from scheduler.states import Outcome
 
@@ -27,14 +27,14 @@ def record(*, attempt: Attempt, job: Job, now: datetime) -> None:
         status=status,
         tokens_per_second=rate,
         runtime_s=_duration_s(attempt) if finished else None,
-        startup_s=_startup_s(attempt) if finished else attempt.measured.get("startup_s"),
+        startup_s=_startup_s(attempt) if finished else attempt.figures.startup_s,
         peak_memory_bytes=attempt.peak_memory_bytes,
         memory_capacity_bytes=_capacity(attempt),
         learn=learn,
         flag_reason=flag,
         promise=attempt.option,
         predictor_version=job.predictor_version,
-        software=_software(attempt.measured),
+        software=_software(attempt.figures),
         now=now,
     )
     hints.learn()
@@ -53,8 +53,8 @@ def _status(outcome: Outcome, rate: float | None) -> tuple[str, bool, str]:
 
 def _tokens_per_second(attempt: Attempt) -> float | None:
     """The trainer's own figure, else the median of its step reports."""
-    if rate := attempt.measured.get("tokens_per_s"):
-        return float(rate)
+    if rate := attempt.figures.tokens_per_s:
+        return rate
     rates = [
         rate
         for rate in attempt.metrics.values_list("tokens_per_second", flat=True).order_by("-step")[:200]
@@ -75,12 +75,10 @@ def _startup_s(attempt: Attempt) -> float | None:
 
     Promised and actual duration run from the attempt's start to its end, so that the parts add up.
     """
-    parts = [attempt.measured.get(name) for name in ("train_s", "evaluation_s", "saving_s")]
-    lasted = _duration_s(attempt)
-    if parts[0] is None or lasted is None:
-        reported: float | None = attempt.measured.get("startup_s")
-        return reported
-    return max(0.0, lasted - sum(float(part) for part in parts if part))
+    told, lasted = attempt.figures, _duration_s(attempt)
+    if told.train_s is None or lasted is None:
+        return told.startup_s
+    return max(0.0, lasted - told.train_s - (told.evaluation_s or 0.0) - (told.saving_s or 0.0))
 
 
 def _capacity(attempt: Attempt) -> int | None:
@@ -88,6 +86,6 @@ def _capacity(attempt: Attempt) -> int | None:
     return min((gpu.memory_bytes for gpu in held), default=None)
 
 
-def _software(measured: dict[str, Any]) -> str | None:
-    versions = measured.get("software") or {}
+def _software(told: Measured) -> str | None:
+    versions = told.software or {}
     return " ".join(f"{name} {version}" for name, version in sorted(versions.items())) or None

@@ -8,12 +8,13 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from portal.accounts.services import audit
+from scheduler.core.measured import Measured
 from scheduler.errors import BadReport, NotFound, StaleAttempt
 from scheduler.models import Attempt, Claim, Job, Node
 from scheduler.services.jobs.attempts import end_attempt
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.services.nodes.state import record_decline
-from scheduler.services.sync.reports import RENDEZVOUS, apply_report
+from scheduler.services.sync.reports import apply_report
 from scheduler.states import JobState, Outcome
 from trainer.protocol import ClaimState, Phase
 
@@ -138,4 +139,4 @@ def _never_ran(claim: Claim, said: ClaimState, outcome: Outcome) -> bool:
     """Declined, or stopped before there was a process: no exit code and nothing measured."""
     if outcome not in (Outcome.DECLINED, Outcome.STOPPED) or said.exit_code is not None:
         return False
-    return not set(claim.attempt.measured) - {RENDEZVOUS} and not claim.attempt.metrics.exists()
+    return claim.attempt.figures == Measured() and not claim.attempt.metrics.exists()

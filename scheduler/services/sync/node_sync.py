@@ -15,7 +15,6 @@ from scheduler.services.nodes.boots import refuse_earlier_start, take_heartbeat
 from scheduler.services.nodes.register import require_protocol, update_facts
 from scheduler.services.nodes.state import UNCONFIRMED, readmit_node
 from scheduler.services.sync.claims import take_state
-from scheduler.services.sync.reports import RENDEZVOUS
 from scheduler.states import JobState, NodeState
 from trainer.protocol import ClaimOrder, GpuUse, Phase, Sync, SyncReply
 
@@ -120,7 +119,7 @@ def _order(claim: Claim, errors: dict[str, tuple[str, str]]) -> ClaimOrder:
         grace_s=job.stop_grace_s or settings.STOP_GRACE_S / 2,
         spec=spec_of(claim) if claim.phase == Phase.ASSIGNED else None,
         acked_seq=claim.acked_seq,
-        rendezvous=claim.attempt.measured.get(RENDEZVOUS, ""),
+        rendezvous=claim.attempt.rendezvous,
         error=error,
         detail=detail,
     )

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
 from django.db.models import F
 
 from knowledge.core.domain.types import Option
+from scheduler.core.measured import FIGURES
 from scheduler.errors import BadReport
 from scheduler.models import Artifact, Attempt, Checkpoint, Claim, Job, LogPiece, Metric
 from scheduler.services.jobs.advice import reforecast
@@ -17,12 +19,6 @@ from scheduler.services.jobs.transitions import note_job
 from trainer.protocol import GONE, MAX_LOG_BYTES, File, Kind, ProtocolError, Report
 from trainer.protocol_parsing import LARGEST, parse_file, storable
 
-MEASURED = (
-    "tokens_total", "row_tokens", "rows", "steps_total", "startup_s", "parameters", "trainable_parameters",
-    "tokens", "tokens_per_s", "train_s", "runtime_s", "saving_s", "evaluation_s",
-    "first_loss", "final_loss", "eval_loss", "step", "total_steps", "software",
-)  # fmt: skip
-RENDEZVOUS = "rendezvous"  # beside what was measured: where the nodes of the attempt meet
 HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}\Z")
 LARGEST_WHOLE = 2**31 - 1  # of steps, as their columns keep them
 CUT_MARK = "\n[... the log was cut here: too much in one piece ...]\n"
@@ -191,7 +187,8 @@ def _rendezvous(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     if not isinstance(address, str) or not HOST_AND_PORT.match(address):
         raise BadReport("address must be HOST:PORT, an IPv6 host in brackets")
     if claim.rank == 0:
-        _keep_measured(claim.attempt, {RENDEZVOUS: address}, extra=(RENDEZVOUS,))
+        claim.attempt.rendezvous = address
+        claim.attempt.save(update_fields=["rendezvous"])
 
 
 def _result(job: Job, claim: Claim, report: Report, now: datetime) -> None:
@@ -205,14 +202,11 @@ def _result(job: Job, claim: Claim, report: Report, now: datetime) -> None:
         Job.objects.filter(pk=job.pk).update(loss=loss)
 
 
-def _keep_measured(attempt: Attempt, body: dict[str, Any], extra: tuple[str, ...] = ()) -> None:
-    kept = {name: body[name] for name in (*MEASURED, *extra) if body.get(name) is not None}
-    for name, value in kept.items():
-        if name == "software":
-            kept[name] = _versions(value)
-        elif name not in extra:
-            kept[name] = _loss({name: value}, name)
-    attempt.measured = {**attempt.measured, **kept}
+def _keep_measured(attempt: Attempt, body: dict[str, Any]) -> None:
+    told: dict[str, Any] = {name: _loss(body, name) for name in FIGURES if body.get(name) is not None}
+    if body.get("software") is not None:
+        told["software"] = _versions(body["software"])
+    attempt.measured = replace(attempt.figures, **told).as_json()
     attempt.save(update_fields=["measured"])
 
 

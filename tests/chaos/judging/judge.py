@@ -61,7 +61,7 @@ def _losses(rows: str, notes: Sequence[Note], losses: Mapping[str, float]) -> It
     shapes = {note.key: note.shape for note in notes if note.shape}
     ended = Attempt.objects.using(rows).filter(outcome="succeeded").select_related("job")
     for attempt in ended:
-        expected, loss = losses.get(shapes.get(attempt.job.name, "")), attempt.measured.get("final_loss")
+        expected, loss = losses.get(shapes.get(attempt.job.name, "")), attempt.figures.final_loss
         if expected is not None and (loss is None or abs(loss - expected) > SAME_LOSS):
             detail = f"{loss}, not {expected}, resumed at {attempt.resume_step}"
             yield Violation("I14", "a resumed training learns the same", attempt.job_id, detail)

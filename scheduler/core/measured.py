@@ -1,0 +1,48 @@
+"""What the training process of an attempt told of it: the figures of its start and of its result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Measured:
+    """Figures of one attempt, None until they were told. Counts of tokens hold the padding.
+
+    `tokens` and `step` count from the job's beginning; `tokens_per_s` is the steady state of this attempt.
+    """
+
+    tokens_total: float | None = None
+    row_tokens: float | None = None  # of all rows, each once
+    rows: float | None = None
+    steps_total: float | None = None
+    startup_s: float | None = None
+    parameters: float | None = None
+    trainable_parameters: float | None = None
+    tokens: float | None = None
+    tokens_per_s: float | None = None
+    train_s: float | None = None
+    runtime_s: float | None = None
+    saving_s: float | None = None
+    evaluation_s: float | None = None
+    first_loss: float | None = None
+    final_loss: float | None = None
+    eval_loss: float | None = None
+    step: float | None = None
+    total_steps: float | None = None
+    software: Mapping[str, str] | None = None  # package -> version
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values of what was told, to be stored with the attempt."""
+        return {name: value for name, value in asdict(self).items() if value is not None}
+
+    @classmethod
+    def from_json(cls, raw: Mapping[str, Any]) -> Measured:
+        """The inverse of `as_json`; unknown names are left out. Raises ValueError where a figure is none."""
+        numbers = {name: float(raw[name]) for name in FIGURES if raw.get(name) is not None}
+        return cls(**numbers, software=raw.get("software"))
+
+
+FIGURES = tuple(field.name for field in fields(Measured) if field.name != "software")
