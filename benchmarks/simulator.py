@@ -65,12 +65,14 @@ def play(line: Line, traces: Path) -> dict[str, Any]:
     import resource
 
     from scheduler.simulator.inputs.cluster import parse_cluster
+    from scheduler.simulator.quiet import stdout_for_results
     from scheduler.simulator.scenario import open_scenario, policy_named
     from scheduler.simulator.world.predictions import Fidelity
 
     began = process_time()
     scenario = open_scenario(traces / line.trace, parse_cluster(line.cluster))
-    _, metrics = scenario.simulate(policy_named(line.policy), Fidelity(line.knowledge))
+    with stdout_for_results():
+        _, metrics = scenario.simulate(policy_named(line.policy), Fidelity(line.knowledge))
     return {
         **asdict(line),
         "jobs": len(scenario.trace.jobs),

@@ -20,6 +20,7 @@ from scheduler.simulator.errors import SimulatorError
 from scheduler.simulator.inputs import files
 from scheduler.simulator.inputs.cluster import Cluster, parse_cluster
 from scheduler.simulator.output import figures_of
+from scheduler.simulator.quiet import stdout_for_results
 from scheduler.simulator.report import Result, html
 from scheduler.simulator.scenario import Scenario, open_scenario, policy_named
 from scheduler.simulator.settings import SimulationSettings
@@ -75,7 +76,8 @@ def run(options: dict[str, Any]) -> list[dict[str, Any]]:
     policies = [policy_named(name) for name in options["policy"]]
     scenario = open_scenario(options["trace"], _cluster(options["cluster"]))
     _announce(console, scenario)
-    results = [_play(console, scenario, policy, options) for policy in policies]
+    with stdout_for_results():  # --json may name /dev/stdout
+        results = [_play(console, scenario, policy, options) for policy in policies]
     figures = [result.figures for result in results]
     files.write_text(options["json"], json.dumps(figures, indent=2) + "\n")
     if options["html"]:

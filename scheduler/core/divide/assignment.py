@@ -13,8 +13,6 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.core.quiet import stdout_for_results
-
 if TYPE_CHECKING:
     from scipy.optimize import LinearConstraint
 
@@ -66,14 +64,13 @@ def total(columns: Columns, chosen: Sequence[int]) -> float:
 def _solve(columns: Columns, *, integer: bool) -> Floats | None:
     from scipy.optimize import Bounds, milp
 
-    with stdout_for_results():
-        found = milp(
-            columns.costs,
-            integrality=np.full(columns.count, int(integer)),
-            bounds=Bounds(0, 1),
-            constraints=_limits(columns),
-            options={"time_limit": TIME_LIMIT_S, "mip_rel_gap": GAP},
-        )
+    found = milp(
+        columns.costs,
+        integrality=np.full(columns.count, int(integer)),
+        bounds=Bounds(0, 1),
+        constraints=_limits(columns),
+        options={"time_limit": TIME_LIMIT_S, "mip_rel_gap": GAP},
+    )
     return None if found.x is None else np.asarray(found.x)
 
 

@@ -13,8 +13,8 @@ STDOUT, STDERR = 1, 2
 def stdout_for_results() -> Iterator[None]:
     """Within, file descriptor 1 is stderr.
 
-    HiGHS 1.12 prints a forgotten debug line now and then, whatever its log options say
-    (ERGO-Code/HiGHS issue 2783); it would make a program's JSON unreadable.
+    HiGHS 1.12, the solver of scipy 1.17, prints a forgotten debug line now and then, whatever its log options
+    say (ERGO-Code/HiGHS issue 2783); it would make a program's JSON unreadable.
     """
     try:
         kept = os.dup(STDOUT)
