@@ -6,10 +6,10 @@ portal's one currency. `None` always means unknown, never a default.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any
 
 FREE = 1e-12  # what a GPU-second without a price counts for beside money: less than any that has one
 
@@ -101,15 +101,6 @@ class Prediction:
     source: Source
     outside: bool = False  # beyond the training data: unseen model family, GPU or range
     refused: str | None = None
-
-
-class Predictor(Protocol):
-    """Anything that predicts; `version` is None for the prior alone."""
-
-    @property
-    def version(self) -> int | None: ...
-
-    def predict(self, xs: Sequence[Config]) -> list[Prediction]: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
