@@ -22,6 +22,7 @@ from typing import Any
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.bootstrap import paired_change
 from benchmarks.cotune_jobs import GPU, Choice, Kind, Shape, best, kinds_of, prediction_error
 from knowledge.core.data.sources import registry
 from knowledge.core.domain.types import Config, Goal, Interval, Option, Source
@@ -30,7 +31,6 @@ from scheduler.core.placement.fit import Shares
 from scheduler.core.policies import POLICIES
 from scheduler.core.policies.fifo import DISTRIBUTED
 from scheduler.core.types import Policy
-from scheduler.simulator.bootstrap import paired_change
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.cluster import parse_cluster
 from scheduler.simulator.inputs.trace import TraceJob

@@ -23,13 +23,13 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
+from benchmarks.bootstrap import paired_change
 from benchmarks.cotune import DEFAULT, LOADS, PERFORMANCE, jobs_of, play
 from benchmarks.cotune_jobs import Kind, kinds_of
 from knowledge.core.data.sources import registry
 from knowledge.core.domain.types import Goal
 from scheduler.core.policies import POLICIES
 from scheduler.core.types import Policy
-from scheduler.simulator.bootstrap import paired_change
 
 TOLERANCES = (1.0, 1.25, 1.5, 2.0, 2.5, 3.0, 4.0, 6.0, 10.0)
 SETTLED = 1.25  # CoTune's

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.simulator.bootstrap import bootstrap_mean, paired_change
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.trace import CapacityChange
 from scheduler.simulator.metrics import Metrics, lives, mean_active, measure
@@ -62,10 +61,3 @@ def test_restarts_lower_goodput_but_not_utilisation() -> None:
     found = measured(play(jobs, policy="srtf", round_s=0, restart_s=10))
     assert found.utilisation == pytest.approx(1.0)
     assert found.goodput < 1.0 or found.preemptions == 0
-
-
-def test_an_interval_covers_the_mean_and_pairs_are_compared_seed_by_seed() -> None:
-    estimate = bootstrap_mean([1.0, 2.0, 3.0, 4.0])
-    assert estimate.low <= 2.5 == estimate.mean <= estimate.high
-    change = paired_change([100, 1000], [50, 500])
-    assert (change.mean, change.low, change.high) == (-50, -50, -50)
