@@ -1,6 +1,6 @@
 """States, transitions, derived sets and budgets: the one table that says what a job may do.
 
-docs/architecture.md, "States", explains it; nothing else assigns a job's state but services.moves.
+docs/architecture.md, "Reliability", explains it; only services.jobs.transitions assigns a job's state.
 """
 
 from __future__ import annotations

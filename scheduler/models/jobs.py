@@ -18,7 +18,7 @@ from trainer.protocol import Outcome, Phase
 
 
 class Job(models.Model):
-    """What a user submitted. State, version, stop_for and fence change in services.moves only."""
+    """What a user submitted. Only services.jobs.transitions changes state, version, stop_for and fence."""
 
     id = models.CharField(primary_key=True, max_length=40, default=new_job_id, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="jobs")

@@ -1,6 +1,7 @@
 """A TCP proxy for each node: it cuts, delays, throttles, loses answers and says things twice.
 
-It takes the place of a network that can be disturbed, which would need root (reliability.md, "Faults").
+It takes the place of a network that can be disturbed, which would need root (docs/architecture.md,
+"Reliability").
 """
 
 from __future__ import annotations

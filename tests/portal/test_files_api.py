@@ -1,4 +1,4 @@
-"""Uploads through REST: the table "JSONL upload" of docs/architecture.md, row by row."""
+"""Uploads through REST: what is stored, and what is refused and why."""
 
 from __future__ import annotations
 

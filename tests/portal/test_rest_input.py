@@ -1,4 +1,4 @@
-"""Bad input at the REST door: the table "Bad input" of docs/architecture.md, row by row."""
+"""Bad input at the REST door."""
 
 from __future__ import annotations
 

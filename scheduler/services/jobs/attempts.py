@@ -118,7 +118,7 @@ def end_attempt(*, attempt: Attempt, outcome: Outcome, reason: str, now: datetim
 
 
 def _follow(job: Job, attempt: Attempt, outcome: Outcome, reason: str, now: datetime) -> Job:
-    """The state that follows an ended attempt (docs/architecture.md, "States")."""
+    """The state that follows an ended attempt (docs/architecture.md, "Reliability")."""
     data = {"attempt": str(attempt.pk), "outcome": outcome.value}
     stop_for = StopFor(job.stop_for) if job.stop_for else None
     if outcome is Outcome.SUCCEEDED and stop_for is not StopFor.CANCEL:

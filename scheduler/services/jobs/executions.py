@@ -41,7 +41,7 @@ def record(*, attempt: Attempt, job: Job, now: datetime) -> None:
 
 
 def _status(outcome: Outcome, rate: float | None) -> tuple[str, bool, str]:
-    """Execution status, whether to learn from it, and the reason if not (docs/architecture.md)."""
+    """Execution status, whether to learn from it, and the reason if not."""
     if outcome is Outcome.OOM:
         return "oom", True, ""
     if outcome is Outcome.ERROR:

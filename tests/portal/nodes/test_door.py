@@ -1,4 +1,4 @@
-"""Bad input at the door of the node agents (docs/architecture.md, "Bad input", Node agent)."""
+"""Bad input at the door of the node agents."""
 
 from __future__ import annotations
 
