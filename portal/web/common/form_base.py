@@ -23,6 +23,7 @@ class StyledForm(forms.Form):
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.auto_id = f"{self.prefix_id}_%s"
+        self.fields.update(self.computed_fields())
         for field in self.fields.values():
             kind = {"select": "form-select", "checkbox": "form-check-input"}.get(
                 getattr(field.widget, "input_type", ""), "form-control"
@@ -30,6 +31,10 @@ class StyledForm(forms.Form):
             field.widget.attrs.setdefault("class", kind)
         if self.is_bound:
             self._note_unknown()
+
+    def computed_fields(self) -> dict[str, forms.Field]:
+        """Fields beside the declared ones, by name."""
+        return {}
 
     def take(self, errors: Mapping[str, str]) -> None:
         """Show what a service refuses at its field, or above all where it is about none."""
@@ -39,7 +44,7 @@ class StyledForm(forms.Form):
 
     def _note_unknown(self) -> None:
         """What nobody could have filled in changes nothing, but somebody tried."""
-        if extra := sorted(set(self.data) - set(self.fields) - {"csrfmiddlewaretoken"}):
+        if extra := [name for name in self.data if name not in {*self.fields, "csrfmiddlewaretoken"}]:
             log.warning("unknown form fields ignored: %s", ", ".join(extra)[:200])
 
     @property

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from typing import Any
+from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
@@ -11,11 +11,13 @@ from django.utils.functional import cached_property
 
 from knowledge.core.domain.types import Goal
 from portal.accounts.models import Team, User
+from portal.web.common.form_base import StyledForm
 from portal.web.common.param_fields import PREFIX, param_fields
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import Storage, storage_of, visible_files
 from scheduler.services.jobs.objectives import NEEDED
 from scheduler.services.jobs.verbs import MAX_RETRIES
+from trainer.recipes import RECIPES
 
 GOALS = {
     Goal.BALANCED: "Balanced: time and cost alike",
@@ -44,7 +46,9 @@ def _files(label: str, nothing: str) -> forms.ModelChoiceField[DatasetFile]:
     )
 
 
-class SubmitForm(forms.Form):
+class SubmitForm(StyledForm):
+    renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in RECIPES["sft"].params}
+
     model = forms.CharField(
         max_length=300,
         label="Base model",
@@ -86,12 +90,13 @@ class SubmitForm(forms.Form):
         super().__init__(*args, **kwargs)
         self.user = user
         self.fields["key"].initial = uuid.uuid4().hex
-        self.fields.update(param_fields())
         self.fields["params-gpu_model"].widget.attrs["list"] = "gpu-models"
         self._offer_files()
         teams: forms.ModelChoiceField[Team] = self.fields["team"]  # type: ignore[assignment]
         teams.queryset = user.teams.all()
-        self._style()
+
+    def computed_fields(self) -> dict[str, forms.Field]:
+        return param_fields()
 
     def _offer_files(self) -> None:
         """Show the newest files; every visible one may be chosen."""
@@ -105,11 +110,6 @@ class SubmitForm(forms.Form):
                 chosen = visible.filter(pk=str(chosen).replace("\x00", "")).first()
             offered = newest if chosen is None or chosen.pk in newest else {chosen.pk: str(chosen), **newest}
             field.widget.choices = [("", field.empty_label), *offered.items()]
-
-    def _style(self) -> None:
-        for field in self.fields.values():
-            chosen = isinstance(field.widget, forms.Select)
-            field.widget.attrs.setdefault("class", "form-select" if chosen else "form-control")
 
     def clean(self) -> dict[str, Any]:
         values = self.cleaned_data
@@ -143,12 +143,6 @@ class SubmitForm(forms.Form):
     def is_used(self, *names: str) -> bool:
         """Does one of the fields hold something, or complain?"""
         return any(self[name].value() or (self.is_bound and name in self.errors) for name in names)
-
-    def take(self, errors: dict[str, str]) -> None:
-        """Show a service's errors at the fields they name."""
-        for name, message in errors.items():
-            field = PREFIX + name.removeprefix("params.") if name.startswith("params.") else name
-            self.add_error(field if field in self.fields else None, message)
 
     def renew_key(self) -> None:
         """Sending the form again is then another submission."""

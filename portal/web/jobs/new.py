@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from functools import partial
 from typing import Any
 
@@ -27,8 +26,6 @@ from scheduler.models import DatasetFile, Job
 from scheduler.selectors.jobs import get_job
 from scheduler.services.idempotency import Creation, once
 from scheduler.services.jobs.verbs import submit_job
-
-log = logging.getLogger(__name__)
 
 
 @takes_files(TRAINING_DATA)
@@ -68,7 +65,6 @@ def _context(form: SubmitForm) -> dict[str, Any]:
 
 def _submitted(request: PageRequest, form: SubmitForm) -> Job | None:
     """The job, or None with the reasons in the form."""
-    _note_extra_fields(request, form)
     body = {name: str(value) for name, value in request.POST.items() if name != "csrfmiddlewaretoken"}
     try:
         job, _ = once(
@@ -121,11 +117,3 @@ def _file(request: PageRequest, form: SubmitForm, upload: str) -> DatasetFile | 
         return stored(request, file)
     except REFUSALS as wrong:
         raise BadParameters({upload: "; ".join(complaints(wrong))}) from wrong
-
-
-def _note_extra_fields(request: PageRequest, form: SubmitForm) -> None:
-    extra = [name for name in request.POST if name not in form.fields and name != "csrfmiddlewaretoken"]
-    if extra:
-        log.warning(
-            "unknown form fields ignored: %s", ", ".join(extra)[:200], extra={"user": request.user.pk}
-        )
