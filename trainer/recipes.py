@@ -107,6 +107,11 @@ class Recipe:
         return tuple(name for name, param in self.params.items() if param.binds is when)
 
 
+def can_shard(method: str | None, precision: str | None) -> bool:
+    """Whether fsdp goes with these: it needs unquantised weights, and no loss scaling."""
+    return method != "qlora" and precision != "float16"
+
+
 def _conflicts(values: Mapping[str, Any]) -> dict[str, str]:
     """Launch rules between values that were given, with the remedy."""
     errors: dict[str, str] = {}

@@ -9,7 +9,7 @@ from typing import Any
 
 from trainer.protocol import ProtocolError, Spec
 from trainer.protocol_parsing import parse_spec
-from trainer.recipes import SFT
+from trainer.recipes import SFT, can_shard
 from trainer.train.errors import TrainError
 
 
@@ -119,5 +119,5 @@ def _check(order: TrainingSpec) -> None:
         )
     if settings.method == "qlora" and order.device == "cpu":
         raise TrainError("The method qlora needs a GPU; choose lora to train on CPU slots.")
-    if settings.sharding == "fsdp" and (settings.method == "qlora" or settings.precision == "float16"):
+    if settings.sharding == "fsdp" and not can_shard(settings.method, settings.precision):
         raise TrainError("fsdp goes with full or lora in bfloat16 or float32; choose those, or ddp.")

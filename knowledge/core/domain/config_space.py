@@ -14,7 +14,7 @@ from typing import Any
 
 from knowledge.core.domain import catalogue
 from knowledge.core.domain.types import Config
-from trainer import architectures
+from trainer import architectures, recipes
 from trainer.recipes import RECIPES, Binds
 
 PARAMS = RECIPES["sft"].params
@@ -121,6 +121,11 @@ def why_not_four_bits(model_name: str) -> str:
     if model is None:
         return ""
     return architectures.why_not_four_bits(model_name, model.architecture, model.experts)
+
+
+def can_shard(gpu_model: str, method: str, precision: str | None) -> bool:
+    """Whether our trainer can cut the model over GPUs of this kind."""
+    return gpu_model != "cpu" and recipes.can_shard(method, precision)
 
 
 def _sharding_fits(config: Config) -> str | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from knowledge.core.domain import workload
+from knowledge.core.domain import config_space, workload
 from knowledge.core.domain.types import Config, Interval, Option, Source
 from knowledge.core.recommend import search
 from knowledge.core.recommend.submit_defaults import Request
@@ -28,11 +28,8 @@ def default_options(request: Request, bound: Mapping[str, Any]) -> tuple[Option,
 
 def _is_default(config: Config, request: Request) -> bool:
     """Candidates come with the smallest batch and checkpointing first; sharding is the one open choice."""
-    return "sharding" in request.fixed or config.sharding in ("none", "fsdp") or not _may_shard(config)
-
-
-def _may_shard(config: Config) -> bool:
-    return config.gpu_model != "cpu" and config.method != "qlora" and config.precision != "float16"
+    may_shard = config_space.can_shard(config.gpu_model, config.method, config.precision)
+    return "sharding" in request.fixed or config.sharding in ("none", "fsdp") or not may_shard
 
 
 def _option(config: Config, request: Request, bound: Mapping[str, Any]) -> Option:

@@ -101,11 +101,10 @@ def _open(fixed: Mapping[str, Any], name: str, values: tuple[Any, ...]) -> tuple
 
 
 def _shardings(pool: GpuPool, gpus: int, bound: Mapping[str, Any]) -> tuple[str, ...]:
-    """What our trainer can do: fsdp needs GPUs, unquantised weights, and no loss scaling."""
     if gpus == 1:
         return ("none",)
-    whole = pool.gpu_model == "cpu" or bound["method"] == "qlora" or bound["precision"] == "float16"
-    return ("ddp",) if whole else ("ddp", "fsdp")
+    sharded = config_space.can_shard(pool.gpu_model, bound["method"], bound["precision"])
+    return ("ddp", "fsdp") if sharded else ("ddp",)
 
 
 def options(
