@@ -44,7 +44,7 @@ class StyledForm(forms.Form):
 
     def _note_unknown(self) -> None:
         """What nobody could have filled in changes nothing, but somebody tried."""
-        if extra := [name for name in self.data if name not in {*self.fields, "csrfmiddlewaretoken"}]:
+        if extra := sorted(set(self.data) - set(self.fields) - {"csrfmiddlewaretoken"}):
             log.warning("unknown form fields ignored: %s", ", ".join(extra)[:200])
 
     @property
