@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 ROOT = Path(__file__).resolve().parents[1]
-SUITES = ["tests/scheduler", "tests/portal/nodes", "tests/portal/test_idempotency.py"]
+SUITES = ["tests/scheduler", "tests/portal/nodes", "tests/portal/api/test_idempotency.py"]
 PACKAGES = ("portal", "scheduler", "knowledge", "trainer", "tests", "templates", "static", "pyproject.toml")
 
 

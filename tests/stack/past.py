@@ -13,7 +13,7 @@ from scheduler.models import Node
 from scheduler.services.deletions import remove_node
 from scheduler.services.nodes.state import drain_node
 from tests.harness import world
-from tests.scheduler.past import past
+from tests.scheduler.analysis.past import past
 
 DURATIONS_S = [300.0 * (1 + number % 7) for number in range(12)]
 ENDED = datetime(2026, 1, 1, tzinfo=UTC)  # of the last of them

@@ -10,8 +10,8 @@ from scheduler.services.calibration.advance import advance_all
 from tests.harness import world
 from tests.portal.browser.looking import look, sign_in
 from tests.portal.browser.test_people_and_nodes import menu
-from tests.portal.test_history import BAD
-from tests.scheduler.calibrating import Worker
+from tests.portal.features.test_history import BAD
+from tests.scheduler.nodes.calibrating import Worker
 
 
 def test_a_node_with_an_unknown_gpu_is_described_and_calibrated(page: Any) -> None:

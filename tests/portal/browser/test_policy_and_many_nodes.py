@@ -12,7 +12,7 @@ from scheduler.selectors.policy import current_policy
 from tests.harness import world
 from tests.portal.browser.looking import look, sign_in
 from tests.portal.browser.test_people_and_nodes import menu
-from tests.scheduler.past import past
+from tests.scheduler.analysis.past import past
 
 
 def test_a_node_among_many_is_found_and_removed(page: Any) -> None:

@@ -13,7 +13,7 @@ from scheduler.selectors.trace import past_jobs, trace_jobs
 from scheduler.simulator.inputs.importers.registry import load_trace
 from tests.harness import world
 from tests.harness.fake_node import FakeNode
-from tests.scheduler.past import ended_job
+from tests.scheduler.analysis.past import ended_job
 
 pytestmark = pytest.mark.django_db
 

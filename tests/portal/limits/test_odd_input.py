@@ -1,0 +1,103 @@
+"""Odd text in every part of every address and in all that an address looks for in its query: no 5xx.
+
+What a page looks for is found by asking it once, what the API takes stands in its schema. On both databases,
+as they refuse different texts.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+import pytest
+from django.core.cache import caches
+from django.http import QueryDict
+from django.test import Client
+from drf_spectacular.generators import SchemaGenerator
+
+from portal.accounts.models import Scope
+from tests.harness import world
+from tests.portal.conftest import token_client
+from tests.portal.limits.test_addresses import filled, routes
+
+pytestmark = pytest.mark.django_db
+LONG = "x" * 100_000
+PARTS = ("a%00b", "%ED%A0%80", "%F0%9F%98%80", "9" * 400, LONG, "random%2F" * 1000, "-1")
+VALUES = ("%00", "%ED%A0%80", "9" * 400, LONG, "-1", "NaN", "1e999")
+LOOKUPS = ("__getitem__", "__contains__", "get", "getlist")
+Ask = Callable[[str], Any]
+
+
+@pytest.fixture
+def ask() -> Ask:
+    """Asks as an administrator, by session or token; addresses of nodes as a node."""
+    admin = world.admin()
+    client = Client(raise_request_exception=False)
+    client.force_login(admin)
+    program = token_client(admin, Scope.ADMIN)._credentials["HTTP_AUTHORIZATION"]
+    tokens = {"/api/": program, "/agent/": f"Bearer {world.fake_node().token}", "/metrics": program}
+
+    def asking(address: str) -> Any:
+        for store in caches.all():
+            store.clear()  # an address that asks this often has to wait
+        token = next((token for begin, token in tokens.items() if address.startswith(begin)), None)
+        return client.get(address, headers={"authorization": token} if token else {})
+
+    return asking
+
+
+@pytest.fixture
+def looked_for(monkeypatch: pytest.MonkeyPatch) -> set[str]:
+    """Names that anything looks for in a query."""
+    names: set[str] = set()
+
+    def noting(method: str) -> Callable[..., Any]:
+        original = getattr(QueryDict, method)
+
+        def lookup(self: QueryDict, name: str, *rest: Any) -> Any:
+            names.add(name)
+            return original(self, name, *rest)
+
+        return lookup
+
+    for method in LOOKUPS:
+        monkeypatch.setattr(QueryDict, method, noting(method))
+    return names
+
+
+@pytest.mark.parametrize("part", PARTS, ids=lambda part: part[:10])
+def test_no_odd_part_of_an_address_is_our_mistake(ask: Ask, part: str) -> None:
+    failed = [route for route in routes() if "<" in route and ask(filled(route, part)).status_code >= 500]
+    assert not failed
+
+
+@cache
+def schema_paths() -> dict[str, Any]:
+    return dict(SchemaGenerator().get_schema(request=None, public=True)["paths"])
+
+
+def in_the_schema(route: str) -> set[str]:
+    """Names of the query parameters that the schema has for an address of the API."""
+    path = "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)
+    told = schema_paths().get(path, {}).get("get", {})
+    return {one["name"] for one in told.get("parameters", []) if one["in"] == "query"}
+
+
+def test_no_odd_value_in_a_query_is_our_mistake(ask: Ask, looked_for: set[str]) -> None:
+    job = world.placed_job(world.fake_node(name="other"), owner=world.user("ada"))
+    failed, statuses = [], Counter[int]()
+    for route in routes():
+        address = filled(route, str(job.pk) if "job_id" in route else "1")
+        looked_for.clear()
+        ask(address)
+        for name in sorted(looked_for | in_the_schema(route)):
+            for value in VALUES:
+                status = ask(f"{address}?{name}={value}").status_code
+                statuses[status] += 1
+                if status >= 500:
+                    failed.append(f"{route}?{name}={value[:10]}")
+    assert not failed
+    assert min(statuses[200], statuses[400]) > 100, "the addresses look for more than that"

@@ -1,0 +1,99 @@
+"""How long a process waits for the database, and who asks one that does not answer."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from environ import Env
+from psycopg import OperationalError
+
+from portal.configuration.database import database
+from portal.postgresql.base import Connection
+from portal.postgresql.breaker import Breaker
+from portal.serving.queued import slow_s
+from tests.harness.servers import NotInstalled, Postgres
+
+REPOSITORY = Path(__file__).resolve().parents[3]
+SHOW = "from django.conf import settings; print(settings.DATABASES['default']['OPTIONS']['timeout'])"
+
+
+def options(url: str, *, statement_s: float) -> dict[str, object]:
+    parsed = Env.db_url_config(url)
+    made = database(parsed, test_file=Path(), lock_s=15, idle_s=30, statement_s=statement_s)["OPTIONS"]
+    assert isinstance(made, dict)
+    return made
+
+
+@pytest.mark.parametrize(("process", "waits_s"), [("import portal.wsgi", 4), ("import portal.celery", 15)])
+def test_requests_wait_for_a_lock_shorter_than_workers(process: str, waits_s: float, tmp_path: Path) -> None:
+    (tmp_path / "static").mkdir()
+    env = {"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "portal.settings"}
+    command = [sys.executable, "-c", f"{process}; {SHOW}"]
+    done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=True)
+    assert float(done.stdout) == waits_s
+
+
+def test_on_postgresql_the_server_gives_up_before_its_client() -> None:
+    made = options("postgresql://host/name?options=-c%20x=1", statement_s=4)
+    assert made["patience_s"] == 4.5
+    assert made["connect_timeout"] == 2
+    words = (
+        "-c x=1 -c lock_timeout=4000 -c idle_in_transaction_session_timeout=30000 -c statement_timeout=4000"
+    )
+    assert made["options"] == words
+
+
+def test_migrations_take_as_long_as_they_take_but_block_nobody_for_long() -> None:
+    made = options("postgresql://host/name", statement_s=0)
+    assert "patience_s" not in made
+    assert "-c lock_timeout=15000" in str(made["options"])
+    assert "-c statement_timeout=0" in str(made["options"])
+
+
+def test_while_nothing_answers_one_caller_at_a_time_may_ask() -> None:
+    now = [0.0]
+    breaker = Breaker(pause_s=2.0, clock=lambda: now[0])
+    assert [breaker.admits() for _ in range(3)] == [True] * 3
+    breaker.silent()
+    assert not breaker.admits()
+    now[0] = 2.0
+    assert [breaker.admits() for _ in range(3)] == [True, False, False]
+    breaker.answered()
+    assert [breaker.admits() for _ in range(3)] == [True] * 3
+
+
+@pytest.fixture
+def patient() -> Iterator[Connection]:
+    """A connection to a server of its own, with three seconds of patience."""
+    try:
+        server = Postgres()
+    except NotInstalled as missing:
+        pytest.skip(f"no {missing} here")
+    made = Connection.connect(server.url)
+    made.patience_s = 3.0
+    yield made
+    made.close()
+    server.remove()
+
+
+def sleep(there: Connection, seconds: float) -> None:
+    there.execute("SELECT pg_sleep(%s)", [seconds])
+
+
+def test_slow_statements_of_one_request_share_its_patience(patient: Connection) -> None:
+    for _ in range(2):
+        sleep(patient, 2.0)  # outside of requests each has its own
+    mark = slow_s.set(0.0)
+    try:
+        for _ in range(10):
+            sleep(patient, 0.1)
+        sleep(patient, 2.0)
+        with pytest.raises(OperationalError):
+            sleep(patient, 2.0)
+    finally:
+        slow_s.reset(mark)

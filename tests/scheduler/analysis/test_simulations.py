@@ -1,0 +1,163 @@
+"""A simulation of the portal's own past: asked for, played piece by piece, and safe from dying workers."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from portal.accounts.models import AuditEntry
+from portal.clock import database_now
+from scheduler.errors import BadParameters, Conflict
+from scheduler.loop.sweeps import sweep
+from scheduler.models import Simulation, SimulationState
+from scheduler.selectors.simulations import present_cluster
+from scheduler.services.simulations import play, request
+from scheduler.services.simulations.play import play_next
+from scheduler.services.simulations.request import SimulationRequest, request_simulation
+from tests.harness import world
+from tests.harness.fake_node import FakeNode
+from tests.scheduler.analysis.past import past
+
+pytestmark = pytest.mark.django_db
+
+
+def ask(*policies: str, **values: object) -> Simulation:
+    question = SimulationRequest(policies=policies, cluster="cpu:1x1", **values)  # type: ignore[arg-type]
+    return request_simulation(question=question, actor=world.admin(), now=database_now())
+
+
+def test_policies_are_played_one_by_one_and_compared_on_the_same_jobs(node: FakeNode) -> None:
+    past(node, [600, 300, 30], ended=database_now())
+    made = ask("fifo", "sjf")
+    assert (made.state, made.cluster) == (SimulationState.QUEUED, "cpu:1x1")
+    assert AuditEntry.objects.get(action="simulation requested").target == made.pk
+    play_next(now=database_now)
+    made.refresh_from_db()
+    assert (made.state, made.progress, len(made.results)) == (SimulationState.RUNNING, 0.5, 1)
+    past(node, [10], ended=database_now())  # ended after the question: no part of the comparison
+    play_next(now=database_now)
+    made.refresh_from_db()
+    assert (made.state, made.progress) == (SimulationState.DONE, 1.0)
+    fifo, sjf = made.results
+    # one slot, arrivals at 0, 60, 120 s: FIFO ends at 600, 900, 930, SJF at 600, 930, 630
+    assert fifo["jct_mean_s"] == pytest.approx((600 + 840 + 810) / 3)
+    assert sjf["jct_mean_s"] == pytest.approx((600 + 870 + 510) / 3)
+    assert [one["jobs"] for one in made.results] == [3, 3]
+    assert play_next(now=database_now) is None
+
+
+def test_the_present_nodes_are_the_cluster_unless_another_is_named(node: FakeNode) -> None:
+    past(node, [60, 60, 60], ended=database_now())
+    question = SimulationRequest(policies=["fifo"])
+    assert request_simulation(question=question, actor=world.admin(), now=database_now()).cluster == "cpu:1x2"
+    world.fake_node(slots=4)
+    assert present_cluster() == "cpu:1x4,cpu:1x2"
+
+
+def test_a_dead_workers_policy_is_played_again_and_given_up_after_three_tries(node: FakeNode) -> None:
+    past(node, [60, 60, 60], ended=database_now())
+    made = ask("fifo")
+    for _ in range(play.TRIES):
+        assert play._lease(database_now()), "the worker dies with its lease"
+        assert play_next(now=database_now) is None, "the lease is respected while it lasts"
+        Simulation.objects.update(leased_until=database_now() - timedelta(seconds=1))
+    play_next(now=database_now)
+    made.refresh_from_db()
+    assert made.state == SimulationState.FAILED
+    assert made.message.startswith("Its worker ended 3 times")
+
+
+def test_a_worker_that_was_replaced_writes_nothing(node: FakeNode) -> None:
+    past(node, [60, 60, 60], ended=database_now())
+    ask("fifo")
+    old = play._lease(database_now())
+    assert old
+    Simulation.objects.update(leased_until=None)
+    play_next(now=database_now)
+    with pytest.raises(play.LeaseLost):
+        play._finish_policy(old, {"policy": "late"}, [], now=database_now())
+    assert [one["policy"] for one in Simulation.objects.get().results] == ["fifo"]
+
+
+def test_one_simulation_runs_at_a_time_and_the_older_one_is_ended_first(node: FakeNode) -> None:
+    past(node, [60, 60, 60], ended=database_now())
+    first, second = ask("fifo", "sjf"), ask("fifo")
+    assert play._lease(database_now())
+    assert play_next(now=database_now) is None
+    Simulation.objects.update(leased_until=None)
+    for _ in range(3):
+        play_next(now=database_now)
+    ended = Simulation.objects.order_by("ended_at").values_list("pk", "state")
+    assert list(ended) == [(first.pk, "done"), (second.pk, "done")]
+
+
+def test_a_policy_that_takes_too_long_ends_the_simulation_with_words(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past(node, [60, 60, 60], ended=database_now())
+    made = ask("fifo")
+    monkeypatch.setattr(play, "LIMIT_S", 0.0)
+    play_next(now=database_now)
+    made.refresh_from_db()
+    assert (made.state, "took longer than" in made.message) == (SimulationState.FAILED, True)
+
+
+def test_jobs_that_fit_nowhere_fail_the_simulation_with_words(node: FakeNode) -> None:
+    past(node, [60, 60, 60], ended=database_now())
+    question = SimulationRequest(policies=["fifo"], cluster="a100:1x8")
+    made = request_simulation(question=question, actor=world.admin(), now=database_now())
+    play_next(now=database_now)
+    made.refresh_from_db()
+    assert made.state == SimulationState.FAILED
+    assert "the cluster offers 1 x 8 a100" in made.message
+
+
+@pytest.mark.parametrize(
+    ("field", "values", "says"),
+    [
+        ("policies", {"policies": []}, "name 1 to"),
+        ("policies", {"policies": ["fifo", "fifo"]}, "once"),
+        ("policies", {"policies": ["best"]}, "'best' is no policy"),
+        ("knowledge", {"knowledge": "all"}, "must be one of default"),
+        ("error", {"error": float("nan")}, "must be between"),
+        ("seed", {"seed": -1}, "must be between"),
+        ("cluster", {"cluster": "eight"}, "is not MODEL:NODESxGPUS"),
+        ("cluster", {"cluster": "a100:9999x9999"}, "at most"),
+        ("cluster", {}, "no node is registered"),
+        ("since", {}, "only 0 jobs of this range have run and ended; a simulation needs 3"),
+    ],
+)
+def test_a_bad_question_is_refused_by_field(field: str, values: dict[str, object], says: str) -> None:
+    question = SimulationRequest(**{"policies": ["fifo"], **values})  # type: ignore[arg-type]
+    with pytest.raises(BadParameters) as refused:
+        request_simulation(question=question, actor=world.admin(), now=database_now())
+    assert says in refused.value.fields[field]
+    assert not Simulation.objects.exists()
+
+
+def test_only_so_many_simulations_wait(node: FakeNode) -> None:
+    past(node, [60, 60, 60], ended=database_now())
+    for _ in range(request.MAX_OPEN):
+        ask("fifo")
+    with pytest.raises(Conflict, match="ask again when one has"):
+        ask("fifo")
+
+
+def test_the_sweep_asks_again_for_simulations_that_nobody_plays(
+    node: FakeNode, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    past(node, [60, 60, 60], ended=database_now())
+    asked: list[str] = []
+    monkeypatch.setattr(request.hints, "simulate", lambda: asked.append("simulate"))
+    sweep(database_now())
+    assert asked == []
+    made = ask("fifo")
+    asked.clear()
+    sweep(database_now())
+    assert asked == ["simulate"]
+    assert play._lease(database_now())
+    sweep(database_now())
+    assert asked == ["simulate"], "somebody plays it"
+    sweep(made.requested_at + timedelta(hours=1))
+    assert len(asked) == 2, "the worker's lease ran out"

@@ -1,0 +1,208 @@
+"""F1, F2, F3: whoever works dies once between any two transactions of a submission, a tick, a sync, an end.
+
+Nobody lists the points: each scenario is played again, a transaction further each time, until it ends alive.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from django.db import transaction
+from django.db.models import F
+from django.test import Client
+
+from portal.accounts.models import Scope
+from portal.accounts.services import create_token
+from portal.clock import database_now
+from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.tick import tick
+from scheduler.models import Epoch, Job, Node
+from scheduler.services.jobs.verbs import cancel_job, pause_job
+from scheduler.services.nodes.state import drain_node
+from scheduler.states import TERMINAL
+from tests.harness import world
+from tests.harness.fake_node import FakeNode, result, step
+from tests.harness.invariants import CHECKS, ENDED, assert_sound, violations
+from tests.scheduler.loop.crashing import dying
+from trainer.protocol import ClaimOrder
+
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
+ROUNDS = 12  # of ticks and syncs, within which every job must have ended
+OUTCOMES = ("succeeded", "error", "oom", "stopped", "killed", "timeout", "declined", "lost")
+
+
+@dataclass
+class Scene:
+    """`act` is cut off by a death, and done again by whoever comes next; `nodes` then work on."""
+
+    act: Callable[[], Any]
+    nodes: list[FakeNode] = field(default_factory=list)
+
+
+def placed(gpus: int = 1, **values: Any) -> tuple[FakeNode, Job, ClaimOrder]:
+    """A node and a job that runs on it."""
+    node = world.fake_node(slots=gpus)
+    job = world.placed_job(node, **values)
+    return node, job, node.take_up()
+
+
+def submission() -> Scene:
+    owner = world.user()
+    _, token = create_token(owner=owner, name="t", now=database_now(), scope=Scope.WRITE)
+    file = world.data_file(owner)
+    body = {"model": "builtin/tiny-llama", "training_file": file.pk}
+    headers = {"Authorization": f"Bearer {token}", "Idempotency-Key": "one"}
+
+    def submit() -> None:
+        answer = Client().post(
+            "/api/jobs/", json.dumps(body), content_type="application/json", headers=headers
+        )
+        assert answer.status_code in (200, 201), answer.content
+        assert Job.objects.count() == 1
+
+    return Scene(submit, [world.fake_node()])
+
+
+def starts() -> Scene:
+    nodes = [world.fake_node(slots=slots) for slots in (1, 2)]
+    owner = world.user()
+    for gpus in (1, 2, 1):
+        world.job(owner, params={"number_gpus": gpus})
+    return Scene(tick, nodes)
+
+
+def everything_due() -> Scene:
+    """One tick in which a lease, three deadlines and a drain are over while a job waits."""
+    silent, _, _ = placed()
+    slow = world.fake_node(slots=1)
+    late = world.placed_job(slow)
+    stubborn, stopped, _ = placed()
+    leaving, _, order = placed()
+    starting, hung, _ = placed()
+    leaving.run(order, step(1))
+    cancel_job(job=stopped, actor=stopped.owner, now=database_now())
+    about = {"actor": world.admin(), "reason": "r", "move_jobs": True, "now": database_now()}
+    drain_node(node=Node.objects.get(pk=leaving.node_id), **about)
+    for job in (late, stopped, hung):
+        world.age_state(job, 10_000)
+    world.job()
+    free = world.fake_node()
+    world.silence(silent, 100)
+    return Scene(tick, [silent, slow, stubborn, leaving, starting, free])
+
+
+def saying(phase: str, *reports: dict[str, Any], ask: Any = None, **more: Any) -> Callable[[], Scene]:
+    """A sync that says so of a running job, which may have been asked to stop before."""
+
+    def scene() -> Scene:
+        node, job, order = placed(retries=1)
+        node.run(order, step(1))
+        if ask:
+            ask(job=job, actor=job.owner, now=database_now())
+        said = node.say(order, phase, *reports, **more)
+        return Scene(lambda: node.sync(said), [node, world.fake_node()])
+
+    return scene
+
+
+def taken_up() -> Scene:
+    node = world.fake_node()
+    world.placed_job(node)
+    order = next(order for order in node.sync().claims if order.spec is not None)
+    said = node.say(order, "running", step(1), step(2))
+    return Scene(lambda: node.sync(said), [node])
+
+
+def back_from_silence() -> Scene:
+    node, _, order = placed()
+    world.silence(node, 100)
+    other = world.fake_node()
+    tick()
+    said = node.say(order, "ended", outcome="stopped")
+    return Scene(lambda: node.sync(said), [node, other])
+
+
+def saved() -> Scene:
+    node, _, order = placed()
+    return Scene(lambda: node.save_checkpoint(order, 5), [node])
+
+
+SCENES: dict[str, Callable[[], Scene]] = {
+    "submission": submission,
+    "tick that starts jobs": starts,
+    "tick in which everything is due": everything_due,
+    "sync of a start": taken_up,
+    "sync with progress": saying("running", step(2), {"kind": "log", "body": {"text": "x"}}),
+    "sync with a checkpoint": saved,
+    "sync of a node that was lost": back_from_silence,
+    "end after a cancel": saying("ended", ask=cancel_job, outcome="stopped"),
+    "end after a pause": saying("ended", ask=pause_job, outcome="killed"),
+    **{f"end as {name}": saying("ended", result(), outcome=name) for name in OUTCOMES},
+}
+
+
+def play(scene: Scene, after: int) -> tuple[bool, Counter[str]]:
+    """Whether somebody died, and in which states the jobs ended all the same; everything is taken back."""
+    kept = [(dict(node.seqs), dict(node.orders)) for node in scene.nodes]  # what agents have on disk
+
+    def from_disk() -> None:
+        for node, (seqs, orders) in zip(scene.nodes, kept, strict=True):
+            node.seqs, node.orders = dict(seqs), dict(orders)
+
+    with transaction.atomic():
+        with dying(after) as death:
+            scene.act()
+        assert_sound()
+        from_disk()
+        a_while = timedelta(seconds=django_settings.TICK_TAKEOVER_S + 1)
+        Epoch.objects.update(since=F("since") - a_while)  # a scheduler that died is replaced after that time
+        if death.struck:
+            scene.act()
+        go_on_to_the_end(scene.nodes)
+        states = Counter(Job.objects.values_list("state", flat=True))
+        transaction.set_rollback(True)
+    from_disk()
+    return death.struck, states
+
+
+def go_on_to_the_end(nodes: list[FakeNode]) -> None:
+    for _ in range(ROUNDS):
+        tick()
+        refresh_options()
+        for node in nodes:
+            end_what_runs(node)
+        if not Job.objects.exclude(state__in={*TERMINAL, "paused"}).exists():
+            break
+    paused = [one for one in violations("default", CHECKS + ENDED) if not one.detail.startswith("paused")]
+    assert not paused, "\n".join(map(str, paused))
+
+
+def end_what_runs(node: FakeNode) -> None:
+    """As an agent whose trainings end at once; of claims it does not know it says that they are lost."""
+    for order in node.sync().claims:
+        if order.error:
+            continue
+        known = order.claim in node.orders
+        outcome = "stopped" if order.want == "stop" else "succeeded" if known else "lost"
+        node.seqs[order.claim] = order.acked_seq
+        node.end(order, outcome, *([result()] if outcome == "succeeded" else []))
+
+
+@pytest.mark.parametrize("name", SCENES)
+def test_death_between_any_two_transactions_costs_nothing_but_time(name: str) -> None:
+    scene = SCENES[name]()
+    died, expected = play(scene, after=10_000)
+    assert not died
+    points = 0
+    while died or not points:
+        points += 1
+        died, states = play(scene, points)
+        assert states == expected, f"after {points} transactions"
+    assert points > 1, "nobody died"

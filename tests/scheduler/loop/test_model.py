@@ -1,0 +1,160 @@
+"""A state machine plays users, nodes and time against the lifecycle; invariants must hold after each step.
+
+`LOG_LEVEL=ERROR MODEL_EXAMPLES=10000 pytest -p no:logging tests/scheduler/loop/test_model.py` for a long run.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+from django.db import transaction
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+    run_state_machine_as_test,
+)  # fmt: skip
+
+from portal.clock import database_now
+from scheduler.errors import SchedulerError
+from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.tick import tick
+from scheduler.models import Job, Node
+from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
+from scheduler.services.nodes.state import drain_node, resume_node
+from scheduler.states import TERMINAL, NodeState
+from tests.harness import world
+from tests.harness.fake_node import FakeNode, result, step
+from tests.harness.invariants import assert_sound
+from trainer.protocol import ClaimOrder
+
+EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "12"))
+VERBS = {"cancel": cancel_job, "pause": pause_job, "resume": resume_job}
+OUTCOMES = ["succeeded", "error", "oom", "stopped", "killed", "timeout", "declined"]
+
+
+class Lifecycle(RuleBasedStateMachine):
+    """Two nodes, one user; every message a node ever sent may come again."""
+
+    jobs: Bundle[Job] = Bundle("jobs")
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.guard = transaction.atomic()
+        self.guard.__enter__()
+        self.sent: list[tuple[FakeNode, dict[str, Any]]] = []
+        self.ends: dict[str, str] = {}
+        self.drained: set[str] = set()
+
+    def teardown(self) -> None:
+        transaction.set_rollback(True)
+        self.guard.__exit__(None, None, None)
+
+    @initialize()
+    def cluster(self) -> None:
+        self.owner, self.admin = world.user(), world.admin()
+        self.file = world.data_file(self.owner)
+        self.nodes = [world.fake_node(slots=slots) for slots in (1, 2)]
+
+    @rule(target=jobs, retries=st.integers(0, 1), gpus=st.sampled_from([None, 1, 2]))
+    def submit(self, retries: int, gpus: int | None) -> Job:
+        params = {"number_gpus": gpus} if gpus else {}
+        return world.job(self.owner, training_file=self.file, retries=retries, params=params)
+
+    @rule()
+    def look(self) -> None:
+        tick()
+
+    @rule()
+    def refresh(self) -> None:
+        refresh_options()
+
+    @rule(job=jobs, verb=st.sampled_from(sorted(VERBS)))
+    def ask(self, job: Job, verb: str) -> None:
+        try:
+            VERBS[verb](job=job, actor=self.owner, now=database_now())
+        except SchedulerError:
+            return  # refused in this state: no effect
+
+    @rule(which=st.integers(0, 1), action=st.sampled_from(["starting", "running", "checkpoint", *OUTCOMES]))
+    def node_works(self, which: int, action: str) -> None:
+        node = self.nodes[which]
+        if live := [order for order in node.sync().claims if order.claim in node.orders]:
+            self._say(node, node.orders[live[0].claim], action)
+
+    def _say(self, node: FakeNode, order: ClaimOrder, action: str) -> None:
+        number = node.seqs.get(order.claim, 0)
+        start = order.spec.resume.step if order.spec and order.spec.resume else 0
+        if action == "checkpoint":
+            node.save_checkpoint(order, start + number + 1)
+            return
+        if action in ("starting", "running"):
+            said = node.say(order, action, *([step(start + number)] if action == "running" else []))
+        else:
+            reports = [result()] if action == "succeeded" else []
+            said = node.say(order, "ended", *reports, outcome=action, reason=f"It ended as {action}.")
+        self.sent.append((node, said))
+        node.sync(said)
+
+    @precondition(lambda self: self.sent)
+    @rule(data=st.data())
+    def an_old_message_comes_again(self, data: st.DataObject) -> None:
+        """I7, I11"""
+        node, said = data.draw(st.sampled_from(self.sent))
+        node.sync(said)
+
+    @rule(which=st.integers(0, 1), seconds=st.sampled_from([70, 1000]))
+    def node_is_silent(self, which: int, seconds: float) -> None:
+        world.silence(self.nodes[which], seconds)
+        tick()
+
+    @rule(job=jobs)
+    def state_grows_old(self, job: Job) -> None:
+        world.age_state(job, 10_000)
+        tick()
+
+    @rule(which=st.integers(0, 1), verb=st.sampled_from(["drain", "move", "resume"]))
+    def admin_acts(self, which: int, verb: str) -> None:
+        row = Node.objects.get(pk=self.nodes[which].node_id)
+        about: dict[str, Any] = {"node": row, "actor": self.admin, "reason": "test", "now": database_now()}
+        try:
+            resume_node(**about) if verb == "resume" else drain_node(**about, move_jobs=verb == "move")
+        except SchedulerError:
+            return
+        (self.drained.discard if verb == "resume" else self.drained.add)(row.pk)
+
+    @invariant()
+    def a_drained_node_gets_nothing_before_it_is_resumed(self) -> None:
+        """I5: whatever happens to it meanwhile."""
+        assert not Node.objects.filter(pk__in=self.drained, state=NodeState.READY).exists()
+
+    @invariant()
+    def final_states_are_final(self) -> None:
+        """I2"""
+        for job in Job.objects.filter(state__in=TERMINAL):
+            assert self.ends.setdefault(job.pk, job.state) == job.state
+
+    @invariant()
+    def the_rows_are_sound(self) -> None:
+        """I2 to I9, I11, I12, I14, I15, I20"""
+        assert_sound()
+
+
+@pytest.mark.django_db
+def test_the_lifecycle_keeps_its_invariants() -> None:
+    run_state_machine_as_test(
+        Lifecycle,
+        settings=settings(
+            max_examples=EXAMPLES,
+            stateful_step_count=30,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+        ),
+    )
