@@ -83,6 +83,7 @@ SHOTS = (
         Shot(f"job-{tab}", "/jobs/?state=succeeded", "job", "admin", follow(JOB, f"?tab={tab}"))
         for tab in JOB_TABS
     ),
+    Shot("files", "/files/", "files", "user"),
     Shot("queue", "/queue/", "queue", "user"),
     Shot("policy", "/policy/", "policy"),
     Shot("catalogue", "/catalogue/", "catalogue"),
