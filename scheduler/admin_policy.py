@@ -12,8 +12,7 @@ from django.urls import reverse
 from portal.accounts.admin import ReadOnly
 from portal.accounts.models import User
 from portal.clock import database_now
-from scheduler.core.policies import LIVE
-from scheduler.core.policies.summaries import SUMMARIES
+from scheduler.core.policies import LIVE, POLICIES
 from scheduler.errors import Conflict
 from scheduler.models import PolicyChoice
 from scheduler.selectors.policy import current_choice, current_policy
@@ -23,7 +22,9 @@ from scheduler.services.policy import choose_policy
 class ChoiceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the stubs only
     """`seen`: the choice that held when the form was opened."""
 
-    name = forms.ChoiceField(choices=[(name, f"{name}: {SUMMARIES[name]}") for name in LIVE], label="Policy")
+    name = forms.ChoiceField(
+        choices=[(name, f"{name}: {POLICIES[name].description.summary}") for name in LIVE], label="Policy"
+    )
     seen = forms.IntegerField(min_value=0, max_value=2**62, widget=forms.HiddenInput)
 
     class Meta:
@@ -33,7 +34,8 @@ class ChoiceForm(forms.ModelForm):  # type: ignore[type-arg]  # generic in the s
 
 @admin.display(description="What it does")
 def summary(choice: PolicyChoice) -> str:
-    return SUMMARIES.get(choice.name, "")
+    policy = POLICIES.get(choice.name)
+    return policy.description.summary if policy else ""
 
 
 class PolicyChoiceAdmin(ReadOnly):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.states import REMOVABLE, NodeState, WaitState
+from tests.generated_docs import SCHEDULING, with_policies
 from trainer.protocol import Outcome
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -34,6 +35,11 @@ def test_the_architecture_lists_every_wait_state() -> None:
     page = (ROOT / "docs" / "architecture.md").read_text()
     table = page.partition("| why a job waits |")[2].partition("\n\n")[0]
     assert set(re.findall(r"`([a-z-]+)`", table)) == {str(state) for state in WaitState}
+
+
+def test_the_table_of_policies_is_what_the_policies_say() -> None:
+    page = SCHEDULING.read_text()
+    assert page == with_policies(page), "write it anew: .venv/bin/python -m tests.generated_docs"
 
 
 def test_the_glossary_says_every_word_once() -> None:

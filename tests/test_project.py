@@ -38,7 +38,7 @@ def test_every_path_that_contributors_are_led_to_is_there(name: str) -> None:
 def test_there_is_a_checklist_for_each_usual_change() -> None:
     told = CONTRIBUTING.partition("## Checklists")[2]
     assert re.findall(r"^### (.+)$", told, re.MULTILINE) == [
-        "A scheduling policy",
+        "A scheduling policy: 3 files",
         "A parameter that binds at submit",
         "A parameter that binds at dispatch",
         "A page",

@@ -175,11 +175,24 @@ class Plan:
     memory: Mapping[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Description:
+    """A policy in words; docs/scheduling.md, the pages and REST show these."""
+
+    summary: str  # one sentence for people who choose among policies
+    order: str  # by what it orders jobs
+    needs: str  # what it must know of them
+    source: str
+
+
 class Policy(Protocol):
     """A pure function of the cluster's state. Equal inputs give equal plans."""
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def description(self) -> Description: ...
 
     @property
     def preempts(self) -> bool:

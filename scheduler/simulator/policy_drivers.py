@@ -14,16 +14,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from scheduler.core.cycle.cycle import Cycle, Key, Ranked
+from scheduler.core.cycle.cycle import Cycle, Ranked
 from scheduler.core.cycle.options import HeadOfLine
-from scheduler.core.policies.fifo import by_arrival
-from scheduler.core.policies.shortest import by_remaining_gpu_s, by_remaining_s
 from scheduler.core.types import Action, ClusterState, Job, Policy, Release
 from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.runs import Run
 
-STANDING_KEYS: frozenset[Key] = frozenset({by_arrival, by_remaining_s, by_remaining_gpu_s})
 _Place = tuple[Any, ...]
 
 
@@ -56,9 +53,7 @@ def decider(
 
 def can_stand(policy: Ranked) -> bool:
     """Do its decisions follow from a ranking of waiting jobs that time does not change?"""
-    return (
-        not policy.preempts and policy.key in STANDING_KEYS and policy.rules.blocks is not HeadOfLine.NOTHING
-    )
+    return policy.steady and not policy.preempts and policy.rules.blocks is not HeadOfLine.NOTHING
 
 
 class Snapshots:

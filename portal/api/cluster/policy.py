@@ -14,7 +14,6 @@ from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, StrictText, WholeNumber
 from portal.clock import database_now
 from scheduler.core.policies import LIVE, POLICIES
-from scheduler.core.policies.summaries import SUMMARIES
 from scheduler.models import PolicyChoice
 from scheduler.selectors.policy import current_choice, current_policy, policy_history
 from scheduler.services.policy import choose_policy
@@ -75,7 +74,7 @@ def _shown() -> dict[str, Any]:
             "version": current_choice(),
             "live": LIVE,
             "simulated": [name for name in POLICIES if name not in LIVE],
-            "summaries": SUMMARIES,
+            "summaries": {name: policy.description.summary for name, policy in POLICIES.items()},
             "history": policy_history()[:SHOWN],
         }
     ).data

@@ -16,7 +16,6 @@ from portal.clock import database_now
 from portal.web.common.form_base import StyledForm
 from portal.web.nodes.nodes import require_admin
 from scheduler.core.policies import LIVE, POLICIES
-from scheduler.core.policies.summaries import SUMMARIES
 from scheduler.errors import Conflict
 from scheduler.selectors.policy import current_choice, current_policy, policy_history
 from scheduler.services.policy import choose_policy
@@ -56,8 +55,10 @@ def _page(form: PolicyForm) -> dict[str, Any]:
         "form": form,
         "chosen": form["name"].value(),
         "current": current_policy(),
-        "summary": SUMMARIES[current_policy()],
-        "live": [(name, SUMMARIES[name]) for name in LIVE],
-        "simulated": [(name, SUMMARIES[name]) for name in POLICIES if name not in LIVE],
+        "summary": POLICIES[current_policy()].description.summary,
+        "live": [(name, POLICIES[name].description.summary) for name in LIVE],
+        "simulated": [
+            (name, policy.description.summary) for name, policy in POLICIES.items() if name not in LIVE
+        ],
         "history": policy_history()[:SHOWN],
     }

@@ -10,7 +10,6 @@ from django.conf import settings
 
 from portal.web.common.form_base import StyledForm
 from scheduler.core.policies import LIVE, POLICIES
-from scheduler.core.policies.summaries import SUMMARIES
 from scheduler.services.simulations.request import MAX_ERROR, MAX_POLICIES, MAX_SEED, SimulationRequest
 from scheduler.simulator.world.predictions import Fidelity
 
@@ -70,7 +69,7 @@ class SimulationForm(StyledForm):
             "In the simulator only": [name for name in POLICIES if name not in LIVE],
         }
         return [
-            (heading, [(name, SUMMARIES[name], name in chosen) for name in names])
+            (heading, [(name, POLICIES[name].description.summary, name in chosen) for name in names])
             for heading, names in kinds.items()
         ]
 

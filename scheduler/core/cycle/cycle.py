@@ -13,7 +13,19 @@ from scheduler.core.cycle import wait_reasons
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.placement.preemption import Evictions
-from scheduler.core.types import Action, ClusterState, GpuId, Holding, Job, Plan, Preempt, Resize, Start, Wait
+from scheduler.core.types import (
+    Action,
+    ClusterState,
+    Description,
+    GpuId,
+    Holding,
+    Job,
+    Plan,
+    Preempt,
+    Resize,
+    Start,
+    Wait,
+)
 
 Rank = tuple[float, ...]
 Key = Callable[[Job, float], Rank]
@@ -25,7 +37,8 @@ BEFORE = "Jobs that rank before it go first."
 class Ranked:
     """A policy that is one key: the smallest goes first, after the larger priority.
 
-    Ties go to the job that runs, then to the earlier submission, then to the smaller id.
+    Ties go to the job that runs, then to the earlier submission, then to the smaller id. `steady`: time does
+    not change the ranks of waiting jobs, so that the simulator may keep them from one decision to the next.
     """
 
     name: str
@@ -33,6 +46,8 @@ class Ranked:
     rules: CycleOptions = field(default_factory=CycleOptions)
     round_s: float | None = None
     behind: str = BEFORE
+    steady: bool = False
+    description: Description = field(kw_only=True)
 
     @property
     def preempts(self) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import isfinite
 from operator import itemgetter
-from typing import Any
+from typing import Any, ClassVar
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
@@ -20,7 +20,7 @@ from scheduler.core.cycle.cycle import acceptable
 from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.remaining_work import remaining_s
-from scheduler.core.types import ClusterState, GpuId, Job, Node, Plan, Start, Wait
+from scheduler.core.types import ClusterState, Description, GpuId, Job, Node, Plan, Start, Wait
 
 _End = tuple[float, tuple[GpuId, ...], Option]  # (time, released GPUs, option)
 
@@ -40,6 +40,12 @@ class Reservation:
 @dataclass(frozen=True, slots=True)
 class Easy:
     name: str = "easy"
+    description: ClassVar[Description] = Description(
+        summary="First come, first served; later jobs fill gaps where they are predicted to delay nobody.",
+        order="submission; later jobs fill gaps that do not delay the first waiting one",
+        needs="durations, running jobs",
+        source="Lifka 1995",
+    )
     rules: CycleOptions = field(default_factory=CycleOptions)
     preempts: bool = False
     round_s: float | None = None

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heapreplace
 from math import isfinite, log
-from typing import Any
+from typing import Any, ClassVar
 
 from scheduler.core.cycle.cycle import Cycle
 from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.remaining_work import option_of, remaining_gpu_s
-from scheduler.core.types import ClusterState, Job, Plan, Start
+from scheduler.core.types import ClusterState, Description, Job, Plan, Start
 
 WEEK_S = 7 * 86_400.0
 UNKNOWN_S = 3600.0  # charged per GPU beforehand where nothing is predicted
@@ -27,6 +27,12 @@ BEHIND = "Users who received less of their share go first."
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fair:
     name: str = "fair"
+    description: ClassVar[Description] = Description(
+        summary="The person who received least GPU time lately goes first; old use fades.",
+        order="user with least decayed GPU time per weight, half-life 7 days",
+        needs="running jobs",
+        source="Kay and Lauder 1988",
+    )
     half_life_s: float = WEEK_S
     rules: CycleOptions = field(default_factory=CycleOptions)
     preempts: bool = False

@@ -14,7 +14,7 @@ from __future__ import annotations
 from scheduler.core.cycle.cycle import AHEAD, Rank, Ranked
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.placement.fit import Placement
-from scheduler.core.types import Job
+from scheduler.core.types import Description, Job
 
 
 def by_arrival(job: Job, _now: float) -> Rank:
@@ -22,17 +22,54 @@ def by_arrival(job: Job, _now: float) -> Rank:
     return (job.submitted_at,)
 
 
-FIFO = Ranked("fifo", by_arrival, behind=AHEAD)
-BACKFILL = Ranked("fifo-backfill", by_arrival, CycleOptions(blocks=HeadOfLine.NOTHING), behind=AHEAD)
+FIFO = Ranked(
+    "fifo",
+    by_arrival,
+    behind=AHEAD,
+    steady=True,
+    description=Description(
+        summary="First come, first served; nobody behind a waiting job takes the GPU models it waits for.",
+        order="submission; a job that waits keeps the GPU models it waits for",
+        needs="options",
+        source="CoTune",
+    ),
+)
+BACKFILL = Ranked(
+    "fifo-backfill",
+    by_arrival,
+    CycleOptions(blocks=HeadOfLine.NOTHING),
+    behind=AHEAD,
+    steady=True,
+    description=Description(
+        summary="First come, first served, but whoever fits passes; a large job may wait very long.",
+        order="submission; whoever fits passes, large gangs may starve",
+        needs="options",
+        source="Kavier `consolidated-backfill`",
+    ),
+)
 STRICT = Ranked(
     "fifo-strict",
     by_arrival,
     CycleOptions(blocks=HeadOfLine.ALL, placement=Placement.CONSOLIDATED),
     behind=AHEAD,
+    steady=True,
+    description=Description(
+        summary="First come, first served, and nobody passes; jobs take the fewest nodes.",
+        order="submission; nobody passes, fewest nodes",
+        needs="options",
+        source="Kavier `consolidated-fcfs`",
+    ),
 )
 DISTRIBUTED = Ranked(
     "fifo-distributed",
     by_arrival,
     CycleOptions(blocks=HeadOfLine.ALL, placement=Placement.DISTRIBUTED),
     behind=AHEAD,
+    steady=True,
+    description=Description(
+        summary="First come, first served, and nobody passes; jobs take any free GPUs.",
+        order="submission; nobody passes, any free GPUs",
+        needs="options",
+        source="Kavier `distributed-fcfs`",
+    ),
 )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from scheduler.core.divide.capacity import Capacity
 from scheduler.core.divide.repack import movable, possible, realize
 from scheduler.core.placement.fit import FreeGpus, Placement
 from scheduler.core.remaining_work import known_rates
-from scheduler.core.types import ClusterState, Job, Plan
+from scheduler.core.types import ClusterState, Description, Job, Plan
 
 Floats = NDArray[np.float64]
 SUM_WEIGHT = 1e-4  # breaks ties among max-min solutions towards more throughput in all
@@ -30,6 +30,12 @@ TINY = 1e-6
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gavel:
     name: str = "gavel"
+    description: ClassVar[Description] = Description(
+        summary="Shares of time on each GPU model that make the worst-off job as well off as possible.",
+        order="linear program, max-min normalised throughput; shares of time by GPU model; resizes jobs",
+        needs="tokens/s of each option",
+        source="Gavel, OSDI 2020",
+    )
     preempts: bool = True
     round_s: float | None = 360.0
     placement: Placement = Placement.BEST_FIT

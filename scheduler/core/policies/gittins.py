@@ -12,11 +12,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from math import inf
-from typing import Any
+from typing import Any, ClassVar
 
 from scheduler.core.cycle.cycle import Cycle, Rank, ranking
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
-from scheduler.core.types import ClusterState, Job, Plan
+from scheduler.core.types import ClusterState, Description, Job, Plan
 
 QUANTUM_GPU_S = 3600.0
 REMEMBERED = 1000  # services of the jobs that ended last
@@ -27,6 +27,12 @@ class Gittins:
     """`history`: services known from the start, GPU-seconds."""
 
     name: str = "gittins"
+    description: ClassVar[Description] = Description(
+        summary="The job most likely to end soon for the GPU time it takes, judged by past jobs.",
+        order="likeliest to end within the next 3,600 GPU-s, by past jobs",
+        needs="history (its memory)",
+        source="Tiresias, NSDI 2019",
+    )
     quantum: float = QUANTUM_GPU_S
     history: tuple[float, ...] = ()
     rules: CycleOptions = field(

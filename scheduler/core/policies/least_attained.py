@@ -14,7 +14,7 @@ from scheduler.core.cycle.cycle import Key, Rank, Ranked
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.placement.fit import Placement
 from scheduler.core.remaining_work import option_of
-from scheduler.core.types import Job
+from scheduler.core.types import Description, Job
 
 LIMITS_GPU_S = (3_600.0, 36_000.0)
 ADAPTDL_LIMITS_GPU_S = (57_600.0,)
@@ -57,8 +57,25 @@ LAS = Ranked(
     by_attained_gpu_s,
     CycleOptions(blocks=HeadOfLine.NOTHING, preempts=True, hysteresis=0.1),
     round_s=60.0,
+    description=Description(
+        summary="The job that received least GPU time first, without predictions; it stops others.",
+        order="least GPU-seconds received",
+        needs="nothing",
+        source="Tiresias, NSDI 2019",
+    ),
 )
-TIRESIAS = Ranked("tiresias", by_queues(), RULES, round_s=60.0)
+TIRESIAS = Ranked(
+    "tiresias",
+    by_queues(),
+    RULES,
+    round_s=60.0,
+    description=Description(
+        summary="Queues by GPU time received, first come first served within each; it stops others.",
+        order="queues ending at 3,600 and 36,000 GPU-s received, first start within one",
+        needs="nothing",
+        source="Tiresias, NSDI 2019",
+    ),
+)
 ADAPTDL = Ranked(
     "tiresias-adaptdl",
     by_queues(ADAPTDL_LIMITS_GPU_S, promotion=0, by_submission=True),
@@ -70,4 +87,10 @@ ADAPTDL = Ranked(
         cooldown_s=0.0,
     ),
     round_s=60.0,
+    description=Description(
+        summary="Tiresias as AdaptDL simulates it: one limit, any free GPUs; for comparison.",
+        order="one limit at 57,600 GPU-s, submission within a queue, any free GPUs",
+        needs="nothing",
+        source="AdaptDL's simulator",
+    ),
 )

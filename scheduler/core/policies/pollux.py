@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,7 @@ from scheduler.core.divide.repack import bundle, divide
 from scheduler.core.placement.fit import Placement
 from scheduler.core.policies.sia import restart_factor
 from scheduler.core.remaining_work import known_rates
-from scheduler.core.types import ClusterState, Job, Plan
+from scheduler.core.types import ClusterState, Description, Job, Plan
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -32,6 +33,12 @@ IDLE = 1e-2  # speed-up of a job without GPUs: 0 would make all allocations that
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pollux:
     name: str = "pollux"
+    description: ClassVar[Description] = Description(
+        summary="A genetic search for the division with the best speed-up for all; for comparison.",
+        order="genetic search, power mean of speed-ups; resizes jobs; a baseline",
+        needs="tokens/s of each option",
+        source="Pollux, OSDI 2021",
+    )
     preempts: bool = True
     round_s: float | None = 60.0
     power: float = -1.0

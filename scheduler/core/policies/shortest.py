@@ -10,7 +10,7 @@ from __future__ import annotations
 from scheduler.core.cycle.cycle import Rank, Ranked
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.remaining_work import remaining_gpu_s, remaining_s
-from scheduler.core.types import Job
+from scheduler.core.types import Description, Job
 
 
 def by_remaining_s(job: Job, _now: float) -> Rank:
@@ -23,12 +23,39 @@ def by_remaining_gpu_s(job: Job, _now: float) -> Rank:
     return (remaining_gpu_s(job),)
 
 
-SJF = Ranked("sjf", by_remaining_s)
+SJF = Ranked(
+    "sjf",
+    by_remaining_s,
+    steady=True,
+    description=Description(
+        summary="The job with the shortest predicted duration first; jobs without a prediction last.",
+        order="fewest predicted seconds",
+        needs="durations",
+        source="classic",
+    ),
+)
 # A wider tolerance does not serve it: it takes GPUs back anyway (docs/adr/0006).
 SRTF = Ranked(
     "srtf",
     by_remaining_s,
     CycleOptions(blocks=HeadOfLine.NOTHING, preempts=True, hysteresis=0.1, tolerance=1.25),
     round_s=60.0,
+    steady=True,
+    description=Description(
+        summary="The job with the least predicted time left first; it stops jobs with clearly more left.",
+        order="fewest predicted seconds left",
+        needs="durations",
+        source="classic",
+    ),
 )
-LUCID = Ranked("lucid", by_remaining_gpu_s)
+LUCID = Ranked(
+    "lucid",
+    by_remaining_gpu_s,
+    steady=True,
+    description=Description(
+        summary="The job with the least predicted duration times GPUs first, so small jobs leave soon.",
+        order="predicted seconds × GPUs",
+        needs="durations",
+        source="Lucid, ASPLOS 2023",
+    ),
+)

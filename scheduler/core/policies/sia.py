@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from scheduler.core.divide.capacity import Capacity, uses
 from scheduler.core.divide.repack import bundle, divide
 from scheduler.core.placement.fit import Placement
 from scheduler.core.remaining_work import known_rates
-from scheduler.core.types import ClusterState, Job, Plan
+from scheduler.core.types import ClusterState, Description, Job, Plan
 
 CLIP = 3000.0
 
@@ -33,6 +34,12 @@ class Sia:
     """
 
     name: str = "sia"
+    description: ClassVar[Description] = Description(
+        summary="Every minute the GPUs, of all kinds, that serve all jobs best together; it resizes jobs.",
+        order="mixed integer program over all options, goodput = tokens/s; resizes jobs",
+        needs="tokens/s of each option",
+        source="Sia, SOSP 2023",
+    )
     preempts: bool = True
     round_s: float | None = 60.0
     power: float = -0.5

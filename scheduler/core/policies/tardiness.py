@@ -17,7 +17,7 @@ from scheduler.core.cycle.cycle import Cycle, ranking
 from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.ordering.tardiness_rules import Floats, edd, mdd, mddc, tardiness
 from scheduler.core.remaining_work import remaining_gpu_s
-from scheduler.core.types import ClusterState, Job, Plan
+from scheduler.core.types import ClusterState, Description, Job, Plan
 
 Order = Callable[[Floats, Floats, float], list[int]]
 BEHIND = "Jobs whose due time is closer go first."
@@ -27,6 +27,7 @@ BEHIND = "Jobs whose due time is closer go first."
 class Tardiness:
     name: str
     order: Order
+    description: Description
     rules: CycleOptions = field(default_factory=CycleOptions)
     preempts: bool = False
     round_s: float | None = None
@@ -62,6 +63,33 @@ def better_of_both(p: Floats, d: Floats, start: float) -> list[int]:
     return min((mdd(p, d, start), mddc(p, d, start)), key=lambda order: tardiness(order, p, d, start))
 
 
-EDD = Tardiness("edd", _edd)
-MDD = Tardiness("mdd", mdd)
-MDDC = Tardiness("mddc", better_of_both)
+EDD = Tardiness(
+    "edd",
+    _edd,
+    Description(
+        summary="The job with the earliest deadline first; jobs without one after them.",
+        order="earliest due time",
+        needs="durations, due times",
+        source="classic",
+    ),
+)
+MDD = Tardiness(
+    "mdd",
+    mdd,
+    Description(
+        summary="Deadlines, but one that cannot be kept any more counts as the earliest end still possible.",
+        order="least modified due date, max(t + p, d)",
+        needs="durations, due times",
+        source="Çetinkaya et al. 2025",
+    ),
+)
+MDDC = Tardiness(
+    "mddc",
+    better_of_both,
+    Description(
+        summary="Deadlines by mdd or by its corrected form, whichever is predicted to be less late in all.",
+        order="MDD or its corrected form, whichever promises less tardiness",
+        needs="durations, due times",
+        source="Çetinkaya et al. 2025",
+    ),
+)

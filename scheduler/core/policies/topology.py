@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from typing import ClassVar
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
@@ -17,7 +18,18 @@ from scheduler.core.cycle.cycle import acceptable
 from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.placement.topology import Spot, TopologyLevel, disruption, spots
-from scheduler.core.types import ClusterState, GpuId, Job, Node, Plan, Preempt, Start, Topology, Wait
+from scheduler.core.types import (
+    ClusterState,
+    Description,
+    GpuId,
+    Job,
+    Node,
+    Plan,
+    Preempt,
+    Start,
+    Topology,
+    Wait,
+)
 
 ALPHA = 0.7  # of best effort: weight of the level against the disruption
 BEHIND = "It asks for GPUs close together, and jobs it may not stop hold those."
@@ -26,6 +38,12 @@ BEHIND = "It asks for GPUs close together, and jobs it may not stop hold those."
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TopologyAware:
     name: str = "topology"
+    description: ClassVar[Description] = Description(
+        summary="Preempts for GPUs that are close to each other, where jobs ask for that.",
+        order="priority, then submission; close GPUs, also by preemption",
+        needs="levels, priorities",
+        source="Zhang et al. 2024",
+    )
     alpha: float = ALPHA
     rules: CycleOptions = field(default_factory=lambda: CycleOptions(preempts=True))
     preempts: bool = True

@@ -16,7 +16,7 @@ from scheduler.core.cycle.cycle import Cycle, ranking
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.ordering.fair_queue import FairQueue
 from scheduler.core.remaining_work import remaining_gpu_s
-from scheduler.core.types import ClusterState, Job, Plan
+from scheduler.core.types import ClusterState, Description, Job, Plan
 
 SEGMENT_S = 900.0
 CHANGED = 0.1  # a prediction that moved by more than this share corrects the queue
@@ -26,6 +26,7 @@ BEHIND = "Users who received less than their share go first."
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Uwfq:
     name: str
+    description: Description
     rules: CycleOptions = field(default_factory=lambda: CycleOptions(blocks=HeadOfLine.NOTHING))
     round_s: float | None = None
 
@@ -67,7 +68,21 @@ def _moved(expected: float | None, work: float) -> bool:
 
 SEGMENTED = Uwfq(
     name="uwfq",
+    description=Description(
+        summary="Fair between people by GPU time, in segments; it stops jobs between them, at a checkpoint.",
+        order="virtual deadlines of a user-fair fluid system; stops jobs at the ends of segments of 900 s",
+        needs="durations, running jobs",
+        source="Kažemaks et al. 2025",
+    ),
     rules=CycleOptions(blocks=HeadOfLine.NOTHING, preempts=True, segment_s=SEGMENT_S),
     round_s=60.0,
 )
-WHOLE = Uwfq(name="uwfq-whole")
+WHOLE = Uwfq(
+    name="uwfq-whole",
+    description=Description(
+        summary="Fair between people: jobs in the order in which an evenly shared cluster would end them.",
+        order="virtual deadlines of a user-fair fluid system, without segments",
+        needs="durations, running jobs",
+        source="Kažemaks et al. 2025",
+    ),
+)

@@ -1,0 +1,72 @@
+"""A copy of the tree in which one more of a kind is added, by its checklist in CONTRIBUTING alone."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+COPIED = ("portal", "scheduler", "knowledge", "trainer", "tests", "templates", "static", "docs", "benchmarks")
+_UNCOPIED = shutil.ignore_patterns("node_modules", "screenshots", "*.pyc.*")  # *.pyc.*: being written
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Toy:
+    """One more of a kind. `lines`: by file, what stands there and by what it is replaced."""
+
+    kind: str  # its folder in toys/
+    heading: str  # of its checklist
+    lines: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+
+    @property
+    def folder(self) -> Path:
+        return HERE / "toys" / self.kind
+
+    @property
+    def files(self) -> list[str]:
+        """All that adding it touches."""
+        new = [path for path in self.folder.rglob("*") if path.is_file()]
+        return sorted({*self.lines, *(path.relative_to(self.folder).as_posix() for path in new)})
+
+    @property
+    def checklist(self) -> str:
+        """The text below its heading."""
+        told = (ROOT / "CONTRIBUTING.md").read_text()
+        return re.split(r"^##", told.partition(f"### {self.heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+
+    def add_to(self, checkout: Path) -> None:
+        """Write its files and lines. Each line that it replaces must be there once."""
+        shutil.copytree(
+            self.folder, checkout, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__")
+        )
+        for name, lines in self.lines.items():
+            text = (checkout / name).read_text()
+            for old, new in lines.items():
+                assert text.count(old) == 1, f"{name} has {old!r} {text.count(old)} times"
+                text = text.replace(old, new)
+            (checkout / name).write_text(text)
+
+
+def copy_tree(checkout: Path) -> None:
+    """With the compiled modules, which would take seconds to compile again."""
+    for name in COPIED:
+        shutil.copytree(ROOT / name, checkout / name, ignore=_UNCOPIED)
+    for name in ("pyproject.toml", "CONTRIBUTING.md", "manage.py"):
+        shutil.copy2(ROOT / name, checkout / name)
+
+
+def run(checkout: Path, *command: str) -> None:
+    """Run a Python module there; what it printed is the error if it fails."""
+    env = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "DATA_DIR")}
+    done = subprocess.run(
+        [sys.executable, *command],
+        cwd=checkout, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout
