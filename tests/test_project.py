@@ -42,7 +42,7 @@ def test_there_is_a_checklist_for_each_usual_change() -> None:
         "A parameter that binds at submit",
         "A parameter that binds at dispatch",
         "A page",
-        "An executor",
+        "An executor: 2 files",
         "A figure of every step",
     ]
 

@@ -62,11 +62,11 @@ def copy_tree(checkout: Path) -> None:
         shutil.copy2(ROOT / name, checkout / name)
 
 
-def run(checkout: Path, *command: str) -> None:
-    """Run a Python module there; what it printed is the error if it fails."""
+def run_tests(checkout: Path, *arguments: str) -> None:
+    """Run tests of the copy; what they printed is the error if they fail."""
     env = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "DATA_DIR")}
     done = subprocess.run(
-        [sys.executable, *command],
+        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments],
         cwd=checkout, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout

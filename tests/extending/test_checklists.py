@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.extending.checkout import HERE, Toy, copy_tree, run
+from tests.extending.checkout import HERE, Toy, copy_tree, run_tests
 
 POLICY = Toy(
     kind="policy",
@@ -22,7 +22,21 @@ POLICY = Toy(
         }
     },
 )
-TOYS = [POLICY]
+EXECUTOR = Toy(
+    kind="executor",
+    heading="An executor: 2 files",
+    lines={
+        "trainer/agent/executors/table.py": {
+            "import ProcessExecutor\n": (
+                "import ProcessExecutor\nfrom trainer.agent.executors.shell import ShellExecutor\n"
+            ),
+            '    "process": ProcessExecutor,\n': (
+                '    "process": ProcessExecutor,\n    "shell": ShellExecutor,\n'
+            ),
+        }
+    },
+)
+TOYS = [POLICY, EXECUTOR]
 
 
 @pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.kind)
@@ -34,10 +48,23 @@ def test_the_checklist_names_every_file(toy: Toy) -> None:
         assert any(f"`{path}`" in toy.checklist for path in told), f"it names neither of {told}"
 
 
-def test_what_was_added_by_the_checklists_alone_works(tmp_path: Path) -> None:
-    copy_tree(tmp_path)
-    shutil.copytree(HERE / "proofs", tmp_path / "tests" / "proofs")
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the tree with all toys, and the proofs that they are where they should be."""
+    checkout = tmp_path_factory.mktemp("checkout")
+    copy_tree(checkout)
+    shutil.copytree(HERE / "proofs", checkout / "tests" / "proofs")
     for toy in TOYS:
-        toy.add_to(tmp_path)
+        toy.add_to(checkout)
+    return checkout
+
+
+def test_what_was_added_is_at_every_door(checkout: Path) -> None:
     tests = [name for toy in TOYS for name in toy.files if Path(name).name.startswith("test_")]
-    run(tmp_path, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "tests/proofs", *tests)
+    run_tests(checkout, "tests/proofs", *tests)
+
+
+def test_the_life_of_a_claim_is_the_same_under_another_executor(checkout: Path) -> None:
+    files = [f"tests/trainer/agent/test_{name}.py" for name in ("executors", "life", "stops", "faults")]
+    told = "test_executors or test_life or adopts or saves or ignored or agent_is_told_to_leave"
+    run_tests(checkout, "-k", f"shell and ({told})", *files)

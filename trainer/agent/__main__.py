@@ -11,7 +11,7 @@ from types import FrameType
 
 from trainer.agent.claims.prepare import RunPreparation
 from trainer.agent.errors import SetupError, UpgradeNeeded
-from trainer.agent.executors.process import ProcessExecutor
+from trainer.agent.executors.table import EXECUTORS
 from trainer.agent.logs import set_up
 from trainer.agent.loop import EXIT_UPGRADE, Agent
 from trainer.agent.node.discovery import discover
@@ -54,11 +54,14 @@ def build(settings: Settings) -> Agent:
         offline=settings.offline,
         models_limit_bytes=settings.models_limit_bytes,
         model_roots=settings.model_roots,
-        run_as=run_as,
     )
-    executor = ProcessExecutor(run_as)
     return Agent(
-        settings=settings, folder=folder, portal=portal, executor=executor, workshop=workshop, facts=facts
+        settings=settings,
+        folder=folder,
+        portal=portal,
+        executor=EXECUTORS[settings.executor](run_as),
+        workshop=workshop,
+        facts=facts,
     )
 
 

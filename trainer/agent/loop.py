@@ -130,7 +130,7 @@ class Agent:
             boot_id=self._boot_id,
             seq=self._said,
             claims=self.roster.states(self._reports, REPORT_BYTES),
-            gpus=self._slot_use.read(self.roster.holders()),
+            gpus=self._slot_use.read(self.roster.loads),
             facts=None if self._facts_told else self._facts,
         )
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from trainer import __version__
 from trainer.agent.errors import SetupError
+from trainer.agent.executors.table import EXECUTORS
 from trainer.agent.portal_url import check_url
 from trainer.roots import overlap
 
@@ -30,6 +31,7 @@ class Settings:
     offline: bool = True
     models_limit_bytes: int | None = None
     model_roots: Sequence[Path] = ()
+    executor: str = "process"
     user: str = "nobody"
     allow_root: bool = False
     address: str = ""
@@ -61,6 +63,7 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         offline=not given.online,
         models_limit_bytes=None if given.models_limit is None else int(given.models_limit * 2**30),
         model_roots=_model_roots(given.model_roots, given.dir),
+        executor=given.executor,
         user=given.user,
         allow_root=given.allow_root,
         address=given.address or "",
@@ -155,7 +158,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_trainings(parser: argparse.ArgumentParser) -> None:
-    """Whose rights trainings have, where those of several nodes meet, and when they stop."""
+    """What runs trainings, whose rights they have, where those of several nodes meet, and when they stop."""
+    parser.add_argument(
+        "--executor", default="process", choices=EXECUTORS, help="what runs trainings (process)"
+    )
     parser.add_argument("--user", default="nobody", help="user of trainings if the agent is root (nobody)")
     parser.add_argument(
         "--allow-root",

@@ -19,9 +19,10 @@ from tests.trainer.agent.fake_portal import JOIN, PAUSE_S, FakePortal
 from trainer.agent import loop
 from trainer.agent.__main__ import build
 from trainer.agent.claims import claim
+from trainer.agent.executors.process import CLAIM_MARK
+from trainer.agent.executors.table import EXECUTORS
 from trainer.agent.loop import Agent
 from trainer.agent.node.discovery import _processor
-from trainer.agent.node.environment import CLAIM_MARK
 from trainer.agent.settings import Settings
 from trainer.agent.storage.folder import write_json
 
@@ -58,6 +59,12 @@ def node_dir(tmp_path: Path) -> Iterator[Path]:
             continue
 
 
+@pytest.fixture(params=sorted(EXECUTORS))
+def executor(request: pytest.FixtureRequest) -> str:
+    """By name: whatever runs an agent is shown for each of them."""
+    return str(request.param)
+
+
 @dataclass
 class Running:
     """An agent that runs in a thread."""
@@ -78,11 +85,12 @@ StartProcess = Callable[[], "subprocess.Popen[bytes]"]
 
 
 @pytest.fixture
-def start_agent(portal: FakePortal, node_dir: Path) -> Iterator[StartAgent]:
+def start_agent(portal: FakePortal, node_dir: Path, executor: str) -> Iterator[StartAgent]:
     started = []
 
     def start(**changes: Any) -> Running:
         values = {"name": "test", "join_token": JOIN, "slots": 2, "stop_grace_s": 3.0, **changes}
+        values["executor"] = executor
         agent = build(Settings(portal=portal.url, dir=node_dir, command=COMMAND, allow_root=True, **values))
         running = Running(agent, threading.Thread(target=agent.run, daemon=True))
         running.thread.start()
@@ -96,12 +104,12 @@ def start_agent(portal: FakePortal, node_dir: Path) -> Iterator[StartAgent]:
 
 
 @pytest.fixture
-def start_process(portal: FakePortal, node_dir: Path) -> Iterator[StartProcess]:
+def start_process(portal: FakePortal, node_dir: Path, executor: str) -> Iterator[StartProcess]:
     """An agent in a process of its own, to be killed."""
     started = []
 
     def start() -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "tests.trainer.agent.driver", portal.url, str(node_dir)]
+        command = [sys.executable, "-m", "tests.trainer.agent.driver", portal.url, str(node_dir), executor]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         started.append(subprocess.Popen(command, cwd=ROOT, env=environment))
         return started[-1]

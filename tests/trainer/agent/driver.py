@@ -1,4 +1,4 @@
-"""An agent in a process of its own that runs the fake trainer: `python driver.py URL DIR`."""
+"""An agent in a process of its own that runs the fake trainer: `python driver.py URL DIR EXECUTOR`."""
 
 import sys
 from pathlib import Path
@@ -15,7 +15,7 @@ COMMAND = (sys.executable, str(Path(__file__).with_name("fake_trainer.py")))
 if __name__ == "__main__":
     set_up()
     loop.SHORTEST_PAUSE_S = claim.LOOK_EVERY_S = PAUSE_S
-    url, folder = sys.argv[1:]
+    url, folder, executor = sys.argv[1:]
     sys.exit(
         run(
             Settings(
@@ -24,6 +24,7 @@ if __name__ == "__main__":
                 name="test",
                 join_token=JOIN,
                 slots=2,
+                executor=executor,
                 command=COMMAND,
                 allow_root=True,
             )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import psutil
@@ -15,7 +14,8 @@ def steps(given: Given, more_than: int = 3) -> bool:
 
 
 def pid_of(node_dir: Path, claim: str = "c1") -> int:
-    return int(json.loads((node_dir / "runs" / claim / "process.json").read_text())["pid"])
+    """As the training itself wrote it down."""
+    return int((node_dir / "runs" / claim / "starts").read_text().split()[-1])
 
 
 def runs(pid: int) -> bool:

@@ -233,9 +233,7 @@ def test_how_nodes_reach_each_other_is_the_administrators_to_say(monkeypatch: py
     monkeypatch.setenv("NCCL_SOCKET_IFNAME", "bond0")
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "bond0")
     monkeypatch.setenv("PYTORCH_ALLOC_CONF", "max_split_size_mb:512")
-    found = training_environment(
-        claim="c", run=Path("/run"), models=Path("/models"), gpus=(), threads=4, offline=True
-    )
+    found = training_environment(run=Path("/run"), models=Path("/models"), gpus=(), threads=4, offline=True)
     assert (found["NCCL_SOCKET_IFNAME"], found["GLOO_SOCKET_IFNAME"]) == ("bond0", "bond0")
     assert found["PYTORCH_ALLOC_CONF"] == "max_split_size_mb:512"
     assert found["CUDA_VISIBLE_DEVICES"] == ""

@@ -202,7 +202,7 @@ def test_an_online_training_gets_a_proxy_but_no_password(monkeypatch: pytest.Mon
     monkeypatch.setenv("HTTPS_PROXY", "http://me:secret@proxy:3128")
     monkeypatch.setenv("HTTP_PROXY", "http://proxy:3128")
     found = training_environment(
-        claim="c", run=Path("/run"), models=Path("/models"), gpus=("GPU-1", "GPU-3"), threads=4, offline=False
+        run=Path("/run"), models=Path("/models"), gpus=("GPU-1", "GPU-3"), threads=4, offline=False
     )
     assert "HTTPS_PROXY" not in found
     assert found["HTTP_PROXY"] == "http://proxy:3128"
@@ -227,14 +227,13 @@ def test_an_agent_that_is_root_starts_trainings_as_somebody_else(open_folder: Pa
     root = os.geteuid() == 0  # anybody else can start processes as themselves only
     uid = 65534 if root else os.geteuid()
     user = RunAs(name="nobody", uid=uid, gid=uid) if root else None
-    if user is not None:
-        user.own(run)
     executor = ProcessExecutor(user)
     command = ["/bin/sh", "-c", "id -u; touch mine"]
-    handle = executor.submit(Launch(claim="c", command=command, run=run, environment={"PATH": os.defpath}))
+    launch = Launch(claim="c", command=command, run=run, environment={"PATH": os.defpath})
+    handle = executor.submit(launch, executor.begin("c"))
     ended = until(lambda: executor.poll(handle))
     assert ended.code == 0
-    assert executor.logs(run, 0, 100) == f"{uid}\n".encode()
+    assert (run / "log.txt").read_text() == f"{uid}\n"
     assert (run / "mine").stat().st_uid == uid
 
 

@@ -141,7 +141,7 @@ def sockets(interface: str) -> tuple[str | None, str | None]:
     """The interfaces that gloo and NCCL are told to use."""
     run, models = Path("/run"), Path("/models")
     found = training_environment(
-        claim="c", run=run, models=models, gpus=(), threads=1, offline=True, interface=interface
+        run=run, models=models, gpus=(), threads=1, offline=True, interface=interface
     )
     return found.get("GLOO_SOCKET_IFNAME"), found.get("NCCL_SOCKET_IFNAME")
 

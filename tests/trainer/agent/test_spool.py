@@ -8,13 +8,8 @@ from pathlib import Path
 import pytest
 
 from trainer.agent.claims.collect import MAX_BACKLOG, Collector
-from trainer.agent.storage.folder import read_inside
 from trainer.agent.storage.spool import EVENTS, LOG, Spool
 from trainer.protocol import MAX_LOG_BYTES, Kind
-
-
-def read_log(run: Path, offset: int, limit: int) -> bytes:
-    return read_inside(run, "log.txt", offset, limit) if (run / "log.txt").exists() else b""
 
 
 @pytest.fixture
@@ -97,7 +92,7 @@ def test_a_sync_takes_a_limited_number_and_size_of_reports_but_always_one(spool:
 
 def test_events_are_reported_when_their_line_is_whole(spool: Spool, tmp_path: Path) -> None:
     events = tmp_path / "events.jsonl"
-    collector = Collector(tmp_path, spool, read_log)
+    collector = Collector(tmp_path, spool)
     assert collector.events() == []
     events.write_text('{"kind": "start", "steps_total": 5}\n{"kind": "step", "st')
     assert collector.events() == [(Kind.START, {"steps_total": 5})]
@@ -114,7 +109,7 @@ def test_no_event_is_lost_where_a_long_backlog_is_read_in_pieces(
     lines = [json.dumps({"kind": "step", "step": step}) for step in range(20)]
     huge = json.dumps({"kind": "step", "text": "x" * 250})
     (tmp_path / "events.jsonl").write_text("\n".join([*lines[:10], huge, *lines[10:], ""]))
-    found = Collector(tmp_path, spool, read_log).rest()
+    found = Collector(tmp_path, spool).rest()
     assert [body["step"] for _, body in found] == list(range(20))
 
 
@@ -127,7 +122,7 @@ def test_no_event_is_lost_where_a_long_backlog_is_read_in_pieces(
 )  # fmt: skip
 def test_an_event_that_no_portal_could_take_is_left_out(spool: Spool, tmp_path: Path, line: str) -> None:
     (tmp_path / "events.jsonl").write_text(line + '\n{"kind": "step", "step": 1, "loss": 1e999}\n')
-    assert Collector(tmp_path, spool, read_log).events() == [(Kind.STEP, {"step": 1, "loss": None})]
+    assert Collector(tmp_path, spool).events() == [(Kind.STEP, {"step": 1, "loss": None})]
 
 
 def test_single_steps_are_left_out_of_a_flood(
@@ -137,7 +132,7 @@ def test_single_steps_are_left_out_of_a_flood(
     monkeypatch.setattr("trainer.agent.claims.collect.MAX_BACKLOG", 10)
     lines = [json.dumps({"kind": "step", "step": step}) for step in range(50)]
     (tmp_path / "events.jsonl").write_text("\n".join([*lines, '{"kind": "eval", "eval_loss": 1}', ""]))
-    Collector(tmp_path, spool, read_log).rest()
+    Collector(tmp_path, spool).rest()
     assert spool.backlog == 12
 
 
@@ -145,6 +140,6 @@ def test_a_log_is_told_in_pieces_and_without_a_gap(spool: Spool, tmp_path: Path)
     text = "".join(f"ligne {number} \u00e9\n" for number in range(2000))
     (tmp_path / "log.txt").write_text(text)
     assert len(text.encode()) < MAX_LOG_BYTES
-    Collector(tmp_path, spool, read_log).rest()
+    Collector(tmp_path, spool).rest()
     spool.acknowledge(0)
     assert "".join(report.body["text"] for report in spool.pending(500, 10**6)) == text

@@ -11,7 +11,7 @@ from dataclasses import replace
 from trainer.agent.claims.checkpoints import NODE, CheckpointUploader
 from trainer.agent.claims.collect import Collector
 from trainer.agent.claims.deliver import deliver
-from trainer.agent.claims.outcome import ClaimEnd, Stop, classify_end, kernel_oom_kills
+from trainer.agent.claims.outcome import ClaimEnd, Stop, classify_end
 from trainer.agent.claims.prepare import RunPreparation, check_spec, prepare
 from trainer.agent.claims.rendezvous import Rendezvous
 from trainer.agent.claims.store import ClaimRecord
@@ -19,6 +19,7 @@ from trainer.agent.claims.watch import Watch
 from trainer.agent.errors import CheckpointGone, Declined, Interrupted, PeerAway, StaleClaim
 from trainer.agent.executors.base import Executor, Handle
 from trainer.agent.node.gpu_idle import await_vacancy
+from trainer.agent.node.usage import Load
 from trainer.agent.portal_api.client import Portal
 from trainer.agent.portal_api.transfers import Transfers
 from trainer.agent.storage.folder import CHECKPOINTS, TOKENS, read_json, write_json
@@ -56,7 +57,7 @@ class Claim:
         self._cancelled = False
         self._stopping, self._given_up = threading.Event(), threading.Event()
         self._transfers = Transfers(portal, self.spec, self._given_up)
-        self._collector = Collector(record.run, self._spool, executor.logs)
+        self._collector = Collector(record.run, self._spool)
         self._uploader = CheckpointUploader(self.spec, record.run, self._spool, self._transfers, changed)
         self._thread: threading.Thread | None = None
         self._ids = {"claim": self.spec.claim, "job": self.spec.job}
@@ -86,8 +87,12 @@ class Claim:
         """How the executor finds the training, while there is one."""
         if self._record.ending or not self.was_launched:
             return None
-        # The file lies where the training can write: whose processes are meant is not taken from it.
-        return {**(read_json(self._record.process_file) or {}), "claim": self.spec.claim}
+        return Handle(self.spec.claim, read_json(self._record.process_file) or {})
+
+    def load(self) -> Load | None:
+        """What the training uses of the node."""
+        handle = self.handle()
+        return self._executor.load(handle) if handle else None
 
     def obey(self, order: ClaimOrder) -> None:
         """Do what the portal's answer says of this claim."""
@@ -204,7 +209,7 @@ class Claim:
         return classify_end(replace(evidence, begun=self._phase is Phase.RUNNING))
 
     def _launch(self) -> Handle:
-        """Fetch, write down that a process is about to start, start it, write down which."""
+        """Fetch, write down that a training is about to start, start it, write down which."""
         check_spec(self.spec, self._workshop)
         self._transfers.fetch_inputs(self._record.run, self._stopping)
         await_vacancy(self._workshop.held(self.spec), lambda: self._holder(self.spec), self._stopping)
@@ -212,14 +217,14 @@ class Claim:
         launch = prepare(spec, self._workshop, self._record.run)
         if self._stopping.is_set():
             raise Interrupted("stopped before it was started")
-        note = {"claim": self.spec.claim, "fence": self.spec.fence, "oom_kills": kernel_oom_kills()}
-        write_json(self._record.process_file, note)
+        begun = self._executor.begin(self.spec.claim)
+        write_json(self._record.process_file, begun.notes)
         try:
-            handle = {**note, **self._executor.submit(launch)}
+            handle = self._executor.submit(launch, begun)
         except OSError as error:
             raise Declined(f"the training could not be started: {error}") from error
-        write_json(self._record.process_file, handle)
-        log.info("training started", extra={**self._ids, "pid": handle.get("pid")})
+        write_json(self._record.process_file, handle.notes)
+        log.info("training started", extra={**self._ids, "handle": handle.notes})
         return handle
 
     def _note(self, seen: set[Kind]) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import io
 import logging
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,14 +23,12 @@ _READ_BYTES = 1_000_000
 # The agent reports these itself, after it has uploaded what they name.
 _UNTIL_UPLOADED = {Kind.CHECKPOINT, Kind.RESULT, Kind.LOG}
 
-ReadLog = Callable[[Path, int, int], bytes]
-
 
 class Collector:
     """Follows the two files of one claim from where the spool says that they were left."""
 
-    def __init__(self, run: Path, spool: Spool, read_log: ReadLog) -> None:
-        self._run, self._spool, self._read_log = run, spool, read_log
+    def __init__(self, run: Path, spool: Spool) -> None:
+        self._run, self._spool = run, spool
         self._position = spool.offset(EVENTS)
         self._log_due = 0.0
 
@@ -86,7 +83,7 @@ class Collector:
         size = log_size(self._run)
         if size - told > MAX_LOG_BYTES:  # more than can be told at this rate: go on from the newest
             start = size - PIECE_BYTES
-        data = self._read_log(self._run, start, PIECE_BYTES)
+        data = _read_log(self._run, start)
         if not data:
             return False
         if size > start + len(data) and b"\n" in data:
@@ -106,6 +103,14 @@ def log_size(run: Path) -> int:
         return 0
 
 
+def _read_log(run: Path, offset: int) -> bytes:
+    """A piece of log.txt; empty when there is no more."""
+    try:
+        return read_inside(run, "log.txt", offset, PIECE_BYTES)
+    except OSError:
+        return b""
+
+
 def _parse(line: bytes) -> tuple[Kind, dict[str, Any]] | None:
     """One event, or None for a line that the portal could not take."""
     try:
@@ -116,8 +121,8 @@ def _parse(line: bytes) -> tuple[Kind, dict[str, Any]] | None:
         return None
 
 
-def last_line(run: Path, read_log: ReadLog) -> str:
+def last_line(run: Path) -> str:
     """The last line of the log that says something: most often the exception."""
-    text = read_log(run, max(0, log_size(run) - PIECE_BYTES), PIECE_BYTES).decode("utf-8", "replace")
+    text = _read_log(run, max(0, log_size(run) - PIECE_BYTES)).decode("utf-8", "replace")
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return clean_text(lines[-1], 500) if lines else ""

@@ -10,8 +10,9 @@ from trainer.agent.claims.claim import FORGET, Claim
 from trainer.agent.claims.outcome import Stop
 from trainer.agent.claims.prepare import RunPreparation
 from trainer.agent.claims.store import ClaimRecord, load_record
-from trainer.agent.executors.base import Executor
+from trainer.agent.executors.base import Executor, Handle
 from trainer.agent.node.models import make_room
+from trainer.agent.node.usage import Load
 from trainer.agent.portal_api.client import Portal
 from trainer.agent.storage.folder import CHECKPOINTS, NodeFolder
 from trainer.protocol import ClaimOrder, ClaimState, Outcome, Phase, Spec
@@ -42,7 +43,7 @@ class ClaimManager:
             record = load_record(self._folder, name)
             if record is None:
                 log.error("the record of a claim cannot be read", extra={"claim": name})
-                self._executor.cancel({"claim": name}, force=True)
+                self._executor.cancel(Handle(name), force=True)
                 self._folder.forget(name, keep={CHECKPOINTS})
                 continue
             claim = self._claims[name] = self._make(record)
@@ -138,14 +139,10 @@ class ClaimManager:
             told.append(state)
         return tuple(told)
 
-    def holders(self) -> dict[int, tuple[int, ...]]:
-        """The processes of running trainings and the slots that they hold."""
-        handles = {name: claim.handle() for name, claim in self._claims.items()}
-        return {
-            handle["pid"]: self._claims[name].spec.gpus
-            for name, handle in handles.items()
-            if handle and isinstance(handle.get("pid"), int)
-        }
+    def loads(self) -> dict[str, tuple[Load, tuple[int, ...]]]:
+        """What running trainings use, and the slots that they hold."""
+        loads = {name: claim.load() for name, claim in self._claims.items()}
+        return {name: (load, self._claims[name].spec.gpus) for name, load in loads.items() if load}
 
     def running(self) -> list[Claim]:
         """Claims with something left to do."""
@@ -157,7 +154,7 @@ class ClaimManager:
             claim.stop(stop)
 
     def kill_all(self) -> None:
-        """End every process that is left."""
+        """End every training that is left."""
         for claim in self._claims.values():
             if handle := claim.handle():
                 self._executor.cancel(handle, force=True)

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
-from trainer.agent.executors.base import Exit
+from trainer.agent.executors.base import Cause, End
 from trainer.agent.storage.text import clean_text
 from trainer.protocol import EXIT_NO_ROOM, EXIT_OOM, EXIT_STOPPED, Outcome
 
@@ -41,12 +39,11 @@ class Stop:
 class ExitFacts:
     """All that is known once a training is over."""
 
-    exit: Exit
+    end: End
     result: Mapping[str, Any] | None  # result.json
     stop: Stop | None = None
     killed_after_grace: bool = False
     silent_s: float | None = None  # it was ended because no event came for this long
-    kernel_oom: bool = False  # the kernel ended a process for memory meanwhile
     last_line: str = ""
     nodes: int = 1
     begun: bool = True  # the model was loaded and the data counted
@@ -61,7 +58,7 @@ def classify_end(seen: ExitFacts) -> ClaimEnd:
     if seen.silent_s is not None:
         reason = f"no sign of life from the training for {seen.silent_s:g} s; it was ended"
         return ClaimEnd(outcome=Outcome.TIMEOUT, exit_code=code, reason=reason)
-    if told == Outcome.OOM or code == EXIT_OOM or (code in {-signal.SIGKILL, None} and seen.kernel_oom):
+    if told == Outcome.OOM or code == EXIT_OOM or _ran_out_of_memory(seen):
         return ClaimEnd(outcome=Outcome.OOM, exit_code=code, reason=_told_reason(seen) or "out of memory")
     if told == Outcome.ERROR:
         return ClaimEnd(outcome=Outcome.ERROR, exit_code=code, reason=_told_reason(seen) or seen.last_line)
@@ -97,8 +94,8 @@ def _unexplained(seen: ExitFacts, code: int | None) -> ClaimEnd:
     if code == EXIT_STOPPED:
         reason = "somebody else asked the training to stop; it saved a checkpoint"
         return ClaimEnd(outcome=Outcome.KILLED, exit_code=code, reason=reason)
-    if code < 0:
-        reason = f"the training was ended by {_signal_name(-code)}, which the agent did not send"
+    if seen.end.cause is not Cause.EXIT and seen.end.killer:
+        reason = f"the training was ended by {seen.end.killer}, which the agent did not send"
         return ClaimEnd(outcome=Outcome.KILLED, exit_code=code, reason=reason)
     where = f": {seen.last_line}" if seen.last_line else ""
     return ClaimEnd(
@@ -106,10 +103,15 @@ def _unexplained(seen: ExitFacts, code: int | None) -> ClaimEnd:
     )
 
 
+def _ran_out_of_memory(seen: ExitFacts) -> bool:
+    """The executor says so, and the training itself announced no other end."""
+    return seen.end.cause is Cause.OUT_OF_MEMORY and _code(seen) == seen.end.code
+
+
 def _code(seen: ExitFacts) -> int | None:
-    """The process's exit code, or after adoption the one that result.json announces."""
-    if seen.exit.code is not None:
-        return seen.exit.code
+    """The exit code that was seen, or after adoption the one that result.json announces."""
+    if seen.end.code is not None:
+        return seen.end.code
     announced = (seen.result or {}).get("exit_code")
     fits = isinstance(announced, int) and not isinstance(announced, bool) and -255 <= announced <= 255
     return announced if fits else None
@@ -117,38 +119,3 @@ def _code(seen: ExitFacts) -> int | None:
 
 def _told_reason(seen: ExitFacts) -> str:
     return clean_text(str((seen.result or {}).get("reason") or ""))
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
-
-
-def kernel_oom_kills() -> int:
-    """How many processes the kernel has ended for want of memory here so far.
-
-    In this process's control group where the kernel tells (trainings share it), else on the whole machine.
-    """
-    for path in (*_group_files(), Path("/proc/vmstat")):
-        try:
-            lines = path.read_text().splitlines()
-        except OSError:
-            continue
-        counts = [line.split()[1] for line in lines if line.startswith("oom_kill ")]
-        if counts:
-            return int(counts[0])
-    return 0
-
-
-def _group_files() -> list[Path]:
-    """Where control groups of version 2 and 1 count; inside a container the group is the mount's root."""
-    root = Path("/sys/fs/cgroup")
-    own = ""
-    try:
-        lines = Path("/proc/self/cgroup").read_text().splitlines()
-        own = next((line[3:].strip("/") for line in lines if line.startswith("0::")), "")
-    except OSError:
-        pass
-    return [root / own / "memory.events", root / "memory.events", root / "memory" / "memory.oom_control"]

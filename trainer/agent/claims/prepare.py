@@ -12,7 +12,6 @@ from trainer.agent.errors import CheckpointGone, Declined
 from trainer.agent.executors.base import Launch
 from trainer.agent.node.environment import training_environment
 from trainer.agent.node.network import Site
-from trainer.agent.node.user import RunAs
 from trainer.agent.storage.folder import TOKENS, NodeFolder, write_json
 from trainer.protocol import GpuFacts, Spec, to_json
 
@@ -29,7 +28,6 @@ class RunPreparation:
     offline: bool = True
     models_limit_bytes: int | None = None
     model_roots: Sequence[Path] = ()
-    run_as: RunAs | None = None
 
     @property
     def slots(self) -> int:
@@ -77,7 +75,7 @@ def _earlier_tokens(spec: Spec, workshop: RunPreparation) -> str | None:
 
 
 def prepare(spec: Spec, workshop: RunPreparation, run: Path) -> Launch:
-    """Write RUN/spec.json, hand the folder to the training's user, and say how to start it."""
+    """Write RUN/spec.json and say how to start the training."""
     resume = resume_folder(spec, workshop, run)
     local = {
         "models_dir": str(workshop.folder.models),
@@ -90,10 +88,7 @@ def prepare(spec: Spec, workshop: RunPreparation, run: Path) -> Launch:
     }
     (run / "tmp").mkdir(exist_ok=True)
     write_json(run / "spec.json", {"spec": to_json(spec), "local": local})
-    if workshop.run_as is not None:
-        workshop.run_as.own(run)
     environment = training_environment(
-        claim=spec.claim,
         run=run,
         models=workshop.folder.models,
         gpus=[gpu.uuid for gpu in workshop.held(spec)],

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from trainer.agent.claims.collect import Collector, last_line
-from trainer.agent.claims.outcome import ExitFacts, Stop, kernel_oom_kills
-from trainer.agent.executors.base import Executor, Exit, Handle
+from trainer.agent.claims.outcome import ExitFacts, Stop
+from trainer.agent.executors.base import End, Executor, Handle
 from trainer.agent.storage.folder import read_inside
 from trainer.agent.storage.text import parse_object
 from trainer.protocol import Kind, Spec
@@ -28,7 +28,7 @@ def read_result(run: Path) -> dict[str, Any] | None:
 
 
 class Watch:
-    """Follows one process to its end."""
+    """Follows one training to its end."""
 
     def __init__(
         self, spec: Spec, run: Path, handle: Handle, executor: Executor, collector: Collector
@@ -73,19 +73,18 @@ class Watch:
             self._silent_s = self._spec.hang_after_s
             self._executor.cancel(self._handle, force=True)
 
-    def _conclude(self, ended: Exit, stop: Stop | None) -> ExitFacts:
+    def _conclude(self, ended: End, stop: Stop | None) -> ExitFacts:
         self._executor.cancel(self._handle, force=True)  # whatever it left behind, also in other sessions
         try:
             self.seen |= {kind for kind, _ in self._collector.rest()}
         except OSError as error:
             log.error("last reports are lost", extra={"claim": self._spec.claim, "error": str(error)})
         return ExitFacts(
-            exit=ended,
+            end=ended,
             result=read_result(self._run),
             stop=stop,
             killed_after_grace=self._killed_after_grace,
             silent_s=self._silent_s,
-            kernel_oom=kernel_oom_kills() > int(self._handle.get("oom_kills", 0)),
-            last_line=last_line(self._run, self._executor.logs),
+            last_line=last_line(self._run),
             nodes=self._spec.nodes,
         )

@@ -1,19 +1,31 @@
-"""What the agent asks of whatever runs a training: four verbs."""
+"""What the agent asks of whatever runs a training: five verbs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import Any, Protocol
 
-Handle = dict[str, Any]
-"""JSON values by which a training is found again, also by a later agent. `{"claim": ...}` must be enough."""
+from trainer.agent.node.usage import Load
+
+
+@dataclass(frozen=True, slots=True)
+class Handle:
+    """By which an executor finds a training again, also one that an earlier agent started.
+
+    notes: the executor's own, JSON values. They are kept where the training can write, and may be lost: whose
+    training is meant is taken from the claim alone, which must be enough.
+    """
+
+    claim: str
+    notes: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """A training to start. Its output goes to RUN/log.txt."""
+    """A training to start in its folder. What it prints goes to RUN/log.txt."""
 
     claim: str
     command: Sequence[str]
@@ -21,24 +33,38 @@ class Launch:
     environment: Mapping[str, str]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Exit:
-    """A training that is over. code: negative for a signal, None where nobody was there to see it."""
+class Cause(StrEnum):
+    """Why a training is over, as far as its executor saw."""
 
-    code: int | None
+    EXIT = "exit"  # it left by itself
+    OUT_OF_MEMORY = "out of memory"  # the system ended it, or one of its processes, for want of memory
+    KILLED = "killed"  # by somebody else or by `cancel`
+    UNSEEN = "unseen"  # it ended while no agent was there
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class End:
+    """How a training ended. code: for its owner, None where nobody saw one; killer: what killed it."""
+
+    cause: Cause
+    code: int | None = None
+    killer: str = ""
 
 
 class Executor(Protocol):
     """Runs trainings. Each verb returns at once and may be called from any thread."""
 
-    def submit(self, launch: Launch) -> Handle:
-        """Start it. Raises OSError if that is impossible."""
+    def begin(self, claim: str) -> Handle:
+        """What is noted before the start, so that an agent that dies meanwhile finds the training."""
 
-    def poll(self, handle: Handle) -> Exit | None:
+    def submit(self, launch: Launch, begun: Handle) -> Handle:
+        """Start it; the handle tells more than `begin` could. Raises OSError if that is impossible."""
+
+    def poll(self, handle: Handle) -> End | None:
         """None while it runs."""
 
-    def logs(self, run: Path, offset: int, limit: int) -> bytes:
-        """At most `limit` bytes of its output from `offset` on; empty when there is no more."""
+    def load(self, handle: Handle) -> Load | None:
+        """What it uses of the processors and of memory; None where that cannot be told."""
 
     def cancel(self, handle: Handle, *, force: bool) -> None:
         """Ask it to save and leave; with `force`, end it and everything it started."""

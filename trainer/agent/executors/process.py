@@ -14,26 +14,33 @@ from pathlib import Path
 
 import psutil
 
-from trainer.agent.executors.base import Exit, Handle, Launch
-from trainer.agent.node.environment import CLAIM_MARK
+from trainer.agent.executors.base import Cause, End, Handle, Launch
+from trainer.agent.node.kernel_oom import kernel_oom_kills
+from trainer.agent.node.usage import Load
 from trainer.agent.node.user import RunAs
-from trainer.agent.storage.folder import read_inside
 
 log = logging.getLogger(__name__)
 
+CLAIM_MARK = "FORETUNE_CLAIM"  # every process of a training carries it, also one that left its group
 _GONE_WITHIN_S = 5.0
 
 
 class ProcessExecutor:
-    """Starts, watches and ends processes. A handle holds pid, start time and claim."""
+    """Starts, watches and ends processes. Noted are pid, start time and how often memory had run out."""
 
     def __init__(self, run_as: RunAs | None = None) -> None:
         self._run_as = run_as
         self._children: dict[int, subprocess.Popen[bytes]] = {}
         self._lock = threading.Lock()
 
-    def submit(self, launch: Launch) -> Handle:
-        """Start the process with nothing of the agent's but its log file."""
+    def begin(self, claim: str) -> Handle:
+        """With what the kernel counts before the start."""
+        return Handle(claim, {"oom_kills": kernel_oom_kills()})
+
+    def submit(self, launch: Launch, begun: Handle) -> Handle:
+        """Hand the folder to the user and start the process with nothing of the agent's but its log file."""
+        if self._run_as is not None:
+            self._run_as.own(launch.run)
         user, group = (self._run_as.uid, self._run_as.gid) if self._run_as else (None, None)
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW
         output = os.open(launch.run / "log.txt", flags, 0o600)
@@ -41,7 +48,7 @@ class ProcessExecutor:
             child = subprocess.Popen(
                 list(launch.command),
                 cwd=launch.run,
-                env=dict(launch.environment),
+                env={**launch.environment, CLAIM_MARK: launch.claim},
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
@@ -55,22 +62,30 @@ class ProcessExecutor:
             os.close(output)
         with self._lock:
             self._children[child.pid] = child
-        return {"claim": launch.claim, "pid": child.pid, "start_time": start_time(child.pid)}
+        notes = {**begun.notes, "pid": child.pid, "start_time": start_time(child.pid)}
+        return Handle(launch.claim, notes)
 
-    def poll(self, handle: Handle) -> Exit | None:
+    def poll(self, handle: Handle) -> End | None:
         """How the leader ended. A process that an earlier agent started has no exit code to read."""
-        child = self._children.get(handle.get("pid", 0))
-        if child is not None:
-            code = child.poll()
-            return None if code is None else Exit(code=code)
-        return None if self._leader(handle) else Exit(code=None)
+        child = self._child(handle)
+        if child is None:
+            return None if self._leader(handle) else _ended(handle, None)
+        code = child.poll()
+        return None if code is None else _ended(handle, code)
 
-    def logs(self, run: Path, offset: int, limit: int) -> bytes:
-        """A piece of log.txt."""
-        try:
-            return read_inside(run, "log.txt", offset, limit)
-        except OSError:
-            return b""
+    def load(self, handle: Handle) -> Load | None:
+        """Of the leader and its descendants."""
+        leader = self._leader(handle)
+        if leader is None:
+            return None
+        seconds, memory = 0.0, 0
+        with suppress(psutil.Error):
+            for process in (leader, *leader.children(recursive=True)):
+                with suppress(psutil.Error):
+                    times = process.cpu_times()
+                    seconds += times.user + times.system
+                    memory += process.memory_info().rss
+        return Load(seconds, memory)
 
     def cancel(self, handle: Handle, *, force: bool) -> None:
         """TERM to the leader, which saves; or KILL to every process of the claim until none is left."""
@@ -88,25 +103,29 @@ class ProcessExecutor:
             self.poll(handle)  # reaps the leader, which would count as a member for ever otherwise
             if time.monotonic() > deadline:
                 pids = [process.pid for process in members]
-                log.error("processes survive KILL", extra={"claim": handle["claim"], "pids": pids})
+                log.error("processes survive KILL", extra={"claim": handle.claim, "pids": pids})
                 return
             time.sleep(0.02)
 
+    def _child(self, handle: Handle) -> subprocess.Popen[bytes] | None:
+        pid = handle.notes.get("pid")
+        return self._children.get(pid) if isinstance(pid, int) else None
+
     def _leader(self, handle: Handle) -> psutil.Process | None:
         """The leader, if it is alive and truly the one that was started: a pid alone may be reused."""
-        pid = handle.get("pid")
+        pid = handle.notes.get("pid")
         if not isinstance(pid, int):  # the agent died between the start and the note of it
-            return next((process for process in _alive() if _carries(process, handle["claim"])), None)
+            return next((process for process in _alive() if _carries(process, handle.claim)), None)
         try:
             process = psutil.Process(pid)
             alive = process.status() != psutil.STATUS_ZOMBIE
         except psutil.NoSuchProcess:
             return None
-        same = start_time(pid) == handle.get("start_time")
+        same = start_time(pid) == handle.notes.get("start_time")
         return process if alive and same and self._is_ours(process, handle) else None
 
     def _is_ours(self, process: psutil.Process, handle: Handle) -> bool:
-        return process.pid in self._children or _carries(process, handle["claim"])
+        return process.pid in self._children or _carries(process, handle.claim)
 
     def _members(self, handle: Handle) -> Iterator[psutil.Process]:
         """Leader, descendants, session, and whoever carries the claim's mark, wherever it went."""
@@ -116,8 +135,32 @@ class ProcessExecutor:
             with suppress(psutil.Error):
                 family = {leader.pid, *(child.pid for child in leader.children(recursive=True))}
         for process in _alive():
-            if process.pid in family or _carries(process, handle["claim"]):
+            if process.pid in family or _carries(process, handle.claim):
                 yield process
+
+
+def _ended(handle: Handle, code: int | None) -> End:
+    """The end of a process with this exit code, negative for a signal, None where nobody saw one."""
+    killed = code is not None and code < 0
+    killer = _signal_name(-code) if code is not None and killed else ""
+    if code in {-signal.SIGKILL, None} and _ran_out_of_memory(handle):
+        return End(cause=Cause.OUT_OF_MEMORY, code=code, killer=killer)
+    if code is None:
+        return End(cause=Cause.UNSEEN)
+    return End(cause=Cause.KILLED if killed else Cause.EXIT, code=code, killer=killer)
+
+
+def _ran_out_of_memory(handle: Handle) -> bool:
+    """The kernel has ended a process for want of memory since before the start."""
+    before = handle.notes.get("oom_kills")
+    return isinstance(before, int) and kernel_oom_kills() > before
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def start_time(pid: int) -> float:

@@ -9,7 +9,6 @@ from pathlib import Path
 import trainer
 
 IMPORT_FOLDER = str(Path(trainer.__path__[0]).parent)  # from which child processes import this package
-CLAIM_MARK = "FORETUNE_CLAIM"  # every process of a training carries it, also one that left its group
 
 _KEPT = ("PATH", "LANG", "LC_ALL", "TZ", "LD_LIBRARY_PATH", "CUDA_HOME")
 # How GPUs and nodes reach each other is the administrator's to say: NCCL_SOCKET_IFNAME, NCCL_IB_HCA, ...
@@ -19,7 +18,6 @@ _KEPT_ONLINE = ("HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "SSL_CERT_FILE", "REQUE
 
 def training_environment(
     *,
-    claim: str,
     run: Path,
     models: Path,
     gpus: Sequence[str],
@@ -46,7 +44,6 @@ def training_environment(
         "PYTORCH_ALLOC_CONF": "expandable_segments:True",
         **network,
         **inherited,
-        CLAIM_MARK: claim,
         "HOME": str(run),
         "TMPDIR": str(run / "tmp"),
         "PYTHONPATH": IMPORT_FOLDER,

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
-
-import psutil
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple
 
 from trainer.agent.node.gpus import gpu_use
 from trainer.protocol import GpuFacts, GpuUse
+
+
+class Load(NamedTuple):
+    """What a training has used of the processors so far (s), and how much memory it holds."""
+
+    processor_s: float
+    memory_bytes: int
+
+
+Loads = Mapping[str, tuple[Load, Sequence[int]]]
 
 
 class SlotUse:
@@ -17,33 +25,26 @@ class SlotUse:
 
     def __init__(self, slots: Sequence[GpuFacts], *, has_gpus: bool) -> None:
         self._slots, self._has_gpus = slots, has_gpus
-        self._seen: dict[int, tuple[float, float]] = {}  # leader -> (monotonic time, processor seconds)
+        self._seen: dict[str, tuple[float, float]] = {}  # training -> (monotonic time, processor seconds)
 
-    def read(self, holders: Mapping[int, Iterable[int]]) -> tuple[GpuUse, ...]:
-        """holders: a training's leader -> its slots, which share its load evenly."""
+    def read(self, loads: Callable[[], Loads]) -> tuple[GpuUse, ...]:
+        """loads: of each training, with its slots, which share its load evenly; asked for CPU slots alone."""
         if self._has_gpus:
             return gpu_use(self._slots)
         use = {slot: GpuUse(index=slot, util=0.0, memory_used_bytes=0) for slot in range(len(self._slots))}
-        for leader, held in holders.items():
+        found = loads()
+        for training, (load, held) in found.items():
             slots = [slot for slot in held if slot in use]
-            load, memory = self._load(leader)
+            cores = self._cores(training, load.processor_s)
             for slot in slots:
-                share = min(1.0, load / len(slots))
-                use[slot] = GpuUse(index=slot, util=share, memory_used_bytes=memory // len(slots))
-        self._seen = {leader: seen for leader, seen in self._seen.items() if leader in holders}
+                share = min(1.0, cores / len(slots))
+                use[slot] = GpuUse(index=slot, util=share, memory_used_bytes=load.memory_bytes // len(slots))
+        self._seen = {training: seen for training, seen in self._seen.items() if training in found}
         return tuple(use.values())
 
-    def _load(self, leader: int) -> tuple[float, int]:
-        """(cores in use since the last reading, resident bytes) of a process and its descendants."""
-        seconds, memory = 0.0, 0
-        with suppress(psutil.Error):
-            root = psutil.Process(leader)
-            for process in (root, *root.children(recursive=True)):
-                with suppress(psutil.Error):
-                    times = process.cpu_times()
-                    seconds += times.user + times.system
-                    memory += process.memory_info().rss
+    def _cores(self, training: str, processor_s: float) -> float:
+        """Cores in use since the last reading."""
         now = time.monotonic()
-        then, before = self._seen.get(leader, (now, seconds))
-        self._seen[leader] = (now, seconds)
-        return max(0.0, seconds - before) / max(now - then, 1e-3), memory
+        then, before = self._seen.get(training, (now, processor_s))
+        self._seen[training] = (now, processor_s)
+        return max(0.0, processor_s - before) / max(now - then, 1e-3)

@@ -1,0 +1,108 @@
+"""What every executor answers about a training: how it ended, what it used, and that its claim is enough."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.trainer.agent.fake_portal import until
+from trainer.agent.executors import process
+from trainer.agent.executors.base import Cause, End, Executor, Handle, Launch
+from trainer.agent.executors.process import ProcessExecutor
+from trainer.agent.executors.table import EXECUTORS
+
+BUSY = [sys.executable, "-c", "while True: pass"]
+
+
+def shell(text: str) -> list[str]:
+    return ["/bin/sh", "-c", text]
+
+
+def start(executor: Executor, run: Path, command: list[str]) -> Handle:
+    """Start a command as the training of a claim that is named like its folder."""
+    launch = Launch(claim=run.name, command=command, run=run, environment={"PATH": os.defpath})
+    return executor.submit(launch, executor.begin(run.name))
+
+
+def end_of(executor: Executor, handle: Handle) -> End:
+    found: End = until(lambda: executor.poll(handle))
+    executor.cancel(handle, force=True)
+    return found
+
+
+@pytest.fixture(params=sorted(EXECUTORS))
+def executor(request: pytest.FixtureRequest) -> Executor:
+    return EXECUTORS[request.param](None)
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [
+        ("exit 0", End(cause=Cause.EXIT, code=0)),
+        ("exit 76", End(cause=Cause.EXIT, code=76)),
+        ("kill -KILL $$", End(cause=Cause.KILLED, code=-signal.SIGKILL, killer="SIGKILL")),
+    ],
+)
+def test_an_executor_says_how_a_training_ended(
+    executor: Executor, tmp_path: Path, text: str, end: End
+) -> None:
+    assert end_of(executor, start(executor, tmp_path, shell(text))) == end
+
+
+def test_what_a_training_prints_goes_to_its_log(executor: Executor, tmp_path: Path) -> None:
+    end_of(executor, start(executor, tmp_path, shell("echo out; echo err >&2")))
+    assert sorted((tmp_path / "log.txt").read_text().split()) == ["err", "out"]
+
+
+def test_the_load_of_a_training_rises(executor: Executor, tmp_path: Path) -> None:
+    handle = start(executor, tmp_path, BUSY)
+    until(lambda: (load := executor.load(handle)) and load.processor_s > 0 and load.memory_bytes > 0)
+    executor.cancel(handle, force=True)
+
+
+def test_another_executor_finds_a_training_by_its_claim_alone(executor: Executor, tmp_path: Path) -> None:
+    handle, another = start(executor, tmp_path, shell("sleep 300")), type(executor)()
+    assert another.poll(Handle(handle.claim)) is None
+    another.cancel(Handle(handle.claim), force=True)
+    assert until(lambda: executor.poll(handle)).cause is Cause.KILLED
+    assert another.poll(Handle(handle.claim)) is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "kills", "end"),
+    [
+        ("kill -KILL $$", 4, End(cause=Cause.OUT_OF_MEMORY, code=-signal.SIGKILL, killer="SIGKILL")),
+        ("kill -KILL $$", 3, End(cause=Cause.KILLED, code=-signal.SIGKILL, killer="SIGKILL")),
+        ("kill -TERM $$", 4, End(cause=Cause.KILLED, code=-signal.SIGTERM, killer="SIGTERM")),
+        ("exit 1", 4, End(cause=Cause.EXIT, code=1)),
+    ],
+)
+def test_a_process_that_was_killed_while_the_kernel_was_short_of_memory_ran_out_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, text: str, kills: int, end: End
+) -> None:
+    """kills: how many processes the kernel has ended by then; 3 before the start."""
+    executor = ProcessExecutor()
+    monkeypatch.setattr(process, "kernel_oom_kills", lambda: 3)
+    handle = start(executor, tmp_path, shell(text))
+    monkeypatch.setattr(process, "kernel_oom_kills", lambda: kills)
+    assert end_of(executor, handle) == end
+
+
+@pytest.mark.parametrize(
+    ("notes", "cause"),
+    [
+        ({"oom_kills": 2}, Cause.OUT_OF_MEMORY),
+        ({"oom_kills": 3}, Cause.UNSEEN),
+        ({"oom_kills": "x"}, Cause.UNSEEN),
+        ({}, Cause.UNSEEN),
+    ],
+)
+def test_an_end_that_nobody_saw_is_of_memory_only_if_the_kernel_ended_something_since_the_start(
+    monkeypatch: pytest.MonkeyPatch, notes: dict[str, object], cause: Cause
+) -> None:
+    monkeypatch.setattr(process, "kernel_oom_kills", lambda: 3)
+    assert ProcessExecutor().poll(Handle("nobody", notes)) == End(cause=cause)
