@@ -42,7 +42,7 @@ const signedOut = document.getElementById("signed-out");
 for (const name of ["htmx:sendError", "htmx:timeout"]) document.addEventListener(name, outOfDate);
 document.addEventListener("htmx:responseError", ({ detail }) => {
   if (detail.xhr.status === 401) signedOut.hidden = false;
-  else outOfDate();
+  else if (!refusedFile(detail)) outOfDate();
 });
 document.addEventListener("htmx:afterOnLoad", ({ detail }) => {
   if (detail.xhr.status >= 400) return;
@@ -131,6 +131,9 @@ reachScrolled();
 document.addEventListener("htmx:beforeRequest", (event) => {
   const input = event.detail.elt;
   if (!input.dataset.maxBytes) return;
+  const refused = input.parentElement.querySelector("[data-refused]");
+  refused.hidden = true;
+  refused.classList.remove("d-block");
   const large = input.files[0]?.size > Number(input.dataset.maxBytes);
   const notice = input.parentElement.querySelector("[data-too-large]");
   notice.hidden = !large;
@@ -139,6 +142,19 @@ document.addEventListener("htmx:beforeRequest", (event) => {
   event.preventDefault();
   input.value = "";
 });
+
+// A file may be refused before it is read: too many at once, or no room left. The error page's words say so here.
+function refusedFile({ elt, xhr }) {
+  const notice = elt.parentElement?.querySelector("[data-refused]");
+  if (!notice || xhr.status >= 500) return false;
+  const page = new DOMParser().parseFromString(xhr.responseText, "text/html");
+  const words = [...page.querySelectorAll("h1, h1 + p")].map((element) => element.textContent.trim());
+  notice.textContent = words.map((text) => (/[.!?]$/.test(text) ? text : `${text}.`)).join(" ");
+  notice.hidden = false;
+  notice.classList.add("d-block");
+  elt.value = "";
+  return true;
+}
 
 // A file that was chosen before the page was ready, or that the browser kept, is taken up now.
 document.addEventListener("htmx:load", () => {

@@ -27,6 +27,20 @@ def duration(advice: Any) -> str:
     return str(advice.locator("dd").first.inner_text())
 
 
+def test_a_file_that_is_refused_unread_says_why_beside_its_field(opened: Any, settings: Any) -> None:
+    from playwright.sync_api import expect
+
+    page = opened(quiet=False)  # Chromium notes the refusal as an error of its own
+    begin(page)
+    settings.STORAGE_QUOTA_BYTES = 1
+    rows = b'{"prompt": "a", "completion": "b"}\n' * 200_000
+    content = {"name": "rows.jsonl", "mimeType": "application/json", "buffer": rows}
+    page.locator("#id_upload").set_input_files(content)
+    expect(page.locator("[data-refused]").first).to_contain_text("storage quota is used up")
+    expect(page.locator("#stale")).to_be_hidden()
+    assert page.locator("#id_upload").input_value() == ""
+
+
 def test_one_value_fixed_by_hand_stays_and_the_others_adapt(page: Any) -> None:
     from playwright.sync_api import expect
 
