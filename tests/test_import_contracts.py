@@ -22,7 +22,9 @@ EXHAUSTIVE = [contract for contract in CONTRACTS if contract.get("exhaustive")]
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
     for package in OPTIONS["root_packages"]:
-        shutil.copytree(REPOSITORY / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__"))
+        shutil.copytree(
+            REPOSITORY / package, tmp_path / package, ignore=shutil.ignore_patterns("__pycache__")
+        )
     shutil.copy(REPOSITORY / "pyproject.toml", tmp_path)
     return tmp_path
 
