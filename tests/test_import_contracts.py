@@ -1,4 +1,4 @@
-"""Every import contract finds a breach: one is planted for each in a copy of the tree, then `lint-imports` runs."""
+"""Every import contract finds a breach: each gets one in a copy of the tree, then `lint-imports` runs."""
 
 from __future__ import annotations
 
