@@ -9,9 +9,9 @@ from typing import Any
 from knowledge.core.analytic.config_table import NETWORK_BYTES_S
 from knowledge.core.domain import catalogue
 from knowledge.core.domain.types import Goal, GpuPool, Inventory, Workload
+from knowledge.core.recommend.objectives import needed_limit, why_needed
 from trainer.recipes import RECIPES
 
-NEEDED = {Goal.DEADLINE: "deadline_s", Goal.BUDGET: "budget"}
 LEAST_MEMORY = 2**20
 LARGEST = 1e30
 MOST_GPUS, LONGEST_ROW, MOST_ROWS = 10_000, 10_000_000, 10**12
@@ -100,8 +100,9 @@ def read(raw: Any) -> AdviceRequest:
     if model is None:
         raise fields.bad("model", "is needed: a base model of the catalogue, or a hub id")
     goal = Goal(fields.text("goal", list(Goal)) or Goal.BALANCED)
-    if goal in NEEDED and fields.raw.get(NEEDED[goal]) is None:
-        raise fields.bad(NEEDED[goal], f"is needed for the goal {goal}; give one or choose another goal")
+    needed = needed_limit(goal, deadline="deadline_s")
+    if needed and fields.raw.get(needed) is None:
+        raise fields.bad(needed, why_needed(goal))
     params = fields.raw.get("params")
     if params is not None and not isinstance(params, dict):
         raise fields.bad("params", "must be an object of parameters")

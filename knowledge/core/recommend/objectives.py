@@ -10,6 +10,16 @@ from knowledge.core.recommend.search import rank
 NEAREST = 1.05  # options whose excess over the limits differs by less are equally bad
 
 
+def needed_limit(goal: str, *, deadline: str) -> str | None:
+    """The field that the goal cannot do without; `deadline`: how the caller names a deadline's field."""
+    return {Goal.DEADLINE.value: deadline, Goal.BUDGET.value: "budget"}.get(goal)
+
+
+def why_needed(goal: str) -> str:
+    """What is wrong with a request that leaves out the field of `needed_limit`, with the remedy."""
+    return f"is needed for the goal {goal}; give one or choose another goal"
+
+
 def meets(option: Option, deadline_s: float | None = None, budget: float | None = None) -> bool:
     """Is it expected to end within `deadline_s` seconds of its start and to cost no more than `budget`?"""
     in_time = deadline_s is None or option.duration_s.value <= deadline_s

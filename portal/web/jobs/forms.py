@@ -10,12 +10,13 @@ from django.conf import settings
 from django.utils.functional import cached_property
 
 from knowledge.core.domain.types import Goal
+from knowledge.core.recommend.objectives import needed_limit
 from portal.accounts.models import Team, User
 from portal.web.common.form_base import StyledForm
 from portal.web.common.param_fields import PREFIX, param_fields
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import Storage, storage_of, visible_files
-from scheduler.services.jobs.objectives import NEEDED
+from scheduler.services.jobs.objectives import DEADLINE
 from scheduler.services.jobs.verbs import MAX_RETRIES
 from trainer.recipes import RECIPES
 
@@ -138,7 +139,7 @@ class SubmitForm(StyledForm):
     @property
     def needed(self) -> str | None:
         """The field that the chosen goal cannot do without."""
-        return NEEDED.get(self["goal"].value())
+        return needed_limit(self["goal"].value(), deadline=DEADLINE)
 
     def is_used(self, *names: str) -> bool:
         """Does one of the fields hold something, or complain?"""

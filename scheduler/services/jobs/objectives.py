@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from knowledge.core.domain.types import Goal
+from knowledge.core.recommend.objectives import needed_limit, why_needed
 from scheduler.errors import BadParameters
 from scheduler.models import Job
 
-NEEDED = {Goal.DEADLINE: "deadline_at", Goal.BUDGET: "budget"}
+DEADLINE = "deadline_at"
 MAX_BUDGET = 1e12
 AT_LEAST_S = 1.0  # a deadline that has passed: as soon as possible
 
@@ -31,12 +32,12 @@ def aim_of_request(
     if goal not in set(Goal):
         errors["goal"] = f"must be one of {', '.join(Goal)}"
     if deadline_at is not None and deadline_at <= now:
-        errors["deadline_at"] = "must lie in the future"
+        errors[DEADLINE] = "must lie in the future"
     if budget is not None and not 0 < budget <= MAX_BUDGET:
         errors["budget"] = f"must be an amount above 0, at most {MAX_BUDGET:,.0f}"
-    needed = NEEDED.get(Goal(goal)) if "goal" not in errors else None
-    if needed and {"deadline_at": deadline_at, "budget": budget}[needed] is None:
-        errors[needed] = f"is needed for the goal {goal}; give one or choose another goal"
+    needed = needed_limit(goal, deadline=DEADLINE)
+    if needed and {DEADLINE: deadline_at, "budget": budget}[needed] is None:
+        errors[needed] = why_needed(goal)
     if errors:
         raise BadParameters(errors)
     return _aim(goal, deadline_at, budget, now)
