@@ -7,11 +7,10 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
-from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, StrictText, WholeNumber
+from portal.api.common.views import AdminWritesApi
 from portal.clock import database_now
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.models import PolicyChoice
@@ -49,10 +48,7 @@ class PolicyIn(StrictSerializer):
     )  # fmt: skip
 
 
-class PolicyApi(APIView):
-    def get_permissions(self) -> list[Any]:
-        return [AdminOnly()] if self.request.method == "POST" else list(super().get_permissions())
-
+class PolicyApi(AdminWritesApi):
     @extend_schema(operation_id="policy_retrieve", responses=PolicyOut)
     def get(self, request: ApiRequest) -> Response:
         """Which policy decides now, and which others there are."""

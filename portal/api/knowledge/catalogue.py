@@ -9,19 +9,17 @@ from typing import Any
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
-from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from knowledge import catalogue_entries
 from knowledge.core.domain import catalogue
 from knowledge.hf_config_reading import listed_text
 from knowledge.models import CatalogEntry
-from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import Choice, Number, StrictSerializer, StrictText
 from portal.api.common.idempotent import KEY, create, in_one_transaction
 from portal.api.common.pages import list_of
+from portal.api.common.views import AdminApi, AdminWritesApi
 from portal.clock import database_now
 from scheduler.services.deletions import delete_catalogue_entry
 
@@ -74,18 +72,11 @@ class GpuIn(StrictSerializer):
     link = Choice(choices=catalogue_entries.LINKS, default="pcie4", help_text="Between GPUs of a node.")
 
 
-class _AdministratorsAdd(APIView):
-    """Everyone reads; only administrators add."""
-
-    def get_permissions(self) -> list[Any]:
-        return [AdminOnly()] if self.request.method == "POST" else [*super().get_permissions()]
-
-
 def _entry(pk: str) -> CatalogEntry:
     return CatalogEntry.objects.get(pk=pk)
 
 
-class ModelsApi(_AdministratorsAdd):
+class ModelsApi(AdminWritesApi):
     @extend_schema(operation_id="models_list", responses=list_of(ModelOut))
     def get(self, request: ApiRequest) -> Response:
         """Base models whose shape the portal knows; added ones come first."""
@@ -105,7 +96,7 @@ class ModelsApi(_AdministratorsAdd):
         return Response(ModelOut(catalogue.Model(**entry.facts)).data, status=201)
 
 
-class GpusApi(_AdministratorsAdd):
+class GpusApi(AdminWritesApi):
     @extend_schema(operation_id="gpus_list", responses=list_of(GpuSheet))
     def get(self, request: ApiRequest) -> Response:
         """GPUs whose data sheet the portal knows; added ones come first."""
@@ -123,8 +114,7 @@ class GpusApi(_AdministratorsAdd):
         return Response(GpuSheet(catalogue.Gpu(**entry.facts)).data, status=201)
 
 
-class _EntryApi(APIView):
-    permission_classes: list[type[BasePermission]] = [AdminOnly]
+class _EntryApi(AdminApi):
     kind: CatalogEntry.Kind
 
     def _delete(self, request: ApiRequest, name: str) -> Response:

@@ -12,7 +12,6 @@ from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.negotiation import DefaultContentNegotiation
 from rest_framework.parsers import MultiPartParser
-from rest_framework.permissions import BasePermission
 from rest_framework.renderers import BaseRenderer
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -23,10 +22,10 @@ from knowledge.core.data.sources.registry import SOURCES
 from knowledge.importing.service import ImportReport
 from knowledge.models import Execution
 from knowledge.selectors import exported
-from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import Choice, StrictSerializer
 from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.api.common.views import AdminApi
 from portal.api.jobs.files import uploaded
 from portal.clock import database_now
 from portal.limits.bodies import HISTORIES, takes_files
@@ -91,8 +90,7 @@ class TableUpload(serializers.Serializer[Any]):
 
 
 @takes_files(HISTORIES)
-class ImportApi(APIView):
-    permission_classes: list[type[BasePermission]] = [AdminOnly]
+class ImportApi(AdminApi):
     parser_classes = [MultiPartParser]
 
     @extend_schema(
@@ -112,8 +110,7 @@ class ImportApi(APIView):
         return Response(ImportOut(report).data)
 
 
-class ExecutionsCsvApi(APIView):
-    permission_classes: list[type[BasePermission]] = [AdminOnly]
+class ExecutionsCsvApi(AdminApi):
     content_negotiation_class = AnyAccept
 
     @extend_schema(

@@ -6,7 +6,6 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -14,10 +13,10 @@ from knowledge.advice_json import advice_json, step_s
 from knowledge.model_registry import promote_version, roll_back
 from knowledge.models import PredictorVersion
 from knowledge.selectors import predictor_versions
-from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import StrictSerializer, StrictText, WholeNumber
 from portal.api.common.pages import list_of
+from portal.api.common.views import AdminApi
 from portal.api.jobs.requests import JobIn, Params, with_files
 from portal.api.jobs.resources import ChoiceOut, PromiseOut
 from portal.clock import database_now
@@ -118,9 +117,7 @@ class PredictorsApi(APIView):
         return Response({"data": PredictorOut(predictor_versions()[:100], many=True).data})
 
 
-class PromoteApi(APIView):
-    permission_classes: list[type[BasePermission]] = [AdminOnly]
-
+class PromoteApi(AdminApi):
     @extend_schema(operation_id="predictors_promote", request=None, responses=PredictorOut)
     def post(self, request: ApiRequest, number: int) -> Response:
         """Let a version answer from now on, whatever its measured errors (administrators)."""
@@ -128,9 +125,7 @@ class PromoteApi(APIView):
         return Response(PredictorOut(version).data)
 
 
-class RollBackApi(APIView):
-    permission_classes: list[type[BasePermission]] = [AdminOnly]
-
+class RollBackApi(AdminApi):
     @extend_schema(operation_id="predictors_roll_back", request=RollBackIn, responses=PredictorOut)
     def post(self, request: ApiRequest) -> Response:
         """Undo the last promotion; doing it again goes further back (administrators)."""

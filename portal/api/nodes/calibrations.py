@@ -14,7 +14,7 @@ from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.idempotent import KEY, create
 from portal.api.common.pages import PageQuery, page, page_of, read_query
-from portal.api.nodes.nodes import AdminApi
+from portal.api.common.views import AdminApi
 from portal.clock import database_now
 from scheduler.models import Calibration, Node
 from scheduler.selectors.cluster.calibrations import calibrations, get_calibration, measured

@@ -8,16 +8,15 @@ from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.accounts.services import digest_of
 from portal.api.common.fields import Choice, Number, StrictBoolean, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.api.common.views import AdminApi
 from portal.clock import database_now
 from portal.node_package import BuildFailed, join_command
 from scheduler.models import Gpu, JoinToken, Node
@@ -119,10 +118,6 @@ class NodeApi(APIView):
     def get(self, request: ApiRequest, node_id: str) -> Response:
         """One node."""
         return Response(NodeOut(get_node(node_id)).data)
-
-
-class AdminApi(APIView):
-    permission_classes: list[type[BasePermission]] = [AdminOnly]
 
 
 def _changed(

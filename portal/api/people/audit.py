@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.models import AuditEntry
-from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import audit_matching, visible_audit
 from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.api.common.views import AdminApi
 
 FILTERS = ("actor", "action", "text")
 
@@ -34,9 +32,7 @@ class AuditQuery(PageQuery):
 AuditPage = page_of(AuditOut)
 
 
-class AuditApi(APIView):
-    permission_classes: list[type[BasePermission]] = [AdminOnly]
-
+class AuditApi(AdminApi):
     @extend_schema(operation_id="audit_list", parameters=[AuditQuery], responses=AuditPage)
     def get(self, request: ApiRequest) -> Response:
         """The record, newest first."""

@@ -8,7 +8,6 @@ from typing import Any
 from drf_spectacular.utils import extend_schema, extend_schema_field
 from rest_framework import serializers
 from rest_framework.exceptions import PermissionDenied
-from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
@@ -20,6 +19,7 @@ from portal.accounts.teams import add_member, change_role, create_team, is_lead,
 from portal.api.common.fields import Choice, StrictSerializer, StrictText
 from portal.api.common.idempotent import KEY, create, in_one_transaction
 from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.api.common.views import AdminApi, AdminWritesApi
 from portal.clock import database_now
 from scheduler.errors import NotFound
 from scheduler.services.deletions import delete_team
@@ -94,10 +94,7 @@ def _shown(request: ApiRequest, team: Team, status: int = 200) -> Response:
     return Response(TeamOut(_team(request, team.pk)).data, status=status)
 
 
-class TeamsApi(APIView):
-    def get_permissions(self) -> list[Any]:
-        return [AdminOnly()] if self.request.method == "POST" else list(super().get_permissions())
-
+class TeamsApi(AdminWritesApi):
     @extend_schema(operation_id="teams_list", parameters=[PageQuery], responses=TeamPage)
     def get(self, request: ApiRequest) -> Response:
         """Your teams, newest first; all of them for administrators."""
@@ -136,9 +133,7 @@ class RenameApi(APIView):
         return _shown(request, team)
 
 
-class DeleteTeamApi(APIView):
-    permission_classes: list[type[BasePermission]] = [AdminOnly]
-
+class DeleteTeamApi(AdminApi):
     @extend_schema(operation_id="teams_delete", request=None, responses={204: None})
     def post(self, request: ApiRequest, team_id: int) -> Response:
         """Dissolve a team; refused while jobs of it have not ended (administrators)."""

@@ -8,20 +8,18 @@ from typing import Any
 from django.contrib.auth.validators import UnicodeUsernameValidator
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
-from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
-from rest_framework.views import APIView
 
 from portal.accounts.errors import InvalidValue
 from portal.accounts.models import User
 from portal.accounts.people import Profile, change_user, create_user, let_in
-from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import tokens_of, visible_users
 from portal.accounts.services import revoke_token
 from portal.api.common.fields import Email, StrictBoolean, StrictSerializer, StrictText
 from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.pages import PageQuery, page, page_of, read_query
+from portal.api.common.views import AdminApi
 from portal.api.people.me import TokenList, TokenOut
 from portal.clock import database_now
 from scheduler.errors import NotFound
@@ -94,10 +92,6 @@ def _user(request: ApiRequest, user_id: int) -> User:
     if found is None:
         raise NotFound("There is no such user.")
     return found
-
-
-class AdminApi(APIView):
-    permission_classes: list[type[BasePermission]] = [AdminOnly]
 
 
 class UsersApi(AdminApi):

@@ -9,7 +9,7 @@ from django.views.decorators.http import require_GET
 
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import audit_matching, visible_audit
-from portal.web.nodes.nodes import require_admin
+from portal.web.common.access import refuse_others_than_admins
 from portal.web.people.forms import AuditFilters
 
 PAGE = 50
@@ -18,7 +18,7 @@ PAGE = 50
 @login_required
 @require_GET
 def audit_list(request: PageRequest) -> HttpResponse:
-    require_admin(request)
+    refuse_others_than_admins(request)
     filters = AuditFilters(request.GET)
     if not filters.is_valid():
         return render(request, "people/audit.html", {"filters": filters}, status=400)

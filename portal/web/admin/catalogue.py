@@ -17,7 +17,7 @@ from knowledge.selectors import catalog_entries, lessons_of
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.admin.catalogue_forms import GpuForm, ModelForm
-from portal.web.nodes.nodes import require_admin
+from portal.web.common.access import refuse_others_than_admins
 from scheduler.errors import SchedulerError
 from scheduler.selectors.cluster.inventory import unknown_gpus
 from scheduler.services.deletions import delete_catalogue_entry
@@ -30,7 +30,7 @@ SHOWN = 200
 @require_GET
 def page(request: PageRequest) -> HttpResponse:
     """`?gpu=NAME` fills into the form what is known of that GPU."""
-    require_admin(request)
+    refuse_others_than_admins(request)
     return _page(
         request, gpu_form=GpuForm(initial=_initial(request.GET.get("gpu", "")[:100].replace("\x00", "")))
     )
@@ -52,7 +52,7 @@ def _initial(name: str) -> dict[str, Any]:
 @require_POST
 def add(request: PageRequest, kind: str) -> HttpResponse:
     """Add a GPU or a model, or show the page again with what was wrong."""
-    require_admin(request)
+    refuse_others_than_admins(request)
     if kind not in FORMS:
         raise Http404
     form = FORMS[kind](request.POST)
@@ -70,7 +70,7 @@ def add(request: PageRequest, kind: str) -> HttpResponse:
 @require_POST
 def delete(request: PageRequest, kind: str) -> HttpResponse:
     """Delete an added GPU or model, or say what still needs it."""
-    require_admin(request)
+    refuse_others_than_admins(request)
     if kind not in FORMS:
         raise Http404
     name = request.POST.get("name", "")

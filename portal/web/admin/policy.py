@@ -13,8 +13,8 @@ from django.views.decorators.http import require_http_methods
 
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
+from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import StyledForm
-from portal.web.nodes.nodes import require_admin
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.errors import Conflict
 from scheduler.selectors.policy import current_choice, current_policy, policy_history
@@ -38,7 +38,7 @@ def policy(request: PageRequest) -> HttpResponse:
     if request.method != "POST":
         form = PolicyForm(initial={"name": current_policy(), "seen": current_choice()})
         return render(request, "policy/page.html", _page(form))
-    require_admin(request)
+    refuse_others_than_admins(request)
     form = PolicyForm(request.POST)
     if not form.is_valid():
         return render(request, "policy/page.html", _page(form), status=400)

@@ -19,8 +19,8 @@ from knowledge.selectors import counts_by_source, executions_matching
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.limits.bodies import HISTORIES, takes_files
+from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import FilterForm, StyledForm
-from portal.web.nodes.nodes import require_admin
 from scheduler.errors import FileTooLarge
 from scheduler.services.history import LARGEST, MOST_LINES, import_upload
 
@@ -70,7 +70,7 @@ class HistoryFilters(FilterForm):
 @require_http_methods(["GET", "POST"])
 def history(request: PageRequest) -> HttpResponse:
     """An import is all or nothing; wrong cells are listed by line and column."""
-    require_admin(request)
+    refuse_others_than_admins(request)
     form = ImportForm(request.POST, request.FILES) if request.method == "POST" else ImportForm()
     wrong: list[tuple[int, str, str]] = []
     if request.method == "POST" and form.is_valid():

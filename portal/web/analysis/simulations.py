@@ -16,8 +16,8 @@ from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.analysis.simulation_forms import SimulationForm
 from portal.web.charts.simulation import jct_chart
+from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.partials import fragment, is_fragment
-from portal.web.nodes.nodes import require_admin
 from scheduler.errors import BadParameters, Conflict, KeyInUse, KeyReused, NotFound
 from scheduler.models import Simulation
 from scheduler.selectors.simulations import all_simulations, get_simulation, present_cluster
@@ -43,7 +43,7 @@ MEASURES = (
 @require_http_methods(["GET", "POST"])
 def simulation_list(request: PageRequest) -> HttpResponse:
     """The newest simulations and the form for another one."""
-    require_admin(request)
+    refuse_others_than_admins(request)
     form = SimulationForm(request.POST or None)
     if request.method == "POST" and form.is_valid() and (made := _requested(request, form)):
         return redirect(made)
@@ -84,7 +84,7 @@ def _requested(request: PageRequest, form: SimulationForm) -> Simulation | None:
 @require_GET
 def simulation_detail(request: PageRequest, simulation_id: str) -> HttpResponse:
     """What was asked, how far it is, and the figures; for htmx the state alone while it runs."""
-    require_admin(request)
+    refuse_others_than_admins(request)
     try:
         found = get_simulation(simulation_id)
     except NotFound as unknown:

@@ -10,10 +10,10 @@ from django.views.decorators.http import require_GET, require_POST
 
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
+from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.partials import fragment
 from portal.web.nodes.calibration import CalibrationForm, calibration_panel
 from portal.web.nodes.node import node_page, shown_node
-from portal.web.nodes.nodes import require_admin
 from scheduler.errors import BadParameters, NotFound, SchedulerError
 from scheduler.selectors.cluster.calibrations import get_calibration
 from scheduler.services.calibration.request import cancel_calibration, request_calibration
@@ -23,7 +23,7 @@ from scheduler.services.calibration.request import cancel_calibration, request_c
 @require_GET
 def panel(request: PageRequest, node_id: str) -> HttpResponse:
     """How far the calibration is: what changes while it goes on."""
-    require_admin(request)
+    refuse_others_than_admins(request)
     node = shown_node(node_id)
     return fragment(request, "nodes/calibration.html", {"node": node, **calibration_panel(node)})
 
@@ -32,7 +32,7 @@ def panel(request: PageRequest, node_id: str) -> HttpResponse:
 @require_POST
 def calibrate(request: PageRequest, node_id: str) -> HttpResponse:
     """Begin a calibration; then show the node again, with what was wrong."""
-    require_admin(request)
+    refuse_others_than_admins(request)
     node, form = shown_node(node_id), CalibrationForm(request.POST)
     if form.is_valid():
         try:
@@ -50,7 +50,7 @@ def calibrate(request: PageRequest, node_id: str) -> HttpResponse:
 @require_POST
 def cancel(request: PageRequest, node_id: str, calibration_id: str) -> HttpResponse:
     """Call a calibration off; what it measured counts."""
-    require_admin(request)
+    refuse_others_than_admins(request)
     try:
         found = get_calibration(shown_node(node_id), calibration_id)
         cancel_calibration(calibration=found, actor=request.user, now=database_now())

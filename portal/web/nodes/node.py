@@ -15,10 +15,11 @@ from django.views.decorators.http import require_GET, require_POST
 from knowledge.core.domain import catalogue
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
+from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.partials import fragment
 from portal.web.nodes.calibration import calibration_panel
 from portal.web.nodes.forms import DrainForm, PriceForm, ReasonForm
-from portal.web.nodes.nodes import require_admin, visible_live_jobs
+from portal.web.nodes.nodes import visible_live_jobs
 from scheduler.errors import NotFound, SchedulerError
 from scheduler.models import Node
 from scheduler.selectors.nodes import get_node, node_events
@@ -94,7 +95,7 @@ def _links(node: Node) -> list[tuple[int, list[str]]]:
 @require_POST
 def node_verb(request: PageRequest, node_id: str, verb: str) -> HttpResponse:
     """Drain, resume, price or remove; then show the node again, with what was wrong."""
-    require_admin(request)
+    refuse_others_than_admins(request)
     if verb not in _VERBS:
         raise Http404
     node, (kind, act) = shown_node(node_id), _VERBS[verb]

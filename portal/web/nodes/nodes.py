@@ -7,7 +7,6 @@ from collections.abc import Iterable
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -18,6 +17,7 @@ from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.node_package import BuildFailed, join_command
+from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.partials import fragment, is_fragment
 from portal.web.nodes.filters import NodeFilters
 from scheduler.models import Node
@@ -30,12 +30,6 @@ from scheduler.services.nodes.register import create_join_token
 log = logging.getLogger(__name__)
 LIFETIME_S = 3600
 PAGE = 20
-
-
-def require_admin(request: PageRequest) -> None:
-    """Raises PermissionDenied."""
-    if not request.user.is_admin:
-        raise PermissionDenied
 
 
 def visible_live_jobs(user: User, nodes: Iterable[Node]) -> set[str]:
@@ -74,7 +68,7 @@ def _states() -> list[tuple[str, str, int]]:
 @require_POST
 def join_token(request: PageRequest) -> HttpResponse:
     """Show, once, the command that makes another machine a node of this portal."""
-    require_admin(request)
+    refuse_others_than_admins(request)
     portal = request.build_absolute_uri("/").rstrip("/")
     token = create_join_token(actor=request.user, now=database_now(), lifetime_s=LIFETIME_S)
     try:

@@ -19,7 +19,7 @@ from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import own_tokens, tokens_of, visible_teams, visible_users
 from portal.accounts.services import revoke_token
 from portal.clock import database_now
-from portal.web.nodes.nodes import require_admin
+from portal.web.common.access import refuse_others_than_admins
 from portal.web.people.forms import ChangeUserForm, LockOutForm, NameSearch, NewPasswordForm, NewUserForm
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.services.lockouts import lock_out, reset_password, revoke_all
@@ -32,7 +32,7 @@ PAGE, SHOWN_TEAMS, SHOWN_TOKENS = 25, 50, 50
 @require_http_methods(["GET", "POST"])
 def user_list(request: PageRequest) -> HttpResponse:
     """Everyone, and a form that makes one more; their password is shown once."""
-    require_admin(request)
+    refuse_others_than_admins(request)
     form, password = NewUserForm(request.POST or None), ""
     if request.method == "POST" and form.is_valid():
         try:
@@ -56,7 +56,7 @@ def user_list(request: PageRequest) -> HttpResponse:
 
 
 def _person(request: PageRequest, user_id: int) -> User:
-    require_admin(request)
+    refuse_others_than_admins(request)
     found = visible_users(request.user).filter(pk=user_id).first()
     if found is None:
         raise Http404
