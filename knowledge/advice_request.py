@@ -11,6 +11,7 @@ from knowledge.core.domain import catalogue
 from knowledge.core.domain.types import Goal, GpuPool, Inventory, Workload
 from knowledge.core.recommend.objectives import needed_limit, why_needed
 from trainer.recipes import RECIPES
+from trainer.strict_json import is_number, is_whole
 
 LEAST_MEMORY = 2**20
 LARGEST = 1e30
@@ -68,7 +69,7 @@ class RequestFields:
         value = self.raw.get(name)
         if value is None:
             return None
-        if isinstance(value, bool) or not isinstance(value, int | float) or not abs(value) <= LARGEST:
+        if not is_number(value) or not abs(value) <= LARGEST:
             raise self.bad(name, f"must be a number, at most {LARGEST:g}")
         if value < 0 or (value == 0 and not zero):
             raise self.bad(name, "must be 0 or more" if zero else "must be above 0")
@@ -87,7 +88,7 @@ class RequestFields:
 
 def whole(value: Any, name: str, low: int, high: int) -> int:
     """The value if it is a whole number between the bounds. Raises BadRequest."""
-    if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+    if not is_whole(value) or not low <= value <= high:
         raise BadRequest(f"{name}: must be a whole number between {low:,} and {high:,}")
     return value
 

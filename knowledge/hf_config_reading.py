@@ -108,4 +108,4 @@ def check_sizes(text: str) -> None:
 
 
 def _is_size(value: Any, *, least: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= LARGEST_SIZE
+    return strict_json.is_whole(value) and least <= value <= LARGEST_SIZE

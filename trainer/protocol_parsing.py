@@ -32,7 +32,7 @@ from trainer.protocol import (
     SyncReply,
     TooMany,
 )
-from trainer.strict_json import UNSTORABLE
+from trainer.strict_json import UNSTORABLE, is_number, is_whole
 
 _HEX64 = re.compile(r"[0-9a-f]{64}\Z")
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
@@ -74,13 +74,13 @@ class _Reader:
 
     def whole(self, name: str, default: Any = ..., low: int = 0, high: int = 2**53) -> int:
         value = self._get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int) or not low <= value <= high:
+        if not is_whole(value) or not low <= value <= high:
             raise ProtocolError(f"{self.path}.{name}", f"must be a whole number from {low} to {high}")
         return value
 
     def number(self, name: str, default: Any = ..., low: float = 0.0) -> float:
         value = self._get(name, default)
-        if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= LARGEST:
+        if not is_number(value) or not low <= value <= LARGEST:
             raise ProtocolError(f"{self.path}.{name}", f"must be a number from {low:g} to {LARGEST:g}")
         return float(value)
 

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from trainer.strict_json import is_number, is_whole
+
 MAX_ERRORS = 20
 
 
@@ -49,7 +51,7 @@ class Param:
             return value
         if self.kind is str:
             return self._text(value)
-        if isinstance(value, bool) or not isinstance(value, int if self.kind is int else int | float):
+        if not (is_whole(value) if self.kind is int else is_number(value)):
             raise ValueError(f"must be a {'whole number' if self.kind is int else 'number'}")
         return self._number(value)
 

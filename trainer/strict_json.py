@@ -11,7 +11,7 @@ import math
 import re
 from collections.abc import Iterable
 from itertools import islice
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 MAX_DEPTH = 32
 MAX_VALUES = 100_000  # what is short as text takes up to 100 bytes of memory, and has to be walked through
@@ -27,6 +27,16 @@ class RefusedJson(ValueError):
 
 class Excess(RefusedJson):
     """More values than are read at once."""
+
+
+def is_whole(value: object) -> TypeGuard[int]:
+    """Whether a value is a whole number of JSON: neither true nor 3.0 is one."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_number(value: object) -> TypeGuard[int | float]:
+    """Whether a value is a number of JSON; true is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def loads(raw: bytes | str, *, max_values: int = MAX_VALUES, max_depth: int = MAX_DEPTH) -> Any:

@@ -22,6 +22,23 @@ values = st.recursive(
 
 
 @pytest.mark.parametrize(
+    ("text", "whole", "number"),
+    [
+        ("3", True, True),
+        ("-3", True, True),
+        ("3.0", False, True),
+        ("true", False, False),
+        ('"3"', False, False),
+        ("null", False, False),
+        ("[3]", False, False),
+    ],
+)
+def test_numbers_are_those_of_json(text: str, whole: bool, number: bool) -> None:
+    value = strict_json.loads(text)
+    assert (strict_json.is_whole(value), strict_json.is_number(value)) == (whole, number)
+
+
+@pytest.mark.parametrize(
     ("text", "told"),
     [
         ('{"a": 1, "b": 2, "a": 3}', "holds a twice in one object"),

@@ -9,6 +9,8 @@ from typing import Any
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
+from trainer.strict_json import is_number, is_whole
+
 MOST_NAMED = 20  # wrong fields in one answer
 
 
@@ -61,7 +63,7 @@ class WholeNumber(serializers.IntegerField):
     """A JSON whole number: neither "3", nor true, nor 3.0."""
 
     def to_internal_value(self, data: Any) -> int:
-        if isinstance(data, bool) or not isinstance(data, int):
+        if not is_whole(data):
             raise ValidationError("must be a whole number")
         return super().to_internal_value(data)
 
@@ -70,7 +72,7 @@ class Number(serializers.FloatField):
     """A JSON number; the parser has refused those that are not finite."""
 
     def to_internal_value(self, data: Any) -> float:
-        if isinstance(data, bool) or not isinstance(data, int | float):
+        if not is_number(data):
             raise ValidationError("must be a number")
         try:
             return super().to_internal_value(data)

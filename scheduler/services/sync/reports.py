@@ -18,6 +18,7 @@ from scheduler.services.jobs.advice import reforecast
 from scheduler.services.jobs.transitions import note_job
 from trainer.protocol import GONE, MAX_LOG_BYTES, File, Kind, ProtocolError, Report
 from trainer.protocol_parsing import LARGEST, parse_file, storable
+from trainer.strict_json import is_number
 
 HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}\Z")
 LARGEST_WHOLE = 2**31 - 1  # of steps, as their columns keep them
@@ -33,7 +34,7 @@ def _number(body: dict[str, Any], name: str, *, low: float = 0.0) -> float | Non
     value = body.get(name)
     if value is None:
         return None
-    if isinstance(value, bool) or not isinstance(value, int | float) or not low <= value <= LARGEST:
+    if not is_number(value) or not low <= value <= LARGEST:
         raise BadReport(f"{name} must be a number from {low:g} to {LARGEST:g}")
     return float(value)
 
