@@ -11,6 +11,7 @@ from typing import Any
 
 from django.db import models
 
+from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Config, Interval, Option, Source
 from knowledge.models import Execution
 from knowledge.services import row_values
@@ -142,7 +143,7 @@ def _allocations(held: list[tuple[Attempt, Gpu]], claims: list[Claim]) -> Iterat
 
 def _promise(rng: random.Random) -> dict[str, Any]:
     rate, duration = rng.lognormvariate(8, 0.5), rng.lognormvariate(8, 1)
-    return Option(
+    option = Option(
         config=Config(
             model_name="meta-llama/Llama-3.1-8B", method="lora", gpu_model=rng.choice(MODELS), number_gpus=1,
             tokens_per_sample=1024, per_device_batch_size=4,
@@ -150,11 +151,12 @@ def _promise(rng: random.Random) -> dict[str, Any]:
         p_valid=0.95, tokens_per_second=Interval(rate, rate / 1.3, rate * 1.3), startup_s=40.0,
         peak_memory_bytes=Interval(4e10, 3.5e10, 4.5e10), cost=Interval(2.0, 1.5, 2.5), source=Source.MODEL,
         duration_s=Interval(duration, duration / 1.3, duration * 1.3), steps=1000,
-    ).as_json()  # fmt: skip
+    )  # fmt: skip
+    return option_json(option)
 
 
 def _execution(rng: random.Random, attempt: Attempt) -> Execution:
-    option = Option.from_json(attempt.option)
+    option = attempt.promised
     error = rng.lognormvariate(0, 0.2)
     return Execution(
         **row_values(option.config), created_at=attempt.ended_at, attempt_id=attempt.pk, status="ok",

@@ -6,7 +6,6 @@ import logging
 from datetime import datetime
 
 from knowledge import selectors
-from knowledge.core.domain.types import Interval
 from knowledge.core.evaluate import drift
 from knowledge.models import TrackRecord
 
@@ -19,9 +18,9 @@ def watch(*, now: datetime) -> TrackRecord | None:
     if TrackRecord.objects.filter(day=day).exists():
         return None
     outcomes = [
-        drift.PromiseOutcome(Interval(**promise["tokens_per_second"]), measured)
+        drift.PromiseOutcome(promise.tokens_per_second, measured)
         for promise, measured in selectors.promises(limit=2 * drift.RECENT)
-        if promise["tokens_per_second"]["value"] > 0
+        if promise.tokens_per_second.value > 0
     ]
     if not outcomes:
         return None

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
-from typing import Any
 
 from django.db.models import Case, Count, Max, Q, QuerySet, When
 
 from knowledge.core.data.measurement import OWN, Measurement
 from knowledge.core.domain import catalogue
-from knowledge.core.domain.types import Config, Interval, Source
+from knowledge.core.domain.option_json import read_option
+from knowledge.core.domain.types import Config, Interval, Option, Source
 from knowledge.core.recommend import duration
 from knowledge.models import CatalogEntry, Execution, PredictorVersion, Promotion, Status, TrackRecord
 
@@ -168,12 +168,12 @@ def counts_by_source() -> dict[str, int]:
     }
 
 
-def promises(*, limit: int) -> list[tuple[dict[str, Any], float]]:
+def promises(*, limit: int) -> list[tuple[Option, float]]:
     """(promise, measured tokens/s) of the newest own runs that were predicted, oldest first."""
     rows = own_measurements().filter(predicted__isnull=False)
     rows = rows.exclude(predicted__source=Source.DEFAULT.value).order_by("-pk")
     pairs = rows.values_list("predicted", "tokens_per_second")[:limit]
-    return [(dict(promise or {}), float(rate or 0.0)) for promise, rate in pairs][::-1]
+    return [(read_option(promise), float(rate or 0.0)) for promise, rate in pairs if promise][::-1]
 
 
 def track_record(*, days: int = 90) -> list[TrackRecord]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, TypeVar
@@ -13,7 +12,8 @@ from django.db import transaction
 
 from knowledge.core.data.measurement import OWN, flag_implausible
 from knowledge.core.domain import config_space
-from knowledge.core.domain.types import Config
+from knowledge.core.domain.option_json import option_json
+from knowledge.core.domain.types import Config, Option
 from knowledge.models import Execution, Status
 from trainer.protocol import RANDOM_MODEL
 
@@ -35,15 +35,15 @@ def record_execution(
     memory_capacity_bytes: int | None = None,
     learn: bool = True,
     flag_reason: str = "",
-    promise: Mapping[str, Any] | None = None,
+    promise: Option | None = None,
     predictor_version: int | None = None,
     software: str | None = None,
 ) -> Execution:
     """Record how an attempt ended. The same attempt again returns the row that is there already.
 
-    `promise` is the attempt's `Option.as_json()`. `runtime_s` counts only where the training ended by
-    itself. Figures that cannot be are unknown, and a rate above the hardware's peak is kept but not learnt
-    from. Raises ValueError for a status that is not `ok`, `oom`, `failed` or `refused`.
+    `promise` is what the attempt ran with. `runtime_s` counts only where the training ended by itself.
+    Figures that cannot be are unknown, and a rate above the hardware's peak is kept but not learnt from.
+    Raises ValueError for a status that is not `ok`, `oom`, `failed` or `refused`.
     """
     if status not in Status.values:
         raise ValueError(f"status {status!r} is unknown; use one of {', '.join(Status.values)}")
@@ -63,9 +63,9 @@ def record_execution(
         "learn": learn,
         "learn_validity": learn and status in (Status.OK, Status.OOM),
         "flag_reason": flag_reason[:300],
-        "predicted": dict(promise) if promise else None,
+        "predicted": option_json(promise) if promise else None,
         "predictor_version": predictor_version,
-        "padded_tokens": (promise or {}).get("padded_tokens"),
+        "padded_tokens": promise.padded_tokens if promise else None,
     }
     row, _ = Execution.objects.get_or_create(attempt_id=attempt_id, defaults=_doubted(values))
     return row

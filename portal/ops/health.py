@@ -18,6 +18,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
+from knowledge.core.domain.option_json import read_option
 from knowledge.selectors import drift_alarm, own_measurements, track_record
 from portal.accounts.permissions import AdminOnly
 from portal.celery import app
@@ -129,11 +130,11 @@ def _quality() -> Iterable[Metric]:
         sum_value=total,
     )
     errors = [
-        abs(promise["tokens_per_second"]["value"] / measured - 1)
+        abs(read_option(promise).tokens_per_second.value / measured - 1)
         for promise, measured in own_measurements()
         .order_by("-pk")
         .values_list("predicted", "tokens_per_second")[:RECENT_RUNS]
-        if measured and promise and promise.get("tokens_per_second")
+        if measured and promise
     ]
     if errors:
         yield GaugeMetricFamily(

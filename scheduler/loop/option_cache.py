@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Option
 from scheduler.models import Job
 
@@ -34,8 +35,8 @@ def _read(job_ids: list[str]) -> None:
 
 def _options(job: Job) -> tuple[Option, ...]:
     """A checkpoint can be resumed on any of them: what binds at submit alone decides what is learnt."""
-    options = tuple(Option.from_json(option) for option in job.options)
+    options = tuple(map(read_option, job.options))
     if not job.binding:
         return options
-    before = Option.from_json(job.binding)
+    before = read_option(job.binding)
     return (before, *(option for option in options if option.key != before.key))

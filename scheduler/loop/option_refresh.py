@@ -6,6 +6,7 @@ import logging
 
 from django.db import transaction
 
+from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Inventory
 from portal.clock import database_now
 from scheduler import hints
@@ -51,9 +52,10 @@ def _refresh(seen: Job, stock: Inventory, digest: str) -> None:
             )
             return
         waited = {"wait_code": "", "wait_text": ""} if job.wait_code == WaitState.OPTIONS else {}
+        stored = [option_json(option) for option in options]
         Job.objects.filter(pk=job.pk).update(
-            options=[option.as_json() for option in options],
+            options=stored,
             options_for=digest,
-            promise=job.promise or (options[0].as_json() if options else None),
+            promise=job.promise or (stored[0] if stored else None),
             **waited,
         )

@@ -109,12 +109,11 @@ def _job(
 
 def _gpu_seconds(attempt: Attempt, now: datetime) -> float:
     lasted = ((attempt.ended_at or now) - attempt.created_at).total_seconds()
-    return max(0.0, lasted) * int(attempt.option["config"]["number_gpus"])
+    return max(0.0, lasted) * attempt.promised.gpus
 
 
 def _holding(attempt: Attempt, gpus: tuple[types.GpuId, ...]) -> types.Holding:
-    option = Option.from_json(attempt.option)
-    return types.Holding(option=option, gpus=gpus, since=attempt.created_at.timestamp())
+    return types.Holding(option=attempt.promised, gpus=gpus, since=attempt.created_at.timestamp())
 
 
 def _nodes(held: set[types.GpuId], now: datetime) -> tuple[types.Node, ...]:

@@ -8,7 +8,10 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 from django.urls import reverse
+from django.utils.functional import cached_property
 
+from knowledge.core.domain.option_json import read_option
+from knowledge.core.domain.types import Option
 from scheduler.core.measured import Measured
 from scheduler.models.files import DatasetFile
 from scheduler.models.ids import new_job_id
@@ -50,7 +53,7 @@ class Job(models.Model):
     params = models.JSONField(default=dict)  # bound at submit: what changes what is learnt
     fixed = models.JSONField(default=dict)  # what the user fixed; never changes
     chosen = models.JSONField(default=dict)  # field -> {value, by, reason}
-    promise = models.JSONField(null=True, blank=True)  # the best option as promised at submit
+    promise = models.JSONField(null=True, blank=True)  # as `promised` reads it
     evidence = models.JSONField(default=list)
     notes = models.JSONField(default=list)
     predictor_version = models.IntegerField(null=True, blank=True)
@@ -98,6 +101,11 @@ class Job(models.Model):
     def get_absolute_url(self) -> str:
         return reverse("job", args=[self.pk])
 
+    @property
+    def promised(self) -> Option | None:
+        """The best option as promised at submit; None where nothing could be."""
+        return read_option(self.promise) if self.promise else None
+
 
 class Attempt(models.Model):
     """One try of a job. Live until `ended_at` and `outcome` are set."""
@@ -105,7 +113,7 @@ class Attempt(models.Model):
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     job = models.ForeignKey(Job, models.CASCADE, related_name="attempts")
     fence = models.IntegerField()
-    option = models.JSONField()  # configuration and promise of this attempt
+    option = models.JSONField()  # as `promised` reads it
     resume_step = models.IntegerField(default=0)
     resume_from = models.ForeignKey(
         "scheduler.Checkpoint", models.SET_NULL, null=True, blank=True, related_name="+"
@@ -141,6 +149,11 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job_id}#{self.fence}"
+
+    @cached_property
+    def promised(self) -> Option:
+        """The configuration of this attempt and its promise; an attempt keeps them."""
+        return read_option(self.option)
 
     @property
     def figures(self) -> Measured:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
-from knowledge.core.domain.types import Source
+from knowledge.core.domain.types import Interval, Option, Source
 from scheduler.models import Attempt
 from trainer.protocol import Outcome
 
@@ -53,20 +51,20 @@ def _cost(attempt: Attempt, duration: float | None) -> float | None:
     return sum(prices) * duration / 3600
 
 
-def compare(promise: Mapping[str, Any], attempt: Attempt | None) -> list[PredictedAndActual]:
+def compare(promise: Option | None, attempt: Attempt | None) -> list[PredictedAndActual]:
     """Each promised figure beside the attempt's; without an attempt the actual ones are None.
 
     Cost is left out where nodes have no price.
     """
-    if promise.get("source") == Source.DEFAULT:  # its figures are zeros that promise nothing
-        promise = {}
+    if promise and promise.source is Source.DEFAULT:  # its figures are zeros that promise nothing
+        promise = None
     actual = actual_of(attempt) if attempt else {}
     ended = attempt is not None and attempt.ended_at is not None
     whole = attempt is not None and attempt.outcome == Outcome.SUCCEEDED
     lines = []
     for name in COMPARED:
-        interval = promise.get(name) or {}
-        bounds = {bound: interval.get(bound) for bound in ("value", "low", "high")}
+        promised: Interval | None = getattr(promise, name, None)
+        bounds = {bound: getattr(promised, bound, None) for bound in ("value", "low", "high")}
         if name != "cost" or bounds["value"]:
             final = whole if name in OF_A_WHOLE_RUN else ended
             lines.append(PredictedAndActual(name=name, actual=actual.get(name), final=final, **bounds))

@@ -8,7 +8,6 @@ from django.conf import settings
 
 from knowledge.core.domain import catalogue
 from knowledge.core.domain.config_json import UnknownSizes, config_json
-from knowledge.core.domain.types import Option
 from scheduler.models import Attempt, Claim, DatasetFile, Job
 from trainer.protocol import RANDOM_MODEL, File, Resume, Spec
 from trainer.recipes import RECIPES, Binds
@@ -33,7 +32,7 @@ def spec_of(claim: Claim) -> Spec:
         params=params_of(job, attempt),
         gpus=tuple(indices),
         rank=claim.rank,
-        nodes=Option.from_json(attempt.option).nodes,
+        nodes=attempt.promised.nodes,
         inputs=_inputs(job),
         resume=_resume(attempt),
         # What measures speed alone is done again rather than resumed.
@@ -54,7 +53,7 @@ def _shape(model: str) -> dict[str, Any]:
 
 def params_of(job: Job, attempt: Attempt) -> dict[str, Any]:
     """Every parameter of the recipe: what was bound at submit, then what the option settles."""
-    config = Option.from_json(attempt.option).config
+    config = attempt.promised.config
     dispatch = {name: getattr(config, name) for name in RECIPES[job.recipe].binding(Binds.DISPATCH)}
     return {**job.params, **dispatch}
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime
-from typing import Any
 
 from django.db.models import Prefetch, QuerySet
 
+from knowledge.core.domain.types import Option
 from scheduler.models import Attempt, Job
 from scheduler.simulator.inputs.trace import TraceJob
 
@@ -44,28 +44,28 @@ def trace_jobs(jobs: QuerySet[Job]) -> Iterator[TraceJob]:
         if gpu_s <= 0:
             continue
         origin = origin or job.submitted_at
-        yield _trace_job(job, ran[-1].option, gpu_s / _gpus(ran[-1]), origin)
+        yield _trace_job(job, ran[-1].promised, gpu_s / _gpus(ran[-1]), origin)
 
 
-def _trace_job(job: Job, option: dict[str, Any], duration_s: float, origin: datetime) -> TraceJob:
-    config, promise = option["config"], job.promise or {}
+def _trace_job(job: Job, option: Option, duration_s: float, origin: datetime) -> TraceJob:
+    config, promise = option.config, job.promised
     due = job.deadline_at
     return TraceJob(
         job_id=job.pk,
         submit_s=(job.submitted_at - origin).total_seconds(),
         user=f"user-{job.owner_id}",
         group=f"team-{job.team_id}" if job.team_id else "",
-        gpus=config["number_gpus"],
-        nodes=config["number_nodes"],
-        gpu_type=config["gpu_model"],
+        gpus=option.gpus,
+        nodes=option.nodes,
+        gpu_type=option.gpu_model,
         duration_s=duration_s,
-        batch_size=config["per_device_batch_size"],
-        method=config["method"],
+        batch_size=config.per_device_batch_size,
+        method=config.method,
         model=job.model,
         deadline_s=(due - origin).total_seconds() if due else None,
         status=job.state,
-        pred_duration_s=promise.get("duration_s", {}).get("value"),
-        pred_source=promise.get("source", ""),
+        pred_duration_s=promise.duration_s.value if promise else None,
+        pred_source=promise.source.value if promise else "",
     )
 
 
@@ -76,4 +76,4 @@ def _ran_s(attempt: Attempt) -> float:
 
 
 def _gpus(attempt: Attempt) -> int:
-    return int(attempt.option["config"]["number_gpus"])
+    return attempt.promised.gpus

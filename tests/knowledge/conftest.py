@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from knowledge import catalogue_entries
-from knowledge.core.domain.types import Config, GpuPool, Inventory, Workload
+from knowledge.core.domain.types import Config, GpuPool, Interval, Inventory, Option, Source, Workload
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GIB = 2**30
@@ -36,6 +36,15 @@ TINY = Config(
     sharding="none",
     network="none",
 )
+
+
+def promised(value: float, low: float | None = None, high: float | None = None) -> Option:
+    """A promise of this much of everything."""
+    figure = Interval(value, low, high)
+    return Option(
+        config=TINY, p_valid=0.9, tokens_per_second=figure, peak_memory_bytes=figure, startup_s=1.0,
+        duration_s=figure, cost=figure, source=Source.MODEL,
+    )  # fmt: skip
 
 
 @pytest.fixture

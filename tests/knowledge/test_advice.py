@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from knowledge import advice
 from knowledge.core.domain import catalogue
-from knowledge.core.domain.types import Goal, GpuPool, Inventory, Option, Source, Unsupported, Workload
+from knowledge.core.domain.option_json import option_json, read_option
+from knowledge.core.domain.types import Goal, GpuPool, Inventory, Source, Unsupported, Workload
 from tests.knowledge.conftest import A100, CLUSTER, CPU, DATA, GIB, LAPTOP
 from trainer.recipes import RECIPES, Binds
 
@@ -232,7 +233,7 @@ def test_a_forecast_is_surer_once_the_start_up_is_known() -> None:
 def test_default_advice_predicts_nothing_and_survives_storage() -> None:
     found = advice.default_advice(model=LLAMA, fixed={}, workload=DATA, inventory=CLUSTER)
     assert {option.source for option in found.options} == {Source.DEFAULT}
-    assert [Option.from_json(option.as_json()) for option in found.options] == list(found.options)
+    assert [read_option(option_json(option)) for option in found.options] == list(found.options)
 
 
 def test_advice_is_quick() -> None:

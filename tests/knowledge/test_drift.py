@@ -12,9 +12,9 @@ from knowledge.core.domain.types import Interval
 from knowledge.core.evaluate.drift import PromiseOutcome, assess_drift
 from knowledge.drift_monitor import watch
 from knowledge.services import record_execution
-from tests.knowledge.conftest import NOW, TINY
+from tests.knowledge.conftest import NOW, TINY, promised
 
-PROMISE = {"source": "model", "tokens_per_second": {"value": 100.0, "low": 80.0, "high": 125.0}}
+PROMISE = promised(100.0, 80.0, 125.0)
 
 
 def outcomes(*rates: float) -> list[PromiseOutcome]:

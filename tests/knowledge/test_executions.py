@@ -8,10 +8,11 @@ from uuid import uuid4
 import pytest
 
 from knowledge import advice, selectors
+from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Source
 from knowledge.models import Execution
 from knowledge.services import record_execution
-from tests.knowledge.conftest import DATA, GIB, LAPTOP, NOW, TINY
+from tests.knowledge.conftest import DATA, GIB, LAPTOP, NOW, TINY, promised
 
 pytestmark = pytest.mark.django_db
 
@@ -31,7 +32,7 @@ def test_an_attempt_is_recorded_once() -> None:
 
 
 def test_a_row_keeps_configuration_promise_and_outcome() -> None:
-    promise = {"padded_tokens": 400.0, "tokens_per_second": {"value": 800.0}}
+    promise = replace(promised(800.0), padded_tokens=400.0)
     row = record(
         tokens_per_second=900.0,
         runtime_s=60.0,
@@ -46,7 +47,8 @@ def test_a_row_keeps_configuration_promise_and_outcome() -> None:
     assert row.effective_batch_size == 8
     assert row.peak_memory_fraction == 0.25
     assert row.padded_tokens == 400.0
-    assert row.predicted == promise
+    assert row.predicted is not None
+    assert read_option(row.predicted) == promise
 
 
 def test_a_run_that_did_not_end_by_itself_has_no_duration() -> None:
@@ -97,7 +99,7 @@ def test_one_own_run_moves_the_next_prediction_towards_it() -> None:
     before = _rate()
     option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
     assert option is not None
-    record(config=option.config, tokens_per_second=3 * before, promise=option.as_json())
+    record(config=option.config, tokens_per_second=3 * before, promise=option)
     assert 2 * before < _rate() < 3 * before
 
 
@@ -105,7 +107,7 @@ def test_two_repeats_are_answered_exactly() -> None:
     option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
     assert option is not None
     for rate in (900.0, 1000.0):
-        record(config=option.config, tokens_per_second=rate, promise=option.as_json())
+        record(config=option.config, tokens_per_second=rate, promise=option)
     again = advice.options(
         model=TINY.model_name,
         bound={**option_bound(), "effective_batch_size": option.config.effective_batch_size},
@@ -128,7 +130,7 @@ def option_bound() -> dict[str, object]:
 def test_what_ran_out_of_memory_is_not_offered_again() -> None:
     option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
     assert option is not None
-    record(config=option.config, status="oom", promise=option.as_json())
+    record(config=option.config, status="oom", promise=option)
     after = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
     assert after is not None
     assert after.config != option.config
@@ -138,7 +140,7 @@ def test_what_ran_once_and_ran_out_of_memory_more_often_is_not_trusted() -> None
     option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
     assert option is not None
     for status in ("ok", "oom", "oom"):
-        record(config=option.config, status=status, promise=option.as_json())
+        record(config=option.config, status=status, promise=option)
     after = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
     assert after is not None
     assert after.config != option.config

@@ -203,17 +203,8 @@ class Option:
         return float((time_s * time_s * self.gpus) ** 0.5)
 
     def as_json(self) -> dict[str, Any]:
-        """Plain values, to be stored with a job or an attempt."""
+        """Plain values, as programs are told; option_json has those to be stored."""
         return asdict(self)
-
-    @classmethod
-    def from_json(cls, raw: dict[str, Any]) -> Option:
-        """The inverse of `as_json`."""
-        intervals = {
-            name: Interval(**raw[name])
-            for name in ("tokens_per_second", "peak_memory_bytes", "duration_s", "cost")
-        }
-        return cls(**{**raw, **intervals, "config": Config(**raw["config"]), "source": Source(raw["source"])})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

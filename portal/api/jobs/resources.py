@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Any
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from knowledge.core.domain.types import Option
 from scheduler.models import Attempt, Job, JobEvent, Metric
 from scheduler.selectors.job_outcome import actual_of
 from scheduler.selectors.public_states import shown_state
@@ -31,6 +33,11 @@ class PromiseOut(serializers.Serializer[Any]):
     source = serializers.CharField(help_text="exact, model, prior or default")  # type: ignore[assignment]
     outside = serializers.BooleanField()
     steps = serializers.IntegerField()
+
+
+def _promise(option: Option) -> dict[str, Any]:
+    told = option.as_json()
+    return {name: told[name] for name in map(str, PromiseOut().fields)}
 
 
 class ChoiceOut(serializers.Serializer[Any]):
@@ -104,7 +111,7 @@ class ActualOut(serializers.Serializer[Any]):
 class AttemptOut(serializers.ModelSerializer[Attempt]):
     number = serializers.IntegerField(source="fence")
     nodes = serializers.SerializerMethodField()
-    config = serializers.JSONField(source="option.config")
+    config = serializers.SerializerMethodField()
     promise = serializers.SerializerMethodField()
     actual = serializers.SerializerMethodField()
     measured = serializers.SerializerMethodField()
@@ -135,9 +142,13 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
         meeting = {"rendezvous": attempt.rendezvous} if attempt.rendezvous else {}
         return {**attempt.figures.as_json(), **meeting}
 
+    @extend_schema_field(serializers.JSONField())
+    def get_config(self, attempt: Attempt) -> dict[str, Any]:
+        return asdict(attempt.promised.config)
+
     @extend_schema_field(PromiseOut)
     def get_promise(self, attempt: Attempt) -> dict[str, Any]:
-        return {str(name): attempt.option.get(name) for name in PromiseOut().fields}
+        return _promise(attempt.promised)
 
 
 class JobOut(JobBrief):
@@ -175,7 +186,7 @@ class JobOut(JobBrief):
 
     @extend_schema_field(PromiseOut(allow_null=True))
     def get_promise(self, job: Job) -> dict[str, Any] | None:
-        return job.promise and {str(name): job.promise.get(name) for name in PromiseOut().fields}
+        return _promise(job.promised) if job.promised else None
 
 
 class EventOut(serializers.ModelSerializer[JobEvent]):

@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any
 
+from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Option
 from portal.ops.demo.jobs import PlannedJob, submit
 from portal.ops.demo.outcomes import (
@@ -171,7 +172,7 @@ class Play:
         stock = inventory()
         options = options_for(job, stock, now)
         if options:
-            fresh = {"options": [option.as_json() for option in options], "wait_code": "", "wait_text": ""}
+            fresh = {"options": [option_json(option) for option in options], "wait_code": "", "wait_text": ""}
             Job.objects.filter(pk=job.pk).update(options_for=current_digest(stock), **fresh)
             return
         reason = "Out of memory; no configuration that is predicted to need less is left."

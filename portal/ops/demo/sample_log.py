@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from knowledge.core.domain.types import Option
 from portal.ops.demo.outcomes import REASONS
 from scheduler.models import Attempt
 from trainer.protocol import Kind, Outcome, Phase
@@ -25,8 +24,7 @@ def journal(
 
 
 def _opening(attempt: Attempt) -> str:
-    option = Option.from_json(attempt.option)
-    return f"{attempt.job.model} on {option.gpus} × {option.gpu_model}"
+    return f"{attempt.job.model} on {attempt.promised.gpus} × {attempt.promised.gpu_model}"
 
 
 def _line(kind: Kind, body: dict[str, Any]) -> str:

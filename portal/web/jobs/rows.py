@@ -51,4 +51,4 @@ def _cost(job: Job) -> float | None:
     """None where nodes have no price."""
     if job.state in TERMINAL:
         return sum(actual_of(attempt)["cost"] or 0.0 for attempt in job.attempts.all()) or None
-    return ((job.promise or {}).get("cost") or {}).get("value") or None
+    return promised.cost.value or None if (promised := job.promised) else None

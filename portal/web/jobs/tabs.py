@@ -8,6 +8,7 @@ from typing import Any
 
 from django.http import HttpRequest
 
+from knowledge.core.domain.option_json import read_option
 from portal.clock import database_now
 from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
@@ -30,12 +31,12 @@ class Tab:
 def _overview(_: HttpRequest, job: Job) -> dict[str, Any]:
     attempts = list(job.attempts.all())
     last = attempts[-1] if attempts else None
-    promise = (last.option if last else job.promise) or {}
-    forecast = (last.forecast if last else None) or {}
+    promise = last.promised if last else job.promised
+    forecast = read_option(last.forecast) if last and last.forecast else None
     return {
         "promise": promise,
         "forecast": forecast,
-        "compared": [(line, (forecast.get(line.name) or {})) for line in compare(promise, last)],
+        "compared": [(line, getattr(forecast, line.name, None)) for line in compare(promise, last)],
         "files": list(artifacts(job)),
         "stretches": stretches(events(job).filter(kind__in=("state", "submitted")), database_now()),
     }

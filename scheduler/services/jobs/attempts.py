@@ -11,6 +11,7 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from knowledge.core.domain.option_json import option_json, read_option
 from knowledge.core.domain.types import Option
 from scheduler import hints
 from scheduler.core.types import GpuId
@@ -56,7 +57,7 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
     attempt = Attempt.objects.create(
         job=job,
         fence=job.fence + 1,
-        option=option.as_json(),
+        option=option_json(option),
         resume_from=checkpoint,
         resume_step=checkpoint.step if checkpoint else 0,
         created_at=now,
@@ -70,7 +71,7 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
         reason=f"Placed on {', '.join(names)}.",
         data={"attempt": str(attempt.pk), "option": option.key, "gpus": [list(gpu) for gpu in gpus]},
         fence=attempt.fence,
-        binding=option.as_json(),
+        binding=option_json(option),
         wait_code="",
         wait_text="",
     )
@@ -175,7 +176,7 @@ def _spend(job: Job, budget: Budget, then: JobState, reason: str, now: datetime,
 def _ask_for_less(job: Job) -> dict[str, Any]:
     """After running out of memory: no binding, and options predicted to need less, once computed."""
     hints.refresh_options()
-    failed = Option.from_json(job.binding) if job.binding else None
+    failed = read_option(job.binding) if job.binding else None
     return {
         "binding": None,
         "options": [],

@@ -5,7 +5,6 @@ from __future__ import annotations
 from datetime import datetime
 from statistics import median
 
-from knowledge.core.domain.types import Option
 from knowledge.services import record_execution
 from scheduler import hints
 from scheduler.core.measured import Measured
@@ -17,7 +16,7 @@ def record(*, attempt: Attempt, job: Job, now: datetime) -> None:
     """Record the attempt if its process was started; attempts that never ran teach nothing."""
     if not attempt.claims.filter(started=True).exists():
         return
-    option = Option.from_json(attempt.option)
+    option = attempt.promised
     rate = _tokens_per_second(attempt)
     status, learn, flag = _status(Outcome(attempt.outcome), rate)
     finished = attempt.outcome == Outcome.SUCCEEDED and attempt.resume_step == 0
@@ -32,7 +31,7 @@ def record(*, attempt: Attempt, job: Job, now: datetime) -> None:
         memory_capacity_bytes=_capacity(attempt),
         learn=learn,
         flag_reason=flag,
-        promise=attempt.option,
+        promise=option,
         predictor_version=job.predictor_version,
         software=_software(attempt.figures),
         now=now,

@@ -10,6 +10,7 @@ from typing import Any
 
 from django.db import transaction
 
+from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Advice, Goal
 from portal.accounts.models import Team, User
 from scheduler.errors import BadParameters, IllegalTransition
@@ -88,8 +89,8 @@ def _from_advice(advice: Advice) -> dict[str, Any]:
     return {
         "params": advice.bound,
         "chosen": advising.chosen_json(advice),
-        "options": [option.as_json() for option in advice.options],
-        "promise": advice.best.as_json() if advice.best else None,
+        "options": [option_json(option) for option in advice.options],
+        "promise": option_json(advice.best) if advice.best else None,
         "evidence": [asdict(near) for near in advice.evidence],
         "notes": list(advice.notes),
         "predictor_version": advice.predictor_version,

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db.models import F
 
-from knowledge.core.domain.types import Option
+from knowledge.core.domain.option_json import option_json
 from scheduler.core.measured import FIGURES
 from scheduler.errors import BadReport
 from scheduler.models import Artifact, Attempt, Checkpoint, Claim, Job, LogPiece, Metric
@@ -60,10 +60,8 @@ def _start(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     Job.objects.filter(pk=job.pk).update(total_steps=_whole(body, "steps_total"))
     if (row_tokens := _number(body, "row_tokens")) and not attempt.resume_step:
         took = (now - attempt.created_at).total_seconds()
-        promised = Option.from_json(attempt.option)
-        attempt.forecast = reforecast(
-            job=job, promised=promised, row_tokens=row_tokens, startup_s=took
-        ).as_json()
+        newer = reforecast(job=job, promised=attempt.promised, row_tokens=row_tokens, startup_s=took)
+        attempt.forecast = option_json(newer)
         attempt.save(update_fields=["forecast"])
 
 

@@ -13,9 +13,9 @@ from knowledge.services import record_execution
 from knowledge.tasks import train
 from portal.accounts.models import User
 from tests.harness import world
-from tests.knowledge.conftest import TINY
+from tests.knowledge.conftest import TINY, promised
 
-PROMISE = {"source": "model", "tokens_per_second": {"value": 100.0, "low": 80.0, "high": 125.0}}
+PROMISE = promised(100.0, 80.0, 125.0)
 ALARM = "Predictions drift."
 PREDICTIONS = "/analytics/predictions/"
 

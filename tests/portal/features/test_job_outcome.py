@@ -9,11 +9,9 @@ from scheduler.models import Job
 from scheduler.selectors.job_outcome import PredictedAndActual, compare
 from tests.harness import world
 from tests.harness.fake_node import result
+from tests.knowledge.conftest import promised
 
-PROMISE = {
-    name: {"value": 100.0, "low": 50.0, "high": 200.0}
-    for name in ("duration_s", "tokens_per_second", "peak_memory_bytes", "cost")
-}
+PROMISE = promised(100.0, 50.0, 200.0)
 
 
 def compared_after(job: Job) -> dict[str, PredictedAndActual]:

@@ -41,7 +41,7 @@ def measured(owner: User, seconds: float, *, source: Source = Source.MODEL, rate
     )
     record_execution(
         attempt_id=attempt.pk, config=CONFIG, status="ok", now=now, tokens_per_second=rate, runtime_s=seconds,
-        peak_memory_bytes=100, promise=option(source).as_json(),
+        peak_memory_bytes=100, promise=option(source),
     )  # fmt: skip
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from django.db.models import F
 
+from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Goal, Option
 from portal.accounts.models import User
 from portal.clock import database_now
@@ -37,7 +38,7 @@ def ask(owner: User, **values: Any) -> Job:
 
 def forecasts(owner: User) -> dict[str, Option]:
     """The best option on each GPU model."""
-    options = [Option.from_json(raw) for raw in ask(owner).options]
+    options = [read_option(raw) for raw in ask(owner).options]
     Job.objects.all().delete()
     return {option.gpu_model: option for option in options}
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from knowledge.core.domain.types import Option
+from knowledge.core.domain.option_json import read_option
 from portal.clock import database_now
 from scheduler.errors import CannotPlace
 from scheduler.loop.option_refresh import refresh_options
@@ -187,7 +187,7 @@ def test_a_checkpoint_on_one_nodes_disk_is_no_use_to_several(gang: Gang) -> None
 
 def test_a_place_that_is_not_as_the_option_says_is_refused() -> None:
     nodes, job = [world.fake_node(), world.fake_node()], world.job(params={"number_gpus": 2})
-    option = Option.from_json(job.options[0])
+    option = read_option(job.options[0])
     gpus = [(node.node_id, 0) for node in nodes]
     with pytest.raises(CannotPlace, match="equal shares"):
         start_attempt(job_id=job.pk, option=option, gpus=gpus, now=database_now())
@@ -251,7 +251,7 @@ def test_a_gang_that_lost_its_nodes_goes_on_in_another_shape() -> None:
     assert spec is not None
     assert spec.resume is not None
     assert (spec.nodes, len(spec.gpus), spec.resume.step) == (1, 4, 3)
-    attempts = [Option.from_json(attempt.option).config for attempt in job.attempts.order_by("fence")]
+    attempts = [attempt.promised.config for attempt in job.attempts.order_by("fence")]
     assert [config.number_nodes for config in attempts] == [2, 1]
     assert len({config.effective_batch_size for config in attempts}) == 1
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Option
 from portal.clock import database_now
 from scheduler.core.policies import POLICIES
@@ -90,7 +91,7 @@ class _Told:
     """What the live jobs' options said."""
 
     def __init__(self, jobs: list[Job]) -> None:
-        self.told = {f"{n:02}": tuple(map(Option.from_json, job.options)) for n, job in enumerate(jobs)}
+        self.told = {f"{n:02}": tuple(map(read_option, job.options)) for n, job in enumerate(jobs)}
 
     def options(self, job: TraceJob, done: float = 0.0) -> tuple[Option, ...]:
         return self.told[job.job_id]

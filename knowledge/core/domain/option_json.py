@@ -1,0 +1,35 @@
+"""Options as rows keep them: the one place that knows their layout, of this release and of earlier ones.
+
+Queries that look into a stored option (of kept promises, of checkpoints on one node) know the present layout
+alone: a version that moves what they read comes with a migration of the rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from knowledge.core.domain.types import Config, Interval, Option, Source
+
+VERSION = 1  # of the layout that is written; rows without one are of the first
+INTERVALS = ("tokens_per_second", "peak_memory_bytes", "duration_s", "cost")
+
+Layout = dict[str, Any]
+UPGRADES: dict[int, Callable[[Layout], Layout]] = {}  # version -> its layout as the next version has it
+
+
+def option_json(option: Option) -> Layout:
+    """Plain values, to be stored with a job, an attempt or an execution."""
+    return {"version": VERSION, **option.as_json()}
+
+
+def read_option(raw: Mapping[str, Any]) -> Option:
+    """The inverse of `option_json`, for every version so far. Raises ValueError for a later one."""
+    layout = dict(raw)
+    version = layout.pop("version", 1)
+    if version > VERSION:
+        raise ValueError(f"version {version} of an option is later than {VERSION}; upgrade the portal.")
+    for earlier in range(version, VERSION):
+        layout = UPGRADES[earlier](layout)
+    layout.update({name: Interval(**layout[name]) for name in INTERVALS})
+    return Option(**{**layout, "config": Config(**layout["config"]), "source": Source(layout["source"])})
