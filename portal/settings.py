@@ -126,6 +126,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "portal.ops.demo.marker.context",
+                "portal.web.navigation.context",
             ]
         },
     }

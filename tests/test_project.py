@@ -41,7 +41,7 @@ def test_there_is_a_checklist_for_each_usual_change() -> None:
         "A scheduling policy: 3 files",
         "A parameter that binds at submit",
         "A parameter that binds at dispatch",
-        "A page",
+        "A page: 5 files",
         "An executor: 2 files",
         "A figure of every step",
     ]

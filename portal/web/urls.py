@@ -1,4 +1,4 @@
-"""Pages."""
+"""The addresses of pages, of their parts and of what people do there."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from django.urls import path
 from django.views.generic import RedirectView
 
 from portal.web import home
-from portal.web.admin import audit, catalogue, policy
-from portal.web.analysis import analytics, history, predictions, simulations
-from portal.web.jobs import files, job, jobs, new, queue, recommendation, uploads
+from portal.web.admin import catalogue
+from portal.web.analysis import predictions, simulations
+from portal.web.jobs import files, job, new, recommendation, uploads
+from portal.web.navigation import PAGES
 from portal.web.nodes import calibrations, node, nodes
 from portal.web.people import people, teams, tokens
 
@@ -22,13 +23,13 @@ urlpatterns = [
         LoginView.as_view(template_name="login.html", redirect_authenticated_user=True),
         name="login",
     ),
+    *(path(page.address, page.view, name=page.name) for page in PAGES),
     path("logout/", LogoutView.as_view(), name="logout"),
     path(
         "password/",
         tokens.OwnPassword.as_view(),
         name="password",
     ),
-    path("jobs/", jobs.job_list, name="jobs"),
     path("jobs/new/", new.new_job, name="job-new"),
     path("jobs/new/upload/", uploads.upload, name="job-upload"),
     path("jobs/new/file/", uploads.file_report, name="job-file"),
@@ -38,9 +39,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/tabs/<str:tab>/", job.job_tab, name="job-tab"),
     path("jobs/<str:job_id>/charts/<str:chart>/", job.job_chart, name="job-chart"),
     path("jobs/<str:job_id>/<str:verb>/", job.job_verb, name="job-verb"),
-    path("files/", files.file_list, name="files"),
     path("files/<str:file_id>/delete/", files.file_delete, name="file-delete"),
-    path("users/", people.user_list, name="users"),
     path("users/<int:user_id>/", people.user_detail, name="user"),
     path("users/<int:user_id>/change/", people.user_change, name="user-change"),
     path("users/<int:user_id>/<str:verb>/", people.user_verb, name="user-verb"),
@@ -49,26 +48,16 @@ urlpatterns = [
         people.user_token_revoke,
         name="user-token-revoke",
     ),
-    path("teams/", teams.team_list, name="teams"),
     path("teams/<int:team_id>/", teams.team_detail, name="team"),
     path("teams/<int:team_id>/<str:verb>/", teams.team_verb, name="team-verb"),
     path("teams/<int:team_id>/members/<int:member_id>/<str:verb>/", teams.member_verb, name="member-verb"),
-    path("tokens/", tokens.token_list, name="tokens"),
     path("tokens/<int:token_id>/revoke/", tokens.token_revoke, name="token-revoke"),
-    path("audit/", audit.audit_list, name="audit"),
-    path("queue/", queue.queue, name="queue"),
-    path("policy/", policy.policy, name="policy"),
-    path("analytics/", analytics.analytics, name="analytics"),
     path("analytics/predictions/", predictions.predictions, name="predictions"),
     path("analytics/predictions/rollback/", predictions.rollback, name="predictor-rollback"),
     path("analytics/predictions/<int:number>/promote/", predictions.promote, name="predictor-promote"),
-    path("catalogue/", catalogue.page, name="catalogue"),
     path("catalogue/<str:kind>/add/", catalogue.add, name="catalogue-add"),
     path("catalogue/<str:kind>/delete/", catalogue.delete, name="catalogue-delete"),
-    path("history/", history.history, name="history"),
-    path("simulations/", simulations.simulation_list, name="simulations"),
     path("simulations/<str:simulation_id>/", simulations.simulation_detail, name="simulation"),
-    path("nodes/", nodes.node_list, name="nodes"),
     path("nodes/join-token/", nodes.join_token, name="join-token"),
     path("nodes/<str:node_id>/", node.node_detail, name="node"),
     path("nodes/<str:node_id>/live/", node.node_live, name="node-live"),

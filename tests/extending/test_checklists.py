@@ -36,7 +36,28 @@ EXECUTOR = Toy(
         }
     },
 )
-TOYS = [POLICY, EXECUTOR]
+QUEUE = "from portal.web.jobs import files, jobs, queue\n"
+ANSWERS = "login login 200   login 200   200   200   login login login\n"
+PAGE = Toy(
+    kind="page",
+    heading="A page: 5 files",
+    lines={
+        "portal/web/navigation.py": {
+            QUEUE: QUEUE.replace("queue\n", "queue, waiting\n"),
+            'queue.queue, "queue"),\n': (
+                'queue.queue, "queue"),\n'
+                '    Page(Menu.MAIN, "Waiting", "waiting/", waiting.waiting, "waiting"),\n'
+            ),
+        },
+        "tests/portal/access/table.txt": {
+            f"GET    {'/queue/':<50} {ANSWERS}": (
+                f"GET    {'/queue/':<50} {ANSWERS}GET    {'/waiting/':<50} {ANSWERS}"
+            ),
+        },
+    },
+)
+TOYS = [POLICY, EXECUTOR, PAGE]
+REVIEWED = "tests/portal/access/test_matrix.py::test_every_address_and_method_has_a_reviewed_row"
 
 
 @pytest.mark.parametrize("toy", TOYS, ids=lambda toy: toy.kind)
@@ -61,7 +82,7 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_what_was_added_is_at_every_door(checkout: Path) -> None:
     tests = [name for toy in TOYS for name in toy.files if Path(name).name.startswith("test_")]
-    run_tests(checkout, "tests/proofs", *tests)
+    run_tests(checkout, "tests/proofs", REVIEWED, *tests)
 
 
 def test_the_life_of_a_claim_is_the_same_under_another_executor(checkout: Path) -> None:

@@ -23,8 +23,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+import django
+
 from portal.ops.launch import processes
-from portal.ops.launch.pages import SHOTS, Shot
+from portal.ops.launch.pages import Shot, all_shots
 from portal.ops.launch.preflight import LaunchFailed, wait_until_served
 
 if TYPE_CHECKING:
@@ -138,6 +140,14 @@ def take_all(playwright: Playwright, data: Path, out: Path, shots: list[Shot]) -
     return faults
 
 
+def _shots(data: Path) -> tuple[Shot, ...]:
+    """All pictures, by a Django whose data folder is the demo's own."""
+    os.environ["DATA_DIR"] = str(data)
+    os.environ["DJANGO_SETTINGS_MODULE"] = "portal.settings"
+    django.setup()
+    return all_shots()
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="run.py screenshots", description=__doc__)
     parser.add_argument("--out", type=Path, default=OUT, help="folder for the pictures (var/screenshots)")
@@ -146,12 +156,13 @@ def main() -> int:
         "--data", type=Path, help="keep the demo portal here, and use it again (DEMO_PASSWORD)"
     )
     given = parser.parse_args()
-    shots = [shot for shot in SHOTS if given.only in shot.name]
     try:
         from playwright.sync_api import sync_playwright
 
         with tempfile.TemporaryDirectory(prefix="foretune-demo-") as folder, sync_playwright() as playwright:
-            faults = take_all(playwright, given.data or Path(folder), given.out, shots)
+            data = given.data or Path(folder)
+            shots = [shot for shot in _shots(data) if given.only in shot.name]
+            faults = take_all(playwright, data, given.out, shots)
     except (LaunchFailed, ImportError) as failed:
         print(f"{failed} (requirements/dev.lock lists what this needs)", file=sys.stderr)
         return 1

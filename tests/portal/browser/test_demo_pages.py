@@ -12,7 +12,7 @@ from knowledge.models import PredictorVersion, TrackRecord
 from portal.accounts.models import User
 from portal.ops.demo.build import build
 from portal.ops.launch import demo_simulation
-from portal.ops.launch.pages import SHOTS, Shot
+from portal.ops.launch.pages import Shot, all_shots
 from scheduler.models import Job
 from tests.harness import world
 from tests.portal.browser.looking import look, sign_in
@@ -47,7 +47,7 @@ def more() -> None:
 
 
 def by_person() -> list[tuple[str, list[Shot]]]:
-    ours = sorted((shot for shot in SHOTS if shot.name not in FOREIGN), key=lambda shot: shot.person)
+    ours = sorted((shot for shot in all_shots() if shot.name not in FOREIGN), key=lambda shot: shot.person)
     return [(person, list(shots)) for person, shots in groupby(ours, lambda shot: shot.person)]
 
 
