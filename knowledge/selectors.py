@@ -176,6 +176,16 @@ def promises(*, limit: int) -> list[tuple[Option, float]]:
     return [(read_option(promise), float(rate or 0.0)) for promise, rate in pairs if promise][::-1]
 
 
+def rate_errors(*, limit: int) -> list[float]:
+    """Relative errors of the throughput promised to the newest own runs, among `limit` of them."""
+    newest = own_measurements().order_by("-pk").values_list("predicted", "tokens_per_second")[:limit]
+    return [
+        abs(read_option(promise).tokens_per_second.value / measured - 1)
+        for promise, measured in newest
+        if measured and promise
+    ]
+
+
 def track_record(*, days: int = 90) -> list[TrackRecord]:
     """Coverage and error day by day, oldest first."""
     return list(TrackRecord.objects.order_by("-day")[:days])[::-1]
@@ -189,6 +199,11 @@ def drift_alarm() -> str:
 def catalog_entries() -> QuerySet[CatalogEntry]:
     """What administrators added to the catalogue, by kind and name."""
     return CatalogEntry.objects.order_by("kind", "name")
+
+
+def catalog_entry(pk: str) -> CatalogEntry:
+    """The addition that has this primary key."""
+    return CatalogEntry.objects.get(pk=pk)
 
 
 def lessons_of(entries: Sequence[CatalogEntry]) -> dict[tuple[str, str], int]:

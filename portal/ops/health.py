@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from django.conf import settings
 from django.db import DatabaseError, connection
-from django.db.models import Avg, Count, F
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from drf_spectacular.utils import extend_schema
 from kombu.exceptions import OperationalError as BrokerError
@@ -18,13 +16,11 @@ from rest_framework.permissions import BasePermission
 from rest_framework.request import Request
 from rest_framework.views import APIView
 
-from knowledge.core.domain.option_json import read_option
-from knowledge.selectors import drift_alarm, own_measurements, track_record
+from knowledge.selectors import drift_alarm, rate_errors, track_record
 from portal.accounts.permissions import AdminOnly
 from portal.celery import app
 from portal.clock import database_now
-from scheduler.models import Job
-from scheduler.selectors.analysis.overview import counts
+from scheduler.selectors.analysis.overview import completions, counts
 from scheduler.states import JobState
 
 LOOPBACK = ("127.0.0.1", "::1")
@@ -119,24 +115,14 @@ class ClusterHealth:
 
 
 def _quality() -> Iterable[Metric]:
-    done: dict[str, Any] = Job.objects.filter(state=JobState.SUCCEEDED).aggregate(
-        number=Count("pk"), mean=Avg(F("ended_at") - F("submitted_at"))
-    )
-    total = done["number"] * done["mean"].total_seconds() if done["number"] else 0.0
+    number, total_s = completions()
     yield SummaryMetricFamily(
         "foretune_jct_seconds",
         "Submission to success, waiting included.",
-        count_value=done["number"],
-        sum_value=total,
+        count_value=number,
+        sum_value=total_s,
     )
-    errors = [
-        abs(read_option(promise).tokens_per_second.value / measured - 1)
-        for promise, measured in own_measurements()
-        .order_by("-pk")
-        .values_list("predicted", "tokens_per_second")[:RECENT_RUNS]
-        if measured and promise
-    ]
-    if errors:
+    if errors := rate_errors(limit=RECENT_RUNS):
         yield GaugeMetricFamily(
             "foretune_prediction_error_ratio",
             f"Mean relative error of tokens per second over the last {RECENT_RUNS} own runs.",

@@ -15,11 +15,12 @@ from portal.accounts.requests import PageRequest
 from portal.accounts.visits import away_since
 from portal.clock import database_now
 from portal.web.common.partials import fragment, is_fragment
-from portal.web.jobs.rows import rows_of, with_costs
+from portal.web.jobs.rows import rows_of
 from scheduler.models import Job
-from scheduler.selectors.analysis.activity import job_news, node_news, unfinished_jobs
+from scheduler.selectors.analysis.activity import has_submitted, job_news, node_news, unfinished_jobs
 from scheduler.selectors.analysis.overview import waiting_jobs
 from scheduler.selectors.cluster.capacity import load
+from scheduler.selectors.jobs import with_costs
 from scheduler.states import JobState
 
 SHOWN_JOBS, SHOWN_NEWS = 8, 6
@@ -42,7 +43,7 @@ def home(request: PageRequest) -> HttpResponse:
 
 def _now(user: User) -> dict[str, Any]:
     found = list(with_costs(unfinished_jobs(user))[: SHOWN_JOBS + 1])
-    first = not found and not Job.objects.filter(owner=user).exists()
+    first = not found and not has_submitted(user)
     return {
         "rows": rows_of(found[:SHOWN_JOBS]),
         "more": len(found) > SHOWN_JOBS,

@@ -11,12 +11,24 @@ from portal.accounts.models import User
 from scheduler.errors import NotFound
 from scheduler.models import Allocation, Artifact, Attempt, Claim, Job, JobEvent, LogPiece, Metric
 
+DETAILS = ("options", "evidence", "notes", "chosen", "params", "binding", "fixed")
+
 
 def visible_jobs(user: User) -> QuerySet[Job]:
     """The user's jobs and those of their teams; all for administrators."""
     if user.is_admin:
         return Job.objects.all()
     return Job.objects.filter(Q(owner=user) | Q(team__in=user.team_ids))
+
+
+def with_costs(jobs: QuerySet[Job]) -> QuerySet[Job]:
+    """The jobs with their attempts and what these cost, in a constant number of queries.
+
+    What only a job's own page shows is left out.
+    """
+    claims = Claim.objects.select_related("node").prefetch_related("allocations")
+    attempts = Attempt.objects.prefetch_related(Prefetch("claims", claims)).defer("option", "forecast")
+    return jobs.select_related("owner").defer(*DETAILS).prefetch_related(Prefetch("attempts", attempts))
 
 
 def get_job(user: User, job_id: str) -> Job:

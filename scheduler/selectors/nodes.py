@@ -61,6 +61,16 @@ def node_by_token(token: str) -> Node | None:
     return Node.present.filter(token_hash=digest_of(token)).first()
 
 
+def get_join_token(pk: str) -> JoinToken:
+    """The join token that has this primary key."""
+    return JoinToken.objects.get(pk=pk)
+
+
+def join_token_of(token: str) -> JoinToken:
+    """The row of a join token that was just made."""
+    return JoinToken.objects.get(token_hash=digest_of(token))
+
+
 def may_join(token: str, now: datetime) -> bool:
     """Tell whether this join token would let a node enrol now; the token keeps its uses."""
     return JoinToken.objects.filter(token_hash=digest_of(token), expires_at__gt=now, uses_left__gt=0).exists()

@@ -15,6 +15,7 @@ from knowledge import catalogue_entries
 from knowledge.core.domain import catalogue
 from knowledge.hf_config_reading import listed_text
 from knowledge.models import CatalogEntry
+from knowledge.selectors import catalog_entry
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import Choice, Number, StrictSerializer, StrictText
 from portal.api.common.idempotent import KEY, create, in_one_transaction
@@ -72,10 +73,6 @@ class GpuIn(StrictSerializer):
     link = Choice(choices=catalogue_entries.LINKS, default="pcie4", help_text="Between GPUs of a node.")
 
 
-def _entry(pk: str) -> CatalogEntry:
-    return CatalogEntry.objects.get(pk=pk)
-
-
 class ModelsApi(AdminWritesApi):
     @extend_schema(operation_id="models_list", responses=list_of(ModelOut))
     def get(self, request: ApiRequest) -> Response:
@@ -92,7 +89,7 @@ class ModelsApi(AdminWritesApi):
         add = partial(
             catalogue_entries.add_model, name=name, text=text, actor=request.user, now=database_now()
         )
-        entry, _ = create(request, make=in_one_transaction(add), load=_entry)
+        entry, _ = create(request, make=in_one_transaction(add), load=catalog_entry)
         return Response(ModelOut(catalogue.Model(**entry.facts)).data, status=201)
 
 
@@ -110,7 +107,7 @@ class GpusApi(AdminWritesApi):
         add = partial(
             catalogue_entries.add_gpu, **body.validated_data, actor=request.user, now=database_now()
         )
-        entry, _ = create(request, make=in_one_transaction(add), load=_entry)
+        entry, _ = create(request, make=in_one_transaction(add), load=catalog_entry)
         return Response(GpuSheet(catalogue.Gpu(**entry.facts)).data, status=201)
 
 

@@ -12,7 +12,6 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
-from portal.accounts.services import digest_of
 from portal.api.common.fields import Choice, Number, StrictBoolean, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.pages import PageQuery, page, page_of, read_query
@@ -20,7 +19,7 @@ from portal.api.common.views import AdminApi
 from portal.clock import database_now
 from portal.node_package import BuildFailed, join_command
 from scheduler.models import Gpu, JoinToken, Node
-from scheduler.selectors.nodes import all_nodes, get_node, matching
+from scheduler.selectors.nodes import all_nodes, get_join_token, get_node, join_token_of, matching
 from scheduler.services.deletions import remove_node
 from scheduler.services.nodes.price import MAX_PRICE, set_price
 from scheduler.services.nodes.register import create_join_token
@@ -173,9 +172,9 @@ class JoinTokensApi(AdminApi):
 
         def make() -> tuple[JoinToken, str]:
             token = create_join_token(actor=request.user, now=database_now(), **data.validated_data)
-            return JoinToken.objects.get(token_hash=digest_of(token)), token
+            return join_token_of(token), token
 
-        _, token = create_with_secret(request, make=make, load=lambda pk: JoinToken.objects.get(pk=pk))
+        _, token = create_with_secret(request, make=make, load=get_join_token)
         return Response({"join_token": token, "command": _command(request, token)}, status=201)
 
 

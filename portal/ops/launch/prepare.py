@@ -98,13 +98,13 @@ def join_token(node: Path, address: str) -> str:
 
 def is_node(known: Path) -> bool:
     """Does the agent's token file name a node that the portal has?"""
-    from scheduler.models import Node
+    from scheduler.selectors.nodes import all_nodes
 
     try:
         name = str(json.loads(known.read_text())["node"])
     except (OSError, ValueError, KeyError, TypeError):
         return False
-    return Node.present.filter(pk=name).exists()
+    return all_nodes().filter(pk=name).exists()
 
 
 def first_job_token(*, always: bool) -> str:

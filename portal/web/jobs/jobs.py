@@ -10,8 +10,8 @@ from django.views.decorators.http import require_GET
 from portal.accounts.requests import PageRequest
 from portal.web.common.partials import fragment, is_fragment
 from portal.web.jobs.filters import JobFilters
-from portal.web.jobs.rows import rows_of, with_costs
-from scheduler.selectors.jobs import visible_jobs
+from portal.web.jobs.rows import rows_of
+from scheduler.selectors.jobs import visible_jobs, with_costs
 
 PAGE = 25
 

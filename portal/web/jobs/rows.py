@@ -5,14 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.db.models import Prefetch, QuerySet
-
-from scheduler.models import Attempt, Claim, Job
+from scheduler.models import Job
 from scheduler.selectors.job_outcome import actual_of
 from scheduler.selectors.public_states import shown_state
 from scheduler.states import TERMINAL, JobState
-
-UNSHOWN = ("options", "evidence", "notes", "chosen", "params", "binding", "fixed")
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,14 +25,8 @@ class JobRow:
         return self.job.state in TERMINAL
 
 
-def with_costs(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """The jobs with what `rows_of` reads, in a constant number of queries."""
-    claims = Claim.objects.select_related("node").prefetch_related("allocations")
-    attempts = Attempt.objects.prefetch_related(Prefetch("claims", claims)).defer("option", "forecast")
-    return jobs.select_related("owner").defer(*UNSHOWN).prefetch_related(Prefetch("attempts", attempts))
-
-
 def rows_of(jobs: Iterable[Job]) -> list[JobRow]:
+    """Lines of jobs that were read by `selectors.jobs.with_costs`."""
     return [JobRow(job, shown_state(job), percent(job), _cost(job)) for job in jobs]
 
 

@@ -14,6 +14,11 @@ NEWS = frozenset({JobState.RUNNING, JobState.PAUSED, *TERMINAL})
 NODE_NEWS = ("joined", "lost", "back", "blocked", "drained", "removed")
 
 
+def has_submitted(user: User) -> bool:
+    """Whether the user ever submitted a job."""
+    return Job.objects.filter(owner=user).exists()
+
+
 def unfinished_jobs(user: User) -> QuerySet[Job]:
     """The user's own jobs that have not ended, newest first."""
     return Job.objects.filter(owner=user).exclude(state__in=TERMINAL).order_by("-pk")
