@@ -39,7 +39,7 @@ def test_there_is_a_checklist_for_each_usual_change() -> None:
     told = CONTRIBUTING.partition("## Checklists")[2]
     assert re.findall(r"^### (.+)$", told, re.MULTILINE) == [
         "A scheduling policy: 3 files",
-        "A parameter that binds at submit",
+        "A parameter that binds at submit: 4 files",
         "A parameter that binds at dispatch",
         "A page: 5 files",
         "An executor: 2 files",

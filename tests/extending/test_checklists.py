@@ -56,7 +56,22 @@ PAGE = Toy(
         },
     },
 )
-TOYS = [POLICY, EXECUTOR, PAGE]
+SEED = '        "seed": Param(\n'
+DROPOUT = 'kind=float, binds=_S, default=0.0, low=0.0, high=0.5, help="Share of the adapter left out."'
+PARAMETER = Toy(
+    kind="parameter",
+    heading="A parameter that binds at submit: 4 files",
+    lines={
+        "trainer/recipes.py": {SEED: f'        "lora_dropout": Param({DROPOUT}),\n{SEED}'},
+        "trainer/train/settings.py": {
+            "    lora_alpha: int\n": "    lora_alpha: int\n    lora_dropout: float\n"
+        },
+        "trainer/train/base/adapters.py": {
+            "lora_dropout=0.0,": "lora_dropout=settings.lora_dropout,",
+        },
+    },
+)
+TOYS = [POLICY, EXECUTOR, PAGE, PARAMETER]
 REVIEWED = "tests/portal/access/test_matrix.py::test_every_address_and_method_has_a_reviewed_row"
 
 

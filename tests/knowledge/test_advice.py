@@ -15,7 +15,7 @@ from knowledge.core.domain import catalogue
 from knowledge.core.domain.option_json import option_json, read_option
 from knowledge.core.domain.types import Goal, GpuPool, Inventory, Source, Unsupported, Workload
 from tests.knowledge.conftest import A100, CLUSTER, CPU, DATA, GIB, LAPTOP
-from trainer.recipes import RECIPES, Binds
+from trainer.recipes import RECIPES, Binds, Param
 
 pytestmark = pytest.mark.django_db
 LLAMA = "meta-llama/Llama-3.1-8B"
@@ -35,6 +35,17 @@ def test_every_parameter_has_a_value_and_a_reason_of_its_own() -> None:
     needed = set(RECIPE.binding(Binds.SUBMIT)) - {"max_steps"}
     assert set(found.bound) == needed
     assert RECIPE.clean(found.bound) == found.bound
+
+
+def test_a_parameter_that_nothing_decides_is_what_its_user_says_or_its_default(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    dropout = Param(kind=float, binds=Binds.SUBMIT, default=0.0, low=0.0, high=0.5, help="A new one.")
+    monkeypatch.setitem(RECIPE.params, "dropout", dropout)
+    assert ask().bound["dropout"] == 0.0
+    assert ask().chosen["dropout"].by == "default"
+    assert ask(dropout=0.1).bound["dropout"] == 0.1
+    assert ask(dropout=0.1).chosen["dropout"].by == "user"
 
 
 def test_a_cpu_job_trains_in_float32_and_says_that_physics_speaks() -> None:

@@ -18,12 +18,15 @@ from knowledge.core.domain import catalogue, config_space, method_support, workl
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.types import Choice, Config, GpuPool, Inventory, Option, Source, Workload
 from knowledge.core.predict.base import MIN_P_VALID
+from trainer.recipes import SFT as RECIPE
+from trainer.recipes import Binds
 
 SMALL_DATA_ROWS = 2000
 SMALL_DATA_EPOCHS = 3.0
 LARGE_BATCH, SMALL_BATCH = 16, 8
 LEARNING_RATES = {"lora": 2e-4, "qlora": 2e-4, "full": 2e-5}
 UNTRAINED_LEARNING_RATE = 2e-3
+SEED = "A fixed seed makes the run repeatable."
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +71,7 @@ def choose_submit_values(request: Request, method: Choice | None = None) -> dict
     """
     method = method or _method(request)
     chosen = {
+        **_of_the_recipe(),
         "method": method,
         "quantization": _quantization(method.value, request),
         "precision": _precision(request),
@@ -76,10 +80,20 @@ def choose_submit_values(request: Request, method: Choice | None = None) -> dict
         **_lora(method.value, request),
         "learning_rate": _learning_rate(method.value, request),
         **_length_of_training(request),
-        "seed": Choice(value=42, by="default", reason="A fixed seed makes the run repeatable."),
+        "seed": Choice(value=RECIPE.params["seed"].default, by="default", reason=SEED),
     }
     by_user = {name: user_choice(name, request.fixed[name]) for name in chosen if name in request.fixed}
     return chosen | by_user
+
+
+def _of_the_recipe() -> dict[str, Choice]:
+    """The stated defaults, for every parameter that nothing here decides."""
+    params = {name: RECIPE.params[name] for name in RECIPE.binding(Binds.SUBMIT)}
+    reason = "The default of {}: nothing about the model or the data decides it."
+    return {
+        name: Choice(value=param.default, by="default", reason=reason.format(name))
+        for name, param in params.items()
+    }
 
 
 def user_choice(name: str, value: Any) -> Choice:
