@@ -50,6 +50,11 @@ GUARDS = {
         "if to not in TRANSITIONS[old] and not raises_stop:",
         "if False:",
     ),
+    "transition table of nodes": Guard(
+        "scheduler/services/nodes/state.py",
+        "if to not in NODE_TRANSITIONS[NodeState(node.state)]:",
+        "if False:",
+    ),
     "one holder of a GPU": Guard(
         "scheduler/migrations/0001_initial.py",
         "fields=('gpu',), name='one_holder_per_gpu'",
@@ -69,7 +74,7 @@ GUARDS = {
     ),
     "a drain outlasts a loss": Guard(
         "scheduler/services/nodes/state.py",
-        'return last if last and last.kind == "drain" else None',
+        "return last if last and last.kind == NodeEventKind.DRAIN else None",
         "return None",
     ),
     "a block for GPUs outlasts a loss": Guard(

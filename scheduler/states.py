@@ -1,6 +1,7 @@
-"""States, transitions, derived sets and budgets: the one table that says what a job may do.
+"""States, transitions, derived sets and budgets: the one table that says what jobs and nodes may do.
 
-docs/architecture.md, "Reliability", explains it; only services.jobs.transitions assigns a job's state.
+docs/architecture.md, "Reliability", explains those of jobs, and docs/node-lifecycle.md those of nodes. Only
+services.jobs.transitions assigns a job's state, and services.nodes.state a node's.
 """
 
 from __future__ import annotations
@@ -51,7 +52,43 @@ class NodeState(StrEnum):
     BLOCKED = "blocked"
 
 
-REMOVABLE = frozenset({NodeState.DRAINED, NodeState.LOST, NodeState.BLOCKED})  # they get no work
+class NodeEventKind(StrEnum):
+    """What happened to a node."""
+
+    ENROLLED = "enrolled"
+    JOINED = "joined"  # its first sync
+    LOST = "lost"
+    BACK = "back"
+    BLOCKED = "blocked"
+    DECLINED = "declined"  # a start
+    DRAIN = "drain"
+    RESUME = "resume"
+    DRAINED = "drained"
+    PRICE = "price"
+    REMOVED = "removed"
+
+
+class Block(StrEnum):
+    """Why a node is blocked; it decides what ends the block."""
+
+    DECLINES = "declines"
+    FLAPPING = "flapping"
+    IDENTITY = "identity"  # two agents speak for one node
+    UNCONFIRMED = "unconfirmed-stop"
+    CHANGED = "changed-gpus"
+
+
+STANDING = frozenset({Block.CHANGED})  # an administrator alone ends them
+
+N = NodeState
+NODE_TRANSITIONS: dict[NodeState, frozenset[NodeState]] = {
+    N.READY: frozenset({N.DRAINING, N.LOST, N.BLOCKED}),
+    N.DRAINING: frozenset({N.DRAINED, N.READY, N.LOST, N.BLOCKED}),
+    N.DRAINED: frozenset({N.READY, N.LOST, N.BLOCKED}),
+    N.LOST: frozenset({N.READY, N.DRAINING, N.BLOCKED}),
+    N.BLOCKED: frozenset({N.READY, N.DRAINING, N.LOST, N.BLOCKED}),  # another block takes its place
+}
+REMOVABLE = frozenset({N.DRAINED, N.LOST, N.BLOCKED})  # they get no work
 
 
 class Budget(StrEnum):

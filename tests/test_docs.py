@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from enum import StrEnum
 from pathlib import Path
 
 import pytest
 
-from scheduler.states import REMOVABLE, NodeState, WaitState
+from scheduler.states import NODE_TRANSITIONS, REMOVABLE, Block, NodeEventKind, WaitState
 from tests.generated_docs import SCHEDULING, with_policies
 from trainer.protocol import Outcome
 
@@ -26,9 +27,19 @@ def test_links_lead_somewhere(page: Path) -> None:
 
 def test_the_lifecycle_of_nodes_has_every_state_and_way_out() -> None:
     ways = set(re.findall(r"^    (\S+) --> (\S+) :", LIFECYCLE, re.MULTILINE))
-    assert {state for way in ways for state in way} - {"[*]"} == {str(state) for state in NodeState}
+    inside = {way for way in ways if "[*]" not in way}
+    assert inside == {
+        (str(state), str(to)) for state, following in NODE_TRANSITIONS.items() for to in following
+    }
     assert {state for state, to in ways if to == "[*]"} == {str(state) for state in REMOVABLE}
     assert ("[*]", "lost") in ways, "a node that has enrolled and said nothing gets no work"
+
+
+@pytest.mark.parametrize(("heading", "named"), [("| event |", NodeEventKind), ("| block |", Block)])
+def test_the_lifecycle_of_nodes_has_every_event_and_every_block(heading: str, named: type[StrEnum]) -> None:
+    table = LIFECYCLE.partition(heading)[2].partition("\n\n")[0]
+    first = [line.split("|")[1] for line in table.splitlines() if line.startswith("| ")]
+    assert set(re.findall(r"`([a-z-]+)`", " ".join(first))) == {str(one) for one in named}
 
 
 def test_the_architecture_lists_every_wait_state() -> None:

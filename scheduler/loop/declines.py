@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 from django.utils import timezone
 
 from scheduler.models import Claim, Job, NodeEvent
-from scheduler.states import Outcome
+from scheduler.states import NodeEventKind, Outcome
 
 LONGEST = 3  # times as long as a node is blocked
 NAMED = 3  # nodes
@@ -67,7 +67,7 @@ def _declines(jobs: QuerySet[Job]) -> Iterable[tuple[str, Sequence[_Decline]]]:
         started=True,
     )
     resumed_since = NodeEvent.objects.filter(
-        node=OuterRef("node"), kind="resume", at__gt=OuterRef("attempt__ended_at")
+        node=OuterRef("node"), kind=NodeEventKind.RESUME, at__gt=OuterRef("attempt__ended_at")
     )
     declined = Claim.objects.filter(
         ~Exists(started_since),

@@ -19,8 +19,8 @@ from scheduler.models import Attempt, Claim, Epoch, Job, Node
 from scheduler.services.jobs.attempts import end_attempt
 from scheduler.services.jobs.transitions import locked
 from scheduler.services.jobs.verbs import preempt_job
-from scheduler.services.nodes.state import UNCONFIRMED, block_node, finish_drain, readmit_node, record_decline
-from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, Outcome, StopFor
+from scheduler.services.nodes.state import block_node, finish_drain, readmit_node, record_decline
+from scheduler.states import LIVE, STOPPABLE, Block, JobState, NodeState, Outcome, StopFor
 from trainer.protocol import Phase
 
 log = logging.getLogger(__name__)
@@ -99,7 +99,7 @@ def _block_unconfirmed(attempt: Attempt, now: datetime) -> None:
         f"It did not confirm the stop of {attempt.job_id}; it works again when it reports nothing running."
     )
     for node in Node.objects.filter(claims__attempt=attempt, claims__outcome="").distinct():
-        block_node(node=node, kind=UNCONFIRMED, reason=reason, now=now)
+        block_node(node=node, kind=Block.UNCONFIRMED, reason=reason, now=now)
 
 
 def _who_did_not_take_it_up(attempt: Attempt, now: datetime) -> str:

@@ -8,10 +8,11 @@ from django.db.models import QuerySet
 
 from portal.accounts.models import User
 from scheduler.models import Job, JobEvent, NodeEvent
-from scheduler.states import TERMINAL, JobState
+from scheduler.states import TERMINAL, JobState, NodeEventKind
 
 NEWS = frozenset({JobState.RUNNING, JobState.PAUSED, *TERMINAL})
-NODE_NEWS = ("joined", "lost", "back", "blocked", "drained", "removed")
+K = NodeEventKind
+NODE_NEWS = (K.JOINED, K.LOST, K.BACK, K.BLOCKED, K.DRAINED, K.REMOVED)
 
 
 def has_submitted(user: User) -> bool:

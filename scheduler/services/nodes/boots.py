@@ -14,8 +14,8 @@ from django.db import transaction
 
 from scheduler.errors import Superseded
 from scheduler.models import Node
-from scheduler.services.nodes.state import IDENTITY, block_node
-from scheduler.states import NodeState
+from scheduler.services.nodes.state import block_node
+from scheduler.states import Block, NodeState
 from trainer.protocol import Sync
 
 log = logging.getLogger(__name__)
@@ -81,7 +81,7 @@ def _has_outlived(node: Node, message: Sync, now: datetime) -> bool:
     node.save(update_fields=["strays", "old_seqs"])
     if node.state == NodeState.LOST:
         return now - heard[0] >= lease / 3  # longer than what was on its way takes to arrive
-    if len(heard) == STRAYS or node.block_kind == IDENTITY:
+    if len(heard) == STRAYS or node.block_kind == Block.IDENTITY:
         reason = "Two agents speak with this node's token; it works again once one of them is stopped."
-        block_node(node=node, kind=IDENTITY, reason=reason, now=now, until=now + lease)
+        block_node(node=node, kind=Block.IDENTITY, reason=reason, now=now, until=now + lease)
     return False

@@ -10,7 +10,9 @@ from portal.accounts.models import User
 from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.errors import BadParameters, Conflict
-from scheduler.models import Node, NodeEvent
+from scheduler.models import Node
+from scheduler.services.nodes.state import note_node
+from scheduler.states import NodeEventKind
 
 MAX_PRICE = 1e6
 
@@ -27,7 +29,7 @@ def set_price(*, node: Node, price: float, seen: float, actor: User, now: dateti
     if not here.update(price_per_gpu_hour=price):
         raise Conflict("Someone changed the price meanwhile; look at it and decide again.")
     change = f"Price per GPU hour: {seen:g} to {price:g}."
-    NodeEvent.objects.create(node=node, kind="price", reason=change, actor=actor, at=now)
+    note_node(node=node, kind=NodeEventKind.PRICE, now=now, reason=change, actor=actor)
     audit(action="node price changed", actor=actor, target=node.pk, data={"from": seen, "to": price}, now=now)
     hints.refresh_options()
     node.refresh_from_db()

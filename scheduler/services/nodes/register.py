@@ -13,9 +13,9 @@ from portal.accounts.models import User
 from portal.accounts.services import audit, digest_of, hold_active
 from scheduler import hints
 from scheduler.errors import NodeRefused, OldProtocol
-from scheduler.models import Gpu, JoinToken, Node, NodeEvent
-from scheduler.services.nodes.state import CHANGED, block_node
-from scheduler.states import NodeState
+from scheduler.models import Gpu, JoinToken, Node
+from scheduler.services.nodes.state import block_node, note_node
+from scheduler.states import Block, NodeEventKind, NodeState
 from trainer.protocol import SUPPORTED_PROTOCOLS, Enrol, NodeFacts
 
 
@@ -74,7 +74,7 @@ def enrol(*, message: Enrol, address: str, now: datetime) -> tuple[Node, str]:
         last_seen_at=now,
     )
     _write_facts(node, message.facts)
-    NodeEvent.objects.create(node=node, kind="enrolled", reason=f"From {address}.", at=now)
+    note_node(node=node, kind=NodeEventKind.ENROLLED, now=now, reason=f"From {address}.")
     audit(action="node joined", node=node.name, target=node.pk, now=now, address=address)
     hints.refresh_options()
     hints.tick()
@@ -124,7 +124,7 @@ def update_facts(*, node: Node, facts: NodeFacts, now: datetime) -> None:
     before = list(node.gpus.order_by("index").values_list("index", "model"))
     if before != [(gpu.index, _canonical(gpu.model)) for gpu in facts.gpus]:
         reason = f"Its GPUs changed from {len(before)} to {len(facts.gpus)} or in model; enrol it anew."
-        block_node(node=node, kind=CHANGED, reason=reason, now=now)
+        block_node(node=node, kind=Block.CHANGED, reason=reason, now=now)
         return
     _write_facts(node, facts)
     hints.refresh_options()

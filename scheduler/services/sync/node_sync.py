@@ -13,9 +13,9 @@ from scheduler.selectors.nodes import live_claims
 from scheduler.selectors.run_specs import spec_of
 from scheduler.services.nodes.boots import refuse_earlier_start, take_heartbeat
 from scheduler.services.nodes.register import require_protocol, update_facts
-from scheduler.services.nodes.state import UNCONFIRMED, readmit_node
+from scheduler.services.nodes.state import readmit_node
 from scheduler.services.sync.claims import take_state
-from scheduler.states import JobState, NodeState
+from scheduler.states import Block, JobState, NodeState
 from trainer.protocol import ClaimOrder, GpuUse, Phase, Sync, SyncReply
 
 log = logging.getLogger(__name__)
@@ -88,7 +88,7 @@ def _heal(node: Node, message: Sync, errors: dict[str, tuple[str, str]], now: da
         said.phase is not Phase.ENDED and errors.get(said.claim, ("", ""))[0] == STALE
         for said in message.claims
     )
-    unconfirmed = node.state == NodeState.BLOCKED and node.block_kind == UNCONFIRMED
+    unconfirmed = node.state == NodeState.BLOCKED and node.block_kind == Block.UNCONFIRMED
     if not still_running and (node.state == NodeState.LOST or unconfirmed):
         readmit_node(node=node, now=now)
 
