@@ -73,7 +73,7 @@ class Environment:
         self.stamp = self.folder / "foretune.json"
 
     def holds(self) -> dict[str, str]:
-        """What was installed completely: name -> digest. Empty for a missing or half-made environment."""
+        """Completely installed lock files: name -> digest. Empty for a missing or half-made environment."""
         try:
             return dict(json.loads(self.stamp.read_text())) if self.python.exists() else {}
         except (OSError, ValueError):

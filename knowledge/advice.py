@@ -1,4 +1,4 @@
-"""What doors and the scheduler ask: recommendations, options for dispatch, forecasts."""
+"""Recommendations, options for dispatch, forecasts."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ class BadRequest(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdviceRequest:
-    """What `advice.advise` needs."""
+    """A request for a recommendation, read and checked."""
 
     model: str
     fixed: Mapping[str, Any]

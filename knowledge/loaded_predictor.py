@@ -51,7 +51,7 @@ def predictor_before(execution: int, here: Mapping[str, Hardware]) -> LearnedPre
 
 
 def knowledge_of(version: PredictorVersion | None) -> Mapping[str, FittedModel] | None:
-    """What a version learnt, or None where there is no version or its file cannot be used."""
+    """The fitted models of a version; None without a version or a usable file."""
     if version is None:
         return None
     try:

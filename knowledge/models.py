@@ -1,4 +1,4 @@
-"""What past executions teach: one row per measured run, one row per trained predictor."""
+"""Executions and predictors: one row per measured run, one row per trained predictor."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What others read of past executions and predictors."""
+"""Reading past executions and predictors."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ FOLDER = "/"  # a model's name begins so if it is a path
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeState:
-    """What predictions rest on: it changes exactly when they may change."""
+    """The state that predictions rest on: it changes exactly when they may change."""
 
     predictor: int | None
     last_own: int
@@ -46,7 +46,7 @@ def predictor_versions() -> QuerySet[PredictorVersion]:
 
 
 def promotions() -> QuerySet[Promotion]:
-    """What was made to answer when, newest first."""
+    """Promotions, newest first."""
     return Promotion.objects.select_related("version", "by").order_by("-pk")
 
 
@@ -192,12 +192,12 @@ def track_record(*, days: int = 90) -> list[TrackRecord]:
 
 
 def drift_alarm() -> str:
-    """What has drifted by the latest judgement; empty if nothing has."""
+    """Figures that have drifted by the latest judgement; empty if none has."""
     return TrackRecord.objects.order_by("-day").values_list("alarm", flat=True).first() or ""
 
 
 def catalog_entries() -> QuerySet[CatalogEntry]:
-    """What administrators added to the catalogue, by kind and name."""
+    """Entries that administrators added to the catalogue, by kind and name."""
     return CatalogEntry.objects.order_by("kind", "name")
 
 

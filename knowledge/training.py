@@ -142,7 +142,7 @@ def _forget_old_files(newest: int) -> None:
 
 
 def _forget_strays(now: datetime) -> None:
-    """What trainings left that were killed while they wrote."""
+    """Remove files of trainings that were killed while they wrote."""
     named = set(PredictorVersion.objects.values_list("path", flat=True))
     for file in loaded_predictor.folder().iterdir():
         if file.name not in named and file.stat().st_mtime < (now - STRAY_AFTER).timestamp():

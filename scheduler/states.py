@@ -53,7 +53,7 @@ class NodeState(StrEnum):
 
 
 class NodeEventKind(StrEnum):
-    """What happened to a node."""
+    """Kinds of events of a node."""
 
     ENROLLED = "enrolled"
     JOINED = "joined"  # its first sync

@@ -1,3 +1,3 @@
-"""What runs on nodes: the agent and the trainer; and the release of all of Foretune."""
+"""The node's part, agent and trainer, and the release of all of Foretune."""
 
 __version__ = "0.1.0"

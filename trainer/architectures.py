@@ -1,4 +1,4 @@
-"""What a model's config.json says of its architecture that decides how it can be trained.
+"""Facts of an architecture, from a model's config.json, that decide how it can be trained.
 
 Standard library only: the portal reads it as well as the trainer.
 """

@@ -1,4 +1,4 @@
-"""What node and portal say to each other, and the spec that a node hands to its trainer.
+"""Messages between node and portal, and the spec that a node hands to its trainer.
 
 Standard library only. `trainer.protocol_parsing` parses these messages. Times are durations in
 seconds: no message carries a clock reading.
@@ -98,7 +98,7 @@ class GpuFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeFacts:
-    """What a node is made of."""
+    """Facts of a node."""
 
     hostname: str
     cores: int
@@ -143,7 +143,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimState:
-    """What a node says of one claim."""
+    """A node's report of one claim."""
 
     claim: str
     fence: int
@@ -206,7 +206,7 @@ class Spec:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimOrder:
-    """What the portal wants of one claim. `spec` until the claim is taken up."""
+    """The portal's order for one claim. `spec` until the claim is taken up."""
 
     claim: str
     fence: int

@@ -1,4 +1,4 @@
-"""What can be trained and which values a person may set: the one table of parameters.
+"""Recipes and the values that a person may set: the one table of parameters.
 
 Standard library only: the portal's forms, REST and the recommender read it as well as the trainer.
 """

@@ -22,7 +22,7 @@ _NEXT_VALUE = re.compile(r"""(?:[^",[{]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[,[{
 
 
 class RefusedJson(ValueError):
-    """What is not read, said as what the text does: "holds NaN, which is not JSON"."""
+    """A text that is not read, with the reason as what the text does: "holds NaN, which is not JSON"."""
 
 
 class Excess(RefusedJson):

@@ -37,7 +37,7 @@ class HubFile:
 
     @property
     def provenance(self) -> dict[str, str]:
-        """What to remember of where the rows come from."""
+        """The origin of the rows, to be kept."""
         names = ("dataset", "path", "revision", "licence", "sha256")
         return {name: getattr(self, name) for name in names}
 

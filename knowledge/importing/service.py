@@ -24,7 +24,7 @@ Columns = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ImportReport:
-    """What an import found and did."""
+    """The result of an import."""
 
     rows: int
     added: int
@@ -99,7 +99,7 @@ def store_rows(rows: Sequence[Measurement], now: datetime) -> int:
 
 
 def _stored(rows: Sequence[Measurement], now: datetime) -> list[Columns]:
-    """What would be stored."""
+    """The rows that would be stored."""
     shared = {"created_at": connection.ops.adapt_datetimefield_value(now)}
     named = zip(digests(rows), rows, strict=True)
     return [{"row_digest": name, **shared, **imported_values(row)} for name, row in named]

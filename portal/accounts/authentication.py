@@ -12,7 +12,7 @@ from portal.clock import database_now
 
 
 class BearerAuthentication(BaseAuthentication):
-    """Who sent the request, by its token; `request.auth` is then the ApiToken."""
+    """The sender of a request by its token; `request.auth` is then the ApiToken."""
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
         """None without a bearer header, so that a session may speak. Raises AuthenticationFailed (401)."""

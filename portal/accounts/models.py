@@ -14,7 +14,7 @@ from django.utils.functional import cached_property
 
 
 class Scope(models.TextChoices):
-    """What a token may do; each scope includes those before it."""
+    """Scopes of tokens; each includes those before it."""
 
     READ = "read"
     WRITE = "write"
@@ -50,7 +50,7 @@ class User(AbstractUser):
         return self.is_active and self.is_staff
 
     def get_session_auth_hash(self) -> str:
-        """What sessions are valid for: Django's is of the password, which outlasts a lock-out."""
+        """The value that binds sessions: Django's own is of the password, which outlasts a lock-out."""
         return self._since_last_lockout(super().get_session_auth_hash())
 
     def get_session_auth_fallback_hash(self) -> Iterator[str]:
@@ -120,7 +120,7 @@ class ApiToken(models.Model):
 
 
 class AuditEntry(models.Model):
-    """Who did what to which object. Rows are added and never changed."""
+    """The audit record: actor, act and object. Rows are added and never changed."""
 
     at = models.DateTimeField(db_index=True)
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, blank=True)

@@ -22,7 +22,7 @@ Data = Mapping[str, object]  # what the record says beside the act
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """What an administrator may change of a person."""
+    """The fields of a person that an administrator may change."""
 
     email: str
     is_staff: bool

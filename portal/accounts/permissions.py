@@ -1,4 +1,4 @@
-"""What a request may do: its person's role, narrowed by its token's scope."""
+"""Permissions of a request: its person's role, narrowed by its token's scope."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def visible_teams(user: User) -> QuerySet[Team]:
 
 
 def members(team: Team) -> QuerySet[Membership]:
-    """Who is in the team, leads first."""
+    """Members of the team, leads first."""
     return (
         Membership.objects.filter(team=team).select_related("user", "team").order_by("role", "user__username")
     )

@@ -1,4 +1,4 @@
-"""What holds for every request: an id that logs and answers share, and a limit on what is sent."""
+"""Middleware for every request: an id that logs and answers share, and a limit on what is sent."""
 
 from __future__ import annotations
 

@@ -132,7 +132,7 @@ def _files_of(path: str) -> Files | None:
 
 
 def _sender(request: HttpRequest) -> tuple[User | None, bool]:
-    """Who sends it, by token or session, and whether they may: by scope, or from a page of this portal."""
+    """The sender by token or session, and whether they may: by scope, or from a page of this portal."""
     scheme, _, plain = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         token = find_token(plain=plain.strip(), now=database_now())

@@ -18,7 +18,7 @@ _away_until = 0.0
 
 
 def asked(ask: Callable[[], Told], otherwise: Told) -> Told:
-    """What `ask` finds in the counters, or `otherwise` while they cannot be reached."""
+    """The answer of `ask` from the counters, or `otherwise` while they cannot be reached."""
     global _away_until
     if time.monotonic() < _away_until:
         return otherwise

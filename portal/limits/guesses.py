@@ -1,4 +1,4 @@
-"""Who guesses passwords and tokens is slowed down by address. Only refusals count: many people share one."""
+"""Guesses of passwords and tokens are slowed down by address. Only refusals count: many people share one."""
 
 from __future__ import annotations
 

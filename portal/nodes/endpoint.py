@@ -1,4 +1,4 @@
-"""What every address for node agents shares: the token, the body, and errors as JSON."""
+"""Shared by every address for node agents: the token, the body, and errors as JSON."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ def sync(request: HttpRequest, node: Node) -> HttpResponseBase:
 @door("GET")
 @for_joining
 def package(_request: HttpRequest, wheel: str) -> HttpResponseBase:
-    """What a new node installs, by its file name: pip reads name and version there."""
+    """The wheel for a new node, by its file name: pip reads name and version there."""
     file = node_package.wheel()
     if wheel != file.name:
         raise NotFound(f"This portal's nodes install {file.name}.")

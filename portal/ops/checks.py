@@ -89,7 +89,7 @@ def model_roots(**_: Any) -> list[CheckMessage]:
 
 @register(deploy=True)
 def production(**_: Any) -> list[CheckMessage]:
-    """What suits one machine but not production (`manage.py check --deploy`)."""
+    """Settings that suit one machine but not production (`manage.py check --deploy`)."""
     found: list[CheckMessage] = []
     if settings.DATABASES["default"]["ENGINE"].endswith("sqlite3"):
         hint = "Set DATABASE_URL to a PostgreSQL database when several hosts or many people use the portal."

@@ -1,4 +1,4 @@
-"""What supervisors and monitors ask: is the process up, can it work, how is the cluster doing."""
+"""Health and metrics for supervisors and monitors."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ def _quality() -> Iterable[Metric]:
 
 
 def _promises() -> Iterable[Metric]:
-    """What the nightly judgement of recent runs says."""
+    """The nightly judgement of recent runs."""
     drifts = GaugeMetricFamily(
         "foretune_prediction_drift", "1 while promises no longer hold; the predictions page says why."
     )

@@ -1,4 +1,4 @@
-"""Who may still ask a database that has stopped answering: one caller at a time, to see if it is back."""
+"""A circuit breaker for a database that has stopped answering: one caller at a time looks if it is back."""
 
 from __future__ import annotations
 

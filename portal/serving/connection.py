@@ -70,7 +70,7 @@ class RequestSource(Unreader):  # type: ignore[misc]
 
 
 class Connection:
-    """What gunicorn's threads ask of a connection (`TConn`), and what the loop that reads it keeps.
+    """A connection as gunicorn's threads see it (`TConn`), with the state of the loop that reads it.
 
     `sock` is the outbox that threads write to, `parser` hands them the one request that was read.
     """

@@ -1,4 +1,4 @@
-"""What a thread has answered and the client has not taken yet. No thread waits for a client to read."""
+"""Answers that clients have not taken yet. No thread waits for a client to read."""
 
 from __future__ import annotations
 

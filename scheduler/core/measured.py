@@ -1,4 +1,4 @@
-"""What the training process of an attempt told of it: the figures of its start and of its result."""
+"""Measured figures of an attempt, from the reports of its start and of its result."""
 
 from __future__ import annotations
 

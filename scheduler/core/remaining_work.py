@@ -1,4 +1,4 @@
-"""What is left of a job by the promise of its options: pure reading, no new prediction."""
+"""Remaining work of a job by the promise of its options: pure reading, no new prediction."""
 
 from __future__ import annotations
 

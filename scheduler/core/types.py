@@ -35,7 +35,7 @@ class GpuSite(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """What a running job holds: its option, its GPUs, and since when (s)."""
+    """The allocation of a running job: its option, its GPUs, and since when (s)."""
 
     option: Option
     gpus: tuple[GpuId, ...]
@@ -89,7 +89,7 @@ class Node:
 
 
 class Release(NamedTuple):
-    """What a running job will let go: in how many predicted seconds, which GPUs, held with which option."""
+    """GPUs that a running job will release, in how many predicted seconds, with its option."""
 
     in_s: float
     gpus: tuple[GpuId, ...]
@@ -117,7 +117,7 @@ class ClusterState:
 
     @property
     def releases(self) -> Sequence[Release]:
-        """What the running jobs will let go, by the promises of their options; who has none is left out."""
+        """GPUs that running jobs will release, by their promises; jobs without one are left out."""
         return [
             Release(job.work_left * job.holds.option.duration_s.value, job.holds.gpus, job.holds.option)
             for job in self.running

@@ -23,7 +23,7 @@ KNOWN = ~Q(state=NodeState.LOST)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastHeard:
-    """What a look finds: both doors, how many nodes are not lost, and when the most silent one was heard."""
+    """The result of a look: both ways in, nodes that are not lost, and the longest silence."""
 
     web: Reachability
     nodes: Reachability
@@ -32,7 +32,7 @@ class LastHeard:
 
 
 def terms() -> LeaseTerms:
-    """What the settings say."""
+    """The terms by the settings."""
     return LeaseTerms(
         lease=timedelta(seconds=settings.NODE_LOST_S), stops=timedelta(seconds=settings.NODE_STOPS_S)
     )

@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TickReport:
-    """What a tick did; `ran` is False when another one did it, or does."""
+    """The result of a tick; `ran` is False when another one did it, or does."""
 
     ran: bool
     started: int = 0

@@ -1,4 +1,4 @@
-"""What time alone decides: states that last too long, blocks that heal, drains that are done.
+"""Timeouts: states that last too long, blocks that expire, drains that are done.
 
 Each looks at state and age only, by the database's clock, and acts in one transaction a row.
 """

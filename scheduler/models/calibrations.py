@@ -69,7 +69,7 @@ class Calibration(models.Model):
 
     @property
     def state(self) -> CalibrationState:
-        """What people and programs are told."""
+        """The figures that people and programs see."""
         if not self.outcome:
             return CalibrationState.RUNNING
         return CalibrationState(self.outcome) if self.ended_at else CalibrationState.STOPPING

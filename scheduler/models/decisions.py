@@ -1,4 +1,4 @@
-"""What the loop itself must remember: whose turn it is, and answers given under a key."""
+"""The loop's own rows: whose turn it is, and answers given under a key."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from trainer.protocol import Outcome, Phase
 
 
 class Job(models.Model):
-    """What a user submitted. Only services.jobs.transitions changes state, version, stop_for and fence."""
+    """A submitted job. Only services.jobs.transitions changes state, version, stop_for and fence."""
 
     id = models.CharField(primary_key=True, max_length=40, default=new_job_id, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="jobs")
@@ -157,7 +157,7 @@ class Attempt(models.Model):
 
     @property
     def figures(self) -> Measured:
-        """What the training process told of this attempt."""
+        """Measured figures of this attempt."""
         return Measured.from_json(self.measured)
 
 

@@ -105,7 +105,7 @@ class Gpu(models.Model):
 
 
 class NodeEvent(models.Model):
-    """What happened to a node: joins, losses, blocks, drains, with author and reason."""
+    """An event of a node: a join, loss, block or drain, with author and reason."""
 
     node = models.ForeignKey(Node, models.CASCADE, related_name="events")
     kind = models.CharField(max_length=30)

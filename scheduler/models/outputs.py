@@ -1,4 +1,4 @@
-"""What attempts leave behind: metrics, logs, checkpoints and artifacts."""
+"""Outputs of attempts: metrics, logs, checkpoints and artifacts."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from scheduler.selectors.jobs import visible_jobs
 
 
 def visible_executions(user: User) -> QuerySet[Execution]:
-    """What was imported, and what jobs that the user may see have measured; all for administrators."""
+    """Imported executions and those of jobs that the user may see; all for administrators."""
     if user.is_admin:
         return Execution.objects.all()
     attempts = Attempt.objects.filter(job__in=visible_jobs(user).values("pk"))

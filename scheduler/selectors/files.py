@@ -24,7 +24,7 @@ def visible_files(user: User) -> QuerySet[DatasetFile]:
 
 @dataclass(frozen=True, slots=True)
 class Storage:
-    """What a person's uploads take, and may take."""
+    """The bytes that a person's uploads take, and may take."""
 
     used_bytes: int
     quota_bytes: int

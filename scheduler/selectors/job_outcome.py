@@ -32,7 +32,7 @@ class PredictedAndActual:
 
 
 def actual_of(attempt: Attempt) -> dict[str, float | None]:
-    """What the attempt measured. Durations run from its start to its end; waiting is apart."""
+    """Measured figures of the attempt. Durations run from its start to its end; waiting is apart."""
     ended = attempt.ended_at
     duration = (ended - attempt.created_at).total_seconds() if ended else None
     return {

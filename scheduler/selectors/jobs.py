@@ -94,7 +94,7 @@ def log_tail(job: Job, *, limit: int = 16_000) -> str:
 
 
 def artifacts(job: Job) -> QuerySet[Artifact]:
-    """What the job produced: the outputs and logs of its last attempt; checkpoints are listed apart."""
+    """Outputs and logs of the job's last attempt; checkpoints are listed apart."""
     last = Attempt.objects.filter(job=job).order_by("-fence").values("pk")[:1]
     return Artifact.objects.filter(job=job, claim__attempt__in=last, claim__rank=0).exclude(
         path__startswith="checkpoints/"

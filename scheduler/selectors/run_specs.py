@@ -1,4 +1,4 @@
-"""What a node must know to run a claim."""
+"""The specification that a node needs to run a claim."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class Engine:
             self._push(now + self.round_s, Event.ROUND, None, 0)
 
     def _apply(self, actions: Iterable[Action], now: float) -> None:
-        """Whoever is stopped or moved lets go first, because moved jobs may trade places."""
+        """Jobs that are stopped or moved release their GPUs first, because moved jobs may trade places."""
         placed: list[Start | Resize] = []
         for action in actions:
             if isinstance(action, Start):

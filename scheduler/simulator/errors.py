@@ -1,4 +1,4 @@
-"""What can go wrong in a simulation, in words for whoever asked for it."""
+"""Errors of a simulation, in words for the person who asked for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a simulation showed, in the field's measures. Times in s; shares are 0 to 1."""
+"""Measures of a simulation, as the field uses them. Times in s; shares are 0 to 1."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ _PACES = {(0, 0): 1.0, (0, 1): 0.99, (1, 0): 0.99, (1, 1): 0.93, (0, 2): 0.96, (
 
 
 class Pairs(Protocol):
-    """What two jobs on the same GPUs do to each other."""
+    """The mutual slow-down of two jobs on the same GPUs."""
 
     def pace(self, job: TraceJob, beside: TraceJob) -> float | None:
         """Share of the pace alone that the job keeps; None: they cannot share."""
@@ -86,7 +86,7 @@ def read_pairs(rows: Iterable[Row]) -> MeasuredPairs:
 
 @dataclass(slots=True)
 class Packing:
-    """Who shares with whom, and who else could."""
+    """Pairs of jobs that share GPUs, and candidates for more."""
 
     pairs: Pairs
     partner: dict[str, Run] = field(default_factory=dict)

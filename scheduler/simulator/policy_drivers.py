@@ -84,7 +84,7 @@ class Snapshots:
         return plan.actions
 
     def state(self, now: float) -> ClusterState:
-        """What the live loop would show the policy now."""
+        """The state that the live loop would show the policy now."""
         jobs = _Seen(self, now)
         return _State(jobs=jobs, nodes=self.machines.views(), memory=self.memory, explain=False)
 

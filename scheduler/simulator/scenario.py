@@ -57,7 +57,7 @@ class Scenario:
 
     @property
     def refused(self) -> list[Refusal]:
-        """What the importer and the cluster refuse."""
+        """Errors of the importer and the cluster."""
         return [*self.trace.refused, *self.impossible]
 
     @property
@@ -71,7 +71,7 @@ class Scenario:
         return self._alone_s[job.job_id]
 
     def truth(self, level: Fidelity) -> GroundTruth:
-        """What happens to the jobs; measured applications tune their batch where knowledge may choose."""
+        """Ground truth of the jobs; measured applications tune their batch where knowledge may choose."""
         if self.applications:
             return GoodputTruth(self.applications, tuned=level.chooses)
         return self.rates or RecordedTruth()

@@ -1,4 +1,4 @@
-"""What can go wrong between node and portal.
+"""Errors between node and portal.
 
 AgentError
     SetupError        this agent cannot run as asked: shown to the person who started it

@@ -1,4 +1,4 @@
-"""What the person who starts an agent may say."""
+"""Options of the agent."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_trainings(parser: argparse.ArgumentParser) -> None:
-    """What runs trainings, whose rights they have, where those of several nodes meet, and when they stop."""
+    """Options of trainings: executor, user, meeting point of several nodes, and when they stop."""
     parser.add_argument(
         "--executor", default="process", choices=EXECUTORS, help="what runs trainings (process)"
     )

@@ -1,4 +1,4 @@
-"""What training lines look like: JSON Lines in the formats that `recognise` names. Standard library only.
+"""Formats of training data: JSON Lines in the formats that `recognise` names. Standard library only.
 
 The portal calls `check` at upload, the trainer reads with `rows`; both go through `parse_row`. A field is
 understood, refused with a remedy, or named among those not used; none is dropped in silence.

@@ -19,7 +19,7 @@ MAX_ERRORS = 20
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """What a good file holds. `lengths`: (bytes, rows) in rising order, bytes the bucket's upper bound.
+    """The content of a good file. `lengths`: (bytes, rows) in rising order, bytes the bucket's upper bound.
     `unused`: fields that nothing understands."""
 
     rows: int

@@ -25,7 +25,7 @@ _BINARY = {
 
 @dataclass(frozen=True, slots=True)
 class LineError:
-    """What is wrong with one line; lines count from 1."""
+    """The error of one line; lines count from 1."""
 
     line: int
     message: str

@@ -37,7 +37,7 @@ def objects(value: Any, path: str) -> list[dict[str, Any]]:
 
 
 def from_json(value: str, path: str) -> Any:
-    """What a text says that must be JSON: some tools keep objects as texts."""
+    """The value of a text that must be JSON: some tools keep objects as texts."""
     try:
         return strict_json.loads(value)
     except ValueError:

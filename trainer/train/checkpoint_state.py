@@ -98,7 +98,7 @@ def read(folder: Path, identity: dict[str, Any]) -> Snapshot:
 
 
 def identity(folder: Path) -> dict[str, Any]:
-    """What the checkpoint notes of its training."""
+    """The checkpoint's notes of its training."""
     noted: dict[str, Any] = json.loads((folder / STATE).read_text(encoding="utf-8"))["identity"]
     return noted
 
@@ -118,7 +118,7 @@ def weights(model: Any, *, keep: bool, frozen: bool = False) -> dict[str, torch.
 
 
 def _stored(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
-    """What a file of the model holds; a weight used twice has its first name."""
+    """The weights in a file of the model; a weight used twice has its first name."""
     yield from model.named_parameters()
     stored = model.state_dict().keys()
     yield from ((name, buffer) for name, buffer in model.named_buffers() if name in stored)

@@ -1,4 +1,4 @@
-"""What ends a training early.
+"""Errors that end a training early.
 
 Exception
 ├── TrainError   the reason is for the user: what is wrong and what to do
@@ -72,7 +72,7 @@ _LOST_PEER_WORDS = ("Connection closed by peer", "Connection reset by peer", "gl
 
 
 def node_fault(error: BaseException | None) -> str:
-    """What is wrong with the node, if this error or one that caused it tells; else an empty text."""
+    """The node's fault, if this error or one that caused it tells of one; else an empty text."""
     while error is not None:
         if isinstance(error, NodeFault):
             return str(error)

@@ -1,4 +1,4 @@
-"""What a training reports: events.jsonl while it runs, result.json and metrics.csv at the end."""
+"""Reports of a training: events.jsonl while it runs, result.json and metrics.csv at the end."""
 
 from __future__ import annotations
 

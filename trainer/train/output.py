@@ -1,4 +1,4 @@
-"""What a training leaves in RUN_DIR/output: adapter or model, tokenizer, model card, metrics."""
+"""Outputs of a training in RUN_DIR/output: adapter or model, tokenizer, model card, metrics."""
 
 from __future__ import annotations
 

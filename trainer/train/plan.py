@@ -38,7 +38,7 @@ class StepPlan:
         return [self._row(position) for position in range(first, first + self.batch)]
 
     def micro_batches(self, step: int, rank: int = 0, size: int = 1) -> list[list[int]]:
-        """What process `rank` of `size` reads in one step, one list for each micro-batch."""
+        """Rows that process `rank` of `size` reads in one step, one list for each micro-batch."""
         rows = self.rows(step)
         chunks = [rows[start : start + self.micro] for start in range(0, self.batch, self.micro)]
         return chunks[rank::size]

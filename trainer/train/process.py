@@ -88,7 +88,7 @@ def _attempt(run_dir: Path, measured: RunFigures, stop: StopSignal, started: flo
 
 
 def _explain(wrong: Exception, measured: RunFigures) -> tuple[Outcome, str]:
-    """Whose fault it is decides who pays: the user's retries are not for a sick node or a lost one."""
+    """Class of the failure: the user's retries are not for a sick node or a lost one."""
     if is_out_of_memory(wrong):
         return Outcome.OOM, _out_of_memory(measured.peak_memory_bytes, wrong)
     if fault := node_fault(wrong):
@@ -107,7 +107,7 @@ def _out_of_memory(peak_bytes: int, wrong: Exception) -> str:
 
 
 def _set_environment(order: TrainingSpec) -> None:
-    """What transformers and the hub client read when they are imported."""
+    """Variables that transformers and the hub client read when they are imported."""
     # the first process of a node tokenises with the threads of all, which wait for it
     os.environ["TOKENIZERS_PARALLELISM"] = "true"
     os.environ["RAYON_NUM_THREADS"] = str(max(1, order.threads) * len(order.spec.gpus))

@@ -104,7 +104,7 @@ def _earlier(order: TrainingSpec, world: World) -> dict[str, Any]:
 
 
 def _identity(order: TrainingSpec, plan: StepPlan, data: Data) -> dict[str, Any]:
-    """What must be equal for a checkpoint to be resumed; how many GPUs share the batch may differ."""
+    """Values that must be equal for a checkpoint to be resumed; how many GPUs share the batch may differ."""
     settings = order.settings
     names = ("method", "tokens_per_sample", "learning_rate", "seed", "lora_r", "lora_alpha")
     return {

@@ -144,7 +144,7 @@ REACH = {"MI325X": 0.72, "AMD": 0.61}
 
 
 def hardware(inventory: Inventory | None) -> dict[str, Hardware]:
-    """What the inventory's pools say of their GPUs, by GPU model; the smallest counts where they differ."""
+    """Facts of the inventory's GPUs, by GPU model; the smallest counts where pools differ."""
     found: dict[str, Hardware] = {}
     for pool in inventory.pools if inventory else ():
         sheet, before = catalogue.known_gpu(pool.gpu_model), found.get(pool.gpu_model)

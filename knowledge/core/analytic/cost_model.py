@@ -162,7 +162,7 @@ def trained_parameters(c: ConfigTable) -> Array:
 
 
 def _resident(c: ConfigTable, whole: Memory) -> Array:
-    """What of paged optimiser states stays on the GPU: as much as there is room for."""
+    """The share of paged optimiser states that stays on the GPU: as much as there is room for."""
     room = c.memory / MEMORY_MARGIN - (whole.total - whole.optimizer)
     stays: Array = np.clip(room, 0.0, whole.optimizer)
     return stays

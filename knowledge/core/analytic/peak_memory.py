@@ -81,10 +81,10 @@ class PeakMemory:
         return {name: getattr(stated, name) * factor for name in names} | found
 
     def observed(self, c: ConfigTable) -> Array:
-        """What a measurement would show: no GPU uses more than it has."""
+        """The peak as a measurement shows it: no GPU uses more than it has."""
         return np.minimum(self.value(c), c.memory)
 
     def features(self, c: ConfigTable) -> Array:
-        """What an estimator may want to know of it: its share of the GPU, and each part's share of it."""
+        """Features for an estimator: the share of the GPU, and each part's share of the peak."""
         value = self.value(c)
         return np.column_stack([np.log(value / c.memory), shares(peak_parts(c), self.weights_, value)])

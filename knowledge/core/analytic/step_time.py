@@ -131,11 +131,11 @@ class StepTime:
         return rate
 
     def observed(self, c: ConfigTable) -> Array:
-        """What a measurement would show."""
+        """The rate as a measurement shows it."""
         return self.value(c)
 
     def features(self, c: ConfigTable) -> Array:
-        """What an estimator may want to know of it: the rate, and each part's share of the step."""
+        """Features for an estimator: the rate, and each part's share of the step."""
         rate = self.value(c)
         busy = shares(np.column_stack(step_parts(c)), self.weights_, step_tokens(c) / rate)
         return np.column_stack([np.log(rate), np.log(rate / c.gpus), busy])

@@ -43,7 +43,7 @@ class Dataset:
 
 
 def importance(data: Dataset) -> Array:
-    """What each row counts: n repeats as much as √n rows, and of GPUs of which n were measured as well.
+    """Weights of the rows: n repeats count as much as √n rows, and of GPUs of which n were measured as well.
 
     Else the GPU with most of the history speaks for all, and a handful of runs on a new one changes nothing.
     """

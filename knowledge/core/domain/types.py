@@ -15,7 +15,7 @@ FREE = 1e-12  # what a GPU-second without a price counts for beside money: less 
 
 
 class Goal(StrEnum):
-    """What "best" means for a job."""
+    """The meaning of "best" for a job."""
 
     BALANCED = "balanced"
     FASTEST = "fastest"
@@ -93,7 +93,7 @@ class Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """What one configuration is expected to do. `refused` is the launch rule it breaks, if any."""
+    """The forecast of one configuration. `refused` is the launch rule it breaks, if any."""
 
     p_valid: float
     tokens_per_second: Interval
@@ -130,7 +130,7 @@ class GpuPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """What could be had if the cluster were empty; the scheduler builds it from registered nodes.
+    """The capacity of the empty cluster; the scheduler builds it from registered nodes.
 
     `max_nodes`: over how many nodes one job may be spread.
     """

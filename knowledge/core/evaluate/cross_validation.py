@@ -1,4 +1,4 @@
-"""What runs teach of one another: each is foretold without itself and its likes."""
+"""Leave-one-configuration-out errors: each run is predicted without itself and its likes."""
 
 from __future__ import annotations
 

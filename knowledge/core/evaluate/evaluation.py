@@ -31,7 +31,7 @@ KINDS = ("gpu", "cpu")
 
 
 def train(rows: Sequence[Measurement]) -> dict[str, FittedModel]:
-    """What the rows teach, by kind of hardware; kinds with too few rows are left out."""
+    """Models fitted to the rows, by kind of hardware; kinds with too few rows are left out."""
     found = {kind: fit_model(rows, kind) for kind in KINDS}
     return {kind: knowledge for kind, knowledge in found.items() if knowledge is not None}
 

@@ -116,7 +116,7 @@ def _time(option: Option) -> str:
 
 
 def notes(request: Request, bound: Mapping[str, Any], options: tuple[Option, ...]) -> tuple[str, ...]:
-    """What a person should know before submitting; empty when all is well."""
+    """Notes for a person before submitting; empty when all is well."""
     if not request.pools:
         wanted = request.fixed.get("gpu_model")
         what = f"No registered node offers {wanted}" if wanted else "No node is registered yet"

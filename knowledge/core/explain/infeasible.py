@@ -51,7 +51,7 @@ def _no_candidate(request: Request, bound: Mapping[str, Any]) -> str:
 
 
 def _remedies(request: Request, bound: Mapping[str, Any]) -> str:
-    """What is left to change: what is the case already, or would not fit either, is no remedy."""
+    """Changes that are left: a value that holds already, or does not fit either, is no remedy."""
     remedies = ["a shorter tokens_per_sample", *_released(request, bound), *_other_methods(request, bound)]
     gpus = [pool for pool in request.pools if pool.gpu_model != "cpu"]
     why = method_support.explain_unsupported(gpus, "qlora")

@@ -1,4 +1,4 @@
-"""What estimators see of a configuration: sizes in logarithms, physics, and settings as numbers.
+"""Features of a configuration: sizes in logarithms, physics, and settings as numbers.
 
 Unknown settings stay NaN for rates and memory, which trees handle. For validity they are set to the usual
 value: whether a cell was filled in must never tell the answer.

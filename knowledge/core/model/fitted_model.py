@@ -1,4 +1,4 @@
-"""What history teaches on top of physics: rates, memory and validity of one kind of hardware."""
+"""Models fitted to history on top of physics: rates, memory and validity of one kind of hardware."""
 
 from __future__ import annotations
 

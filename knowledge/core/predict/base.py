@@ -35,7 +35,7 @@ class PredictionBatch:
 
 
 class BasePredictor(ABC):
-    """What all predictors share: predictions as values on top of `score`."""
+    """The base of all predictors: predictions as values on top of `score`."""
 
     version: int | None = None
     here: Mapping[str, Hardware]

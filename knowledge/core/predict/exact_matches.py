@@ -19,7 +19,7 @@ Size = tuple[str, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class ExactMatch:
-    """What repeats of one configuration showed."""
+    """Measurements of repeats of one configuration."""
 
     rate: float | None
     memory_fraction: float | None
@@ -57,7 +57,7 @@ class Observations:
         )
 
     def repeat(self, config: Config, padded: float | None) -> ExactMatch | None:
-        """What repeats of this configuration showed, if there were any."""
+        """Measurements of repeats of this configuration, if there are any."""
         if _size(config) not in self.sizes:
             return None
         return self.repeats.get(_repeat_key(config_space.canonical(config), padded))

@@ -24,7 +24,7 @@ ROUNDS = 30  # of fitting the noise; it settles in about ten
 
 @dataclass(frozen=True, slots=True)
 class ResidualPosterior:
-    """What m observed errors teach. precision: inverse of their covariance with noise, (m, m).
+    """The posterior after m observed errors. precision: inverse of their covariance with noise, (m, m).
 
     coefficients: precision times the errors, (m,). variances: of each one's noise, (m,). noise: standard
     deviation of a usual one.
@@ -61,7 +61,7 @@ class ResidualPosterior:
 
 
 def fit_residuals(covariance: Array, errors: Array, sigma: float = SIGMA) -> ResidualPosterior:
-    """What errors teach whose noise is fitted to them, outliers believed less. covariance: (m, m).
+    """The posterior with noise fitted to the errors; outliers weigh less. covariance: (m, m).
 
     Expectation maximisation of Student-t noise (Lange, Little and Taylor 1989); the stated σ counts as
     `STATED_RUNS` more, so that a handful of runs that agree by chance is not taken for exact.

@@ -1,4 +1,4 @@
-"""What own runs on a GPU model teach of every configuration on it."""
+"""Corrections from own runs on a GPU model for every configuration on it."""
 
 from __future__ import annotations
 

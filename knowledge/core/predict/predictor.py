@@ -94,14 +94,14 @@ class LearnedPredictor(BasePredictor):
         return scores
 
     def _lesson(self, gpu_model: str) -> LocalCorrection | None:
-        """What own runs on the GPU model taught; None without any. Made once for each."""
+        """The correction from own runs on the GPU model; None without any. Made once for each."""
         if gpu_model not in self._lessons:
             runs = (*self._scarce(gpu_model), *self.observations.gpus.get(gpu_model, ()))
             self._lessons[gpu_model] = self._learn(runs) if runs else None
         return self._lessons[gpu_model]
 
     def _scarce(self, gpu_model: str) -> list[Measurement]:
-        """What others measured on a GPU model of which there is but a handful of runs."""
+        """Measurements by others on a GPU model with but a handful of runs."""
         found = (row for knowledge in self.knowledge.values() for row in knowledge.scarce)
         return [row for row in found if config_space.canonical(row.config).gpu_model == gpu_model]
 

@@ -51,7 +51,7 @@ def save(knowledge: Mapping[str, FittedModel], path: Path) -> str:
 
 
 def load(path: Path, sha256: str, folder: Path) -> dict[str, FittedModel]:
-    """What `save` wrote. Raises BadPredictor unless the file lies in `folder` and has that digest."""
+    """Read what `save` wrote. Raises BadPredictor unless the file lies in `folder` and has that digest."""
     if folder.resolve() not in path.resolve().parents:
         raise BadPredictor(f"{path.name} does not lie in the predictors' folder; train a new predictor")
     if not path.is_file():

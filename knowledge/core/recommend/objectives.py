@@ -1,4 +1,4 @@
-"""What a person wants of the options: a goal, a deadline, a budget, and what trades time for money."""
+"""Objectives over options: a goal, a deadline, a budget, and what trades time for money."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def needed_limit(goal: str, *, deadline: str) -> str | None:
 
 
 def why_needed(goal: str) -> str:
-    """What is wrong with a request that leaves out the field of `needed_limit`, with the remedy."""
+    """The error of a request without the field of `needed_limit`, with the remedy."""
     return f"is needed for the goal {goal}; give one or choose another goal"
 
 

@@ -31,7 +31,7 @@ SEED = "A fixed seed makes the run repeatable."
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What is asked: a model (None: not in the catalogue), the values a user fixed, data and GPUs."""
+    """A request: a model (None: not in the catalogue), the values a user fixed, data and GPUs."""
 
     model_name: str
     model: catalogue.Model | None

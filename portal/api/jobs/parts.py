@@ -1,4 +1,4 @@
-"""What belongs to one job: events, metrics, logs, artifacts."""
+"""Parts of one job: events, metrics, logs, artifacts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class ArtifactOut(serializers.ModelSerializer[Artifact]):
 class EventsApi(APIView):
     @extend_schema(operation_id="jobs_events", parameters=[EventsQuery], responses=list_of(EventOut))
     def get(self, request: ApiRequest, job_id: str) -> Response:
-        """What happened to the job, in order."""
+        """Events of the job, in order."""
         job = get_job(request.user, job_id)
         after = read_query(EventsQuery, request.query_params)["after"]
         return Response({"data": EventOut(events(job).filter(number__gt=after), many=True).data})

@@ -1,4 +1,4 @@
-"""What a client may say about a job; the rules themselves are the recipes' and the services'."""
+"""Requests about jobs; the rules themselves are the recipes' and the services'."""
 
 from __future__ import annotations
 

@@ -22,7 +22,7 @@ class IntervalOut(serializers.Serializer[Any]):
 
 
 class PromiseOut(serializers.Serializer[Any]):
-    """What was foretold; intervals hold four in five times."""
+    """The promise; intervals hold four in five times."""
 
     p_valid = serializers.FloatField()
     tokens_per_second = IntervalOut()
@@ -100,7 +100,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
 
 
 class ActualOut(serializers.Serializer[Any]):
-    """What became of the promise, under the same names; durations run from start to end of the attempt."""
+    """The promise's outcome under the same names; durations run from start to end of the attempt."""
 
     duration_s = serializers.FloatField(allow_null=True)
     tokens_per_second = serializers.FloatField(allow_null=True)

@@ -57,7 +57,7 @@ class PredictorOut(serializers.ModelSerializer[PredictorVersion]):
 class RecommendationsApi(APIView):
     @extend_schema(operation_id="recommendations_create", request=JobIn, responses=AdviceOut)
     def post(self, request: ApiRequest) -> Response:
-        """What would be filled in for this job, and why; nothing is stored."""
+        """The recommendation for this job, with reasons; nothing is stored."""
         data = JobIn(data=request.data)
         data.is_valid(raise_exception=True)
         values = with_files(user=request.user, values=data.validated_data)

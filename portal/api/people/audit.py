@@ -1,4 +1,4 @@
-"""Who did what, for administrators."""
+"""The audit record, for administrators."""
 
 from __future__ import annotations
 

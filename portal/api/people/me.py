@@ -1,4 +1,4 @@
-"""Who I am, and my tokens."""
+"""The signed-in person and their tokens."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What may go wrong with a backup.
+"""Errors of backups.
 
 ArchiveError
 ├── NoFolder         the backup has no place

@@ -1,4 +1,4 @@
-"""What really happens to an attempt: the promise, wrong by as much as its interval admits."""
+"""The outcome of a simulated attempt: the promise, wrong by as much as its interval admits."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ def step_report(rng: random.Random, fate: SimulatedOutcome, step: int) -> dict[s
 
 
 def result_report(rng: random.Random, fate: SimulatedOutcome) -> dict[str, Any]:
-    """What the trainer says at its end."""
+    """The trainer's report at its end."""
     return {
         "tokens_per_s": fate.tokens_per_s,
         "startup_s": fate.startup_s,

@@ -1,4 +1,4 @@
-"""Who works in the demo portal, and with which training data."""
+"""People of the demo portal, and their training data."""
 
 from __future__ import annotations
 

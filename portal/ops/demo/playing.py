@@ -47,7 +47,7 @@ Deed = Callable[[datetime], None]
 
 @dataclass
 class Play:
-    """What is still to come, as a heap of (time, number, deed)."""
+    """Events to come, as a heap of (time, number, deed)."""
 
     rng: random.Random
     people: People
@@ -113,7 +113,7 @@ class Play:
                 self._follow(attempt, action.option, now)
 
     def _follow(self, attempt: Attempt, option: Option, now: datetime) -> None:
-        """What the attempt's nodes will say of it."""
+        """Reports of the attempt's nodes to come."""
         fated = fate(self.rng, option)
         self.later(now + timedelta(seconds=2), partial(self._say, attempt, Phase.STARTING, []))
         begin = now + timedelta(seconds=fated.startup_s)
@@ -168,7 +168,7 @@ class Play:
             self._look_for_less(job, now)
 
     def _look_for_less(self, job: Job, now: datetime) -> None:
-        """What the worker does after a job ran out of memory, in simulated time."""
+        """Play the worker's part after a job ran out of memory, in simulated time."""
         stock = inventory()
         options = options_for(job, stock, now)
         if options:

@@ -1,4 +1,4 @@
-"""What a training process would have printed, made from what is reported of it: no chance in it."""
+"""The log of a simulated training process, made from its reports: no chance in it."""
 
 from __future__ import annotations
 

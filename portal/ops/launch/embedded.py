@@ -28,7 +28,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What run.py was asked for."""
+    """Options of run.py."""
 
     host: str
     port: int
@@ -77,7 +77,7 @@ class EmbeddedPortal:
         return 0 if self.succeeded or not self.options.once else 1
 
     def environment(self) -> dict[str, str]:
-        """What every process of ours finds in its environment."""
+        """The environment of every process of the portal."""
         hosts = ["localhost", "127.0.0.1", "[::1]", self.options.host, socket.gethostname(), socket.getfqdn()]
         env = {
             "ALLOWED_HOSTS": ",".join(dict.fromkeys(hosts)),

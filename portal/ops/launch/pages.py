@@ -1,4 +1,4 @@
-"""What `run.py screenshots` photographs: every page, and the states of a page that look different."""
+"""Pictures that `run.py screenshots` takes: every page, and the states of a page that look different."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the machine must grant before a start: a folder of our own, a free port; and a clean end."""
+"""Checks before a start, a folder of our own and a free port, and a clean end."""
 
 from __future__ import annotations
 

@@ -26,7 +26,7 @@ _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Process:
-    """What to run, under which name, and how it stops.
+    """A process to run: its command, its name, and how it stops.
 
     stop_s: seconds it may take. stop_round: when all stop, a round begins once the one before has ended, and
     the processes of a round end side by side; what others need for their own end is in a later round.

@@ -1,4 +1,4 @@
-"""What the terminal shows of a job: progress while it runs, a comparison when it has ended."""
+"""A job in the terminal: progress while it runs, a comparison when it has ended."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def progress_line(job: Mapping[str, Any]) -> Text:
 
 
 def configuration(job: Mapping[str, Any]) -> Table:
-    """What was required, and who chose all the rest, and why."""
+    """The required values, and the source and reason of all others."""
     table = Table(title="Configuration", title_justify="left", box=box.SIMPLE_HEAD)
     table.add_column("parameter", no_wrap=True)
     table.add_column("value", overflow="fold")
@@ -59,7 +59,7 @@ def comparison(job: Mapping[str, Any]) -> Table:
 
 
 def actual_of(job: Mapping[str, Any]) -> dict[str, float | None]:
-    """What the last attempt measured, under the names of the promise."""
+    """Measured figures of the last attempt, under the names of the promise."""
     attempt = job["attempts"][-1]
     measured = attempt["measured"]
     return {

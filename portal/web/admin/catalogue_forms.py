@@ -1,4 +1,4 @@
-"""What administrators add to the catalogue: a GPU by a short form, a model by its config.json."""
+"""Forms for entries of the catalogue: a GPU by a short form, a model by its config.json."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def present() -> datetime:
 
 
 def remembered(page: str, user: User, period: Period, make: Callable[[], T]) -> T:
-    """What `make` answers for this reader and period, made once a minute however many look."""
+    """The answer of `make` for this reader and period, made once a minute however many look."""
     reader = "all" if user.is_admin else user.pk
     key = f"{page}:{reader}:{period.start.timestamp()}:{period.end.timestamp()}"
     found: T | None = cache.get(key)

@@ -1,4 +1,4 @@
-"""What an administrator asks of a simulation."""
+"""The form of a simulation."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def _requested(request: PageRequest, form: SimulationForm) -> Simulation | None:
 @login_required
 @require_GET
 def simulation_detail(request: PageRequest, simulation_id: str) -> HttpResponse:
-    """What was asked, how far it is, and the figures; for htmx the state alone while it runs."""
+    """Request, progress and figures; for htmx the state alone while it runs."""
     refuse_others_than_admins(request)
     try:
         found = get_simulation(simulation_id)

@@ -1,4 +1,4 @@
-"""What every chart is: a figure, its story in words, and its numbers as a table."""
+"""The parts of every chart: a figure, its story in words, and its numbers as a table."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class Chart:
 
     @property
     def figure(self) -> dict[str, Any]:
-        """What Plotly draws."""
+        """The figure for Plotly."""
         return {"data": self.data, "layout": self.layout}
 
 

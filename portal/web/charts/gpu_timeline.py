@@ -1,4 +1,4 @@
-"""Who held which GPU: one line for each GPU, grouped by node."""
+"""GPU allocations over time: one line for each GPU, grouped by node."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ MAX_POINTS = 2000
 
 
 class MetricPoint(Protocol):
-    """What a chart needs of a line of progress."""
+    """The fields of a line of progress that charts need."""
 
     step: int
     loss: float | None

@@ -1,4 +1,4 @@
-"""What a job could cost against how long it could take, place by place."""
+"""Cost against duration of a job, place by place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened over a period: utilisation, ends, failures and throughput."""
+"""A period in charts: utilisation, ends, failures and throughput."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class StyledForm(forms.Form):
             self.add_error(field if field in self.fields else None, message)
 
     def _note_unknown(self) -> None:
-        """What nobody could have filled in changes nothing, but somebody tried."""
+        """Log fields that the form does not have: they change nothing, but somebody tried."""
         if extra := sorted(set(self.data) - set(self.fields) - {"csrfmiddlewaretoken"}):
             log.warning("unknown form fields ignored: %s", ", ".join(extra)[:200])
 
@@ -53,7 +53,7 @@ class StyledForm(forms.Form):
 
 
 class FilterForm(StyledForm):
-    """What narrows a list, from its address, which carries other things too (`page`, `after`)."""
+    """Filters of a list, from its address, which carries other things too (`page`, `after`)."""
 
     prefix_id = "filter"
 

@@ -35,7 +35,7 @@ class JobFilters(forms.Form):
 
     @property
     def other_errors(self) -> list[str]:
-        """What is wrong with values that nobody typed: the address was edited or is broken."""
+        """Errors of values that nobody typed: the address was edited or is broken."""
         return [f"{name}: {text}" for name in HIDDEN for text in self.errors.get(name, [])]
 
     @property

@@ -57,7 +57,7 @@ def job_live(request: PageRequest, job_id: str) -> HttpResponse:
 @login_required
 @require_GET
 def job_tab(request: PageRequest, job_id: str, tab: str) -> HttpResponse:
-    """What one tab shows, again."""
+    """One tab, again."""
     if tab not in TABS:
         raise Http404
     return fragment(request, "jobs/tab.html", _tab(request, own_job(request, job_id), tab))

@@ -42,7 +42,7 @@ class Line:
 @login_required
 @require_GET
 def advice(request: PageRequest) -> HttpResponse:
-    """What would be recommended for the form as it is now: a fragment, asked for on every change."""
+    """The recommendation for the form as it is now: a fragment, asked for on every change."""
     form = SubmitForm(request.GET, user=request.user)
     form.is_valid()
     context: dict[str, Any] = {}
@@ -114,7 +114,7 @@ def _checked(form: SubmitForm, best: Option | None) -> Check | None:
 
 
 def _remedy(checked: Check) -> str:
-    """What a button writes into the form to make it fit, as JSON."""
+    """Values that a button writes into the form to make it fit, as JSON."""
     changes = {
         PREFIX + name: "" if new is None else form_value(new) for name, (_, new) in checked.changes.items()
     }
@@ -129,7 +129,7 @@ def _line(name: str, choice: Choice) -> Line:
 
 
 def _limits(values: dict[str, Any], best: Option | None, now: datetime) -> list[str]:
-    """What the deadline and the budget mean for the forecast."""
+    """The deadline and the budget against the forecast."""
     told = []
     deadline, budget = values.get("deadline_at"), values.get("budget")
     if best and deadline and (left := (deadline - now).total_seconds()) < _high(best.duration_s):

@@ -15,7 +15,7 @@ from scheduler.models import Job
 
 
 def request_of(job: Job) -> dict[str, Any]:
-    """What its owner asked for, as POST /api/jobs/ takes it; recommended values are recommended anew."""
+    """The owner's request as POST /api/jobs/ takes it; recommended values are recommended anew."""
     asked = {
         "model": job.model,
         "training_file": job.training_file_id,

@@ -1,4 +1,4 @@
-"""What the tabs of a job's page show; each reads only its own rows."""
+"""The tabs of a job's page; each reads only its own rows."""
 
 from __future__ import annotations
 

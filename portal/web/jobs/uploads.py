@@ -71,7 +71,7 @@ def upload(request: PageRequest) -> HttpResponse:
 @login_required
 @require_GET
 def file_report(request: PageRequest) -> HttpResponse:
-    """What the chosen file holds: a fragment, asked for when another one is chosen."""
+    """The content of the chosen file: a fragment, asked for when another one is chosen."""
     name = next((name for name in UPLOADS.values() if name in request.GET), "training_file")
     try:
         file = get_file(request.user, request.GET.get(name, "").replace("\x00", ""))

@@ -40,7 +40,7 @@ class CalibrationForm(StyledForm):
 
 
 def calibration_panel(node: Node, form: CalibrationForm | None = None) -> dict[str, Any]:
-    """What the panel shows; `form`: the one that was refused."""
+    """The panel's context; `form`: the one that was refused."""
     found = list(calibrations(node)[:SHOWN])
     now = database_now()
     latest = found[0] if found else None

@@ -1,4 +1,4 @@
-"""What administrators say about a node."""
+"""Forms of a node, for administrators."""
 
 from __future__ import annotations
 

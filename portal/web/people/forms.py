@@ -1,4 +1,4 @@
-"""What can be said about people, teams and tokens."""
+"""Forms of people, teams and tokens."""
 
 from __future__ import annotations
 

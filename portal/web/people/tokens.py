@@ -1,4 +1,4 @@
-"""What I sign in with: my password, and my API tokens, made, shown once, revoked."""
+"""The signed-in person's password and API tokens: made, shown once, revoked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a cycle may do on behalf of a policy: the switches beside the order of jobs."""
+"""Options of a cycle that a policy sets beside the order of jobs."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ RESTARTS_IN_A_SEGMENT = 10  # a segment shorter than this many restarts is not w
 
 
 class HeadOfLine(StrEnum):
-    """What a job that does not fit withholds from those behind it."""
+    """The GPUs that a job which does not fit withholds from those behind it."""
 
     NOTHING = "nothing"  # whoever fits may pass
     MODELS = "models"  # the GPU models it waits for, so that no gang starves

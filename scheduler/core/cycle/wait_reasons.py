@@ -38,7 +38,7 @@ def busy(job: Job, option: Option, free: int, *, behind: str = "") -> Wait:
 
 
 def amount(option: Option) -> str:
-    """What an option asks for, e.g. `4 A100 GPUs on 2 nodes`."""
+    """An option's demand in words, e.g. `4 A100 GPUs on 2 nodes`."""
     unit = "CPU slot" if option.gpu_model == "cpu" else f"{option.gpu_model} GPU"
     text = f"{option.gpus} {unit}{'' if option.gpus == 1 else 's'}"
     if option.config.quantization not in (None, "none"):

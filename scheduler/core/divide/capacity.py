@@ -17,7 +17,7 @@ Limit = tuple[str, str]  # (GPU model, method); the method "" stands for all of 
 
 @dataclass(slots=True)
 class Capacity:
-    """What is left under each limit. A method has one only where not all nodes of the model can train it."""
+    """Free GPUs under each limit. A method has one only where not all nodes of the model can train it."""
 
     gpus: dict[Limit, int]
 
@@ -44,7 +44,7 @@ class Capacity:
         return sorted(model for model, method in self.gpus if not method)
 
     def limits(self, option: Option) -> tuple[Limit, ...]:
-        """What the option's GPUs count against."""
+        """The limits that the option's GPUs count against."""
         of_method = (option.gpu_model, option.config.method)
         return ((option.gpu_model, ""), of_method) if of_method in self.gpus else ((option.gpu_model, ""),)
 

@@ -111,7 +111,7 @@ def _arrange(
 def _turn(
     job: Job, wishes: Wishes, lacking: Collection[str], *, stay: bool
 ) -> tuple[bool, bool, int, int, bool, float, str]:
-    """Who stays; then who cannot go everywhere, or others would take its nodes; then large gangs."""
+    """Jobs that stay come first, then those that cannot go everywhere, then large gangs."""
     wish = wishes.get(job.id)
     keeps = bool(wish and job.holds and bundle(job.holds.option) == bundle(wish))
     size = (wish.nodes, wish.gpus) if wish else (0, 0)

@@ -28,7 +28,7 @@ class Placement(StrEnum):
 
 
 class FreeGpus:
-    """Who could take what, right now: an index of the ready nodes' free GPUs that a decision uses up.
+    """Placement on GPUs that are free now: an index of the ready nodes' free GPUs that a decision uses up.
 
     Placing costs about log(nodes). What failed once is remembered until GPUs are given back.
     """

@@ -1,4 +1,4 @@
-"""Whose GPUs to take back so that a gang fits: the cheapest set of running jobs that rank lower."""
+"""Preemption for a gang: the cheapest set of running jobs that rank lower."""
 
 from __future__ import annotations
 
@@ -146,7 +146,7 @@ class Evictions:
 
 
 def lost_gpu_s(job: Job) -> float:
-    """What stopping a running job now wastes, in GPU-seconds."""
+    """The work lost by stopping a running job now, in GPU-seconds."""
     return (job.unsaved_s + job.restart_s) * len(job.holds.gpus if job.holds else ())
 
 

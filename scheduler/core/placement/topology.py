@@ -22,7 +22,7 @@ Cost = Callable[[Sequence[Job]], float]
 
 
 class TopologyLevel(IntEnum):
-    """What GPUs share, from the loosest to the closest."""
+    """Links between GPUs, from the loosest to the closest."""
 
     NODE = 1
     SOCKET = 2

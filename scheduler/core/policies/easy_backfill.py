@@ -27,7 +27,7 @@ _End = tuple[float, tuple[GpuId, ...], Option]  # (time, released GPUs, option)
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """What the first waiting job was promised; `at` None: no running job's end is known to make it fit."""
+    """The reservation of the first waiting job; `at` None: no running job's end is known to make it fit."""
 
     job: str
     at: float | None

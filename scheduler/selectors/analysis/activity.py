@@ -1,4 +1,4 @@
-"""What a person has going on, and what happened while they were away."""
+"""A person's live jobs, and events since their last visit."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the cluster and a person's jobs did over a period, aggregated by the database."""
+"""Figures of the cluster and of a person's jobs over a period, aggregated by the database."""
 
 from __future__ import annotations
 

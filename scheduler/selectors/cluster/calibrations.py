@@ -37,6 +37,6 @@ def unfinished_jobs(calibration: Calibration) -> QuerySet[Job]:
 
 
 def measured(calibration: Calibration) -> QuerySet[Execution]:
-    """What its jobs' attempts measured, oldest first."""
+    """Measurements of its jobs' attempts, oldest first."""
     attempts = Attempt.objects.filter(job__in=calibration.jobs.values("pk")).values("pk")
     return Execution.objects.filter(attempt_id__in=attempts).order_by("pk")

@@ -71,7 +71,7 @@ def nodes_with_gpus() -> QuerySet[Node]:
 
 
 def lanes(user: User, nodes: Iterable[Node], *, since: datetime) -> list[Lane]:
-    """What each node's GPUs did since then; three queries."""
+    """Allocations of each node's GPUs since then; three queries."""
     shown = list(nodes)
     held = (
         Allocation.objects.filter(

@@ -29,7 +29,7 @@ TOO_COSTLY = f"the file takes more than {CPU_S} s to read; split it into files o
 
 
 def check(path: Path) -> formats.FileFacts:
-    """What the file holds. Raises BadFile with the first wrong lines, and TooBusy."""
+    """Check a file and describe its content. Raises BadFile with the first wrong lines, and TooBusy."""
     if path.stat().st_size <= SMALL_BYTES:
         return _here(path)
     with turns.take():

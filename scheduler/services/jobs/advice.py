@@ -1,4 +1,4 @@
-"""What the scheduler asks of knowledge: forecasts for submissions and options for dispatch.
+"""Forecasts for submissions and options for dispatch.
 
 Advice that fails never blocks a submission: the job then gets one option of stated defaults.
 """
@@ -49,7 +49,7 @@ def clean_request(*, model: str, params: Mapping[str, Any], recipe: str = "sft")
 
 
 def _method_error(model: str, fixed: Mapping[str, Any]) -> dict[str, str]:
-    """What no node could do with this model."""
+    """The reason why no node can train this model."""
     asked = [name for name, value in _FOUR_BITS.items() if fixed.get(name) == value]
     why = why_not_four_bits(model) if asked else ""
     return {f"params.{asked[0]}": why} if why else {}
@@ -187,7 +187,7 @@ def options_for(job: Job, stock: Inventory, now: datetime) -> tuple[Option, ...]
 
 
 def chosen_json(advice: Advice) -> dict[str, Any]:
-    """Who chose each value and why, to be stored with the job."""
+    """The source and reason of each value, to be stored with the job."""
     return {name: asdict(choice) for name, choice in advice.chosen.items()}
 
 

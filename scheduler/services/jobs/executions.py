@@ -1,4 +1,4 @@
-"""What an ended attempt taught: one Execution, in the transaction that ends it."""
+"""The Execution of an ended attempt, in the transaction that ends it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a person wants of a job: a goal, and the deadline and budget that come before it."""
+"""Objectives of a job: a goal, and the deadline and budget that come before it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a GPU hour costs on a node."""
+"""The price of a GPU hour on a node."""
 
 from __future__ import annotations
 

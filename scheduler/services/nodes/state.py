@@ -194,7 +194,7 @@ def _decide(
     move_jobs: bool,
     now: datetime,
 ) -> None:
-    """What an administrator wants of a node that is held; a state it keeps keeps its own reason."""
+    """Note an administrator's order for a node that is held; a state that stays keeps its own reason."""
     Node.present.filter(pk=node.pk).update(move_jobs=move_jobs)
     if to == node.state:
         note_node(node=node, kind=kind, now=now, reason=reason, actor=actor)

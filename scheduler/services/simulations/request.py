@@ -32,7 +32,7 @@ MAX_OPEN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationRequest:
-    """What to compare. `cluster` as the command line takes it; empty: the nodes there are now.
+    """A comparison. `cluster` as the command line takes it; empty: the nodes there are now.
 
     since, until: when the jobs were submitted; until defaults to now. error: median error of the
     predictions at the level `performance`, as a share.

@@ -1,4 +1,4 @@
-"""What a node says of its claims: accepted under the current fence only, each report once."""
+"""Claim states that nodes report: accepted under the current fence only, each report once."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ def _note_use(node: Node, uses: tuple[GpuUse, ...]) -> None:
 
 
 def _take_claims(node: Node, message: Sync, now: datetime) -> dict[str, tuple[str, str]]:
-    """What is wrong with claims of this message: claim -> (error, detail)."""
+    """Errors of claims in this message: claim -> (error, detail)."""
     errors: dict[str, tuple[str, str]] = {}
     for said in message.claims:
         try:

@@ -1,4 +1,4 @@
-"""What a claim reports: progress, logs, checkpoints, results. Called under the job's lock, once a number."""
+"""Reports of a claim: progress, logs, checkpoints, results. Called under the job's lock, once a number."""
 
 from __future__ import annotations
 
@@ -158,7 +158,7 @@ def _checkpoint(job: Job, claim: Claim, report: Report, now: datetime) -> None:
 
 
 def _forget_checkpoints(job: Job, claim: Claim, step: int, now: datetime) -> None:
-    """What the node alone had up to this step is deleted there: a node keeps it for some time only."""
+    """Forget checkpoints up to this step that the node alone had: it keeps them for some time only."""
     Checkpoint.objects.filter(job=job, node=claim.node, step__lte=step).delete()
     reason = f"The checkpoint at step {step} is not on {claim.node.name} any more."
     note_job(job=job, kind="checkpoint", now=now, reason=reason, data={"stored": GONE})

@@ -112,7 +112,7 @@ def checked(pools: Sequence[NodeGroup], where: str) -> Cluster:
 
 
 def as_text(cluster: Cluster) -> str:
-    """What `parse_cluster` reads."""
+    """The description of a cluster that `parse_cluster` reads."""
     parts = []
     for pool in cluster.pools:
         price = f"@{pool.price_per_gpu_h:.6f}".rstrip("0").rstrip(".") if pool.price_per_gpu_h else ""

@@ -80,7 +80,7 @@ class Application:
         return min(reached, self.epochs - 1)
 
     def gain(self, batch_size: Array, epoch: int) -> Array:
-        """What a step of this batch is worth in steps of the initial batch."""
+        """The progress of a step of this batch, in steps of the initial batch."""
         sqr = np.interp(batch_size, self.batch_sizes, self._sqr[:, epoch])
         var = np.interp(batch_size, self.batch_sizes, self._var[:, epoch])
         denominator = var * self.initial_batch / batch_size + sqr

@@ -1,4 +1,4 @@
-"""What really happens: how fast a job runs with an option. Policies see only predictions of it."""
+"""Ground truth: how fast a job runs with an option. Policies see only predictions of it."""
 
 from __future__ import annotations
 

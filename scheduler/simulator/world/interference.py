@@ -1,4 +1,4 @@
-"""What neighbours on the same nodes cost: a job's pace beside others, as a share of its pace alone."""
+"""Interference of neighbours on the same nodes: a job's pace beside others, as a share of its pace alone."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def across_nodes(share: float) -> Slowdown:
 
 @dataclass(slots=True)
 class Colocation:
-    """Who shares nodes with whom. A job's factor is the worst that any of its neighbours causes."""
+    """Jobs that share nodes. A job's factor is the worst that any of its neighbours causes."""
 
     slowdown: Slowdown
     _on_node: dict[str, dict[str, Run]] = field(default_factory=lambda: defaultdict(dict))

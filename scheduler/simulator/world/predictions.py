@@ -1,4 +1,4 @@
-"""What policies are told: options whose figures are predictions, kept apart from the truth.
+"""Predictions for policies: options whose figures are kept apart from the truth.
 
 Levels, from nothing to everything: `default` (the request as submitted, one stated duration for all),
 `validity` (the same without options that do not run), `exact` (medians of finished runs of the same kind),
@@ -29,7 +29,7 @@ _MEASURED_TWICE = 2
 
 
 class Fidelity(StrEnum):
-    """What policies are told of a job; least knowledge first."""
+    """The knowledge that policies have of a job; least first."""
 
     DEFAULT = "default"  # nothing: what cannot run fails once it is tried
     VALIDITY = "validity"  # which options run
@@ -44,14 +44,14 @@ class Fidelity(StrEnum):
 
 
 class PredictionSource(Protocol):
-    """Whoever tells policies what to expect of a job."""
+    """A source of predictions for policies."""
 
     def options(self, job: TraceJob, done: float = 0.0) -> tuple[Option, ...]:
-        """What it may run with, best first, once this share of it is done."""
+        """Options of the job, best first, once this share of it is done."""
         ...
 
     def retry(self, job: TraceJob, left: tuple[Option, ...]) -> tuple[Option, ...]:
-        """What it may run with after an option did not run; `left` are the others."""
+        """Options of the job after one did not run; `left` are the others."""
         ...
 
     def learn(self, job: TraceJob, option: Option, duration_s: float) -> None:

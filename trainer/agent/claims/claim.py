@@ -33,7 +33,7 @@ FORGET = Stop(grace_s=5.0, wanted_files=False, forget=True)
 
 
 class Claim:
-    """What the agent's loop sees of a claim.
+    """A claim as the agent's loop sees it.
 
     holder: names another claim whose training is still on this one's GPUs. changed: called when the portal
     should hear at once.
@@ -90,7 +90,7 @@ class Claim:
         return Handle(self.spec.claim, read_json(self._record.process_file) or {})
 
     def load(self) -> Load | None:
-        """What the training uses of the node."""
+        """The training's use of the node."""
         handle = self.handle()
         return self._executor.load(handle) if handle else None
 
@@ -122,7 +122,7 @@ class Claim:
         self._stopping.set()
 
     def state(self, limit: int, limit_bytes: int) -> ClaimState:
-        """What to tell the portal; the end only together with the last report."""
+        """The claim's state for the portal; the end only together with the last report."""
         ending = self._record.ending if self._record.ended else None
         forgotten = self._stop is not None and self._stop.forget
         reports = () if forgotten else self._spool.pending(limit, limit_bytes)
@@ -145,7 +145,7 @@ class Claim:
         return True
 
     def _for_another_attempt(self) -> Iterator[str]:
-        """What of the run another attempt on this node may go on from."""
+        """Checkpoints of the run from which another attempt on this node may go on."""
         if self._job_is_over:
             return
         if NODE in self._spool.checkpoints.values():

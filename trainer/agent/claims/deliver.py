@@ -1,4 +1,4 @@
-"""What a finished training leaves to the portal: checkpoint or outputs, the result, the whole log."""
+"""Delivery of a finished training to the portal: checkpoint or outputs, the result, the whole log."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def deliver(
 
 
 def _figures(record: ClaimRecord, spool: Spool, given_up: threading.Event) -> None:
-    """What was measured; a disk that stays full takes the figures, and nothing from the ending."""
+    """Report the measured figures; a disk that stays full takes them, and nothing from the ending."""
     result = read_result(record.run)
     if result is None or Kind.RESULT in spool.kinds:
         return

@@ -131,7 +131,7 @@ class ClaimManager:
         return [claim.spec.resume.claim for claim in self._claims.values() if claim.spec.resume]
 
     def states(self, limit: int, limit_bytes: int) -> tuple[ClaimState, ...]:
-        """What to tell of every claim, within a number and size of reports over all."""
+        """States of all claims, within a number and size of reports over all."""
         told = list(self._refused.values())
         for claim in self._claims.values():
             state = claim.state(limit, limit_bytes)
@@ -140,7 +140,7 @@ class ClaimManager:
         return tuple(told)
 
     def loads(self) -> dict[str, tuple[Load, tuple[int, ...]]]:
-        """What running trainings use, and the slots that they hold."""
+        """The use of the node by running trainings, and the slots that they hold."""
         loads = {name: claim.load() for name, claim in self._claims.items()}
         return {name: (load, self._claims[name].spec.gpus) for name, load in loads.items() if load}
 

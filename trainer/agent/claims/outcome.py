@@ -13,7 +13,7 @@ from trainer.protocol import EXIT_NO_ROOM, EXIT_OOM, EXIT_STOPPED, Outcome
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimEnd:
-    """What the portal is told at the end."""
+    """The end of a claim, for the portal."""
 
     outcome: Outcome
     exit_code: int | None = None

@@ -1,4 +1,4 @@
-"""What the agent must still know of a claim after a restart: DIR/spool/CLAIM/claim.json."""
+"""A claim's record that outlives the agent: DIR/spool/CLAIM/claim.json."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ class Watch:
         self.seen: set[Kind] = set()  # kinds of events since the last look
 
     def look(self, stop: Stop | None) -> ExitFacts | None:
-        """What came since the last look; evidence once the training is over and nothing of it is left."""
+        """News since the last look; evidence once the training is over and nothing of it is left."""
         ended = self._executor.poll(self._handle)
         self._collect()
         if ended is not None:

@@ -1,4 +1,4 @@
-"""What the agent asks of whatever runs a training: five verbs."""
+"""The protocol of executors, which run trainings: five verbs."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class Executor(Protocol):
     """Runs trainings. Each verb returns at once and may be called from any thread."""
 
     def begin(self, claim: str) -> Handle:
-        """What is noted before the start, so that an agent that dies meanwhile finds the training."""
+        """The handle noted before the start, so that an agent that dies meanwhile finds the training."""
 
     def submit(self, launch: Launch, begun: Handle) -> Handle:
         """Start it; the handle tells more than `begin` could. Raises OSError if that is impossible."""
@@ -64,7 +64,7 @@ class Executor(Protocol):
         """None while it runs."""
 
     def load(self, handle: Handle) -> Load | None:
-        """What it uses of the processors and of memory; None where that cannot be told."""
+        """Its use of processors and memory; None where that cannot be told."""
 
     def cancel(self, handle: Handle, *, force: bool) -> None:
         """Ask it to save and leave; with `force`, end it and everything it started."""

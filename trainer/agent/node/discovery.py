@@ -1,4 +1,4 @@
-"""What this node is made of: its GPUs, or the CPU slots it offers where there are none."""
+"""Facts of this node: its GPUs, or the CPU slots it offers where there are none."""
 
 from __future__ import annotations
 

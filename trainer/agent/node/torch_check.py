@@ -60,7 +60,7 @@ def check_torch(gpus: Sequence[GpuFacts], run_as: RunAs | None) -> None:
 
 
 def obstacle(torch: Any, expected: int) -> str:
-    """What keeps torch from training on `expected` GPUs, with the remedy; empty if nothing does."""
+    """The obstacle to training on `expected` GPUs, with the remedy; empty if there is none."""
     if torch.version.cuda is None:
         return f"torch {torch.__version__} is a build without CUDA; {_REMEDY}"
     with warnings.catch_warnings(record=True) as said:

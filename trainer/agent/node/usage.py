@@ -11,7 +11,7 @@ from trainer.protocol import GpuFacts, GpuUse
 
 
 class Load(NamedTuple):
-    """What a training has used of the processors so far (s), and how much memory it holds."""
+    """Processor time of a training so far (s), and the memory it holds."""
 
     processor_s: float
     memory_bytes: int

@@ -27,7 +27,7 @@ sys.exit(not (os.access(folder, os.X_OK) and os.access(installed, os.R_OK)))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunAs:
-    """Whom a training runs as."""
+    """The user that trainings run as."""
 
     name: str
     uid: int

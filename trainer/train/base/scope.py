@@ -1,4 +1,4 @@
-"""What of a base model learns, what is in 4 bits and what stays as it is: sentences for log and card."""
+"""The parts of a base model that learn, are in 4 bits or stay as they are: sentences for log and card."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _TOLD_EVERY_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """What is trained on, and what a checkpoint notes of it: a digest of the tokens, and the moment that chat
+    """The data of a training, and notes for a checkpoint: a digest of the tokens, and the moment that chat
     templates took for now."""
 
     train: Tokens
@@ -83,7 +83,7 @@ def _goes_on(work: Iterator[None]) -> bool:
 
 
 class _Work:
-    """What the first process of a node does."""
+    """Prepare the data as the first process of a node."""
 
     def __init__(self, order: TrainingSpec, tokenizer: Any, now: datetime, journal: Journal) -> None:
         self._order, self._tokenizer, self._now, self._journal = order, tokenizer, now, journal

@@ -26,7 +26,7 @@ class Drawn:
         self._mark = next(char for char in map(chr, _PRIVATE_USE) if char not in self.text)
 
     def spans(self, trained: list[bool]) -> list[Span]:
-        """What the assistant says in the turns that are trained, ends of turns included."""
+        """The assistant's words in the turns that are trained, ends of turns included."""
         told = [index for index, turn in enumerate(self._turns) if turn["role"] == "assistant"]
         marked = self._marked()
         if marked is not None and all(trained[index] for index in told):
@@ -44,7 +44,7 @@ class Drawn:
         return self._try(turns) == self.text
 
     def _marked(self) -> list[Span] | None:
-        """What the template itself marks as generated, if it marks anything."""
+        """Spans that the template itself marks as generated, if it marks any."""
         from transformers.utils.chat_template_utils import render_jinja_template
 
         template = self._tokenizer.get_chat_template(None, self._tools)
@@ -154,6 +154,6 @@ def _shared(one: str, other: str) -> int:
 
 
 def _both(ones: list[Span], others: list[Span]) -> list[Span]:
-    """What lies in a span of each list."""
+    """Entries within a span of each list."""
     pairs = ((max(a, c), min(b, d)) for a, b in ones for c, d in others)
     return [(begin, end) for begin, end in pairs if begin < end]

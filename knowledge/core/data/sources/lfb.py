@@ -86,7 +86,7 @@ def _config(cells: Cells, batch: int, protocol: str | None) -> Config:
 
 
 def _inside(cells: Cells, name: str, value: str = r"\d+(?:\.\d+)*") -> str | None:
-    """What the complete data set states as `name.value` in one of its two identifiers."""
+    """The value that the complete data set states as `name.value` in one of its two identifiers."""
     text = f"{cells.text('identifier') or ''}-{cells.text('experiment_id') or ''}"
     found = re.search(rf"-{name}\.({value})", text)
     return found[1] if found else None
