@@ -40,6 +40,8 @@ PIP_ENV = {
     "PIP_USER": "0",
     "PYTHONWARNINGS": "ignore",
 }
+# Commands that hand all further arguments over to a module.
+MODULES = {"test": "tests.suite", "chaos": "tests.chaos", "screenshots": "portal.ops.launch.screenshots"}
 # Programs of the portal's environment, with their arguments.
 CHECKS = (
     ("ruff", "check", "."),
@@ -232,18 +234,6 @@ def lint() -> None:
         sys.exit("Failed: " + "; ".join(failed))
 
 
-def test(arguments: list[str]) -> None:
-    python = portal_environment(tests=True).python
-    training_environment()
-    hand_over(python, "tests.suite", arguments)
-
-
-def chaos(arguments: list[str]) -> None:
-    python = portal_environment(tests=True).python
-    training_environment()
-    hand_over(python, "tests.chaos", arguments)
-
-
 def hand_over(python: Path, module: str, arguments: list[str]) -> None:
     """Go on as `module` in the environment of `python`: the same process, so signals need no relay."""
     os.chdir(HERE)
@@ -257,12 +247,11 @@ def main() -> int:
     try:
         if sys.argv[1:2] == ["lint"]:
             lint()
-        elif sys.argv[1:2] == ["test"]:
-            test(sys.argv[2:])
-        elif sys.argv[1:2] == ["chaos"]:
-            chaos(sys.argv[2:])
-        elif sys.argv[1:2] == ["screenshots"]:
-            hand_over(portal_environment(tests=True).python, "portal.ops.launch.screenshots", sys.argv[2:])
+        elif module := MODULES.get("".join(sys.argv[1:2])):
+            python = portal_environment(tests=True).python
+            if module.startswith("tests."):
+                training_environment()
+            hand_over(python, module, sys.argv[2:])
         else:
             run(parser().parse_args())
     except SetupFailed as failed:
