@@ -4,7 +4,8 @@ python benchmarks/recommend.py [--agreement] [--json OUT]
 
 Enumerated, cut by launch rules, by the memory prior and by physics; the rest is scored and ranked by a
 predictor trained on the shipped history. Aims: below 250 ms once warm, below 300 MB. With `--agreement` the
-recommended configurations are compared with those that scoring every fitting configuration would give.
+recommended configurations are compared with those that scoring every fitting configuration would give. Last,
+requests for a plain, a pinned and an impossible recommendation go through the page of a new job.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
+from benchmarks.recommend_requests import measure_requests
 from knowledge.core.data.sources import registry
 from knowledge.core.domain import catalogue
 from knowledge.core.domain.arrays import Array
@@ -193,6 +195,9 @@ def main() -> None:
     for name, rows in figures["rows"].items():
         print(f"{name:18} {rows:8,} rows {figures['ms'][name]:10,.1f} ms")
     print(f"{'total':18} {'':13} {figures['total_ms']:10,.1f} ms, {figures['peak_mb']} MB at the peak")
+    figures["requests"] = measure_requests(predictor.knowledge)
+    for name, request in figures["requests"].items():
+        print(f"{name:18} {request['queries']:8,} queries {request['ms']:7,.1f} ms")
     if args.agreement:
         figures["agreement"] = agreement(predictor)
         print(json.dumps(figures["agreement"], indent=1))

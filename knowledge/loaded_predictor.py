@@ -16,6 +16,7 @@ from knowledge.core.predict import store
 from knowledge.core.predict.exact_matches import Observations
 from knowledge.core.predict.predictor import LearnedPredictor
 from knowledge.models import PredictorVersion
+from knowledge.selectors import KnowledgeState
 
 log = logging.getLogger(__name__)
 
@@ -25,19 +26,17 @@ def folder() -> Path:
     return Path(settings.DATA_DIR) / "predictors"
 
 
-def predictor_for(here: Mapping[str, Hardware]) -> LearnedPredictor:
-    """The active predictor with the own measurements so far, on the given hardware.
+def predictor_for(state: KnowledgeState, here: Mapping[str, Hardware]) -> LearnedPredictor:
+    """The state's predictor with its own measurements, on the given hardware.
 
-    Physics alone as long as none was trained, or where its file cannot be used.
+    Physics alone as long as none was trained, or where its file cannot be used: it then has no version.
     """
-    state = selectors.state()
-    version = selectors.active_predictor() if state.predictor is not None else None
-    knowledge = knowledge_of(version)
+    knowledge = knowledge_of(state.active)
     return LearnedPredictor(
         knowledge=knowledge or {},
         observations=_observations(state.last_own),
         here=here,
-        version=state.predictor if knowledge is not None else None,
+        version=state.number if knowledge is not None else None,
     )
 
 

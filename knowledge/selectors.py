@@ -9,14 +9,17 @@ from pathlib import PurePosixPath
 from django.db.models import Case, Count, Max, Q, QuerySet, When
 
 from knowledge.core.data.measurement import OWN, Measurement
-from knowledge.core.domain import catalogue
+from knowledge.core.domain import catalogue, config_space
 from knowledge.core.domain.option_json import read_option
-from knowledge.core.domain.types import Config, Interval, Option, Source
+from knowledge.core.domain.types import Config, Evidence, Interval, Option, Source
+from knowledge.core.explain import evidence
 from knowledge.core.recommend import duration
 from knowledge.models import CatalogEntry, Execution, PredictorVersion, Promotion, Status, TrackRecord
 
 RECENT_STARTUPS = 500
 RECENT_RUNS = 2000
+EVIDENCE_SHOWN = 5
+EVIDENCE_SCANNED = 1000
 EXPORT_PIECE = 1000
 FOLDER = "/"  # a model's name begins so if it is a path
 
@@ -25,8 +28,13 @@ FOLDER = "/"  # a model's name begins so if it is a path
 class KnowledgeState:
     """The state that predictions rest on: it changes exactly when they may change."""
 
-    predictor: int | None
+    active: PredictorVersion | None
     last_own: int
+
+    @property
+    def number(self) -> int | None:
+        """The active predictor's number; None as long as none was trained."""
+        return self.active.number if self.active else None
 
 
 def active_predictor() -> PredictorVersion | None:
@@ -57,10 +65,9 @@ def rollback_target() -> PredictorVersion | None:
 
 
 def state() -> KnowledgeState:
-    """The active predictor's number and the newest own execution."""
-    number = PredictorVersion.objects.filter(active=True).values_list("number", flat=True).first()
+    """The active predictor and the newest own execution."""
     last = Execution.objects.filter(source=OWN).aggregate(last=Max("pk"))["last"]
-    return KnowledgeState(number, last or 0)
+    return KnowledgeState(active_predictor(), last or 0)
 
 
 def executions(
@@ -158,6 +165,24 @@ def evidence_rows(model_names: Sequence[str], config: Config) -> QuerySet[Execut
     otherwise = Case(When(gpu_model=config.gpu_model, then=0), default=1)
     rows = Execution.objects.filter(model_name__in=model_names, method=config.method)
     return rows.exclude(status=Status.REFUSED).order_by(elsewhere, otherwise, "-pk")
+
+
+def nearest(config: Config) -> tuple[Evidence, ...]:
+    """The measured executions most like the configuration, nearest first."""
+    config = config_space.canonical(config)
+    rows = evidence_rows(evidence.related_models(config.model_name), config)
+    measured = [
+        Evidence(
+            config=row.config,
+            tokens_per_second=row.tokens_per_second,
+            peak_memory_fraction=row.peak_memory_fraction,
+            status=row.status,
+            source=row.source,
+            distance=evidence.distance(config, row.config),
+        )
+        for row in rows[:EVIDENCE_SCANNED]
+    ]
+    return tuple(sorted(measured, key=lambda entry: entry.distance)[:EVIDENCE_SHOWN])
 
 
 def counts_by_source() -> dict[str, int]:

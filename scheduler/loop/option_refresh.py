@@ -7,11 +7,10 @@ import logging
 from django.db import transaction
 
 from knowledge.core.domain.option_json import option_json
-from knowledge.core.domain.types import Inventory
+from knowledge.recommender import Recommender
 from portal.clock import database_now
 from scheduler import hints
 from scheduler.models import Job
-from scheduler.selectors.cluster.inventory import inventory
 from scheduler.services.jobs import advice
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.states import JobState, WaitState
@@ -22,11 +21,11 @@ SLICE = 50  # jobs a call, so that no task comes near the broker's visibility ti
 
 def refresh_options() -> int:
     """Refresh up to `SLICE` waiting jobs; returns how many. Asks for another call if more are left."""
-    stock = inventory()
-    digest = advice.current_digest(stock)
+    recommender = advice.current_recommender()
+    digest = advice.options_digest(recommender)
     stale = advice.waiting_with_stale_options(digest)
     for job in stale[:SLICE]:
-        _refresh(job, stock, digest)
+        _refresh(job, recommender, digest)
     if stale:
         hints.tick()
     if len(stale) > SLICE:
@@ -34,13 +33,13 @@ def refresh_options() -> int:
     return len(stale[:SLICE])
 
 
-def _refresh(seen: Job, stock: Inventory, digest: str) -> None:
-    options = advice.options_for(seen, stock, database_now())
+def _refresh(seen: Job, recommender: Recommender, digest: str) -> None:
+    options = advice.options_for(seen, recommender, database_now())
     with transaction.atomic():
         job = locked(seen.pk)
         if job.version != seen.version or job.state != JobState.QUEUED:
             return  # it moved meanwhile; the next call looks again
-        if not options and job.less_memory_than is not None and stock.pools:
+        if not options and job.less_memory_than is not None and recommender.inventory.pools:
             move_job(
                 job=job,
                 to=JobState.FAILED,

@@ -7,9 +7,13 @@ import itertools
 import json
 from datetime import timedelta
 from typing import Any
+from uuid import uuid4
 
 from django.db.models import F, Max
 
+from knowledge.core.domain.config_space import OUR_TRAINER
+from knowledge.core.domain.types import Config
+from knowledge.services import record_execution
 from portal.accounts.models import User
 from portal.clock import database_now
 from scheduler.loop.tick import tick
@@ -55,6 +59,22 @@ def job(owner: User | None = None, **values: Any) -> Job:
     return submit_job(
         owner=owner, model=values.pop("model", "builtin/tiny-llama"), now=database_now(), **values
     )
+
+
+def own_runs(*, gpu_model: str, count: int) -> None:
+    """Successful runs of LoRA with llama3.1-8b on one such GPU, in several lengths and batches."""
+    for number in range(count):
+        config = Config(
+            model_name="llama3.1-8b", method="lora", gpu_model=gpu_model, number_gpus=1,
+            tokens_per_sample=256 * (1 + number % 4), per_device_batch_size=2 ** (number % 5),
+            precision="bfloat16", quantization="none", lora_r=16, lora_alpha=32, gradient_checkpointing=True,
+            sharding="none", network="none", **OUR_TRAINER,
+        )  # fmt: skip
+        record_execution(
+            attempt_id=uuid4(), config=config, status="ok", now=database_now(), startup_s=20.0,
+            tokens_per_second=3000.0 + 50 * number, peak_memory_bytes=40 << 30,
+            memory_capacity_bytes=80 << 30,
+        )  # fmt: skip
 
 
 def placed_job(node: FakeNode, **values: Any) -> Job:

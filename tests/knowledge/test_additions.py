@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 
-from knowledge import advice
 from knowledge.core.domain import catalogue
 from knowledge.core.domain.types import GpuPool, Inventory, Source
+from knowledge.recommender import Recommender
 from tests.knowledge.conftest import CLUSTER, DATA, GIB
 
 pytestmark = pytest.mark.django_db
@@ -37,7 +37,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_a_model_in_a_folder_of_this_machine_is_predicted_by_its_sizes(folder: Path, settings: Any) -> None:
     settings.MODEL_ROOTS = [folder.parent]
-    found = advice.advise(model=str(folder), fixed={}, workload=DATA, inventory=CLUSTER)
+    found = Recommender.of(CLUSTER).recommend(model=str(folder), fixed={}, workload=DATA)
     assert found.best.source is Source.PRIOR
     assert catalogue.model(str(folder)).parameters == pytest.approx(1.236e9, rel=0.01)
 
@@ -56,7 +56,8 @@ def test_a_folder_outside_the_roots_is_not_read(folder: Path, tmp_path: Path, se
 def test_an_added_model_is_known_by_its_name(folder: Path) -> None:
     call_command("add_model", str(folder), "--name", "our/model")
     assert catalogue.model("our/model").layers == 16
-    assert advice.advise(model="our/model", fixed={}, workload=DATA, inventory=CLUSTER).best.tokens_per_second
+    found = Recommender.of(CLUSTER).recommend(model="our/model", fixed={}, workload=DATA)
+    assert found.best.tokens_per_second
 
 
 def test_what_an_administrator_says_of_a_name_goes_before_what_its_likes_are(folder: Path) -> None:
@@ -82,7 +83,7 @@ def test_an_added_gpu_is_predicted_instead_of_answered_by_defaults() -> None:
         "add_gpu", "Exotic-9000", "--memory-gib", "64", "--tflops", "300", "--bandwidth-gb-s", "2000"
     )
     pool = GpuPool(gpu_model="Exotic-9000", node_sizes=(2,), memory_bytes=64 * GIB)
-    found = advice.advise(model="llama3.1-8b", fixed={}, workload=DATA, inventory=Inventory(pools=(pool,)))
+    found = Recommender.of(Inventory(pools=(pool,))).recommend(model="llama3.1-8b", fixed={}, workload=DATA)
     assert {option.source for option in found.options} == {Source.PRIOR}
 
 

@@ -10,10 +10,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from knowledge import advice
 from knowledge.core.domain import catalogue
 from knowledge.core.domain.option_json import option_json, read_option
 from knowledge.core.domain.types import Goal, GpuPool, Inventory, Source, Unsupported, Workload
+from knowledge.core.recommend import duration
+from knowledge.recommender import AdviceFailed, Recommender
 from tests.knowledge.conftest import A100, CLUSTER, CPU, DATA, GIB, LAPTOP
 from trainer.recipes import RECIPES, Binds, Param
 
@@ -23,8 +24,8 @@ RECIPE = RECIPES["sft"]
 
 
 def ask(model: str = LLAMA, inventory: Inventory = CLUSTER, goal: Goal = Goal.BALANCED, **fixed: Any):  # type: ignore[no-untyped-def]
-    return advice.advise(
-        model=model, fixed=RECIPE.clean(fixed), workload=DATA, inventory=inventory, goal=goal
+    return Recommender.of(inventory).recommend(
+        model=model, fixed=RECIPE.clean(fixed), workload=DATA, goal=goal
     )
 
 
@@ -159,12 +160,11 @@ def test_full_fine_tuning_is_given_room_for_weights_and_moments_in_float32() -> 
 def test_after_running_out_of_memory_only_smaller_options_are_left() -> None:
     found = ask()
     limit = found.best.peak_memory_bytes.value
-    smaller = advice.options(
+    smaller = Recommender.of(CLUSTER).options(
         model=LLAMA,
         bound=found.bound,
         fixed={},
         workload=DATA,
-        inventory=CLUSTER,
         less_memory_than=limit,
     )
     assert smaller
@@ -226,8 +226,8 @@ def test_an_unknown_gpu_is_offered_only_where_no_other_can_run_the_job() -> None
 
 def test_a_forecast_with_exact_tokens_scales_the_training_time_alone() -> None:
     promised = ask("builtin/tiny-llama", LAPTOP).best
-    doubled = advice.reforecast(
-        promised, workload=type(DATA)(rows=400, lengths=((50, 400),)), startup_s=promised.startup_s
+    doubled = duration.reforecast(
+        promised, data=type(DATA)(rows=400, lengths=((50, 400),)), startup_s=promised.startup_s
     )
     assert doubled.padded_tokens == 50
     assert promised.startup_s < doubled.duration_s.value < promised.duration_s.value
@@ -235,14 +235,14 @@ def test_a_forecast_with_exact_tokens_scales_the_training_time_alone() -> None:
 
 def test_a_forecast_is_surer_once_the_start_up_is_known() -> None:
     promised = ask("builtin/tiny-llama", LAPTOP).best
-    known = advice.reforecast(promised, workload=DATA, startup_s=promised.startup_s)
+    known = duration.reforecast(promised, data=DATA, startup_s=promised.startup_s)
     before, after = promised.duration_s, known.duration_s
     assert after.value == pytest.approx(before.value)
     assert before.low < after.low < after.high < before.high
 
 
 def test_default_advice_predicts_nothing_and_survives_storage() -> None:
-    found = advice.default_advice(model=LLAMA, fixed={}, workload=DATA, inventory=CLUSTER)
+    found = Recommender.of(CLUSTER).default_advice(model=LLAMA, fixed={}, workload=DATA)
     assert {option.source for option in found.options} == {Source.DEFAULT}
     assert [read_option(option_json(option)) for option in found.options] == list(found.options)
 
@@ -255,13 +255,13 @@ def test_advice_is_quick() -> None:
 
 
 def test_the_unforeseen_becomes_advice_failed() -> None:
-    with pytest.raises(advice.AdviceFailed):
-        advice.options(model=LLAMA, bound={}, fixed={}, workload=DATA, inventory=Inventory(pools=(CPU,)))
+    with pytest.raises(AdviceFailed):
+        Recommender.of(Inventory(pools=(CPU,))).options(model=LLAMA, bound={}, fixed={}, workload=DATA)
 
 
 def test_what_cutting_long_rows_costs_is_told() -> None:
     few_long = Workload(rows=1000, lengths=((10, 990), (8000, 10)))
-    found = advice.advise(model=LLAMA, fixed={}, workload=few_long, inventory=CLUSTER)
+    found = Recommender.of(CLUSTER).recommend(model=LLAMA, fixed={}, workload=few_long)
     assert found.bound["tokens_per_sample"] == 64
     reason = (
         "99.0% of the rows are no longer than 64 tokens; longer ones are cut,"

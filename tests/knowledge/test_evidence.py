@@ -7,9 +7,10 @@ from uuid import uuid4
 
 import pytest
 
-from knowledge import advice
+from knowledge import selectors
 from knowledge.core.domain.types import Config, Evidence, Option
 from knowledge.core.explain import evidence
+from knowledge.recommender import Recommender
 from knowledge.services import record_execution
 from tests.knowledge.conftest import CLUSTER, DATA, NOW
 
@@ -18,7 +19,7 @@ ALIAS = "llama3.1-8b"
 
 
 def ask() -> tuple[Option, tuple[Evidence, ...]]:
-    found = advice.advise(model=ALIAS, fixed={"gpu_model": "L40S"}, workload=DATA, inventory=CLUSTER)
+    found = Recommender.of(CLUSTER).recommend(model=ALIAS, fixed={"gpu_model": "L40S"}, workload=DATA)
     assert found.best is not None
     return found.best, found.evidence
 
@@ -30,7 +31,7 @@ def record(config: Config, rate: float = 100.0) -> None:
 
 
 def test_a_large_history_does_not_hide_the_nearest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(advice, "EVIDENCE_SCANNED", 3)
+    monkeypatch.setattr(selectors, "EVIDENCE_SCANNED", 3)
     best, nothing = ask()
     assert nothing == ()
     for _ in range(4):

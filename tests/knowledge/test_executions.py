@@ -7,10 +7,11 @@ from uuid import uuid4
 
 import pytest
 
-from knowledge import advice, selectors
+from knowledge import selectors
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Source
 from knowledge.models import Execution
+from knowledge.recommender import Recommender
 from knowledge.services import record_execution
 from tests.knowledge.conftest import DATA, GIB, LAPTOP, NOW, TINY, promised
 
@@ -84,31 +85,31 @@ def test_aliases_are_stored_under_the_catalogue_s_name() -> None:
 def test_start_up_is_learnt_from_own_runs() -> None:
     for seconds in (4.0, 6.0, 50.0):
         record(startup_s=seconds)
-    option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    option = Recommender.of(LAPTOP).recommend(model=TINY.model_name, fixed={}, workload=DATA).best
     assert option is not None
     assert option.startup_s == 6.0
 
 
 def _rate() -> float:
-    option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    option = Recommender.of(LAPTOP).recommend(model=TINY.model_name, fixed={}, workload=DATA).best
     assert option is not None
     return option.tokens_per_second.value
 
 
 def test_one_own_run_moves_the_next_prediction_towards_it() -> None:
     before = _rate()
-    option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    option = Recommender.of(LAPTOP).recommend(model=TINY.model_name, fixed={}, workload=DATA).best
     assert option is not None
     record(config=option.config, tokens_per_second=3 * before, promise=option)
     assert 2 * before < _rate() < 3 * before
 
 
 def test_two_repeats_are_answered_exactly() -> None:
-    option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    option = Recommender.of(LAPTOP).recommend(model=TINY.model_name, fixed={}, workload=DATA).best
     assert option is not None
     for rate in (900.0, 1000.0):
         record(config=option.config, tokens_per_second=rate, promise=option)
-    again = advice.options(
+    again = Recommender.of(LAPTOP).options(
         model=TINY.model_name,
         bound={**option_bound(), "effective_batch_size": option.config.effective_batch_size},
         fixed={
@@ -116,7 +117,6 @@ def test_two_repeats_are_answered_exactly() -> None:
             "gradient_checkpointing": option.config.gradient_checkpointing,
         },
         workload=DATA,
-        inventory=LAPTOP,
     )[0]
     assert again.config == option.config
     assert again.source is Source.EXACT
@@ -124,30 +124,30 @@ def test_two_repeats_are_answered_exactly() -> None:
 
 
 def option_bound() -> dict[str, object]:
-    return advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).bound
+    return Recommender.of(LAPTOP).recommend(model=TINY.model_name, fixed={}, workload=DATA).bound
 
 
 def test_what_ran_out_of_memory_is_not_offered_again() -> None:
-    option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    option = Recommender.of(LAPTOP).recommend(model=TINY.model_name, fixed={}, workload=DATA).best
     assert option is not None
     record(config=option.config, status="oom", promise=option)
-    after = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    after = Recommender.of(LAPTOP).recommend(model=TINY.model_name, fixed={}, workload=DATA).best
     assert after is not None
     assert after.config != option.config
 
 
 def test_what_ran_once_and_ran_out_of_memory_more_often_is_not_trusted() -> None:
-    option = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    option = Recommender.of(LAPTOP).recommend(model=TINY.model_name, fixed={}, workload=DATA).best
     assert option is not None
     for status in ("ok", "oom", "oom"):
         record(config=option.config, status=status, promise=option)
-    after = advice.advise(model=TINY.model_name, fixed={}, workload=DATA, inventory=LAPTOP).best
+    after = Recommender.of(LAPTOP).recommend(model=TINY.model_name, fixed={}, workload=DATA).best
     assert after is not None
     assert after.config != option.config
 
 
 def test_the_token_changes_with_the_predictor_alone() -> None:
-    before = advice.inventory_options_version()
+    before = Recommender.of(LAPTOP).version
     record(tokens_per_second=900.0)
-    assert advice.inventory_options_version() == before == "prior"
+    assert Recommender.of(LAPTOP).version == before == "prior"
     assert selectors.state().last_own > 0

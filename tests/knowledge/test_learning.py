@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from django.core.management import CommandError, call_command
 
-from knowledge import advice, loaded_predictor, selectors, training
+from knowledge import loaded_predictor, selectors, training
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.data.measurement import Measurement, digests
@@ -24,6 +24,7 @@ from knowledge.core.predict import store
 from knowledge.importing import service
 from knowledge.model_registry import roll_back
 from knowledge.models import PredictorVersion
+from knowledge.recommender import Recommender
 from portal.accounts.models import User
 from portal.ops.launch.prepare import have_a_predictor
 from tests.knowledge.conftest import A100, CLUSTER, DATA, NOW
@@ -106,11 +107,11 @@ def test_the_first_predictor_is_promoted_and_learns_what_the_prior_gets_wrong(
     assert trained.active
     assert trained.metrics["throughput_median_ape"] < 0.1
     assert trained.metrics["validity_error"] < 0.1
-    found = advice.advise(model="llama3.2-1b", fixed={}, workload=DATA, inventory=Inventory(pools=(A100,)))
+    found = Recommender.of(Inventory(pools=(A100,))).recommend(model="llama3.2-1b", fixed={}, workload=DATA)
     assert found.predictor_version == trained.number
     assert found.best.source is Source.MODEL
     assert found.evidence[0].source == "synthetic"
-    assert advice.inventory_options_version() == str(trained.number)
+    assert Recommender.of(CLUSTER).version == str(trained.number)
 
 
 def test_the_memory_of_a_recommendation_is_told_as_peaks_taught_it(trained: PredictorVersion) -> None:
@@ -187,7 +188,7 @@ def test_a_changed_file_is_not_loaded_and_physics_answers(trained: PredictorVers
     path.write_bytes(path.read_bytes() + b"x")
     with pytest.raises(store.BadPredictor, match="not the file that was written"):
         store.load(path, trained.sha256, path.parent)
-    found = advice.advise(model="llama3.2-1b", fixed={}, workload=DATA, inventory=CLUSTER)
+    found = Recommender.of(CLUSTER).recommend(model="llama3.2-1b", fixed={}, workload=DATA)
     assert found.best.source is Source.PRIOR
     assert training.is_due(NOW)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from knowledge import advice
 from knowledge.core.domain.types import Advice, Goal, Inventory
 from knowledge.core.explain.feasibility import Check
 from knowledge.core.recommend.objectives import meets, pareto, ranked
+from knowledge.recommender import Recommender
 from tests.knowledge.conftest import A100, CLUSTER, DATA, L40S
 from trainer.recipes import RECIPES
 
@@ -19,11 +19,11 @@ LLAMA = "meta-llama/Llama-3.1-8B"
 
 
 def ask(**limits: Any) -> Advice:
-    return advice.advise(model=LLAMA, fixed={}, workload=DATA, inventory=CLUSTER, **limits)
+    return Recommender.of(CLUSTER).recommend(model=LLAMA, fixed={}, workload=DATA, **limits)
 
 
 def check(model: str = LLAMA, **fixed: Any) -> Check:
-    return advice.check(model=model, fixed=RECIPES["sft"].clean(fixed), workload=DATA, inventory=CLUSTER)
+    return Recommender.of(CLUSTER).check(model=model, fixed=RECIPES["sft"].clean(fixed), workload=DATA)
 
 
 def test_the_front_holds_exactly_what_no_other_option_beats_in_time_and_cost() -> None:
@@ -64,9 +64,11 @@ def test_within_a_budget_the_fastest_comes_first() -> None:
 @pytest.mark.parametrize("goal", [Goal.CHEAPEST, Goal.DEADLINE])
 def test_a_place_without_a_price_is_cheaper_than_any_that_has_one(goal: Goal) -> None:
     free, dear = replace(L40S, price_per_gpu_hour=0.0), replace(A100, price_per_gpu_hour=0.01)
-    options = advice.advise(
-        model=LLAMA, fixed={}, workload=DATA, inventory=Inventory(pools=(free, dear)), goal=goal
-    ).options
+    options = (
+        Recommender.of(Inventory(pools=(free, dear)))
+        .recommend(model=LLAMA, fixed={}, workload=DATA, goal=goal)
+        .options
+    )
     costs = [option.cost.value for option in options]
     assert costs == sorted(costs)
     unpriced = [option.duration_s.value * option.gpus for option in options if not option.cost.value]

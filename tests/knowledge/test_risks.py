@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from knowledge import advice
+from knowledge.core.domain import catalogue
 from knowledge.core.domain.types import Advice, GpuPool, Inventory, Option
 from knowledge.core.recommend.submit_defaults import Request, choose_submit_values, four_bits_instead
+from knowledge.recommender import Recommender
 from tests.knowledge.conftest import CPU, DATA, GIB
 from trainer.recipes import RECIPES
 
@@ -21,7 +22,7 @@ VOLTA = GpuPool(gpu_model="V100-PCIe-16GB", node_sizes=(8,), memory_bytes=15 * G
 
 def ask(*pools: GpuPool, **fixed: Any) -> Advice:
     cleaned = RECIPES["sft"].clean(fixed)
-    return advice.advise(model=LLAMA, fixed=cleaned, workload=DATA, inventory=Inventory(pools=pools))
+    return Recommender.of(Inventory(pools=pools)).recommend(model=LLAMA, fixed=cleaned, workload=DATA)
 
 
 def test_where_lora_fits_no_gpu_as_it_can_run_4_bits_are_chosen_and_the_reason_says_so() -> None:
@@ -35,7 +36,7 @@ def test_where_lora_fits_no_gpu_as_it_can_run_4_bits_are_chosen_and_the_reason_s
 
 def test_what_is_recommended_passes_its_own_check() -> None:
     cleaned = RECIPES["sft"].clean({"gpu_model": VOLTA.gpu_model})
-    asked = advice.check(model=LLAMA, fixed=cleaned, workload=DATA, inventory=Inventory(pools=(VOLTA,)))
+    asked = Recommender.of(Inventory(pools=(VOLTA,))).check(model=LLAMA, fixed=cleaned, workload=DATA)
     assert asked.fits
 
 
@@ -53,7 +54,7 @@ def test_a_risk_is_told_that_4_bits_avoid() -> None:
     request = Request(LLAMA, None, {}, DATA, Inventory(pools=(VOLTA,)))
     lora = choose_submit_values(request)["method"]
     options: list[Option] = [replace(option, p_valid=0.17) for option in ask(VOLTA).options]
-    known = replace(request, model=advice._request(LLAMA, {}, DATA, request.inventory).model)
+    known = replace(request, model=catalogue.model(LLAMA))
     instead = four_bits_instead(known, lora, options)
     assert instead is not None
     assert instead.reason == "LoRA runs with a probability of 17% at best; 4 bits need less memory."

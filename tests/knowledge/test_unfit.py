@@ -6,11 +6,12 @@ from typing import Any
 
 import pytest
 
-from knowledge import advice
 from knowledge.core.domain import catalogue
 from knowledge.core.domain.types import GpuPool, Inventory
 from knowledge.core.explain.infeasible import why_nothing_fits
+from knowledge.core.recommend.search_space import SearchSpace
 from knowledge.core.recommend.submit_defaults import Request, choose_submit_values
+from knowledge.recommender import Recommender
 from tests.knowledge.conftest import A100, CPU, DATA, L40S
 from trainer.recipes import RECIPES
 
@@ -22,7 +23,7 @@ METHODS = "the method lora or the method qlora"
 
 def said(model: str, pool: GpuPool, max_nodes: int = 1, **fixed: Any) -> str:
     cleaned, stock = RECIPES["sft"].clean(fixed), Inventory(pools=(pool,), max_nodes=max_nodes)
-    found = advice.advise(model=model, fixed=cleaned, workload=DATA, inventory=stock)
+    found = Recommender.of(stock).recommend(model=model, fixed=cleaned, workload=DATA)
     assert not found.options
     return found.notes[0]
 
@@ -55,7 +56,8 @@ def test_what_only_physics_takes_for_possible_is_told_so() -> None:
         for name, choice in choose_submit_values(request).items()
         if choice.value is not None
     }
-    assert why_nothing_fits(request, bound).startswith("Out of reach: it may fit by physics, but hardly any")
+    note = why_nothing_fits(request, bound, SearchSpace())
+    assert note.startswith("Out of reach: it may fit by physics, but hardly any")
 
 
 def test_gpus_that_no_node_has_are_named_with_the_nodes_that_a_job_may_use() -> None:

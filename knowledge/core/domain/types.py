@@ -125,7 +125,7 @@ class GpuPool:
     peak_flops: float | None = None  # measured at enrolment (cpu slots); None: the catalogue's figure
     bandwidth_bytes_s: float | None = None
     network: str = "none"
-    cannot_train: Mapping[str, Unsupported] = field(default_factory=dict)
+    cannot_train: Mapping[str, Unsupported] = field(default_factory=dict, hash=False)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from knowledge.core.domain.types import Choice, Goal, Option, Source
 from knowledge.core.explain.infeasible import why_nothing_fits
 from knowledge.core.predict.base import MIN_P_VALID
 from knowledge.core.recommend.objectives import meets
+from knowledge.core.recommend.search_space import SearchSpace
 from knowledge.core.recommend.submit_defaults import Request, user_choice
 
 
@@ -115,14 +116,16 @@ def _time(option: Option) -> str:
     return f"{hours} h {minutes} min" if minutes else f"{hours} h"
 
 
-def notes(request: Request, bound: Mapping[str, Any], options: tuple[Option, ...]) -> tuple[str, ...]:
+def notes(
+    request: Request, bound: Mapping[str, Any], options: tuple[Option, ...], space: SearchSpace
+) -> tuple[str, ...]:
     """Notes for a person before submitting; empty when all is well."""
     if not request.pools:
         wanted = request.fixed.get("gpu_model")
         what = f"No registered node offers {wanted}" if wanted else "No node is registered yet"
         return (f"{what}: the job will wait until one is.",)
     if not options:
-        return (why_nothing_fits(request, bound),)
+        return (why_nothing_fits(request, bound, space),)
     found = []
     if options[0].source is Source.DEFAULT:
         lacking = f"GPU {options[0].gpu_model}" if request.model else f"model {request.model_name}"

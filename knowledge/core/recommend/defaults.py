@@ -7,7 +7,7 @@ from typing import Any
 
 from knowledge.core.domain import config_space, workload
 from knowledge.core.domain.types import Config, Interval, Option, Source
-from knowledge.core.recommend import search
+from knowledge.core.recommend.search_space import enumerated
 from knowledge.core.recommend.submit_defaults import Request
 
 UNKNOWN = Interval(0.0)  # with Source.DEFAULT: nothing is predicted
@@ -18,7 +18,7 @@ def default_options(request: Request, bound: Mapping[str, Any]) -> tuple[Option,
     """One option a bundle, fewest GPUs first: one sample at a time with checkpointing, or as fixed."""
     found = []
     seen = set()
-    for config in search.candidates(request, bound).configs():
+    for config in enumerated(request, bound).configs():
         bundle = (config.gpu_model, config.number_nodes, config.number_gpus)
         if bundle not in seen and _is_default(config, request):
             seen.add(bundle)

@@ -7,20 +7,27 @@ what the user left open.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import ConfigTable
-from knowledge.core.domain import catalogue, config_space, method_support
+from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Mask
-from knowledge.core.domain.types import Config, Goal, GpuPool, Option
+from knowledge.core.domain.types import Choice, Goal, Option
 from knowledge.core.predict.base import MIN_P_VALID, BasePredictor, PredictionBatch, prediction
-from knowledge.core.recommend import duration
-from knowledge.core.recommend.candidates import Candidates, Rows, Sizes, best_of_each
-from knowledge.core.recommend.submit_defaults import Request
+from knowledge.core.recommend import defaults, duration
+from knowledge.core.recommend.candidates import Candidates, Rows, best_of_each
+from knowledge.core.recommend.search_space import SearchSpace
+from knowledge.core.recommend.submit_defaults import (
+    Request,
+    batch_choices,
+    choose_submit_values,
+    four_bits_instead,
+)
 
 ROOMY = 0.95  # fuller GPUs still run, but often several times slower: the allocator thrashes
 SAME_RATE = 0.97  # rates this near to the best count as equal: take the one that needs less memory
@@ -31,119 +38,88 @@ LEVELS_A_DOUBLING = 2
 LEVELS = 1000  # more than any memory in bytes has
 
 
-def candidates(request: Request, bound: Mapping[str, Any]) -> Candidates:
-    """Every configuration that keeps what is bound and fixed and breaks no launch rule."""
-    return Candidates.of(
-        (kind, pool, sizes)
-        for pool in request.pools
-        if _can_compute(pool, bound["precision"])
-        for nodes, gpus in config_space.open_bundles(
-            method_support.node_sizes(pool, bound["method"]), request.fixed, request.inventory.max_nodes
-        )
-        if (sizes := _sizes(bound, request.fixed, gpus))
-        for kind in _kinds(request, bound, pool, nodes, gpus)
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Options by one predictor, for requests on one inventory: what was scored once is kept."""
 
+    predictor: BasePredictor
+    startups: duration.Startups
+    space: SearchSpace = field(default_factory=SearchSpace)
+    _found: dict[Hashable, tuple[Option, ...]] = field(default_factory=dict)
 
-def _sizes(bound: Mapping[str, Any], fixed: Mapping[str, Any], gpus: int) -> list[Sizes]:
-    tokens = bound["tokens_per_sample"]
-    return [(tokens, *pair) for pair in batches(bound.get("effective_batch_size"), fixed, gpus)]
+    def settled(self, request: Request) -> tuple[dict[str, Choice], tuple[Option, ...]]:
+        """All choices and their options, in 4 bits where the method is open and LoRA is not likely to fit."""
+        choices, found = self._settle_batch(request, choose_submit_values(request))
+        smaller = four_bits_instead(request, choices["method"], found)
+        if smaller is None:
+            return choices, found
+        tried = self._settle_batch(request, choose_submit_values(request, smaller))
+        likely = any(option.p_valid >= MIN_P_VALID for option in tried[1])
+        return tried if likely or (tried[1] and not found) else (choices, found)
 
+    def _settle_batch(
+        self, request: Request, choices: Mapping[str, Choice]
+    ) -> tuple[dict[str, Choice], tuple[Option, ...]]:
+        """The choices with the effective batch bound, and its options.
 
-def _can_compute(pool: GpuPool, precision: str) -> bool:
-    """GPUs without bfloat16 units would emulate it; a CPU may."""
-    gpu = catalogue.known_gpu(pool.gpu_model)
-    return precision != "bfloat16" or gpu is None or gpu.bf16_flops is not None
+        Of several batches the one nearest to the default wins: what is learnt is not decided by speed.
+        """
+        tried = []
+        for batch in batch_choices(request, choices["effective_batch_size"]):
+            whole = {**choices, "effective_batch_size": batch}
+            tried.append((whole, self.options(request, values(whole))))
+        return next((entry for entry in tried if entry[1]), tried[0])
 
+    def options(self, request: Request, bound: Mapping[str, Any]) -> tuple[Option, ...]:
+        """The best configuration of every bundle, best bundle first by the balanced goal.
 
-def _kinds(
-    request: Request, bound: Mapping[str, Any], pool: GpuPool, nodes: int, gpus: int
-) -> Iterator[Config]:
-    """The ways to run on one bundle, one sample at a time."""
-    fixed = request.fixed
-    for checkpointing in _open(fixed, "gradient_checkpointing", (True, False)):
-        for sharding in _open(fixed, "sharding", _shardings(pool, gpus, bound)):
-            yield Config(
-                model_name=request.model_name,
-                method=bound["method"],
-                gpu_model=pool.gpu_model,
-                number_gpus=gpus,
-                number_nodes=nodes,
-                tokens_per_sample=bound["tokens_per_sample"],
-                per_device_batch_size=1,
-                precision=bound["precision"],
-                quantization=bound["quantization"],
-                lora_r=bound.get("lora_r"),
-                lora_alpha=bound.get("lora_alpha"),
-                gradient_checkpointing=checkpointing,
-                sharding=sharding,
-                network=pool.network if nodes > 1 else "none",
-                **config_space.OUR_TRAINER,
+        Only configurations that run with a probability of 0.9; if there is none, the five likeliest. Stated
+        defaults where nothing can be predicted.
+        """
+        key = request.at_dispatch(), tuple(sorted(bound.items()))
+        if key not in self._found:
+            self._found[key] = self._options(request, bound)
+        return self._found[key]
+
+    def _options(self, request: Request, bound: Mapping[str, Any]) -> tuple[Option, ...]:
+        if request.model is None:
+            return defaults.default_options(request, bound)
+        # Nothing is known of GPUs that the catalogue lacks: beside a forecast they seem to take no time.
+        return self.predicted(request, bound) or defaults.default_options(request.of_unknown_gpus(), bound)
+
+    def predicted(
+        self, request: Request, bound: Mapping[str, Any], less_memory_than: float = np.inf
+    ) -> tuple[Option, ...]:
+        """The options that are predicted to need less memory, in bytes of one GPU; no stated defaults."""
+        everything = self.space.candidates(request, bound)
+        if not len(everything) or request.model is None:
+            return ()
+        c = everything.columns(self.predictor.here, request.data)
+        found, c = shortlisted(everything, c, self.predictor)
+        configs = found.configs()
+        scores = self.predictor.score(configs, c)
+        room = scores.memory < less_memory_than
+        chosen = per_bundle(found, c, scores, room & (scores.p_valid >= MIN_P_VALID))
+        if not chosen:
+            chosen = likeliest(found, scores, room & (scores.p_valid >= HOPELESS))[:RISKY_OPTIONS]
+        made = [
+            duration.option(
+                configs[row],
+                prediction(scores, row),
+                data=request.data,
+                pool=found.pool(row),
+                startup=duration.startup(request.model, found.pool(row).gpu_model, self.startups),
+                epochs=bound.get("epochs"),
+                max_steps=bound.get("max_steps"),
             )
+            for row in chosen
+        ]
+        return tuple(sorted(made, key=lambda option: rank(option, Goal.BALANCED)))
 
 
-def batches(effective: int | None, fixed: Mapping[str, Any], gpus: int) -> Iterator[tuple[int, int]]:
-    """(per-device batch, accumulation) pairs whose product with the GPUs is the effective batch."""
-    if effective is None or effective % gpus:
-        return
-    samples = effective // gpus
-    for batch in config_space.per_device_batches(samples):
-        accumulation = samples // batch
-        if (
-            fixed.get("per_device_batch_size", batch) == batch
-            and fixed.get("gradient_accumulation_steps", accumulation) == accumulation
-        ):
-            yield batch, accumulation
-
-
-def _open(fixed: Mapping[str, Any], name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (fixed[name],) if name in fixed else values
-
-
-def _shardings(pool: GpuPool, gpus: int, bound: Mapping[str, Any]) -> tuple[str, ...]:
-    if gpus == 1:
-        return ("none",)
-    sharded = config_space.can_shard(pool.gpu_model, bound["method"], bound["precision"])
-    return ("ddp", "fsdp") if sharded else ("ddp",)
-
-
-def options(
-    request: Request,
-    bound: Mapping[str, Any],
-    predictor: BasePredictor,
-    *,
-    goal: Goal,
-    startups: duration.Startups,
-    less_memory_than: float | None = None,
-) -> tuple[Option, ...]:
-    """The best configuration of every bundle, best bundle first.
-
-    Only configurations that run with a probability of 0.9; if there is none, the five likeliest. With
-    `less_memory_than` (bytes of one GPU) only those predicted to need less.
-    """
-    everything = candidates(request.of_known_gpus(), bound)
-    if not len(everything) or request.model is None:
-        return ()
-    found, c = shortlisted(everything, everything.columns(predictor.here, request.data), predictor)
-    configs = found.configs()
-    scores = predictor.score(configs, c)
-    room = np.ones(len(found), dtype=bool) if less_memory_than is None else scores.memory < less_memory_than
-    chosen = per_bundle(found, c, scores, room & (scores.p_valid >= MIN_P_VALID))
-    if not chosen:
-        chosen = likeliest(found, scores, room & (scores.p_valid >= HOPELESS))[:RISKY_OPTIONS]
-    made = [
-        duration.option(
-            configs[row],
-            prediction(scores, row),
-            data=request.data,
-            pool=found.pool(row),
-            startup=duration.startup(request.model, found.pool(row).gpu_model, startups),
-            epochs=bound.get("epochs"),
-            max_steps=bound.get("max_steps"),
-        )
-        for row in chosen
-    ]
-    return tuple(sorted(made, key=lambda option: rank(option, goal)))
+def values(choices: Mapping[str, Choice]) -> dict[str, Any]:
+    """The chosen values without those that were left out."""
+    return {name: choice.value for name, choice in choices.items() if choice.value is not None}
 
 
 def shortlisted(
@@ -218,11 +194,3 @@ def _least_memory(found: Candidates, scores: PredictionBatch, rows: list[int]) -
 def rank(option: Option, goal: Goal) -> tuple[float, int, float, str]:
     """Sort key: the goal, then fewer GPUs, higher p_valid, and the configuration's hash."""
     return option.score(goal), option.gpus, -option.p_valid, config_space.config_hash(option.config)
-
-
-def needed_bytes(request: Request, bound: Mapping[str, Any]) -> float | None:
-    """The least memory of one GPU with which any candidate would fit, margin included; None without any."""
-    found = candidates(request.of_known_gpus(), bound)
-    if not len(found) or request.model is None:
-        return None
-    return float(np.min(cost_model.MEMORY_MARGIN * cost_model.memory(found.columns()).total))

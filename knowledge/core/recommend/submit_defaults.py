@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +35,7 @@ class Request:
 
     model_name: str
     model: catalogue.Model | None
-    fixed: Mapping[str, Any]
+    fixed: Mapping[str, Any] = field(hash=False)
     data: Workload
     inventory: Inventory
 
@@ -46,6 +46,11 @@ class Request:
         if wanted is None:
             return self.inventory.pools
         return tuple(pool for pool in self.inventory.pools if same_gpu(pool.gpu_model, wanted))
+
+    def at_dispatch(self) -> Request:
+        """The request with only those fixed values that bind at dispatch: the others are bound by then."""
+        kept = {name: value for name, value in self.fixed.items() if name in config_space.DISPATCH}
+        return replace(self, fixed=kept)
 
     def of_known_gpus(self) -> Request:
         """The request on the pools whose GPU the catalogue has: only those can be predicted."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from dataclasses import fields
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from knowledge import advice
 from knowledge import advice_request as asking
 from knowledge.advice_json import advice_json
 from knowledge.core.domain import catalogue
+from knowledge.recommender import AdviceFailed, Recommender
 from trainer.recipes import ParamError
 
 EXAMPLE = (
@@ -31,12 +30,19 @@ class Command(BaseCommand):
     def handle(self, **options: Any) -> None:
         try:
             asked = asking.read(json.loads(options["json"]))
-            found = advice.advise(**{field.name: getattr(asked, field.name) for field in fields(asked)})
+            found = Recommender.of(asked.inventory).recommend(
+                model=asked.model,
+                fixed=asked.fixed,
+                workload=asked.workload,
+                goal=asked.goal,
+                deadline_s=asked.deadline_s,
+                budget=asked.budget,
+            )
         except json.JSONDecodeError as wrong:
             raise CommandError(f"The request is no JSON: {wrong}. Example: {EXAMPLE}") from wrong
         except asking.BadRequest as wrong:
             raise CommandError(f"{wrong}. Example: {EXAMPLE}") from wrong
-        except (ParamError, catalogue.UnknownName, advice.AdviceFailed) as wrong:
+        except (ParamError, catalogue.UnknownName, AdviceFailed) as wrong:
             raise CommandError(str(wrong)) from wrong
         told = {**advice_json(found), "bound": found.bound}
         self.stdout.write(json.dumps(told, indent=1))

@@ -20,7 +20,7 @@ from portal.api.common.views import AdminApi
 from portal.api.jobs.requests import JobIn, Params, with_files
 from portal.api.jobs.resources import ChoiceOut, PromiseOut
 from portal.clock import database_now
-from scheduler.services.jobs.advice import check, recommend
+from scheduler.services.jobs.advice import check, current_recommender, recommend
 
 USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
 
@@ -61,7 +61,8 @@ class RecommendationsApi(APIView):
         data = JobIn(data=request.data)
         data.is_valid(raise_exception=True)
         values = with_files(user=request.user, values=data.validated_data)
-        advice = recommend(**{name: values[name] for name in USED if name in values}, now=database_now())
+        asked = {name: values[name] for name in USED if name in values}
+        advice = recommend(recommender=current_recommender(), **asked, now=database_now())
         return Response(AdviceOut(advice_json(advice)).data)
 
 
@@ -94,7 +95,8 @@ class CheckApi(APIView):
         """Does this configuration fit the nodes, and if not, which smallest change makes it fit?"""
         data = CheckIn(data=request.data)
         data.is_valid(raise_exception=True)
-        found = check(**with_files(user=request.user, values=data.validated_data))
+        values = with_files(user=request.user, values=data.validated_data)
+        found = check(recommender=current_recommender(), **values)
         told = {
             "fits": found.fits,
             "reason": found.reason,

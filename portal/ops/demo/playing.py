@@ -28,9 +28,8 @@ from scheduler.core.policies import POLICIES
 from scheduler.core.types import Start
 from scheduler.loop import snapshot
 from scheduler.models import Attempt, Claim, Job
-from scheduler.selectors.cluster.inventory import inventory
 from scheduler.selectors.policy import current_policy
-from scheduler.services.jobs.advice import current_digest, options_for
+from scheduler.services.jobs.advice import current_recommender, options_digest, options_for
 from scheduler.services.jobs.attempts import start_attempt
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
@@ -169,11 +168,11 @@ class Play:
 
     def _look_for_less(self, job: Job, now: datetime) -> None:
         """Play the worker's part after a job ran out of memory, in simulated time."""
-        stock = inventory()
-        options = options_for(job, stock, now)
+        recommender = current_recommender()
+        options = options_for(job, recommender, now)
         if options:
             fresh = {"options": [option_json(option) for option in options], "wait_code": "", "wait_text": ""}
-            Job.objects.filter(pk=job.pk).update(options_for=current_digest(stock), **fresh)
+            Job.objects.filter(pk=job.pk).update(options_for=options_digest(recommender), **fresh)
             return
         reason = "Out of memory; no configuration that is predicted to need less is left."
         move_job(

@@ -101,14 +101,16 @@ class SubmitForm(StyledForm):
 
     def _offer_files(self) -> None:
         """Show the newest files; every visible one may be chosen."""
-        visible = visible_files(self.user).defer("lengths")
-        newest = {file.pk: f"{file.filename} ({file.rows:,} rows)" for file in visible[:SHOWN_FILES]}
+        visible = visible_files(self.user)
+        shown = visible.defer("lengths")
+        newest = {file.pk: f"{file.filename} ({file.rows:,} rows)" for file in shown[:SHOWN_FILES]}
         for name in UPLOADS.values():
             field: forms.ModelChoiceField[DatasetFile] = self.fields[name]  # type: ignore[assignment]
             field.queryset = visible
             chosen = self[name].value() or ""
             if not isinstance(chosen, DatasetFile):
-                chosen = visible.filter(pk=str(chosen).replace("\x00", "")).first()
+                pk = str(chosen).replace("\x00", "")
+                chosen = shown.filter(pk=pk).first() if pk and pk not in newest else None
             offered = newest if chosen is None or chosen.pk in newest else {chosen.pk: str(chosen), **newest}
             field.widget.choices = [("", field.empty_label), *offered.items()]
 

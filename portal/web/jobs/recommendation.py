@@ -16,6 +16,7 @@ from knowledge.advice_json import step_s
 from knowledge.core.domain.types import Advice, Choice, Option, Source
 from knowledge.core.explain.feasibility import Check
 from knowledge.core.predict.base import MIN_P_VALID
+from knowledge.recommender import Recommender
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.charts.pareto import pick, price_of, tradeoff
@@ -23,7 +24,7 @@ from portal.web.common.param_fields import PREFIX, form_value
 from portal.web.jobs.forms import SubmitForm
 from portal.web.templatetags.portal_format import duration, number, words
 from scheduler.errors import BadParameters
-from scheduler.services.jobs.advice import check, recommend
+from scheduler.services.jobs.advice import check, current_recommender, recommend
 from trainer.recipes import RECIPES
 
 PLACE = ("gpu_model", "number_gpus", "number_nodes")
@@ -62,16 +63,19 @@ def _label(form: SubmitForm, name: str) -> str:
 
 
 def _context(form: SubmitForm) -> dict[str, Any]:
-    found, pinned = _advice(form, form.params), any(name in form.params for name in PLACE)
+    recommender, now = current_recommender(), database_now()
+    found = _advice(recommender, form, form.params, now)
+    pinned = any(name in form.params for name in PLACE)
     options = found.options
     if pinned:
         free = {name: value for name, value in form.params.items() if name not in PLACE}
-        elsewhere = [o for o in _advice(form, free).options if not found.best or o.key != found.best.key]
+        anywhere = _advice(recommender, form, free, now).options
+        elsewhere = [o for o in anywhere if not found.best or o.key != found.best.key]
         options = (*found.options[:1], *elsewhere)
     options = tuple(option for option in options if option.source is not Source.DEFAULT)
     priced = any(option.cost.value for option in options)
     shown = options[:SHOWN_OPTIONS]
-    checked = _checked(form, found.best)
+    checked = _checked(recommender, form, found.best)
     return {
         "check": checked,
         "remedy": _remedy(checked) if checked else "",
@@ -84,13 +88,14 @@ def _context(form: SubmitForm) -> dict[str, Any]:
         "options": [(o, price_of(o, priced=priced), json.dumps(pick(o))) for o in shown],
         "tradeoff": tradeoff(options) if len(options) > 1 else None,
         "lines": [_line(name, choice) for name, choice in found.chosen.items()],
-        "warnings": _limits(form.cleaned_data, found.best, database_now()),
+        "warnings": _limits(form.cleaned_data, found.best, now),
     }
 
 
-def _advice(form: SubmitForm, params: dict[str, Any]) -> Advice:
+def _advice(recommender: Recommender, form: SubmitForm, params: dict[str, Any], now: datetime) -> Advice:
     values = form.cleaned_data
     return recommend(
+        recommender=recommender,
         model=values["model"],
         training_file=values["training_file"],
         validation_file=values.get("validation_file"),
@@ -98,17 +103,23 @@ def _advice(form: SubmitForm, params: dict[str, Any]) -> Advice:
         goal=values.get("goal") or "balanced",
         deadline_at=values.get("deadline_at"),
         budget=values.get("budget"),
-        now=database_now(),
+        now=now,
     )
 
 
-def _checked(form: SubmitForm, best: Option | None) -> Check | None:
+def _checked(recommender: Recommender, form: SubmitForm, best: Option | None) -> Check | None:
     """Which smallest change makes what the person fixed fit; None where it fits or nothing was fixed."""
     if not form.params or (best and (best.source is Source.DEFAULT or best.p_valid >= MIN_P_VALID)):
         return None
     values = form.cleaned_data
     try:
-        return check(model=values["model"], training_file=values["training_file"], params=form.params)
+        return check(
+            recommender=recommender,
+            model=values["model"],
+            training_file=values["training_file"],
+            validation_file=values.get("validation_file"),
+            params=form.params,
+        )
     except BadParameters:
         return None  # of a model without a shape nothing can be said
 

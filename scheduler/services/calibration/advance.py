@@ -17,14 +17,14 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
-from knowledge import advice
 from knowledge.core.domain.types import Config
 from knowledge.models import Execution
+from knowledge.recommender import AdviceFailed
 from scheduler.errors import IllegalTransition, SchedulerError
 from scheduler.models import Calibration, CalibrationState, Job
 from scheduler.selectors.cluster.calibrations import measured, open_calibrations, unfinished_jobs
-from scheduler.selectors.cluster.inventory import inventory
 from scheduler.services.calibration.plan import submit
+from scheduler.services.jobs.advice import current_recommender
 from scheduler.services.jobs.verbs import cancel_job
 from scheduler.states import NodeState
 
@@ -134,7 +134,7 @@ def _wind_up(calibration: Calibration, now: datetime) -> None:
 def _judged(calibration: Calibration) -> Errors | None:
     try:
         return errors_of(list(measured(calibration)))
-    except advice.AdviceFailed as failed:
+    except AdviceFailed as failed:
         log.warning("calibration not judged", extra={"calibration": calibration.pk, "reason": str(failed)})
         return None
 
@@ -144,7 +144,7 @@ def errors_of(runs: Sequence[Execution]) -> Errors | None:
     usable = [run for run in runs if run.row.measured]
     if len({run.config_hash for run in usable}) < 2:
         return None
-    found = advice.judged(usable, inventory())
+    found = current_recommender().judged(usable)
     return Errors(len(found.after), median(found.before), median(found.after))
 
 

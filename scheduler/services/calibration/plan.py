@@ -9,15 +9,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from knowledge import advice
 from knowledge.core.domain import catalogue
 from knowledge.core.domain.config_json import UnknownSizes, config_json
 from knowledge.core.domain.types import Config, Unsupported
 from portal.accounts.models import User
 from scheduler.models import DatasetFile, Job, Node
-from scheduler.selectors.cluster.inventory import inventory
 from scheduler.services.files.uploads import store_file
 from scheduler.services.idempotency import Creation, unkeyed
+from scheduler.services.jobs.advice import current_recommender
 from scheduler.services.jobs.verbs import submit_job
 from trainer.protocol import RANDOM_MODEL
 
@@ -56,15 +55,16 @@ def plan(*, node: Node, models: Sequence[str], count: int, budget_s: float) -> l
     models: none for those that suit the GPU. Raises CannotCalibrate and UnknownModel.
     """
     gpu = node.gpus.order_by("index").first()
-    pool = next((pool for pool in inventory().pools if gpu and pool.gpu_model == gpu.model), None)
+    recommender = current_recommender()
+    pools = recommender.inventory.pools
+    pool = next((pool for pool in pools if gpu and pool.gpu_model == gpu.model), None)
     if pool is None:
         raise CannotCalibrate(f"{node.name} offers no GPU and no slot")
-    return advice.informative(
+    return recommender.informative(
         models=_buildable(models or (CPU_MODELS if pool.gpu_model == "cpu" else GPU_MODELS)),
         pool=replace(
             pool, cannot_train={name: Unsupported(why=why) for name, why in node.cannot_train.items()}
         ),
-        inventory=inventory(),
         count=count,
         longest_s=LARGEST_SHARE * budget_s / STEPS,
     )

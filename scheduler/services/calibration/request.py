@@ -9,9 +9,9 @@ from datetime import datetime, timedelta
 from django.db import IntegrityError, transaction
 from django.db.models import F
 
-from knowledge.advice import AdviceFailed
 from knowledge.core.domain.catalogue import UnknownModel
 from knowledge.core.domain.types import Config
+from knowledge.recommender import AdviceFailed
 from portal.accounts.models import User
 from portal.accounts.services import audit
 from scheduler import hints

@@ -12,11 +12,12 @@ from typing import Any
 
 from django.conf import settings
 
-from knowledge import advice as knowledge
 from knowledge.core.domain import catalogue
 from knowledge.core.domain.config_space import why_not_four_bits
-from knowledge.core.domain.types import Advice, Goal, Inventory, Option, Workload
+from knowledge.core.domain.types import Advice, Goal, Option, Workload
 from knowledge.core.explain.feasibility import Check
+from knowledge.core.recommend import duration
+from knowledge.recommender import AdviceFailed, Recommender
 from scheduler.errors import BadParameters
 from scheduler.models import DatasetFile, Job
 from scheduler.selectors.cluster.inventory import digest_of, inventory
@@ -84,8 +85,14 @@ def workload_of(*, model: str, training_file: DatasetFile, validation_file: Data
     )
 
 
+def current_recommender() -> Recommender:
+    """On the registered nodes, by what is known now; one answers a whole request, so that all agrees."""
+    return Recommender.of(inventory())
+
+
 def recommend(
     *,
+    recommender: Recommender,
     model: str,
     training_file: DatasetFile,
     validation_file: DatasetFile | None = None,
@@ -99,11 +106,12 @@ def recommend(
     fixed = clean_request(model=model, params=params)
     aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now)
     workload = workload_of(model=model, training_file=training_file, validation_file=validation_file)
-    return advise(model=model, fixed=fixed, workload=workload, stock=inventory(), aim=aim)
+    return advise(recommender, model=model, fixed=fixed, workload=workload, aim=aim)
 
 
 def check(
     *,
+    recommender: Recommender,
     model: str,
     training_file: DatasetFile,
     validation_file: DatasetFile | None = None,
@@ -117,23 +125,21 @@ def check(
     workload = workload_of(model=model, training_file=training_file, validation_file=validation_file)
     try:
         catalogue.model(model)
-        return knowledge.check(model=model, fixed=fixed, workload=workload, inventory=inventory())
-    except (catalogue.UnknownModel, knowledge.AdviceFailed) as cannot:
+        return recommender.check(model=model, fixed=fixed, workload=workload)
+    except (catalogue.UnknownModel, AdviceFailed) as cannot:
         raise BadParameters({"model": f"nothing can be foretold: {cannot}"}) from cannot
 
 
 def advise(
-    *, model: str, fixed: Mapping[str, Any], workload: Workload, stock: Inventory, aim: Objective
+    recommender: Recommender, *, model: str, fixed: Mapping[str, Any], workload: Workload, aim: Objective
 ) -> Advice:
-    """Knowledge's advice, or stated defaults when it fails. Raises BadParameters for an unknown model."""
+    """A recommendation, or stated defaults when it fails. Raises BadParameters for an unknown model."""
     try:
-        return knowledge.advise(model=model, fixed=fixed, workload=workload, inventory=stock, **_limits(aim))
+        return recommender.recommend(model=model, fixed=fixed, workload=workload, **_limits(aim))
     except catalogue.UnknownModel as unknown:
         raise BadParameters({"model": str(unknown)}) from unknown
-    except knowledge.AdviceFailed:
-        return knowledge.default_advice(
-            model=model, fixed=fixed, workload=workload, inventory=stock, goal=aim.goal
-        )
+    except AdviceFailed:
+        return recommender.default_advice(model=model, fixed=fixed, workload=workload)
 
 
 def _limits(aim: Objective) -> dict[str, Any]:
@@ -152,16 +158,16 @@ def reforecast(*, job: Job, promised: Option, row_tokens: float, startup_s: floa
     exact = replace(
         estimate, lengths=tuple((max(1, round(n * factor)), rows) for n, rows in estimate.lengths)
     )
-    return knowledge.reforecast(promised, workload=exact, startup_s=startup_s)
+    return duration.reforecast(promised, data=exact, startup_s=startup_s)
 
 
-def current_digest(stock: Inventory) -> str:
-    """Names the nodes and the predictor that options computed now belong to."""
-    return digest_of(stock, knowledge.inventory_options_version())
+def options_digest(recommender: Recommender) -> str:
+    """Names the nodes and the predictor that the recommender's options belong to."""
+    return digest_of(recommender.inventory, recommender.version)
 
 
-def options_for(job: Job, stock: Inventory, now: datetime) -> tuple[Option, ...]:
-    """The job's options on these nodes, best first; after running out of memory only smaller ones.
+def options_for(job: Job, recommender: Recommender, now: datetime) -> tuple[Option, ...]:
+    """The job's options, best first; after running out of memory only smaller ones.
 
     Those within the job's deadline, counted from `now`, and its budget come before the others.
     """
@@ -169,20 +175,19 @@ def options_for(job: Job, stock: Inventory, now: datetime) -> tuple[Option, ...]
         model=job.model, training_file=job.training_file, validation_file=job.validation_file
     )
     try:
-        return knowledge.options(
+        return recommender.options(
             model=job.model,
             bound=job.params,
             fixed=job.fixed,
             workload=workload,
-            inventory=stock,
             **_limits(objective_of(job, now)),
             less_memory_than=job.less_memory_than,
         )
-    except (catalogue.UnknownModel, knowledge.AdviceFailed):  # the former: it left the catalogue meanwhile
+    except (catalogue.UnknownModel, AdviceFailed):  # the former: it left the catalogue meanwhile
         if job.less_memory_than is not None:
             return ()
-        return knowledge.default_options(
-            model=job.model, bound=job.params, fixed=job.fixed, workload=workload, inventory=stock
+        return recommender.default_options(
+            model=job.model, bound=job.params, fixed=job.fixed, workload=workload
         )
 
 

@@ -15,7 +15,6 @@ from knowledge.core.domain.types import Advice, Goal
 from portal.accounts.models import Team, User
 from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import DatasetFile, Job
-from scheduler.selectors.cluster.inventory import inventory
 from scheduler.services.files.uploads import hold_files
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import advice as advising
@@ -51,8 +50,8 @@ def submit_job(
     aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now)
     _check_retries(retries)
     workload = advising.workload_of(model=model, training_file=training_file, validation_file=validation_file)
-    stock = inventory()
-    advice = advising.advise(model=model, fixed=fixed, workload=workload, stock=stock, aim=aim)
+    recommender = advising.current_recommender()
+    advice = advising.advise(recommender, model=model, fixed=fixed, workload=workload, aim=aim)
     job = Job(
         owner=owner,
         team=team,
@@ -68,7 +67,7 @@ def submit_job(
         state_since=now,
         submitted_at=now,
         fixed=fixed,
-        options_for=advising.current_digest(stock),
+        options_for=advising.options_digest(recommender),
         **_from_advice(advice),
     )
     with creation() as note:

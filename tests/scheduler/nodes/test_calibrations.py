@@ -7,15 +7,14 @@ from datetime import timedelta
 import pytest
 from django.db import IntegrityError
 
-from knowledge import advice
 from knowledge.models import Execution
+from knowledge.recommender import AdviceFailed, Recommender
 from portal.accounts.models import AuditEntry, User
 from portal.clock import database_now
 from scheduler.errors import BadParameters, Conflict, IllegalTransition, NotFound
 from scheduler.models import Calibration, Job, Node
 from scheduler.selectors.cluster.calibrations import calibrations, get_calibration
 from scheduler.services.calibration import advance as moving
-from scheduler.services.calibration import plan
 from scheduler.services.calibration.advance import AT_ONCE, CalibrationReplaced, advance, advance_all
 from scheduler.services.calibration.request import CalibrationRequest, cancel_calibration, request_calibration
 from scheduler.states import JobState
@@ -160,10 +159,10 @@ def test_nothing_is_submitted_for_somebody_who_left(node: FakeNode) -> None:
 def test_a_plan_that_cannot_be_made_is_refused_in_words(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fails(**_: object) -> None:
-        raise advice.AdviceFailed("the predictor is damaged")
+    def fails(*_: object, **__: object) -> None:
+        raise AdviceFailed("the predictor is damaged")
 
-    monkeypatch.setattr(plan.advice, "informative", fails)
+    monkeypatch.setattr(Recommender, "informative", fails)
     with pytest.raises(Conflict, match="cannot be planned now"):
         ask(node)
 
@@ -182,7 +181,7 @@ def test_errors_that_cannot_be_computed_do_not_keep_it_open(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
-        raise advice.AdviceFailed("no predictor")
+        raise AdviceFailed("no predictor")
 
     monkeypatch.setattr(moving, "errors_of", fails)
     made = ask(node, runs=1)
