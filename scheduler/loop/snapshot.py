@@ -108,8 +108,7 @@ def _job(
 
 
 def _gpu_seconds(attempt: Attempt, now: datetime) -> float:
-    lasted = ((attempt.ended_at or now) - attempt.created_at).total_seconds()
-    return max(0.0, lasted) * attempt.promised.gpus
+    return max(0.0, attempt.lasted_s(now)) * attempt.promised.gpus
 
 
 def _holding(attempt: Attempt, gpus: tuple[types.GpuId, ...]) -> types.Holding:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid
+from datetime import datetime
 
 from django.conf import settings
 from django.db import models
@@ -149,6 +150,10 @@ class Attempt(models.Model):
 
     def __str__(self) -> str:
         return f"{self.job_id}#{self.fence}"
+
+    def lasted_s(self, until: datetime) -> float:
+        """Seconds from its start to its end, or to `until` while it is live; waiting is apart."""
+        return ((self.ended_at or until) - self.created_at).total_seconds()
 
     @cached_property
     def promised(self) -> Option:

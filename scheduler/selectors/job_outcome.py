@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Interval, Option, Source
 from scheduler.models import Attempt
 from trainer.protocol import Outcome
@@ -34,7 +35,7 @@ class PredictedAndActual:
 def actual_of(attempt: Attempt) -> dict[str, float | None]:
     """Measured figures of the attempt. Durations run from its start to its end; waiting is apart."""
     ended = attempt.ended_at
-    duration = (ended - attempt.created_at).total_seconds() if ended else None
+    duration = attempt.lasted_s(ended) if ended else None
     return {
         "duration_s": duration,
         "tokens_per_second": attempt.figures.tokens_per_s,
@@ -48,7 +49,7 @@ def _cost(attempt: Attempt, duration: float | None) -> float | None:
     if duration is None:
         return None
     prices = [claim.node.price_per_gpu_hour * len(claim.allocations.all()) for claim in attempt.claims.all()]
-    return sum(prices) * duration / 3600
+    return cost(duration, sum(prices))
 
 
 def compare(promise: Option | None, attempt: Attempt | None) -> list[PredictedAndActual]:

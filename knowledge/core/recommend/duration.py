@@ -8,6 +8,7 @@ from dataclasses import replace
 from statistics import median
 
 from knowledge.core.domain import catalogue, workload
+from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Config, GpuPool, Interval, Option, Prediction, Workload
 
 CPU_STARTUP_S = 15.0
@@ -74,7 +75,7 @@ def option(
         peak_memory_bytes=prediction.peak_memory_bytes,
         startup_s=startup.value,
         duration_s=duration,
-        cost=duration.scaled(config.number_gpus * pool.price_per_gpu_hour / 3600),
+        cost=duration.scaled(cost(1.0, config.number_gpus * pool.price_per_gpu_hour)),
         source=prediction.source,
         outside=prediction.outside,
         steps=steps,

@@ -64,8 +64,7 @@ def _tokens_per_second(attempt: Attempt) -> float | None:
 
 def _duration_s(attempt: Attempt) -> float | None:
     """None where the clock was set back meanwhile: nobody knows how long it took."""
-    ended = attempt.ended_at or attempt.created_at
-    lasted = (ended - attempt.created_at).total_seconds()
+    lasted = attempt.lasted_s(attempt.created_at)
     return lasted if lasted > 0 else None
 
 

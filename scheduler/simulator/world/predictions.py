@@ -17,6 +17,7 @@ from functools import cache
 from statistics import NormalDist, median
 from typing import Protocol
 
+from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Config, Interval, Option, Source
 from scheduler.simulator.inputs.cluster import Bundle, Cluster, elastic, requested
 from scheduler.simulator.inputs.trace import TraceJob
@@ -130,7 +131,7 @@ class PredictionModel:
         return math.exp(lognormal_sigma(self.error) * rng.gauss())
 
     def _cost(self, bundle: Bundle, duration_s: float) -> float:
-        return self.cluster.prices[bundle.gpu_model] * bundle.gpus * duration_s / 3600
+        return cost(duration_s, self.cluster.prices[bundle.gpu_model] * bundle.gpus)
 
 
 def _kind(job: TraceJob, option: Option) -> tuple[str, ...]:

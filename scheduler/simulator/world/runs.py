@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Goal, Option
 from scheduler.core.types import GpuId, Holding, Job, Release
 from scheduler.simulator.errors import PolicyBroke
@@ -85,7 +86,7 @@ class Run:
             self.mark = now
         gpu_s = len(self.gpus) * (now - self.charged)
         self.attained_gpu_s += gpu_s
-        self.cost += gpu_s * price_per_gpu_h / 3600
+        self.cost += cost(gpu_s, price_per_gpu_h)
         self.charged = now
 
     def release(self, now: float) -> Release:
