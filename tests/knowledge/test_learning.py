@@ -114,6 +114,20 @@ def test_the_first_predictor_is_promoted_and_learns_what_the_prior_gets_wrong(
     assert Recommender.of(CLUSTER).version == str(trained.number)
 
 
+def test_figures_and_the_version_they_name_are_of_one_predictor(trained: PredictorVersion) -> None:
+    recommender = Recommender.of(CLUSTER)
+    PredictorVersion.objects.update(active=False)
+    found = recommender.recommend(model="llama3.2-1b", fixed={}, workload=DATA)
+    assert (found.best.source, found.predictor_version) == (Source.MODEL, trained.number)
+    assert recommender.version == str(trained.number)
+
+
+def test_physics_that_answers_for_a_damaged_file_names_no_version(trained: PredictorVersion) -> None:
+    PredictorVersion.objects.filter(pk=trained.pk).update(sha256="0" * 64)
+    found = Recommender.of(CLUSTER).recommend(model="llama3.2-1b", fixed={}, workload=DATA)
+    assert (found.best.source, found.predictor_version) == (Source.PRIOR, None)
+
+
 def test_the_memory_of_a_recommendation_is_told_as_peaks_taught_it(trained: PredictorVersion) -> None:
     out, stock = io.StringIO(), [{"gpu_model": "A100-SXM4-80GB", "node_sizes": [8]}]
     fixed = {"method": "full", "number_gpus": 8}
