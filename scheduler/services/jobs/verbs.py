@@ -51,7 +51,6 @@ def submit_job(
     _check_retries(retries)
     workload = advising.workload_of(model=model, training_file=training_file, validation_file=validation_file)
     recommender = advising.current_recommender()
-    advice = advising.advise(recommender, model=model, fixed=fixed, workload=workload, aim=aim)
     job = Job(
         owner=owner,
         team=team,
@@ -68,7 +67,7 @@ def submit_job(
         submitted_at=now,
         fixed=fixed,
         options_for=advising.options_digest(recommender),
-        **_from_advice(advice),
+        **_from_advice(advising.advise(recommender, model=model, fixed=fixed, workload=workload, aim=aim)),
     )
     with creation() as note:
         hold_files({"training_file": training_file, "validation_file": validation_file})
