@@ -19,7 +19,7 @@ from scheduler.models import DatasetFile, Job
 from scheduler.selectors.files import storage_of
 from scheduler.services.deletions import delete_file
 from scheduler.services.files.uploads import path_of
-from scheduler.services.jobs import verbs
+from scheduler.services.jobs import advice
 from scheduler.services.jobs.verbs import cancel_job
 from tests.harness import world
 from tests.portal.conftest import token_client
@@ -131,13 +131,13 @@ def test_the_page_of_files_says_what_uses_them_and_deletes_them(
 def test_a_job_that_is_submitted_while_its_file_is_deleted_is_refused(
     api: APIClient, person: User, data_file: DatasetFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = verbs.inventory
+    look = advice.current_recommender
 
     def meanwhile() -> Any:
         delete_file(file=data_file, actor=person, now=database_now())
         return look()
 
-    monkeypatch.setattr(verbs, "inventory", meanwhile)
+    monkeypatch.setattr(advice, "current_recommender", meanwhile)
     body = {"model": "builtin/tiny-llama", "training_file": data_file.pk}
     refused = api.post("/api/jobs/", body, format="json")
     assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, ["training_file"])

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -17,6 +18,7 @@ from trainer.agent.node.usage import Load
 from trainer.agent.node.user import RunAs
 
 MARK = "SHELL_CLAIM"
+PATIENCE_S = 5.0
 # The outer shell leaves at once, so that the inner one has no parent that could wait for it.
 SCRIPT = '("$@" >>log.txt 2>&1; echo $? >"$CODE.part"; mv "$CODE.part" "$CODE") & exit 0'
 
@@ -56,11 +58,19 @@ class ShellExecutor:
         return Load(seconds, memory)
 
     def cancel(self, handle: Handle, *, force: bool) -> None:
-        """The shell itself is left to write down the end."""
+        """The shell itself is left to write down the end; its child may still be on its way."""
+        number, give_up = signal.SIGKILL if force else signal.SIGTERM, time.monotonic() + PATIENCE_S
+        while not self._signal(handle, number) and any(_marked(handle)) and time.monotonic() < give_up:
+            time.sleep(0.02)
+
+    def _signal(self, handle: Handle, number: signal.Signals) -> bool:
+        sent = False
         for process in _marked(handle):
             with suppress(psutil.Error):
                 if process.name() != "sh":
-                    process.send_signal(signal.SIGKILL if force else signal.SIGTERM)
+                    process.send_signal(number)
+                    sent = True
+        return sent
 
     def _code_file(self, claim: str) -> Path:
         return self._codes / f"shell-executor-{os.getuid()}-{claim}"
