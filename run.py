@@ -1,5 +1,7 @@
 #!/usr/bin/env python3
-"""Set up Foretune on this machine and run it, or test it. Needs Python 3.11 or newer and nothing else.
+"""Set up Foretune on this machine and run it, or test it.
+
+Needs Python 3.11 or newer and nothing else.
 
     python3 run.py            set up, start everything, train a first model, stay up until Ctrl-C
     python3 run.py --once     the same, and stop after the first job (exit code 1 if it failed)
@@ -59,7 +61,10 @@ class SetupFailed(Exception):
 
 
 class Part(NamedTuple):
-    """Something to install: what it is called, what it must equal, and how it gets there."""
+    """Something to install.
+
+    It has a name, what it must equal, and how it gets there.
+    """
 
     name: str
     digest: str
@@ -67,7 +72,10 @@ class Part(NamedTuple):
 
 
 class Environment:
-    """A virtual environment beside this file, with a stamp that lists the locks it holds completely."""
+    """A virtual environment beside this file.
+
+    Its stamp lists the locks that it holds completely.
+    """
 
     def __init__(self, folder: str) -> None:
         self.folder = HERE / folder
@@ -75,7 +83,10 @@ class Environment:
         self.stamp = self.folder / "foretune.json"
 
     def holds(self) -> dict[str, str]:
-        """Completely installed lock files: name -> digest. Empty for a missing or half-made environment."""
+        """Completely installed lock files: name -> digest.
+
+        Empty for a missing or half-made environment.
+        """
         try:
             return dict(json.loads(self.stamp.read_text())) if self.python.exists() else {}
         except (OSError, ValueError):
@@ -137,7 +148,10 @@ class Progress:
 
 
 def lock(name: str, *options: str) -> Part:
-    """A lock file as a part of an environment. Hashes are required and nothing is resolved anew."""
+    """Return a lock file as a part of an environment.
+
+    Hashes are required and nothing is resolved anew.
+    """
     file = HERE / "requirements" / f"{name}.lock"
     arguments = ("--no-deps", "--require-hashes", *options, "-r", str(file))
     digest = hashlib.sha256(file.read_bytes()).hexdigest()
@@ -160,7 +174,10 @@ def training_environment() -> Environment:
 
 
 def install_torch(environment: Environment) -> None:
-    """PyTorch as the machine's index offers it; without a GPU the small CPU build is tried first."""
+    """Install PyTorch as the machine's index offers it.
+
+    Without a GPU the small CPU build is tried first.
+    """
     if is_light(environment) or shutil.which("nvidia-smi"):
         return environment.pip(TORCH, TORCH)
     print("The package index offers PyTorch with CUDA only: about 3 GB to download, 7 GB on disk.")
@@ -200,6 +217,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--once", action="store_true", help="stop after the first job")
     made.add_argument("--dev", action="store_true", help="install what tests and linters need, too")
     made.add_argument("--no-train", action="store_true", help="no PyTorch and no node on this machine")
+    made.add_argument("--no-speed-test", action="store_true", help="the local node tests no speed first")
     return made
 
 
@@ -213,6 +231,7 @@ def run(options: argparse.Namespace) -> None:
     data = Path(options.data).resolve() if options.data else HERE / "var"
     arguments = [f"--host={options.host}", f"--port={options.port}", f"--data={data}"]
     arguments += ["--once"] * options.once + ["--no-train"] * options.no_train
+    arguments += ["--no-speed-test"] * options.no_speed_test
     hand_over(python, "portal.ops.launch", arguments)
 
 
@@ -235,7 +254,10 @@ def lint() -> None:
 
 
 def hand_over(python: Path, module: str, arguments: list[str]) -> None:
-    """Go on as `module` in the environment of `python`: the same process, so signals need no relay."""
+    """Go on as `module` in the environment of `python`.
+
+    It is the same process, so signals need no relay.
+    """
     os.chdir(HERE)
     sys.stdout.flush()
     os.execv(python, [str(python), "-m", module, *arguments])  # noqa: S606 -- a shell is what we avoid

@@ -127,7 +127,10 @@ GUARDS = {
 
 
 def is_noticed(guard: Guard) -> bool:
-    """Does a test fail in a copy of the tree without the guard? Raises ValueError if it is not there."""
+    """Return whether a test fails in a copy of the tree without the guard.
+
+    Raises ValueError if the guard is not in its file exactly once.
+    """
     with tempfile.TemporaryDirectory(prefix="foretune-guard-") as folder:
         for name in PACKAGES:
             source = ROOT / name

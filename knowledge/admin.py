@@ -1,4 +1,7 @@
-"""Executions and predictors in Django's admin, to look at only: services import, train and promote."""
+"""Read-only views of executions and predictors in Django's admin.
+
+Importing, training and promoting are done by services alone.
+"""
 
 from __future__ import annotations
 

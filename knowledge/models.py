@@ -1,4 +1,7 @@
-"""Executions and predictors: one row per measured run, one row per trained predictor."""
+"""Executions and predictors.
+
+There is one row per measured run, and one row per trained predictor.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,10 @@ class Status(models.TextChoices):
 
 
 class Execution(models.Model):
-    """One configuration and its measured outcome (docs/knowledge.md). Null is unknown, never a default."""
+    """One configuration and its measured outcome (docs/knowledge.md).
+
+    Null is unknown, never a default.
+    """
 
     created_at = models.DateTimeField()
     attempt_id = models.UUIDField(null=True, blank=True, unique=True)
@@ -58,6 +64,7 @@ class Execution(models.Model):
     network = models.CharField(max_length=20, null=True, blank=True)
     software = models.CharField(max_length=200, null=True, blank=True)
     run_protocol = models.CharField(max_length=60, null=True, blank=True)
+    settings = models.JSONField(default=dict, db_default={}, help_text="fields of Config without a column")
     padded_tokens = models.FloatField(null=True, blank=True, help_text="mean tokens of a row as processed")
 
     status = models.CharField(max_length=20, choices=Status.choices)
@@ -71,6 +78,9 @@ class Execution(models.Model):
     learn_validity = models.BooleanField(default=True, help_text="failures of this source are published too")
     flag_reason = models.CharField(max_length=300, blank=True)
     predicted = models.JSONField(null=True, blank=True, help_text="the promise it was run under")
+    promised_elsewhere = models.JSONField(
+        null=True, blank=True, help_text="the promise at submission, of a run that was placed elsewhere"
+    )
     predictor_version = models.PositiveIntegerField(null=True, blank=True)
 
     class Meta:
@@ -93,8 +103,8 @@ class Execution(models.Model):
     @property
     def config(self) -> Config:
         """The configuration as the core knows it."""
-        values: dict[str, Any] = {field.name: getattr(self, field.name) for field in fields(Config)}
-        return Config(**values)
+        with_column = {name: getattr(self, name) for name in CONFIG_COLUMNS}
+        return Config(**self.settings, **with_column)
 
     @property
     def row(self) -> Measurement:
@@ -116,8 +126,26 @@ class Execution(models.Model):
         )
 
 
+_COLUMNS = {field.name for field in Execution._meta.fields}
+CONFIG_COLUMNS = tuple(field.name for field in fields(Config) if field.name in _COLUMNS)
+CONFIG_SETTINGS = tuple(field.name for field in fields(Config) if field.name not in _COLUMNS)
+
+
+def config_values(config: Config) -> dict[str, Any]:
+    """Return the columns that keep a configuration.
+
+    A field without one of its own goes to `settings`, if known.
+    """
+    values = {name: getattr(config, name) for name in CONFIG_COLUMNS}
+    others = {name: getattr(config, name) for name in CONFIG_SETTINGS}
+    return {**values, "settings": {name: value for name, value in others.items() if value is not None}}
+
+
 class PredictorVersion(models.Model):
-    """One trained predictor. `path` is relative to DATA_DIR/predictors; the digest is checked on load."""
+    """One trained predictor.
+
+    `path` is relative to DATA_DIR/predictors; the digest is checked on load.
+    """
 
     number = models.PositiveIntegerField(unique=True)
     path = models.CharField(max_length=200)
@@ -141,8 +169,10 @@ class PredictorVersion(models.Model):
 
 
 class Promotion(models.Model):
-    """A version was made the one that answers. Of those not undone the last one made it so; rolling back
-    undoes that one. Rows are kept: they are the history of what answered when.
+    """One promotion of a version to the predictor that answers.
+
+    The last promotion that is not undone names the active version; rolling back undoes that one.
+    Rows are kept: they are the history of which version answered when.
     """
 
     version = models.ForeignKey(PredictorVersion, models.CASCADE, related_name="promotions")
@@ -160,7 +190,10 @@ class Promotion(models.Model):
 
 
 class CatalogEntry(models.Model):
-    """A model or GPU beyond the shipped catalogue; `facts` are those of `catalog.Model` or `catalog.Gpu`."""
+    """A model or GPU beyond the shipped catalogue.
+
+    `facts` are those of a `Model` or a `GpuModel`.
+    """
 
     class Kind(models.TextChoices):
         MODEL = "model"
@@ -173,6 +206,7 @@ class CatalogEntry(models.Model):
 
     class Meta:
         ordering = ["kind", "name"]
+        verbose_name_plural = "catalog entries"
         constraints = [models.UniqueConstraint(fields=["kind", "name"], name="one_catalog_entry_a_name")]
 
     def __str__(self) -> str:

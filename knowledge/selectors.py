@@ -8,8 +8,9 @@ from pathlib import PurePosixPath
 
 from django.db.models import Case, Count, Max, Q, QuerySet, When
 
+from knowledge.catalogue.portal_catalogue import FOLDER, with_folders
 from knowledge.core.data.measurement import OWN, Measurement
-from knowledge.core.domain import catalogue, config_space
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Config, Evidence, Interval, Option, Source
 from knowledge.core.explain import evidence
@@ -21,7 +22,6 @@ RECENT_RUNS = 2000
 EVIDENCE_SHOWN = 5
 EVIDENCE_SCANNED = 1000
 EXPORT_PIECE = 1000
-FOLDER = "/"  # a model's name begins so if it is a path
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,10 @@ def active_predictor() -> PredictorVersion | None:
 
 
 def predictor_before(execution: int) -> PredictorVersion | None:
-    """The last promoted version that did not learn from the execution; None if all did."""
+    """Return the last promoted version that did not learn from the execution.
+
+    None if all versions did.
+    """
     standing = promotions().filter(undone_at__isnull=True, version__last_execution__lt=execution).first()
     return standing.version if standing else None
 
@@ -59,7 +62,10 @@ def promotions() -> QuerySet[Promotion]:
 
 
 def rollback_target() -> PredictorVersion | None:
-    """The version that answered before the active one was promoted; None if there was none."""
+    """Return the version that answered before the active one was promoted.
+
+    None if there was none.
+    """
     standing = promotions().filter(undone_at__isnull=True)[:2]
     return standing[1].version if len(standing) == 2 else None
 
@@ -80,7 +86,10 @@ def executions(
 
 
 def executions_matching(*, text: str, source: str, learnt: str) -> QuerySet[Execution]:
-    """Executions whose model holds the text, newest first; `learnt`: "yes", "no" or "" for both."""
+    """Return executions whose model name contains the text, newest first.
+
+    learnt: `yes`, `no`, or empty for both.
+    """
     rows = executions(source=source or None)
     if text:
         rows = rows.filter(model_name__icontains=text)
@@ -88,17 +97,19 @@ def executions_matching(*, text: str, source: str, learnt: str) -> QuerySet[Exec
 
 
 def exported(*, own: bool = False, paths: bool = False) -> Iterator[Measurement]:
-    """All executions as rows, or what was measured here alone, oldest first and read a piece at a time.
+    """Yield executions as rows, oldest first and read a piece at a time.
 
-    paths: name models in folders by their whole path, which tells how this machine's disk is laid out.
+    own: only those that were measured here.
+    paths: name models in folders by their whole path, which reveals how this machine's disk is laid
+    out.
     """
     rows = Execution.objects.order_by("pk")
-    return _rows(rows.filter(attempt_id__isnull=False) if own else rows, paths=paths)
+    return _rows(rows.filter(row_digest__isnull=True) if own else rows, paths=paths)
 
 
 def exported_under_other_digests() -> Iterator[Measurement]:
-    """Of what is exported the rows that an import would not know by a digest of their own."""
-    rows = Execution.objects.filter(Q(attempt_id__isnull=False) | Q(model_name__startswith=FOLDER))
+    """Yield the exported rows that an import would not recognise by their own digest."""
+    rows = Execution.objects.filter(Q(row_digest__isnull=True) | Q(model_name__startswith=FOLDER))
     return _rows(rows.order_by("pk"), paths=False)
 
 
@@ -108,7 +119,10 @@ def _rows(executions: QuerySet[Execution], *, paths: bool) -> Iterator[Measureme
 
 
 def _without_path(row: Measurement) -> Measurement:
-    """A folder's name alone; the slash before it stays, or it could pass for a model of the catalogue."""
+    """Return the row with its model folder's name alone, without the path.
+
+    The slash before the name stays, or it could pass for a model of the catalogue.
+    """
     name = row.config.model_name
     if not name.startswith(FOLDER):
         return row
@@ -142,13 +156,13 @@ def new_rows_since(version: PredictorVersion | None) -> int:
     return learnable().filter(pk__gt=version.last_execution if version else 0).count()
 
 
-def startups() -> dict[tuple[str, int], Interval]:
+def startups(catalogue: Catalogue) -> dict[tuple[str, int], Interval]:
     """Start-up seconds of own runs, by GPU model and size class of the model."""
     rows = Execution.objects.filter(source=OWN, startup_s__isnull=False).order_by("-pk")
+    recent = list(rows.values_list("gpu_model", "model_name", "startup_s")[:RECENT_STARTUPS])
+    catalogue = with_folders(catalogue, (name for _, name, _ in recent))
     measured: dict[tuple[str, int], list[float]] = {}
-    for gpu_model, name, seconds in rows.values_list("gpu_model", "model_name", "startup_s")[
-        :RECENT_STARTUPS
-    ]:
+    for gpu_model, name, seconds in recent:
         if model := catalogue.known_model(name):
             kind = (gpu_model, duration.size_class(model))
             measured.setdefault(kind, []).append(float(seconds or 0.0))
@@ -156,10 +170,11 @@ def startups() -> dict[tuple[str, int], Interval]:
 
 
 def evidence_rows(model_names: Sequence[str], config: Config) -> QuerySet[Execution]:
-    """Executions of the models by the configuration's method, to be ranked by nearness.
+    """Return executions of the models by the configuration's method.
 
-    First those of its own model, then those on its GPU model, the newest of each first: a large history
-    must not hide them from who looks at the first thousand.
+    They are ranked by nearness later. Runs of the configuration's own model come first, then those
+    on its GPU model, the newest of each first: a large history must not hide them from a reader of
+    the first thousand rows.
     """
     elsewhere = Case(When(model_name=config.model_name, then=0), default=1)
     otherwise = Case(When(gpu_model=config.gpu_model, then=0), default=1)
@@ -167,10 +182,10 @@ def evidence_rows(model_names: Sequence[str], config: Config) -> QuerySet[Execut
     return rows.exclude(status=Status.REFUSED).order_by(elsewhere, otherwise, "-pk")
 
 
-def nearest(config: Config) -> tuple[Evidence, ...]:
+def nearest(config: Config, catalogue: Catalogue) -> tuple[Evidence, ...]:
     """The measured executions most like the configuration, nearest first."""
-    config = config_space.canonical(config)
-    rows = evidence_rows(evidence.related_models(config.model_name), config)
+    config = catalogue.canonical(config)
+    rows = evidence_rows(evidence.related_models(config.model_name, catalogue), config)
     measured = [
         Evidence(
             config=row.config,
@@ -194,7 +209,10 @@ def counts_by_source() -> dict[str, int]:
 
 
 def promises(*, limit: int) -> list[tuple[Option, float]]:
-    """(promise, measured tokens/s) of the newest own runs that were predicted, oldest first."""
+    """Return (promise, measured tokens/s) of the newest own runs, oldest first.
+
+    Only runs that were predicted count.
+    """
     rows = own_measurements().filter(predicted__isnull=False)
     rows = rows.exclude(predicted__source=Source.DEFAULT.value).order_by("-pk")
     pairs = rows.values_list("predicted", "tokens_per_second")[:limit]
@@ -202,7 +220,10 @@ def promises(*, limit: int) -> list[tuple[Option, float]]:
 
 
 def rate_errors(*, limit: int) -> list[float]:
-    """Relative errors of the throughput promised to the newest own runs, among `limit` of them."""
+    """Return relative errors of the throughput promised to the newest own runs.
+
+    At most `limit` runs are considered.
+    """
     newest = own_measurements().order_by("-pk").values_list("predicted", "tokens_per_second")[:limit]
     return [
         abs(read_option(promise).tokens_per_second.value / measured - 1)
@@ -232,7 +253,10 @@ def catalog_entry(pk: str) -> CatalogEntry:
 
 
 def lessons_of(entries: Sequence[CatalogEntry]) -> dict[tuple[str, str], int]:
-    """How many executions that are learnt from name each entry, by its (kind, name); none are left out."""
+    """Return how many executions that are learnt from name each entry.
+
+    The keys are (kind, name); entries that no execution names are left out.
+    """
     found: dict[tuple[str, str], int] = {}
     for kind, column in ((CatalogEntry.Kind.MODEL, "model_name"), (CatalogEntry.Kind.GPU, "gpu_model")):
         names = [entry.name for entry in entries if entry.kind == kind]

@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import asdict
+from collections.abc import Collection
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
 
 from django.db import transaction
 
+from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.data.measurement import OWN, flag_implausible
 from knowledge.core.domain import config_space
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Config, Option
-from knowledge.models import Execution, Status
+from knowledge.models import Execution, Status, config_values
 from trainer.protocol import RANDOM_MODEL
 
 Figure = TypeVar("Figure", int, float)
 LONGEST_SOFTWARE = 200
+SPEED_TEST = "speed test"  # the origin of what a node measured by itself
 
 
 @transaction.atomic
@@ -36,18 +39,20 @@ def record_execution(
     learn: bool = True,
     flag_reason: str = "",
     promise: Option | None = None,
+    elsewhere: Option | None = None,
     predictor_version: int | None = None,
     software: str | None = None,
 ) -> Execution:
-    """Record how an attempt ended. The same attempt again returns the row that is there already.
+    """Record how an attempt ended; once recorded, return the existing row.
 
-    `promise` is what the attempt ran with. `runtime_s` counts only where the training ended by itself.
-    Figures that cannot be are unknown, and a rate above the hardware's peak is kept but not learnt from.
-    Raises ValueError for a status that is not `ok`, `oom`, `failed` or `refused`.
+    `runtime_s` counts only where the training ended by itself. Impossible figures are stored as unknown, a
+    rate above the hardware peak is kept but not learnt from. `promise`: the option it ran with; `elsewhere`:
+    the one promised at submission, if another. Raises ValueError for an unknown status.
     """
     if status not in Status.values:
         raise ValueError(f"status {status!r} is unknown; use one of {', '.join(Status.values)}")
-    known = config_space.canonical(config)
+    catalogue = portal_catalogue(config.model_name)
+    known = catalogue.canonical(config)
     values = {
         **row_values(known),
         "created_at": now,
@@ -64,23 +69,61 @@ def record_execution(
         "learn_validity": learn and status in (Status.OK, Status.OOM),
         "flag_reason": flag_reason[:300],
         "predicted": option_json(promise) if promise else None,
+        "promised_elsewhere": option_json(elsewhere) if elsewhere else None,
         "predictor_version": predictor_version,
         "padded_tokens": promise.padded_tokens if promise else None,
     }
-    row, _ = Execution.objects.get_or_create(attempt_id=attempt_id, defaults=_doubted(values))
+    row, _ = Execution.objects.get_or_create(attempt_id=attempt_id, defaults=_doubted(values, catalogue))
     return row
 
 
-def _doubted(values: dict[str, Any]) -> dict[str, Any]:
+def record_speed_test(
+    *,
+    config: Config,
+    tokens_per_second: float,
+    startup_s: float | None,
+    peak_memory_bytes: int,
+    memory_capacity_bytes: int,
+    software: str,
+    now: datetime,
+) -> Execution:
+    """Record what a node measured by itself, while idle, of a configuration of no job.
+
+    All samples had the configuration's full length. It teaches as own runs do.
+    """
+    catalogue = portal_catalogue(config.model_name)
+    values = {
+        **row_values(catalogue.canonical(config)),
+        "created_at": now,
+        "source": OWN,
+        "origin": SPEED_TEST,
+        "software": software[:LONGEST_SOFTWARE] or None,
+        "status": Status.OK,
+        "tokens_per_second": tokens_per_second,
+        "startup_s": startup_s,
+        "peak_memory_bytes": peak_memory_bytes,
+        "peak_memory_fraction": _fraction(peak_memory_bytes, memory_capacity_bytes),
+        "padded_tokens": float(config.tokens_per_sample),
+    }
+    return Execution.objects.create(**_doubted(values, catalogue))
+
+
+def unlearn(*, executions: Collection[int], reason: str) -> None:
+    """Keep executions and learn no longer from them."""
+    values = {"learn": False, "learn_validity": False, "flag_reason": reason[:300]}
+    Execution.objects.filter(pk__in=executions).update(**values)
+
+
+def _doubted(values: dict[str, Any], catalogue: Catalogue) -> dict[str, Any]:
     """The columns, not learnt from where they claim more than the hardware can do."""
-    (row,) = flag_implausible([Execution(**values).row])
+    (row,) = flag_implausible([Execution(**values).row], catalogue)
     return {**values, "learn": row.learn, "flag_reason": row.flag_reason[:300]}
 
 
 def row_values(config: Config) -> dict[str, Any]:
     """The columns that describe a configuration."""
     return {
-        **asdict(config),
+        **config_values(config),
         "effective_batch_size": config.effective_batch_size,
         "config_hash": config_space.config_hash(config),
     }

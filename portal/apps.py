@@ -1,4 +1,7 @@
-"""The Django application of the project itself: its commands and its checks of the settings."""
+"""The Django application of the project itself.
+
+It holds its commands and its checks of the settings.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The Celery application: the portal's side work. Trainings never run here, nodes do that."""
+"""The Celery application: the portal's side work.
+
+Trainings never run here, since nodes do that.
+"""
 
 from __future__ import annotations
 
@@ -22,4 +25,7 @@ app.autodiscover_tasks(["scheduler", "knowledge"])
 
 @setup_logging.connect
 def _use_djangos_logging(**_: object) -> None:
-    """Workers log as the web server does; connecting here keeps Celery from installing its own handlers."""
+    """Keep Django's logging in workers, so that they log as the web server does.
+
+    Connecting here keeps Celery from installing its own handlers.
+    """

@@ -1,6 +1,7 @@
-"""The one clock that states are stamped with and leases, deadlines and ages are judged by: the database's.
+"""The one clock of the portal: the database's.
 
-The clocks of two hosts may differ by minutes; there is one database.
+States are stamped with it, and leases, deadlines and ages are judged by it. The clocks of two
+hosts may differ by minutes; there is one database.
 """
 
 from __future__ import annotations
@@ -16,7 +17,10 @@ def database_now() -> datetime:
 
 
 def read() -> datetime:
-    """Ask the database; others call `database_now`, so that a test replaces the clock of all of them here."""
+    """Read the time from the database.
+
+    Other code calls `database_now`, so that a test replaces the clock for all of it here.
+    """
     with connection.cursor() as cursor:
         if connection.vendor == "sqlite":
             cursor.execute("SELECT strftime('%Y-%m-%dT%H:%M:%f', 'now')")

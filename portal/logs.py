@@ -1,4 +1,7 @@
-"""Structured logs: one JSON object a line, with the ids of what it is about and without secrets."""
+"""Structured logs: one JSON object per line.
+
+A line has the ids of the things it is about, and no secrets.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ _SECRETS = re.compile(rf"(?P<kept>{_BEFORE_SECRETS})[^\s\"'@,;&]{{8,}}", re.IGNO
 
 
 def mask(text: str) -> str:
-    """The text with tokens, bearer headers and passwords in addresses replaced by `***`."""
+    """Replace tokens, bearer headers and passwords in addresses by `***`."""
     return _SECRETS.sub(lambda match: match["kept"] + "***", text)
 
 

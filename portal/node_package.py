@@ -1,4 +1,7 @@
-"""The node's part of Foretune as a wheel, and the one line that makes a machine a node with it."""
+"""The node's part of Foretune as a wheel.
+
+One line of shell makes a machine a node with it.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +31,9 @@ class BuildFailed(Exception):
 
 
 def wheel() -> Path:
-    """Return the wheel of the sources as they are; built once for all processes on this DATA_DIR.
+    """Return the wheel of the sources as they are.
 
-    Raises BuildFailed.
+    It is built once for all processes on this DATA_DIR. Raises BuildFailed.
     """
     folder = Path(settings.DATA_DIR) / "packages" / _digest()
     if built := next(folder.glob("*.whl"), None):
@@ -58,10 +61,12 @@ def constraints() -> str:
 
 
 def join_command(*, portal: str, token: str) -> str:
-    """Return one line for a shell that installs the wheel, checked, and starts the agent.
+    """Return one shell line that installs the wheel, checked, and starts the agent.
 
-    portal: its address without a trailing slash. The token lets pip download and the agent enrol. Raises
-    BuildFailed.
+    portal: its address without a trailing slash.
+    token: lets pip download and the agent enrol.
+
+    Raises BuildFailed.
     """
     scheme, _, host = portal.partition("://")
     packages = f"{scheme}://join:{token}@{host}{PACKAGES}"

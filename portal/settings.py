@@ -30,7 +30,10 @@ TRUSTED_PROXIES = env.int("TRUSTED_PROXIES", default=1 if SECURE else 0)
 
 
 def _secret_key() -> str:
-    """The key from the environment, else one made on first use and kept in DATA_DIR (mode 600)."""
+    """Return the secret key.
+
+    It comes from the environment, else it is made on first use and kept in DATA_DIR (mode 600).
+    """
     if key := env.str("SECRET_KEY", default=""):
         return str(key)
     if SECURE:
@@ -92,6 +95,7 @@ MIDDLEWARE = [
     "csp.middleware.CSPMiddleware",
     "django_htmx.middleware.HtmxMiddleware",
     "axes.middleware.AxesMiddleware",
+    "portal.http.middleware.time_zone_middleware",
 ]
 
 ROOT_URLCONF = "portal.urls"
@@ -147,6 +151,9 @@ SILENCED_SYSTEM_CHECKS = ["models.W040"]
 
 LANGUAGE_CODE, USE_I18N = "en-gb", False
 TIME_ZONE, USE_TZ = env.str("TIME_ZONE", default="UTC"), True
+
+# Of all prices and costs, shown behind every amount; empty: amounts stand alone.
+CURRENCY = env.str("CURRENCY", default="").strip()
 
 STATIC_URL = "/static/"
 STATIC_ROOT = DATA_DIR / "static"
@@ -219,13 +226,17 @@ REST_FRAMEWORK: dict[str, Any] = {
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Foretune",
-    "DESCRIPTION": "Fine-tuning jobs whose time, memory and cost are foretold.",
+    "DESCRIPTION": "Fine-tuning jobs whose time, memory and cost are predicted.",
     "VERSION": __version__,
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_INCLUDE_SCHEMA": False,
     "ENUM_NAME_OVERRIDES": {"SimulationStateEnum": "scheduler.models.simulations.SimulationState"},
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "portal.api.docs.add_errors"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "portal.api.docs.add_errors",
+        "portal.api.docs.tag_subjects",
+    ],
 }
 
 # Broker and workers. Messages are hints; the database is the truth (docs/architecture.md).
@@ -274,6 +285,8 @@ INFRASTRUCTURE_RETRIES, OOM_RETRIES = 5, 1
 
 # Where `hub:` histories and the config.json of added models are read from.
 HF_ENDPOINT = env.str("HF_ENDPOINT", default="").rstrip("/") or "https://huggingface.co"
+HF_HUB_OFFLINE = env.bool("HF_HUB_OFFLINE", default=False)  # True: base models are not looked up there
+HF_TOKEN = env.str("HF_TOKEN", default="")  # with it, private models are found as well
 # Below these alone a base model may be named by its path; agents have such a list of their own.
 MODEL_ROOTS = [Path(root) for root in env.list("MODEL_ROOTS", default=[])]
 

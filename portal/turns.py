@@ -1,4 +1,7 @@
-"""Costly work a few at a time, in all or for each person: no thread waits for it for long."""
+"""Turns for costly work, a few at a time in all or for each person.
+
+No thread waits for its turn for long.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,11 @@ client_address: ContextVar[str] = ContextVar("client address", default="")  # em
 
 
 class Turns:
-    """`at_once` of one process at a time, `waiting` more for each of them, for `patience_s` at most.
+    """Turns for `at_once` tasks of one process at a time.
 
-    One address leaves half of the waiting places to others, and the next turn is of the address that holds
-    the fewest places: a crowd at one of them keeps nobody else out.
+    `waiting` more may wait for each of them, for `patience_s` at most. One address leaves half of
+    the waiting places to others, and the next turn goes to the address that holds the fewest
+    places: a crowd at one of them keeps nobody else out.
     """
 
     def __init__(self, *, at_once: int, waiting: int, patience_s: float, busy: str) -> None:
@@ -69,7 +73,10 @@ class Turns:
             self._changed.notify_all()
 
     def _next(self) -> object | None:
-        """The place that gets the free turn: the first of the address that holds the fewest."""
+        """Return the place that gets the free turn, if any.
+
+        It is the first of the address that holds the fewest.
+        """
         if self._running >= self._at_once:
             return None
         return min(self._waiting, key=lambda place: self._held[self._waiting[place]], default=None)

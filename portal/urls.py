@@ -1,4 +1,4 @@
-"""All addresses of the portal, door by door."""
+"""All addresses of the portal, interface by interface."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Jobs and nodes in Django's admin, to look at only: services write them, with events and guards.
+"""Jobs and nodes in Django's admin, read-only.
 
-The one exception is the choice of a policy, which goes through its service too (admin_policy).
+Services write them, with events and guards. The one exception is the choice of a policy, which
+goes through its service too (admin_policy).
 """
 
 from __future__ import annotations
@@ -85,6 +86,18 @@ class NodeEventAdmin(ReadOnly):
     list_display = ("node", "kind", "reason", "actor", "at")
     list_filter = ("kind",)
     list_select_related = ("node", "actor")
+
+
+@admin.register(models.NodeSpeedTest)
+class NodeSpeedTestAdmin(ReadOnly):
+    list_display = ("node", "gpu_model", "at", "measured_at", "problem")
+    list_select_related = ("node",)
+
+
+@admin.register(models.NodePrice)
+class NodePriceAdmin(ReadOnly):
+    list_display = ("node", "since", "price_per_gpu_hour", "estimated")
+    list_select_related = ("node",)
 
 
 @admin.register(models.JoinToken)

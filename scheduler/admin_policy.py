@@ -1,4 +1,7 @@
-"""Choosing the scheduling policy in Django's admin: a new choice is added, through the service."""
+"""Choice of the scheduling policy in Django's admin.
+
+A new choice is added, through the service.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
-"""Hints to the workers, sent by task name after commit: "look now", and nothing else.
+"""Hints to the workers to look now, sent by task name after commit.
 
-Losing one costs a second, since beat ticks anyway; so publishing gets a short time-out and never fails
-the request that sent it. A request or a tick that changes many rows sends one of each kind, at its end.
+Losing one costs a second, since beat ticks anyway; so publishing gets a short time-out and
+never fails the request that sent it. A request or a tick that changes many rows sends one of
+each kind, at its end.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from redis.exceptions import RedisError
 log = logging.getLogger(__name__)
 QUIET_S = 5.0  # after a failure: a stuck broker must not slow down every request
 TICK = "scheduler.tasks.tick"
-_quiet_until = 0.0
+quiet_until = 0.0
 _gathered: ContextVar[dict[str, str] | None] = ContextVar("gathered hints", default=None)  # task -> queue
 
 
 @contextmanager
 def merged() -> Iterator[None]:
-    """Keep the hints of what is committed meanwhile, and send one of each kind at the end."""
+    """Keep the hints of commits within the block and send one of each kind at its end."""
     if _gathered.get() is not None:
         yield
         return
@@ -43,7 +44,10 @@ def merged() -> Iterator[None]:
 
 
 def tick() -> None:
-    """Ask the scheduling loop to look now. Hints that are asked for before the next look are one."""
+    """Ask the scheduling loop to look now.
+
+    Hints that are asked for before the next look are merged into one.
+    """
     _after_commit(TICK, "control")
 
 
@@ -79,18 +83,21 @@ def _committed(task: str, queue: str) -> None:
         gathered[task] = queue
 
 
-def _newest_tick() -> int:
-    """The number of the tick that was the last to begin: it may have looked too early for this hint."""
+def newest_tick() -> int:
+    """Return the number of the tick that was the last to begin.
+
+    It may have looked too early for this hint.
+    """
     epoch = apps.get_model("scheduler", "Epoch")
     return epoch._default_manager.values_list("number", flat=True).first() or 0
 
 
 def _send(task: str, queue: str) -> None:
-    global _quiet_until
-    if time.monotonic() < _quiet_until:
+    global quiet_until
+    if time.monotonic() < quiet_until:
         return
     try:
-        given = {"after": _newest_tick()} if task == TICK else {}
+        given = {"after": newest_tick()} if task == TICK else {}
         with current_app.connection_for_write(
             connect_timeout=settings.HINT_TIMEOUT_S,
             transport_options={
@@ -104,5 +111,5 @@ def _send(task: str, queue: str) -> None:
                 task, kwargs=given, queue=queue, expires=5, connection=connection, retry=False
             )
     except (KombuError, RedisError, OSError, DatabaseError) as away:
-        _quiet_until = time.monotonic() + QUIET_S
+        quiet_until = time.monotonic() + QUIET_S
         log.warning("hint not sent", extra={"task": task, "reason": str(away)})

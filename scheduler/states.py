@@ -1,7 +1,8 @@
-"""States, transitions, derived sets and budgets: the one table that says what jobs and nodes may do.
+"""States, transitions, derived sets and budgets of jobs and nodes.
 
-docs/architecture.md, "Reliability", explains those of jobs, and docs/node-lifecycle.md those of nodes. Only
-services.jobs.transitions assigns a job's state, and services.nodes.state a node's.
+This one table says what they may do. docs/architecture.md, "Reliability", explains those of
+jobs, and docs/node-lifecycle.md those of nodes. Only services.jobs.transitions assigns a job's
+state, and services.nodes.state a node's.
 """
 
 from __future__ import annotations
@@ -33,7 +34,10 @@ class StopFor(StrEnum):
 
 
 class WaitState(StrEnum):
-    """Why a queued job does not run yet: the code of its row and of REST, beside words for its owner."""
+    """Why a queued job does not run yet.
+
+    It is the code of its row and of REST, beside words for its owner.
+    """
 
     NO_OPTION = "no-option"  # no registered node can run it
     NO_NODE = "no-node"  # nodes could, and none of them is ready
@@ -41,6 +45,7 @@ class WaitState(StrEnum):
     CHECKPOINT_NODE = "checkpoint-node"  # the one node that has its checkpoint is not ready
     BUSY = "busy"  # other jobs hold what it needs
     BEHIND = "behind"  # what it needs is kept for jobs that go first
+    PENDING = "pending"  # GPUs are kept for it that other jobs are leaving
     OPTIONS = "options"  # held until its options have been computed anew, which also ends this state
 
 
@@ -68,6 +73,10 @@ class NodeEventKind(StrEnum):
     REMOVED = "removed"
 
 
+# Their reasons name jobs, folders or addresses that only administrators may know of.
+PRIVATE_NODE_EVENTS = frozenset({NodeEventKind.ENROLLED, NodeEventKind.DECLINED, NodeEventKind.BLOCKED})
+
+
 class Block(StrEnum):
     """Why a node is blocked; it decides what ends the block."""
 
@@ -88,6 +97,7 @@ NODE_TRANSITIONS: dict[NodeState, frozenset[NodeState]] = {
     N.LOST: frozenset({N.READY, N.DRAINING, N.BLOCKED}),
     N.BLOCKED: frozenset({N.READY, N.DRAINING, N.LOST, N.BLOCKED}),  # another block takes its place
 }
+IN_SERVICE = frozenset({N.READY, N.BLOCKED})  # a block is over soon, mostly by itself
 REMOVABLE = frozenset({N.DRAINED, N.LOST, N.BLOCKED})  # they get no work
 
 
@@ -147,12 +157,13 @@ FAILURE_CLASS: dict[Budget, str] = {
 }
 
 
+QUEUED = S.QUEUED.value  # the public state in which a job waits
 STOPPING_SHOWN = {StopFor.CANCEL: "cancelled", StopFor.PAUSE: "pausing", StopFor.DRAIN: "running"}
-SHOWN = {S.ASSIGNED: "queued", S.STARTING: "running"}
+SHOWN = {S.ASSIGNED: QUEUED, S.STARTING: "running"}
 
 
 def public_state(state: JobState, stop_for: str) -> str:
     """The state as people and programs outside see it: the OpenAI names."""
     if state is S.STOPPING:
-        return STOPPING_SHOWN.get(StopFor(stop_for), "queued")
+        return STOPPING_SHOWN.get(StopFor(stop_for), QUEUED)
     return SHOWN.get(state, state.value)

@@ -1,13 +1,19 @@
-"""Rules for the whole suite. The environment is set earlier, by tests/harness/environment.py."""
+"""Rules for the whole suite.
+
+The environment is set earlier, by tests/harness/environment.py.
+"""
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 
 import pytest
 from django.conf import settings
 from django.core.cache import caches
+
+from knowledge.catalogue import portal_catalogue
 
 DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
 
@@ -19,6 +25,7 @@ def pytest_configure() -> None:
     """
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.WHITENOISE_AUTOREFRESH = True
+    portal_catalogue.FRESH_S = math.inf  # the moment must not decide which request reads entries again
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,13 +50,17 @@ def uses_database(item: pytest.Item) -> bool:
 def _clean_cache() -> Iterator[None]:
     """Rate limits and cached answers do not cross tests."""
     yield
+    portal_catalogue.forget_entries()
     for cache in caches.all():
         cache.clear()
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]):  # type: ignore[no-untyped-def]
-    """With CI=true a missing tool is a failure, not a skip; data that is not shipped may be absent."""
+    """Turn a skip for a missing tool into a failure with CI=true.
+
+    Data that is not shipped may be absent.
+    """
     report = yield
     expected = hasattr(report, "wasxfail") or item.get_closest_marker("shared_data")
     if report.skipped and os.environ.get("CI") == "true" and not expected:

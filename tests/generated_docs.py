@@ -1,32 +1,81 @@
-"""Tables of docs that follow from the code: `python -m tests.generated_docs` writes them."""
+"""Tables of the docs that follow from the code.
+
+`python -m tests.generated_docs` writes them.
+"""
 
 from __future__ import annotations
 
+import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 
 from scheduler.core.policies import POLICIES
 from scheduler.core.types import Policy
+from trainer.recipes import SFT, Param
+from trainer.step_metrics import STEP_METRICS, StepMetric
 
-SCHEDULING = Path(__file__).resolve().parent.parent / "docs" / "scheduling.md"
-_HEAD = (
-    "| name | order | needs | stops running jobs | round | source |\n| --- | --- | --- | --- | --- | --- |\n"
-)
-_TABLE = re.compile(re.escape(_HEAD) + r"(\|.*\n)*")
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+SCHEDULING, TRAINING = DOCS / "scheduling.md", DOCS / "training.md"
 
 
 def with_policies(page: str) -> str:
     """The page with one row for each policy in its table."""
-    return _TABLE.sub(lambda _: _HEAD + "".join(map(_row, POLICIES.values())), page)
+    head = ("name", "order", "needs", "stops running jobs", "round", "source")
+    return _with_table(page, head, map(_policy, POLICIES.values()))
 
 
-def _row(policy: Policy) -> str:
+def with_step_metrics(page: str) -> str:
+    """The page with one row for each step metric in its table."""
+    return _with_table(page, ("metric", "over REST", "unit", "what it is"), map(_metric, STEP_METRICS))
+
+
+def with_parameters(page: str) -> str:
+    """The page with one row for each parameter of the recipe in its table."""
+    head = ("parameter", "settled at", "default", "values", "what it is")
+    return _with_table(page, head, (_param(name, param) for name, param in SFT.params.items()))
+
+
+def with_tables(page: str) -> str:
+    """The page of the training process with all of its tables."""
+    return with_parameters(with_step_metrics(page))
+
+
+def _with_table(page: str, head: tuple[str, ...], rows: Iterable[Iterable[str]]) -> str:
+    """The page with these rows in the table with this head."""
+    top = _row(head) + _row(["---"] * len(head))
+    table = re.compile(re.escape(top) + r"(\|.*\n)*")
+    return table.sub(lambda _: top + "".join(map(_row, rows)), page)
+
+
+def _row(cells: Iterable[str]) -> str:
+    return re.sub(r"\|  (?=\|)", "| ", f"| {' | '.join(cells)} |\n")
+
+
+def _policy(policy: Policy) -> list[str]:
     told = policy.description
     stops = "yes" if policy.preempts else "no"
     every = f"{policy.round_s:g} s" if policy.round_s else ""
-    row = " | ".join([f"`{policy.name}`", told.order, told.needs, stops, every, told.source])
-    return f"| {row} |\n".replace("|  |", "| |")
+    return [f"`{policy.name}`", told.order, told.needs, stops, every, told.source]
 
+
+def _metric(metric: StepMetric) -> list[str]:
+    return [f"`{metric.name}`", f"`{metric.public_name}`", metric.unit, f"{metric.label}: {metric.help}"]
+
+
+def _param(name: str, param: Param) -> list[str]:
+    default = "" if param.default is None else f"`{json.dumps(param.default)}`".replace('"', "")
+    if param.choices:
+        values = ", ".join(f"`{choice}`" for choice in param.choices)
+    elif param.low is not None and param.high is not None:
+        values = f"{param.low:g} to {param.high:,}"
+    else:
+        values = "`true`, `false`" if param.kind is bool else ""
+    return [f"`{name}`", param.binds, default, values, param.help]
+
+
+GENERATED = {SCHEDULING: with_policies, TRAINING: with_tables}
 
 if __name__ == "__main__":
-    SCHEDULING.write_text(with_policies(SCHEDULING.read_text()))
+    for page, written in GENERATED.items():
+        page.write_text(written(page.read_text()))

@@ -1,7 +1,9 @@
-"""All tests, on both kinds of database and in both environments: `python3 run.py test [pytest arguments]`.
+"""All tests, on both kinds of database and in both environments.
 
-Paths among the arguments replace the stages' own; other arguments go to every stage. Two lanes run side by
-side and take one stage after the other: the first stage is seen live, all others as they end.
+`python3 run.py test [pytest arguments]`
+
+Paths among the arguments replace the stages' own; other arguments go to every stage. Lanes run
+side by side and take one stage after the other: one stage is shown live, all others as they end.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 TRAINING_PYTHON = REPOSITORY / ".venv-train" / "bin" / "python"
 COUNTED = ("tests", "failures", "errors", "skipped")
 NOTHING_SELECTED = 5
-LANES = 2  # more would make tests wait for each other on a small machine
+LANES = 3  # for two cores: the live stack and the browser wait half of their time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,8 +50,18 @@ class Outcome:
     green: bool
 
 
+def all_but(folder: str) -> tuple[str, ...]:
+    """All other folders and files of tests: two stages share what one lane would run too long."""
+    tests = (REPOSITORY / "tests").iterdir()
+    found = [path for path in tests if path.name.startswith("test_") or (path / "__init__.py").exists()]
+    return tuple(sorted({path.relative_to(REPOSITORY).as_posix() for path in found} - {folder}))
+
+
 ORDINARY = "not torch and not stack and not slow"
-SQLITE = Stage(title="SQLite", paths=("tests",), options=("-m", f"{ORDINARY} and not browser"))
+PORTAL = "tests/portal"
+ON_SQLITE = ("-m", f"{ORDINARY} and not browser")
+SQLITE_PORTAL = Stage(title="SQLite, the portal's", paths=(PORTAL,), options=ON_SQLITE)
+SQLITE = Stage(title="SQLite, all others", paths=all_but(PORTAL), options=ON_SQLITE)
 BROWSER = Stage(title="browser", paths=("tests/portal/browser",), options=("-m", "browser"))
 TORCH = Stage(
     title="training environment",
@@ -73,11 +85,12 @@ def postgres_stage(database_url: str) -> Stage:
 def main(arguments: Sequence[str]) -> int:
     began = time.monotonic()
     provide()
-    stages = [  # in this order one lane takes two long stages, the other three shorter ones
-        partial(run, SQLITE, arguments, live=True),
-        partial(run, BROWSER, arguments),
+    stages = [  # the longest first, so that the lanes end together
         partial(on_postgres, arguments),
         partial(run, STACK, arguments),
+        partial(run, SQLITE, arguments, live=True),
+        partial(run, BROWSER, arguments),
+        partial(run, SQLITE_PORTAL, arguments),
         partial(run, TORCH, arguments),
     ]
     lanes = ThreadPoolExecutor(max_workers=LANES)
@@ -105,7 +118,10 @@ def on_postgres(arguments: Sequence[str]) -> Outcome:
 
 
 def run(stage: Stage, arguments: Sequence[str], *, live: bool = False) -> Outcome:
-    """Run a stage on the paths it has in common with the arguments; `live` shows its tests as they pass."""
+    """Run a stage on the paths it has in common with the arguments.
+
+    `live` shows its tests as they pass.
+    """
     given = [word for word in arguments if (REPOSITORY / word.split("::")[0]).exists()]
     paths = list(in_common(given, stage.paths)) if given else existing(stage.paths)
     if not paths:
@@ -121,7 +137,10 @@ def run(stage: Stage, arguments: Sequence[str], *, live: bool = False) -> Outcom
 
 
 def execute(command: Sequence[str | Path], stage: Stage, *, live: bool) -> int:
-    """The exit code of pytest. What is not live is printed whole at its end, so that no two stages mix."""
+    """Run pytest and return its exit code.
+
+    Output that is not live is printed whole at its end, so that no two stages mix.
+    """
     heading, env = f"\n== {stage.title}", {**os.environ, **stage.env}
     env.pop("PYTHONDONTWRITEBYTECODE", None)  # hundreds of processes load the same modules
     if live:

@@ -1,4 +1,7 @@
-"""docs/data-model.md draws every model and every relation between them, and nothing else."""
+"""docs/data-model.md draws every model and every relation between them.
+
+It draws nothing else.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,10 @@ def models() -> list[type[Model]]:
 
 
 def relations() -> Iterator[str]:
-    """As mermaid writes them: many rows of the left refer to one of the right, or to none if null."""
+    """Yield the relations as mermaid writes them.
+
+    Many rows of the left refer to one of the right, or to none if null.
+    """
     for model in models():
         for field in (*model._meta.fields, *model._meta.many_to_many):
             if field.related_model in models() and (end := _end(field)):

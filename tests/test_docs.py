@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scheduler.states import NODE_TRANSITIONS, REMOVABLE, Block, NodeEventKind, WaitState
-from tests.generated_docs import SCHEDULING, with_policies
+from tests.generated_docs import GENERATED
 from trainer.protocol import Outcome
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -48,9 +48,10 @@ def test_the_architecture_lists_every_wait_state() -> None:
     assert set(re.findall(r"`([a-z-]+)`", table)) == {str(state) for state in WaitState}
 
 
-def test_the_table_of_policies_is_what_the_policies_say() -> None:
-    page = SCHEDULING.read_text()
-    assert page == with_policies(page), "write it anew: .venv/bin/python -m tests.generated_docs"
+@pytest.mark.parametrize("page", GENERATED, ids=lambda page: page.stem)
+def test_tables_of_docs_say_what_the_code_says(page: Path) -> None:
+    text = page.read_text()
+    assert text == GENERATED[page](text), "write it anew: .venv/bin/python -m tests.generated_docs"
 
 
 def test_the_glossary_says_every_word_once() -> None:

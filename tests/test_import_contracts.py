@@ -1,4 +1,7 @@
-"""Every import contract finds a breach: each gets one in a copy of the tree, then `lint-imports` runs."""
+"""Every import contract finds a breach.
+
+Each gets one in a copy of the tree, then `lint-imports` runs.
+"""
 
 from __future__ import annotations
 

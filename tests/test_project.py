@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import yaml
 
+from tests import suite
 from trainer import __version__
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -40,10 +41,10 @@ def test_there_is_a_checklist_for_each_usual_change() -> None:
     assert re.findall(r"^### (.+)$", told, re.MULTILINE) == [
         "A scheduling policy: 3 files",
         "A parameter that binds at submit: 4 files",
-        "A parameter that binds at dispatch",
+        "A parameter that binds at dispatch: 7 files",
         "A page: 5 files",
         "An executor: 2 files",
-        "A figure of every step",
+        "A step metric: 4 files",
     ]
 
 
@@ -88,3 +89,9 @@ def test_run_py_names_its_commands() -> None:
     said = subprocess.run([sys.executable, "run.py", "--help"], cwd=ROOT, capture_output=True, text=True)
     for command in ("setup", "lint", "test", "chaos", "screenshots"):
         assert f"run.py {command} " in said.stdout
+
+
+def test_each_file_of_tests_belongs_to_one_of_the_two_stages_on_sqlite() -> None:
+    paths = [ROOT / path for stage in (suite.SQLITE, suite.SQLITE_PORTAL) for path in stage.paths]
+    files = list((ROOT / "tests").rglob("test_*.py"))
+    assert [file for file in files if sum(file.is_relative_to(path) for path in paths) != 1] == []

@@ -1,6 +1,7 @@
-"""Facts of an architecture, from a model's config.json, that decide how it can be trained.
+"""Facts of an architecture that decide how it can be trained.
 
-Standard library only: the portal reads it as well as the trainer.
+They come from a model's config.json. Standard library only: the portal reads it as well as the
+trainer.
 """
 
 from __future__ import annotations

@@ -1,14 +1,16 @@
-"""Tiny base models made on the spot, for machines without network: the same weights on every machine.
+"""Tiny base models made on the spot, for machines without network.
 
-They are untrained and exist to show and test the whole path. Every weight is a pure function of its name
-(SHAKE-256 bytes as uniform numbers), so no version of a random generator matters. The tokenizer is fixed too:
-ids 0 to 2 are pad, bos and eos, ids 3 to 258 the 256 bytes; one byte is one token.
+The weights are the same on every machine. The models are untrained and exist to show and test
+the whole path. Every weight is a pure function of its name (SHAKE-256 bytes as uniform
+numbers), so no version of a random generator matters. The tokenizer is fixed too: ids 0 to 2
+are pad, bos and eos, ids 3 to 258 the 256 bytes; one byte is one token.
 
     name                parameters  tied  type
     builtin/tiny-llama     804,736  no    llama
     builtin/tiny-qwen      772,608  yes   qwen2, with biases on query, key and value
 
-Both: 4 layers, hidden 128, 4 heads, 2 kv heads, head_dim 32, mlp_width 352, vocab 259, context 2048.
+Both: 4 layers, hidden 128, 4 heads, 2 kv heads, head_dim 32, mlp_width 352, vocab 259, context
+2048.
 """
 
 from __future__ import annotations
@@ -61,12 +63,15 @@ def ensure(name: str, models_dir: Path) -> Path:
         aside = Path(tempfile.mkdtemp(prefix=f".{folder.name}-", dir=folder.parent))
         _write(settings, aside)
         aside.chmod(0o755)
-        _publish(aside, folder)
+        publish(aside, folder)
     return folder
 
 
-def _publish(aside: Path, folder: Path) -> None:
-    """Several trainers may make the same model at once: the first one wins, all are equal."""
+def publish(aside: Path, folder: Path) -> None:
+    """Publish a model that several trainers may make at once.
+
+    The first one wins, all are equal.
+    """
     try:
         aside.rename(folder)
     except OSError:
@@ -87,8 +92,11 @@ def _write(settings: dict[str, Any], folder: Path) -> None:
 
 
 def _fill(model: Any) -> None:
-    """Norms one, biases zero, matrices uniform with a variance of 1 / inputs, so that logits have a spread
-    that adapters on a frozen head can use."""
+    """Fill the weights: norms one, biases zero, matrices uniform.
+
+    The matrices have a variance of 1 / inputs, so that logits have a spread that adapters on a
+    frozen head can use.
+    """
     import torch
 
     with torch.no_grad():
@@ -123,7 +131,10 @@ def byte_tokenizer(longest: int) -> Any:
 
 
 def main(arguments: list[str]) -> int:
-    """`python -m trainer.builtin NAME DIR`: write the model NAME into the new folder DIR."""
+    """Write the model NAME into the new folder DIR.
+
+    Run as `python -m trainer.builtin NAME DIR`.
+    """
     if len(arguments) != 2 or PREFIX + arguments[0].removeprefix(PREFIX) not in MODELS:
         known = ", ".join(name.removeprefix(PREFIX) for name in MODELS)
         print(f"usage: python -m trainer.builtin NAME DIR   with NAME one of {known}", file=sys.stderr)

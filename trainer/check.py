@@ -1,6 +1,7 @@
-"""Checks training data in a process of its own: `python -m trainer.check CPU_SECONDS < FILE`.
+"""Check training data in a process of its own.
 
-Prints `{"facts": {...}}` or `{"errors": [[line, message], ...]}`. Beyond its CPU time the system ends it.
+Run as `python -m trainer.check CPU_SECONDS < FILE`. Prints `{"facts": {...}}` or `{"errors":
+[[line, message], ...]}`. Beyond its CPU time the system ends it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Checkpoints that are whole or absent: written aside, synced, listed in a manifest, renamed.
+"""Checkpoints that are whole or absent.
 
-Standard library only, so that the agent can judge a checkpoint as well. What lies in one is the business of
+They are written aside, synced, listed in a manifest, renamed. Standard library only, so that
+the agent can judge a checkpoint as well. Its contents are the business of
 `trainer.train.checkpoint_state`.
 """
 
@@ -23,23 +24,29 @@ _NAME = re.compile(r"step-(\d+)\Z")
 
 
 class BadCheckpoint(ValueError):
-    """A folder that is no complete checkpoint; the message says what is missing or changed."""
+    """A folder that is no complete checkpoint.
+
+    The message says what is missing or changed.
+    """
 
 
 @dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A complete checkpoint: its folder, the optimiser steps done, and all its files with the manifest."""
+class CheckpointFolder:
+    """A complete checkpoint.
+
+    It has its folder, the optimiser steps done, and all its files with the manifest.
+    """
 
     folder: Path
     step: int
     files: tuple[File, ...]
 
 
-def save(root: Path, step: int, write: Callable[[Path], None], keep: int = 2) -> Checkpoint:
-    """Write `root`/step-N through `write(folder)` and forget all but the newest `keep`.
+def save(root: Path, step: int, write: Callable[[Path], None], keep: int = 2) -> CheckpointFolder:
+    """Write `root`/step-N through `write(folder)` and keep only the newest `keep`.
 
-    A crash at any moment leaves either no step-N or a complete one. Raises OSError, e.g. on a full disk, and
-    leaves earlier checkpoints alone then.
+    A crash at any moment leaves either no step-N or a complete one. Raises OSError, e.g. on a
+    full disk, and leaves earlier checkpoints alone then.
     """
     root.mkdir(parents=True, exist_ok=True)
     _remove(folder for folder in root.glob(".writing-*"))
@@ -62,11 +69,14 @@ def save(root: Path, step: int, write: Callable[[Path], None], keep: int = 2) ->
         _remove([aside])
         raise
     _remove(_folders(root)[keep:])
-    return Checkpoint(folder, step, (*files, _file(folder, folder / MANIFEST)))
+    return CheckpointFolder(folder, step, (*files, _file(folder, folder / MANIFEST)))
 
 
-def verify(folder: Path) -> Checkpoint:
-    """The checkpoint in `folder`. Raises BadCheckpoint unless every file has the digest of the manifest."""
+def verify(folder: Path) -> CheckpointFolder:
+    """Return the checkpoint in `folder`.
+
+    Raises BadCheckpoint unless every file has the digest of the manifest.
+    """
     try:
         manifest = json.loads((folder / MANIFEST).read_text(encoding="utf-8"))
         step, files = int(manifest["step"]), tuple(parse_file(raw) for raw in manifest["files"])
@@ -76,10 +86,10 @@ def verify(folder: Path) -> Checkpoint:
         path = folder / entry.path
         if not path.is_file() or path.stat().st_size != entry.bytes or digest(path) != entry.sha256:
             raise BadCheckpoint(f"{folder.name}/{entry.path} is missing or differs from the manifest")
-    return Checkpoint(folder, step, (*files, _file(folder, folder / MANIFEST)))
+    return CheckpointFolder(folder, step, (*files, _file(folder, folder / MANIFEST)))
 
 
-def newest(root: Path) -> Checkpoint | None:
+def newest(root: Path) -> CheckpointFolder | None:
     """The complete checkpoint with the most steps below `root`, if there is any."""
     for folder in _folders(root):
         try:
@@ -106,7 +116,10 @@ def digest(path: Path) -> str:
 
 
 def write_atomically(path: Path, text: str) -> None:
-    """Replace a file so that a reader sees the old text or the new one, also after a crash."""
+    """Replace a file so that a reader sees the old text or the new one.
+
+    This also holds after a crash.
+    """
     aside = path.with_name(f".{path.name}.{os.getpid()}")
     _write_synced(aside, text)
     aside.replace(path)

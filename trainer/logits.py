@@ -1,4 +1,7 @@
-"""How much room the trainer gives to logits. Pure: forecasts of memory read it as well as the trainer."""
+"""The room that the trainer gives to logits.
+
+The module is pure: predictions of memory read it as well as the trainer.
+"""
 
 from __future__ import annotations
 
@@ -9,5 +12,8 @@ BYTES_PER_LOGIT = 12  # float32: the logit, its logarithm of a probability, its 
 
 
 def positions_at_once(vocabulary: Any) -> Any:
-    """Positions of a micro-batch whose logits are computed together, 1 or more; of a number or an array."""
+    """Return the positions of a micro-batch whose logits are computed together.
+
+    They are 1 or more; `vocabulary` may be a number or an array.
+    """
     return BYTES // (BYTES_PER_LOGIT * vocabulary) + 1

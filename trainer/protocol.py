@@ -60,13 +60,13 @@ class Outcome(StrEnum):
     KILLED = "killed"
 
 
-class Kind(StrEnum):
+class ReportKind(StrEnum):
     """Kinds of numbered reports."""
 
     START = "start"  # exact counts after tokenising: tokens_total, steps_total, startup_s
     PREPARE = "prepare"  # rows: tokenised so far; a start that goes on is given time
-    STEP = "step"  # step, total_steps, loss, tokens_per_s, memory_bytes, eta_s, learning_rate
-    EVAL = "eval"  # step, eval_loss
+    STEP = "step"  # step, total_steps, step_s, saving_s: so far; the step metrics of trainer.step_metrics
+    EVAL = "eval"  # step, evaluation_s: of this one; the step metrics of evaluations
     LOG = "log"  # text
     MEMORY = "memory"  # memory_bytes: peak so far
     CHECKPOINT = "checkpoint"  # step, files, stored
@@ -76,7 +76,10 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """A file that was or will be transferred; `path` is relative, `sha256` hexadecimal."""
+    """A file that was or will be transferred.
+
+    `path` is relative, `sha256` hexadecimal.
+    """
 
     path: str
     sha256: str
@@ -85,7 +88,10 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFacts:
-    """One GPU or CPU slot as found at enrolment. `links`: index of another GPU -> kind of link."""
+    """One GPU or CPU slot as found at enrolment.
+
+    links: index of another GPU -> kind of link.
+    """
 
     index: int
     model: str
@@ -94,6 +100,37 @@ class GpuFacts:
     peak_flops: float | None = None
     bandwidth_bytes_s: float | None = None
     links: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedRun:
+    """One training of a speed test.
+
+    params: of the recipe `sft`; every sample had its full length.
+    """
+
+    params: dict[str, Any]
+    tokens_per_s: float
+    peak_memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpeedTest:
+    """A few training steps on one GPU or CPU slot of a model.
+
+    An idle node ran them by itself.
+
+    test: its name, the same whenever it is told. startup_s: of the process, up to the first step. busy_cores:
+    that other processes kept busy meanwhile. problem: why there are no figures.
+    """
+
+    test: str
+    gpu_model: str
+    model: str = ""
+    runs: tuple[SpeedRun, ...] = ()
+    startup_s: float | None = None
+    busy_cores: float | None = None
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,13 +144,15 @@ class NodeFacts:
     software: dict[str, str] = field(default_factory=dict)
     disk_free_bytes: int = 0
     cannot_train: dict[str, str] = field(default_factory=dict)  # method -> why not, with the remedy
+    speed_tests: tuple[SpeedTest, ...] = ()  # the newest of each model of GPU
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Enrol:
-    """A node's first message. It may be sent again: the same node token means the same node.
+    """A node's first message.
 
-    An agent from before that chooses none.
+    It may be sent again: the same node token means the same node. An agent from before node
+    tokens chooses none.
     """
 
     join_token: str
@@ -137,7 +176,7 @@ class Report:
     """One numbered report of a claim; `body` depends on the kind."""
 
     seq: int
-    kind: Kind
+    kind: ReportKind
     body: dict[str, Any]
 
 
@@ -171,8 +210,11 @@ class Sync:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resume:
-    """The checkpoint to go on from. `stored`: portal (fetch `files` as inputs `resume/PATH`) or node
-    (it lies in the run directory of the claim `claim` of this node)."""
+    """The checkpoint to go on from.
+
+    stored: portal (fetch `files` as inputs `resume/PATH`) or node (it lies in the run directory
+    of the claim `claim` of this node).
+    """
 
     step: int
     stored: str
@@ -182,7 +224,10 @@ class Resume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """All that a node needs to train: written to RUN_DIR/spec.json together with `Local`."""
+    """All that a node needs to train.
+
+    It is written to RUN_DIR/spec.json together with `Local`.
+    """
 
     job: str
     attempt: str

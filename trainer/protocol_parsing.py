@@ -1,16 +1,16 @@
-"""Parsing of the messages between node and portal. Standard library only; both sides use it.
+"""Parsing of the messages between node and portal.
 
-Unknown extra fields are ignored (an agent may be newer or older than the portal); missing or wrong ones
-raise `ProtocolError` with the field's path.
+Standard library only; both sides use it. Unknown extra fields are ignored (an agent may be newer or older
+than the portal); missing or wrong ones raise `ProtocolError` with the field's path.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from itertools import islice
 from typing import Any
 
+from trainer.message_reader import Reader, storable
+from trainer.names import clean_name
 from trainer.protocol import (
     DEFAULT_LEASE_S,
     MAX_REPORTS_PER_SYNC,
@@ -20,93 +20,28 @@ from trainer.protocol import (
     File,
     GpuFacts,
     GpuUse,
-    Kind,
     NodeFacts,
     Outcome,
     Phase,
     ProtocolError,
     Report,
+    ReportKind,
     Resume,
     Spec,
+    SpeedRun,
+    SpeedTest,
     Sync,
     SyncReply,
-    TooMany,
 )
-from trainer.strict_json import UNSTORABLE, is_number, is_whole
 
 _HEX64 = re.compile(r"[0-9a-f]{64}\Z")
-_ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
+LEAST = 1e-9  # of figures above 0
 _NODE_TOKEN = re.compile(r"fnode-[A-Za-z0-9_-]{43,}\Z")
-MAX_TOLD = 1024  # texts that a node says of itself in one table
-LARGEST = 1e18  # of any number: what is larger is no measurement, and no column keeps it
-
-
-def storable(text: str) -> str:
-    """The text with a mark in place of what no database keeps: NUL and lone surrogates."""
-    return UNSTORABLE.sub("\N{REPLACEMENT CHARACTER}", text)
-
-
-class _Reader:
-    """Typed access to a mapping that names the path of what is wrong."""
-
-    def __init__(self, raw: Any, path: str) -> None:
-        if not isinstance(raw, Mapping):
-            raise ProtocolError(path, "must be an object")
-        self.raw, self.path = raw, path
-
-    def _get(self, name: str, default: Any) -> Any:
-        value = self.raw.get(name)
-        if value is None and default is ...:
-            raise ProtocolError(f"{self.path}.{name}", "is missing")
-        return default if value is None else value
-
-    def text(self, name: str, default: Any = ..., limit: int = 4000) -> str:
-        value = self._get(name, default)
-        if not isinstance(value, str) or len(value) > limit or UNSTORABLE.search(value):
-            raise ProtocolError(f"{self.path}.{name}", f"must be a text of at most {limit} characters")
-        return value
-
-    def ident(self, name: str) -> str:
-        value = self.text(name)
-        if not _ID.match(value):
-            raise ProtocolError(f"{self.path}.{name}", "must be an id")
-        return value
-
-    def whole(self, name: str, default: Any = ..., low: int = 0, high: int = 2**53) -> int:
-        value = self._get(name, default)
-        if not is_whole(value) or not low <= value <= high:
-            raise ProtocolError(f"{self.path}.{name}", f"must be a whole number from {low} to {high}")
-        return value
-
-    def number(self, name: str, default: Any = ..., low: float = 0.0) -> float:
-        value = self._get(name, default)
-        if not is_number(value) or not low <= value <= LARGEST:
-            raise ProtocolError(f"{self.path}.{name}", f"must be a number from {low:g} to {LARGEST:g}")
-        return float(value)
-
-    def items(self, name: str, limit: int) -> list[_Reader]:
-        value = self._get(name, [])
-        if not isinstance(value, list | tuple):
-            raise ProtocolError(f"{self.path}.{name}", "must be a list")
-        if len(value) > limit:
-            raise TooMany(f"{self.path}.{name}", f"must be a list of at most {limit}; send the rest later")
-        return [_Reader(entry, f"{self.path}.{name}[{index}]") for index, entry in enumerate(value)]
-
-    def table(self, name: str) -> dict[str, Any]:
-        value = self._get(name, {})
-        if not isinstance(value, Mapping):
-            raise ProtocolError(f"{self.path}.{name}", "must be an object")
-        return dict(value)
-
-    def texts(self, name: str, limit: int) -> dict[str, str]:
-        """A table of texts, cut rather than refused: what a node says of itself beside the contract."""
-        told = islice(self.table(name).items(), MAX_TOLD)
-        return {storable(str(k))[:50]: storable(str(v))[:limit] for k, v in told}
 
 
 def parse_file(raw: Any, path: str = "file") -> File:
     """A `File`; its path may not leave the folder it is relative to."""
-    reader = raw if isinstance(raw, _Reader) else _Reader(raw, path)
+    reader = raw if isinstance(raw, Reader) else Reader(raw, path)
     name, digest = reader.text("path", limit=300), reader.text("sha256")
     if not safe_path(name):
         raise ProtocolError(f"{reader.path}.path", "must be a relative path without ..")
@@ -116,12 +51,15 @@ def parse_file(raw: Any, path: str = "file") -> File:
 
 
 def safe_path(name: str) -> bool:
-    """Is this a plain relative path: no absolute, empty, hidden or parent parts, no control characters?"""
+    """Is this a plain relative path?
+
+    It has no absolute, empty, hidden or parent parts, and no control characters.
+    """
     parts = name.split("/")
     return bool(name) and all(re.match(r"[A-Za-z0-9_][A-Za-z0-9._+=-]*\Z", part) for part in parts)
 
 
-def _gpu_facts(reader: _Reader) -> GpuFacts:
+def _gpu_facts(reader: Reader) -> GpuFacts:
     optional = {
         name: reader.number(name)
         for name in ("peak_flops", "bandwidth_bytes_s")
@@ -139,7 +77,7 @@ def _gpu_facts(reader: _Reader) -> GpuFacts:
 
 def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
     """The `NodeFacts` of an enrolment or a sync; GPU indices must be 0, 1, 2 ..."""
-    reader = _Reader(raw, path)
+    reader = Reader(raw, path)
     gpus = tuple(_gpu_facts(entry) for entry in reader.items("gpus", 1024))
     if not gpus or [gpu.index for gpu in gpus] != list(range(len(gpus))):
         raise ProtocolError(
@@ -154,36 +92,76 @@ def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
         disk_free_bytes=reader.whole("disk_free_bytes", 0),
         # Agents from before it say nothing: they get every method, as they always did.
         cannot_train=reader.texts("cannot_train", 300),
+        speed_tests=tuple(_speed_test(entry) for entry in reader.items("speed_tests", 64)),
+    )
+
+
+def parse_speed_test(raw: Any) -> SpeedTest:
+    """A speed test as an agent keeps it."""
+    return _speed_test(Reader(raw, "speed_test"))
+
+
+def _speed_test(reader: Reader) -> SpeedTest:
+    problem = storable(reader.text("problem", "", limit=500))
+    figures: dict[str, Any] = {}
+    if not problem:
+        figures = {
+            "model": reader.text("model", limit=300),
+            "runs": tuple(_speed_run(entry) for entry in reader.items("runs", 16)),
+            "startup_s": reader.number("startup_s", low=LEAST),
+            "busy_cores": reader.number("busy_cores", 0.0),
+        }
+    return SpeedTest(
+        test=reader.ident("test"), gpu_model=reader.text("gpu_model", limit=100), problem=problem, **figures
+    )
+
+
+def _speed_run(reader: Reader) -> SpeedRun:
+    return SpeedRun(
+        params=reader.table("params"),
+        tokens_per_s=reader.number("tokens_per_s", low=LEAST),
+        peak_memory_bytes=reader.whole("peak_memory_bytes", low=1),
     )
 
 
 def parse_enrol(raw: Any) -> Enrol:
-    """A node's enrolment. The protocol is read first, so that an old agent hears that it is old."""
-    reader = _Reader(raw, "body")
+    """Parse a node's enrolment.
+
+    The protocol is read first, so that an old agent hears that it is old.
+    """
+    reader = Reader(raw, "body")
     return Enrol(
         protocol=reader.whole("protocol"),
         join_token=reader.text("join_token", limit=200),
-        name=reader.text("name", limit=100),
+        name=_name(reader),
         facts=parse_facts(reader.raw.get("facts"), "body.facts"),
         node_token=_node_token(reader),
     )
 
 
-def _node_token(reader: _Reader) -> str:
+def _name(reader: Reader) -> str:
+    """The name that people see; the remedy is told where it was given."""
+    try:
+        return clean_name(reader.text("name", limit=100))
+    except ValueError as wrong:
+        raise ProtocolError(f"{reader.path}.name", str(wrong)) from wrong
+
+
+def _node_token(reader: Reader) -> str:
     token = reader.text("node_token", "", limit=200)
     if token and not _NODE_TOKEN.match(token):
         raise ProtocolError(f"{reader.path}.node_token", "must be fnode- and at least 43 random characters")
     return token
 
 
-def _report(reader: _Reader) -> Report:
+def _report(reader: Reader) -> Report:
     kind = reader.text("kind")
-    if kind not in set(Kind):
-        raise ProtocolError(f"{reader.path}.kind", f"must be one of {', '.join(Kind)}")
-    return Report(seq=reader.whole("seq", low=1), kind=Kind(kind), body=reader.table("body"))
+    if kind not in set(ReportKind):
+        raise ProtocolError(f"{reader.path}.kind", f"must be one of {', '.join(ReportKind)}")
+    return Report(seq=reader.whole("seq", low=1), kind=ReportKind(kind), body=reader.table("body"))
 
 
-def _claim_state(reader: _Reader) -> ClaimState:
+def _claim_state(reader: Reader) -> ClaimState:
     phase, outcome = reader.text("phase"), reader.text("outcome", "")
     if phase not in set(Phase):
         raise ProtocolError(f"{reader.path}.phase", f"must be one of {', '.join(Phase)}")
@@ -203,7 +181,7 @@ def _claim_state(reader: _Reader) -> ClaimState:
     )
 
 
-def _gpu_use(reader: _Reader) -> GpuUse:
+def _gpu_use(reader: Reader) -> GpuUse:
     return GpuUse(
         index=reader.whole("index", high=1023),
         util=min(1.0, reader.number("util", 0.0)),
@@ -213,7 +191,7 @@ def _gpu_use(reader: _Reader) -> GpuUse:
 
 def parse_sync(raw: Any) -> Sync:
     """A node's sync message."""
-    reader = _Reader(raw, "body")
+    reader = Reader(raw, "body")
     facts = reader.raw.get("facts")
     return Sync(
         protocol=reader.whole("protocol"),
@@ -227,7 +205,7 @@ def parse_sync(raw: Any) -> Sync:
 
 def parse_spec(raw: Any) -> Spec:
     """A spec as the portal sends it or as RUN_DIR/spec.json holds it."""
-    reader = _Reader(raw, "spec")
+    reader = Reader(raw, "spec")
     resume = reader.raw.get("resume")
     return Spec(
         **{name: reader.text(name) for name in ("job", "attempt", "claim", "recipe", "entry", "model")},
@@ -237,7 +215,7 @@ def parse_spec(raw: Any) -> Spec:
         rank=reader.whole("rank", 0),
         nodes=reader.whole("nodes", 1, low=1),
         inputs=tuple(parse_file(entry) for entry in reader.items("inputs", 100)),
-        resume=None if resume is None else _resume(_Reader(resume, "spec.resume")),
+        resume=None if resume is None else _resume(Reader(resume, "spec.resume")),
         checkpoint_every_s=reader.number("checkpoint_every_s", 60.0),
         upload_limit_bytes=reader.whole("upload_limit_bytes", 2_000_000_000),
         hang_after_s=reader.number("hang_after_s", 1800.0),
@@ -246,14 +224,14 @@ def parse_spec(raw: Any) -> Spec:
     )
 
 
-def _indices(reader: _Reader) -> tuple[int, ...]:
+def _indices(reader: Reader) -> tuple[int, ...]:
     gpus = reader.raw.get("gpus", ())
     if not isinstance(gpus, list | tuple) or not all(type(index) is int and index >= 0 for index in gpus):
         raise ProtocolError(f"{reader.path}.gpus", "must be a list of whole numbers from 0")
     return tuple(gpus)
 
 
-def _resume(reader: _Reader) -> Resume:
+def _resume(reader: Reader) -> Resume:
     return Resume(
         step=reader.whole("step"),
         stored=reader.text("stored"),
@@ -262,8 +240,11 @@ def _resume(reader: _Reader) -> Resume:
     )
 
 
-def _order(reader: _Reader) -> ClaimOrder:
-    """One claim's order. A spec that is not understood spoils its own claim only: error `bad_spec`."""
+def _order(reader: Reader) -> ClaimOrder:
+    """Parse one claim's order.
+
+    A spec that is not understood spoils its own claim only: error `bad_spec`.
+    """
     error, detail, spec = reader.text("error", ""), reader.text("detail", ""), None
     if reader.raw.get("spec") is not None:
         try:
@@ -286,7 +267,7 @@ def _order(reader: _Reader) -> ClaimOrder:
 
 def parse_reply(raw: Any) -> SyncReply:
     """The portal's answer to a sync."""
-    reader = _Reader(raw, "reply")
+    reader = Reader(raw, "reply")
     return SyncReply(
         next_sync_s=reader.number("next_sync_s"),
         draining=bool(reader.raw.get("draining")),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -17,14 +17,21 @@ MAX_ERRORS = 20
 
 
 class Binds(StrEnum):
-    """When a value is settled: what changes what is learnt at submit, where and how it runs at dispatch."""
+    """When a value is settled.
+
+    Values that change the result of learning bind at submission, those about where and how it
+    runs at dispatch.
+    """
 
     SUBMIT = "submit"
     DISPATCH = "dispatch"
 
 
 class ParamError(ValueError):
-    """Parameters that cannot be used: `fields` maps each wrong field to what is wrong and the remedy."""
+    """Parameters that cannot be used.
+
+    `fields` maps each wrong field to its fault and the remedy.
+    """
 
     def __init__(self, fields: Mapping[str, str]) -> None:
         self.fields = dict(fields)
@@ -33,7 +40,12 @@ class ParamError(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Param:
-    """One parameter: its type, bounds or choices, the stated default, and when it binds."""
+    """One parameter of a recipe.
+
+    It has a type, bounds or choices, the stated default, and when it binds.
+
+    reasons: by value, the sentence that says why a recommendation chose it; `{memory}` is the predicted peak.
+    """
 
     kind: type
     help: str
@@ -42,9 +54,13 @@ class Param:
     low: float | None = None
     high: float | None = None
     choices: tuple[str, ...] = ()
+    reasons: Mapping[Any, str] = field(default_factory=dict, hash=False)
 
     def clean(self, value: Any) -> Any:
-        """The value in the parameter's type. Raises ValueError with a sentence for the user."""
+        """Return the value in the parameter's type.
+
+        Raises ValueError with a sentence for the user.
+        """
         if self.kind is bool:
             if not isinstance(value, bool):
                 raise ValueError("must be true or false")
@@ -76,16 +92,20 @@ def _shown(bound: float | None) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """One kind of training. `entry` names the module that trains; it is never imported here."""
+    """One kind of training.
+
+    `entry` names the module that trains; it is never imported here.
+    """
 
     name: str
     entry: str
     params: Mapping[str, Param]
 
     def clean(self, raw: Mapping[str, Any]) -> dict[str, Any]:
-        """The given values, checked one by one and against each other; absent ones stay absent.
+        """Return the given values, checked one by one and against each other.
 
-        A value of None counts as not given. Raises ParamError naming the wrong fields, the first 20 of many.
+        Absent ones stay absent. A value of None counts as not given. Raises ParamError naming
+        the wrong fields, the first 20 of many.
         """
         errors: dict[str, str] = {}
         values: dict[str, Any] = {}
@@ -114,6 +134,14 @@ def can_shard(method: str | None, precision: str | None) -> bool:
     return method != "qlora" and precision != "float16"
 
 
+SHARDING_RULE = "none is for one GPU, ddp and fsdp for several"
+
+
+def shares_among(gpus: int, sharding: str | None) -> bool:
+    """Whether so many GPUs can share a model in this way; None leaves the way open."""
+    return sharding is None or (sharding == "none") == (gpus == 1)
+
+
 def _conflicts(values: Mapping[str, Any]) -> dict[str, str]:
     """Launch rules between values that were given, with the remedy."""
     errors: dict[str, str] = {}
@@ -135,15 +163,16 @@ def _conflicts(values: Mapping[str, Any]) -> dict[str, str]:
     gpus, nodes = values.get("number_gpus"), values.get("number_nodes")
     if gpus and nodes and gpus % nodes:
         errors["number_nodes"] = f"must divide number_gpus ({gpus})"
-    if values.get("sharding") in ("ddp", "fsdp") and gpus == 1:
-        errors["sharding"] = "needs two GPUs or more; leave it out"
-    if values.get("sharding") == "none" and gpus and gpus > 1:
-        errors["sharding"] = "several GPUs need ddp or fsdp; leave it out"
+    if gpus and not shares_among(gpus, values.get("sharding")):
+        errors["sharding"] = f"{SHARDING_RULE}; leave it out"
     return errors or _batch_conflict(values)
 
 
 def _batch_conflict(values: Mapping[str, Any]) -> dict[str, str]:
-    """The effective batch is per-device batch x accumulation x GPUs, as far as they were given."""
+    """Return an error if the batch parameters that were given contradict each other.
+
+    The effective batch is per-device batch x accumulation x GPUs.
+    """
     effective = values.get("effective_batch_size")
     parts = [values.get(n) for n in ("per_device_batch_size", "gradient_accumulation_steps", "number_gpus")]
     product = math.prod(part for part in parts if part)
@@ -166,7 +195,7 @@ SFT = Recipe(
             binds=_S,
             default="lora",
             choices=("full", "lora", "qlora"),
-            help="Train all weights, or a small adapter on (quantised) frozen ones.",
+            help="full trains all weights; lora and qlora train a small adapter, qlora on 4-bit weights.",
         ),
         "quantization": Param(
             kind=str,
@@ -188,7 +217,7 @@ SFT = Recipe(
             default=2048,
             low=16,
             high=131_072,
-            help="Longest sample; longer ones are cut.",
+            help="Maximum length of a sample; longer ones are truncated.",
         ),
         "effective_batch_size": Param(
             kind=int,
@@ -196,7 +225,7 @@ SFT = Recipe(
             default=16,
             low=1,
             high=65_536,
-            help="Samples per optimiser step, all GPUs together.",
+            help="Samples per optimiser step, over all GPUs.",
         ),
         "lora_r": Param(kind=int, binds=_S, default=16, low=1, high=1024, help="Rank of the adapter."),
         "lora_alpha": Param(kind=int, binds=_S, default=32, low=1, high=4096, help="Scale of the adapter."),
@@ -220,26 +249,41 @@ SFT = Recipe(
             default=42,
             low=0,
             high=2_147_483_647,
-            help="Seed of shuffling and initial values.",
+            help="Seed for shuffling and initialisation.",
         ),
         "gpu_model": Param(
-            kind=str, binds=_D, help="GPU model as in the catalogue; cpu for slots of CPU nodes."
+            kind=str, binds=_D, help="A GPU model of the catalogue, or cpu for slots of CPU nodes."
         ),
-        "number_gpus": Param(kind=int, binds=_D, default=1, low=1, high=1024, help="GPUs over all nodes."),
+        "number_gpus": Param(kind=int, binds=_D, default=1, low=1, high=1024, help="Total over all nodes."),
         "number_nodes": Param(
-            kind=int, binds=_D, default=1, low=1, high=128, help="Nodes the GPUs are spread over."
+            kind=int, binds=_D, default=1, low=1, high=128, help="Nodes that the GPUs are spread over."
         ),
         "per_device_batch_size": Param(
-            kind=int, binds=_D, default=1, low=1, high=1024, help="Samples one GPU holds at a time."
+            kind=int, binds=_D, default=1, low=1, high=1024, help="Samples that each GPU processes at a time."
         ),
         "gradient_accumulation_steps": Param(
             kind=int, binds=_D, default=1, low=1, high=65_536, help="Micro-batches per optimiser step."
         ),
         "gradient_checkpointing": Param(
-            kind=bool, binds=_D, default=True, help="Recompute activations to save memory."
+            kind=bool,
+            binds=_D,
+            default=True,
+            help="Recompute activations to save memory.",
+            reasons={
+                True: "Recomputing activations keeps the peak at {memory}.",
+                False: "All activations fit into memory ({memory}), so none have to be recomputed.",
+            },
         ),
         "sharding": Param(
-            kind=str, binds=_D, choices=("none", "ddp", "fsdp"), help="How several GPUs share the model."
+            kind=str,
+            binds=_D,
+            choices=("none", "ddp", "fsdp"),
+            help="How several GPUs share the model.",
+            reasons={
+                "none": "One GPU holds the whole model.",
+                "ddp": "Each GPU holds a full copy, and only gradients are exchanged.",
+                "fsdp": "The model is split across the GPUs, so each one needs less memory.",
+            },
         ),
     },
 )

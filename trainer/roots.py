@@ -1,6 +1,7 @@
-"""Which folders of a machine may be read as base models: those below the roots that its administrator lists.
+"""The folders of a machine that may be read as base models.
 
-Standard library only: the portal asks before it forecasts, the training process before it loads.
+They are those below the roots that its administrator lists. Standard library only: the portal
+asks before it predicts, the training process before it loads.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from pathlib import Path
 
 
 def find(place: str | Path, roots: Sequence[Path]) -> Path | None:
-    """The real path of `place`, links and `..` resolved; None unless it lies below a root.
+    """Return the real path of `place`; None unless it lies below a root.
 
-    What is not written as a path below a root is never looked at, so that nobody learns what exists there.
+    Links and `..` are resolved. A place that is not written as a path below a root is never
+    looked at, so that nobody learns what exists there.
     """
     real_roots = [Path(os.path.realpath(root)) for root in roots]
     written = Path(os.path.normpath(place))

@@ -1,9 +1,10 @@
-"""`python -m trainer.run RUN_DIR`: train what RUN_DIR/spec.json says. The agent's only door to training.
+"""Train as RUN_DIR/spec.json says: `python -m trainer.run RUN_DIR`.
 
-One GPU or CPU slot trains in this process. For more, this process starts one process for each, with the
-variables that torchrun sets, and stays their parent in the same process group. torchrun itself would put
-them into sessions of their own, out of reach of the agent's signals, and kill them 30 s after a TERM, which
-may be too early for a checkpoint.
+This is the agent's only interface to training. One GPU or CPU slot trains in this process. For
+more, this process starts one process for each, with the variables that torchrun sets, and stays
+their parent in the same process group. torchrun itself would put them into sessions of their
+own, out of reach of the agent's signals, and kill them 30 s after a TERM, which may be too
+early for a checkpoint.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 
-from trainer.protocol import EXIT_NO_ROOM, EXIT_STOPPED, Kind, Outcome
+from trainer.protocol import EXIT_NO_ROOM, EXIT_STOPPED, Outcome, ReportKind
 from trainer.train.errors import TrainError
 from trainer.train.events import RunFigures, append_event
 from trainer.train.process import STARTED, STOP_SIGNALS, StopSignal, leave, run_process, write_result
@@ -29,12 +30,17 @@ _ORDERLY = (0, EXIT_STOPPED)
 
 
 def main(arguments: list[str]) -> int:
-    """Train, add the result as the last event, and return the exit code of `trainer.protocol`."""
-    if len(arguments) != 1 or not Path(arguments[0]).is_dir():
-        print("usage: python -m trainer.run RUN_DIR   (a folder with spec.json and inputs/)", file=sys.stderr)
+    """Train, add the result as the last event, and return the exit code.
+
+    The code is one of `trainer.protocol`. Of several folders each is trained in turn, whatever becomes of
+    those before; the code is the last one's.
+    """
+    folders = [Path(argument).resolve() for argument in arguments]
+    if not folders or not all(folder.is_dir() for folder in folders):
+        print("usage: python -m trainer.run RUN_DIR...   (with spec.json and inputs/)", file=sys.stderr)
         return 2
     try:
-        return _run(Path(arguments[0]).resolve())
+        return [_run(folder) for folder in folders][-1]
     except OSError as wrong:
         with suppress(OSError):
             print(f"The result cannot be written: {wrong}", file=sys.stderr)
@@ -52,7 +58,7 @@ def _run(run_dir: Path) -> int:
         write_result(run_dir, Outcome.ERROR, str(wrong), RunFigures(), _started)
     body = json.loads(result.read_text(encoding="utf-8"))
     with suppress(OSError):  # result.json tells the agent the same
-        append_event(run_dir / "events.jsonl", Kind.RESULT, body)
+        append_event(run_dir / "events.jsonl", ReportKind.RESULT, body)
     return int(body["exit_code"])
 
 
@@ -74,7 +80,10 @@ def _train(order: TrainingSpec) -> None:
 
 
 def _launch(order: TrainingSpec) -> list[subprocess.Popen[bytes]]:
-    """One process for each GPU or slot of this node; TERM and INT go on to all of them."""
+    """Start one process for each GPU or slot of this node.
+
+    TERM and INT go on to all of them.
+    """
     here = len(order.spec.gpus)
     shared = {
         "WORLD_SIZE": str(order.processes),

@@ -1,7 +1,8 @@
-"""Reading JSON strictly and within bounds: what two readers might understand differently is refused.
+"""Strict and bounded reading of JSON.
 
-Standard library only: every door of the portal reads with it, and so does the check of training data. Time
-and memory grow with the length, which the caller bounds, and with nothing else.
+Text that two readers might understand differently is refused. Standard library only: all of the
+portal reads with it, and so does the check of training data. Time and memory grow with the
+length, which the caller bounds, and with nothing else.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _NEXT_VALUE = re.compile(r"""(?:[^",[{]++|"[^"\\]*+(?:\\.[^"\\]*+)*+"?)*+(?:[,[{
 
 
 class RefusedJson(ValueError):
-    """A text that is not read, with the reason as what the text does: "holds NaN, which is not JSON"."""
+    """A text that is not read, with the reason.
+
+    The reason says what the text does, as in "holds NaN, which is not JSON".
+    """
 
 
 class Excess(RefusedJson):

@@ -1,4 +1,7 @@
-"""Past executions straight from the Hugging Face Hub: one CSV file of a data set, with its digest."""
+"""Past executions straight from the Hugging Face Hub.
+
+One CSV file of a data set is read, with its digest.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 
 import httpx
 
-from knowledge import remote
+from knowledge.catalogue import remote
 from trainer import strict_json
 
 PREFIX = "hub:"
@@ -90,7 +93,10 @@ def _choose(dataset: str, info: Mapping[str, Any]) -> str:
 
 
 def _named_by_card(info: Mapping[str, Any]) -> list[str]:
-    """The files of the card's default configuration, as `load_dataset` would take them."""
+    """Return the files of the card's default configuration.
+
+    They are the ones that `load_dataset` would take.
+    """
     card = info.get("cardData")
     configs = card.get("configs") if isinstance(card, dict) else None
     configs = [one for one in configs or [] if isinstance(one, dict)]

@@ -1,4 +1,7 @@
-"""People in Django's admin, to look at only: the portal's own pages change them and keep the record."""
+"""Read-only views of people in Django's admin.
+
+The portal's own pages change them and keep the record.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from portal.accounts.models import ApiToken, AuditEntry, Membership, Team, User
 
 
 class ReadOnlyAdmin:
-    """These rows are written by services alone: no adding, changing or deleting by hand."""
+    """An admin without adding, changing or deleting by hand.
+
+    These rows are written by services alone.
+    """
 
     def has_add_permission(self, *_: Any) -> bool:
         return False

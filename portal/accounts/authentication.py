@@ -15,13 +15,16 @@ class BearerAuthentication(BaseAuthentication):
     """The sender of a request by its token; `request.auth` is then the ApiToken."""
 
     def authenticate(self, request: Request) -> tuple[User, ApiToken] | None:
-        """None without a bearer header, so that a session may speak. Raises AuthenticationFailed (401)."""
+        """Return the token's owner and the token, or None without a bearer header.
+
+        None lets a session authenticate the request. Raises AuthenticationFailed (401).
+        """
         scheme, _, plain = request.headers.get("Authorization", "").partition(" ")
         if scheme.lower() != "bearer":
             return None
         token = find_token(plain=plain.strip(), now=database_now())
         if token is None:
-            raise AuthenticationFailed("The token is unknown, expired or revoked; make a new one.")
+            raise AuthenticationFailed("The token is unknown, expired or revoked; create a new one.")
         return token.owner, token
 
     def authenticate_header(self, request: Request) -> str:

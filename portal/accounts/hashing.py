@@ -1,4 +1,7 @@
-"""Password hashes, a few at a time: each is made to take a core for a fifth of a second."""
+"""Password hashing, a few passwords at a time.
+
+Each hash is made to take a core for a fifth of a second.
+"""
 
 from __future__ import annotations
 
@@ -12,12 +15,15 @@ turns = Turns(
     at_once=max(1, min(4, (os.cpu_count() or 1) // 2)),
     waiting=2,
     patience_s=1.0,
-    busy="Too many people sign in at this moment; try again shortly.",
+    busy="Too many people are signing in right now; try again shortly.",
 )
 
 
 class BoundedHasher(PBKDF2PasswordHasher):
-    """Django's own, as it stands in the database; checking a password and setting one both pass here."""
+    """Django's own hasher, with a bound on how many hashes run at once.
+
+    The hashes are as in the database; checking a password and setting one both pass here.
+    """
 
     def encode(self, password: str, salt: str, iterations: int | None = None) -> str:
         with turns.take(client_address.get()):

@@ -33,10 +33,13 @@ class Role(models.TextChoices):
 
 
 class User(AbstractUser):
-    """A person. Administrators are `is_staff`. `seen_at`: when they last looked at the start page.
+    """A person; administrators are `is_staff`.
+
+    `seen_at`: when they last looked at the start page.
 
     `lockouts`: how often they were locked out; a session remembers it, so that none outlasts a lock-out.
-    `successor`: who gets their jobs while they are locked out; null: the jobs are cancelled.
+    `successor`: who gets their jobs while they are locked out; null: the jobs are cancelled. `time_zone`: in
+    which they are told times; empty: in their browser's.
     """
 
     seen_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -44,13 +47,17 @@ class User(AbstractUser):
     successor = models.ForeignKey(
         "self", models.SET_NULL, null=True, blank=True, editable=False, related_name="+"
     )
+    time_zone = models.CharField(max_length=64, blank=True, default="", db_default="")
 
     @property
     def is_admin(self) -> bool:
         return self.is_active and self.is_staff
 
     def get_session_auth_hash(self) -> str:
-        """The value that binds sessions: Django's own is of the password, which outlasts a lock-out."""
+        """Return the value that binds sessions.
+
+        Django's own depends on the password alone, which outlasts a lock-out.
+        """
         return self._since_last_lockout(super().get_session_auth_hash())
 
     def get_session_auth_fallback_hash(self) -> Iterator[str]:
@@ -64,7 +71,10 @@ class User(AbstractUser):
 
     @cached_property
     def team_ids(self) -> tuple[int, ...]:
-        """Asked for once a request: with the numbers themselves the database uses its indexes on teams."""
+        """Ids of the person's teams, read once per request.
+
+        With the numbers themselves the database uses its indexes on teams.
+        """
         return tuple(self.memberships.values_list("team_id", flat=True))
 
 
@@ -97,7 +107,10 @@ class Membership(models.Model):
 
 
 class ApiToken(models.Model):
-    """A program's right to act for its owner. Only the digest is stored; the text is shown once."""
+    """A program's right to act for its owner.
+
+    Only the digest is stored; the text is shown once.
+    """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="tokens")
     name = models.CharField(max_length=100)

@@ -1,4 +1,7 @@
-"""Users: made, changed and locked out by administrators; every act leaves a line in the audit record."""
+"""Users, created, changed and locked out by administrators.
+
+Every act leaves a line in the audit record.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from portal.accounts.models import User
 from portal.accounts.services import audit, revoke_tokens
 
 PASSWORD_BYTES = 12
-TAKEN = "This name is taken; choose another."
+TAKEN = "This name is taken; choose another one."
 
 Data = Mapping[str, object]  # what the record says beside the act
 
@@ -39,9 +42,10 @@ def require_admin(actor: User) -> None:
 
 
 def create_user(*, actor: User, username: str, profile: Profile, now: datetime) -> tuple[User, str]:
-    """A new person and a password made for them, which is stored nowhere and can be shown only now.
+    """Create a person with a generated password.
 
-    Raises InvalidValue for a name that is taken, in capitals or not, NotAllowed.
+    The password is stored nowhere and can be shown only now. Raises InvalidValue for a name that is
+    taken, in capitals or not, NotAllowed.
     """
     require_admin(actor)
     if User.objects.filter(username__iexact=username).exists():
@@ -60,13 +64,18 @@ def create_user(*, actor: User, username: str, profile: Profile, now: datetime) 
 
 @transaction.atomic
 def change_user(*, user: User, profile: Profile, seen: Profile, actor: User, now: datetime) -> User:
-    """Change what the actor saw as `seen`. Raises Changed if it is no longer so, NotAllowed, Refused."""
+    """Change the values that the actor saw as `seen`.
+
+    Raises Changed if they are no longer the same, NotAllowed, Refused.
+    """
     _hold_administrators(actor)
     if user == actor and not profile.is_staff:
-        raise InvalidValue("is_staff", "You cannot take this role from yourself; ask another administrator.")
+        raise InvalidValue(
+            "is_staff", "You cannot remove your own administrator role; ask another administrator."
+        )
     here = User.objects.filter(pk=user.pk, **asdict(seen))
     if not here.update(**asdict(profile), is_superuser=profile.is_staff):
-        raise Changed("Someone changed this person meanwhile; look again and decide anew.")
+        raise Changed("Someone else has changed this user. Reload, check, and try again.")
     _note("user changed", user, actor, now, {"from": asdict(seen), "to": asdict(profile)})
     user.refresh_from_db()
     return user
@@ -74,15 +83,16 @@ def change_user(*, user: User, profile: Profile, seen: Profile, actor: User, now
 
 @transaction.atomic
 def lock_out(*, user: User, actor: User, now: datetime, successor: User | None = None) -> User:
-    """End a person's access at once: neither session nor token of theirs works any more, also after `let_in`.
+    """End a person's access at once.
 
-    `successor` is to get their jobs. Doing it again changes nothing else. Raises NotAllowed, Refused.
+    None of their sessions and tokens works any more, not even after `let_in`. `successor` gets
+    their jobs. Locking the person out again changes nothing else. Raises NotAllowed, Refused.
     """
     _hold_administrators(actor)
     if user == actor:
-        raise InvalidValue("active", "You cannot lock yourself out; ask another administrator.")
+        raise InvalidValue("active", "You cannot deactivate your own account; ask another administrator.")
     if successor is not None and (successor == user or not successor.is_active):
-        raise InvalidValue("hand_over_to", "Name somebody else, who is not locked out.")
+        raise InvalidValue("hand_over_to", "Name another user whose account is active.")
     User.objects.filter(pk=user.pk).update(successor=successor)
     if User.objects.filter(pk=user.pk, is_active=True).update(is_active=False, lockouts=F("lockouts") + 1):
         to = {"hand_over_to": successor.get_username()} if successor else {}
@@ -94,7 +104,10 @@ def lock_out(*, user: User, actor: User, now: datetime, successor: User | None =
 
 @transaction.atomic
 def let_in(*, user: User, actor: User, now: datetime) -> User:
-    """Let a person in again; what was ended stays ended. Twice is as good as once. Raises NotAllowed."""
+    """Let a person in again; ended sessions and tokens stay ended.
+
+    Letting a person in twice has no further effect. Raises NotAllowed.
+    """
     require_admin(actor)
     if User.objects.filter(pk=user.pk, is_active=False).update(is_active=True, successor=None):
         _note("user let in", user, actor, now)
@@ -103,7 +116,10 @@ def let_in(*, user: User, actor: User, now: datetime) -> User:
 
 
 def _hold_administrators(actor: User) -> None:
-    """No two administrators take each other's access at once: one is left. Raises NotAllowed."""
+    """Hold all active administrators until the transaction ends.
+
+    So no two administrators take each other's access at once: one is left. Raises NotAllowed.
+    """
     held = User.objects.select_for_update().filter(is_staff=True, is_active=True).order_by("pk")
     if actor.pk not in [admin.pk for admin in held]:
         raise NotAllowed("Only administrators may do this.")
@@ -111,7 +127,10 @@ def _hold_administrators(actor: User) -> None:
 
 @transaction.atomic
 def reset_password(*, user: User, actor: User, now: datetime) -> str:
-    """A new password for a person, shown only now; all their sessions end. Raises NotAllowed."""
+    """Set a new password for a person and return it.
+
+    It is shown only now; all sessions of the person end. Raises NotAllowed.
+    """
     require_admin(actor)
     password = secrets.token_urlsafe(PASSWORD_BYTES)
     user.set_password(password)

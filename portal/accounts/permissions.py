@@ -22,7 +22,7 @@ def _scope_allows(request: Request, needed: Scope) -> bool:
 class Scoped(BasePermission):
     """Signed in; a token needs `read` to look and `write` to change."""
 
-    message = "The token's scope is too small for this; make one with the scope write."
+    message = "The token's scope does not allow this; create a token with the scope write."
 
     def has_permission(self, request: Request, view: APIView) -> bool:
         needed = Scope.READ if request.method in SAFE_METHODS else Scope.WRITE

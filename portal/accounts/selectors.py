@@ -8,15 +8,26 @@ from portal.accounts.models import ApiToken, AuditEntry, Membership, Team, User
 
 
 def visible_users(user: User) -> QuerySet[User]:
-    """All people for administrators; nobody for others, who meet people in their teams."""
+    """Return all people for administrators, and none for others.
+
+    Others meet people in their teams.
+    """
     return User.objects.order_by("username") if user.is_admin else User.objects.none()
 
 
 def visible_teams(user: User) -> QuerySet[Team]:
-    """The person's teams with the number of their members (`size`); all for administrators."""
+    """Return the person's teams with the number of their members (`size`).
+
+    Administrators see all teams.
+    """
     teams = Team.objects.all() if user.is_admin else Team.objects.filter(memberships__user=user)
     counted = Team.objects.filter(pk__in=teams.values("pk")).annotate(size=Count("memberships"))
     return counted.order_by("name")
+
+
+def own_teams(user: User) -> QuerySet[Team]:
+    """The teams that the person is a member of: what they submit may belong to one."""
+    return user.teams.all()
 
 
 def members(team: Team) -> QuerySet[Membership]:
@@ -32,7 +43,10 @@ def own_tokens(user: User) -> QuerySet[ApiToken]:
 
 
 def tokens_of(owner: User, *, seen_by: User) -> QuerySet[ApiToken]:
-    """Anybody's tokens for administrators, who may have to end them; for others their own alone."""
+    """Return the owner's tokens if the reader may see them.
+
+    Administrators may see anybody's, since they may have to end them; others see their own alone.
+    """
     tokens = own_tokens(owner)
     return tokens if seen_by.is_admin or seen_by == owner else tokens.none()
 

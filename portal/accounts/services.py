@@ -21,17 +21,21 @@ REFUSAL_RESOLUTION = timedelta(hours=1)
 
 
 def digest_of(plain: str) -> str:
-    """SHA-256 in hexadecimal: tokens carry 256 random bits, so a slow hash would add nothing."""
+    """Return the SHA-256 in hexadecimal.
+
+    Tokens carry 256 random bits, so a slow hash would add nothing.
+    """
     return hashlib.sha256(plain.encode()).hexdigest()
 
 
 def hold_active(user: User) -> None:
-    """Until the transaction ends nobody locks the person out: whatever is made now, a lock-out finds.
+    """Hold the person active until the transaction ends.
 
+    Nobody can lock them out meanwhile, so a later lock-out finds everything that is made now.
     Raises NotAllowed for a person who was locked out since the request began.
     """
     if not User.objects.select_for_update(no_key=True).filter(pk=user.pk, is_active=True).exists():
-        raise NotAllowed("You have been locked out; an administrator can let you in again.")
+        raise NotAllowed("Your account has been deactivated; an administrator can reactivate it.")
 
 
 @transaction.atomic
@@ -43,7 +47,10 @@ def create_token(
     scope: Scope = Scope.WRITE,
     expires_at: datetime | None = None,
 ) -> tuple[ApiToken, str]:
-    """A new token and its text, which is stored nowhere and can be shown only now. Raises NotAllowed."""
+    """Create a token and return it with its text.
+
+    The text is stored nowhere and can be shown only now. Raises NotAllowed.
+    """
     hold_active(owner)
     plain = TOKEN_PREFIX + secrets.token_urlsafe(32)
     token = ApiToken.objects.create(
@@ -77,7 +84,10 @@ def revoke_tokens(*, owner: User, actor: User, now: datetime) -> int:
 
 
 def find_token(*, plain: str, now: datetime) -> ApiToken | None:
-    """The valid token of an active person with this text, noted as used; None otherwise."""
+    """Return the valid token of an active person with this text, else None.
+
+    Its use is noted.
+    """
     token = ApiToken.objects.select_related("owner").filter(digest=digest_of(plain)).first()
     if token is None or not token.is_valid_at(now) or not token.owner.is_active:
         return None
@@ -96,7 +106,10 @@ def audit(
     data: Mapping[str, Any] | None = None,
     address: str = "",
 ) -> AuditEntry:
-    """Add one line to the record. Never pass secrets in `data`: the record is shown and exported."""
+    """Add one line to the audit record.
+
+    Never pass secrets in `data`: the record is shown and exported.
+    """
     return AuditEntry.objects.create(
         at=now,
         actor=actor,
@@ -110,7 +123,10 @@ def audit(
 
 
 def audit_refusal(*, action: str, now: datetime, address: str, data: Mapping[str, Any]) -> None:
-    """Note that a stranger was refused, once in a while for each address: they must not fill the record."""
+    """Note that a stranger was refused.
+
+    Each address is noted once in a while only, so that strangers cannot fill the record.
+    """
     recent = AuditEntry.objects.filter(action=action, address=address, at__gt=now - REFUSAL_RESOLUTION)
     if not recent.exists():
         audit(action=action, now=now, address=address, data=data)

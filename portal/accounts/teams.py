@@ -1,4 +1,7 @@
-"""Teams: made by administrators, run by their leads; every act leaves a line in the audit record."""
+"""Teams, created by administrators and run by their leads.
+
+Every act leaves a line in the audit record.
+"""
 
 from __future__ import annotations
 
@@ -39,34 +42,40 @@ def create_team(*, name: str, actor: User, now: datetime) -> Team:
             team = Team.objects.create(name=name)
             _note("team created", team, actor, now)
     except IntegrityError as taken:
-        raise InvalidValue("name", "A team has this name already; choose another.") from taken
+        raise InvalidValue("name", "A team with this name already exists; choose another name.") from taken
     return team
 
 
 def rename_team(*, team: Team, name: str, seen: str, actor: User, now: datetime) -> Team:
-    """Rename a team whose name the actor saw as `seen`. Raises Changed, Refused, NotAllowed."""
+    """Rename a team whose name the actor saw as `seen`.
+
+    Raises Changed, Refused, NotAllowed.
+    """
     require_lead(actor, team)
     try:
         with transaction.atomic():
             if not Team.objects.filter(pk=team.pk, name=seen).update(name=name):
-                raise Changed("Someone renamed the team meanwhile; look again and decide anew.")
+                raise Changed("Someone else has renamed the team. Reload, check, and try again.")
             _note("team renamed", team, actor, now, {"from": seen, "to": name})
     except IntegrityError as taken:
-        raise InvalidValue("name", "A team has this name already; choose another.") from taken
+        raise InvalidValue("name", "A team with this name already exists; choose another name.") from taken
     team.refresh_from_db()
     return team
 
 
 @transaction.atomic
 def add_member(*, team: Team, username: str, role: Role, actor: User, now: datetime) -> Membership:
-    """Raises InvalidValue for a name nobody has or who is a member already, NotAllowed."""
+    """Add a person to a team.
+
+    Raises InvalidValue for a name that nobody has or that is a member's already, NotAllowed.
+    """
     require_lead(actor, team)
     user = User.objects.filter(username=username, is_active=True).first()
     if user is None:
-        raise InvalidValue("username", "Nobody has this name.")
+        raise InvalidValue("username", "There is no user with this name.")
     membership, made = Membership.objects.get_or_create(team=team, user=user, defaults={"role": role})
     if not made:
-        raise InvalidValue("username", "This person is in the team already.")
+        raise InvalidValue("username", "This user is already in the team.")
     _note("member added", team, actor, now, {"user": username, "role": role})
     return membership
 
@@ -76,7 +85,7 @@ def change_role(*, membership: Membership, role: Role, seen: Role, actor: User, 
     """Change a member's role that the actor saw as `seen`. Raises Changed, NotAllowed."""
     require_lead(actor, membership.team)
     if not Membership.objects.filter(pk=membership.pk, role=seen).update(role=role):
-        raise Changed("Someone changed this member meanwhile; look again and decide anew.")
+        raise Changed("Someone else has changed this member's role. Reload, check, and try again.")
     who = {"user": membership.user.get_username(), "from": seen, "to": role}
     _note("role changed", membership.team, actor, now, who)
 

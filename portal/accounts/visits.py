@@ -14,7 +14,10 @@ _KEY = "away_since"
 
 
 def away_since(*, user: User, session: SessionBase, now: datetime) -> datetime | None:
-    """When the person's visit before this one ended; None at the first visit. Notes that they are here."""
+    """Return when the person's visit before this one ended.
+
+    None at the first visit. Notes that the person is here.
+    """
     before = user.seen_at
     if _KEY not in session or (before and now - before > SAME_VISIT):
         session[_KEY] = before.isoformat() if before else ""

@@ -1,4 +1,7 @@
-"""The page that shows the API, its part of the schema, and the answer for unknown addresses."""
+"""The page that shows the API, and its part of the schema.
+
+Unknown addresses are answered here as well.
+"""
 
 from __future__ import annotations
 
@@ -50,8 +53,22 @@ ERROR: dict[str, Any] = {
 }
 
 
+# Subjects of the reference, with the first parts of their addresses.
+SUBJECTS = {
+    "Jobs": ("jobs", "files", "intents", "imports"),
+    "Recommendations": ("recommendations",),
+    "Knowledge": ("models", "gpus", "executions", "executions.csv", "predictors"),
+    "Nodes": ("nodes",),
+    "Scheduling": ("policy", "simulations"),
+    "People": ("me", "tokens", "users", "teams", "audit"),
+}
+
+
 def add_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
-    """Every operation may answer with the one form of an error (a hook of drf-spectacular)."""
+    """Add the one form of an error to the answers of every operation.
+
+    This is a hook of drf-spectacular.
+    """
     result["components"]["schemas"]["Error"] = ERROR
     content = {"application/json": {"schema": {"$ref": "#/components/schemas/Error"}}}
     for operations in result["paths"].values():
@@ -60,9 +77,27 @@ def add_errors(result: dict[str, Any], **_: Any) -> dict[str, Any]:
     return result
 
 
-class SwaggerApi(SpectacularSwaggerSplitView):
-    """Swagger UI from installed files; its script has an address of its own, as the CSP wants."""
+def tag_subjects(result: dict[str, Any], **_: Any) -> dict[str, Any]:
+    """Put operations under their subjects, in the order of the table.
 
+    This is a hook of drf-spectacular.
+    """
+    subject_of = {address: subject for subject, addresses in SUBJECTS.items() for address in addresses}
+    for path, operations in result["paths"].items():
+        address = path.removeprefix("/api/").partition("/")[0]
+        for operation in operations.values():
+            operation["tags"] = [subject_of.get(address, address)]
+    result["tags"] = [{"name": subject} for subject in SUBJECTS]
+    return result
+
+
+class SwaggerApi(SpectacularSwaggerSplitView):
+    """Swagger UI from installed files.
+
+    Its script has an address of its own, as the CSP requires.
+    """
+
+    template_name = "api/docs.html"
     http_method_names = ["get", "head"]  # DRF's own answer to OPTIONS has no template
     renderer_classes = [TemplateHTMLRenderer]
 
@@ -70,7 +105,7 @@ class SwaggerApi(SpectacularSwaggerSplitView):
 @csrf_exempt
 def unknown(request: HttpRequest) -> JsonResponse:
     """404 in JSON for any method; a forgotten slash is named, never redirected."""
-    message = f"There is no {request.path}; /api/docs/ lists what there is."
+    message = f"There is no {request.path}; /api/docs/ lists all addresses."
     try:
         if resolve(request.path + "/").func is not unknown:
             message = f"There is no {request.path}; use {request.path}/ with the slash at its end."

@@ -1,4 +1,7 @@
-"""Addresses under /api/. All but files end in a slash; none redirects, which would turn POST into GET."""
+"""Addresses under /api/.
+
+All but files end in a slash; none redirects, which would turn POST into GET.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
 from portal.api import docs
-from portal.api.cluster import policy, simulations
-from portal.api.jobs import files, jobs, parts
+from portal.api.cluster import policy, simulations, spending
+from portal.api.jobs import files, intents, jobs, parts, script_imports
 from portal.api.knowledge import catalogue, executions, recommendations
 from portal.api.nodes import calibrations, nodes
 from portal.api.people import audit, me, teams, users
@@ -25,6 +28,8 @@ urlpatterns = [
     path("jobs/<str:job_id>/logs/", parts.LogsApi.as_view()),
     path("jobs/<str:job_id>/artifacts/", parts.ArtifactsApi.as_view()),
     path("jobs/<str:job_id>/artifacts/<path:path>", parts.ArtifactApi.as_view(), name="artifact"),
+    path("intents/", intents.IntentsApi.as_view()),
+    path("imports/", script_imports.ScriptImportsApi.as_view()),
     path("recommendations/", recommendations.RecommendationsApi.as_view()),
     path("recommendations/check/", recommendations.CheckApi.as_view()),
     path("models/", catalogue.ModelsApi.as_view()),
@@ -51,6 +56,7 @@ urlpatterns = [
         calibrations.CancelCalibrationApi.as_view(),
     ),
     path("policy/", policy.PolicyApi.as_view()),
+    path("spending/", spending.SpendingApi.as_view()),
     path("simulations/", simulations.SimulationsApi.as_view()),
     path("simulations/<str:simulation_id>/", simulations.SimulationApi.as_view()),
     path("users/", users.UsersApi.as_view()),

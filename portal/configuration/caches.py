@@ -1,4 +1,7 @@
-"""Caches: pages remember in their own process; what all processes must count together goes through Redis."""
+"""The portal's caches.
+
+Pages are cached per process; counts that all processes share go through Redis.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 _LOCAL = "django.core.cache.backends.locmem.LocMemCache"
-_ANSWER_WITHIN_S = 0.3
+ANSWER_WITHIN_S = 0.3
 
 
 class JsonSerializer:
@@ -24,7 +27,10 @@ class JsonSerializer:
 
 
 def caches(broker_url: str) -> dict[str, dict[str, Any]]:
-    """`default` for each process alone; `counters` for all together where the broker is a Redis."""
+    """Return the caches: `default` per process, `counters` shared by all.
+
+    Counters are shared where the broker is a Redis.
+    """
     # One process counts alone here. Names that somebody makes up must not push the others out.
     counters: dict[str, Any] = {
         "BACKEND": _LOCAL,
@@ -38,8 +44,8 @@ def caches(broker_url: str) -> dict[str, dict[str, Any]]:
             "KEY_PREFIX": "foretune",
             "OPTIONS": {
                 "serializer": JsonSerializer(),
-                "socket_timeout": _ANSWER_WITHIN_S,
-                "socket_connect_timeout": _ANSWER_WITHIN_S,
+                "socket_timeout": ANSWER_WITHIN_S,
+                "socket_connect_timeout": ANSWER_WITHIN_S,
                 "retry": Retry(NoBackoff(), 0),
             },
         }
@@ -47,7 +53,10 @@ def caches(broker_url: str) -> dict[str, dict[str, Any]]:
 
 
 def redis_address(broker_url: str) -> str:
-    """Celery's address of a Redis as the Redis client writes it; empty for any other broker."""
+    """Return Celery's address of a Redis as the Redis client writes it.
+
+    The text is empty for any other broker.
+    """
     parts = urlsplit(broker_url)
     if parts.scheme in ("redis", "rediss"):
         return broker_url

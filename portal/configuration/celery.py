@@ -1,4 +1,7 @@
-"""Celery: how messages travel, and what beat asks for when. Messages are hints; the database is the truth."""
+"""Celery: how messages travel, and which tasks beat sends when.
+
+Messages are hints; the database is the truth.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ from typing import Any
 
 
 def transport_options(broker_url: str, folder: Path) -> dict[str, Any]:
-    """Options of kombu's transport. folder: where the file transport keeps its messages."""
+    """Return the options of kombu's transport.
+
+    folder: where the file transport keeps its messages.
+    """
     if broker_url.startswith("filesystem:"):
         return {
             "data_folder_in": str(folder / "queue"),
@@ -26,7 +32,10 @@ def transport_options(broker_url: str, folder: Path) -> dict[str, Any]:
 
 
 def beat_schedule(*, tick_every_s: float, sweep_every_s: float) -> dict[str, dict[str, Any]]:
-    """Each message expires when the next is due, so that none pile up while no worker listens."""
+    """Return the schedule of beat.
+
+    Each message expires when the next is due, so that none pile up while no worker listens.
+    """
     return {
         "tick": _every(tick_every_s, "scheduler.tasks.tick", "control"),
         "sweep": _every(sweep_every_s, "scheduler.tasks.sweep", "control"),

@@ -1,4 +1,7 @@
-"""The web server's options: `gunicorn portal.wsgi -c python:portal.configuration.gunicorn`."""
+"""The web server's options.
+
+gunicorn portal.wsgi -c python:portal.configuration.gunicorn
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ keepalive = 75
 timeout = 60
 graceful_timeout = 10
 control_socket_disable = True
-forwarder_headers = ""  # a SCRIPT_NAME of the client's would pass for another address at every door
+forwarder_headers = ""  # a SCRIPT_NAME of the client's would pass for another address at every interface
 
 
 def post_worker_init(worker: Any) -> None:

@@ -1,4 +1,7 @@
-"""A body whose end is missing is refused: its beginning is neither the form nor the file (docs/adr/0025)."""
+"""The refusal of a body whose end is missing (docs/adr/0025).
+
+Its beginning is neither the form nor the file.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +13,14 @@ from django.http.request import UnreadablePostError
 
 from portal.http.error_pages import answer
 
-CUT = ("incomplete", "Only a part of this has arrived", "Check the connection, then send it again.")
+CUT = ("incomplete", "The request arrived incomplete", "Check the connection, then send it again.")
 
 
 class CutBodyMiddleware:
-    """400 for a cut body. It stands behind the CSRF check, which reads forms and passes over such errors."""
+    """Middleware that answers 400 for a cut body.
+
+    It stands behind the CSRF check, which reads forms and passes over such errors.
+    """
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response

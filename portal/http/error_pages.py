@@ -1,4 +1,7 @@
-"""Answers when no view answered: JSON for programs, a page for people, never a trace."""
+"""Answers when no view answered.
+
+They are JSON for programs and a page for people, never a trace.
+"""
 
 from __future__ import annotations
 
@@ -11,33 +14,37 @@ from django.http import HttpRequest, HttpResponse, JsonResponse
 from django.template.loader import render_to_string
 
 from portal.accounts.errors import TooBusy
+from portal.serving.refusals import PROGRAM_PATHS
 
-PROGRAM_PATHS = ("/api/", "/v1/", "/agent/")
 RETRY_AFTER_S = "5"
 
 TEXTS = {
     400: ("bad_request", "This request cannot be read", "Go back and try again."),
     401: ("not_authenticated", "You are not signed in", "Sign in, then send it again."),
     403: ("forbidden", "This is not allowed", "Your account may not do this; an administrator can allow it."),
-    404: ("not_found", "There is nothing here", "It may have moved, or it belongs to someone else."),
+    404: ("not_found", "Page not found", "It may have moved, or it belongs to someone else."),
     405: (
         "method_not_allowed",
-        "This address only takes what a form sends",
-        "Go back to its page, and send it there.",
+        "This address does not take this kind of request",
+        "Go back to the page and use its links and buttons.",
     ),
     411: (
         "length_required",
-        "The length of this is not stated",
-        "Send it with a Content-Length.",
+        "The length of the request is missing",
+        "Send it with a Content-Length header.",
     ),
-    413: ("too_large", "This is too large", "Send a smaller file, or ask for a greater limit."),
+    413: ("too_large", "The request is too large", "Send a smaller file, or ask for a higher limit."),
     429: (
         "throttled",
         "Too many wrong passwords",
-        "This name is locked here for 15 minutes; then try again.",
+        "This name is locked for your address for 15 minutes; try again after that.",
     ),
-    500: ("internal_error", "Something went wrong on our side", "It was noted. Please try again."),
-    503: ("unavailable", "The portal is busy for a moment", "Nothing is lost. Please try again shortly."),
+    500: (
+        "internal_error",
+        "Something went wrong on our side",
+        "The error has been recorded. Please try again.",
+    ),
+    503: ("unavailable", "The portal is busy right now", "Nothing is lost. Please try again shortly."),
     507: (
         "storage_full",
         "The portal's disk is full",
@@ -46,7 +53,7 @@ TEXTS = {
 }
 
 
-OLD_FORM = ("forbidden", "This form is too old", "Load its page again, and repeat what you did.")
+OLD_FORM = ("forbidden", "This form has expired", "Reload its page and submit it again.")
 
 
 def answer(request: HttpRequest, status: int, text: tuple[str, str, str] | None = None) -> HttpResponse:
@@ -80,7 +87,11 @@ def not_found(request: HttpRequest, exception: Exception) -> HttpResponse:  # no
 
 
 def server_error(request: HttpRequest) -> HttpResponse:
-    """503 while the database is away or too many sign in; 507 without disk; 500 for what is our mistake."""
+    """Answer a server error with 503, 507 or 500.
+
+    503 means that the database is away or too many people sign in, 507 that the disk is full, and
+    500 that the mistake is ours.
+    """
     failed = sys.exc_info()[1]
     if isinstance(failed, OperationalError | InterfaceError | TooBusy):
         return answer(request, 503)

@@ -1,4 +1,7 @@
-"""Middleware for every request: an id that logs and answers share, and a limit on what is sent."""
+"""Middleware for every request.
+
+Logs and answers share a request id, and the size of a request is limited.
+"""
 
 from __future__ import annotations
 
@@ -10,12 +13,15 @@ from collections.abc import Callable
 
 from django.conf import settings
 from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
 
 from portal import turns
+from portal.accounts import time_zones
 from portal.http.error_pages import answer
 from portal.limits.guesses import network_of
 from portal.logs import request_id
 from portal.serving import queued
+from portal.serving.refusals import PROGRAM_PATHS
 from scheduler import hints
 
 log = logging.getLogger("portal.requests")
@@ -23,10 +29,15 @@ _USABLE = re.compile(r"[\w-]{1,64}\Z", re.ASCII)
 # Polling pages and agents would drown what changed something or went wrong.
 QUIET_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 QUIET_PATHS = frozenset({"/agent/v1/sync"})
+# Programs are told times in the portal's zone, whoever asks; probes must not hang on a session's database.
+ZONELESS_PATHS = (*PROGRAM_PATHS, "/healthz", "/readyz", "/beatz", "/metrics")
 
 
 def request_id_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
-    """Take up the caller's X-Request-ID or make one; log what changed something or failed."""
+    """Take the caller's X-Request-ID or make one.
+
+    Logs requests that changed something or failed.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         given = request.headers.get("X-Request-ID", "")
@@ -53,10 +64,10 @@ def request_id_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -
 
 
 def client_address_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
-    """Behind proxies of our own, REMOTE_ADDR becomes the address that the outermost of them saw.
+    """Set REMOTE_ADDR behind our own proxies to the address the outermost one saw.
 
-    Else all people would share the proxy's address, and with it their limits and lockouts. Whatever stands
-    further left in X-Forwarded-For came with the request and may be invented.
+    Otherwise all people would share the proxy's address, and with it their limits and lockouts.
+    Anything further left in X-Forwarded-For came with the request and may be invented.
     """
 
     def middleware(request: HttpRequest) -> HttpResponse:
@@ -74,7 +85,10 @@ def client_address_middleware(get_response: Callable[[HttpRequest], HttpResponse
 
 
 def plain_address_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
-    """There is nothing at an address with NUL in it; PostgreSQL would fail on the question."""
+    """Answer 404 for an address with NUL in it.
+
+    Such an address has no page, and PostgreSQL would fail on the query.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         return answer(request, 404) if "\x00" in request.path else get_response(request)
@@ -83,7 +97,10 @@ def plain_address_middleware(get_response: Callable[[HttpRequest], HttpResponse]
 
 
 def form_address_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
-    """A page instead of a blank one for who loads a form's address again, or is sent there by signing in."""
+    """Answer 405 with a page instead of a blank one.
+
+    A person sees it after loading a form's address again, or when signing in leads there.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
@@ -97,7 +114,10 @@ def form_address_middleware(get_response: Callable[[HttpRequest], HttpResponse])
 
 
 def signed_out_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
-    """401 for a part of a page whose reader was signed out: no page to sign in belongs inside another one."""
+    """Answer 401 for a part of a page whose reader was signed out.
+
+    A sign-in page does not belong inside another page.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
@@ -110,7 +130,10 @@ def signed_out_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -
 
 
 def cache_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
-    """No answer is stored on its way or in the browser, unless its view, or WhiteNoise, says otherwise."""
+    """Forbid storing answers on their way or in the browser.
+
+    The view, or WhiteNoise, may say otherwise.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         response = get_response(request)
@@ -121,7 +144,10 @@ def cache_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> obj
 
 
 def overload_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
-    """503 for what waited long for a thread: its client is about to give up, and others wait behind it."""
+    """Answer 503 for requests that waited long for a thread.
+
+    The client is about to give up, and other requests wait behind it.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
         late = queued.waited_s.get() > queued.LONGEST_S
@@ -135,6 +161,19 @@ def hint_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> obje
 
     def middleware(request: HttpRequest) -> HttpResponse:
         with hints.merged():
+            return get_response(request)
+
+    return middleware
+
+
+def time_zone_middleware(get_response: Callable[[HttpRequest], HttpResponse]) -> object:
+    """Pages tell and read times in the zone of the person who looks at them."""
+
+    def middleware(request: HttpRequest) -> HttpResponse:
+        if request.path.startswith(ZONELESS_PATHS):
+            return get_response(request)
+        own = getattr(request.user, "time_zone", "")
+        with timezone.override(time_zones.zone_for(own, request.COOKIES.get(time_zones.COOKIE, ""))):
             return get_response(request)
 
     return middleware

@@ -1,4 +1,7 @@
-"""Front-end files of installed packages, so that nothing third-party is copied into the repository."""
+"""Front-end files of installed packages.
+
+So nothing third-party is copied into the repository.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,10 @@ def _folder(package: str, inside: str) -> Path:
 
 
 class PackageFinder(BaseFinder):
-    """Exactly the files that pages use; django-htmx and Swagger UI bring their own static folders."""
+    """A finder of exactly the files that pages use.
+
+    django-htmx and Swagger UI bring their own static folders.
+    """
 
     FILES = {
         "bootstrap": (

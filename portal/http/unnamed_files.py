@@ -1,4 +1,7 @@
-"""Where large uploads lie before a view takes them: files without a name, which end with their process."""
+"""Where large uploads lie before a view takes them.
+
+They are files without a name, which vanish with their process.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from django.core.files.uploadhandler import FileUploadHandler
 
 
 class NamelessFileHandler(FileUploadHandler):
-    """Of Django's own handler, uploads under way stay behind when the process is killed."""
+    """An upload handler that keeps uploads in files without a name.
+
+    Django's own handler leaves uploads under way behind when the process is killed.
+    """
 
     file: UploadedFile[bytes]
 

@@ -1,4 +1,7 @@
-"""Which bodies are read at all, judged by headers alone: of a refused one nothing reaches memory or disk."""
+"""The decision which bodies are read at all.
+
+They are judged by headers alone: nothing of a refused body reaches memory or disk.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve
 
+from knowledge.reading.manifest import MOST_BYTES
 from portal.accounts.models import Scope, User
 from portal.accounts.services import find_token
 from portal.clock import database_now
@@ -44,6 +48,7 @@ class Files:
 
 
 TRAINING_DATA = Files(most=lambda: int(settings.MAX_UPLOAD_BYTES), kept=True)
+SCRIPTS = Files(most=lambda: MOST_BYTES, kept=False)
 HISTORIES = Files(most=lambda: LARGEST, kept=False)
 
 
@@ -66,10 +71,14 @@ def announced_bytes(request: HttpRequest) -> int:
 
 
 def body_middleware(get_response: Next) -> object:
-    """After the one that knows the session's user, and before the CSRF check, which reads forms."""
+    """Judge the request's body.
+
+    It stands after the middleware that knows the session's user, and before the CSRF check, which
+    reads forms.
+    """
 
     def middleware(request: HttpRequest) -> HttpResponse:
-        # Nodes send much, and their door looks at their token before it reads.
+        # Nodes send much, and their interface looks at their token before it reads.
         if request.path.startswith("/agent/"):
             return get_response(request)
         if "chunked" in request.headers.get("Transfer-Encoding", "").lower():
@@ -83,7 +92,10 @@ def body_middleware(get_response: Next) -> object:
 
 
 def _large(request: HttpRequest, size: int, get_response: Next) -> HttpResponse:
-    """A thread waits for what is not buffered, so that strangers send no more than that."""
+    """Judge a request whose body is too large to be buffered.
+
+    A thread waits for such a body, so strangers may not send one.
+    """
     files = _files_of(request.path_info)
     if size > (files.most() + ENVELOPE_BYTES if files else settings.MAX_FORM_BYTES):
         return answer(request, 413)
@@ -115,7 +127,10 @@ def _upload(request: HttpRequest, user: User, size: int, files: Files, get_respo
 
 
 def _remove_part(request: HttpRequest) -> None:
-    """Of a lost connection: Django closes files that are whole, and leaves this one to the collector."""
+    """Close the partial upload of a lost connection.
+
+    Django closes files that are whole, and leaves this one to the collector.
+    """
     for handler in request.upload_handlers:
         part = getattr(handler, "file", None)
         if part is not None:
@@ -132,7 +147,10 @@ def _files_of(path: str) -> Files | None:
 
 
 def _sender(request: HttpRequest) -> tuple[User | None, bool]:
-    """The sender by token or session, and whether they may: by scope, or from a page of this portal."""
+    """Return the sender by token or session, and whether they may send.
+
+    A token allows it by its scope, a session if the request is from a page of this portal.
+    """
     scheme, _, plain = request.headers.get("Authorization", "").partition(" ")
     if scheme.lower() == "bearer":
         token = find_token(plain=plain.strip(), now=database_now())
@@ -148,7 +166,10 @@ def _unauthorised(request: HttpRequest) -> HttpResponse:
 
 
 def is_from_here(request: HttpRequest) -> bool:
-    """Not sent by a page of another origin. Browsers say so; who is no browser has no one's session."""
+    """Return whether the request was not sent by a page of another origin.
+
+    Browsers say so; a client that is no browser has no session of anyone.
+    """
     if site := request.headers.get("Sec-Fetch-Site"):
         return site in ("same-origin", "none")
     origin = request.headers.get("Origin") or request.headers.get("Referer")

@@ -14,18 +14,21 @@ log = logging.getLogger("portal.throttles")
 # While Redis hangs, each attempt costs its time-out; one request in so many seconds pays it.
 LEAVE_ALONE_S = 5.0
 Told = TypeVar("Told")
-_away_until = 0.0
+away_until = 0.0
 
 
 def asked(ask: Callable[[], Told], otherwise: Told) -> Told:
-    """The answer of `ask` from the counters, or `otherwise` while they cannot be reached."""
-    global _away_until
-    if time.monotonic() < _away_until:
+    """Return the answer of `ask` from the counters.
+
+    Returns `otherwise` while they cannot be reached.
+    """
+    global away_until
+    if time.monotonic() < away_until:
         return otherwise
     try:
         return ask()
     except RedisError as away:
-        _away_until = time.monotonic() + LEAVE_ALONE_S
+        away_until = time.monotonic() + LEAVE_ALONE_S
         log.warning("requests are not counted: Redis does not answer (%s)", type(away).__name__)
         return otherwise
 

@@ -1,4 +1,7 @@
-"""Guesses of passwords and tokens are slowed down by address. Only refusals count: many people share one."""
+"""Limits on guesses of passwords and tokens, by address.
+
+Only refusals count, since many people share an address.
+"""
 
 from __future__ import annotations
 
@@ -10,9 +13,10 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 
-from portal.http.error_pages import PROGRAM_PATHS, answer
+from portal.http.error_pages import answer
 from portal.limits.counters import count, count_up
 from portal.node_package import PACKAGES
+from portal.serving.refusals import PROGRAM_PATHS
 
 ENROLMENT = "/agent/v1/enrol"
 TEXT = ("throttled", "Too many failed attempts", "Wait a while before the next one from this address.")

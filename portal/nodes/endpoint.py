@@ -1,4 +1,7 @@
-"""Shared by every address for node agents: the token, the body, and errors as JSON."""
+"""Code shared by every address for node agents.
+
+It handles the token, the body, and errors as JSON.
+"""
 
 from __future__ import annotations
 
@@ -52,7 +55,7 @@ def error(status: int, code: str, message: str, **more: Any) -> JsonResponse:
     return JsonResponse({"error": {"code": code, "message": message, **more}}, status=status)
 
 
-def door(method: str) -> Callable[[View], View]:
+def endpoint(method: str) -> Callable[[View], View]:
     """For agents only: one method, no cookies, every known error as JSON."""
 
     def wrap(view: View) -> View:
@@ -139,7 +142,10 @@ def _node(request: HttpRequest) -> Node | None:
 
 
 def body_of(request: HttpRequest, *, largest: int) -> Any:
-    """The JSON body of at most `largest` bytes. Raises FileTooLarge, or BadBody if it is not strict JSON."""
+    """Return the JSON body of at most `largest` bytes.
+
+    Raises FileTooLarge, or BadBody if it is not strict JSON.
+    """
     length = int(request.headers.get("Content-Length") or 0)
     if length > largest:
         raise FileTooLarge("The message is too large; send fewer reports at a time.")

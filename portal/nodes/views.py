@@ -1,4 +1,7 @@
-"""The door for node agents: install, enrol, sync, inputs, artifacts. Thin: parse, call, answer."""
+"""The endpoint for node agents: install, enrol, sync, inputs, artifacts.
+
+It is thin: parse, call, answer.
+"""
 
 from __future__ import annotations
 
@@ -10,17 +13,16 @@ from django.http import FileResponse, HttpRequest, HttpResponse, HttpResponseBas
 
 from portal import node_package
 from portal.clock import database_now
-from portal.nodes.endpoint import BadBody, address_of, body_of, door, for_joining, for_node
+from portal.nodes.endpoint import BadBody, address_of, body_of, endpoint, for_joining, for_node
 from portal.serving.connection import BUFFERED_BYTES
 from scheduler.errors import NotFound
 from scheduler.models import Claim, DatasetFile, Node
 from scheduler.selectors.run_specs import input_source
 from scheduler.services.files.uploads import path_of
-from scheduler.services.nodes.register import enrol as enrol_node
-from scheduler.services.nodes.register import require_protocol
+from scheduler.services.nodes.register import enrol_node, require_protocol
 from scheduler.services.sync.artifacts import artifact_path, store_artifact
 from scheduler.services.sync.claims import held_claim
-from scheduler.services.sync.node_sync import sync as sync_node
+from scheduler.services.sync.node_sync import sync_node
 from trainer.protocol import to_json
 from trainer.protocol_parsing import parse_enrol, parse_sync
 
@@ -34,7 +36,7 @@ def _protocol_first(body: object) -> None:
         require_protocol(version)
 
 
-@door("POST")
+@endpoint("POST")
 def enrol(request: HttpRequest) -> HttpResponseBase:
     """{join_token, protocol, name, facts} -> {node, node_token}."""
     body = body_of(request, largest=BUFFERED_BYTES)
@@ -43,7 +45,7 @@ def enrol(request: HttpRequest) -> HttpResponseBase:
     return JsonResponse({"node": node.pk, "node_token": token, "name": node.name}, status=201)
 
 
-@door("POST")
+@endpoint("POST")
 @for_node
 def sync(request: HttpRequest, node: Node) -> HttpResponseBase:
     """Heartbeat, reports and question in one; see trainer.protocol.Sync and SyncReply."""
@@ -53,7 +55,7 @@ def sync(request: HttpRequest, node: Node) -> HttpResponseBase:
     return JsonResponse(to_json(reply))
 
 
-@door("GET")
+@endpoint("GET")
 @for_joining
 def package(_request: HttpRequest, wheel: str) -> HttpResponseBase:
     """The wheel for a new node, by its file name: pip reads name and version there."""
@@ -63,17 +65,20 @@ def package(_request: HttpRequest, wheel: str) -> HttpResponseBase:
     return FileResponse(file.open("rb"), content_type="application/octet-stream")
 
 
-@door("GET")
+@endpoint("GET")
 @for_joining
 def constraints(_request: HttpRequest) -> HttpResponseBase:
     """The versions of what the wheel needs, one a line, for `pip install -c`."""
     return HttpResponse(node_package.constraints(), content_type="text/plain; charset=utf-8")
 
 
-@door("GET")
+@endpoint("GET")
 @for_node
 def inputs(request: HttpRequest, node: Node, claim_id: str, name: str) -> HttpResponseBase:
-    """A training file or a checkpoint's file, to the node that holds the claim, while it is live."""
+    """Send a training file or a checkpoint's file to a node.
+
+    The node must hold the claim, and the claim must be live.
+    """
     claim = _claim(request, node, claim_id)
     source = input_source(claim, name)
     if source is None:
@@ -87,7 +92,7 @@ def inputs(request: HttpRequest, node: Node, claim_id: str, name: str) -> HttpRe
     return FileResponse(path.open("rb"), content_type="application/octet-stream")
 
 
-@door("PUT")
+@endpoint("PUT")
 @for_node
 def artifacts(request: HttpRequest, node: Node, claim_id: str, path: str) -> HttpResponseBase:
     """Store one file of a live claim; the header X-Content-SHA256 must match the body."""

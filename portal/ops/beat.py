@@ -1,7 +1,9 @@
-"""The web server's beat: it asks itself for a page, as a node would, and the answer goes to the database.
+"""The web server's beat.
 
-Leases of nodes count only while it beats (docs/adr/0009). A server whose threads all hang, or that does not
-reach the database, does not beat; what stands before it is judged by the nodes that get through.
+The server asks itself for a page, as a node would, and the answer goes to the database. Leases
+of nodes count only while it beats (docs/adr/0009). A server whose threads all hang, or that
+does not reach the database, does not beat; anything in front of it is judged by the nodes that
+get through.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from scheduler.services.web_beat import note_web_beat
 
 log = logging.getLogger(__name__)
 PATH = "/beatz"
-_written = 0.0  # when this process last wrote a beat, monotonic
+written_at = 0.0  # when this process last wrote a beat, monotonic
 
 
 def every_s() -> float:
@@ -30,11 +32,14 @@ def every_s() -> float:
 
 
 def beatz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
-    """Anybody's request proves as much; more than a few in a second are not written down."""
-    global _written
-    if time.monotonic() - _written > every_s() / 2:
+    """Answer the beat's request and note the beat.
+
+    Anybody's request proves as much. More than a few in a second are not written down.
+    """
+    global written_at
+    if time.monotonic() - written_at > every_s() / 2:
         note_web_beat(now=database_now())
-        _written = time.monotonic()
+        written_at = time.monotonic()
     return HttpResponse(status=204)
 
 

@@ -1,8 +1,13 @@
-"""System checks: settings that would fail later and far away are explained at the start."""
+"""System checks.
+
+Settings that would fail later and far away are explained at the start.
+"""
 
 from __future__ import annotations
 
 import os
+import re
+import unicodedata
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -14,6 +19,8 @@ from trainer.roots import overlap
 
 # sun_path holds 108 bytes on Linux and 104 on macOS.
 MAX_SOCKET_PATH = 100
+MAX_CURRENCY = 12
+CURRENCY = re.compile(r"\S+( \S+)*")
 BROKER_SCHEMES = ("redis", "rediss", "redis+socket", "filesystem", "memory", "sentinel")
 
 
@@ -30,7 +37,10 @@ def data_dir(**_: Any) -> list[CheckMessage]:
 
 @register
 def broker(**_: Any) -> list[CheckMessage]:
-    """The broker's address must be one that Celery can use, and a socket's path short enough."""
+    """Check that Celery can use the broker's address.
+
+    A socket's path must be short enough.
+    """
     url = urlsplit(settings.CELERY_BROKER_URL)
     if url.scheme not in BROKER_SCHEMES:
         hint = "Use redis://HOST:PORT/0, or leave REDIS_URL empty for the embedded broker."
@@ -56,7 +66,10 @@ def nodes_of_a_job(**_: Any) -> list[CheckMessage]:
 
 @register
 def policy(**_: Any) -> list[CheckMessage]:
-    """The policy before any choice must be one that may run live; with another no job would ever start."""
+    """Check that the policy before any choice is one that may run live.
+
+    With another one no job would ever start.
+    """
     if settings.POLICY == "fifo":
         return []
     from scheduler.core.policies import LIVE  # numpy, for those alone who ask for another one
@@ -69,7 +82,11 @@ def policy(**_: Any) -> list[CheckMessage]:
 
 @register
 def model_roots(**_: Any) -> list[CheckMessage]:
-    """Everyone may name what lies below a root as a base model: nothing of the portal's own does."""
+    """Check the folders of MODEL_ROOTS.
+
+    Everyone may name anything below a root as a base model, so nothing of the portal's own may lie
+    there.
+    """
     found: list[CheckMessage] = []
     for root in settings.MODEL_ROOTS:
         if not root.is_absolute():
@@ -85,6 +102,25 @@ def model_roots(**_: Any) -> list[CheckMessage]:
                 )
             )
     return found
+
+
+@register
+def currency(**_: Any) -> list[CheckMessage]:
+    """Check that the currency is short and no part of a number.
+
+    It stands behind every amount. It is made of letters and signs of currencies, with single spaces between
+    words.
+    """
+    name = settings.CURRENCY
+    spelt = all(char == " " or unicodedata.category(char)[0] == "L" or unicodedata.category(char) == "Sc"
+                for char in name)  # fmt: skip
+    if not name or (len(name) <= MAX_CURRENCY and spelt and CURRENCY.fullmatch(name)):
+        return []
+    hint = (
+        "Set it to a code of ISO 4217 such as EUR, or to a sign or word of letters of up to"
+        f" {MAX_CURRENCY} characters, such as € or credits; leave it empty for none."
+    )
+    return [Error(f"CURRENCY is {name[:40]!r}.", hint=hint, id="portal.E009")]
 
 
 @register(deploy=True)

@@ -29,13 +29,19 @@ RECENT_RUNS = 200
 
 
 def healthz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
-    """The process answers; nothing else is looked at, so that no fault elsewhere restarts it."""
+    """Answer that the process is alive.
+
+    Nothing else is looked at, so that no fault elsewhere restarts it.
+    """
     return JsonResponse({"status": "ok"})
 
 
 def readyz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
-    """200 when database, broker and scheduling loop all work, else 503 saying which does not."""
-    checks = {"database": _database(), "broker": _broker()}
+    """Answer 200 when database, broker and scheduling loop all work, else 503.
+
+    The answer says which of them does not.
+    """
+    checks = {"database": _database(), "broker": broker_works()}
     checks["scheduler"] = _scheduler() if checks["database"] == "ok" else "not known without the database"
     ready = all(answer == "ok" for answer in checks.values())
     answer = {"status": "ready" if ready else "not ready", "checks": checks}
@@ -51,7 +57,7 @@ def _database() -> str:
     return "ok"
 
 
-def _broker() -> str:
+def broker_works() -> str:
     try:
         with app.connection_for_write() as broker:
             broker.ensure_connection(max_retries=0, timeout=1)

@@ -1,7 +1,8 @@
-"""Django's PostgreSQL backend, on which no wait is for ever, even for a server that is stopped or cut off.
+"""Django's PostgreSQL backend, on which no wait is for ever.
 
-PostgreSQL's own time-outs need a server that runs, and those of the kernel a peer that acknowledges nothing:
-the kernel of a stopped server goes on acknowledging. So the client gives up (docs/adr/0013).
+This holds even for a server that is stopped or cut off. PostgreSQL's own time-outs need a
+server that runs, and those of the kernel a peer that acknowledges nothing: the kernel of a
+stopped server goes on acknowledging. So the client gives up (docs/adr/0013).
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ HURRY_S = 0.5  # statements that take less are not slow
 breaker = Breaker(pause_s=2.0)
 
 
-class Connection(psycopg.Connection[Any]):
-    """A connection that closes itself once the server has not answered for `patience_s` seconds; None: never.
+class BoundedConnection(psycopg.Connection[Any]):
+    """A connection that closes itself when the server is silent.
 
-    The slow statements of one request share these seconds, with its wait for a thread.
-    Raises psycopg.OperationalError, at once while the server is known to be silent.
+    It waits `patience_s` seconds for an answer; None: for ever. The slow statements of one request share
+    these seconds, with its wait for a thread. Raises psycopg.OperationalError, at once while the server is
+    known to be silent.
     """
 
     patience_s: float | None = None
@@ -82,13 +84,13 @@ class DatabaseWrapper(base.DatabaseWrapper):
         params.pop(PATIENCE, None)
         return params
 
-    def get_new_connection(self, conn_params: dict[str, Any]) -> Connection:
+    def get_new_connection(self, conn_params: dict[str, Any]) -> BoundedConnection:
         self.isolation_level = IsolationLevel.READ_COMMITTED
         patience_s = self.settings_dict["OPTIONS"].get(PATIENCE)
         if patience_s is not None and not breaker.admits():
             raise silence()
         try:
-            made = Connection.connect(**conn_params)
+            made = BoundedConnection.connect(**conn_params)
         except errors.ConnectionTimeout:
             breaker.silent()
             raise

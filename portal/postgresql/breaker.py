@@ -1,4 +1,7 @@
-"""A circuit breaker for a database that has stopped answering: one caller at a time looks if it is back."""
+"""A circuit breaker for a database that has stopped answering.
+
+One caller at a time looks if it is back.
+"""
 
 from __future__ import annotations
 
@@ -8,9 +11,12 @@ from collections.abc import Callable
 
 
 class Breaker:
-    """Shared by the threads of a process. Without it each of their requests would wait for itself.
+    """A circuit breaker shared by the threads of a process.
 
-    pause_s: time between two callers that are let through while nothing answers; each may wait that long.
+    Without it each of their requests would wait for itself.
+
+    pause_s: time between two callers that are let through while nothing answers; each may wait that
+    long.
     """
 
     def __init__(self, pause_s: float, clock: Callable[[], float] = time.monotonic) -> None:
@@ -24,7 +30,10 @@ class Breaker:
         return self._next_try is not None
 
     def admits(self) -> bool:
-        """May this caller ask? While nothing answers, each that may makes the others wait for their turn."""
+        """Return whether this caller may ask.
+
+        While nothing answers, each caller that may makes the others wait for their turn.
+        """
         if self._next_try is None:
             return True
         with self._lock:

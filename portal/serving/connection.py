@@ -1,4 +1,7 @@
-"""One client's connection: its request is read without a thread, and a thread finds it whole."""
+"""One client's connection.
+
+Its request is read without a thread, so a thread finds it complete.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,8 @@ from gunicorn.http.parser import RequestParser
 from gunicorn.http.unreader import Unreader
 
 from portal.serving.outbox import Outbox
-from portal.serving.pace import Pace
+from portal.serving.pace import TransferPace
+from portal.serving.refusals import target_of
 
 HEAD_BYTES = 64_000
 # Bodies up to this size wait in memory for a thread; a larger one is read by a thread for uploads.
@@ -24,16 +28,22 @@ GO_AHEAD = b"HTTP/1.1 100 Continue\r\n\r\n"
 
 
 class LengthMissing(Exception):
-    """A body in chunks: nothing here takes one, and its size could not be judged before it is read."""
+    """The body comes in chunks, without a length.
+
+    Nothing here takes such a body, and its size could not be judged before it is read.
+    """
 
 
 class RequestSource(Unreader):  # type: ignore[misc]
-    """Where gunicorn's parser finds bytes: what was received before, then, of an upload, what arrives."""
+    """The source of bytes for gunicorn's parser.
+
+    It gives the bytes that were received before, then, of an upload, those that arrive.
+    """
 
     def __init__(self, sock: socket.socket) -> None:
         super().__init__()
         self._sock = sock
-        self.pace = Pace(time.monotonic())
+        self.pace = TransferPace(time.monotonic())
         self.streaming = self.go_ahead = self.ended = False
 
     @property
@@ -69,10 +79,11 @@ class RequestSource(Unreader):  # type: ignore[misc]
                 return data
 
 
-class Connection:
-    """A connection as gunicorn's threads see it (`TConn`), with the state of the loop that reads it.
+class HttpConnection:
+    """A connection as gunicorn's threads see it (`TConn`).
 
-    `sock` is the outbox that threads write to, `parser` hands them the one request that was read.
+    It has the state of the loop that reads it. `sock` is the outbox that threads write to, `parser` hands
+    them the one request that was read.
     """
 
     initialized = data_ready = True
@@ -85,6 +96,7 @@ class Connection:
         self._requests = RequestParser(cfg, iter(()), client)
         self._requests.unreader = self.source
         self._head = bytearray()
+        self.target = ""  # the path that the request asks for, once its head is read
         self.request: Any = None
         self.sock = Outbox(sock, lambda size: self.source.pace.moved(size, time.monotonic()))
         self.keep = False
@@ -110,7 +122,7 @@ class Connection:
         if not data:
             return False
         if self.idle_until is not None:
-            self.idle_until, self.source.pace = None, Pace(time.monotonic())
+            self.idle_until, self.source.pace = None, TransferPace(time.monotonic())
         self.source.pace.moved(len(data), time.monotonic())
         if self.request is None:
             self._head += data
@@ -119,7 +131,10 @@ class Connection:
         return True
 
     def ready(self) -> bool:
-        """Is there a request for a thread? Raises what gunicorn's parser raises, and LengthMissing."""
+        """Is there a request for a thread?
+
+        Raises what gunicorn's parser raises, and LengthMissing.
+        """
         if self.request is None and not self._parse():
             return False
         missing = self.missing()
@@ -135,8 +150,10 @@ class Connection:
         end = self._head.find(b"\r\n\r\n")
         if end < 0 or end > HEAD_BYTES:
             if len(self._head) > HEAD_BYTES:
+                self.target = target_of(bytes(self._head[:HEAD_BYTES]))
                 raise LimitRequestHeaders("the head of the request is too long")
             return False
+        self.target = target_of(bytes(self._head[:end]))
         self.source.feed(bytes(self._head))
         self._head.clear()
         try:
@@ -156,7 +173,7 @@ class Connection:
         """Wait for another request; True if part of it is here already."""
         self.request.body.read()  # what the view left of a body that arrived whole
         self._head = bytearray(self.source.take_buffered())
-        self.request, self.source.pace = None, Pace(time.monotonic())
+        self.request, self.source.pace = None, TransferPace(time.monotonic())
         self.idle_until = None if self._head else until
         return bool(self._head)
 
@@ -168,7 +185,7 @@ class Connection:
 class OneRequest:
     """gunicorn's parser, as far as a thread needs one."""
 
-    def __init__(self, connection: Connection) -> None:
+    def __init__(self, connection: HttpConnection) -> None:
         self._connection = connection
 
     def __iter__(self) -> OneRequest:
@@ -178,5 +195,8 @@ class OneRequest:
         return self._connection.request
 
     def finish_body(self, deadline: float) -> bool:
-        """May another request follow? Not behind a body of which something is still to come."""
+        """Return whether another request may follow.
+
+        None may follow a body of which something is still to come.
+        """
         return not self._connection.source.ended and not self._connection.missing()

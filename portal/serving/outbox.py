@@ -17,7 +17,10 @@ AT_ONCE_BYTES = 256_000  # handed to the kernel before other connections have th
 
 @dataclass(slots=True)
 class FilePart:
-    """Bytes of an open file that are still to be sent. ours: a temporary file that may grow."""
+    """Bytes of an open file that are still to be sent.
+
+    ours: a temporary file that may grow.
+    """
 
     descriptor: int
     offset: int
@@ -33,7 +36,10 @@ class FilePart:
 
 
 class Outbox:
-    """Stands in for the socket wherever gunicorn writes an answer. One thread at a time uses it."""
+    """A stand-in for the socket wherever gunicorn writes an answer.
+
+    One thread at a time uses it.
+    """
 
     def __init__(self, sock: socket.socket, moved: Callable[[int], None]) -> None:
         """moved: told how many bytes the kernel took."""
@@ -82,7 +88,10 @@ class Outbox:
         """The socket never blocks."""
 
     def flush(self) -> bool:
-        """Send what the kernel takes now; True once nothing is left. Raises OSError if the client is gone."""
+        """Send as much as the kernel takes now; return True once nothing is left.
+
+        Raises OSError if the client is gone.
+        """
         budget = AT_ONCE_BYTES
         while self._parts and budget > 0:
             try:

@@ -7,8 +7,11 @@ BYTES_A_SECOND = 8192  # that came meanwhile: whoever trickles is over the line
 SILENCE_S = 60.0  # after fast beginnings as well
 
 
-class Pace:
-    """One transfer, judged as a whole: a byte now and then buys no time. Times are monotonic seconds."""
+class TransferPace:
+    """The pace of one transfer, judged as a whole.
+
+    A byte now and then buys no time. Times are monotonic seconds.
+    """
 
     def __init__(self, now: float) -> None:
         self._began = self._last = now

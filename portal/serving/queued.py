@@ -1,4 +1,7 @@
-"""How long the request in hand has waited, for its thread and for the database: its client waits as well."""
+"""The time that the current request has waited for its thread and the database.
+
+Its client waits as well.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Bodies that end early: servers tell it by a short read alone, which to a parser looks like a good end."""
+"""Bodies that end early.
+
+Servers report them by a short read alone, which to a parser looks like a good end.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ LONGEST_DIGITS = 18
 
 
 class WholeBody:
-    """`wsgi.input` that raises OSError at an end before the announced length; `cut` tells it afterwards."""
+    """A `wsgi.input` that raises OSError at an end before the announced length.
+
+    `cut` says afterwards whether that happened.
+    """
 
     def __init__(self, stream: Any, length: int) -> None:
         self._stream, self._left = stream, length

@@ -1,4 +1,7 @@
-"""gunicorn's threaded worker, whose threads answer and never wait for a client (docs/adr/0014)."""
+"""gunicorn's threaded worker, whose threads never wait for a client.
+
+They only answer (docs/adr/0014).
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,16 @@ from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
+from http import HTTPStatus
 from typing import Any
 
-from gunicorn import util
 from gunicorn.errors import ConfigError
 from gunicorn.workers.gthread import STOP_KEEPALIVE_LINGER, ThreadWorker
 
-from portal.serving.connection import Connection, LengthMissing
-from portal.serving.pace import Pace
+from portal.serving.connection import HttpConnection, LengthMissing
+from portal.serving.pace import TransferPace
 from portal.serving.queued import slow_s, waited_s
+from portal.serving.refusals import Heard, refusal
 
 HEALTH = "/healthz"
 SWEEP_EVERY_S = 0.25
@@ -44,7 +48,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         if 0 <= soft < (wanted := FILES_PER_CONNECTION * self.worker_connections):
             resource.setrlimit(resource.RLIMIT_NOFILE, (wanted if hard < 0 else min(wanted, hard), hard))
         self.of_one_address = max(1, self.worker_connections // 2)
-        self.waiting: dict[Connection, None] = {}  # for their clients, longest first
+        self.waiting: dict[HttpConnection, None] = {}  # for their clients, longest first
         self.connections: Counter[str] = Counter()
         self.next_sweep = 0.0
         self.uploads = ThreadPoolExecutor(self.cfg.threads, "upload")
@@ -59,35 +63,38 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         except OSError:
             return  # it has left, or another process was faster
         sock.setblocking(False)
-        conn = Connection(self.cfg, sock, client, listener.getsockname())
+        conn = HttpConnection(self.cfg, sock, client, listener.getsockname())
         self.nr_conns += 1
         self.connections[conn.address] += 1
         self.make_room(conn.address)
         self.wait(conn, selectors.EVENT_READ, self.read)
 
     def make_room(self, address: str) -> None:
-        """Close who has waited longest: of this address if it has too many, of all if there are too many."""
+        """Close the connection that has waited longest if there are too many.
+
+        The connection is one of this address if the address has too many, otherwise any.
+        """
         crowded = self.connections[address] > self.of_one_address
         if crowded or self.nr_conns >= self.worker_connections:
             first = (conn for conn in self.waiting if not crowded or conn.address == address)
             if conn := next(first, None):
                 self.drop(conn)
 
-    def wait(self, conn: Connection, event: int, then: Callable[[Connection], None]) -> None:
+    def wait(self, conn: HttpConnection, event: int, then: Callable[[HttpConnection], None]) -> None:
         self.waiting[conn] = None
         self.poller.register(conn, event, partial(self.woken, then))
 
-    def rest(self, conn: Connection) -> None:
+    def rest(self, conn: HttpConnection) -> None:
         """The connection is somebody else's for a while."""
         if conn in self.waiting:
             del self.waiting[conn]
             self.poller.unregister(conn)
 
-    def woken(self, then: Callable[[Connection], None], conn: Connection) -> None:
+    def woken(self, then: Callable[[HttpConnection], None], conn: HttpConnection) -> None:
         if conn in self.waiting:  # and not closed by an earlier event of the same round
             self.attempt(then, conn)
 
-    def attempt(self, then: Callable[[Connection], None], conn: Connection) -> None:
+    def attempt(self, then: Callable[[HttpConnection], None], conn: HttpConnection) -> None:
         """Whatever one client does, the loop goes on."""
         try:
             then(conn)
@@ -99,7 +106,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self.log.exception("a connection went wrong")
             self.drop(conn)
 
-    def drop(self, conn: Connection) -> None:
+    def drop(self, conn: HttpConnection) -> None:
         self.rest(conn)
         self.nr_conns -= 1
         self.connections[conn.address] -= 1
@@ -107,48 +114,51 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             del self.connections[conn.address]
         conn.close()
 
-    def read(self, conn: Connection) -> None:
+    def read(self, conn: HttpConnection) -> None:
         if conn.receive():
             self.serve_if_ready(conn)
         else:
             self.drop(conn)
 
-    def serve_if_ready(self, conn: Connection) -> None:
+    def serve_if_ready(self, conn: HttpConnection) -> None:
         try:
             if not conn.ready():
                 return
         except LengthMissing:
-            self.refuse(conn, 411, "Length Required")
+            self.refuse(conn, 411)
         except OSError:
             raise
-        except Exception as wrong:  # noqa: BLE001 -- gunicorn has an answer for each
-            self.handle_error(None, conn.sock, conn.client, wrong)
-            self.end(conn)
+        except Exception as wrong:  # noqa: BLE001 -- gunicorn has a status for each
+            heard = Heard()
+            self.handle_error(None, heard, conn.client, wrong)
+            self.refuse(
+                conn, heard.status, str(wrong) if heard.status < HTTPStatus.INTERNAL_SERVER_ERROR else ""
+            )
         else:
             self.rest(conn)
             self.enqueue_req(conn)
 
-    def enqueue_req(self, conn: Connection) -> None:
+    def enqueue_req(self, conn: HttpConnection) -> None:
         pool = self.uploads if conn.source.streaming else self.tpool
         if conn.request.path == HEALTH and not conn.source.streaming:
             pool = self.health
         done = pool.submit(self.handle, conn, time.monotonic())
         done.add_done_callback(lambda served: self.method_queue.defer(self.finish_request, conn, served))
 
-    def finish_request(self, conn: Connection, served: Future[bool]) -> None:
+    def finish_request(self, conn: HttpConnection, served: Future[bool]) -> None:
         conn.keep = not served.cancelled() and served.exception() is None and served.result()
-        conn.source.pace = Pace(time.monotonic())
+        conn.source.pace = TransferPace(time.monotonic())
         if conn.sock:
             self.wait(conn, selectors.EVENT_WRITE, self.write)
         else:
             self.attempt(self.answered, conn)
 
-    def write(self, conn: Connection) -> None:
+    def write(self, conn: HttpConnection) -> None:
         if conn.sock.flush():
             self.rest(conn)
             self.answered(conn)
 
-    def answered(self, conn: Connection) -> None:
+    def answered(self, conn: HttpConnection) -> None:
         if not conn.keep:
             self.end(conn)
             return
@@ -158,12 +168,15 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         if more:
             self.serve_if_ready(conn)
 
-    def refuse(self, conn: Connection, status: int, reason: str) -> None:
-        util.write_error(conn.sock, status, reason, "")
+    def refuse(self, conn: HttpConnection, status: int, found: str = "") -> None:
+        conn.sock.sendall(refusal(status, conn.target, found))
         self.end(conn)
 
-    def end(self, conn: Connection) -> None:
-        """Send what is left. A client that still sends gets time to read it: else it would see a reset."""
+    def end(self, conn: HttpConnection) -> None:
+        """Send the rest of the answer and close.
+
+        A client that still sends gets time to read it: otherwise it would see a reset.
+        """
         self.rest(conn)
         conn.sock.flush()
         if conn.request is not None and not conn.missing():
@@ -173,7 +186,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
         conn.idle_until = time.monotonic() + LINGER_S
         self.wait(conn, selectors.EVENT_READ, self.ignore)
 
-    def ignore(self, conn: Connection) -> None:
+    def ignore(self, conn: HttpConnection) -> None:
         if not conn.socket.recv(65536):
             self.drop(conn)
 
@@ -199,7 +212,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
 
     # And here, one of the threads.
 
-    def handle(self, conn: Connection, ready_at: float) -> bool:
+    def handle(self, conn: HttpConnection, ready_at: float) -> bool:
         # Uploads queue for each other; they are long, and as welcome later.
         waited_s.set(0.0 if conn.source.streaming else time.monotonic() - ready_at)
         slow_s.set(0.0)

@@ -1,7 +1,11 @@
-"""The start page: my jobs now, the cluster's load, and what changed while I was away."""
+"""The start page.
+
+It shows the reader's current jobs, the cluster's load, and changes since the last visit.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -15,13 +19,11 @@ from portal.accounts.requests import PageRequest
 from portal.accounts.visits import away_since
 from portal.clock import database_now
 from portal.web.common.partials import fragment, is_fragment
-from portal.web.jobs.rows import rows_of
-from scheduler.models import Job
+from portal.web.jobs.rows import JobRow, rows_of
 from scheduler.selectors.analysis.activity import has_submitted, job_news, node_news, unfinished_jobs
 from scheduler.selectors.analysis.overview import waiting_jobs
 from scheduler.selectors.cluster.capacity import load
-from scheduler.selectors.jobs import with_costs
-from scheduler.states import JobState
+from scheduler.selectors.jobs import for_lists
 
 SHOWN_JOBS, SHOWN_NEWS = 8, 6
 
@@ -42,19 +44,18 @@ def home(request: PageRequest) -> HttpResponse:
 
 
 def _now(user: User) -> dict[str, Any]:
-    found = list(with_costs(unfinished_jobs(user))[: SHOWN_JOBS + 1])
-    first = not found and not has_submitted(user)
+    rows = rows_of(for_lists(unfinished_jobs(user))[: SHOWN_JOBS + 1], database_now())
     return {
-        "rows": rows_of(found[:SHOWN_JOBS]),
-        "more": len(found) > SHOWN_JOBS,
-        "first": first,
-        "next_finish": _next_finish(found),
+        "rows": rows[:SHOWN_JOBS],
+        "more": len(rows) > SHOWN_JOBS,
+        "first": not rows and not has_submitted(user),
+        "next_finish": _next_finish(rows),
         "load": load(),
         "waiting": waiting_jobs(),
     }
 
 
-def _next_finish(jobs: list[Job]) -> Job | None:
-    """The running job with the least time left."""
-    running = [job for job in jobs if job.state == JobState.RUNNING and job.eta_s is not None]
-    return min(running, key=lambda job: job.eta_s or 0.0, default=None)
+def _next_finish(rows: Sequence[JobRow]) -> JobRow | None:
+    """The job with the least time left."""
+    known = [(row.figures.time_left_s, row) for row in rows if row.figures.time_left_s is not None]
+    return min(known, key=lambda one: one[0], default=(None, None))[1]

@@ -1,4 +1,7 @@
-"""The pages that the navigation leads to: each with its address, its view, its menu and its label."""
+"""The pages that the navigation leads to.
+
+Each has its address, its view, its menu and its label.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from portal.web.admin import audit, catalogue, policy
 from portal.web.analysis import analytics, history, simulations
 from portal.web.jobs import files, jobs, queue
 from portal.web.nodes import nodes
-from portal.web.people import people, teams, tokens
+from portal.web.people import people, preferences, teams, tokens
 
 
 class Menu(StrEnum):
@@ -43,6 +46,7 @@ PAGES = (
     Page(Menu.ACCOUNT, "Files", "files/", files.file_list, "files"),
     Page(Menu.ACCOUNT, "Teams", "teams/", teams.team_list, "teams"),
     Page(Menu.ACCOUNT, "API tokens", "tokens/", tokens.token_list, "tokens"),
+    Page(Menu.ACCOUNT, "Settings", "settings/", preferences.preferences, "preferences"),
     Page(Menu.ADMINISTRATION, "Users", "users/", people.user_list, "users"),
     Page(Menu.ADMINISTRATION, "Audit", "audit/", audit.audit_list, "audit"),
     Page(Menu.ADMINISTRATION, "Past executions", "history/", history.history, "history"),

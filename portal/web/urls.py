@@ -7,10 +7,10 @@ from django.contrib.auth.views import LoginView, LogoutView
 from django.urls import path
 from django.views.generic import RedirectView
 
-from portal.web import home
+from portal.web import home, intents
 from portal.web.admin import catalogue
-from portal.web.analysis import predictions, simulations
-from portal.web.jobs import files, job, new, recommendation, uploads
+from portal.web.analysis import predictions, simulations, spending
+from portal.web.jobs import files, job, new, recommendation, script_import, uploads
 from portal.web.navigation import PAGES
 from portal.web.nodes import calibrations, node, nodes
 from portal.web.people import people, teams, tokens
@@ -31,9 +31,11 @@ urlpatterns = [
         name="password",
     ),
     path("jobs/new/", new.new_job, name="job-new"),
+    path("jobs/new/intent/", intents.say, name="job-intent"),
+    path("jobs/import/", script_import.import_script, name="job-import"),
     path("jobs/new/upload/", uploads.upload, name="job-upload"),
     path("jobs/new/file/", uploads.file_report, name="job-file"),
-    path("jobs/new/advice/", recommendation.advice, name="job-advice"),
+    path("jobs/new/advice/", recommendation.show, name="job-recommendation"),
     path("jobs/<str:job_id>/", job.job_detail, name="job"),
     path("jobs/<str:job_id>/live/", job.job_live, name="job-live"),
     path("jobs/<str:job_id>/tabs/<str:tab>/", job.job_tab, name="job-tab"),
@@ -52,6 +54,7 @@ urlpatterns = [
     path("teams/<int:team_id>/<str:verb>/", teams.team_verb, name="team-verb"),
     path("teams/<int:team_id>/members/<int:member_id>/<str:verb>/", teams.member_verb, name="member-verb"),
     path("tokens/<int:token_id>/revoke/", tokens.token_revoke, name="token-revoke"),
+    path("analytics/spending/", spending.spending, name="spending"),
     path("analytics/predictions/", predictions.predictions, name="predictions"),
     path("analytics/predictions/rollback/", predictions.rollback, name="predictor-rollback"),
     path("analytics/predictions/<int:number>/promote/", predictions.promote, name="predictor-promote"),

@@ -9,9 +9,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measured:
-    """Figures of one attempt, None until they were told. Counts of tokens hold the padding.
+    """Figures of one attempt, each None until it is reported.
 
-    `tokens` and `step` count from the job's beginning; `tokens_per_s` is the steady state of this attempt.
+    Counts of tokens include the padding. `tokens` and `step` count from the job's beginning;
+    `tokens_per_s` is the steady state of this attempt.
     """
 
     tokens_total: float | None = None
@@ -40,7 +41,10 @@ class Measured:
 
     @classmethod
     def from_json(cls, raw: Mapping[str, Any]) -> Measured:
-        """The inverse of `as_json`; unknown names are left out. Raises ValueError where a figure is none."""
+        """Read what `as_json` wrote.
+
+        Unknown names are left out. Raises ValueError where a figure is not a number.
+        """
         numbers = {name: float(raw[name]) for name in FIGURES if raw.get(name) is not None}
         return cls(**numbers, software=raw.get("software"))
 

@@ -1,7 +1,4 @@
-"""The scheduler's words as plain values: what a policy sees and what it may decide.
-
-Import the module as `types` where scheduler.models is in sight: both have a `Job`.
-"""
+"""The scheduler's words as plain values: the input and the output of a policy."""
 
 from __future__ import annotations
 
@@ -25,7 +22,10 @@ class Topology(StrEnum):
 
 
 class GpuSite(NamedTuple):
-    """Where a GPU sits in its node; ids are unique within the node. `nvlink` None: no such link."""
+    """The place of a GPU in its node.
+
+    Ids are unique within the node. `nvlink` None: there is no such link.
+    """
 
     socket: int
     numa: int
@@ -35,16 +35,23 @@ class GpuSite(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Holding:
-    """The allocation of a running job: its option, its GPUs, and since when (s)."""
+    """The allocation of a running job: its option, its GPUs, and since when (s).
+
+    left_s: until it ends, corrected by what was measured; None: only the promise is known.
+    """
 
     option: Option
     gpus: tuple[GpuId, ...]
     since: float
+    left_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """A job with the options knowledge gave it, best first; waiting unless it holds GPUs. Times in s."""
+class JobInfo:
+    """A job as policies see it, with the options that knowledge gave it, best first.
+
+    It waits unless it holds GPUs. Times are in s.
+    """
 
     id: str
     submitted_at: float
@@ -62,6 +69,7 @@ class Job:
     restarts: int = 0  # how often it started again, after preemptions, resizes and losses of nodes
     first_started_at: float | None = None
     stopped_at: float | None = None  # since when a job that ran before waits again
+    preempted_at: float | None = None  # when it was last stopped for another job
     unsaved_s: float = 0.0  # running time since its last checkpoint, lost if it is stopped now
     host_memory_bytes: float = 0.0  # what it needs on each node; 0 is unknown
     topology: Topology = Topology.NONE
@@ -72,11 +80,26 @@ class Job:
     declined: str = ""  # which nodes those are, why and until when, in words for its owner
     no_option: str = ""  # why no registered node can run it, in words for its owner
     hold: str = ""  # why it waits for new options and may not start, in words for its owner
+    dearer: str = ""  # why it leaves out GPUs that cost more than it may, in words for its owner
+
+    @property
+    def releases_in_s(self) -> float | None:
+        """When a running job will end; None where nothing is predicted.
+
+        It is as measured, else by its promise.
+        """
+        if self.holds is None or self.holds.left_s is not None:
+            return self.holds.left_s if self.holds else None
+        promised_s = self.holds.option.duration_s.value
+        return self.work_left * promised_s if promised_s > 0 else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Node:
-    """A node's GPUs of one model: `free` are the indices nobody holds."""
+class NodeInfo:
+    """A node's GPUs of one model, as policies see it.
+
+    `free` are the indices that no job holds.
+    """
 
     id: str
     gpu_model: str
@@ -84,12 +107,26 @@ class Node:
     free: tuple[int, ...]
     ready: bool = True
     free_memory_bytes: float = 0.0  # of the host; 0 is unknown
+    gpu_memory_bytes: float = 0.0  # of its smallest GPU; 0 is unknown
+    price_per_gpu_hour: float = 0.0  # 0 is no price
     cannot_train: frozenset[str] = frozenset()  # methods
     sites: tuple[GpuSite, ...] = ()  # by GPU index; empty: nothing is known but the node
 
+    def suits(self, option: Option) -> bool:
+        """May the option run here?
+
+        It depends on its method, its price and the memory that it was chosen for.
+        """
+        price, memory = option.price_per_gpu_hour, option.gpu_memory_bytes
+        return (
+            option.config.method not in self.cannot_train
+            and (price is None or self.price_per_gpu_hour <= price)
+            and (memory is None or not self.gpu_memory_bytes or self.gpu_memory_bytes >= memory)
+        )
+
 
 class Release(NamedTuple):
-    """GPUs that a running job will release, in how many predicted seconds, with its option."""
+    """GPUs that a running job will release, with the predicted seconds and its option."""
 
     in_s: float
     gpus: tuple[GpuId, ...]
@@ -98,30 +135,39 @@ class Release(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterState:
-    """Everything a policy may know, at one moment: waiting and running jobs, nodes, its own memory."""
+    """Everything that a policy may know at one moment.
 
-    jobs: Sequence[Job]
-    nodes: tuple[Node, ...]
+    It consists of waiting and running jobs, nodes and the policy's own memory.
+    """
+
+    jobs: Sequence[JobInfo]
+    nodes: tuple[NodeInfo, ...]
     memory: Mapping[str, Any] = field(default_factory=dict)
     explain: bool = True  # False: leave the Waits out of the plan, which saves a simulation their cost
 
     @property
-    def waiting(self) -> Sequence[Job]:
+    def waiting(self) -> Sequence[JobInfo]:
         """Jobs that hold nothing."""
         return [job for job in self.jobs if job.holds is None]
 
     @property
-    def running(self) -> Sequence[Job]:
-        """Jobs that hold GPUs. Policies ask when they need it, so that a state may be made on demand."""
+    def running(self) -> Sequence[JobInfo]:
+        """Jobs that hold GPUs.
+
+        Policies ask when they need them, so that a state may be made on demand.
+        """
         return [job for job in self.jobs if job.holds is not None]
 
     @property
     def releases(self) -> Sequence[Release]:
-        """GPUs that running jobs will release, by their promises; jobs without one are left out."""
+        """GPUs that running jobs will release.
+
+        Jobs without a predicted end are left out.
+        """
         return [
-            Release(job.work_left * job.holds.option.duration_s.value, job.holds.gpus, job.holds.option)
+            Release(in_s, job.holds.gpus, job.holds.option)
             for job in self.running
-            if job.holds is not None and job.holds.option.duration_s.value > 0
+            if job.holds is not None and (in_s := job.releases_in_s) is not None
         ]
 
 
@@ -165,10 +211,10 @@ Action = Start | Wait | Preempt | Resize
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A policy's decision: actions in the order in which to apply them, and its memory.
+    """A policy's decision: actions in the order of application, and its memory.
 
-    All GPUs of preempted and resized jobs are released before any Resize or Start takes GPUs. The memory
-    is made of JSON values only. A running job without an action keeps what it holds.
+    All GPUs of preempted and resized jobs are released before any Resize or Start takes GPUs.
+    The memory is made of JSON values only. A running job without an action keeps what it holds.
     """
 
     actions: tuple[Action, ...]
@@ -196,12 +242,15 @@ class Policy(Protocol):
 
     @property
     def preempts(self) -> bool:
-        """Does it stop or resize running jobs? Such a policy cannot be chosen live yet."""
+        """Does it stop or resize running jobs?"""
         ...
 
     @property
     def round_s(self) -> float | None:
-        """How often it wants to decide although nothing happened (s); None: on events alone."""
+        """Seconds between decisions that are made although nothing happened.
+
+        None: the policy decides on events alone.
+        """
         ...
 
     def decide(self, state: ClusterState, now: float) -> Plan: ...

@@ -1,4 +1,7 @@
-"""Actions -> rows: each in a transaction of its own, each checked against the present rows."""
+"""Actions applied to rows.
+
+Each is in a transaction of its own and is checked against the present rows.
+"""
 
 from __future__ import annotations
 
@@ -7,37 +10,46 @@ from datetime import datetime
 
 from django.db import transaction
 
-from scheduler.core.types import Plan, Start, Wait
+from scheduler.core.handovers import Handover, handovers
+from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wait
 from scheduler.errors import CannotPlace, StaleJob
-from scheduler.loop import leadership as epochs
-from scheduler.loop.budget import Budget
+from scheduler.loop import leadership
+from scheduler.loop.budget import TickBudget
 from scheduler.models import Epoch, Job
 from scheduler.services.jobs.attempts import start_attempt
+from scheduler.services.jobs.hand_over import hand_over, release_gpus
 from scheduler.states import JobState, WaitState
 
 MOST = 500  # characters that a job keeps of why it waits
 log = logging.getLogger(__name__)
 
 
-def apply(epoch: Epoch, plan: Plan, now: datetime) -> int:
-    """Carry out a plan as far as a tick may go; returns the number of jobs started. Raises SchedulerReplaced.
+def apply(epoch: Epoch, state: ClusterState, plan: Plan, now: datetime) -> int:
+    """Carry out a plan as far as a tick may go, and return the number of jobs started.
 
-    Each start is a hint for the next tick, which decides anew about what is left.
+    Raises SchedulerReplaced. Each start and each stop is a hint for the next tick, which decides
+    anew about the remaining actions.
     """
-    started, budget = 0, Budget()
-    for action in plan.actions:
-        if isinstance(action, Start):
-            if not budget.allows():
-                break
-            if _start(epoch, action, now):
-                started += 1
-                budget.spend()
+    started, budget = 0, TickBudget()
+    changes, idle = handovers(state, plan)
+    for change in changes:
+        if not budget.allows():
+            break
+        if change.moves or change.held_by:
+            budget.spend(_hand_over(epoch, change, now))
+        elif _start(epoch, change.takes, now):
+            started += 1
+            budget.spend()
+    for stop in idle:
+        if budget.allows():
+            _stop(epoch, stop, now)
+            budget.spend()
     _explain(epoch, [action for action in plan.actions if isinstance(action, Wait)])
     return started
 
 
-def _start(epoch: Epoch, action: Start, now: datetime) -> bool:
-    with epochs.row(epoch, job=action.job):
+def _start(epoch: Epoch, action: Start | Resize, now: datetime) -> bool:
+    with leadership.row(epoch, job=action.job):
         try:
             start_attempt(job_id=action.job, option=action.option, gpus=action.gpus, now=now)
         except (CannotPlace, StaleJob) as changed:
@@ -48,11 +60,29 @@ def _start(epoch: Epoch, action: Start, now: datetime) -> bool:
     return False
 
 
+def _hand_over(epoch: Epoch, change: Handover, now: datetime) -> int:
+    """Returns how many jobs were asked to stop, or are waited for."""
+    with leadership.row(epoch, job=change.takes.job):
+        try:
+            hand_over(change=change, now=now)
+        except (CannotPlace, StaleJob) as changed:
+            about = {"job": change.takes.job, "stops": sorted(change.victims), "reason": str(changed)}
+            log.info("handover not applied", extra=about)
+        else:
+            return len(change.victims) + 1
+    return 0
+
+
+def _stop(epoch: Epoch, action: Preempt, now: datetime) -> None:
+    with leadership.row(epoch, job=action.job):
+        release_gpus(job_id=action.job, reason=action.reason, now=now)
+
+
 def _explain(epoch: Epoch, waits: list[Wait]) -> None:
     """Write why each waiting job waits, where that changed."""
     reasons = {wait.job: wait for wait in waits}
     with transaction.atomic():
-        epochs.hold(epoch)
+        leadership.hold(epoch)
         changed = []
         for job in Job.objects.filter(state=JobState.QUEUED).only("id", "wait_code", "wait_text"):
             wait = reasons.get(job.pk)

@@ -1,4 +1,7 @@
-"""How much one tick does of one kind: leases are soon looked at again, and the rest is the next tick's."""
+"""The amount of one kind of work that a tick does.
+
+Leases are soon looked at again, and the rest is left to the next tick.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,11 @@ import time
 from django.conf import settings
 
 
-class Budget:
-    """A number of changes, and some seconds: on a slow database even few changes take long."""
+class TickBudget:
+    """A number of changes, and some seconds.
+
+    On a slow database even few changes take long.
+    """
 
     def __init__(self) -> None:
         self._left = int(settings.CHANGES_PER_TICK)
@@ -19,5 +25,8 @@ class Budget:
         return self._left > 0 and time.monotonic() < self._until
 
     def spend(self, changes: int = 1) -> None:
-        """So many are made. What failed is none: rows that cannot be handled must not hold up others."""
+        """Count changes that were made.
+
+        What failed is none: rows that cannot be handled must not hold up others.
+        """
         self._left -= changes

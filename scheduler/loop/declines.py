@@ -1,15 +1,17 @@
-"""Which nodes a job keeps away from because they declined it, and how its owner is told (docs/adr/0011)."""
+"""The nodes that a job avoids because they declined it (docs/adr/0011).
+
+The module also words this for the job's owner.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
 from django.db.models import Exists, OuterRef, QuerySet
-from django.utils import timezone
 
 from scheduler.models import Claim, Job, NodeEvent
 from scheduler.states import NodeEventKind, Outcome
@@ -45,7 +47,10 @@ def away_for(declines: int) -> timedelta:
 
 
 def avoided_by(jobs: QuerySet[Job], now: datetime) -> dict[str, Avoided]:
-    """By job the nodes that it keeps away from at `now`; jobs without any are left out."""
+    """Return by job the nodes that it avoids at `now`.
+
+    Jobs that avoid none are left out.
+    """
     found: dict[str, list[tuple[datetime, _Decline]]] = defaultdict(list)
     for job, in_a_row in _declines(jobs):
         last = in_a_row[-1]
@@ -59,7 +64,10 @@ def avoided_by(jobs: QuerySet[Job], now: datetime) -> dict[str, Avoided]:
 
 
 def _declines(jobs: QuerySet[Job]) -> Iterable[tuple[str, Sequence[_Decline]]]:
-    """Each job with one node's declines since it started there or an administrator resumed that."""
+    """Return each job with the declines of one node that still count against it.
+
+    They are those since the job started there or an administrator resumed the node.
+    """
     started_since = Claim.objects.filter(
         node=OuterRef("node"),
         attempt__job=OuterRef("attempt__job"),
@@ -90,9 +98,12 @@ def _by_time(away: tuple[datetime, _Decline]) -> tuple[datetime, str]:
 
 
 def _told(away: Sequence[tuple[datetime, _Decline]]) -> str:
-    """Those first that are asked first; by the clock, so that the text stays the same from tick to tick."""
+    """Return the text about declines, naming first the nodes that are asked first.
+
+    It gives the time of the clock, so that the text stays the same from tick to tick.
+    """
     told = [
-        f"{last.name} declined it and is asked again at {timezone.localtime(until):%H:%M:%S %Z}"
+        f"{last.name} declined it and is asked again at {until.astimezone(UTC).isoformat(timespec='seconds')}"
         f" ({last.reason.removeprefix(f'{last.name}: ')[:REASON].rstrip('. ')})."
         for until, last in away[:NAMED]
     ]

@@ -25,9 +25,10 @@ def newest() -> int:
 
 
 def acquire() -> Epoch | None:
-    """The epoch, if nobody else is in the middle of a tick; one that died is replaced after a while.
+    """Return the epoch if no other tick is under way, else None.
 
-    One that began well after now died before the clock was set back.
+    A tick that died is replaced after a while. One that began well after now died before the
+    clock was set back.
     """
     now = database_now()
     Epoch.objects.get_or_create(pk=1, defaults={"since": now})
@@ -40,9 +41,9 @@ def acquire() -> Epoch | None:
 
 
 def hold(epoch: Epoch) -> None:
-    """Call first in every transaction of a tick: it also serialises against a successor.
+    """Hold the epoch; to be called first in every transaction of a tick.
 
-    Raises SchedulerReplaced.
+    It also serialises the tick against a successor. Raises SchedulerReplaced.
     """
     if not Epoch.objects.filter(pk=epoch.pk, number=epoch.number, busy=True).update(since=database_now()):
         raise SchedulerReplaced(f"Epoch {epoch.number} is over; another scheduler goes on.")
@@ -50,9 +51,10 @@ def hold(epoch: Epoch) -> None:
 
 @contextmanager
 def row(epoch: Epoch, **ids: str) -> Iterator[None]:
-    """A transaction of the tick for one row: what goes wrong with it is logged and holds up no other row.
+    """Open a transaction of the tick for one row.
 
-    Raises SchedulerReplaced, and OperationalError when the database itself is away.
+    An error in it is logged and holds up no other row. Raises SchedulerReplaced, and
+    OperationalError when the database itself is away.
     """
     try:
         with transaction.atomic():
@@ -71,5 +73,5 @@ def release(epoch: Epoch, memory: Mapping[str, Any]) -> None:
         last_tick_at=database_now(),
         ticks=F("ticks") + 1,
         memory=dict(memory),
-        **{name: getattr(epoch, name) for name in Epoch.DOORS},
+        **{name: getattr(epoch, name) for name in Epoch.REACHABILITY},
     )

@@ -1,4 +1,7 @@
-"""Leases of nodes, by the database's clock: one that is silent for too long, and could be heard, is lost."""
+"""Leases of nodes, by the database's clock.
+
+A node is lost if it is silent for too long although it could have been heard.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +13,8 @@ from django.conf import settings
 from django.db.models import Count, Max, Min, Q
 
 from scheduler.core.serving import LeaseTerms, Reachability, lost_before
-from scheduler.loop import leadership as epochs
-from scheduler.loop.budget import Budget
+from scheduler.loop import leadership
+from scheduler.loop.budget import TickBudget
 from scheduler.models import Attempt, Epoch, Job, Node, WebBeat
 from scheduler.services.jobs.attempts import end_attempt
 from scheduler.services.nodes.state import lose_node
@@ -23,7 +26,10 @@ KNOWN = ~Q(state=NodeState.LOST)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LastHeard:
-    """The result of a look: both ways in, nodes that are not lost, and the longest silence."""
+    """The result of a look.
+
+    It holds both ways in, the number of nodes that are not lost, and the longest silence.
+    """
 
     web: Reachability
     nodes: Reachability
@@ -39,13 +45,14 @@ def terms() -> LeaseTerms:
 
 
 def renew_leases_after_a_clock_step(epoch: Epoch, now: datetime) -> None:
-    """Leases and deadlines that lie ahead begin anew, or they would end only once the clock has caught up.
+    """Begin leases and deadlines that lie ahead anew after the clock was set back.
 
-    After a smaller step back they are left to catch up: clocks are put right by milliseconds every day.
+    Otherwise they would end only once the clock has caught up. After a smaller step back they
+    are left to catch up: clocks are corrected by milliseconds every day.
     """
     if epoch.last_tick_at is None or epoch.last_tick_at - now <= terms().gap:
         return
-    with epochs.row(epoch):
+    with leadership.row(epoch):
         Node.present.filter(last_seen_at__gt=now).update(last_seen_at=now)
         Job.objects.filter(state__in=LIVE, state_since__gt=now).update(state_since=now)
         WebBeat.objects.filter(at__gt=now).update(at=now)
@@ -54,7 +61,10 @@ def renew_leases_after_a_clock_step(epoch: Epoch, now: datetime) -> None:
 
 
 def last_heard(epoch: Epoch, now: datetime) -> LastHeard:
-    """Look who came through, and note it in the epoch; a sync proves that the web server serves, too."""
+    """Look which nodes were heard of, and note it in the epoch.
+
+    A sync proves that the web server serves, too.
+    """
     found = Node.present.aggregate(
         heard_at=Max("last_seen_at"),
         known=Count("pk", filter=KNOWN),
@@ -62,8 +72,8 @@ def last_heard(epoch: Epoch, now: datetime) -> LastHeard:
     )
     beat_at = WebBeat.objects.aggregate(at=Max("at"))["at"]
     nodes_at = found["heard_at"] or beat_at or now
-    web = _door(epoch.web_heard_at, epoch.web_since, max(beat_at or nodes_at, nodes_at))
-    nodes = _door(epoch.nodes_heard_at, epoch.nodes_since, nodes_at)
+    web = _reachability(epoch.web_heard_at, epoch.web_since, max(beat_at or nodes_at, nodes_at))
+    nodes = _reachability(epoch.nodes_heard_at, epoch.nodes_since, nodes_at)
     if found["known"] < 2:  # when a second one joins, the silence of the first has proved something all along
         nodes = web
     epoch.nodes_heard_at, epoch.nodes_since = nodes.heard_at, nodes.since
@@ -71,26 +81,26 @@ def last_heard(epoch: Epoch, now: datetime) -> LastHeard:
     return LastHeard(web=web, nodes=nodes, known=found["known"], longest_silent=found["longest_silent"])
 
 
-def _door(heard_at: datetime | None, since: datetime | None, at: datetime) -> Reachability:
+def _reachability(heard_at: datetime | None, since: datetime | None, at: datetime) -> Reachability:
     if heard_at is None or since is None:
         return Reachability(heard_at=at, since=at)
     return Reachability(heard_at=heard_at, since=since).heard(at, terms().gap)
 
 
 def expire_leases(epoch: Epoch, now: datetime) -> Reachability:
-    """Lose nodes whose leases are over, and the attempts on them. Returns the web server's own door.
+    """Mark nodes whose leases are over, and their attempts, as lost.
 
-    As many as a tick may, in any order; each loss is a hint for the next tick, and those that are left get no
-    starts meanwhile.
+    Returns the web server's own reachability. A tick handles a limited number, in any order.
+    Each loss is a hint for the next tick, and the nodes that remain get no starts meanwhile.
     """
     heard = last_heard(epoch, now)
     before = lost_before(terms(), web=heard.web, nodes=heard.nodes, several=heard.known > 1, now=now)
     if before and heard.longest_silent and heard.longest_silent < before:
-        silent, budget = Node.present.filter(KNOWN, last_seen_at__lt=before), Budget()
+        silent, budget = Node.present.filter(KNOWN, last_seen_at__lt=before), TickBudget()
         for pk in silent.order_by("?").values_list("pk", flat=True):
             if not budget.allows():
                 break
-            with epochs.row(epoch, node=pk):
+            with leadership.row(epoch, node=pk):
                 # Again, and held: a heartbeat that comes meanwhile either counts or finds the node lost.
                 if node := silent.select_for_update().filter(pk=pk).first():
                     budget.spend(1 + _lose(node, now))

@@ -1,132 +1,194 @@
-"""Rows -> ClusterState, in a handful of queries whatever the number of jobs and nodes."""
+"""ClusterState from rows.
+
+It takes a handful of queries, whatever the number of jobs and nodes.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
-from datetime import datetime
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db.models import QuerySet
 
-from knowledge.core.domain.types import Option
 from knowledge.core.recommend.objectives import keeping
-from scheduler.core import types
+from scheduler.core.types import ClusterState, GpuId, Holding, JobInfo, NodeInfo
 from scheduler.loop.declines import Avoided, avoided_by
-from scheduler.loop.option_cache import options_of
-from scheduler.loop.unsupported import explain_missing_options
-from scheduler.models import Allocation, Attempt, Gpu, Job
+from scheduler.loop.options.option_cache import JobOptions, options_of
+from scheduler.loop.options.unsupported import explain_missing_options
+from scheduler.loop.options.within_budget import within_budget
+from scheduler.loop.stop_costs import preempted, restart_s, saved_at, unsaved_s
+from scheduler.models import Allocation, Attempt, Gpu, Job, PendingStart
 from scheduler.selectors.checkpoints import only_nodes
 from scheduler.selectors.nodes import trusted_since
+from scheduler.services.jobs.hand_over import gpu_ids
 from scheduler.services.jobs.objectives import objective_of
-from scheduler.states import LIVE, JobState, NodeState, WaitState
+from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, WaitState
 
 COLUMNS = (
     "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
-    "goal", "state", "step", "total_steps", "wait_code", "wait_text",
+    "goal", "state", "state_since", "stop_for", "step", "total_steps", "wait_code", "wait_text",
 )  # fmt: skip
+ATTEMPT_COLUMNS = (
+    "job_id", "fence", "option", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
+)  # fmt: skip
+A_DAY = timedelta(days=1)
+LEAVES = "It is being stopped; it waits again once its work is saved."
 
 
-def take_snapshot(memory: Mapping[str, Any], now: datetime) -> types.ClusterState:
-    """The cluster at `now`: waiting and running jobs with their options, nodes with what nobody holds."""
-    rows = Job.objects.filter(state__in=[JobState.QUEUED, *LIVE]).order_by("submitted_at", "id")
-    jobs = list(rows.only(*COLUMNS))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Rows:
+    """What other tables say of the jobs, by job."""
+
+    options: Mapping[str, JobOptions]
+    held: Mapping[str, tuple[GpuId, ...]]
+    attempts: Mapping[str, list[Attempt]]
+    pinned: Mapping[str, str]
+    no_option: Mapping[str, str]
+    avoided: Mapping[str, Avoided]
+    pending: Mapping[str, Holding]
+    saved_at: Mapping[str, datetime]
+
+
+def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
+    """Return the cluster at `now`.
+
+    It consists of waiting and running jobs with their options, and nodes with the GPUs that no
+    job holds. A job for which GPUs are kept is shown as their holder, and a job that was stopped
+    for another as waiting, so that nothing is decided twice.
+    """
+    present = Job.objects.filter(state__in=[JobState.QUEUED, *LIVE]).order_by("submitted_at", "id")
+    jobs = list(present.only(*COLUMNS))
     options = options_of(jobs)
-    no_option = explain_missing_options([job.pk for job in jobs if not options[job.pk]])
-    held = _held()
-    history = _history(rows)
-    pinned = only_nodes(rows.filter(state=JobState.QUEUED))
-    avoided = avoided_by(rows, now)
-    return types.ClusterState(
-        jobs=tuple(
-            _job(
-                job,
-                options[job.pk],
-                held.get(job.pk, ()),
-                history[job.pk],
-                pinned.get(job.pk),
-                no_option.get(job.pk, ""),
-                avoided.get(job.pk, Avoided()),
-                now,
-            )
-            for job in jobs
-        ),
-        nodes=_nodes({gpu for gpus in held.values() for gpu in gpus}, now),
-        memory=memory,
+    rows = _Rows(
+        options=options,
+        held=_held(),
+        attempts=_history(present),
+        pinned=only_nodes(present.filter(state=JobState.QUEUED)),
+        no_option=explain_missing_options([job.pk for job in jobs if not options[job.pk].options]),
+        avoided=avoided_by(present, now),
+        pending=_pending(),
+        saved_at=saved_at(present),
+    )
+    taken = {gpu for gpus in rows.held.values() for gpu in gpus}
+    taken |= {gpu for holding in rows.pending.values() for gpu in holding.gpus}
+    return ClusterState(
+        jobs=tuple(_job(job, rows, now) for job in jobs), nodes=_nodes(taken, now), memory=memory
     )
 
 
-def _held() -> dict[str, tuple[types.GpuId, ...]]:
+def _held() -> dict[str, tuple[GpuId, ...]]:
     """The GPUs that each job holds."""
     rows = Allocation.objects.filter(released_at__isnull=True).order_by("gpu__node_id", "gpu__index")
-    held: dict[str, tuple[types.GpuId, ...]] = defaultdict(tuple)
+    held: dict[str, tuple[GpuId, ...]] = defaultdict(tuple)
     for job, node, index in rows.values_list("claim__attempt__job_id", "gpu__node_id", "gpu__index"):
         held[job] += ((node, index),)
     return held
 
 
+def _pending() -> dict[str, Holding]:
+    """The GPUs that are kept for each job, as if it held them."""
+    starts = PendingStart.objects.prefetch_related("gpus__gpu")
+    return {
+        start.job_id: Holding(option=start.promised, gpus=gpu_ids(start), since=start.made_at.timestamp())
+        for start in starts
+    }
+
+
 def _history(jobs: QuerySet[Job]) -> dict[str, list[Attempt]]:
     attempts: dict[str, list[Attempt]] = defaultdict(list)
     rows = Attempt.objects.filter(job__in=jobs.order_by().values("pk")).order_by("fence")
-    for attempt in rows.only("job_id", "fence", "option", "created_at", "ended_at"):
+    for attempt in rows.only(*ATTEMPT_COLUMNS):
         attempts[attempt.job_id].append(attempt)
     return attempts
 
 
-def _job(
-    job: Job,
-    options: tuple[Option, ...],
-    gpus: tuple[types.GpuId, ...],
-    attempts: list[Attempt],
-    only_node: str | None,
-    no_option: str,
-    avoided: Avoided,
-    now: datetime,
-) -> types.Job:
-    aim = objective_of(job, now)
-    live = next((attempt for attempt in attempts if attempt.ended_at is None), None)
-    ended = [attempt.ended_at.timestamp() for attempt in attempts if attempt.ended_at]
-    return types.Job(
+def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
+    aim, paid = objective_of(job, now), within_budget(rows.options[job.pk], job.budget)
+    attempts, avoided = rows.attempts[job.pk], rows.avoided.get(job.pk, Avoided())
+    stops, holds = preempted(attempts), _holding(job, rows, now)
+    return JobInfo(
         id=job.pk,
         submitted_at=job.submitted_at.timestamp(),
-        options=keeping(options, aim.deadline_s, aim.budget),
+        options=keeping(paid.options, aim.deadline_s, aim.budget),
         goal=aim.goal,
         user=str(job.owner_id),
         due_at=job.deadline_at.timestamp() if job.deadline_at else None,
         work_left=1 - job.step / job.total_steps if job.total_steps and job.step <= job.total_steps else 1.0,
         attained_gpu_s=sum(_gpu_seconds(attempt, now) for attempt in attempts),
+        restart_s=restart_s(attempts),
+        unsaved_s=unsaved_s(attempts, rows.saved_at.get(job.pk), now),
+        preemptible=job.state in STOPPABLE,
+        preemptions=sum(at > now - A_DAY for at in stops),
+        preempted_at=stops[-1].timestamp() if stops else None,
         restarts=max(0, len(attempts) - 1),
         first_started_at=job.first_started_at.timestamp() if job.first_started_at else None,
-        stopped_at=ended[-1] if ended and live is None else None,
-        holds=_holding(live, gpus) if live and gpus else None,
-        only_node=only_node,
+        stopped_at=None if holds else _stopped_at(job, attempts),
+        holds=holds,
+        only_node=rows.pinned.get(job.pk),
         avoids=avoided.nodes,
         declined=avoided.text,
-        no_option=no_option,
-        hold=job.wait_text if job.wait_code == WaitState.OPTIONS else "",
+        no_option=rows.no_option.get(job.pk, "") or paid.why_none,
+        dearer=paid.why_fewer,
+        hold=_hold(job),
     )
+
+
+def _hold(job: Job) -> str:
+    """Why the job may not start, although it is shown as waiting."""
+    if job.preempting:
+        return LEAVES
+    return job.wait_text if job.wait_code == WaitState.OPTIONS else ""
+
+
+def _stopped_at(job: Job, attempts: list[Attempt]) -> float | None:
+    """Since when a job that ran before waits again."""
+    if job.state == JobState.STOPPING:
+        return job.state_since.timestamp()
+    ended = [attempt.ended_at for attempt in attempts if attempt.ended_at]
+    return ended[-1].timestamp() if ended else None
 
 
 def _gpu_seconds(attempt: Attempt, now: datetime) -> float:
     return max(0.0, attempt.lasted_s(now)) * attempt.promised.gpus
 
 
-def _holding(attempt: Attempt, gpus: tuple[types.GpuId, ...]) -> types.Holding:
-    return types.Holding(option=attempt.promised, gpus=gpus, since=attempt.created_at.timestamp())
+def _holding(job: Job, rows: _Rows, now: datetime) -> Holding | None:
+    """Return what the job holds, or is about to hold.
+
+    It is None also while it leaves its GPUs to another.
+    """
+    if kept := rows.pending.get(job.pk):
+        return kept
+    gpus = rows.held.get(job.pk, ())
+    attempt = next((attempt for attempt in rows.attempts[job.pk] if attempt.ended_at is None), None)
+    if attempt is None or not gpus or job.preempting:
+        return None
+    left = attempt.remaining.left(now.timestamp()) if attempt.remaining else None
+    return Holding(
+        option=attempt.promised,
+        gpus=gpus,
+        since=attempt.created_at.timestamp(),
+        left_s=left.value if left else None,
+    )
 
 
-def _nodes(held: set[types.GpuId], now: datetime) -> tuple[types.Node, ...]:
+def _nodes(held: set[GpuId], now: datetime) -> tuple[NodeInfo, ...]:
     fresh = trusted_since(now)
     groups: dict[tuple[str, str], list[Gpu]] = defaultdict(list)
     for gpu in Gpu.present.select_related("node").order_by("node_id", "index"):
         groups[gpu.node_id, gpu.model].append(gpu)
     return tuple(
-        types.Node(
+        NodeInfo(
             id=node_id,
             gpu_model=model,
             total=len(gpus),
             free=tuple(gpu.index for gpu in gpus if (node_id, gpu.index) not in held),
             cannot_train=frozenset(gpus[0].node.cannot_train),
+            gpu_memory_bytes=min(gpu.memory_bytes for gpu in gpus),
+            price_per_gpu_hour=gpus[0].node.price_per_gpu_hour,
             ready=gpus[0].node.state == NodeState.READY and gpus[0].node.last_seen_at >= fresh,
         )
         for (node_id, model), gpus in sorted(groups.items())

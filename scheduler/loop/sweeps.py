@@ -13,17 +13,23 @@ from scheduler.services.files.uploads import forget_deleted
 from scheduler.services.idempotency import forget_old_keys
 from scheduler.services.lockouts import settle
 from scheduler.services.simulations.request import ask_again
+from scheduler.services.sync.warnings import warn_of_growing_jobs, warn_of_silent_jobs
 
 log = logging.getLogger(__name__)
 
 
 @hints.merged()
 def sweep(now: datetime) -> None:
-    """Forget old idempotency keys, join tokens that expired a day ago and what killed processes were taking
-    in, or out; look after lost simulations and the jobs of people who are locked out.
+    """Forget what is too old, and look after jobs that need it.
+
+    Old are idempotency keys, join tokens that expired a day ago, and what killed processes were taking in or
+    out. Simulations that are lost are looked after, the jobs of people who are locked out, and jobs that are
+    silent or need ever more memory.
     """
     ask_again(now=now)
     settle(now=now)
+    warn_of_silent_jobs(now)
+    warn_of_growing_jobs(now)
     keys = forget_old_keys(now=now)
     tokens = JoinToken.objects.filter(expires_at__lt=now - timedelta(days=1)).delete()[0]
     holds = forget_old_holds(now)

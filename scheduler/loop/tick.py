@@ -7,12 +7,13 @@ from dataclasses import dataclass
 
 from portal.clock import database_now
 from scheduler import hints
-from scheduler.core.policies import POLICIES
+from scheduler.core.types import Plan, Start, Wait
 from scheduler.errors import SchedulerReplaced
-from scheduler.loop import leadership as epochs
-from scheduler.loop import leases, snapshot, timeouts
+from scheduler.loop import leadership, leases, snapshot, timeouts
 from scheduler.loop.apply import apply
-from scheduler.selectors.policy import current_policy
+from scheduler.loop.pending import settle_pending
+from scheduler.models import Epoch
+from scheduler.selectors.policy import live_policy
 
 log = logging.getLogger(__name__)
 
@@ -32,9 +33,9 @@ def tick(*, after: int | None = None) -> TickReport:
 
     after: the newest tick when this one was asked for; if another has begun since, it has seen all there was.
     """
-    if after is not None and epochs.newest() > after:
+    if after is not None and leadership.newest() > after:
         return TickReport(ran=False)
-    epoch = epochs.acquire()
+    epoch = leadership.acquire()
     if epoch is None:
         return TickReport(ran=False)
     kept = epoch.memory
@@ -43,15 +44,23 @@ def tick(*, after: int | None = None) -> TickReport:
         leases.renew_leases_after_a_clock_step(epoch, now)
         web = leases.expire_leases(epoch, now)
         timeouts.enforce_all(epoch, web, now)
-        policy = current_policy()
+        started = settle_pending(epoch, now)
+        policy = live_policy()
         # Kept by name: another policy, chosen by a setting or an upgrade, cannot read this one's memory.
-        state = snapshot.take_snapshot(kept.get(policy, {}), now)
-        plan = POLICIES[policy].decide(state, now.timestamp())
-        started = apply(epoch, plan, database_now())
-        kept = {policy: dict(plan.memory)}
+        state = snapshot.take_snapshot(kept.get(policy.name, {}), now)
+        plan = policy.decide(state, now.timestamp())
+        applied = apply(epoch, state, plan, database_now())
+        started += applied
+        waiting = sum(isinstance(action, Start | Wait) for action in plan.actions) - applied
+        kept = {policy.name: dict(plan.memory), Epoch.ORDER: _waiting(plan)}
     except SchedulerReplaced as replaced:
         log.warning("tick given up", extra={"reason": str(replaced)})
         return TickReport(ran=False)
     finally:
-        epochs.release(epoch, kept)
-    return TickReport(ran=True, started=started, waiting=len(plan.actions) - started)
+        leadership.release(epoch, kept)
+    return TickReport(ran=True, started=started, waiting=waiting)
+
+
+def _waiting(plan: Plan) -> list[str]:
+    """The first of those that stay waiting, in the order in which the policy met them."""
+    return [action.job for action in plan.actions if isinstance(action, Wait)][: Epoch.IN_ORDER]

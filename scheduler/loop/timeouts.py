@@ -12,8 +12,8 @@ from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
 from scheduler.core.serving import Reachability
-from scheduler.loop import leadership as epochs
-from scheduler.loop.budget import Budget
+from scheduler.loop import leadership
+from scheduler.loop.budget import TickBudget
 from scheduler.loop.leases import terms
 from scheduler.models import Attempt, Claim, Epoch, Job, Node
 from scheduler.services.jobs.attempts import end_attempt
@@ -27,15 +27,22 @@ log = logging.getLogger(__name__)
 
 
 def enforce_all(epoch: Epoch, web: Reachability, now: datetime) -> None:
-    """As many as a tick may, in any order: rows that cannot be handled must not stand first in every tick."""
-    budget = Budget()
+    """Enforce all time limits, as many rows as a tick may, in any order.
+
+    The order is arbitrary because rows that cannot be handled must not stand first in every
+    tick.
+    """
+    budget = TickBudget()
     enforce(epoch, web, now, budget)
     end_stuck_gangs(epoch, web, now, budget)
     expire_blocks_and_drain(epoch, now, budget)
 
 
-def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: Budget) -> None:
-    """End what stays assigned, starting or stopping for too long while nodes could have told."""
+def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: TickBudget) -> None:
+    """End attempts that stay assigned, starting or stopping for too long.
+
+    Only time in which nodes could have reported counts.
+    """
     limits = {
         JobState.ASSIGNED: settings.ASSIGNED_TIMEOUT_S,
         JobState.STARTING: settings.STARTING_TIMEOUT_S,
@@ -53,7 +60,7 @@ def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: Budget) -> N
                 continue
             if not budget.allows():
                 return
-            with epochs.row(epoch, job=job.pk):
+            with leadership.row(epoch, job=job.pk):
                 _end_overdue(job, limit_s, now)
                 budget.spend()
 
@@ -64,7 +71,10 @@ def _could_be_told(web: Reachability, limit_s: float, now: datetime) -> bool:
 
 
 def _preparing(since: datetime) -> QuerySet[Claim]:
-    """Claims of a job that have made rows ready since: much data takes longer than any start may."""
+    """Return the claims of a job that have made rows ready since then.
+
+    Preparing much data takes longer than any start may.
+    """
     return Claim.objects.filter(
         attempt__job=OuterRef("pk"), attempt__ended_at__isnull=True, prepared_at__gte=since
     )
@@ -103,7 +113,11 @@ def _block_unconfirmed(attempt: Attempt, now: datetime) -> None:
 
 
 def _who_did_not_take_it_up(attempt: Attempt, now: datetime) -> str:
-    """Counts as declined there if the node was heard of meanwhile: it could have, and would not again."""
+    """Count the start as declined by nodes that were heard of meanwhile.
+
+    Such a node could have taken the attempt up, and would not take it up again either. Returns
+    the reason for the job.
+    """
     late = list(attempt.claims.filter(phase=Phase.ASSIGNED).select_related("node"))
     for claim in late:
         if claim.node.last_seen_at > attempt.created_at:
@@ -114,7 +128,11 @@ def _who_did_not_take_it_up(attempt: Attempt, now: datetime) -> str:
 
 
 def _who_is_missing(attempt: Attempt) -> str:
-    """Of several nodes: which of them train, which do not, where they were to meet and what to look at."""
+    """Return the reason why several nodes did not start together.
+
+    It names the nodes that do not train yet, the place where they were to meet and the things
+    to look at. It is empty for a single node.
+    """
     claims = list(attempt.claims.select_related("node"))
     if len(claims) == 1:
         return ""
@@ -129,15 +147,18 @@ def _who_is_missing(attempt: Attempt) -> str:
     )
 
 
-def end_stuck_gangs(epoch: Epoch, web: Reachability, now: datetime, budget: Budget) -> None:
-    """A node that goes on with a training of several nodes after one of them ended badly is given up."""
+def end_stuck_gangs(epoch: Epoch, web: Reachability, now: datetime, budget: TickBudget) -> None:
+    """End attempts on several nodes that go on after one node ended badly.
+
+    The nodes that go on with the training are given up.
+    """
     if not _could_be_told(web, settings.STOP_GRACE_S, now):
         return
     since = now - timedelta(seconds=settings.STOP_GRACE_S)
     for seen in Attempt.objects.filter(ended_at__isnull=True, pending_since__lt=since).order_by("?"):
         if not budget.allows():
             return
-        with epochs.row(epoch, attempt=str(seen.pk)):
+        with leadership.row(epoch, attempt=str(seen.pk)):
             locked(seen.job_id)
             attempt = Attempt.objects.get(pk=seen.pk)
             if attempt.ended_at is None:
@@ -146,12 +167,12 @@ def end_stuck_gangs(epoch: Epoch, web: Reachability, now: datetime, budget: Budg
                 end_attempt(attempt=attempt, outcome=outcome, reason=attempt.pending_reason, now=now)
 
 
-def expire_blocks_and_drain(epoch: Epoch, now: datetime, budget: Budget) -> None:
+def expire_blocks_and_drain(epoch: Epoch, now: datetime, budget: TickBudget) -> None:
     """End blocks that time heals, move jobs off draining nodes, and finish drains."""
     for node in Node.present.filter(state=NodeState.BLOCKED, until__lt=now).order_by("?"):
         if not budget.allows():
             return
-        with epochs.row(epoch, node=node.pk):
+        with leadership.row(epoch, node=node.pk):
             readmit_node(node=node, now=now)
             budget.spend()
     draining = Node.objects.filter(state=NodeState.DRAINING).annotate(
@@ -160,7 +181,7 @@ def expire_blocks_and_drain(epoch: Epoch, now: datetime, budget: Budget) -> None
     for node in draining.order_by("?"):
         if not budget.allows():
             return
-        with epochs.row(epoch, node=node.pk):
+        with leadership.row(epoch, node=node.pk):
             if node.live == 0:
                 finish_drain(node=node, now=now)
                 budget.spend()

@@ -2,8 +2,9 @@ from scheduler.models.calibrations import Calibration, CalibrationState
 from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice, WebBeat
 from scheduler.models.files import DatasetFile, UploadHold
 from scheduler.models.jobs import Allocation, Attempt, Claim, Job, JobEvent
-from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent
+from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent, NodePrice, NodeSpeedTest
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
+from scheduler.models.pending import PendingGpu, PendingStart
 from scheduler.models.simulations import Simulation, SimulationState
 
 __all__ = [
@@ -25,6 +26,10 @@ __all__ = [
     "Metric",
     "Node",
     "NodeEvent",
+    "NodePrice",
+    "NodeSpeedTest",
+    "PendingGpu",
+    "PendingStart",
     "PolicyChoice",
     "Simulation",
     "SimulationState",

@@ -1,4 +1,7 @@
-"""Calibrations: short real trainings on a node, so that predictions for its GPU rest on measurements."""
+"""Calibrations: short real trainings on a node.
+
+They let predictions for its GPU rest on measurements.
+"""
 
 from __future__ import annotations
 
@@ -26,9 +29,10 @@ def new_calibration_id() -> str:
 
 
 class Calibration(models.Model):
-    """One calibration: running until `outcome` is set, then stopping until `ended_at` is.
+    """One calibration.
 
-    No worker holds it. Whoever looks does what is due; `turn` is the fence of all writes.
+    It runs until `outcome` is set, then stops until `ended_at` is. No worker holds it. Any
+    process that looks at it does the work that is due; `turn` is the fence of all writes.
     """
 
     id = models.CharField(primary_key=True, max_length=40, default=new_calibration_id, editable=False)
@@ -62,7 +66,10 @@ class Calibration(models.Model):
 
     @property
     def factors(self) -> tuple[float, float] | None:
-        """By which factor rates were off in the median, before and after; None where nothing was judged."""
+        """The median factors by which rates were off, before and after.
+
+        None where nothing was judged.
+        """
         if self.error_before is None or self.error_after is None:
             return None
         return math.exp(self.error_before), math.exp(self.error_after)

@@ -7,28 +7,36 @@ from django.db import models
 
 
 class Epoch(models.Model):
-    """The one row that makes ticks single. A scheduler whose number is not here any more changes nothing."""
+    """The one row that makes ticks single.
+
+    A scheduler whose number is no longer in it changes nothing.
+    """
 
     number = models.BigIntegerField(default=0)
     busy = models.BooleanField(default=False)
     since = models.DateTimeField()
     last_tick_at = models.DateTimeField(null=True, blank=True)
     ticks = models.BigIntegerField(default=0)
-    memory = models.JSONField(default=dict)  # the policy's own, under its name
-    # scheduler.core.serving.Door: of the web server, and of the nodes that reach it
+    memory = models.JSONField(default=dict)  # the policy's own, under its name; and, under ORDER, whom it
+    # would start first: ids of waiting jobs, as far as anybody looks
+    # scheduler.core.serving.Reachability: of the web server, and of the nodes that reach it
     web_heard_at = models.DateTimeField(null=True, blank=True)
     web_since = models.DateTimeField(null=True, blank=True)
     nodes_heard_at = models.DateTimeField(null=True, blank=True)
     nodes_since = models.DateTimeField(null=True, blank=True)
 
-    DOORS = ("web_heard_at", "web_since", "nodes_heard_at", "nodes_since")
+    ORDER, IN_ORDER = "waiting in order", 500
+    REACHABILITY = ("web_heard_at", "web_since", "nodes_heard_at", "nodes_since")
 
     def __str__(self) -> str:
         return f"epoch {self.number}"
 
 
 class WebBeat(models.Model):
-    """One row: when the web server last answered itself. Apart from the epoch, which ticks hold locked."""
+    """One row: the time at which the web server last answered itself.
+
+    It is apart from the epoch, which ticks hold locked.
+    """
 
     at = models.DateTimeField()
 
@@ -37,7 +45,10 @@ class WebBeat(models.Model):
 
 
 class IdempotencyKey(models.Model):
-    """A creation under a client's key: the same key and body give the same object again."""
+    """A creation under a client's key.
+
+    The same key and body give the same object again.
+    """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE)
     route = models.CharField(max_length=100)
@@ -54,10 +65,14 @@ class IdempotencyKey(models.Model):
 
 
 class PolicyChoice(models.Model):
-    """Which policy runs the cluster from then on, who chose it and why; the newest row counts."""
+    """The choice of the policy that runs the cluster from then on.
+
+    It tells who chose it and why; the newest row counts.
+    """
 
     name = models.CharField(max_length=40)
     reason = models.CharField(max_length=500, blank=True)
+    parameters = models.JSONField(default=dict, db_default={})  # that differ from the policy's defaults
     chosen_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)
     at = models.DateTimeField()
 

@@ -45,7 +45,10 @@ class DatasetFile(models.Model):
 
 
 class UploadHold(models.Model):
-    """An upload under way: its bytes count against its sender's quota before they arrive."""
+    """An upload under way.
+
+    Its bytes count against its sender's quota before they arrive.
+    """
 
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
     bytes = models.BigIntegerField()

@@ -1,4 +1,7 @@
-"""Public ids: a prefix that names the kind, then time and chance, so that ids sort by age."""
+"""Public ids: a prefix that names the kind, then time and random digits.
+
+The time makes ids sort by age.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,10 @@ import time
 
 
 def new_id(prefix: str) -> str:
-    """E.g. `ftjob-0193c2a7e4b1` + 12 random hexadecimal digits; unique, and rising within one process."""
+    """Return a new unique id, rising within one process.
+
+    It is e.g. `ftjob-0193c2a7e4b1` + 12 random hexadecimal digits.
+    """
     return f"{prefix}{time.time_ns() // 1_000_000:012x}{secrets.token_hex(6)}"
 
 

@@ -14,15 +14,19 @@ from django.utils.functional import cached_property
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Option
 from scheduler.core.measured import Measured
+from scheduler.core.remaining_time import Remaining
 from scheduler.models.files import DatasetFile
 from scheduler.models.ids import new_job_id
 from scheduler.models.nodes import Gpu, Node
-from scheduler.states import JobState
+from scheduler.states import JobState, StopFor
 from trainer.protocol import Outcome, Phase
 
 
 class Job(models.Model):
-    """A submitted job. Only services.jobs.transitions changes state, version, stop_for and fence."""
+    """A submitted job.
+
+    Only services.jobs.transitions changes state, version, stop_for and fence.
+    """
 
     id = models.CharField(primary_key=True, max_length=40, default=new_job_id, editable=False)
     owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.PROTECT, related_name="jobs")
@@ -45,6 +49,8 @@ class Job(models.Model):
     version = models.IntegerField(default=0)  # equals the number of events
     fence = models.IntegerField(default=0)  # the last one given to an attempt
     state_since = models.DateTimeField()
+    shown_since = models.DateTimeField(null=True)  # of the state that people see; null: state_since
+    waited_s = models.FloatField(default=0.0, db_default=0.0)  # shown as queued, up to state_since
     submitted_at = models.DateTimeField()
     first_started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
@@ -73,7 +79,6 @@ class Job(models.Model):
     total_steps = models.IntegerField(null=True, blank=True)
     loss = models.FloatField(null=True, blank=True)
     tokens_per_second = models.FloatField(null=True, blank=True)
-    eta_s = models.FloatField(null=True, blank=True)
 
     class Meta:
         ordering = ["-id"]
@@ -87,7 +92,7 @@ class Job(models.Model):
                 name="job_ended",
             ),
             models.Index(
-                fields=["first_started_at"], include=["submitted_at", "owner", "team"], name="job_started"
+                fields=["first_started_at"], include=["waited_s", "owner", "team"], name="job_started"
             ),
         ]
         constraints = [
@@ -101,6 +106,11 @@ class Job(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("job", args=[self.pk])
+
+    @property
+    def preempting(self) -> bool:
+        """Does it leave its GPUs to another job, or move?"""
+        return self.state == JobState.STOPPING and self.stop_for == StopFor.PREEMPT
 
     @property
     def promised(self) -> Option | None:
@@ -127,12 +137,15 @@ class Attempt(models.Model):
     pending_outcome = models.CharField(max_length=10, blank=True)  # a gang whose first bad end stops the rest
     pending_reason = models.TextField(blank=True)
     pending_since = models.DateTimeField(null=True, blank=True)
+    # The job that was given its GPUs by preemption; itself if it was moved or resized.
+    stopped_for = models.ForeignKey(Job, models.SET_NULL, null=True, blank=True, related_name="+")
     measured = models.JSONField(default=dict)  # as `figures` reads it
     rendezvous = models.CharField(max_length=260, blank=True, default="", db_default="")  # HOST:PORT
-    forecast = models.JSONField(
-        null=True, blank=True
-    )  # the promise again, once the trainer has counted tokens
+    # The promise again, once the trainer has counted tokens. The column has the name of the first release.
+    prediction = models.JSONField(null=True, blank=True, db_column="forecast")
     peak_memory_bytes = models.BigIntegerField(null=True, blank=True)
+    progress = models.JSONField(null=True, blank=True)  # as `remaining` reads it
+    warnings = models.JSONField(default=list, db_default=[])  # [{code, since}], as long as they hold
 
     class Meta:
         ordering = ["fence"]
@@ -152,7 +165,10 @@ class Attempt(models.Model):
         return f"{self.job_id}#{self.fence}"
 
     def lasted_s(self, until: datetime) -> float:
-        """Seconds from its start to its end, or to `until` while it is live; waiting is apart."""
+        """Return the seconds from its start to its end, or to `until` while it is live.
+
+        Time spent waiting is not part of it.
+        """
         return ((self.ended_at or until) - self.created_at).total_seconds()
 
     @cached_property
@@ -165,10 +181,21 @@ class Attempt(models.Model):
         """Measured figures of this attempt."""
         return Measured.from_json(self.measured)
 
+    @property
+    def remaining(self) -> Remaining | None:
+        """What the attempt still has to do; None if that is unknown.
+
+        It is if an earlier release started it and nothing was reported since.
+        """
+        return Remaining.from_json(self.progress) if self.progress else None
+
 
 class Claim(models.Model):
-    """One node's share of an attempt. `started`: its process ran at least for a moment. `prepared_at`: when
-    it last told of more rows made ready for its first step."""
+    """One node's share of an attempt.
+
+    started: its process ran at least for a moment.
+    prepared_at: when it last reported more rows made ready for its first step.
+    """
 
     id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="claims")
@@ -220,7 +247,10 @@ class Allocation(models.Model):
 
 
 class JobEvent(models.Model):
-    """One change of a job; folding a job's events gives its row. It is the outbox, too."""
+    """One change of a job; folding a job's events gives its row.
+
+    The events are the outbox, too.
+    """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
     number = models.IntegerField()

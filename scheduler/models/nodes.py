@@ -1,4 +1,7 @@
-"""Nodes and their GPUs. Free capacity is never stored: it is what open allocations leave."""
+"""Nodes and their GPUs.
+
+Free capacity is never stored: it follows from the open allocations.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 
 from scheduler.models.ids import new_node_id
-from scheduler.states import REMOVABLE, NodeState
+from scheduler.states import PRIVATE_NODE_EVENTS, REMOVABLE, Block, NodeState
 
 
 class PresentNodes(models.Manager["Node"]):
@@ -25,9 +28,10 @@ class PresentGpus(models.Manager["Gpu"]):
 
 
 class Node(models.Model):
-    """One machine with an agent. `last_seen_at` is written from the database's clock only.
+    """One machine with an agent.
 
-    A removed node keeps its row, for the history of jobs; all that looks for machines asks `present`.
+    `last_seen_at` is written from the database's clock only. A removed node keeps its row, for
+    the history of jobs; code that looks for machines asks `present`.
     """
 
     id = models.CharField(primary_key=True, max_length=40, default=new_node_id, editable=False)
@@ -53,7 +57,7 @@ class Node(models.Model):
     # method -> why, as the agent says; empty: everything
     cannot_train = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     address = models.CharField(max_length=64, blank=True)
-    price_per_gpu_hour = models.FloatField(default=0.0)
+    price_per_gpu_hour = models.FloatField(default=0.0)  # that of the newest NodePrice; 0: no price
     network = models.CharField(max_length=20, default="none")
     enrolled_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
@@ -74,6 +78,16 @@ class Node(models.Model):
                 name="removed_node_gets_no_work",
             ),
         ]
+
+    @property
+    def public_reason(self) -> str:
+        """The reason of its state as everyone may read it.
+
+        Declines tell of jobs and folders.
+        """
+        if self.block_kind == Block.DECLINES:
+            return "It declined several starts; administrators see why."
+        return self.reason
 
     def __str__(self) -> str:
         return self.name
@@ -104,6 +118,60 @@ class Gpu(models.Model):
         return f"{self.node_id}/{self.index}"
 
 
+class NodePrice(models.Model):
+    """The price of a GPU hour on a node, from `since` until the next row.
+
+    Rows are only ever added.
+
+    estimated: carried back to the node's beginning when prices were not yet kept.
+    """
+
+    node = models.ForeignKey(Node, models.CASCADE, related_name="prices")
+    since = models.DateTimeField()
+    price_per_gpu_hour = models.FloatField()  # 0: no price from then on
+    estimated = models.BooleanField(default=False, db_default=False)
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.CheckConstraint(condition=Q(price_per_gpu_hour__gte=0), name="price_not_below_0")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node_id} {self.price_per_gpu_hour:g} since {self.since}"
+
+
+class NodeSpeedTest(models.Model):
+    """The newest speed test of one model of GPU on a node (docs/adr/0043).
+
+    Its figures are those of the executions, which are of the last test that gave some; `problem` is of a
+    newer one that gave none.
+    """
+
+    node = models.ForeignKey(Node, models.CASCADE, related_name="speed_tests")
+    gpu_model = models.CharField(max_length=100)
+    test = models.CharField(max_length=64)  # the agent's name for it
+    at = models.DateTimeField()
+    executions = models.ManyToManyField("knowledge.Execution", related_name="+")
+    measured_at = models.DateTimeField(null=True)
+    busy_cores = models.FloatField(null=True)  # that other processes kept busy meanwhile
+    problem = models.CharField(max_length=500, blank=True)
+
+    class Meta:
+        ordering = ["node", "gpu_model"]
+        constraints = [
+            models.UniqueConstraint(fields=["node", "gpu_model"], name="one_speed_test_per_gpu_model")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.node_id} {self.gpu_model}"
+
+    @property
+    def startup_s(self) -> float | None:
+        """Start-up seconds, which the first of its trainings has for all."""
+        return next((run.startup_s for run in self.executions.all() if run.startup_s), None)
+
+
 class NodeEvent(models.Model):
     """An event of a node: a join, loss, block or drain, with author and reason."""
 
@@ -118,6 +186,11 @@ class NodeEvent(models.Model):
 
     def __str__(self) -> str:
         return f"{self.node_id} {self.kind}"
+
+    @property
+    def is_private(self) -> bool:
+        """Whether its reason is for administrators alone."""
+        return self.kind in PRIVATE_NODE_EVENTS
 
 
 class JoinToken(models.Model):

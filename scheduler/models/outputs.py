@@ -6,10 +6,14 @@ from django.db import models
 
 from scheduler.models.jobs import Attempt, Claim, Job
 from scheduler.models.nodes import Node
+from trainer.step_metrics import StepMetric
 
 
 class Metric(models.Model):
-    """One line of progress."""
+    """One line of progress: the step metrics of a step.
+
+    They are in columns of their own or in `others` (ADR 0036).
+    """
 
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="metrics")
     step = models.IntegerField()
@@ -18,6 +22,7 @@ class Metric(models.Model):
     tokens_per_second = models.FloatField(null=True)
     memory_bytes = models.BigIntegerField(null=True)
     learning_rate = models.FloatField(null=True)
+    others = models.JSONField(default=dict, db_default={})  # name -> value
     at = models.DateTimeField()
 
     class Meta:
@@ -26,6 +31,20 @@ class Metric(models.Model):
 
     def __str__(self) -> str:
         return f"{self.attempt_id} step {self.step}"
+
+    def value(self, metric: StepMetric) -> float | None:
+        """None if the node did not report it."""
+        value: float | None = getattr(self, metric.column) if metric.column else self.others.get(metric.name)
+        return value
+
+    def keep(self, metric: StepMetric, value: float | None) -> None:
+        """Set the value of one metric; unsaved."""
+        if metric.column:
+            setattr(self, metric.column, value)
+        elif value is None:
+            self.others.pop(metric.name, None)
+        else:
+            self.others[metric.name] = value
 
 
 class LogPiece(models.Model):
@@ -45,7 +64,10 @@ class LogPiece(models.Model):
 
 
 class Checkpoint(models.Model):
-    """A complete checkpoint. `node` is null when the portal holds it; else it lies on that node only."""
+    """A complete checkpoint.
+
+    `node` is null when the portal holds it; otherwise it lies on that node only.
+    """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="checkpoints")
     attempt = models.ForeignKey(Attempt, models.CASCADE, related_name="+")

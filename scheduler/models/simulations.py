@@ -24,7 +24,10 @@ def new_simulation_id() -> str:
 
 
 class Simulation(models.Model):
-    """One comparison. A worker plays policy after policy under a lease; `turn` is the fence of its writes."""
+    """One comparison of policies.
+
+    A worker plays policy after policy under a lease; `turn` is the fence of its writes.
+    """
 
     id = models.CharField(primary_key=True, max_length=40, default=new_simulation_id, editable=False)
     requested_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True)

@@ -17,7 +17,10 @@ def _within_reach() -> QuerySet[Checkpoint]:
 
 
 def resumable(job: Job) -> Checkpoint | None:
-    """The furthest registered checkpoint of a job; the portal's copy wins over a node's of the same step."""
+    """Return the furthest registered checkpoint of a job.
+
+    The portal's copy wins over a node's of the same step.
+    """
     found = list(_within_reach().filter(job=job).order_by("-step"))
     if not found:
         return None

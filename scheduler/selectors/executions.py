@@ -1,4 +1,7 @@
-"""Reading executions. Whose measurements a person sees is decided here and nowhere else."""
+"""Reading of executions.
+
+Which measurements a person sees is decided here and nowhere else.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ from scheduler.selectors.jobs import visible_jobs
 
 
 def visible_executions(user: User) -> QuerySet[Execution]:
-    """Imported executions and those of jobs that the user may see; all for administrators."""
+    """Return imported executions and those of jobs that the user may see.
+
+    Administrators see all.
+    """
     if user.is_admin:
         return Execution.objects.all()
     attempts = Attempt.objects.filter(job__in=visible_jobs(user).values("pk"))

@@ -15,7 +15,10 @@ from scheduler.states import TERMINAL
 
 
 def visible_files(user: User) -> QuerySet[DatasetFile]:
-    """The user's files and those of their teams; all for administrators. Deleted ones are nobody's."""
+    """Return the user's files and those of their teams.
+
+    Administrators see all. Deleted files are shown to nobody.
+    """
     files = DatasetFile.present.all()
     if user.is_admin:
         return files
@@ -61,8 +64,9 @@ def jobs_that_need(file: DatasetFile) -> QuerySet[Job]:
 
 
 def with_uses(files: QuerySet[DatasetFile], user: User) -> QuerySet[DatasetFile]:
-    """The files, each with how many jobs use it (`uses`), and how many of them have not ended (`live_uses`).
+    """Annotate files with the number of jobs that use them.
 
+    uses: all jobs; live_uses: those that have not ended.
     Only jobs that the user sees count.
     """
     jobs = visible_jobs(user).filter(Q(training_file=OuterRef("pk")) | Q(validation_file=OuterRef("pk")))

@@ -21,14 +21,20 @@ def visible_jobs(user: User) -> QuerySet[Job]:
     return Job.objects.filter(Q(owner=user) | Q(team__in=user.team_ids))
 
 
-def with_costs(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """The jobs with their attempts and what these cost, in a constant number of queries.
+def sees(user: User, job: Job) -> bool:
+    """Return whether `visible_jobs` has the job, by its own columns."""
+    return user.is_admin or job.owner_id == user.pk or (job.team_id or 0) in user.team_ids
+
+
+def for_lists(jobs: QuerySet[Job]) -> QuerySet[Job]:
+    """Read jobs with their owners, teams and attempts.
 
     What only a job's own page shows is left out.
     """
-    claims = Claim.objects.select_related("node").prefetch_related("allocations")
-    attempts = Attempt.objects.prefetch_related(Prefetch("claims", claims)).defer("option", "forecast")
-    return jobs.select_related("owner").defer(*DETAILS).prefetch_related(Prefetch("attempts", attempts))
+    attempts = Attempt.objects.defer("option", "prediction")
+    return (
+        jobs.select_related("owner", "team").defer(*DETAILS).prefetch_related(Prefetch("attempts", attempts))
+    )
 
 
 def get_job(user: User, job_id: str) -> Job:
@@ -60,13 +66,15 @@ def events(job: Job) -> QuerySet[JobEvent]:
 def metrics(job: Job, *, after_step: int = -1) -> QuerySet[Metric]:
     """Progress lines beyond a step, by attempt and step."""
     rows = Metric.objects.filter(attempt__job=job, step__gt=after_step).select_related("attempt")
+    rows = rows.defer("attempt__option", "attempt__prediction", "attempt__measured")  # large, once a line
     return rows.order_by("attempt__fence", "step")
 
 
 def log_text(job: Job, *, offset: int = 0, limit: int = 64_000) -> tuple[str, int]:
-    """A piece of the log of all attempts from a character offset, and where the next one begins.
+    """Return a piece of the log of all attempts and the offset of the next one.
 
-    Pieces of several nodes stand as they came in, so that what was read once never moves.
+    The piece starts at a character offset. Pieces of several nodes stand in the order of their
+    arrival, so that text read once never moves.
     """
     parts: list[str] = []
     position, wanted = 0, offset + limit

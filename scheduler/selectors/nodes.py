@@ -1,4 +1,4 @@
-"""Reading nodes: for pages, programs and the node door."""
+"""Reading nodes: for pages, programs and the node API."""
 
 from __future__ import annotations
 
@@ -10,16 +10,22 @@ from django.db.models.functions import Coalesce
 
 from portal.accounts.services import digest_of
 from scheduler.errors import NotFound
-from scheduler.models import Allocation, Claim, Gpu, JoinToken, Node, NodeEvent
+from scheduler.models import Allocation, Claim, Gpu, JoinToken, Node, NodeEvent, NodeSpeedTest
 
 
 def trusted_since(now: datetime) -> datetime:
-    """Nodes that were last heard of before this moment get no starts, even if nobody has called them lost."""
+    """Return the time such that nodes last heard of before it get no starts.
+
+    That holds even if they have not been declared lost.
+    """
     return now - timedelta(seconds=min(settings.NODE_SUSPECT_S, settings.NODE_LOST_S))
 
 
 def all_nodes() -> QuerySet[Node]:
-    """Every node, by name, with its GPUs, the number held (`held`) and its live claims (`live_claims`)."""
+    """Return every node, by name, with its GPUs, held GPUs and live claims.
+
+    held: the number of GPUs held; live_claims: its live claims.
+    """
     allocations = Allocation.objects.filter(released_at__isnull=True)
     gpus = Gpu.objects.annotate(held=Exists(allocations.filter(gpu=OuterRef("pk"))))
     live = Claim.objects.filter(attempt__ended_at__isnull=True).select_related("attempt__job")
@@ -33,14 +39,21 @@ def all_nodes() -> QuerySet[Node]:
             held=Coalesce(Subquery(held.annotate(n=Count("pk")).values("n")), 0),
         )
         .prefetch_related(
-            Prefetch("gpus", gpus.order_by("index")), Prefetch("claims", live, to_attr="live_claims")
+            Prefetch("gpus", gpus.order_by("index")),
+            Prefetch("claims", live, to_attr="live_claims"),
+            Prefetch("speed_tests", NodeSpeedTest.objects.prefetch_related("executions")),
         )
         .order_by("name")
     )
 
 
 def matching(nodes: QuerySet[Node], *, text: str, gpu: str, state: str) -> QuerySet[Node]:
-    """Those that hold the text in name, host or id, have such a GPU and are in the state; "" asks nothing."""
+    """Return the nodes that match all given filters; an empty one filters nothing.
+
+    text: in the name, host or id.
+    gpu: the model of one of its GPUs.
+    state: the state that it is in.
+    """
     if text:
         nodes = nodes.filter(Q(name__icontains=text) | Q(hostname__icontains=text) | Q(pk__icontains=text))
     if gpu:
@@ -72,7 +85,10 @@ def join_token_of(token: str) -> JoinToken:
 
 
 def may_join(token: str, now: datetime) -> bool:
-    """Tell whether this join token would let a node enrol now; the token keeps its uses."""
+    """Tell whether this join token would let a node enrol now.
+
+    The token keeps its uses.
+    """
     return JoinToken.objects.filter(token_hash=digest_of(token), expires_at__gt=now, uses_left__gt=0).exists()
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+from typing import Any
+
 from django.conf import settings
 from django.db.models import QuerySet
 
+from scheduler.core.policies import POLICIES
+from scheduler.core.policies.parameters import with_parameters
+from scheduler.core.types import Policy
 from scheduler.models import PolicyChoice
 
 
@@ -12,6 +18,23 @@ def current_policy() -> str:
     """The name chosen last, else the setting POLICY."""
     newest = PolicyChoice.objects.values_list("name", flat=True).order_by("-id").first()
     return newest or str(settings.POLICY)
+
+
+def chosen_at() -> datetime | None:
+    """When the policy that holds now was chosen; None while the setting POLICY does."""
+    return PolicyChoice.objects.values_list("at", flat=True).order_by("-id").first()
+
+
+def current_parameters() -> dict[str, Any]:
+    """The parameters that were given with the choice that holds now."""
+    return PolicyChoice.objects.values_list("parameters", flat=True).order_by("-id").first() or {}
+
+
+def live_policy() -> Policy:
+    """The policy that decides now, with its parameters."""
+    newest = PolicyChoice.objects.values_list("name", "parameters").order_by("-id").first()
+    name, given = newest or (str(settings.POLICY), {})
+    return with_parameters(POLICIES[name], given)
 
 
 def policy_history() -> QuerySet[PolicyChoice]:

@@ -1,4 +1,7 @@
-"""The states people and programs see, and the rows that are in them: `states.public_state` read backwards."""
+"""The states people and programs see, and the rows that are in them.
+
+The module reads `states.public_state` backwards.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.conf import settings
 
-from knowledge.core.domain import catalogue
+from knowledge.catalogue.portal_catalogue import portal_catalogue
+from knowledge.core.domain.catalogue import UnknownModel
 from knowledge.core.domain.config_json import UnknownSizes, config_json
 from scheduler.models import Attempt, Claim, DatasetFile, Job
 from trainer.protocol import RANDOM_MODEL, File, Resume, Spec
@@ -17,7 +18,10 @@ TRAINING, VALIDATION = "train.jsonl", "validation.jsonl"
 
 
 def spec_of(claim: Claim) -> Spec:
-    """The spec of a claim: the job's bound values, the attempt's configuration, this node's share."""
+    """Return the spec of a claim.
+
+    It holds the job's bound values, the attempt's configuration and this node's share.
+    """
     attempt, job = claim.attempt, claim.attempt.job
     is_random = job.model.startswith(RANDOM_MODEL)
     indices = claim.allocations.order_by("gpu__index").values_list("gpu__index", flat=True)
@@ -44,15 +48,21 @@ def spec_of(claim: Claim) -> Spec:
 
 
 def _shape(model: str) -> dict[str, Any]:
-    """The config.json of a model that is made of random weights; empty where it cannot be made."""
+    """Return the config.json of a model with random weights.
+
+    It is empty where it cannot be made.
+    """
     try:
-        return config_json(catalogue.model(model))
-    except (catalogue.UnknownModel, UnknownSizes):
+        return config_json(portal_catalogue(model).model(model))
+    except (UnknownModel, UnknownSizes):
         return {}
 
 
 def params_of(job: Job, attempt: Attempt) -> dict[str, Any]:
-    """Every parameter of the recipe: what was bound at submit, then what the option settles."""
+    """Return every parameter of the recipe.
+
+    Those bound at submission come first, then those that the option settles.
+    """
     config = attempt.promised.config
     dispatch = {name: getattr(config, name) for name in RECIPES[job.recipe].binding(Binds.DISPATCH)}
     return {**job.params, **dispatch}
@@ -76,7 +86,10 @@ def _resume(attempt: Attempt) -> Resume | None:
 
 
 def input_source(claim: Claim, name: str) -> DatasetFile | tuple[str, str] | None:
-    """Where an input of a claim lies: a data set, or (claim, path) of a checkpoint's artifact."""
+    """Return where an input of a claim lies.
+
+    It is a data set, or (claim, path) of a checkpoint's artifact.
+    """
     job = claim.attempt.job
     if name == TRAINING:
         return job.training_file

@@ -1,4 +1,4 @@
-"""Simulations that were asked for, and the cluster there is now as the simulator reads it."""
+"""Requested simulations, and the present cluster as the simulator reads it."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ def get_simulation(simulation_id: str) -> Simulation:
 
 
 def present_cluster() -> str:
-    """The registered nodes in the words of `--cluster`, empty without nodes; one query.
+    """Return the registered nodes in the words of `--cluster`, in one query.
 
-    A GPU model has one price there, so nodes of different prices count with their mean price.
+    It is empty without nodes. A GPU model has one price there, so nodes of different prices
+    count with their mean price.
     """
     nodes = (
         Gpu.present.values("node_id", "model", price=F("node__price_per_gpu_hour"))

@@ -1,4 +1,7 @@
-"""The portal's own past as a trace that the simulator can play (the schema of docs/simulator.md)."""
+"""The portal's own past as a trace that the simulator can play.
+
+docs/simulator.md describes the schema.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,11 @@ from scheduler.simulator.inputs.trace import TraceJob
 def past_jobs(
     since: datetime | None = None, until: datetime | None = None, *, ended_by: datetime | None = None
 ) -> QuerySet[Job]:
-    """Ended jobs submitted in [since, until) in the order of submission, with their attempts; two queries.
+    """Return ended jobs submitted in [since, until), in the order of submission.
 
-    ended_by: leaves out what ended later, so that the same question has the same answer next time.
+    They come with their attempts; it takes two queries.
+    ended_by: leaves out jobs that ended later, so that the same question has the same answer
+    next time.
     """
     jobs = Job.objects.filter(ended_at__isnull=False, attempts__running_at__isnull=False).distinct()
     if since is not None:
@@ -32,10 +37,10 @@ def past_jobs(
 
 
 def trace_jobs(jobs: QuerySet[Job]) -> Iterator[TraceJob]:
-    """Jobs that ran, as the simulator reads them; owners and teams are numbers, never names.
+    """Yield the jobs that ran, as the simulator reads them.
 
-    A job's duration is what its attempts ran, as if on the GPUs of the last one: an earlier attempt on twice
-    as many counts twice.
+    Owners and teams are numbers, never names. A job's duration is the run time of its attempts,
+    as if on the GPUs of the last one: an earlier attempt on twice as many counts twice.
     """
     origin: datetime | None = None
     for job in jobs:

@@ -7,7 +7,7 @@ from functools import partial
 
 from django.db import transaction
 
-from knowledge import catalogue_entries
+from knowledge.catalogue import catalogue_entries
 from knowledge.models import CatalogEntry
 from portal.accounts.errors import NotAllowed
 from portal.accounts.models import Team, User
@@ -28,15 +28,16 @@ NAMED = 5  # jobs that stand in the way of a deletion
 
 @transaction.atomic
 def remove_node(*, node: Node, actor: User, now: datetime) -> None:
-    """Take a node out of the portal for good: no work, no list and no offer knows it, its token is worthless.
+    """Take a node out of the portal for good.
 
-    Its row stays, so that the history of jobs goes on naming it; its name is free for another machine. A
-    checkpoint that lies there alone is out of reach from then on. Raises Conflict while it may be given
-    work or a job has a claim on it, and when it was removed already.
+    It gets no work, no list and no offer includes it, and its token is worthless. Its row
+    stays, so that the history of jobs goes on naming it; its name is free for another machine.
+    A checkpoint that lies there alone is out of reach from then on. Raises Conflict while it
+    may be given work or a job has a claim on it, and when it was removed already.
     """
     node = Node.objects.select_for_update().get(pk=node.pk)
     if node.removed_at is not None:
-        raise Conflict("The node was removed already.")
+        raise Conflict("The node has already been removed.")
     if node.state not in REMOVABLE:
         raise Conflict(f"The node is {node.state}; drain it first.")
     if Claim.objects.filter(node=node, attempt__ended_at__isnull=True).exists():
@@ -50,7 +51,10 @@ def remove_node(*, node: Node, actor: User, now: datetime) -> None:
 
 @transaction.atomic
 def delete_team(*, team: Team, actor: User, now: datetime) -> None:
-    """Dissolve a team; its ended jobs stay with their owners. Raises Conflict while jobs have not ended."""
+    """Dissolve a team; its ended jobs stay with their owners.
+
+    Raises Conflict while jobs have not ended.
+    """
     team = Team.objects.select_for_update().get(pk=team.pk)
     _refuse_live(Job.objects.filter(team=team).exclude(state__in=TERMINAL).count(), team.name)
     audit(action="team deleted", actor=actor, target=f"team {team.pk}", data={"name": team.name}, now=now)

@@ -1,4 +1,7 @@
-"""Importing past executions that an administrator uploads; larger histories go through the command."""
+"""Import of past executions that an administrator uploads.
+
+Larger histories go through the command.
+"""
 
 from __future__ import annotations
 
@@ -18,9 +21,11 @@ MOST_LINES = 40_000  # some seconds, in the last of which SQLite lets nobody els
 def import_upload(
     *, stream: BinaryIO, filename: str, source: str | None = None, actor: User, now: datetime
 ) -> ImportReport:
-    """Import a CSV file as `manage.py import_history` does: all rows, or none with the wrong cells.
+    """Import a CSV file as `manage.py import_history` does.
 
-    source: one of `SOURCES`; None: found by the columns. Raises BadTable and FileTooLarge.
+    All rows are imported, or none and the wrong cells are reported.
+    source: one of `SOURCES`; None: found by the columns.
+    Raises BadTable and FileTooLarge.
     """
     content = stream.read(LARGEST + 1)
     if len(content) > LARGEST:

@@ -1,4 +1,7 @@
-"""Creations under a client's key: one object, one answer, however often it is asked for."""
+"""Creations under a client's key.
+
+There is one object and one answer, however often it is asked for.
+"""
 
 from __future__ import annotations
 
@@ -123,7 +126,10 @@ def _note(row: IdempotencyKey, made: models.Model) -> None:
 
 @contextmanager
 def _short_waits() -> Iterator[None]:
-    """Raises KeyInUse where a twin, or on SQLite any other writer, is waited for in vain."""
+    """Raise KeyInUse where a lock is waited for in vain.
+
+    It is held by a twin, or on SQLite by any other writer.
+    """
     on_sqlite = connection.vendor == "sqlite"
     if on_sqlite:
         _execute(f"PRAGMA busy_timeout = {TWIN_WAITS_MS}")

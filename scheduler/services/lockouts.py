@@ -1,4 +1,7 @@
-"""Shutting a person out: their access ends in one transaction, what they left running right after it."""
+"""Locking a person out.
+
+Their access ends in one transaction; the work that they left running is ended right after it.
+"""
 
 from __future__ import annotations
 
@@ -26,10 +29,11 @@ AT_ONCE = 100  # jobs; the sweep takes care of those beyond
 
 
 def lock_out(*, user: User, actor: User, now: datetime, successor: User | None = None) -> User:
-    """Shut a person out, whatever runs: sessions, API tokens and the join tokens that they made end at once.
+    """Lock a person out, whatever runs.
 
-    Their jobs that have not ended are cancelled, or go to `successor`; what cannot be done now, because
-    someone holds a job's row, the next sweep does. Raises NotAllowed, Refused.
+    Sessions, API tokens and the join tokens that they made end at once. Their jobs that have
+    not ended are cancelled, or go to `successor`. A job that cannot be settled now, because its
+    row is held, is left to the next sweep. Raises NotAllowed, Refused.
     """
     with transaction.atomic():
         user = people.lock_out(user=user, actor=actor, now=now, successor=successor)
@@ -43,7 +47,10 @@ def lock_out(*, user: User, actor: User, now: datetime, successor: User | None =
 
 @transaction.atomic
 def reset_password(*, user: User, actor: User, now: datetime, revoke: bool) -> str:
-    """A new password, shown only now: sessions end, with `revoke` tokens too. Raises NotAllowed."""
+    """Set a new password, shown only now, and end the person's sessions.
+
+    With `revoke` their tokens end too. Raises NotAllowed.
+    """
     password = people.reset_password(user=user, actor=actor, now=now)
     if revoke:
         revoke_all(user=user, actor=actor, now=now)
@@ -65,10 +72,11 @@ def _expire_join_tokens(user: User, actor: User, now: datetime) -> None:
 
 
 def settle(*, now: datetime, of: User | None = None, actor: User | None = None) -> int:
-    """Cancel or hand over jobs of people who are locked out, those with GPUs first; returns how many.
+    """Cancel or hand over jobs of people who are locked out, and return how many.
 
-    Each in a transaction of its own, a limited number in one call. A job that was being submitted while its
-    owner was locked out is found by a later call.
+    Jobs with GPUs go first. Each is settled in a transaction of its own, a limited number in
+    one call. A job that was being submitted while its owner was locked out is found by a later
+    call.
     """
     return sum(_settled(job, actor, now) for job in _left_behind(of)[:AT_ONCE])
 
@@ -81,13 +89,16 @@ def _left_behind(of: User | None) -> QuerySet[Job]:
 
 
 def _settled(job: Job, actor: User | None, now: datetime) -> bool:
-    """False for a job that ended or changed meanwhile, or whose row someone holds for too long."""
+    """Settle one job; False if it ended, changed or stayed locked meanwhile.
+
+    It stays locked if its row is held for too long.
+    """
     successor = job.owner.successor
     try:
         if successor is not None and successor.is_active:
             _hand_over(job, successor, actor, now)
         else:
-            cancel_job(job=job, actor=actor, now=now, reason="Its owner was locked out.")
+            cancel_job(job=job, actor=actor, now=now, reason="Its owner's account was deactivated.")
     except (IllegalTransition, StaleJob):
         return False
     except OperationalError as held:
@@ -100,5 +111,5 @@ def _settled(job: Job, actor: User | None, now: datetime) -> bool:
 
 @transaction.atomic
 def _hand_over(job: Job, successor: User, actor: User | None, now: datetime) -> None:
-    reason = "Handed over: its owner was locked out."
+    reason = "Handed over because its owner's account was deactivated."
     note_job(job=locked(job.pk), kind="handed_over", now=now, reason=reason, actor=actor, owner=successor)

@@ -1,4 +1,7 @@
-"""The command line: which trace, cluster and policies; figures as JSON, a report as HTML."""
+"""The command line of the simulator.
+
+It takes a trace, a cluster and policies, and writes figures as JSON and a report as HTML.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +35,10 @@ _REDRAW_S = 0.2
 
 
 def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """The options of `simulate`, for both doors."""
+    """The options of `simulate`, for both interfaces."""
     add = parser.add_argument
     add("--trace", required=True, type=Path, help="a public trace, our own schema, or a folder of it")
+    add("--group", help="only the jobs of this virtual cluster, queue or named trace (all)")
     add(
         "--cluster",
         help="type:nodes x GPUs each, price per GPU-hour: a100:8x8,l40s:4x4@1.1 (the folder's cluster.csv)",
@@ -71,10 +75,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def run(options: dict[str, Any]) -> list[dict[str, Any]]:
-    """Simulate each policy, write the files and return the figures. Raises SimulatorError."""
+    """Simulate each policy, write the files and return the figures.
+
+    Raises SimulatorError.
+    """
     console = Console(stderr=True)
     policies = [policy_named(name) for name in options["policy"]]
-    scenario = open_scenario(options["trace"], _cluster(options["cluster"]))
+    scenario = open_scenario(options["trace"], _cluster(options["cluster"]), options["group"])
     _announce(console, scenario)
     with stdout_for_results():  # --json may name /dev/stdout
         results = [_play(console, scenario, policy, options) for policy in policies]

@@ -1,8 +1,9 @@
-"""The simulated cluster in time: events change it, the policy decides, jobs progress at their true pace.
+"""The simulated cluster in time.
 
-At one moment finishes come first, then node changes, then arrivals, then one decision. Nothing happens
-between events: progress is rate times time, and a rate changes only when an allocation, a phase of the job
-or its neighbours change.
+Events change it, the policy decides, jobs progress at their true pace. At one moment finishes
+come first, then node changes, then arrivals, then one decision. Nothing happens between events:
+progress is rate times time, and a rate changes only when an allocation, a phase of the job or
+its neighbours change.
 """
 
 from __future__ import annotations
@@ -47,7 +48,7 @@ class Engine:
         cluster: Cluster,
         policy: Policy,
         truth: GroundTruth,
-        foresight: PredictionSource,
+        predictions: PredictionSource,
         settings: SimulationSettings | None = None,
         capacity: Iterable[CapacityChange] = (),
         colocation: Colocation | None = None,
@@ -55,7 +56,7 @@ class Engine:
     ) -> None:
         """Raises SimulatorError if the policy cannot pack."""
         self.settings = settings or SimulationSettings()
-        self.truth, self.foresight, self.colocation = truth, foresight, colocation
+        self.truth, self.predictions, self.colocation = truth, predictions, colocation
         self.packing = packing
         self.prices = cluster.prices
         self.machines = Machines(cluster)
@@ -102,7 +103,7 @@ class Engine:
     # events: each says whether a decision may follow
 
     def _arrival(self, now: float, job: TraceJob, _: int) -> bool:
-        run = Run(job, self.foresight.options(job))
+        run = Run(job, self.predictions.options(job))
         self.runs[job.job_id] = run
         self.active += 1
         self.decider.waits(run, now)
@@ -122,11 +123,14 @@ class Engine:
         run.options = ()
         self.open -= 1
         self.active -= 1
-        self.foresight.learn(run.job, option, run.attained_gpu_s / option.gpus)
+        self.predictions.learn(run.job, option, run.attained_gpu_s / option.gpus)
         return self._due(now)
 
     def _failure(self, now: float, run: Run, plan: int) -> bool:
-        """The option does not run: its GPU time is lost, and the next one is tried while retries are left."""
+        """Handle an option that does not run.
+
+        Its GPU time is lost, and the next option is tried while retries are left.
+        """
         if plan != run.plan or run.option is None:
             return False
         failed = run.option
@@ -134,7 +138,7 @@ class Engine:
         self._release(run, now)
         run.failures += 1
         left = tuple(option for option in run.options if option.key != failed.key)
-        left = self.foresight.retry(run.job, left) if run.failures <= RETRIES else ()
+        left = self.predictions.retry(run.job, left) if run.failures <= RETRIES else ()
         run.options, run.waiting_view = left, None
         if left:
             self.decider.waits(run, now)
@@ -179,7 +183,10 @@ class Engine:
             self._push(now + self.round_s, Event.ROUND, None, 0)
 
     def _apply(self, actions: Iterable[Action], now: float) -> None:
-        """Jobs that are stopped or moved release their GPUs first, because moved jobs may trade places."""
+        """Apply the actions; jobs that are stopped or moved release their GPUs first.
+
+        The reason is that moved jobs may trade places.
+        """
         placed: list[Start | Resize] = []
         for action in actions:
             if isinstance(action, Start):
@@ -188,6 +195,7 @@ class Engine:
                 run = self.runs[action.job]
                 self._release(run, now)
                 run.preemptions += 1
+                run.preempted_at = now
                 self.decider.waits(run, now)
             elif isinstance(action, Resize) and not self._is_there(action):
                 self._release(self.runs[action.job], now)
@@ -233,7 +241,7 @@ class Engine:
             raise PolicyBroke(f"job {run.job.job_id} ran with {run.held.key} and suddenly cannot")
         run.rate, run.until = pace
         if run.done and self.truth.stretches(run.job):
-            run.options, run.waiting_view = self.foresight.options(run.job, run.done), None
+            run.tell(self.predictions.options(run.job, run.done))
         self._push(run.change_at(), Event.CHANGE, run, run.plan)
 
     def _release(self, run: Run, now: float) -> None:

@@ -1,7 +1,8 @@
-"""The fluid, user-fair system: when each job would end if GPUs could be split without end.
+"""The fluid, user-fair system: job ends if GPUs could be split without end.
 
-All users with unfinished jobs share the GPUs by weight, and a user's jobs share the user's part evenly.
-UWFQ's measures compare a policy with it. Source: Kazemaks et al., UWFQ, 2025 (docs/scheduling.md).
+All users with unfinished jobs share the GPUs by weight, and a user's jobs share the user's part
+evenly. UWFQ's measures compare a policy with it. Source: Kazemaks et al., UWFQ, 2025
+(docs/scheduling.md).
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ class FluidJob(NamedTuple):
 
 
 class _User:
-    """An active user. `served`: GPU-seconds that each of its jobs would have got since the start."""
+    """An active user.
+
+    served: GPU-seconds that each of its jobs would have got since the start.
+    """
 
     __slots__ = ("due", "mark", "served", "version", "weight")
 
@@ -33,7 +37,10 @@ class _User:
         self.version = 0
 
     def bring(self, clock: float) -> None:
-        """Bring the service up to the common clock, which counts GPU-seconds per unit of weight."""
+        """Bring the service up to the common clock.
+
+        The clock counts GPU-seconds per unit of weight.
+        """
         if self.due:
             self.served += (clock - self.mark) * self.weight / len(self.due)
         self.mark = clock
@@ -44,7 +51,10 @@ class _User:
 
 
 def fluid_ends(jobs: Sequence[FluidJob], gpus: float) -> list[float]:
-    """When each job ends (s), in the order of `jobs`, in about log(users) + log(jobs) steps a job."""
+    """Return when each job ends (s), in the order of `jobs`.
+
+    It takes about log(users) + log(jobs) steps a job.
+    """
     fluid = _Fluid(gpus, len(jobs))
     for number in sorted(range(len(jobs)), key=lambda number: jobs[number].at):
         fluid.serve_until(jobs[number].at)
@@ -54,7 +64,11 @@ def fluid_ends(jobs: Sequence[FluidJob], gpus: float) -> list[float]:
 
 
 class _Fluid:
-    """`clock` runs in GPU-seconds per unit of weight; a user's entry in `heap` is stale once it changed."""
+    """The state of the fluid system.
+
+    `clock` runs in GPU-seconds per unit of weight; a user's entry in `heap` is stale once it
+    changed.
+    """
 
     def __init__(self, gpus: float, jobs: int) -> None:
         self.gpus, self.ends = gpus, [0.0] * jobs

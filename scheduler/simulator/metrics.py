@@ -20,14 +20,18 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Metrics:
-    """All jobs that finished; `failed` ones and those that never ended are counted apart.
+    """Measures over all jobs that finished.
 
-    slowdown: JCT over the run time alone, with the GPUs asked for. goodput: GPU time with lasting progress
-    over GPU time offered. finish_time_fairness (Themis, NSDI 2020): JCT over the run time in an equal share
-    of the cluster; above 1 is worse than that share. jain: Jain's index of the users' mean speeds (one over
-    slowdown), 1 is equal. violation_ratio: share of the jobs with a deadline that end after it.
-    fair_violation, fair_slack (UWFQ, 2025): by how much of their response time in the fluid, user-fair system
-    jobs end after it, the mean over those that do; and before it, as a negative share, over the others.
+    `failed` ones and those that never ended are counted apart.
+    slowdown: JCT over the run time alone, with the GPUs asked for.
+    goodput: GPU time with lasting progress over GPU time offered.
+    finish_time_fairness (Themis, NSDI 2020): JCT over the run time in an equal share of the
+    cluster; above 1 is worse than that share.
+    jain: Jain's index of the users' mean speeds (one over slowdown), 1 is equal.
+    violation_ratio: share of the jobs with a deadline that end after it.
+    fair_violation, fair_slack (UWFQ, 2025): by how much of their response time in the fluid,
+    user-fair system jobs end after it, the mean over those that do; and before it, as a
+    negative share, over the others.
     fair_violation_ratio: share of the jobs that end after it.
     """
 
@@ -173,7 +177,10 @@ def _fairness(done: Lives, cluster_gpus: int) -> dict[str, Any]:
 
 
 def _against_fluid(runs: Sequence[Run], done: Lives, gpus: int) -> dict[str, Any]:
-    """Users are who the policies take them for; jobs that never finished are not served at all."""
+    """Return the measures that compare jobs with the fluid, user-fair system.
+
+    Users are those that the policies use; jobs that never finished are not served at all.
+    """
     users = [run.job.user or run.job.group for run in runs if run.finished is not None]
     weights = [run.job.weight for run in runs if run.finished is not None]
     works = done.gpus * done.alone_s

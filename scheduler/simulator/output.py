@@ -1,4 +1,7 @@
-"""One policy's line in the output: the figures that the command writes and the portal stores."""
+"""One policy's line in the output.
+
+It holds the figures that the command writes and the portal stores.
+"""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""Two jobs on one set of GPUs, as Lucid packs them. In the simulator only: a live GPU has one holder.
+"""Two jobs on one set of GPUs, as Lucid packs them, in the simulator only.
 
-A waiting job may share the GPUs of a running one that shares with nobody yet if both use the same number of
-GPUs, at most 8; if they run well together, each at 0.8 of its pace alone or more; and if its priority value
-(GPU-seconds left, small goes first) is at most twice the host's. Both then run at the pace of the pair.
-Source: Hu et al., Lucid, ASPLOS 2023, which undoes a pair that slows a job by more than a fifth; here the
-pace of a pair is known before, so such a pair is never made.
+A live GPU has one holder. A waiting job may share the GPUs of a running one that shares with no
+other yet if both use the same number of GPUs, at most 8; if they run well together, each at 0.8
+of its pace alone or more; and if its priority value (GPU-seconds left, small goes first) is at
+most twice the host's. Both then run at the pace of the pair.
+Source: Hu et al., Lucid, ASPLOS 2023, which undoes a pair that slows a job by more than a
+fifth; here the pace of a pair is known before, so such a pair is never made.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from typing import Protocol
 
 from knowledge.core.domain.types import Option
 from scheduler.core.remaining_work import remaining_gpu_s
-from scheduler.core.types import Job
-from scheduler.simulator.errors import TraceError
+from scheduler.core.types import JobInfo
+from scheduler.simulator.inputs.cells import converted, number
 from scheduler.simulator.inputs.files import Row
 from scheduler.simulator.inputs.trace import TraceJob
 from scheduler.simulator.world.runs import Run
@@ -43,7 +44,10 @@ class Pairs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class StatedPairs:
-    """Where no pair was measured: each job gets one of Lucid's scores by chance, the same for one seed."""
+    """Paces from Lucid's scores, for use where no pair was measured.
+
+    Each job gets one of the scores by chance, the same for one seed.
+    """
 
     seed: int = 0
 
@@ -56,7 +60,10 @@ class StatedPairs:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredPairs:
-    """Paces by (profile, neighbour's profile); pairs that were not measured do not share."""
+    """Paces by (profile, neighbour's profile).
+
+    Pairs that were not measured do not share.
+    """
 
     paces: Mapping[tuple[str, str], float]
 
@@ -65,23 +72,24 @@ class MeasuredPairs:
 
 
 def read_pairs(rows: Iterable[Row]) -> MeasuredPairs:
-    """A trace's `pairs.csv`: profile_a, profile_b, rate_a, rate_b; rates as shares of the pace alone.
+    """Read a trace's `pairs.csv`.
 
+    Its columns are profile_a, profile_b, rate_a, rate_b; rates are shares of the pace alone.
     Raises TraceError.
     """
-    paces: dict[tuple[str, str], float] = {}
-    for number, row in enumerate(rows, start=1):
-        try:
-            for own, other in (("a", "b"), ("b", "a")):
-                rate = float(row[f"rate_{own}"])
-                if not 0 < rate <= 2:  # measured pairs are a little faster than alone now and then
-                    raise ValueError(f"rate_{own} is {rate:g}; give the share of the pace alone, 0 to 2")
-                paces[row[f"profile_{own}"], row[f"profile_{other}"]] = rate
-        except (KeyError, TypeError, ValueError) as error:
-            raise TraceError(
-                f"pairs.csv, row {number}: needs profile_a, profile_b, rate_a and rate_b: {error}"
-            ) from error
-    return MeasuredPairs(paces)
+    needs = "profile_a, profile_b, rate_a and rate_b"
+    pairs = converted(rows, _pair, file="pairs.csv", needs=needs)
+    return MeasuredPairs({names: pace for pair in pairs for names, pace in pair.items()})
+
+
+def _pair(row: Row) -> dict[tuple[str, str], float]:
+    paces = {}
+    for own, other in (("a", "b"), ("b", "a")):
+        rate = number(row, f"rate_{own}")
+        if not 0 < rate <= 2:  # measured pairs are a little faster than alone now and then
+            raise ValueError(f"rate_{own} is {rate:g}; give the share of the pace alone, 0 to 2")
+        paces[row[f"profile_{own}"], row[f"profile_{other}"]] = rate
+    return paces
 
 
 @dataclass(slots=True)
@@ -94,15 +102,21 @@ class Packing:
     packed: int = 0  # pairs made so far
 
     def starts(self, run: Run, host: Run | None) -> list[tuple[Run, float]]:
-        """It holds GPUs of its own, or shares its host's; returns whose pace changes, and to what."""
+        """Note that a job starts, on GPUs of its own or on its host's.
+
+        Returns the jobs whose pace changes, and their new pace.
+        """
         if host is not None:
             return self._join(run, host)
         if len(run.gpus) <= MOST_GPUS:
             self._alone[len(run.gpus)][run.job.job_id] = run
         return []
 
-    def host(self, job: Job, option: Option, guest: TraceJob, now: float) -> Run | None:
-        """The running job beside which this one keeps most of its pace; ties go to the first started."""
+    def host(self, job: JobInfo, option: Option, guest: TraceJob, now: float) -> Run | None:
+        """Return the running job beside which this one keeps most of its pace.
+
+        Ties go to the first started.
+        """
         hosts = self._alone[option.gpus].values()
         fitting = [run for run in hosts if run.held.key == option.key and self._agree(job, guest, run, now)]
         return max(fitting, key=lambda run: self._pace(guest, run.job), default=None)
@@ -126,7 +140,7 @@ class Packing:
         self.packed += 1
         return [(guest, self._pace(guest.job, host.job)), (host, self._pace(host.job, guest.job))]
 
-    def _agree(self, job: Job, guest: TraceJob, host: Run, now: float) -> bool:
+    def _agree(self, job: JobInfo, guest: TraceJob, host: Run, now: float) -> bool:
         if min(self._pace(guest, host.job), self._pace(host.job, guest)) < LEAST_PACE:
             return False
         return remaining_gpu_s(job) <= PATIENCE * host.release(now).in_s * len(host.gpus)
@@ -136,9 +150,12 @@ class Packing:
 
 
 def guests(
-    packing: Packing, waiting: Iterable[tuple[Job, Run]], now: float
+    packing: Packing, waiting: Iterable[tuple[JobInfo, Run]], now: float
 ) -> Iterator[tuple[Run, Option, Run]]:
-    """(guest, its option, host) by the waiting jobs' order; each starts before the next is asked for."""
+    """Yield (guest, its option, host) in the waiting jobs' order.
+
+    Each guest starts before the next is asked for.
+    """
     for job, run in waiting:
         if not packing.could_host():
             return

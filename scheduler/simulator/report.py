@@ -1,4 +1,7 @@
-"""A report of one comparison: a table of the measures and the charts behind them, in one HTML page."""
+"""A report of one comparison in one HTML page.
+
+It holds a table of the measures and the charts behind them.
+"""
 
 from __future__ import annotations
 
@@ -99,7 +102,10 @@ def _ecdf(result: Result, values: list[float]) -> go.Scatter:
 
 
 def _in_use(result: Result) -> go.Scatter:
-    """GPUs held over time, as if a job held what it asked for from its first start to its finish."""
+    """Draw the GPUs held over time.
+
+    A job counts as holding what it asked for from its first start to its finish.
+    """
     spans = [(run.first_start, run.finished, run.job.whole_gpus) for run in result.runs
              if run.first_start is not None and run.finished is not None]  # fmt: skip
     times = np.array([at for start, end, _ in spans for at in (start, end)])

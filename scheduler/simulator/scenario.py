@@ -19,9 +19,15 @@ from scheduler.simulator.metrics import Metrics, measure
 from scheduler.simulator.packing import Packing, Pairs, StatedPairs, read_pairs
 from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.goodput import GoodputTruth
-from scheduler.simulator.world.ground_truth import GroundTruth, RecordedTruth, gavel_rates, table_rates
+from scheduler.simulator.world.ground_truth import (
+    GroundTruth,
+    RecordedTruth,
+    gavel_rates,
+    shares_of,
+    table_rates,
+)
 from scheduler.simulator.world.interference import Colocation
-from scheduler.simulator.world.predictions import Fidelity, PredictionModel
+from scheduler.simulator.world.predictions import Fidelity, PredictionModel, stated_option
 
 _PROFILES = ("profiles/placements.csv.gz", "sia/profiles/placements.csv.gz")
 _GAVEL = ("simulation_throughputs.json.gz", "simulation_throughputs.json")
@@ -29,7 +35,10 @@ _GAVEL = ("simulation_throughputs.json.gz", "simulation_throughputs.json")
 
 @dataclass(slots=True)
 class Scenario:
-    """A trace that fits a cluster, and what is true about its jobs. Jobs that fit nowhere are refused."""
+    """A trace that fits a cluster, and the facts about its jobs.
+
+    Jobs that fit nowhere are refused.
+    """
 
     trace: Trace
     cluster: Cluster
@@ -42,13 +51,12 @@ class Scenario:
     def __post_init__(self) -> None:
         """Raises TraceError if no job fits."""
         truth, jobs = self.truth(Fidelity.DEFAULT), []
-        foresight = PredictionModel(Fidelity.ORACLE, truth, self.cluster)
         for row, job in enumerate(self.trace.jobs, start=1):
             if not requested(job, self.cluster):
                 self.impossible.append(Refusal(row, job.job_id, why_impossible(job, self.cluster)))
-            elif options := foresight.options(job):
-                self._alone_s[job.job_id] = options[0].duration_s.value
-                jobs.append(job)
+            elif alone_s := _alone_s(job, truth, self.cluster):
+                self._alone_s[job.job_id] = alone_s
+                jobs.append(_due(job, alone_s))
             else:
                 self.impossible.append(Refusal(row, job.job_id, "its profile was not measured on these GPUs"))
         if not jobs:
@@ -67,11 +75,14 @@ class Scenario:
         return offered_gpus(pairs, self.trace.span_s) / self.cluster.total_gpus
 
     def alone_s(self, job: TraceJob) -> float:
-        """How long it truly runs with the GPUs it asks for, on the quickest pool."""
+        """How long it truly runs as submitted, start-up apart, on the quickest pool."""
         return self._alone_s[job.job_id]
 
     def truth(self, level: Fidelity) -> GroundTruth:
-        """Ground truth of the jobs; measured applications tune their batch where knowledge may choose."""
+        """Return the ground truth of the jobs.
+
+        Measured applications tune their batch where knowledge may choose.
+        """
         if self.applications:
             return GoodputTruth(self.applications, tuned=level.chooses)
         return self.rates or RecordedTruth()
@@ -88,24 +99,43 @@ class Scenario:
         packing: bool = False,
         progress: Callable[[int], None] | None = None,
     ) -> tuple[Engine, Metrics]:
-        """Play the trace to its end. error: MdAPE of predictions (Foresight). packing: in Lucid's pairs."""
+        """Play the trace to its end.
+
+        error: MdAPE of predictions (Predictions).
+        packing: in Lucid's pairs.
+        """
         truth = self.truth(level)
-        foresight = PredictionModel(level, truth, self.cluster, error=error, seed=seed)
+        predictions = PredictionModel(level, truth, self.cluster, error=error, seed=seed)
         pairs = Packing(self.pairs or StatedPairs(seed)) if packing else None
         jobs, capacity = self.trace.jobs, self.trace.capacity
         engine = Engine(
-            jobs, self.cluster, policy, truth, foresight, settings, capacity, colocation, pairs
+            jobs, self.cluster, policy, truth, predictions, settings, capacity, colocation, pairs
         )  # fmt: skip
         engine.run(progress)
         return engine, measure(engine, [self.alone_s(run.job) for run in engine.runs.values()])
 
 
-def open_scenario(path: Path, cluster: Cluster | None = None) -> Scenario:
-    """Read a trace and the measurements that belong to it; no cluster: the folder's `cluster.csv`.
+def _due(job: TraceJob, alone_s: float) -> TraceJob:
+    """The job with a deadline by its `slo`, if it has no other."""
+    if job.slo is None or job.deadline_s is not None:
+        return job
+    return replace(job, deadline_s=job.submit_s + job.slo * alone_s)
 
+
+def _alone_s(job: TraceJob, truth: GroundTruth, cluster: Cluster) -> float | None:
+    options = [stated_option(bundle) for bundle in requested(job, cluster)]
+    runs_s = (truth.left_s(job, option, shares_of(option, ())) for option in options)
+    return min(filter(None, runs_s), default=None)
+
+
+def open_scenario(path: Path, cluster: Cluster | None = None, group: str | None = None) -> Scenario:
+    """Read a trace and the measurements that belong to it.
+
+    cluster: None takes the folder's `cluster.csv`.
+    group: None takes all jobs.
     Raises TraceError and ClusterError.
     """
-    trace = load_trace(path)
+    trace = load_trace(path, group)
     cluster = cluster or _own_cluster(path)
     scenario = _measured(trace, path, cluster)
     side = path / "pairs.csv"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from knowledge.core.domain.types import Goal
-from scheduler.core.types import Job
+from scheduler.core.types import JobInfo
 from scheduler.simulator.world.runs import Run
 
 RETRIES = 1  # further options after one that did not run, as the live portal grants
@@ -19,18 +19,16 @@ class SimulationSettings:
     restart_s: what a start costs a job that ran before, unless the trace says so itself.
     checkpoint_s: time between checkpoints, which matters when a node fails; 0 saves every step. A job that
     is stopped on purpose saves first.
-    snapshots: show every policy the whole state, even where the quicker way decides the same.
     """
 
     round_s: float | None = None
     restart_s: float = 0.0
     checkpoint_s: float = 0.0
     goal: Goal = Goal.BALANCED
-    snapshots: bool = False
 
     def restart_of(self, run: Run) -> float:
         return self.restart_s if run.job.restart_s is None else run.job.restart_s
 
-    def seen(self, run: Run, now: float) -> Job:
+    def seen(self, run: Run, now: float) -> JobInfo:
         """The job as policies see it."""
         return run.seen(now, self.goal, self.restart_of(run), self.checkpoint_s)

@@ -1,7 +1,23 @@
 // Draws [data-chart] from the figure its address answers with, again every 3 s until it is final,
 // and [data-chart-from] from the JSON that lies on the page under that id.
 const AGAIN_MS = 3000;
+const NEAR = "300px"; // a chart is drawn when it is as near as this to what the window shows
+
+// Plotly is large, so it is fetched only when a chart is near; captions and tables do without it.
+const PLOTLY = document.currentScript.dataset.plotly;
+let loading;
+function plotly() {
+  loading ??= new Promise((loaded, failed) => {
+    const script = document.createElement("script");
+    script.src = PLOTLY;
+    script.onload = () => loaded(window.Plotly);
+    script.onerror = () => { loading = undefined; failed(new Error(`${PLOTLY} cannot be loaded`)); };
+    document.head.append(script);
+  });
+  return loading;
+}
 const TABLE_ROWS = 60;
+const HEIGHT = 280;
 
 function style() {
   const css = getComputedStyle(document.body);
@@ -40,7 +56,7 @@ function draw(place, given) {
     paper_bgcolor: "rgba(0,0,0,0)",
     plot_bgcolor: "rgba(0,0,0,0)",
     margin: { l: 50, r: 10, t: 10, b: 40 },
-    height: figure.layout.height ?? 280,
+    height: figure.layout.height ?? HEIGHT,
     xaxis: axis(figure.layout.xaxis),
     yaxis: axis(figure.layout.yaxis),
     // Above the plot and growing upwards, however many lines it takes on a narrow screen.
@@ -88,7 +104,36 @@ function show(place, figure) {
   if (empty) return; // the summary says so; bare axes would say nothing
   if (box) tabulate(box, figure);
   figures.set(place, figure);
-  draw(place, figure);
+  place.style.height = `${figure.layout.height ?? HEIGHT}px`; // nothing jumps when it is drawn
+  if (place.dataset.near) drawNow(place);
+  else near.observe(place);
+}
+
+const near = new IntersectionObserver((seen) => {
+  for (const { target, isIntersecting } of seen) {
+    if (!isIntersecting) continue;
+    near.unobserve(target);
+    target.dataset.near = "yes";
+    drawNow(target);
+  }
+}, { rootMargin: NEAR });
+
+// The newest figure of the place: another one may have come while Plotly was on its way.
+async function drawNow(place) {
+  try {
+    await plotly();
+  } catch {
+    setTimeout(() => drawNow(place), AGAIN_MS);
+    return;
+  }
+  if (!place.isConnected || !figures.has(place)) return;
+  draw(place, figures.get(place));
+  if (!place.dataset.chartFrom || place.dataset.picks) return;
+  place.dataset.picks = "yes";
+  place.on("plotly_click", ({ points: [point] }) => {
+    const pick = point.data.customdata?.[point.pointNumber];
+    if (pick) place.dispatchEvent(new CustomEvent("chart-pick", { detail: pick, bubbles: true }));
+  });
 }
 
 async function follow(place, etag) {
@@ -108,10 +153,6 @@ async function follow(place, etag) {
 // A point with a `pick` can be clicked: portal.js puts its values into the form.
 function showFromPage(place) {
   show(place, JSON.parse(document.getElementById(place.dataset.chartFrom).textContent));
-  place.on("plotly_click", ({ points: [point] }) => {
-    const pick = point.data.customdata?.[point.pointNumber];
-    if (pick) place.dispatchEvent(new CustomEvent("chart-pick", { detail: pick, bubbles: true }));
-  });
 }
 
 function start() {
@@ -120,8 +161,12 @@ function start() {
     if (place.dataset.chart) follow(place);
     else showFromPage(place);
   }
-  for (const place of figures.keys()) if (!place.isConnected) figures.delete(place);
+  for (const place of figures.keys()) {
+    if (place.isConnected) continue;
+    near.unobserve(place);
+    figures.delete(place);
+  }
 }
 document.addEventListener("htmx:afterSettle", start);
-document.addEventListener("theme-changed", () => { for (const [place, figure] of figures) draw(place, figure); });
+document.addEventListener("theme-changed", () => { for (const place of figures.keys()) if (place.dataset.near) drawNow(place); });
 start();

@@ -63,25 +63,6 @@ document.addEventListener("htmx:configRequest", ({ detail: { parameters } }) => 
   if (token && parameters.csrfmiddlewaretoken) parameters.csrfmiddlewaretoken = token;
 });
 
-// Relative times go on without being asked for.
-const UNITS = [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]];
-function inWords(seconds) {
-  for (const [size, unit, smaller, smallerUnit] of UNITS) {
-    if (seconds < size) continue;
-    const rest = Math.floor((seconds % size) / smaller);
-    return `${Math.floor(seconds / size)} ${unit}` + (rest ? ` ${rest} ${smallerUnit}` : "");
-  }
-  return `${Math.round(seconds)} s`;
-}
-function tellTimes() {
-  for (const time of document.querySelectorAll("time[data-ago]")) {
-    const passed = (Date.now() - Date.parse(time.dateTime)) / 1000;
-    const words = inWords(Math.abs(passed));
-    time.textContent = Math.abs(passed) < 5 ? "just now" : passed > 0 ? `${words} ago` : `in ${words}`;
-  }
-}
-setInterval(tellTimes, 5000);
-
 // [data-copy="ID"] copies the text of that element; [data-fill] writes its values into the form's fields.
 async function copy(button) {
   await navigator.clipboard.writeText(document.getElementById(button.dataset.copy).textContent);
@@ -175,15 +156,48 @@ document.getElementById("id_goal")?.addEventListener("change", placeNeeds);
 window.addEventListener("pageshow", placeNeeds);
 placeNeeds();
 
-// In one column, people see the forecast before they submit, and its reasons after the button.
+// In one column, people see the prediction before they submit, and its reasons after the button.
 const oneColumn = window.matchMedia("(max-width: 991.98px)");
 function placeSubmit() {
   const submit = document.getElementById("submit-row");
-  if (oneColumn.matches) document.getElementById("advice")?.after(submit);
+  if (oneColumn.matches) document.getElementById("recommended")?.after(submit);
   else document.getElementById("job-values")?.append(submit);
 }
 oneColumn.addEventListener("change", placeSubmit);
 placeSubmit();
+
+// Values that the portal cannot use are told at their fields as soon as it knows, in words of its own.
+function tellRefused() {
+  const refused = JSON.parse(document.getElementById("refused-values")?.textContent ?? "{}");
+  for (const field of document.querySelectorAll("[data-refused-now]")) if (!refused[field.id]) accept(field);
+  for (const [id, messages] of Object.entries(refused)) refuse(document.getElementById(id), messages.join(" "));
+}
+function accept(field) {
+  delete field.dataset.refusedNow;
+  field.removeAttribute("aria-invalid");
+  const told = document.getElementById(`${field.id}_error`);
+  if (told) told.hidden = true;
+}
+function refuse(field, message) {
+  const told = document.getElementById(`${field.id}_error`) ?? errorOf(field);
+  const line = document.createElement("div");
+  line.className = "invalid-feedback d-block";
+  line.textContent = message;
+  told.replaceChildren(line);
+  told.hidden = false;
+  if (!field.dataset.refusedNow) field.closest("details")?.setAttribute("open", "");
+  field.dataset.refusedNow = "yes";
+  field.setAttribute("aria-invalid", "true");
+}
+function errorOf(field) {
+  const told = field.parentElement.appendChild(document.createElement("div"));
+  told.id = `${field.id}_error`;
+  told.setAttribute("role", "alert");
+  const described = field.getAttribute("aria-describedby");
+  field.setAttribute("aria-describedby", described ? `${described} ${told.id}` : told.id);
+  return told;
+}
+document.addEventListener("htmx:afterSettle", ({ target }) => { if (target.id === "recommended") tellRefused(); });
 
 // The first field that complains gets the focus; it complains until it is changed.
 document.querySelector("[aria-invalid=true]")?.focus();

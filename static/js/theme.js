@@ -5,6 +5,7 @@
   const apply = () => {
     const theme = chosen() === "auto" ? (dark.matches ? "dark" : "light") : chosen();
     document.documentElement.dataset.bsTheme = theme;
+    document.documentElement.classList.toggle("dark-mode", theme === "dark"); // Swagger UI's name for it
     for (const button of document.querySelectorAll("[data-theme-choice]")) {
       const pressed = button.dataset.themeChoice === chosen();
       button.setAttribute("aria-pressed", pressed);

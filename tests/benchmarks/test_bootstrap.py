@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks.bootstrap import bootstrap_mean, paired_change
+from benchmarks.scheduler.bootstrap import bootstrap_mean, paired_change
 
 
 def test_an_interval_covers_the_mean_and_pairs_are_compared_seed_by_seed() -> None:

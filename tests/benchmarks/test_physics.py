@@ -12,11 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.physics import ENOUGH, by_model, one_out, rates
+from benchmarks.knowledge.physics import ENOUGH, by_model, one_out, rates
+from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.analytic.step_time import StepTime, step_parts
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config
+
+CATALOGUE = shipped_catalogue()
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 SHIPPED = REPOSITORY / "knowledge" / "data" / "executions.csv"
@@ -40,7 +43,7 @@ def _rows() -> list[Measurement]:
         for gpus in (1, 2, 4, 8)
         for batch in (1, 2, 4, 8)
     ]
-    c = columns(configs)
+    c = columns(configs, CATALOGUE)
     physics = StepTime()
     physics.weights_ = np.ones(sum(part.shape[1] for part in step_parts(c)))
     return [
@@ -49,7 +52,7 @@ def _rows() -> list[Measurement]:
     ]
 
 
-def test_what_follows_physics_is_foretold_for_a_model_that_was_left_out() -> None:
+def test_what_follows_physics_is_predicted_for_a_model_that_was_left_out() -> None:
     found = rates(_rows(), by_model)
     assert found["rate_rows"] == 64
     assert found["rate_mean"] < 0.001
@@ -84,7 +87,15 @@ def test_the_script_prints_a_line_a_split_and_writes_its_figures(tmp_path: Path)
     folder.mkdir()
     shutil.copy(SHIPPED, folder / "runs.csv")
     out = tmp_path / "out.json"
-    command = [sys.executable, "benchmarks/physics.py", str(tmp_path), "--only", "llm", "--json", str(out)]
+    command = [
+        sys.executable,
+        "benchmarks/knowledge/physics.py",
+        str(tmp_path),
+        "--only",
+        "llm",
+        "--json",
+        str(out),
+    ]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     figures = json.loads(out.read_text())

@@ -1,4 +1,4 @@
-"""The baseline that every figure of benchmarks/accuracy.py stands beside."""
+"""The baseline that every figure of benchmarks/knowledge/accuracy.py stands beside."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from benchmarks import plain
+from benchmarks.knowledge import plain
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config
 

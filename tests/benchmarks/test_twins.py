@@ -1,11 +1,11 @@
-"""Systems that are equal in every column foretell each other."""
+"""Systems that are equal in every column predict each other."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 
-from benchmarks.twins import by_others, submitter, system, twin
+from benchmarks.knowledge.twins import by_others, submitter, system, twin
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config
 
@@ -26,7 +26,7 @@ RUNS = [run("A/one/1", 100.0), run("A/one/2", 110.0), run("A/two/1", 50.0), run(
 ALONE = run("C/four/1", 300.0, gpus=16)
 
 
-def test_twins_of_other_submitters_foretell_a_run_and_those_of_its_own_do_not() -> None:
+def test_twins_of_other_submitters_predict_a_run_and_those_of_its_own_do_not() -> None:
     errors = by_others([*RUNS, ALONE], twin, submitter)
     assert errors[:4] == pytest.approx([0.2, 30 / 110, 0.6, 0.25])
     assert np.isnan(errors[4])

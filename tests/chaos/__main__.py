@@ -1,7 +1,8 @@
-"""Break a real portal on purpose for some minutes, then judge it: `python3 run.py chaos`.
+"""Break a real portal on purpose for some minutes, then judge it.
 
-The last line is the verdict, and the exit code is 0 only if nothing was violated. --report keeps the whole
-report in a file, --keep the logs of every process and the clients' notes in a folder.
+Run by `python3 run.py chaos`. The last line is the verdict, and the exit code is 0 only if
+nothing was violated. --report keeps the whole report in a file, --keep the logs of every
+process and the clients' notes in a folder.
 """
 
 from __future__ import annotations
@@ -24,6 +25,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--seed", default="", help="the run's random numbers; printed first")
     made.add_argument("--control-workers", type=int, default=1, choices=(1, 2), help="control workers (1)")
     made.add_argument("--lease", default="15", choices=("15", "production"), help="leases of nodes (15 s)")
+    made.add_argument(
+        "--policy", default="", help="the scheduling policy, stopping jobs early if it stops any"
+    )
     made.add_argument("--report", type=Path, help="write the report to this file as well")
     made.add_argument("--keep", type=Path, help="copy logs and notes into this folder")
     return made

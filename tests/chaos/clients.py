@@ -1,4 +1,7 @@
-"""People at work while things break: they submit, lose answers, ask again, cancel, pause, resume, drain."""
+"""People at work while things break.
+
+They submit, lose answers, ask again, cancel, pause, resume and drain.
+"""
 
 from __future__ import annotations
 
@@ -72,7 +75,10 @@ class Caller:
 
 
 class Crowd:
-    """Some users and an administrator, each in a thread of its own, until they are told to stop."""
+    """Some users and an administrator, each in a thread of its own.
+
+    They work until they are told to stop.
+    """
 
     def __init__(self, stack: Stack, notebook: Notebook, seed: str, *, users: int, open_jobs: int) -> None:
         self.stack, self.notebook, self.open_jobs = stack, notebook, open_jobs
@@ -121,7 +127,10 @@ class Crowd:
                 self._ask(caller, rng, rng.choice(mine), paused)
 
     def _submit(self, caller: Caller, rng: random.Random, key: str) -> list[str]:
-        """Ask until there is an answer; some do not wait for the first one, and some ask once more."""
+        """Submit a job until there is an answer.
+
+        Some users do not wait for the first answer, and some ask once more after it.
+        """
         shape = rng.choice(sorted(STEPS))
         body = body_of(self.stack, shape, key)
         patience_s = rng.uniform(*NO_PATIENCE_S) if rng.random() < 0.4 else PATIENCE_S
@@ -147,7 +156,10 @@ class Crowd:
             paused.append(job)
 
     def _admin(self, rng: random.Random, _: str) -> None:
-        """Drains a node now and then, and lets nodes work again that are drained or blocked for a while."""
+        """Drain a node now and then.
+
+        Nodes that are drained or blocked are resumed after a while.
+        """
         caller = Caller(self.stack, self.stack.admin_token, self.notebook)
         while not self.done.wait(rng.uniform(4, 12)):
             nodes = (caller.get("nodes/") or {"data": []})["data"]

@@ -1,4 +1,7 @@
-"""The real thing on loopback: PostgreSQL, broker, web, workers, beat, and nodes behind a proxy each."""
+"""The real processes of a portal on loopback.
+
+PostgreSQL, broker, web server, workers, beat, and nodes behind a proxy each.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ LEASE_S = {"15": 15.0, "production": 90.0}
 
 
 class Cluster:
-    """What faults strike. Only the main thread starts and ends processes (portal.ops.launch.supervisor)."""
+    """The processes that faults strike.
+
+    Only the main thread starts and ends processes (portal.ops.launch.supervisor).
+    """
 
     def __init__(self, *, lease: str, control_workers: int) -> None:
         self.lease_s = LEASE_S[lease]

@@ -13,7 +13,10 @@ Known = Literal["ok", "failed", "unknown"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Note:
-    """One request. `known`: it had its effect, it had none, or nobody can say (no answer, or a 5xx)."""
+    """One request of a client.
+
+    `known`: it had its effect, it had none, or its effect is unknown (no answer, or a 5xx).
+    """
 
     op: str
     known: Known

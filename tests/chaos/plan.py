@@ -1,4 +1,7 @@
-"""Which fault strikes what, when and for how long: drawn from the seed before anything runs."""
+"""The plan of a chaos run: each fault with its target, start and duration.
+
+All of it is drawn from the seed before anything runs.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,13 @@ from typing import Any, NamedTuple
 
 
 class Kind(NamedTuple):
-    """A kind of fault. `target` is "node" or "control" for one of several, else what it strikes.
+    """A kind of fault.
 
-    weight: how often it comes in a round in which all kinds come. lasts: seconds, or with `leases` multiples
-    of the lease, drawn evenly from this range.
+    target: `node` or `control` for one of several, else the name of the target itself
+
+    weight: how often it comes in a round in which all kinds come
+
+    lasts: the range from which its seconds are drawn evenly; with `leases`, multiples of the lease
     """
 
     name: str
@@ -50,9 +56,11 @@ def plan(
     lease_s: float,
     several: Mapping[str, Sequence[str]],
 ) -> Iterator[Fault]:
-    """Faults of `lasts_s` seconds, in the order in which they begin; no two on one target at a time.
+    """Yield the faults of a run of `lasts_s` seconds in the order in which they begin.
 
-    several: the names behind targets of which there are several, each of which may be struck.
+    No two faults strike one target at a time.
+
+    several: the names behind targets of which there are several, each of which may be struck
     """
     running: list[Fault] = []
     bag, at_s = list[Kind](), PAUSE_S / 2

@@ -1,7 +1,7 @@
-"""A TCP proxy for each node: it cuts, delays, throttles, loses answers and says things twice.
+"""A TCP proxy for each node that cuts, delays, throttles, loses and repeats.
 
-It takes the place of a network that can be disturbed, which would need root (docs/architecture.md,
-"Reliability").
+It loses answers and repeats requests. It takes the place of a network that can be disturbed,
+which would need root (docs/architecture.md, "Reliability").
 """
 
 from __future__ import annotations
@@ -18,7 +18,10 @@ SYNC = b"POST /agent/v1/sync"
 
 
 class Proxy:
-    """One node's line. Its attributes may be set from any thread; they hold for what passes from then on."""
+    """The line of one node.
+
+    Its attributes may be set from any thread; they hold for everything that passes from then on.
+    """
 
     def __init__(self, upstream: int) -> None:
         self.upstream, self.port = upstream, 0
@@ -126,7 +129,7 @@ class Proxies:
         self._loop.call_soon_threadsafe(self[name].reset_all)
 
     def say_again(self, name: str) -> None:
-        """Everything that this node said last, once more, in the order in which it was said."""
+        """Send the node's latest requests once more, in their order."""
         for request in list(self[name].said):
             asyncio.run_coroutine_threadsafe(self[name].say_again(request), self._loop)
 

@@ -1,4 +1,7 @@
-"""One run: start everything, disturb it by plan while people work, let it settle, judge, report."""
+"""One chaos run, from start to report.
+
+It starts everything, disturbs it by plan while people work, lets it settle, judges and reports.
+"""
 
 from __future__ import annotations
 
@@ -31,6 +34,7 @@ from tests.harness.invariants import Violation
 from tests.harness.servers import NotInstalled
 
 USERS, OPEN_JOBS = 3, 3
+AT_ONCE = {"min_run_s": 1.0, "cooldown_s": 1.0, "limit": 5}
 SETTLE_S = 120.0  # beyond two leases: what is still open then stays so
 
 
@@ -59,6 +63,8 @@ def disturbed(cluster: Cluster, options: argparse.Namespace) -> Report:
     stack, notebook = cluster.stack, Notebook()
     losses = undisturbed_losses(cluster)
     print(f"undisturbed losses: {losses}", flush=True)
+    if options.policy:
+        choose(cluster, options.policy)
     faults = plan(
         random.Random(options.seed),
         KINDS,
@@ -91,6 +97,14 @@ def disturbed(cluster: Cluster, options: argparse.Namespace) -> Report:
     return told(options, cluster, notebook, struck, silences, found)
 
 
+def choose(cluster: Cluster, policy: str) -> None:
+    """Let another policy decide; one that stops jobs may do so after a second."""
+    client = cluster.stack.admin
+    known = client.get("policy/")["defaults"].get(policy, {})
+    early = {name: value for name, value in AT_ONCE.items() if name in known}
+    client.post("policy/", {"name": policy, "reason": "chaos", "parameters": early})
+
+
 def undisturbed_losses(cluster: Cluster) -> dict[str, float]:
     """The final loss of each shape of job, from before anything is disturbed."""
     from tests.chaos.clients import STEPS
@@ -102,7 +116,10 @@ def undisturbed_losses(cluster: Cluster) -> dict[str, float]:
 
 
 def carry_out(cluster: Cluster, faults: Sequence[Fault], lasts_s: float) -> list[Struck]:
-    """Begin and end each fault at its time, in this thread; returns when they truly began and ended."""
+    """Begin and end each fault at its time, in this thread.
+
+    Returns the times at which the faults truly began and ended.
+    """
     start, struck = time.monotonic(), list[Struck]()
     in_force: dict[Fault, tuple[float, contextlib.ExitStack]] = {}
     begins = [(fault.at_s, number, False, fault) for number, fault in enumerate(faults)]
@@ -126,7 +143,10 @@ def carry_out(cluster: Cluster, faults: Sequence[Fault], lasts_s: float) -> list
 
 
 def settle(cluster: Cluster, notebook: Notebook) -> list[str]:
-    """Wait until all jobs have ended and all nodes are ready, or long enough; names who died meanwhile."""
+    """Wait until all jobs have ended and all nodes are ready, or long enough.
+
+    Returns the names of the processes that died meanwhile.
+    """
     stack, end = cluster.stack, time.monotonic() + 2 * cluster.lease_s + SETTLE_S
     print("the faults are over", flush=True)
     while time.monotonic() < end:

@@ -1,6 +1,9 @@
-"""Runs a module with a clock that is off: `python -m tests.chaos.skewed SECONDS MODULE [ARGUMENT ...]`.
+"""A module run with a clock that is off.
 
-It takes the place of a system clock that is wrong. Monotonic time goes on as it is, as it would there.
+python -m tests.chaos.skewed SECONDS MODULE [ARGUMENT ...]
+
+It takes the place of a system clock that is wrong. Monotonic time goes on as it is, as it would
+there.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The parts of the chaos run that decide: plans, silences, recoveries and verdicts."""
+"""The parts of the chaos run that decide: plans, silences, recoveries, verdicts."""
 
 from __future__ import annotations
 
@@ -21,7 +21,10 @@ LEASE_S = 15.0
 
 
 def lost(heard: float, at: float, *, served: tuple[float, float] = (0, 1000)) -> str:
-    """Why alpha should not have been lost at that time; the portal answered between the times of `served`."""
+    """Return why alpha should not have been lost at that time, or an empty text.
+
+    The portal answered between the two times of `served`.
+    """
     answers = [(float(second), served[0] <= second <= served[1]) for second in range(200)]
     rows = [Rows(heard + 1, 1, {"alpha": ("ready", heard)})]
     return Silences(Timeline(answers=answers, rows=rows), LEASE_S).too_short("alpha", at)

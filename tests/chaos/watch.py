@@ -1,4 +1,7 @@
-"""Looks at the portal twice a second: does it answer, does it tick, which nodes has it heard of."""
+"""The observer of the portal, which looks twice a second.
+
+It notes whether the portal answers and ticks, and which nodes it has heard of.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ FROM scheduler_node WHERE removed_at IS NULL
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """What the database said: ticks so far, and for each node its state and when it was heard of last."""
+    """One reading of the database.
+
+    It holds the ticks so far and, for each node, its state and when it was last heard of.
+    """
 
     at: float
     ticks: int
@@ -28,7 +34,10 @@ class Rows:
 
 @dataclass
 class Timeline:
-    """Everything that was seen. Times are seconds since the epoch, of this machine's one clock."""
+    """Everything that was observed.
+
+    Times are seconds since the epoch, by this machine's one clock.
+    """
 
     answers: list[tuple[float, bool]] = field(default_factory=list)
     rows: list[Rows] = field(default_factory=list)

@@ -1,4 +1,7 @@
-"""A copy of the tree in which one more of a kind is added, by its checklist in CONTRIBUTING alone."""
+"""A copy of the tree that is extended by one toy of each kind.
+
+Each toy is added by its checklist in CONTRIBUTING alone.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ _UNCOPIED = shutil.ignore_patterns("node_modules", "screenshots", "*.pyc.*")  # 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Toy:
-    """One more of a kind. `lines`: by file, what stands there and by what it is replaced."""
+    """One toy of a kind that the portal can be extended by.
+
+    lines: by file, lines of the tree with their replacements
+    """
 
     kind: str  # its folder in toys/
     heading: str  # of its checklist
@@ -34,6 +40,11 @@ class Toy:
         """All that adding it touches."""
         new = [path for path in self.folder.rglob("*") if path.is_file()]
         return sorted({*self.lines, *(path.relative_to(self.folder).as_posix() for path in new)})
+
+    @property
+    def tests(self) -> list[str]:
+        """Its own tests."""
+        return [name for name in self.files if Path(name).name.startswith("test_")]
 
     @property
     def checklist(self) -> str:
@@ -54,6 +65,11 @@ class Toy:
             (checkout / name).write_text(text)
 
 
+def is_of_training(test: str) -> bool:
+    """Does it need the training environment?"""
+    return Path(test).name.startswith("test_torch_")
+
+
 def copy_tree(checkout: Path) -> None:
     """With the compiled modules, which would take seconds to compile again."""
     for name in COPIED:
@@ -62,11 +78,11 @@ def copy_tree(checkout: Path) -> None:
         shutil.copy2(ROOT / name, checkout / name)
 
 
-def run_tests(checkout: Path, *arguments: str) -> None:
+def run_tests(checkout: Path, *arguments: str, python: str | Path = sys.executable) -> None:
     """Run tests of the copy; what they printed is the error if they fail."""
     env = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "DATA_DIR")}
     done = subprocess.run(
-        [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments],
+        [python, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *arguments],
         cwd=checkout, env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout

@@ -1,4 +1,4 @@
-"""One more of each kind takes the files that its checklist names, and nothing else."""
+"""An addition of each kind takes exactly the files that its checklist names."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.extending.checkout import HERE, Toy, copy_tree, run_tests
+from tests.extending.checkout import HERE, Toy, copy_tree, is_of_training, run_tests
+from tests.suite import TRAINING_PYTHON
 
 POLICY = Toy(
     kind="policy",
@@ -71,7 +72,59 @@ PARAMETER = Toy(
         },
     },
 )
-TOYS = [POLICY, EXECUTOR, PAGE, PARAMETER]
+CHART = "GET    /jobs/{job}/charts/%-31s login login 200   login 200   404   200   login login login\n"
+SHARE = "1 - sum(self.plan.lengths[row] for row in self.plan.rows(step)) / self.plan.tokens(step)\n"
+METRIC = Toy(
+    kind="metric",
+    heading="A step metric: 4 files",
+    lines={
+        "trainer/step_metrics.py": {
+            "        story=Story.HIGHEST,\n        over=Over.MEAN,\n    ),\n)\n": (
+                "        story=Story.HIGHEST,\n        over=Over.MEAN,\n    ),\n"
+                '    StepMetric(\n        name="padding",\n        label="padding",\n'
+                '        help="share of the tokens computed that are padding",\n        chart="padding",\n'
+                "        over=Over.MEAN,\n    ),\n)\n"
+            ),
+        },
+        "trainer/train/loop.py": {
+            '"learning_rate": rate}\n': f'"learning_rate": rate}}\n        values["padding"] = {SHARE}'
+        },
+        "tests/portal/access/table.txt": {
+            CHART % "throughput/": CHART % "padding/" + CHART % "throughput/",
+        },
+    },
+)
+REASONS = '{True: "It updates the weights in one pass.", False: "It needs no kernels of its own."}'
+FUSED = f'kind=bool, binds=_D, default=True, help="Update all weights in one pass.", reasons={REASONS}'
+SETTING = Toy(
+    kind="setting",
+    heading="A parameter that binds at dispatch: 7 files",
+    lines={
+        "trainer/recipes.py": {
+            '        "sharding": Param(\n': (
+                f'        "fused_optimizer": Param({FUSED}),\n        "sharding": Param(\n'
+            ),
+        },
+        "trainer/train/settings.py": {
+            "    sharding: str | None\n": "    sharding: str | None\n    fused_optimizer: bool\n"
+        },
+        "trainer/train/sft.py": {"fused=True": "fused=settings.fused_optimizer"},
+        "knowledge/core/domain/types.py": {
+            "    run_protocol: str | None = None\n": (
+                "    run_protocol: str | None = None\n    fused_optimizer: bool | None = None\n"
+            ),
+        },
+        "knowledge/core/domain/config_space.py": {
+            '    "sharding": _shardings,\n': (
+                '    "sharding": _shardings,\n    "fused_optimizer": (True, False),\n'
+            ),
+        },
+        "knowledge/core/analytic/cost_model.py": {
+            "/ shards / c.bandwidth\n": ('/ shards / c.bandwidth * (2.0 - c.setting("fused_optimizer"))\n'),
+        },
+    },
+)
+TOYS = [POLICY, EXECUTOR, PAGE, PARAMETER, METRIC, SETTING]
 REVIEWED = "tests/portal/access/test_matrix.py::test_every_address_and_method_has_a_reviewed_row"
 
 
@@ -86,7 +139,10 @@ def test_the_checklist_names_every_file(toy: Toy) -> None:
 
 @pytest.fixture(scope="module")
 def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A copy of the tree with all toys, and the proofs that they are where they should be."""
+    """Return a copy of the tree with all toys.
+
+    The proofs that the toys are where they should be are part of it.
+    """
     checkout = tmp_path_factory.mktemp("checkout")
     copy_tree(checkout)
     shutil.copytree(HERE / "proofs", checkout / "tests" / "proofs")
@@ -95,9 +151,15 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return checkout
 
 
-def test_what_was_added_is_at_every_door(checkout: Path) -> None:
-    tests = [name for toy in TOYS for name in toy.files if Path(name).name.startswith("test_")]
+def test_what_was_added_is_at_every_interface(checkout: Path) -> None:
+    tests = [name for toy in TOYS for name in toy.tests if not is_of_training(name)]
     run_tests(checkout, "tests/proofs", REVIEWED, *tests)
+
+
+@pytest.mark.skipif(not TRAINING_PYTHON.exists(), reason="needs the training environment (.venv-train)")
+def test_trainings_know_what_was_added(checkout: Path) -> None:
+    tests = [name for toy in TOYS for name in toy.tests if is_of_training(name)]
+    run_tests(checkout, "-c", "tests/trainer/pytest.ini", *tests, python=TRAINING_PYTHON)
 
 
 def test_the_life_of_a_claim_is_the_same_under_another_executor(checkout: Path) -> None:

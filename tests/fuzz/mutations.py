@@ -1,4 +1,7 @@
-"""Input that is almost right: good examples with some parts replaced, left out, doubled or moved."""
+"""Input that is almost right.
+
+Good examples with some parts replaced, left out, doubled or moved.
+"""
 
 from __future__ import annotations
 

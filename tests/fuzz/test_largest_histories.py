@@ -1,4 +1,7 @@
-"""Histories of the largest size that a page takes: memory grows with the file, whatever its shape."""
+"""Histories of the largest size that a page takes.
+
+Memory grows with the file, whatever its shape.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +9,13 @@ from contextlib import suppress
 
 import pytest
 
+from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.data.sources import registry
 from knowledge.core.data.sources.table import BadTable
 from scheduler.services.history import LARGEST, MOST_LINES
 from tests.harness.hostile import peak_bytes
+
+CATALOGUE = shipped_catalogue()
 
 HEADER = "model_name,method,gpu_model,number_gpus,tokens_per_sample,per_device_batch_size,status,origin"
 ROW = "{},lora,NVIDIA-A100-SXM4-80GB,1,512,4,ok,{}"
@@ -40,6 +46,6 @@ def test_the_largest_history_takes_bounded_memory(kind: str) -> None:
 
     def read() -> None:
         with suppress(BadTable):
-            registry.parse(text)
+            registry.parse(text, CATALOGUE)
 
     assert peak_bytes(read) < 8 * LARGEST

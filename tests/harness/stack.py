@@ -1,6 +1,7 @@
-"""A live portal of real processes on random loopback ports, with leases of a few seconds.
+"""A live portal of real processes on random loopback ports.
 
-Nothing restarts by itself here: a test kills and starts processes by name.
+Its leases are a few seconds long. Nothing restarts by itself here: a test kills and starts
+processes by name.
 """
 
 from __future__ import annotations
@@ -43,6 +44,7 @@ SHORT_LEASES = {
     "SIMULATION_LEASE_S": "4",
     "RATE_LIMIT": "100000/min",
 }
+PATIENCE_S = 300.0  # with what hangs; a busy machine needs minutes for seconds
 SERVERS = frozenset({"DATABASE_URL", "REDIS_URL"})  # the stack is told which, whatever the tests use
 PREPARE = """
 import django, json
@@ -62,7 +64,9 @@ print(json.dumps({"join": token, "api": api, "admin": whole, "people": people}))
 """
 
 
-def until(true: Callable[[], Any], *, timeout_s: float = 30.0, every_s: float = 0.05, what: str = "") -> Any:
+def until(
+    true: Callable[[], Any], *, timeout_s: float = PATIENCE_S, every_s: float = 0.05, what: str = ""
+) -> Any:
     """The first true answer. Raises AssertionError after `timeout_s`."""
     end = time.monotonic() + timeout_s
     while True:
@@ -104,7 +108,10 @@ class Stack:
         connections.settings[self.alias] = {**connections.settings["default"], "OPTIONS": {}, **parsed}
 
     def start(self, *, past: str = "") -> Stack:
-        """past: Python that makes rows before any process could take them for its work; prints nothing."""
+        """Start the portal and wait until it serves.
+
+        past: Python that makes rows before any process could take them for its work; it prints nothing
+        """
         if self.socket is not None:
             self.start_broker()
         self.start_web_alone(past)
@@ -118,7 +125,9 @@ class Stack:
     def start_web_alone(self, past: str = "") -> None:
         """The database, people and tokens, and the web server alone."""
         code = [sys.executable, "-c", PREPARE + past]
-        done = subprocess.run(code, env=self.supervisor.env, check=True, stdout=subprocess.PIPE, text=True)
+        # Without leases of seconds, which the node of the past would outlive on a busy machine.
+        env = {name: value for name, value in self.supervisor.env.items() if name not in self.leases}
+        done = subprocess.run(code, env=env, check=True, stdout=subprocess.PIPE, text=True)
         tokens = json.loads(done.stdout)
         (self.root / "join_token").write_text(tokens["join"])
         self.token = tokens["api"]
@@ -149,7 +158,10 @@ class Stack:
         return PortalClient(url, self.token)
 
     def start_agent(self, name: str, slots: int = 1) -> Child:
-        """A node with CPU slots, once it is ready; starting it again later goes on in the same folder."""
+        """Start a node with CPU slots and wait until it is ready.
+
+        A node that is started again later goes on in the same folder.
+        """
         self.launch_agent(name, slots)
         self.client.wait_for_node(name)
         return self[name]
@@ -159,14 +171,19 @@ class Stack:
         folder = self.root / "nodes" / name
         folder.parent.mkdir(mode=0o711, exist_ok=True)
         options = ("--name", name, "--slots", str(slots))
-        made = processes.agent(portal or self.url, folder, self.root / "join_token", *options)
+        made = processes.agent(
+            portal or self.url, folder, self.root / "join_token", "--no-speed-test", *options
+        )
         self.supervisor.start(Process(name=name, command=made.command, stop_s=made.stop_s))
 
     def __getitem__(self, name: str) -> Child:
         return self.supervisor.children[name]
 
     def kill(self, name: str) -> None:
-        """kill -9 the process and its group; trainings are in groups of their own and live on."""
+        """Kill the process and its group with SIGKILL.
+
+        Trainings are in groups of their own and live on.
+        """
         self.signal_group(name, signal.SIGKILL)
         self[name].popen.wait()
 
@@ -175,7 +192,10 @@ class Stack:
         os.killpg(self[name].popen.pid, number)
 
     def pause(self, name: str, *, when: Callable[[], bool] = lambda: True) -> None:
-        """SIGSTOP a process and its children, never in a transaction: its locks would hold everybody."""
+        """Stop a process and its children with SIGSTOP, outside any transaction.
+
+        In a transaction, its locks would hold up everything else.
+        """
 
         def paused() -> bool:
             until(when, every_s=0.001, what=f"the moment to pause {name}")
@@ -188,7 +208,10 @@ class Stack:
         until(paused, what=f"{name} between two transactions")
 
     def _nothing_is_locked(self) -> bool:
-        """Whether no process, least of all a stopped one, is in the middle of a transaction."""
+        """Return whether no process is in the middle of a transaction.
+
+        Stopped processes count above all.
+        """
         with connections[self.alias].cursor() as cursor:
             if connections[self.alias].vendor == "postgresql":
                 cursor.execute(
@@ -233,7 +256,10 @@ class Stack:
                 training.kill()
 
     def stop(self) -> None:
-        """Without farewells, which take some seconds a process: nothing here is worth keeping."""
+        """Kill all processes and delete the stack's folder.
+
+        Orderly ends would take some seconds per process, and nothing here is worth keeping.
+        """
         for child in self.supervisor.children.values():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child.popen.pid, signal.SIGKILL)
@@ -246,7 +272,10 @@ class Stack:
 
 
 def with_one_node(made: Stack, *, past: str = "") -> Iterator[Stack]:
-    """For fixtures: the stack with a node of one slot while it is used, and nothing of it afterwards."""
+    """Provide the stack with a node of one slot, for fixtures.
+
+    Nothing of the node remains afterwards.
+    """
     try:
         made.start(past=past)
         made.start_agent("alpha")

@@ -12,7 +12,10 @@ from scheduler.errors import SchedulerError
 
 
 def at_once(*calls: Callable[[], Any]) -> list[Any]:
-    """Run all calls behind one barrier, each on its own connection; errors are returned, not raised."""
+    """Run all calls behind one barrier, each on its own connection.
+
+    Errors are returned, not raised.
+    """
     barrier = threading.Barrier(len(calls))
     answers: list[Any] = [None] * len(calls)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import itertools
 import json
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import uuid4
 
@@ -20,6 +20,7 @@ from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, DatasetFile, Epoch, Job, Node
 from scheduler.services.files.uploads import store_file
 from scheduler.services.jobs.verbs import submit_job
+from scheduler.services.nodes.price import set_price as change_price
 from scheduler.services.nodes.register import create_join_token
 from scheduler.services.web_beat import note_web_beat
 from scheduler.states import NodeState
@@ -62,7 +63,10 @@ def job(owner: User | None = None, **values: Any) -> Job:
 
 
 def own_runs(*, gpu_model: str, count: int) -> None:
-    """Successful runs of LoRA with llama3.1-8b on one such GPU, in several lengths and batches."""
+    """Record successful LoRA runs of llama3.1-8b on one such GPU.
+
+    They come in several lengths and batches.
+    """
     for number in range(count):
         config = Config(
             model_name="llama3.1-8b", method="lora", gpu_model=gpu_model, number_gpus=1,
@@ -75,6 +79,13 @@ def own_runs(*, gpu_model: str, count: int) -> None:
             tokens_per_second=3000.0 + 50 * number, peak_memory_bytes=40 << 30,
             memory_capacity_bytes=80 << 30,
         )  # fmt: skip
+
+
+def set_price(node: FakeNode | Node, price: float, *, now: datetime | None = None) -> None:
+    """Set what a GPU hour costs on the node from now on."""
+    row = Node.objects.get(pk=node.pk if isinstance(node, Node) else node.node_id)
+    seen = row.price_per_gpu_hour
+    change_price(node=row, price=price, seen=seen, actor=admin(), now=now or database_now())
 
 
 def placed_job(node: FakeNode, **values: Any) -> Job:
@@ -105,12 +116,16 @@ def silence(node: FakeNode, seconds: float) -> None:
 
 def age_state(of: Job, seconds: float) -> None:
     """As if the job had been in its state for so long."""
-    Job.objects.filter(pk=of.pk).update(state_since=F("state_since") - timedelta(seconds=seconds))
+    earlier = {name: F(name) - timedelta(seconds=seconds) for name in ("state_since", "shown_since")}
+    Job.objects.filter(pk=of.pk).update(**earlier)
     served_for_long()
 
 
 def served_for_long() -> None:
-    """As if the web server had served for a day up to now, and nodes had come through up to the last one."""
+    """Pretend that the web server has served for a day up to now.
+
+    Nodes came through all day, up to the last one heard of.
+    """
     now = database_now()
     note_web_beat(now=now)
     known = Node.present.exclude(state=NodeState.LOST)
@@ -131,3 +146,9 @@ def free_the_epoch() -> None:
 def age_attempts(seconds: float) -> None:
     """As if all ended attempts had ended so long before."""
     Attempt.objects.filter(ended_at__isnull=False).update(ended_at=F("ended_at") - timedelta(seconds=seconds))
+
+
+def age_starts(seconds: float, of: Job | None = None) -> None:
+    """As if all attempts, or those of one job, had begun so much earlier."""
+    attempts = of.attempts.all() if of else Attempt.objects.all()
+    attempts.update(created_at=F("created_at") - timedelta(seconds=seconds))

@@ -7,11 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from knowledge import catalogue_entries
+from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.domain.types import Config, GpuPool, Interval, Inventory, Option, Source, Workload
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 GIB = 2**30
+CATALOGUE = shipped_catalogue()
 
 CPU = GpuPool(gpu_model="cpu", node_sizes=(1,), memory_bytes=4 * GIB, peak_flops=5e10, bandwidth_bytes_s=1e10)
 A100 = GpuPool(gpu_model="A100-SXM4-80GB", node_sizes=(8, 8), memory_bytes=80 * GIB, price_per_gpu_hour=2.0)
@@ -52,9 +53,3 @@ def data_dir(tmp_path: Path, settings: pytest.FixtureRequest) -> Path:
     """A DATA_DIR of its own: predictors are written there."""
     settings.DATA_DIR = tmp_path  # type: ignore[attr-defined]
     return tmp_path
-
-
-@pytest.fixture(autouse=True)
-def _forget_added_names() -> None:
-    """Entries are cached for seconds; each test has a database of its own."""
-    catalogue_entries._entries.cache_clear()

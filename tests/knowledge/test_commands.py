@@ -13,7 +13,7 @@ from knowledge.core.data.sources import generic
 from knowledge.importing.service import import_history, load_shipped
 from knowledge.models import Execution
 from tests.knowledge.conftest import NOW
-from tests.knowledge.test_learning import rows
+from tests.knowledge.predictors.test_learning import rows
 
 REQUEST = {
     "model": "llama3.2-1b",
@@ -23,12 +23,12 @@ REQUEST = {
 
 
 @pytest.mark.django_db
-def test_recommend_prints_the_advice_as_json() -> None:
+def test_recommend_prints_the_recommendation_as_json() -> None:
     out = io.StringIO()
     call_command("recommend", json=json.dumps(REQUEST), stdout=out)
     found = json.loads(out.getvalue())
     assert found["bound"]["method"] == "full"
-    assert found["params"]["method"] == {"value": "full", "by": "user", "reason": "You set method to full."}
+    assert found["params"]["method"] == {"value": "full", "by": "user", "reason": "You set this value."}
     assert found["options"][0]["step_s"] > 0
     assert {"weights", "gradients"} <= set(found["memory_parts"])
     assert found["options"][0]["config"]["gpu_model"] == "L40S"

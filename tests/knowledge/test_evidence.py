@@ -10,9 +10,9 @@ import pytest
 from knowledge import selectors
 from knowledge.core.domain.types import Config, Evidence, Option
 from knowledge.core.explain import evidence
-from knowledge.recommender import Recommender
+from knowledge.recommendations.recommender import Recommender
 from knowledge.services import record_execution
-from tests.knowledge.conftest import CLUSTER, DATA, NOW
+from tests.knowledge.conftest import CATALOGUE, CLUSTER, DATA, NOW
 
 pytestmark = pytest.mark.django_db
 ALIAS = "llama3.1-8b"
@@ -51,6 +51,6 @@ def test_a_model_asked_for_by_an_alias_is_the_model_that_was_measured() -> None:
 
 
 def test_the_models_related_to_one_begin_with_itself() -> None:
-    assert evidence.related_models(ALIAS)[0] == "meta-llama/Llama-3.1-8B"
-    assert "mistralai/Mistral-7B-v0.1" in evidence.related_models(ALIAS)
-    assert evidence.related_models("/no/such/folder") == ["/no/such/folder"]
+    assert evidence.related_models(ALIAS, CATALOGUE)[0] == "meta-llama/Llama-3.1-8B"
+    assert "mistralai/Mistral-7B-v0.1" in evidence.related_models(ALIAS, CATALOGUE)
+    assert evidence.related_models("/no/such/folder", CATALOGUE) == ["/no/such/folder"]

@@ -11,7 +11,7 @@ from knowledge import selectors
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Source
 from knowledge.models import Execution
-from knowledge.recommender import Recommender
+from knowledge.recommendations.recommender import Recommender
 from knowledge.services import record_execution
 from tests.knowledge.conftest import DATA, GIB, LAPTOP, NOW, TINY, promised
 

@@ -1,4 +1,4 @@
-"""Clients of the doors: one per kind of asker."""
+"""Clients of the interfaces: one per kind of asker."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from django.utils import timezone
 from pytest_django import DjangoDbBlocker
 from rest_framework.test import APIClient
 
-from knowledge.core.predict import store
-from knowledge.model_registry import promote
 from knowledge.models import PredictorVersion
+from knowledge.predictors import predictor_files
+from knowledge.predictors.model_registry import promote
 from portal.accounts.models import Scope, User
 from portal.accounts.services import create_token
 from scheduler.models import DatasetFile
@@ -33,7 +33,10 @@ def token_client(owner: User, scope: Scope = Scope.WRITE) -> APIClient:
 
 @contextmanager
 def rows_of_a_module(blocker: DjangoDbBlocker) -> Iterator[None]:
-    """For fixtures of a module: rows that all its tests begin with, each in a transaction of its own."""
+    """Provide rows that all tests of a module begin with.
+
+    Each test runs in a transaction of its own.
+    """
     with blocker.unblock(), transaction.atomic():
         yield
         transaction.set_rollback(True)
@@ -94,7 +97,10 @@ def body(data_file: DatasetFile) -> Callable[..., dict[str, object]]:
 
 @pytest.fixture
 def versions(db: None) -> Iterator[list[PredictorVersion]]:
-    """Three predictors with files, promoted one after the other; the third one answers."""
+    """Three predictors with files, promoted one after the other.
+
+    The third one is active.
+    """
     folder = Path(settings.DATA_DIR, "predictors")
     folder.mkdir(exist_ok=True)
     made = []
@@ -102,7 +108,7 @@ def versions(db: None) -> Iterator[list[PredictorVersion]]:
         path = folder / f"predictor-{number}.skops"
         made.append(
             PredictorVersion.objects.create(
-                number=number, path=path.name, sha256=store.save({}, path), rows=40,
+                number=number, path=path.name, sha256=predictor_files.save({}, path), rows=40,
                 created_at=timezone.now(), metrics={"throughput_median_ape": 0.07}, reason="not worse",
             )
         )  # fmt: skip

@@ -1,4 +1,7 @@
-"""One live stack for all fault tests, and the checker that judges it after each of them."""
+"""One live stack for all fault tests.
+
+A checker judges it after each of them.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +14,15 @@ from pytest_django import DjangoDbBlocker
 from scheduler.models import Job
 from scheduler.states import TERMINAL
 from tests.harness.invariants import assert_all_hold
-from tests.harness.stack import SHORT_LEASES, Stack, with_one_node
+from tests.harness.stack import PATIENCE_S, SHORT_LEASES, Stack, with_one_node
 from tests.stack.jobs import LONG, final_loss
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Stacks that last for a module come first, so that none idles beside the one of the session."""
+    """Run the stacks that last for a module first.
+
+    So none of them idles beside the one of the session.
+    """
     ours = [item for item in items if "tests/stack/" in str(item.path)]
     for item in ours:
         item.add_marker(pytest.mark.stack)
@@ -43,7 +49,10 @@ def _quiet_client() -> None:
 
 @pytest.fixture(scope="session")
 def _rows_are_readable(django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
-    """The stack's own database is read; pytest-django's test database is not used here."""
+    """Allow reading the stack's own database.
+
+    pytest-django's test database is not used here.
+    """
     with django_db_blocker.unblock():
         yield
 
@@ -58,7 +67,7 @@ def stack(_rows_are_readable: None) -> Iterator[Stack]:
 @pytest.fixture(scope="session")
 def undisturbed_loss(stack: Stack) -> float:
     """The final loss of the long job when nothing happens to it."""
-    job = stack.client.wait(stack.submit(**LONG))
+    job = stack.client.wait(stack.submit(**LONG), timeout_s=PATIENCE_S)
     assert job["state"] == "succeeded", job["error"]
     return final_loss(job)
 
@@ -68,7 +77,7 @@ def judged(stack: Stack) -> Iterator[Stack]:
     """The stack, with every invariant checked once the test has ended well."""
     for left_over in Job.objects.using(stack.alias).exclude(state__in=TERMINAL):
         stack.client.post(f"jobs/{left_over.id}/cancel/")  # by a test that failed
-        stack.client.wait(left_over.id)
+        stack.client.wait(left_over.id, timeout_s=PATIENCE_S)
     yield stack
     assert_all_hold(stack.alias)
     assert not stack.trainings()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from scheduler.models import Checkpoint
-from tests.harness.stack import Stack, until
+from tests.harness.stack import PATIENCE_S, Stack, until
 
 # Some 5 s of training on a quiet core; small steps make it quick to stop.
 LONG = {"max_steps": 150, "tokens_per_sample": 64, "per_device_batch_size": 2, "effective_batch_size": 2}
@@ -15,14 +15,16 @@ NOWHERE = {"gpu_model": "NVIDIA H100 80GB HBM3"}  # no node here has one: the jo
 def caught_with_a_checkpoint(stack: Stack) -> str:
     """The id of a long job that runs and whose first checkpoint the portal holds."""
     job_id = stack.submit(**LONG)
-    stack.client.wait(job_id, lambda job: job["internal_state"] == "running")
+    stack.client.wait(job_id, lambda job: job["internal_state"] == "running", timeout_s=PATIENCE_S)
     until(lambda: Checkpoint.objects.using(stack.alias).filter(job=job_id).exists(), what="a checkpoint")
     assert stack.client.job(job_id)["internal_state"] == "running", "the job is too short for this test"
     return job_id
 
 
 def ended(stack: Stack, job_id: str) -> dict[str, Any]:
-    job = stack.client.wait(job_id, every_s=0.5)  # each answer takes from the trainings' time
+    job = stack.client.wait(
+        job_id, timeout_s=PATIENCE_S, every_s=0.5
+    )  # each answer takes from the trainings' time
     assert job["state"] == "succeeded", job["error"]
     return job
 

@@ -1,4 +1,7 @@
-"""A calibration on real workers and a real node: begun over REST, its worker killed, ended all the same."""
+"""A calibration on real workers and a real node.
+
+It is begun over REST, its worker is killed, and it ends all the same.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ def test_a_killed_worker_delays_a_calibration_and_loses_nothing(judged: Stack) -
     until(lambda: rows.get().jobs.exists(), what="the first run")
     judged.kill("worker-work")
     judged["worker-work"].start()
-    until(lambda: rows.get().ended_at, timeout_s=150, every_s=0.5, what="the calibration's end")
+    until(lambda: rows.get().ended_at, every_s=0.5, what="the calibration's end")
     answer = judged.admin.get(f"nodes/{node.pk}/calibrations/{made['id']}/")
     assert (answer["state"], answer["reason"]) == ("done", "")
     assert (answer["planned"], answer["submitted"], answer["ended"]) == (2, 2, 2)

@@ -1,4 +1,7 @@
-"""The main job through every real part: REST, Celery loop, node agent, trainer, history."""
+"""The main job through every real part.
+
+These are REST, the Celery loop, the node agent, the trainer and the history.
+"""
 
 from __future__ import annotations
 
@@ -40,6 +43,8 @@ def test_two_values_are_enough_for_an_adapter_and_a_lesson(judged: Stack, tmp_pa
         assert attempt["promise"][promised]["low"] <= attempt["promise"][promised]["value"]
     assert attempt["measured"]["tokens_per_s"] > 0
     assert attempt["peak_memory_bytes"] > 0
+    lines = judged.client.get(f"jobs/{job_id}/metrics/")["data"]
+    assert all(line["gradient_norm"] > 0 and line["learning_rate"] > 0 for line in lines if line["loss"])
     assert Execution.objects.using(judged.alias).count() == before + 1
     adapter_loads(judged, job_id, tmp_path)
 

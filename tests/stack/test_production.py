@@ -1,4 +1,7 @@
-"""The production shape: PostgreSQL and Redis, two web servers, two workers for each queue, two nodes."""
+"""The production shape of the portal.
+
+PostgreSQL and Redis, two web servers, two workers for each queue, two nodes.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,7 @@ def test_f7_a_database_restart_is_a_short_503_and_the_job_goes_on(
     assert answer.headers["Retry-After"]
     postgres.start()
     connections[production.alias].close()  # ours was cut, too
-    job = production.client.wait(job_id, lambda _: True, timeout_s=20)
+    job = production.client.wait(job_id, lambda _: True, timeout_s=60)
     assert job["id"] == job_id
     assert outcomes(ended(production, job_id)) == ["succeeded"]
     assert_all_hold(production.alias)

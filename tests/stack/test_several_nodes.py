@@ -1,4 +1,7 @@
-"""One training over two nodes, each with an agent of its own; gloo joins their processes."""
+"""One training over two nodes, each with an agent of its own.
+
+gloo joins their processes.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,14 @@ BOTH = {**LONG, "max_steps": 60, "number_nodes": 2, "per_device_batch_size": 1}
 
 
 def test_a_training_over_two_nodes_outlives_the_loss_of_one(judged: Stack) -> None:
-    """Agent and training of beta are killed; once beta is back, both go on from the checkpoint to the end."""
+    """A training over two nodes outlives the loss of one.
+
+    Agent and training of beta are killed; once beta is back, both nodes go on from the checkpoint
+    to the end.
+    """
     judged.start_agent("beta")
     job_id = judged.submit(**BOTH)
-    until(Checkpoint.objects.using(judged.alias).filter(job=job_id).exists, timeout_s=60, what="a checkpoint")
+    until(Checkpoint.objects.using(judged.alias).filter(job=job_id).exists, what="a checkpoint")
     judged.kill("beta")
     judged.kill_trainings("beta")
     judged["beta"].start()

@@ -1,4 +1,7 @@
-"""A simulation on real workers: asked for over REST, killed in the middle, and ended all the same."""
+"""A simulation on real workers.
+
+It is requested over REST, killed in the middle, and ends all the same.
+"""
 
 from __future__ import annotations
 
@@ -23,7 +26,7 @@ def test_a_killed_worker_delays_a_simulation_and_loses_nothing(judged: Stack) ->
     judged.kill("worker-work")
     assert now().state == "running"
     judged["worker-work"].start()
-    until(lambda: now().ended, timeout_s=150, every_s=0.5, what="the simulation's end")
+    until(lambda: now().ended, every_s=0.5, what="the simulation's end")
     answer = judged.admin.get(f"simulations/{made['id']}/")
     assert (answer["state"], answer["message"]) == ("done", "")
     assert [one["policy"] for one in answer["results"]] == policies

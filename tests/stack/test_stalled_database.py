@@ -1,4 +1,7 @@
-"""F7, F8: a PostgreSQL whose processes are stopped never answers, and one that is locked answers late."""
+"""F7, F8: a stalled and a locked database.
+
+A PostgreSQL whose processes are stopped never answers, and one that is locked answers late.
+"""
 
 from __future__ import annotations
 
@@ -93,14 +96,14 @@ def assert_refused_in_time(answers: list[Answer]) -> None:
         assert answer.spent_s < 5 + SLACK_S, answer.path
 
 
-def test_a_stalled_database_is_503_within_5_s_at_every_door_and_healthz_answers(
+def test_a_stalled_database_is_503_within_5_s_at_every_interface_and_healthz_answers(
     postgres: Postgres, ask: Ask
 ) -> None:
-    doors = [PAGE, REST, NODE] * (CROWD // 3)
+    addresses = [PAGE, REST, NODE] * (CROWD // 3)
     with ThreadPoolExecutor(CROWD) as crowd:
-        assert all(answer.status < 500 for answer in crowd.map(ask, doors))
+        assert all(answer.status < 500 for answer in crowd.map(ask, addresses))
         with postgres.stalled():
-            asked = [crowd.submit(ask, door) for door in doors]
+            asked = [crowd.submit(ask, address) for address in addresses]
             time.sleep(0.5)  # all threads wait now
             alive = ask(HEALTH)
             assert (alive.status, any(request.done() for request in asked)) == (200, False)
@@ -108,10 +111,10 @@ def test_a_stalled_database_is_503_within_5_s_at_every_door_and_healthz_answers(
             answers = [request.result() for request in asked]
             assert_refused_in_time(answers)
             assert all(b'"unavailable"' in answer.body for answer in answers if answer.path != PAGE)
-            again = [ask(door).spent_s for door in doors]
+            again = [ask(address).spent_s for address in addresses]
             assert sum(again) < 10 * SLACK_S, "each request waited for itself"
         time.sleep(2.5)  # until the next may ask
-        assert all(answer.status < 500 for answer in map(ask, doors))
+        assert all(answer.status < 500 for answer in map(ask, addresses))
 
 
 def test_a_locked_table_is_503_within_5_s_for_a_crowd_and_what_does_without_it_goes_on(

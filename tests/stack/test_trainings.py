@@ -6,7 +6,7 @@ import signal
 
 import pytest
 
-from tests.harness.stack import Stack, until
+from tests.harness.stack import PATIENCE_S, Stack, until
 from tests.stack.jobs import caught_with_a_checkpoint, ended, final_loss, outcomes
 
 pytestmark = pytest.mark.stack
@@ -55,7 +55,9 @@ def test_f11_a_node_that_was_silent_too_long_comes_back_with_a_stale_fence(
     judged["alpha"].popen.send_signal(signal.SIGSTOP)
     judged.start_agent("beta")
     job = judged.client.wait(
-        job_id, lambda job: len(job["attempts"]) == 2 and job["internal_state"] == "running"
+        job_id,
+        lambda job: len(job["attempts"]) == 2 and job["internal_state"] == "running",
+        timeout_s=PATIENCE_S,
     )
     assert job["attempts"][1]["nodes"][0]["node"] == "beta"
     judged["alpha"].popen.send_signal(signal.SIGCONT)
@@ -69,14 +71,14 @@ def test_f11_a_node_that_was_silent_too_long_comes_back_with_a_stale_fence(
 def test_a_cancelled_training_stops_and_frees_its_gpu(judged: Stack) -> None:
     job_id = caught_with_a_checkpoint(judged)
     judged.client.post(f"jobs/{job_id}/cancel/")
-    assert judged.client.wait(job_id)["state"] == "cancelled"
+    assert judged.client.wait(job_id, timeout_s=PATIENCE_S)["state"] == "cancelled"
     until(lambda: not judged.trainings(), what="the training stops")
 
 
 def test_a_paused_training_resumes_where_it_was(judged: Stack, undisturbed_loss: float) -> None:
     job_id = caught_with_a_checkpoint(judged)
     judged.client.post(f"jobs/{job_id}/pause/")
-    judged.client.wait(job_id, lambda job: job["state"] == "paused")
+    judged.client.wait(job_id, lambda job: job["state"] == "paused", timeout_s=PATIENCE_S)
     judged.client.post(f"jobs/{job_id}/resume/")
     job = ended(judged, job_id)
     assert outcomes(job) == ["stopped", "succeeded"]

@@ -1,5 +1,7 @@
-"""Tests of the trainer. Files named test_torch_* need the training environment (.venv-train), test_cuda.py
-an NVIDIA GPU as well:
+"""Tests of the trainer.
+
+Files named test_torch_* need the training environment (.venv-train), test_cuda.py an NVIDIA GPU
+as well:
 
 .venv-train/bin/python -m pytest -m torch -c tests/trainer/pytest.ini tests/trainer
 """

@@ -1,4 +1,7 @@
-"""Run directories as the agent would write them, with tiny trainings that take a second."""
+"""Run directories as the agent would write them.
+
+Their tiny trainings take a second.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+PATIENCE_S = 300  # with what hangs; a busy machine needs minutes for seconds
 ROWS = [
     {"prompt": f"What follows {word}?\n", "completion": f"After {word} comes {word.upper()}."}
     for word in ("one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven")
@@ -93,7 +97,7 @@ class Run:
     def finish(self, *wrapper: str) -> int:
         """Start and wait; the exit code."""
         process = self.start(*wrapper)
-        output, _ = process.communicate(timeout=120)
+        output, _ = process.communicate(timeout=PATIENCE_S)
         print(output)
         return process.returncode
 
@@ -120,7 +124,7 @@ class Run:
         """Loss by step; of a resumed run the later report counts."""
         return {event["step"]: event["loss"] for event in self.events("step")}
 
-    def await_event(self, kind: str, count: int = 1, timeout_s: float = 60.0) -> None:
+    def await_event(self, kind: str, count: int = 1, timeout_s: float = PATIENCE_S) -> None:
         """Wait until so many events of a kind were written."""
         end = time.monotonic() + timeout_s
         while len(self.events(kind)) < count:
@@ -136,7 +140,10 @@ class NeverStop:
 
 
 class StopAtLook:
-    """A stop request that arrives between two steps: the loop looks once before each step."""
+    """A stop request that arrives between two steps.
+
+    The loop looks once before each step.
+    """
 
     def __init__(self, look: int) -> None:
         self.left = look

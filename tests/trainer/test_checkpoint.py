@@ -1,4 +1,7 @@
-"""Invariant I14: a checkpoint is resumed only if it was written completely and has matching digests."""
+"""Invariant I14: only a complete checkpoint is resumed.
+
+It must have been written completely and have matching digests.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""What only a GPU can show: collected on machines that have one, with torch for CUDA and bitsandbytes."""
+"""Behaviour that only a GPU can show.
+
+The tests are collected on machines that have one, with torch for CUDA and bitsandbytes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Whose fault an error is: the job's, the node's, or another process's that is gone."""
+"""The blame for an error.
+
+It is the job's, the node's, or that of another process that is gone.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import pytest
 from trainer.protocol import Outcome
 from trainer.train.errors import NodeFault, has_lost_peers, is_out_of_memory, node_fault
 from trainer.train.events import RunFigures
-from trainer.train.process import _explain
+from trainer.train.process import explain
 
 NCCL_SHM = (
     "NCCL error in: x.cpp:94, unhandled system error, NCCL version 2.27.3\nncclSystemError: System "
@@ -45,8 +48,8 @@ class DistBackendError(RuntimeError):
     ],
 )
 def test_a_sick_node_declines_before_the_start_and_loses_the_attempt_after_it(error: Exception):
-    assert _explain(error, RunFigures())[0] is Outcome.DECLINED
-    outcome, reason = _explain(error, RunFigures(startup_s=20.0))
+    assert explain(error, RunFigures())[0] is Outcome.DECLINED
+    outcome, reason = explain(error, RunFigures(startup_s=20.0))
     assert outcome is Outcome.LOST
     assert "disk" not in reason
     assert "node" in reason
@@ -55,7 +58,7 @@ def test_a_sick_node_declines_before_the_start_and_loses_the_attempt_after_it(er
 @pytest.mark.parametrize("error", [DistBackendError(NCCL_GONE), RuntimeError(GLOO_GONE)])
 def test_a_process_whose_peers_are_gone_does_not_spend_the_users_retries(error: Exception):
     assert has_lost_peers(error)
-    assert _explain(error, RunFigures())[0] is Outcome.LOST
+    assert explain(error, RunFigures())[0] is Outcome.LOST
 
 
 @pytest.mark.parametrize(
@@ -67,8 +70,8 @@ def test_a_process_whose_peers_are_gone_does_not_spend_the_users_retries(error: 
     ],
 )
 def test_a_full_disk_is_the_nodes_fault_and_not_the_jobs(error: Exception):
-    assert _explain(error, RunFigures())[0] is Outcome.DECLINED
-    outcome, reason = _explain(error, RunFigures(startup_s=20.0))
+    assert explain(error, RunFigures())[0] is Outcome.DECLINED
+    outcome, reason = explain(error, RunFigures(startup_s=20.0))
     assert outcome is Outcome.LOST
     assert "disk is full" in reason
 
@@ -96,7 +99,7 @@ def test_a_hub_that_has_no_such_model_is_the_jobs_to_mend(cause: Exception):
 
 def test_memory_is_memory_even_where_nccl_asked_for_it():
     assert is_out_of_memory(DistBackendError(NCCL_MEMORY))
-    assert _explain(DistBackendError(NCCL_MEMORY), RunFigures())[0] is Outcome.OOM
+    assert explain(DistBackendError(NCCL_MEMORY), RunFigures())[0] is Outcome.OOM
 
 
 @pytest.mark.parametrize(
@@ -104,4 +107,4 @@ def test_memory_is_memory_even_where_nccl_asked_for_it():
 )
 def test_other_errors_stay_the_jobs(error: Exception):
     assert node_fault(error) == ""
-    assert _explain(error, RunFigures())[0] is Outcome.ERROR
+    assert explain(error, RunFigures())[0] is Outcome.ERROR

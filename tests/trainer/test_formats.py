@@ -181,7 +181,10 @@ def test_a_call_of_no_tool_is_named() -> None:
 
 @pytest.mark.parametrize("name", HOSTILE)
 def test_the_longest_lines_take_bounded_time(name: str) -> None:
-    """A megabyte of keys with one twice at the end was looked through once for each key: for minutes."""
+    """The longest lines are checked in bounded time.
+
+    A megabyte of keys with one twice at the end was once looked through for each key, for minutes.
+    """
     line = f'{{"prompt": "x", "completion": "y", "z": {HOSTILE[name]}}}'.encode()
     with bounded(seconds=5), suppress(FormatError):
         check(io.BytesIO(line + b"\n" + line))

@@ -1,10 +1,14 @@
-"""`python -m trainer.run` with orders that cannot be carried out: a readable reason and exit code 1."""
+"""`python -m trainer.run` with orders that cannot be carried out.
+
+It leaves a readable reason and exit code 1.
+"""
 
 from __future__ import annotations
 
 import json
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -35,6 +39,17 @@ def test_a_broken_spec_is_an_error_with_a_result(run: Run):
     (run.path / "spec.json").write_text(json.dumps({"spec": {"job": 3}, "local": {}}))
     assert run.finish() == 1
     assert "spec.job must be a text" in run.result["reason"]
+
+
+def test_several_folders_are_trained_in_turn_whatever_becomes_of_the_first(tmp_path: Path):
+    folders = [tmp_path / name for name in ("one", "two")]
+    for folder in folders:
+        folder.mkdir()
+        (folder / "spec.json").write_text("{}")
+    done = subprocess.run([sys.executable, "-m", "trainer.run", *map(str, folders)], cwd=REPOSITORY)
+    assert done.returncode == 1
+    for folder in folders:
+        assert json.loads((folder / "result.json").read_text())["outcome"] == "error"
 
 
 NO_ROOM = (

@@ -1,4 +1,7 @@
-"""Builtin models are the same on every machine: their digests are written down here."""
+"""Builtin models are the same on every machine.
+
+Their digests are written down here.
+"""
 
 from __future__ import annotations
 
@@ -65,6 +68,6 @@ def test_two_makers_at_once_do_not_disturb_each_other(tmp_path: Path):
     for path in (folder, aside):
         path.mkdir()
         (path / "config.json").write_text("{}")
-    builtin._publish(aside, folder)
+    builtin.publish(aside, folder)
     assert folder.is_dir()
     assert not aside.exists()

@@ -7,6 +7,7 @@ import resource
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from types import FrameType
 
 from trainer.agent.claims.prepare import RunPreparation
@@ -21,6 +22,7 @@ from trainer.agent.node.user import training_user
 from trainer.agent.portal_api.client import Portal
 from trainer.agent.portal_api.enrol import enrol, use_saved_token
 from trainer.agent.settings import Settings, read_settings
+from trainer.agent.speed_test import run_due
 from trainer.agent.storage.folder import NodeFolder
 
 log = logging.getLogger(__name__)
@@ -43,8 +45,6 @@ def build(settings: Settings) -> Agent:
         check_torch(facts.gpus, run_as)
         for method, why in facts.cannot_train.items():
             log.warning("no jobs with this method come here", extra={"method": method, "reason": why})
-    if not use_saved_token(portal, folder):
-        enrol(portal, folder, settings, facts)
     workshop = RunPreparation(
         folder=folder,
         command=settings.command,
@@ -55,19 +55,20 @@ def build(settings: Settings) -> Agent:
         models_limit_bytes=settings.models_limit_bytes,
         model_roots=settings.model_roots,
     )
+    executor, enrolled = EXECUTORS[settings.executor](run_as), use_saved_token(portal, folder)
+    if settings.speed_test and (enrolled or settings.join_token):
+        facts = replace(facts, speed_tests=run_due(facts, workshop, executor))
+    if not enrolled:
+        enrol(portal, folder, settings, facts)
     return Agent(
-        settings=settings,
-        folder=folder,
-        portal=portal,
-        executor=EXECUTORS[settings.executor](run_as),
-        workshop=workshop,
-        facts=facts,
+        settings=settings, folder=folder, portal=portal, executor=executor, workshop=workshop, facts=facts
     )
 
 
 def run(settings: Settings) -> int:
     """Run an agent in this process until it is told to stop; returns the exit code."""
     _limit_resources()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # a test must not outlive its agent
     try:
         agent = build(settings)
     except SetupError as error:
@@ -86,7 +87,10 @@ def run(settings: Settings) -> int:
 
 
 def _limit_resources() -> None:
-    """For the agent and, inherited, its trainings: no core dumps full of weights, files enough for shards."""
+    """Limit the resources of the agent and, by inheritance, of its trainings.
+
+    There are no core dumps full of weights, and files enough for shards.
+    """
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = 65536 if hard == resource.RLIM_INFINITY else min(65536, hard)

@@ -30,7 +30,10 @@ class UpgradeNeeded(AgentError):
 
 
 class PortalAway(AgentError):
-    """The portal cannot be reached or cannot answer now. `retry_after_s`: what it asked for, or 0."""
+    """The portal cannot be reached or cannot answer now.
+
+    retry_after_s: the pause that it asked for, or 0.
+    """
 
     def __init__(self, message: str, retry_after_s: float = 0.0) -> None:
         super().__init__(message)
@@ -38,7 +41,10 @@ class PortalAway(AgentError):
 
 
 class Unauthorised(PortalAway):
-    """The node token is not accepted. Trainings go on: it may be the portal that is wrong."""
+    """The node token is not accepted.
+
+    Trainings go on: the portal may be wrong.
+    """
 
 
 class TooMuch(AgentError):
@@ -54,11 +60,17 @@ class StaleClaim(AgentError):
 
 
 class Declined(AgentError):
-    """The claim cannot be started on this node; the message becomes the claim's reason."""
+    """The claim cannot be started on this node.
+
+    The message becomes the claim's reason.
+    """
 
 
 class CheckpointGone(Declined):
-    """The checkpoint that the claim goes on from lay on this node alone and is not here any more."""
+    """The checkpoint to resume from is not on this node any more.
+
+    It lay on this node alone.
+    """
 
 
 class PeerAway(AgentError):
@@ -66,4 +78,4 @@ class PeerAway(AgentError):
 
 
 class Interrupted(AgentError):
-    """The claim was stopped or dropped during a transfer, or while it waited for another node."""
+    """The claim was stopped or dropped during a transfer or a wait for another node."""

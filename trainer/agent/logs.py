@@ -1,4 +1,7 @@
-"""Structured log lines on stderr: time, level, message, then key=value for the ids given as `extra`."""
+"""Structured log lines on stderr.
+
+They have time, level and message, then key=value for the ids given as `extra`.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,11 @@ _STANDARD = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskN
 
 
 class KeyValueFormatter(logging.Formatter):
-    """`2026-01-31T12:00:00 info claim taken up claim=c1 job=j1`; control characters are escaped."""
+    """Formatter of lines with the ids as key=value.
+
+    An example is `2026-01-31T12:00:00 info claim taken up claim=c1 job=j1`; control characters
+    are escaped.
+    """
 
     def format(self, record: logging.LogRecord) -> str:
         extras = {key: value for key, value in vars(record).items() if key not in _STANDARD}

@@ -1,4 +1,7 @@
-"""The agent's loop: tell the portal how things are, hear what it wants, make it so."""
+"""The agent's loop.
+
+It tells the portal how things are, hears its orders and carries them out.
+"""
 
 from __future__ import annotations
 
@@ -32,14 +35,19 @@ REPORT_BYTES = 500_000
 
 
 def longest_pause_s(lease_s: float) -> float:
-    """Between two syncs, or tries of one: the portal holds a longer silence for an absence of its own."""
+    """Return the longest pause between two syncs, or tries of one.
+
+    The portal takes a longer silence for an absence of its own.
+    """
     return min(LONGEST_PAUSE_S, lease_s / 3)
 
 
 def back_off_s(*, failures: int, asked_s: float, lease_s: float) -> float:
-    """How long to wait after so many failures in a row; asked_s: what the portal asked for, or 0.
+    """Return how long to wait after so many failures in a row.
 
-    Full jitter: nodes that failed together come back one by one, each within a third of its lease.
+    asked_s: the pause that the portal asked for, or 0.
+    Full jitter: nodes that failed together come back one by one, each within a third of its
+    lease.
     """
     pause_s = random.uniform(0.0, min(longest_pause_s(lease_s), 0.25 * 2 ** min(failures, 6)))
     latest_s = lease_s / 3 * random.uniform(0.7, 1.0)
@@ -75,7 +83,10 @@ class Agent:
         self.stops_asked = 0  # raised by the signal handler: 1 stops with checkpoints, 2 kills
 
     def run(self) -> int:
-        """Work until told to stop. Trainings outlive an agent that is killed or must be upgraded."""
+        """Work until told to stop.
+
+        Trainings outlive an agent that is killed or must be upgraded.
+        """
         self.roster.recall()
         try:
             while not self.stops_asked:
@@ -87,7 +98,10 @@ class Agent:
         return 0
 
     def _rest(self, pause_s: float) -> None:
-        """Wait for the next sync, or less if there is news. In slices: a signal handler sets no Event."""
+        """Wait for the next sync, or less if there is news.
+
+        The wait is in slices: a signal handler sets no Event.
+        """
         start = time.monotonic()
         while not self.stops_asked and (left := start + pause_s - time.monotonic()) > 0:
             if self._wake.wait(min(left, SHORTEST_PAUSE_S)) and not self._failures:
@@ -96,7 +110,10 @@ class Agent:
         self._wake.clear()
 
     def _turn(self) -> float:
-        """One sync. Whatever goes wrong with it, trainings must not be left without an agent."""
+        """Do one sync.
+
+        Whatever goes wrong with it, trainings must not be left without an agent.
+        """
         try:
             return self._sync()
         except UpgradeNeeded:
@@ -145,7 +162,11 @@ class Agent:
         self.roster.obey(reply.claims, take_up=not self.stops_asked)
 
     def _failed(self, error: AgentError) -> float:
-        """A portal that is away is no training's fault; only long silence ends what may run elsewhere."""
+        """Note that a sync failed.
+
+        A portal that is away is no training's fault; only long silence ends work that may run
+        elsewhere.
+        """
         self._failures += 1
         log.warning("sync failed", extra={"failures": self._failures, "error": str(error)[:300]})
         silent_s = time.monotonic() - self._heard
@@ -156,7 +177,10 @@ class Agent:
         return back_off_s(failures=self._failures, asked_s=asked, lease_s=self._lease_s)
 
     def _enrol_again(self) -> None:
-        """The token is not accepted any more; a join token, if one was given, makes a new identity."""
+        """Enrol again when the token is not accepted any more.
+
+        A join token, if one was given, makes a new identity.
+        """
         if not self._settings.join_token or self._failures % 10:
             return
         try:

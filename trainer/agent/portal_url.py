@@ -9,7 +9,10 @@ from trainer.agent.errors import SetupError
 
 
 def check_url(url: str) -> str:
-    """The portal's address without a trailing slash. Raises SetupError unless it is https or loopback."""
+    """Return the portal's address without a trailing slash.
+
+    Raises SetupError unless it is https or loopback.
+    """
     try:
         parts = urlsplit(url)
         host = parts.hostname or ""

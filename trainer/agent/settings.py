@@ -15,12 +15,18 @@ from trainer import __version__
 from trainer.agent.errors import SetupError
 from trainer.agent.executors.table import EXECUTORS
 from trainer.agent.portal_url import check_url
+from trainer.names import clean_name
 from trainer.roots import overlap
+
+LONGEST_NAME = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Everything an agent is told. command: what starts a training; its folder is appended."""
+    """The settings given to an agent.
+
+    command: what starts a training; its folder is appended.
+    """
 
     portal: str
     dir: Path
@@ -36,13 +42,17 @@ class Settings:
     allow_root: bool = False
     address: str = ""
     ports: Sequence[int] = (0,)
+    speed_test: bool = False
     stop_grace_s: float = 10.0
     lease_stop_s: float = 900.0
     command: Sequence[str] = (sys.executable, "-m", "trainer.run")
 
 
 def read_settings(arguments: Sequence[str] | None = None) -> Settings:
-    """Settings from the command line. Raises SetupError naming the option that is wrong."""
+    """Read the settings from the command line.
+
+    Raises SetupError naming the option that is wrong.
+    """
     given = _parser().parse_args(arguments)
     if given.slots is not None and not 1 <= given.slots <= 1024:
         raise SetupError("--slots must be between 1 and 1024")
@@ -50,9 +60,7 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         raise SetupError("--models-limit deletes what can be downloaded again: it goes with --online")
     if given.join and given.join_file:
         raise SetupError("give --join or --join-file, not both")
-    name = given.name or socket.gethostname()
-    if len(name) > 100 or not name.isprintable():
-        raise SetupError("--name must be at most 100 printable characters")
+    name = _name(given.name or socket.gethostname())
     return Settings(
         portal=check_url(given.portal),
         dir=given.dir,
@@ -68,13 +76,17 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         allow_root=given.allow_root,
         address=given.address or "",
         ports=given.ports,
+        speed_test=not given.no_speed_test,
         stop_grace_s=given.stop_grace,
         lease_stop_s=given.lease_stop,
     )
 
 
 def _model_roots(roots: Sequence[Path], folder: Path) -> tuple[Path, ...]:
-    """Raises SetupError for a relative root, and for one that would show jobs each other's runs."""
+    """Return the model roots.
+
+    Raises SetupError for a relative root, and for one that would show jobs each other's runs.
+    """
     for root in roots:
         if not root.is_absolute():
             raise SetupError(f"--model-roots {root} must be an absolute path")
@@ -86,7 +98,10 @@ def _model_roots(roots: Sequence[Path], folder: Path) -> tuple[Path, ...]:
 
 
 def _join_token(file: Path | None) -> str:
-    """From a file or FORETUNE_JOIN_TOKEN: other users of the machine can read a command line."""
+    """Return the join token from a file or FORETUNE_JOIN_TOKEN.
+
+    The command line is not used: other users of the machine can read it.
+    """
     if file is None:
         return os.environ.pop("FORETUNE_JOIN_TOKEN", "")
     try:
@@ -158,7 +173,11 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_trainings(parser: argparse.ArgumentParser) -> None:
-    """Options of trainings: executor, user, meeting point of several nodes, and when they stop."""
+    """Add the options of trainings.
+
+    They are the executor, the user, the meeting point of several nodes, and when trainings
+    stop.
+    """
     parser.add_argument(
         "--executor", default="process", choices=EXECUTORS, help="what runs trainings (process)"
     )
@@ -182,6 +201,11 @@ def _add_trainings(parser: argparse.ArgumentParser) -> None:
         help="where trainings over several nodes meet (any free port)",
     )
     parser.add_argument(
+        "--no-speed-test",
+        action="store_true",
+        help="measure no training steps before the node joins; its first jobs are promised from data sheets",
+    )
+    parser.add_argument(
         "--stop-grace",
         type=_seconds,
         default=10.0,
@@ -195,3 +219,13 @@ def _add_trainings(parser: argparse.ArgumentParser) -> None:
         metavar="S",
         help="stop all trainings after this long without the portal (900)",
     )
+
+
+def _name(text: str) -> str:
+    """The node's name. Raises SetupError."""
+    if len(text) > LONGEST_NAME:
+        raise SetupError(f"--name must have at most {LONGEST_NAME} characters")
+    try:
+        return clean_name(text)
+    except ValueError as wrong:
+        raise SetupError(f"--name {text!r}: {wrong}") from wrong

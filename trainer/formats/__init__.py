@@ -1,7 +1,8 @@
-"""Formats of training data: JSON Lines in the formats that `recognise` names. Standard library only.
+"""Formats of training data: JSON Lines in the formats that `recognise` names.
 
-The portal calls `check` at upload, the trainer reads with `rows`; both go through `parse_row`. A field is
-understood, refused with a remedy, or named among those not used; none is dropped in silence.
+Standard library only. The portal calls `check` at upload, the trainer reads with `rows`; both
+go through `parse_row`. A field is understood, refused with a remedy, or named among those not
+used; none is dropped in silence.
 """
 
 from trainer.formats.file import FileFacts, check, rows

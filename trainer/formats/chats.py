@@ -1,4 +1,7 @@
-"""Formats that are read as chats: OpenAI's messages, ShareGPT's conversations, Alpaca's instructions."""
+"""Formats that are read as chats.
+
+They are OpenAI's messages, ShareGPT's conversations and Alpaca's instructions.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,10 @@ def messages(raw: Mapping[str, Any], unused: Unused) -> Chat:
 
 
 def conversations(raw: Mapping[str, Any], unused: Unused) -> Chat:
-    """ShareGPT's: `conversations` of `from` and `value`, or of messages as OpenAI has them."""
+    """Read ShareGPT's `conversations`.
+
+    They consist of `from` and `value`, or of messages as OpenAI has them.
+    """
     entries = raw["conversations"]
     if isinstance(entries, list):
         entries = [_spoken(entry, f"conversations[{index}]") for index, entry in enumerate(entries)]
@@ -62,7 +68,10 @@ def _introduced(raw: Mapping[str, Any], told: tuple[Message, ...]) -> tuple[Mess
 
 
 def alpaca(raw: Mapping[str, Any], _unused: Unused) -> Chat:
-    """Alpaca's: `instruction` and `output`, with `input`, `system` and `history`, a list of pairs."""
+    """Read Alpaca's `instruction` and `output`.
+
+    `input`, `system` and `history`, a list of pairs, are read with them.
+    """
     request = "\n".join(
         part for part in (values.text(raw, "instruction"), values.optional_text(raw, "input")) if part
     )

@@ -19,8 +19,11 @@ MAX_ERRORS = 20
 
 @dataclass(frozen=True, slots=True)
 class FileFacts:
-    """The content of a good file. `lengths`: (bytes, rows) in rising order, bytes the bucket's upper bound.
-    `unused`: fields that nothing understands."""
+    """The content of a good file.
+
+    lengths: (bytes, rows) in rising order, bytes the bucket's upper bound.
+    unused: fields that nothing understands.
+    """
 
     rows: int
     format: str
@@ -30,7 +33,10 @@ class FileFacts:
 
 
 def check(lines: BinaryIO, *, max_line_bytes: int = 1_000_000, max_rows: int = 10_000_000) -> FileFacts:
-    """The facts of an uploaded file, read as a stream. Raises FormatError with the first 20 bad lines."""
+    """Return the facts of an uploaded file, read as a stream.
+
+    Raises FormatError with the first 20 bad lines.
+    """
     bounds = _bucket_bounds(max_line_bytes)
     buckets: Counter[int] = Counter()
     unused = Unused()
@@ -47,14 +53,20 @@ def check(lines: BinaryIO, *, max_line_bytes: int = 1_000_000, max_rows: int = 1
 
 
 def rows(path: Path, unused: Unused | None = None) -> Iterator[Row]:
-    """The rows of a file, in order. Raises FormatError as `check` does, after the rows before the error."""
+    """Yield the rows of a file, in order.
+
+    Raises FormatError as `check` does, after the rows before the error.
+    """
     with path.open("rb") as lines:
         for _, row in _checked(lines, 2**30, unused or Unused()):
             yield row
 
 
 def _checked(lines: BinaryIO, max_line_bytes: int, unused: Unused) -> Iterator[tuple[Format, Row]]:
-    """Yield rows until the first bad line, then only collect errors; at least one row or an error."""
+    """Yield rows until the first bad line, then only collect errors.
+
+    There is at least one row or an error.
+    """
     errors: list[LineError] = []
     form: Format | None = None
     for number, line in numbered(lines, max_line_bytes):
@@ -77,7 +89,10 @@ def _checked(lines: BinaryIO, max_line_bytes: int, unused: Unused) -> Iterator[t
 
 
 def _bucket_bounds(highest: int) -> list[int]:
-    """Upper bounds of length buckets, 8 % apart and exact for the shortest: about 160 up to a megabyte."""
+    """Return the upper bounds of length buckets, 8 % apart.
+
+    They are exact for the shortest: about 160 up to a megabyte.
+    """
     bounds = [1]
     while bounds[-1] < highest:
         bounds.append(min(highest, max(bounds[-1] + 1, bounds[-1] * 108 // 100)))

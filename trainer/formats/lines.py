@@ -40,7 +40,10 @@ class FormatError(ValueError):
 
 
 def numbered(lines: BinaryIO, max_line_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """Numbered lines without blank ones. What makes the whole file unreadable is raised at once."""
+    """Yield numbered lines without blank ones.
+
+    A fault that makes the whole file unreadable is raised at once.
+    """
     number = 0
     while line := lines.readline(max_line_bytes + 2):
         number += 1

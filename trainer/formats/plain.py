@@ -13,7 +13,10 @@ from trainer.formats.unused import Unused
 
 
 def prompt_completion(raw: Mapping[str, Any], unused: Unused) -> PromptCompletion | Chat:
-    """Two texts, or two lists of messages, of which those of the prompt are not learnt."""
+    """Read two texts, or two lists of messages.
+
+    The messages of the prompt are not learnt.
+    """
     prompt, completion = raw.get("prompt"), raw.get("completion")
     if isinstance(prompt, list) and isinstance(completion, list):
         asked = tuple(

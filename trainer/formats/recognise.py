@@ -15,8 +15,12 @@ from trainer.formats.values import is_empty
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """marks: fields that tell this format from others; further: what it understands besides. elsewhere: what
-    others call its fields, for the remedy."""
+    """A format and the fields that it understands.
+
+    marks: fields that tell this format from others.
+    further: what it understands besides.
+    elsewhere: what others call its fields, for the remedy.
+    """
 
     name: str
     marks: tuple[str, ...]
@@ -107,7 +111,10 @@ def _format(raw: Mapping[str, Any]) -> Format:
 
 
 def _refuse_meaningful(raw: Mapping[str, Any], others: Sequence[str], form: Format) -> None:
-    """A field that means something in another format means it here, too, and would be lost."""
+    """Refuse a field that means something in another format.
+
+    It means the same here, too, and would be lost.
+    """
     renaming = [
         (name, form.elsewhere[name])
         for name in others

@@ -34,7 +34,10 @@ class Message:
 
     @property
     def plain(self) -> str:
-        """The turn as text, for models without a chat template: reasoning, content and calls."""
+        """The turn as text, for models without a chat template.
+
+        It consists of reasoning, content and calls.
+        """
         if not self.reasoning and not self.calls:
             return self.content
         calls = (compact({"name": call.name, "arguments": call.arguments}) for call in self.calls)
@@ -43,14 +46,20 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """Turns of a system, users, assistants and tools. tools: JSON schemas of what may be called."""
+    """Turns of a system, users, assistants and tools.
+
+    tools: JSON schemas of the tools that may be called.
+    """
 
     messages: tuple[Message, ...]
     tools: tuple[dict[str, Any], ...] = ()
 
     @property
     def text_bytes(self) -> int:
-        """UTF-8 bytes of the tools and of `role: content` lines, the plain rendering of a chat."""
+        """UTF-8 bytes of the tools and of `role: content` lines.
+
+        These lines are the plain rendering of a chat.
+        """
         turns = sum(len(turn.role) + len(turn.plain.encode()) + 3 for turn in self.messages)
         return turns + (len(compact(self.tools).encode()) if self.tools else 0)
 

@@ -10,7 +10,7 @@ from trainer.formats.rows import ToolCall
 
 
 def offered(raw: Mapping[str, Any]) -> tuple[dict[str, Any], ...]:
-    """`tools`, or what an earlier API called `functions`, as chat templates expect them."""
+    """Return `tools`, or `functions` of an earlier API, as chat templates expect them."""
     if "tools" not in raw and "functions" not in raw:
         return ()
     field = "functions" if values.is_empty(raw.get("tools")) else "tools"

@@ -14,7 +14,10 @@ class Unused:
         self._names: dict[str, None] = {}
 
     def note(self, names: Iterable[str], path: str = "") -> None:
-        """path: of the object that holds them, such as `messages[].`; empty for the row itself."""
+        """Note names of fields that are not used.
+
+        path: of the object that holds them, such as `messages[].`; empty for the row itself.
+        """
         for name in names:
             if len(self._names) < _NAMES:
                 self._names[path + "".join(c for c in name[:_CHARACTERS] if c.isprintable())] = None

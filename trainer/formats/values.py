@@ -1,4 +1,7 @@
-"""Values of a row's fields, checked: each function raises ValueError with a sentence that names the field."""
+"""Checked values of a row's fields.
+
+Each function raises ValueError with a sentence that names the field.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,9 @@
-"""The state of a training in a checkpoint: trainable weights and AdamW's moments, both safetensors.
+"""The state of a training in a checkpoint.
 
-What else a resumed run needs is a pure function of seed and step (`Plan`, the learning rate, the random
-numbers, which are seeded anew for each step), so no generator's state and no pickle lies in a checkpoint.
+It consists of trainable weights and AdamW's moments, both safetensors. All else that a resumed
+run needs is a pure function of seed and step (`Plan`, the learning rate, the random numbers,
+which are seeded anew for each step), so no generator's state and no pickle lies in a
+checkpoint.
 """
 
 from __future__ import annotations
@@ -27,8 +29,11 @@ _SHAPED = ("exp_avg", "exp_avg_sq")
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All that a checkpoint holds. `identity` tells whether it belongs to this training; `updates` are the
-    optimiser's, fewer than the steps where float16 overflowed and the scaler skipped some."""
+    """All that a checkpoint holds.
+
+    `identity` tells whether it belongs to this training; `updates` are the optimiser's, fewer
+    than the steps where float16 overflowed and the scaler skipped some.
+    """
 
     step: int
     updates: int
@@ -53,8 +58,10 @@ class Snapshot:
 
 
 class Stored(Mapping[str, torch.Tensor]):
-    """The tensors of a safetensors file, each read when it is asked for: the file as a whole, once for every
-    GPU of a node, would fill the host's memory."""
+    """The tensors of a safetensors file, each read when it is asked for.
+
+    The file as a whole, once for every GPU of a node, would fill the host's memory.
+    """
 
     def __init__(self, path: Path) -> None:
         self._file = safe_open(path, framework="pt")
@@ -78,7 +85,10 @@ def check(folder: Path) -> None:
 
 
 def read(folder: Path, identity: dict[str, Any]) -> Snapshot:
-    """The snapshot of a checkpoint that was checked. Raises TrainError if it is of another training."""
+    """Return the snapshot of a checkpoint that was checked.
+
+    Raises TrainError if it is of another training.
+    """
     state = json.loads((folder / STATE).read_text(encoding="utf-8"))
     noted = state["identity"]  # by an earlier version, fewer names
     different = [name for name, value in identity.items() if noted.get(name, value) != value]
@@ -109,10 +119,11 @@ def trainable(model: Any) -> Iterator[tuple[str, torch.nn.Parameter]]:
 
 
 def weights(model: Any, *, keep: bool, frozen: bool = False) -> dict[str, torch.Tensor]:
-    """The whole trainable weights on the CPU, or all weights and stored buffers; nothing unless `keep`.
+    """Return the whole trainable weights on the CPU; nothing unless `keep`.
 
-    With FSDP every process must call, since shards are gathered. One of them keeps: a copy for each GPU of a
-    node would fill the host's memory.
+    With `frozen` they are all weights and stored buffers. With FSDP every process must call,
+    since shards are gathered. One of them keeps: a copy for each GPU of a node would fill the
+    host's memory.
     """
     return _gathered(_stored(model) if frozen else trainable(model), keep)
 
@@ -125,7 +136,10 @@ def _stored(model: Any) -> Iterator[tuple[str, torch.Tensor]]:
 
 
 def moments(model: Any, optimizer: Any, *, keep: bool) -> dict[str, torch.Tensor]:
-    """AdamW's moments, in the manner of `weights`; of a weight that had no gradient yet there are none."""
+    """Return AdamW's moments, in the manner of `weights`.
+
+    There are none of a weight that had no gradient yet.
+    """
     named = (
         (f"{name}.{moment}", optimizer.state[weight][moment])
         for name, weight in trainable(model)

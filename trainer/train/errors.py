@@ -37,7 +37,10 @@ class Stopped(Exception):
 
 
 def is_out_of_memory(error: BaseException | None) -> bool:
-    """Does this error, or one that caused it, say that memory ran out, on the GPU or on the host?"""
+    """Tell whether this error says that memory ran out, on the GPU or on the host.
+
+    An error that caused it counts, too.
+    """
     while error is not None:
         if isinstance(error, MemoryError) or type(error).__name__ == "OutOfMemoryError":
             return True
@@ -72,7 +75,10 @@ _LOST_PEER_WORDS = ("Connection closed by peer", "Connection reset by peer", "gl
 
 
 def node_fault(error: BaseException | None) -> str:
-    """The node's fault, if this error or one that caused it tells of one; else an empty text."""
+    """Return the node's fault that this error tells of; else an empty text.
+
+    An error that caused it counts, too.
+    """
     while error is not None:
         if isinstance(error, NodeFault):
             return str(error)
@@ -93,7 +99,10 @@ def is_disk_full(error: BaseException) -> bool:
 
 
 def _is_hub_away(error: BaseException) -> bool:
-    """By name and status: which HTTP library the hub's client has depends on its version."""
+    """Tell whether the hub is away, by the error's name and status.
+
+    The HTTP library of the hub's client depends on its version.
+    """
     status = getattr(getattr(error, "response", None), "status_code", 0)
     names = {kind.__name__ for kind in type(error).__mro__}
     return "TransportError" in names or status == 429 or status >= 500

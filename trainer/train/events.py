@@ -1,31 +1,44 @@
-"""Reports of a training: events.jsonl while it runs, result.json and metrics.csv at the end."""
+"""Reports of a training.
+
+They are events.jsonl while it runs, result.json and metrics.csv at the end.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
+import math
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from trainer.protocol import Kind
+from trainer.protocol import ReportKind
+from trainer.step_metrics import STEP_METRICS, Over
 
-COLUMNS = ("step", "loss", "eval_loss", "learning_rate", "tokens_per_s", "memory_bytes")
-SIGNS_OF_LIFE = (Kind.PREPARE, Kind.START, Kind.MEMORY)  # what the agent of every node must hear
+COLUMNS = ("step", *(metric.name for metric in STEP_METRICS))
+SIGNS_OF_LIFE = (
+    ReportKind.PREPARE,
+    ReportKind.START,
+    ReportKind.MEMORY,
+)  # what the agent of every node must hear
 _EVERY_STEP_UP_TO = 200
 _SECONDS_BETWEEN_LINES = 0.5
 _LINES_OF_A_LONG_RUN = 5000
 _SECONDS_OF_SILENCE = 60.0
+_WHOLE = {"step", *(metric.name for metric in STEP_METRICS if metric.whole)}
 
 
 @dataclass(slots=True)
 class RunFigures:
-    """The figures of result.json. `tokens` (padding included) and `step` count from the job's beginning;
-    tokens_per_s is the steady state of this attempt: all its steps but the first, without evaluating and
-    saving."""
+    """The figures of result.json.
+
+    `tokens` (padding included) and `step` count from the job's beginning.
+    tokens_per_s: the steady state of this attempt: all its steps but the first, without
+    evaluating and saving.
+    """
 
     step: int = 0
     total_steps: int = 0
@@ -56,11 +69,11 @@ class Journal:
     tells: bool = True
     rows: list[dict[str, Any]] = field(default_factory=list)
     _spoken_at: float = field(default_factory=time.monotonic)
-    _losses: list[float] = field(default_factory=list)
+    _steps: list[Mapping[str, float]] = field(default_factory=list)  # since the last line
     _tokens: int = 0
     _seconds: float = 0.0
 
-    def event(self, kind: Kind, **body: Any) -> None:
+    def event(self, kind: ReportKind, **body: Any) -> None:
         """Append one line; it can be read when this returns."""
         if not self.tells and kind not in SIGNS_OF_LIFE:
             return
@@ -68,49 +81,46 @@ class Journal:
         if self.path is not None:
             append_event(self.path, kind, body)
 
-    def step(
-        self, measured: RunFigures, loss: float, tokens: int, seconds: float, rate: float, memory: int
-    ) -> None:
-        """Count one step; write a line for each step of a short run, twice a second in a long one."""
-        self._losses.append(loss)
+    def step(self, measured: RunFigures, values: Mapping[str, float], tokens: int, seconds: float) -> None:
+        """Count one step.
+
+        A line is written for each step of a short run, twice a second in a long one.
+
+        values: the step metrics by name, but for tokens_per_s.
+        """
+        self._steps.append(values)
         self._tokens += tokens
         self._seconds += seconds
         left = measured.total_steps - measured.step
         pause_s = max(_SECONDS_BETWEEN_LINES, measured.train_s / _LINES_OF_A_LONG_RUN)
         if left and measured.total_steps > _EVERY_STEP_UP_TO and self._seconds < pause_s:
             return
-        step_s = self._seconds / len(self._losses)
-        row = {
-            "step": measured.step,
-            "loss": sum(self._losses) / len(self._losses),
-            "tokens_per_s": self._tokens / self._seconds,
-            "memory_bytes": memory,
-            "learning_rate": rate,
-        }
+        step_s, tokens_per_s = self._seconds / len(self._steps), self._tokens / self._seconds
+        row = {"step": measured.step, **_combined(self._steps), "tokens_per_s": tokens_per_s}
         self.rows.append(row)
         self.say(
             f"step {measured.step}/{measured.total_steps}  loss {row['loss']:.4f}  "
-            f"{row['tokens_per_s']:.0f} tokens/s"
+            f"{tokens_per_s:.0f} tokens/s"
         )
-        self._losses, self._tokens, self._seconds = [], 0, 0.0
+        self._steps, self._tokens, self._seconds = [], 0, 0.0
         self.event(
-            Kind.STEP,
+            ReportKind.STEP,
             **row,
             total_steps=measured.total_steps,
             tokens=measured.tokens,
-            eta_s=left * step_s,
             step_s=step_s,
+            saving_s=measured.saving_s,
         )
-        self.alive(memory)
+        self.alive(measured.peak_memory_bytes)
 
-    def evaluated(self, step: int, eval_loss: float) -> None:
-        """Report an evaluation."""
-        self.say(f"step {step}  validation loss {eval_loss:.4f}")
+    def evaluated(self, step: int, values: Mapping[str, float], seconds: float) -> None:
+        """Report an evaluation. values: its metrics by name."""
+        self.say(f"step {step}  validation loss {values['eval_loss']:.4f}")
         if self.rows and self.rows[-1]["step"] == step:
-            self.rows[-1]["eval_loss"] = eval_loss
+            self.rows[-1].update(values)
         else:
-            self.rows.append({"step": step, "eval_loss": eval_loss})
-        self.event(Kind.EVAL, step=step, eval_loss=eval_loss)
+            self.rows.append({"step": step, **values})
+        self.event(ReportKind.EVAL, step=step, evaluation_s=seconds, **values)
 
     def say(self, line: str) -> None:
         """One line for people, in the log."""
@@ -118,22 +128,41 @@ class Journal:
             print(line, flush=True)
 
     def alive(self, memory: int) -> None:
-        """Break a long silence, lest the agent take it for a hang: tokenising, evaluating, and all of the
-        training on nodes without rank 0."""
+        """Break a long silence, lest the agent take it for a hang.
+
+        Silences are tokenising, evaluating, and all of the training on nodes without rank 0.
+        """
         if time.monotonic() - self._spoken_at > _SECONDS_OF_SILENCE:
-            self.event(Kind.MEMORY, memory_bytes=memory)
+            self.event(ReportKind.MEMORY, memory_bytes=memory)
 
 
-def append_event(path: Path, kind: Kind, body: dict[str, Any]) -> None:
+def _combined(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
+    """Combine the metrics of several steps into those of one line.
+
+    What is no number is left out.
+    """
+    told = {}
+    for metric in STEP_METRICS:
+        known = [step[metric.name] for step in steps if metric.name in step]
+        values = [value for value in known if math.isfinite(value)]
+        if values:
+            told[metric.name] = sum(values) / len(values) if metric.over is Over.MEAN else values[-1]
+    return told
+
+
+def append_event(path: Path, kind: ReportKind, body: dict[str, Any]) -> None:
     """One line of events.jsonl; `allow_nan` off, because NaN is not JSON."""
     with path.open("a", encoding="utf-8") as stream:
         stream.write(json.dumps({"kind": kind, **body}, allow_nan=False) + "\n")
 
 
 def metrics_csv(rows: Sequence[dict[str, Any]]) -> str:
-    """The rows with the columns `COLUMNS`; what a row lacks stays empty."""
+    """Return the rows as CSV with the columns `COLUMNS`.
+
+    What a row lacks stays empty; what another version measured before this one went on is left out.
+    """
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", extrasaction="ignore")
     writer.writeheader()
     writer.writerows(rows)
     return text.getvalue()
@@ -149,4 +178,4 @@ def read_metrics(path: Path) -> list[dict[str, Any]]:
 
 
 def _number(name: str, text: str) -> float | int:
-    return int(text) if name in ("step", "memory_bytes") else float(text)
+    return int(text) if name in _WHOLE else float(text)

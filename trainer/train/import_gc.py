@@ -13,7 +13,10 @@ from contextlib import contextmanager
 
 @contextmanager
 def resting() -> Iterator[None]:
-    """For imports only: what a training leaves behind may hold a GPU's memory and is to be collected."""
+    """Pause garbage collection; for imports only.
+
+    Objects that a training leaves behind may hold a GPU's memory and are to be collected.
+    """
     gc.disable()
     try:
         yield

@@ -1,6 +1,7 @@
-"""The training loop: forward, backward, AdamW, and between steps evaluation, checkpoints, stop requests.
+"""The training loop: forward, backward and AdamW.
 
-The loss is the mean over all trained tokens of the effective batch, whatever its split into processes and
+Between steps it evaluates, writes checkpoints and obeys stop requests. The loss is the mean
+over all trained tokens of the effective batch, whatever its split into processes and
 micro-batches. Gradients are clipped at a norm of 1; AdamW has no weight decay.
 """
 
@@ -16,7 +17,7 @@ from typing import Any, Protocol
 import torch
 
 from trainer import checkpoint
-from trainer.protocol import Kind, Spec, to_json
+from trainer.protocol import ReportKind, Spec, to_json
 from trainer.train import checkpoint_state
 from trainer.train.data import Batch, Sample, collate
 from trainer.train.distributed.process_group import World, gradients_stay_local
@@ -33,8 +34,10 @@ _TRAINED_PER_SAVED = 10.0  # seconds between checkpoints for each second that th
 
 
 def pause_between_checkpoints_s(spec: Spec, last_took_s: float) -> float:
-    """Seconds of training before the next one; 0: after every step. Where a checkpoint takes minutes, one a
-    minute would be mostly saving."""
+    """Return the seconds of training before the next checkpoint; 0: after every step.
+
+    Where a checkpoint takes minutes, one a minute would be mostly saving.
+    """
     every_s = spec.checkpoint_every_s
     return max(every_s, _TRAINED_PER_SAVED * last_took_s) if every_s else 0.0
 
@@ -47,8 +50,11 @@ class StopRequest(Protocol):
 
 @dataclass
 class Loop:
-    """One process's part of a training. `loss`: of a micro-batch; `forward`: the same, as wrapped for several
-    processes."""
+    """One process's part of a training.
+
+    loss: of a micro-batch.
+    forward: the same, as wrapped for several processes.
+    """
 
     order: TrainingSpec
     world: World
@@ -72,7 +78,10 @@ class Loop:
     _first: tuple[int, float] | None = None
 
     def run(self) -> None:
-        """Train to the last step. Raises Stopped after saving, TrainError if the loss is not a number."""
+        """Train to the last step.
+
+        Raises Stopped after saving, TrainError if the loss is not a number.
+        """
         if self.world.any(self.stop.requested):
             raise Stopped
         if self._stopped_before_evaluating():
@@ -105,10 +114,10 @@ class Loop:
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         torch.manual_seed(self.order.settings.seed * 1_000_003 + step * self.world.size + self.world.rank)
-        loss = self._update(step)
-        self._reject_not_finite(loss)
+        values = {**self._update(step), "learning_rate": rate}
+        self._reject_not_finite(values["loss"])
         seconds = time.monotonic() - begun
-        self._count(loss, self.plan.tokens(step), seconds, rate)
+        self._count(values, self.plan.tokens(step), seconds)
         self._between_steps(seconds)
 
     def _reject_not_finite(self, number: float) -> None:
@@ -118,8 +127,8 @@ class Loop:
                 " learning_rate or choose bfloat16 or float32 as precision."
             )
 
-    def _update(self, step: int) -> float:
-        """One optimiser step; the loss over all processes."""
+    def _update(self, step: int) -> dict[str, float]:
+        """One optimiser step; its step metrics, over all processes."""
         targets = max(1, sum(self.train[row].targets for row in self.plan.rows(step)))
         batches = self.plan.micro_batches(step, self.world.rank, self.world.size)
         loss = torch.zeros((), device=self.world.device)
@@ -127,30 +136,32 @@ class Loop:
             if index and index % self._look_every == 0:
                 self._look_within_step()
             with gradients_stay_local(self.forward, local=index + 1 < len(batches)):
-                part = self._loss_sum(self.forward, self._batch(self.train, rows)) / targets
+                part = self.loss_sum(self.forward, self._batch(self.train, rows)) / targets
                 loss += part.detach()
                 # processes average their gradients, but the loss is a sum over them
                 self.scaler.scale(part * self.world.size).backward()
         self.scaler.unscale_(self.optimizer)
         learning = [weight for _, weight in checkpoint_state.trainable(self.model)]
-        norm = checkpoint_state.whole(torch.nn.utils.clip_grad_norm_(learning, _CLIP))
+        norm = float(checkpoint_state.whole(torch.nn.utils.clip_grad_norm_(learning, _CLIP)))
         if not self.scaler.is_enabled():  # which leaves such a step out
-            self._reject_not_finite(float(norm))
+            self._reject_not_finite(norm)
         self.scaler.step(self.optimizer)
         self.scaler.update()
         self.optimizer.zero_grad(set_to_none=True)
-        return self.world.sum(loss.item())[0]
+        return {"loss": self.world.sum(loss.item())[0], "gradient_norm": norm}
 
     def _look_within_step(self) -> None:
-        """Break a long silence, and obey a stop: the step is given up, lest all since the last checkpoint be
-        lost when the grace is over."""
+        """Break a long silence and obey a stop within a step.
+
+        The step is given up, lest all since the last checkpoint be lost when the grace is over.
+        """
         self.journal.alive(peak_bytes(self.world.device))
         if self.world.any(self.stop.requested):
             self.optimizer.zero_grad(set_to_none=True)
             self._save()
             raise Stopped
 
-    def _loss_sum(self, loss: Any, batch: Batch) -> torch.Tensor:
+    def loss_sum(self, loss: Any, batch: Batch) -> torch.Tensor:
         """Cross entropy summed over the micro-batch's trained tokens."""
         precision = getattr(torch, self.order.settings.precision)
         with torch.autocast(self.world.device.type, precision, enabled=precision is not torch.float32):
@@ -159,8 +170,8 @@ class Loop:
     def _batch(self, samples: Sequence[Sample], rows: list[int]) -> Batch:
         return collate([samples[row] for row in rows], self.pad, self.world.device)
 
-    def _count(self, loss: float, tokens: int, seconds: float, rate: float) -> None:
-        measured = self.measured
+    def _count(self, values: dict[str, float], tokens: int, seconds: float) -> None:
+        measured, loss = self.measured, values["loss"]
         measured.step += 1
         measured.tokens += tokens
         measured.attempt_tokens += tokens
@@ -171,7 +182,8 @@ class Loop:
         measured.tokens_per_s = (measured.attempt_tokens - first_tokens) / (measured.train_s - first_s)
         self._first = self._first or (tokens, seconds)
         measured.peak_memory_bytes = peak_bytes(self.world.device)
-        self.journal.step(measured, loss, tokens, seconds, rate, measured.peak_memory_bytes)
+        values["memory_bytes"] = measured.peak_memory_bytes
+        self.journal.step(measured, values, tokens, seconds)
 
     def _between_steps(self, step_s: float) -> None:
         pause_s = pause_between_checkpoints_s(self.order.spec, self._saving_took_s)
@@ -191,7 +203,11 @@ class Loop:
             self._save(needed=False)
 
     def _evaluate(self) -> None:
-        """Mean loss of the validation rows. Raises Stopped, after saving, if a stop comes first."""
+        """Compute the mean loss of the validation rows.
+
+        Raises Stopped, after saving, if a stop comes first.
+        """
+        before_s = self.measured.evaluation_s
         with self._timed("evaluation_s"), self._evaluating():
             loss = self._validation_loss()
         if loss is None:
@@ -199,7 +215,8 @@ class Loop:
             raise Stopped
         self._reject_not_finite(loss)
         self.measured.eval_loss = loss
-        self.journal.evaluated(self.measured.step, loss)
+        seconds = self.measured.evaluation_s - before_s
+        self.journal.evaluated(self.measured.step, {"eval_loss": loss}, seconds)
 
     def _validation_loss(self) -> float | None:
         """Each process computes a part of the rows; None if a stop came first."""
@@ -214,7 +231,7 @@ class Loop:
                 return None
             mine = start + self.world.rank
             # FSDP gathers weights in every forward pass, so a process without rows computes some too
-            part = self._loss_sum(self.loss, self._batch(self.validation, list(chunks[mine % len(chunks)])))
+            part = self.loss_sum(self.loss, self._batch(self.validation, list(chunks[mine % len(chunks)])))
             loss += part if mine < len(chunks) else 0
             self.journal.alive(peak_bytes(self.world.device))
         targets = sum(sample.targets for sample in self.validation)
@@ -228,7 +245,10 @@ class Loop:
         self.model.train()
 
     def _save(self, *, needed: bool = True) -> None:
-        """Unless needed, a checkpoint that the disk has no room for is left out: there will be others."""
+        """Save a checkpoint; unless needed, it is left out where the disk has no room.
+
+        There will be others.
+        """
         if self._saved_step == self.measured.step:
             return
         begun = time.monotonic()
@@ -265,7 +285,7 @@ class Loop:
         saved = checkpoint.save(self.order.run_dir / "checkpoints", measured.step, snapshot.write)
         place = saved.folder.relative_to(self.order.run_dir).as_posix()
         self.journal.event(
-            Kind.CHECKPOINT, step=saved.step, dir=place, files=[to_json(file) for file in saved.files]
+            ReportKind.CHECKPOINT, step=saved.step, dir=place, files=[to_json(file) for file in saved.files]
         )
 
     @contextmanager

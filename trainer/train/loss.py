@@ -22,10 +22,11 @@ OfChunk = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 
 class TokenLoss(torch.nn.Module):
-    """Cross entropy summed over a micro-batch's trained tokens, for any causal language model.
+    """Cross entropy summed over a micro-batch's trained tokens.
 
-    The part between decoder and logits (head, soft caps, scales) is the model's own forward pass, run on
-    hidden states that are handed to it in the decoder's place.
+    It serves any causal language model. The part between decoder and logits (head, soft caps,
+    scales) is the model's own forward pass, run on hidden states that are handed to it in the
+    decoder's place.
     """
 
     def __init__(self, model: Any) -> None:
@@ -78,7 +79,11 @@ class TokenLoss(torch.nn.Module):
         return (seen[0] if seen else None), logits
 
     def _of_chunk(self, decoded: type, hidden: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
-        """decoded: the class of the decoder's output. hidden: (positions, width); expected: (positions,)."""
+        """Return the summed loss of a chunk of positions.
+
+        decoded: the class of the decoder's output.
+        hidden: (positions, width); expected: (positions,).
+        """
         causal, decoder = self._parts
         given = decoded(last_hidden_state=hidden[None])
         with _forward(decoder, lambda *_, **__: given):
@@ -87,7 +92,10 @@ class TokenLoss(torch.nn.Module):
 
 
 def _decoder(causal: Any) -> Any:
-    """The module before the head. Llama 4 names one that it does not have: then it is the largest."""
+    """Return the module before the head.
+
+    Llama 4 names one that it does not have: then it is the largest.
+    """
     named = causal.base_model
     if named is not causal:
         return named
@@ -99,13 +107,19 @@ def _cross_entropy(logits: torch.Tensor, expected: torch.Tensor) -> torch.Tensor
 
 
 def _later(of_chunk: OfChunk, hidden: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
-    """The backward pass computes the logits once more: the head's own gradient must reach whoever sums it."""
+    """Return a loss whose logits are computed once more in the backward pass.
+
+    The head's own gradient must reach the process or wrapper that sums it.
+    """
     loss: torch.Tensor = checkpoint(of_chunk, hidden, expected, use_reentrant=False, preserve_rng_state=False)
     return loss
 
 
 def _now(of_chunk: OfChunk, hidden: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:
-    """The gradient of a frozen head's input comes with the loss: no logits wait for the backward pass."""
+    """Return a loss that comes with the gradient of a frozen head's input.
+
+    No logits wait for the backward pass.
+    """
     if not torch.is_grad_enabled():
         return of_chunk(hidden, expected)
     loss: torch.Tensor = _WithGradient.apply(of_chunk, hidden, expected)

@@ -11,10 +11,12 @@ import torch
 
 
 def peak_bytes(device: torch.device) -> int:
-    """GPU: bytes in use at most, as nvidia-smi shows them. CPU: the process's largest resident set.
+    """Return the peak memory in bytes.
 
-    What the allocator reserved at most, and what lies beside it now: the driver's context, kernels, NCCL's
-    buffers. A training that leaves too little for those runs out of memory as well.
+    GPU: bytes in use at most, as nvidia-smi shows them: those that the allocator reserved at
+    most, and those that lie beside it now: the driver's context, kernels, NCCL's buffers. A
+    training that leaves too little for these runs out of memory as well.
+    CPU: the process's largest resident set.
     """
     if device.type != "cuda":
         return resident_peak_bytes()
@@ -24,15 +26,21 @@ def peak_bytes(device: torch.device) -> int:
 
 
 def forget_loading(device: torch.device) -> None:
-    """Count from here: what loading left in the allocator's cache is given back before memory runs out."""
+    """Count memory from here on.
+
+    Memory that loading left in the allocator's cache is given back before memory runs out.
+    """
     if device.type == "cuda":
         torch.cuda.empty_cache()
         torch.cuda.reset_peak_memory_stats(device)
 
 
 def resident_peak_bytes() -> int:
-    """The largest resident set of this process. Linux keeps getrusage's figure across exec, so a trainer
-    would inherit its parent's peak; the high-water mark in /proc belongs to this program alone."""
+    """Return the largest resident set of this process.
+
+    Linux keeps getrusage's figure across exec, so a trainer would inherit its parent's peak;
+    the high-water mark in /proc belongs to this program alone.
+    """
     status = Path("/proc/self/status")
     if status.is_file():
         for line in status.read_text(encoding="ascii", errors="replace").splitlines():

@@ -1,4 +1,7 @@
-"""Outputs of a training in RUN_DIR/output: adapter or model, tokenizer, model card, metrics."""
+"""Outputs of a training in RUN_DIR/output.
+
+They are adapter or model, tokenizer, model card and metrics.
+"""
 
 from __future__ import annotations
 
@@ -32,9 +35,10 @@ def write(
     measured: RunFigures,
     rows: list[dict[str, Any]],
 ) -> list[dict[str, Any]]:
-    """Write the folder and list its files. `weights`: the adapter's by name, or all of the model's.
+    """Write the folder and list its files.
 
-    Models of random weights leave their figures alone: nobody could use the weights.
+    weights: the adapter's by name, or all of the model's.
+    Models of random weights leave only their figures: nobody could use the weights.
     """
     folder = order.run_dir / "output"
     folder.mkdir(parents=True, exist_ok=True)

@@ -1,4 +1,7 @@
-"""Which rows each optimiser step reads: a function of seed and step alone, so that resuming is exact."""
+"""The rows that each optimiser step reads.
+
+They are a function of seed and step alone, so that resuming is exact.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,12 @@ _COUNTED_ROWS = 2_000_000
 
 @dataclass(frozen=True)
 class StepPlan:
-    """Epochs of shuffled rows laid end to end and cut into batches; the last one borrows from the next epoch,
-    so that every step has the same size.
+    """Epochs of shuffled rows laid end to end and cut into batches.
 
-    lengths: tokens of each row. batch: rows per optimiser step. micro: rows one process reads at a time.
+    The last batch borrows from the next epoch, so that every step has the same size.
+    lengths: tokens of each row.
+    batch: rows per optimiser step.
+    micro: rows one process reads at a time.
     """
 
     lengths: Sequence[int]
@@ -38,7 +43,10 @@ class StepPlan:
         return [self._row(position) for position in range(first, first + self.batch)]
 
     def micro_batches(self, step: int, rank: int = 0, size: int = 1) -> list[list[int]]:
-        """Rows that process `rank` of `size` reads in one step, one list for each micro-batch."""
+        """Return the rows that process `rank` of `size` reads in one step.
+
+        There is one list for each micro-batch.
+        """
         rows = self.rows(step)
         chunks = [rows[start : start + self.micro] for start in range(0, self.batch, self.micro)]
         return chunks[rank::size]
@@ -49,7 +57,10 @@ class StepPlan:
 
     @property
     def tokens_total(self) -> int:
-        """Tokens of the whole training, padding included; beyond two million rows the mean goes on."""
+        """Tokens of the whole training, padding included.
+
+        Beyond two million rows the mean of the rows counted so far is used.
+        """
         counted = min(self.steps, max(1, _COUNTED_ROWS // self.batch))
         return round(sum(map(self.tokens, range(counted))) * self.steps / counted)
 

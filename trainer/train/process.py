@@ -1,4 +1,7 @@
-"""One training process: runs the recipe's entry and leaves RUN_DIR/result.json, however it ends."""
+"""One training process.
+
+It runs the recipe's entry and leaves RUN_DIR/result.json, however it ends.
+"""
 
 from __future__ import annotations
 
@@ -83,11 +86,11 @@ def _attempt(run_dir: Path, measured: RunFigures, stop: StopSignal, started: flo
         return Outcome.LOST, f"The other nodes of this training did not come. {wrong}"
     except Exception as wrong:  # noqa: BLE001 - the edge of the process: any error becomes a result
         traceback.print_exc()
-        return _explain(wrong, measured)
+        return explain(wrong, measured)
     return Outcome.SUCCEEDED, ""
 
 
-def _explain(wrong: Exception, measured: RunFigures) -> tuple[Outcome, str]:
+def explain(wrong: Exception, measured: RunFigures) -> tuple[Outcome, str]:
     """Class of the failure: the user's retries are not for a sick node or a lost one."""
     if is_out_of_memory(wrong):
         return Outcome.OOM, _out_of_memory(measured.peak_memory_bytes, wrong)
@@ -140,8 +143,11 @@ def die_with_parent() -> None:
 
 
 def leave(code: int) -> NoReturn:
-    """End the process as it is. To take PyTorch's modules apart costs more than a second, and after an error
-    tearing down open connections to other processes could abort or hang."""
+    """End the process as it is.
+
+    To take PyTorch's modules apart costs more than a second, and after an error tearing down
+    open connections to other processes could abort or hang.
+    """
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)

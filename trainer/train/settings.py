@@ -9,13 +9,20 @@ from typing import Any
 
 from trainer.protocol import ProtocolError, Spec
 from trainer.protocol_parsing import parse_spec
-from trainer.recipes import SFT, can_shard
+from trainer.recipes import SFT, Binds, can_shard
 from trainer.train.errors import TrainError
+
+# Values of a submission that a checkpoint's identity states by what follows from them: the rows of a
+# step, the number of steps, the method.
+STATED_OTHERWISE = frozenset({"effective_batch_size", "epochs", "max_steps", "quantization"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSettings:
-    """The recipe's parameters that the training process uses; see `trainer.recipes` for their meaning."""
+    """The recipe's parameters that the training process uses.
+
+    `trainer.recipes` gives their meaning.
+    """
 
     method: str
     precision: str
@@ -34,11 +41,20 @@ class TrainingSettings:
 
     @classmethod
     def of(cls, params: dict[str, Any]) -> TrainingSettings:
-        """Parameters as resolved by the portal; absent ones get the recipe's default. Raises TrainError."""
+        """Return the parameters as resolved by the portal.
+
+        Absent ones get the recipe's default. Raises TrainError.
+        """
         values = {field.name: _clean(field.name, params.get(field.name)) for field in fields(cls)}
         if params.get("effective_batch_size") is None:
             values["effective_batch_size"] = None
         return cls(**values)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """The values that decide what is learnt: a checkpoint of others is not resumed."""
+        names = (name for name in SFT.binding(Binds.SUBMIT) if name not in STATED_OTHERWISE)
+        return {name: getattr(self, name) for name in names}
 
 
 def _clean(name: str, value: Any) -> Any:
@@ -53,7 +69,10 @@ def _clean(name: str, value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TrainingSpec:
-    """All that one training process needs to know. `batch`: samples per optimiser step over all processes."""
+    """All that one training process needs to know.
+
+    batch: samples per optimiser step over all processes.
+    """
 
     run_dir: Path
     spec: Spec
@@ -114,8 +133,8 @@ def _check(order: TrainingSpec) -> None:
     if settings.effective_batch_size not in (None, order.batch):
         raise TrainError(
             f"effective_batch_size is {settings.effective_batch_size}, but per_device_batch_size "
-            f"{settings.per_device_batch_size} x gradient_accumulation_steps "
-            f"{settings.gradient_accumulation_steps} x {order.processes} GPUs make {order.batch}."
+            f"{settings.per_device_batch_size} × gradient_accumulation_steps "
+            f"{settings.gradient_accumulation_steps} × {order.processes} GPUs make {order.batch}."
         )
     if settings.method == "qlora" and order.device == "cpu":
         raise TrainError("The method qlora needs a GPU; choose lora to train on CPU slots.")

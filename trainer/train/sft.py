@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from trainer.protocol import Kind
+from trainer.protocol import ReportKind
 from trainer.train import checkpoint_state, output
 from trainer.train.base.models import Loaded, load, locate
 from trainer.train.base.scope import size
@@ -22,10 +22,11 @@ from trainer.train.settings import TrainingSpec
 
 
 def train(order: TrainingSpec, measured: RunFigures, stop: StopRequest, started: float) -> None:
-    """Fill RUN_DIR/output and the figures. `started`: time.monotonic() of the process's start.
+    """Fill RUN_DIR/output and the figures.
 
-    Raises TrainError with a reason for the user, Stopped after saving a checkpoint on request, and whatever
-    torch raises; `errors.is_out_of_memory` tells when memory ran out.
+    started: time.monotonic() of the process's start.
+    Raises TrainError with a reason for the user, Stopped after saving a checkpoint on request,
+    and any error of torch; `errors.is_out_of_memory` tells when memory ran out.
     """
     source = locate(order)
     with joined(order, lambda: stop.requested) as world:
@@ -42,7 +43,7 @@ def train(order: TrainingSpec, measured: RunFigures, stop: StopRequest, started:
         finally:
             measured.peak_memory_bytes = peak_bytes(world.device)
         measured.peak_memory_bytes = int(world.max(measured.peak_memory_bytes)[0])
-        journal.event(Kind.MEMORY, memory_bytes=measured.peak_memory_bytes)
+        journal.event(ReportKind.MEMORY, memory_bytes=measured.peak_memory_bytes)
 
 
 def _prepare(
@@ -94,7 +95,10 @@ def _prepare(
 
 
 def _earlier(order: TrainingSpec, world: World) -> dict[str, Any]:
-    """The identity in the checkpoint to go on from, once that was checked; empty without one."""
+    """Return the identity in the checkpoint to go on from, once that was checked.
+
+    It is empty without one.
+    """
     if order.resume_dir is None:
         return {}
     if world.first_here:
@@ -104,12 +108,13 @@ def _earlier(order: TrainingSpec, world: World) -> dict[str, Any]:
 
 
 def _identity(order: TrainingSpec, plan: StepPlan, data: Data) -> dict[str, Any]:
-    """Values that must be equal for a checkpoint to be resumed; how many GPUs share the batch may differ."""
-    settings = order.settings
-    names = ("method", "tokens_per_sample", "learning_rate", "seed", "lora_r", "lora_alpha")
+    """Return values that must be equal for a checkpoint to be resumed.
+
+    How many GPUs share the batch may differ.
+    """
     return {
         "model": order.spec.model,
-        **{name: getattr(settings, name) for name in names},
+        **order.settings.identity,
         "rows": len(plan.lengths),
         "batch": plan.batch,
         "steps": plan.steps,
@@ -128,7 +133,7 @@ def _report_start(loop: Loop, base: Loaded) -> None:
     if loop.measured.step:
         loop.journal.say(f"going on after step {loop.measured.step}")
     loop.journal.event(
-        Kind.START,
+        ReportKind.START,
         tokens_total=plan.tokens_total,
         row_tokens=sum(plan.lengths),
         rows=len(plan.lengths),

@@ -1,30 +1,29 @@
-"""Configurations as columns: facts of model and GPU joined on, ready for arithmetic over many at once."""
+"""Configurations as columns, ready for arithmetic over many at once.
+
+The facts of model and GPU are joined on.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knowledge.core.domain import adapted_layers, catalogue, config_space
-from knowledge.core.domain.arrays import Array, Mask
-from knowledge.core.domain.types import Config, Inventory
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Hardware:
-    """One GPU model as it is in this cluster: memory of a GPU in bytes, FLOP/s and bytes/s."""
-
-    memory_bytes: float
-    bandwidth_bytes_s: float
-    peak_flops: float | None = None  # measured; None: the data sheet's figure for the precision
+from knowledge.core.domain import adapted_layers, config_space
+from knowledge.core.domain.arrays import Array, Mask, Names
+from knowledge.core.domain.catalogue import Catalogue
+from knowledge.core.domain.types import Config
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigTable:
-    """n configurations; every field has shape (n,). Bytes, FLOP/s, tokens; NaN is unknown."""
+    """Columns of n configurations; NaN is unknown.
+
+    Fields have shape (n,), `settings` (n, k). Units are bytes, FLOP/s and tokens.
+    """
 
     # configuration
     gpus: Array
@@ -49,7 +48,10 @@ class ConfigTable:
     silent: Mask  # which states the optimiser keeps is unknown
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
     network_bytes_s: Array
+    settings: Array  # those without a word of their own here, shape (n, k), as OTHER_SETTINGS lists them
     # model
+    model_key: Names  # the catalogue's own
+    family: Names
     layers: Array
     hidden: Array
     queries: Array
@@ -67,6 +69,7 @@ class ConfigTable:
     adapted: Array  # inputs and outputs of the layers that LoRA adapts
     towers: Array  # weights that text does not reach: held, never trained
     # GPU
+    gpu_key: Names  # the catalogue's own
     cpu: Mask
     peak: Array
     reach: Array  # what its matrix products reach of the peak, as a share of what NVIDIA's do
@@ -81,6 +84,20 @@ class ConfigTable:
     def take(self, rows: NDArray[np.intp] | Mask) -> ConfigTable:
         """The chosen rows."""
         return ConfigTable(**{f.name: getattr(self, f.name)[rows] for f in fields(self)})
+
+    def setting(self, name: str) -> Array:
+        """The column of one of OTHER_SETTINGS; unknown counts as the stated default."""
+        column = self.settings[:, config_space.OTHER_SETTINGS.index(name)]
+        known: Array = np.where(np.isnan(column), config_space.usual_setting(name), column)
+        return known
+
+    def canonical(self, config: Config, row: int) -> Config:
+        """The configuration of a row under the catalogue's own names."""
+        return replace(config, model_name=self.model_key.of_row(row), gpu_model=self.gpu_key.of_row(row))
+
+    def identities(self, configs: Sequence[Config]) -> list[str]:
+        """The identity of each row's configuration."""
+        return [config_space.config_hash(self.canonical(x, row)) for row, x in enumerate(configs)]
 
     @property
     def micro_tokens(self) -> Array:
@@ -143,30 +160,12 @@ DEFAULT_LORA_R = 16
 REACH = {"MI325X": 0.72, "AMD": 0.61}
 
 
-def hardware(inventory: Inventory | None) -> dict[str, Hardware]:
-    """Facts of the inventory's GPUs, by GPU model; the smallest counts where pools differ."""
-    found: dict[str, Hardware] = {}
-    for pool in inventory.pools if inventory else ():
-        sheet, before = catalogue.known_gpu(pool.gpu_model), found.get(pool.gpu_model)
-        if sheet is not None:
-            memory = float(pool.memory_bytes)
-            found[pool.gpu_model] = Hardware(
-                memory_bytes=min(memory, before.memory_bytes) if before else memory,
-                bandwidth_bytes_s=pool.bandwidth_bytes_s or sheet.bandwidth_bytes_s,
-                peak_flops=pool.peak_flops,
-            )
-    return found
-
-
 def columns(
-    configs: Sequence[Config],
-    here: Mapping[str, Hardware] | None = None,
-    padded: Sequence[float | None] | None = None,
+    configs: Sequence[Config], catalogue: Catalogue, padded: Sequence[float | None] | None = None
 ) -> ConfigTable:
-    """The configurations as columns.
+    """Return the configurations as columns.
 
-    `here` overrides data sheets with what nodes measured; `padded` gives each row's processed tokens per
-    sample. Raises UnknownModel or UnknownGpu.
+    `padded` gives each row's processed tokens per sample. Raises UnknownModel or UnknownGpu.
     """
     floats = _floats(configs)
     limit = floats["tokens"]
@@ -185,8 +184,9 @@ def columns(
         chunked=np.array([c.chunked_loss is True for c in configs], dtype=bool),
         paged=np.array([c.optimizer_state == PAGED for c in configs], dtype=bool),
         silent=np.array([c.optimizer_state is None for c in configs], dtype=bool),
-        **_model_facts(configs),
-        **_gpu_facts(configs, here or {}),
+        settings=_settings(configs),
+        **_model_facts(configs, catalogue),
+        **_gpu_facts(configs, catalogue),
     )
 
 
@@ -216,17 +216,25 @@ _FLOATS: dict[str, Callable[[Config], float]] = {
 }
 
 
-def _floats(configs: Sequence[Config]) -> dict[str, Array]:
+def _settings(configs: Sequence[Config]) -> Array:
+    found = [[config_space.setting(c, name) for name in config_space.OTHER_SETTINGS] for c in configs]
+    return np.array(found, dtype=float).reshape(len(configs), len(config_space.OTHER_SETTINGS))
+
+
+def _floats(configs: Sequence[Config]) -> dict[str, Any]:
     return {name: np.array([read(c) for c in configs], dtype=float) for name, read in _FLOATS.items()}
 
 
 def _codes(names: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
-    """Distinct names and each row's place among them: facts are looked up once per name."""
+    """Return the distinct names and the place of each row's name among them.
+
+    So facts are looked up once per name.
+    """
     place = {name: code for code, name in enumerate(dict.fromkeys(names))}
     return list(place), np.array([place[name] for name in names], dtype=np.intp)
 
 
-def _model_facts(configs: Sequence[Config]) -> dict[str, Array]:
+def _model_facts(configs: Sequence[Config], catalogue: Catalogue) -> dict[str, Any]:
     names, codes = _codes([c.model_name for c in configs])
     models = [catalogue.model(name) for name in names]
     facts: dict[str, list[float]] = {
@@ -247,24 +255,31 @@ def _model_facts(configs: Sequence[Config]) -> dict[str, Array]:
         "adapted": [adapted_layers.ends(m) for m in models],
         "towers": [m.tower_parameters for m in models],
     }
-    return {name: np.array(values, dtype=float)[codes] for name, values in facts.items()}
+    return {
+        **{name: np.array(values, dtype=float)[codes] for name, values in facts.items()},
+        "model_key": Names([m.model_name for m in models], codes),
+        "family": Names([m.architecture for m in models], codes),
+    }
 
 
-def _gpu_facts(configs: Sequence[Config], here: Mapping[str, Hardware]) -> dict[str, Array]:
+def _gpu_facts(configs: Sequence[Config], catalogue: Catalogue) -> dict[str, Any]:
     names, codes = _codes([f"{c.gpu_model}|{c.precision or ''}" for c in configs])
     kinds = ("peak", "reach", "bandwidth", "memory", "link_bytes_s", "rack")
     facts: dict[str, list[float]] = {name: [] for name in kinds}
-    is_cpu = []
+    keys: list[str] = []
     for name in names:
         gpu_model, _, precision = name.partition("|")
-        sheet, found = catalogue.gpu(gpu_model), here.get(gpu_model)
-        is_cpu.append(sheet.gpu_model == "cpu")
-        facts["peak"].append((found and found.peak_flops) or sheet.peak_flops(precision or None))
+        sheet = catalogue.gpu(gpu_model)
+        keys.append(sheet.gpu_model)
+        facts["peak"].append(sheet.peak_flops(precision or None))
         facts["reach"].append(REACH.get(sheet.gpu_model, REACH.get(sheet.vendor, 1.0)))
-        facts["bandwidth"].append(found.bandwidth_bytes_s if found else sheet.bandwidth_bytes_s)
-        facts["memory"].append(found.memory_bytes if found else sheet.memory_bytes)
+        facts["bandwidth"].append(sheet.bandwidth_bytes_s)
+        facts["memory"].append(sheet.memory_bytes)
         facts["link_bytes_s"].append(sheet.link_bytes_s * LINKS[sheet.link].usable)
         facts["rack"].append(RACKS.get(sheet.link, 0))
-    joined: dict[str, Array] = {key: np.array(v, dtype=float)[codes] for key, v in facts.items()}
-    joined["cpu"] = np.array(is_cpu, dtype=bool)[codes]
-    return joined
+    of_row = Names(keys, codes)
+    return {
+        **{name: np.array(values, dtype=float)[codes] for name, values in facts.items()},
+        "gpu_key": of_row,
+        "cpu": of_row.among({"cpu"}),
+    }

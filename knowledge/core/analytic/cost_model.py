@@ -56,7 +56,10 @@ class Memory:
 
 
 def flops_per_token(c: ConfigTable) -> Array:
-    """FLOPs executed per token by forward, backward and recomputation, the adapters' own left out."""
+    """Return the FLOPs executed per token by forward, backward and recomputation.
+
+    The adapters' own FLOPs are left out.
+    """
     matmul = 2 * c.matmul
     attention = 2 * c.padded * c.queries * c.attention_layers
     recompute = c.checkpointing.astype(float)
@@ -72,7 +75,10 @@ def saturation(micro_tokens: Array, eta_max: Array | float, half_tokens: Array |
 
 
 def ring_bytes(ranks: Array, gathered: Array, reduced: Array | float) -> Array:
-    """Bytes one rank exchanges: `gathered` twice (forward, backward), `reduced` once (ZeRO-3)."""
+    """Return the bytes that one rank exchanges.
+
+    `gathered` counts twice (forward, backward), `reduced` once (ZeRO-3).
+    """
     exchanged: Array = (ranks - 1) / ranks * (2 * gathered + reduced)
     return exchanged
 
@@ -80,7 +86,9 @@ def ring_bytes(ranks: Array, gathered: Array, reduced: Array | float) -> Array:
 def step_time(
     compute: Array, network: Array, optimizer: Array, accumulation: Array, fsdp: Array, overlap: float = 1.0
 ) -> Array:
-    """Seconds of one optimiser step; overlap γ is 1 without overlap and 10 with nearly full overlap.
+    """Return the seconds of one optimiser step.
+
+    The overlap γ is 1 without overlap and 10 with nearly full overlap.
 
     FSDP communicates in every micro-step, DDP in the last one alone.
     """
@@ -124,10 +132,13 @@ def memory(c: ConfigTable) -> Memory:
 
 
 def paging_bytes(c: ConfigTable) -> Array:
-    """Bytes of paged optimiser states that one step moves between a GPU and its host, both ways together.
+    """Return the bytes of paged optimiser states that one step moves.
 
-    Pages are used in turn, so where they do not all fit, each is gone when its turn comes. States that no GPU
-    has room for must be paged as well, or nothing runs: one that does not state its optimiser counts as such.
+    They move between a GPU and its host; both directions are counted together.
+
+    Pages are used in turn, so where they do not all fit, each is gone when its turn comes. States
+    that no GPU has room for must be paged as well, or nothing runs: a configuration that does not
+    state its optimiser counts as paged in that case.
     """
     found = memory(replace(c, paged=np.zeros(len(c), dtype=bool)))
     crowded = found.total + COLLECTED_COPIES * collected(c) > USABLE * c.memory
@@ -136,9 +147,12 @@ def paging_bytes(c: ConfigTable) -> Array:
 
 
 def collected(c: ConfigTable) -> Array:
-    """Bytes a GPU holds of a layer that shards are put together for: this one, the next, and its gradients.
+    """Return the bytes that a GPU holds of layers put together from shards.
 
-    Not part of `memory`, which usual layers agree with; mixtures of experts have layers of gigabytes.
+    These are the layer in use, the next one, and the gradients of the layer.
+
+    They are not part of `memory`, which agrees with usual layers; mixtures of experts have layers
+    of gigabytes.
     """
     layer = np.where(c.quantized, 0.516, np.where(c.float32, 4.0, 2.0)) * c.blocks / c.layers
     copies = np.where(c.adapter, 2.0, 3.0)
@@ -146,7 +160,7 @@ def collected(c: ConfigTable) -> Array:
 
 
 def fits(c: ConfigTable) -> Array:
-    """How far the margin is kept: capacity over 1.08 times the predicted peak; 1 or more fits."""
+    """Return the capacity over 1.08 times the predicted peak; 1 or more fits."""
     share: Array = c.memory / (MEMORY_MARGIN * memory(c).total)
     return share
 
@@ -162,7 +176,10 @@ def trained_parameters(c: ConfigTable) -> Array:
 
 
 def _resident(c: ConfigTable, whole: Memory) -> Array:
-    """The share of paged optimiser states that stays on the GPU: as much as there is room for."""
+    """Return the bytes of paged optimiser states that stay on the GPU.
+
+    As much stays as there is room for.
+    """
     room = c.memory / MEMORY_MARGIN - (whole.total - whole.optimizer)
     stays: Array = np.clip(room, 0.0, whole.optimizer)
     return stays
@@ -201,7 +218,10 @@ def half_tokens(c: ConfigTable) -> Array:
 
 
 def launch_time(c: ConfigTable) -> Array:
-    """Seconds a micro-step spends on starting operations: what bounds tiny models on a CPU."""
+    """Return the seconds that a micro-step spends on starting operations.
+
+    This bounds tiny models on a CPU.
+    """
     per_layer = np.where(c.adapter, 1.5e-3, 0.8e-3)
     return np.where(c.cpu, 2e-3 + c.layers * per_layer, 0.0)
 
@@ -214,9 +234,10 @@ def network_time(c: ConfigTable) -> Array:
 
 
 def network_times(c: ConfigTable) -> tuple[Array, Array]:
-    """The same, what stays within nodes and what goes between them: each ring is as fast as its slowest link.
+    """Return the network time as a part within nodes and a part between nodes.
 
-    Hybrid sharding gathers weights within a node; between nodes each GPU exchanges its gradients alone.
+    Each ring is as fast as its slowest link. Hybrid sharding gathers weights within a node; between
+    nodes each GPU exchanges its gradients alone.
     """
     frozen_bytes = np.where(c.float32, 4.0, 2.0) * c.parameters
     gradient_bytes = np.where(c.float32 | c.adapter, 4.0, 2.0) * trained_parameters(c)

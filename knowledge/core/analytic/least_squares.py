@@ -16,10 +16,11 @@ BOUND = 12.0  # weights stay between e^-12 and e^12
 def fit_weights(
     predict: Callable[[Array], Array], parts: int, measured: Array, groups: Sequence[str], robust: float
 ) -> Array:
-    """Weights, shape (parts,), whose predictions come close to what was measured, in logarithms.
+    """Fit weights whose predictions come close to the measured values in logarithms.
 
-    `predict` maps weights to positive values of shape (n,), as `measured` has. Errors beyond `robust` count
-    linearly; n rows of one group count as much as √n; weights are pulled towards the stated ones, that is 1.
+    The weights have shape (parts,). `predict` maps weights to positive values of shape (n,), as
+    `measured` has. Errors beyond `robust` count linearly; n rows of one group count as much as √n;
+    weights are pulled towards the stated ones, that is 1.
     """
     from scipy.optimize import least_squares  # only trainings need it, and it takes a third of a second
 

@@ -55,7 +55,11 @@ class PeakMemory:
     """Weights of the parts of a peak. After `fit`: `weights_`, shape (k,)."""
 
     def fit(self, c: ConfigTable, peak: Array, groups: Sequence[str]) -> PeakMemory:
-        """peak: measured bytes, shape (n,). groups: n repeats of one count as much as √n rows."""
+        """Fit the weights to measured peaks.
+
+        peak: measured bytes, shape (n,).
+        groups: n repeats of one count as much as √n rows.
+        """
         parts = peak_parts(c)
         self.weights_: Array = fit_weights(
             lambda weights: np.minimum(parts @ weights, c.memory), parts.shape[1], peak, groups, ROBUST
@@ -68,9 +72,10 @@ class PeakMemory:
         return found
 
     def held(self, c: ConfigTable) -> dict[str, Array]:
-        """Bytes of one GPU by what holds them, each of shape (n,); together they are `value`.
+        """Return the bytes of one GPU by what holds them, each of shape (n,).
 
-        The states of the model have one weight: they are parted as the prior counts them.
+        Together they are `value`. The states of the model have one weight; they are divided as the
+        prior counts them.
         """
         found = dict.fromkeys(HOLDERS, np.zeros(len(c)))
         for name, amounts in zip(HOLDERS, (peak_parts(c) * self.weights_).T, strict=True):
@@ -85,6 +90,9 @@ class PeakMemory:
         return np.minimum(self.value(c), c.memory)
 
     def features(self, c: ConfigTable) -> Array:
-        """Features for an estimator: the share of the GPU, and each part's share of the peak."""
+        """Return features for an estimator.
+
+        They are the share of the GPU (in logarithms) and the share of each part in the peak.
+        """
         value = self.value(c)
         return np.column_stack([np.log(value / c.memory), shares(peak_parts(c), self.weights_, value)])

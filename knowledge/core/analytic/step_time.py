@@ -1,7 +1,10 @@
-"""Physics whose coefficients are fitted to measured steps: it carries over to unseen models and GPUs.
+"""Physics whose coefficients are fitted to measured steps.
 
-The prior states its efficiencies; here device, host and network are each busy for a sum of parts that grow as
-physics says, and only the weights of the parts are learnt. With few rows they stay at the stated ones.
+It carries over to unseen models and GPUs.
+
+The prior states its efficiencies. Here device, host and network are each busy for a sum of
+parts that grow as physics says, and only the weights of the parts are learnt. With few rows
+they stay at the stated ones.
 """
 
 from __future__ import annotations
@@ -40,7 +43,10 @@ Parts = tuple[Array, Array, Array]
 
 
 def step_parts(c: ConfigTable) -> Parts:
-    """Seconds of a step on device, host and network, in parts at their stated weights, (n, k) each."""
+    """Return the seconds of a step on device, host and network, in parts.
+
+    The parts are at their stated weights, (n, k) each.
+    """
     passes = (np.where(c.adapter, 2.0, 3.0) + c.checkpointing) * c.accumulation
     return _device(c, passes), _host(c, passes), _network(c, passes)
 
@@ -107,7 +113,10 @@ def _network(c: ConfigTable, passes: Array) -> Array:
 
 
 def step_seconds(parts: Parts, weights: Array) -> Array:
-    """The three joined as Pollux joins compute and network (Qiao et al., OSDI 2021). Shape (n,)."""
+    """Return the seconds of a step from its three parts, shape (n,).
+
+    They are joined as Pollux joins compute and network (Qiao et al., OSDI 2021).
+    """
     ends = np.cumsum([0, *(part.shape[1] for part in parts)])
     busy = [part @ weights[ends[i] : ends[i + 1]] + IDLE_S for i, part in enumerate(parts)]
     seconds: Array = np.sum(np.power(busy, OVERLAP), axis=0) ** (1 / OVERLAP)
@@ -118,7 +127,11 @@ class StepTime:
     """Weights of the parts of a step. After `fit`: `weights_`, shape (k,)."""
 
     def fit(self, c: ConfigTable, tokens_per_second: Array, groups: Sequence[str]) -> StepTime:
-        """tokens_per_second: measured, shape (n,). groups: n repeats of one count as much as √n rows."""
+        """Fit the weights to measured rates.
+
+        tokens_per_second: measured, shape (n,).
+        groups: n repeats of one count as much as √n rows.
+        """
         parts = step_parts(c)
         count = sum(part.shape[1] for part in parts)
         seconds = step_tokens(c) / tokens_per_second

@@ -1,4 +1,7 @@
-"""One measured execution as a value: what importers make and predictors learn from."""
+"""One measured execution as a value.
+
+Importers make it and predictors learn from it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,8 @@ import numpy as np
 
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns
-from knowledge.core.domain import catalogue, config_space
+from knowledge.core.domain import config_space
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 
 OWN = "own"  # the source of what ran here
@@ -21,10 +25,12 @@ CPU_PEAK = 1e14  # FLOP/s that no slot of a CPU node reaches; the catalogue's fi
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """A configuration and its outcome. `learn_validity`: failures of this source are published as well.
+    """A configuration and its outcome.
 
-    tokens_per_second: whole job. peak_memory_fraction: 0 to 1, highest GPU. padded_tokens: mean tokens of a
-    sample as processed, where it is not the limit.
+    learn_validity: failures of this source are published as well.
+    tokens_per_second: of the whole job.
+    peak_memory_fraction: 0 to 1, of the GPU with the highest.
+    padded_tokens: mean tokens of a sample as processed, where it is not the limit.
     """
 
     config: Config
@@ -42,36 +48,45 @@ class Measurement:
     flag_reason: str = ""
 
     @property
-    def known(self) -> bool:
-        """Does the catalogue have both the model and the GPU?"""
-        known_model = catalogue.known_model(self.config.model_name) is not None
-        return known_model and catalogue.known_gpu(self.config.gpu_model) is not None
-
-    @property
     def measured(self) -> bool:
-        """Is there a throughput to learn from?"""
-        return self.learn and self.status == "ok" and bool(self.tokens_per_second) and self.known
+        """Is there a throughput to learn from, once model and GPU are known?"""
+        return self.learn and self.status == "ok" and bool(self.tokens_per_second)
 
 
 FIELDS = tuple(field.name for field in fields(Measurement))
 
 
-def finished(row: Measurement) -> Measurement:
-    """The row with its derived values: the effective batch, and `refused` where a launch rule is broken."""
+def known_rows(rows: Sequence[Measurement], catalogue: Catalogue) -> list[Measurement]:
+    """Keep the rows whose model and GPU the catalogue has.
+
+    There is nothing to learn from the others.
+    """
+    return [row for row in rows if catalogue.knows(row.config)]
+
+
+def finished(row: Measurement, catalogue: Catalogue) -> Measurement:
+    """Return the row with its derived values.
+
+    They are the effective batch, and the status `refused` where a launch rule is broken.
+    """
     effective = row.effective_batch_size or row.config.effective_batch_size
-    reason = config_space.refused(row.config)
+    reason = config_space.refused(row.config, catalogue)
     if reason and row.status != "ok":
         return replace(row, effective_batch_size=effective, status="refused", flag_reason=reason)
     return replace(row, effective_batch_size=effective)
 
 
-def flag_implausible(rows: Sequence[Measurement]) -> list[Measurement]:
-    """The rows, those that claim more than the hardware's peak kept but not learnt from."""
+def flag_implausible(rows: Sequence[Measurement], catalogue: Catalogue) -> list[Measurement]:
+    """Return the rows, with implausible ones marked as not to be learnt from.
+
+    A row is implausible if it claims more than the hardware's peak; it is kept.
+    """
     found = list(rows)
-    rated = [index for index, row in enumerate(rows) if row.measured]
+    rated = [index for index, row in enumerate(rows) if row.measured and catalogue.knows(row.config)]
     if not rated:
         return found
-    c = columns([rows[index].config for index in rated], None, [rows[index].padded_tokens for index in rated])
+    padded = [rows[index].padded_tokens for index in rated]
+    c = columns([rows[index].config for index in rated], catalogue, padded)
     rates = np.array([rows[index].tokens_per_second for index in rated], dtype=float)
     peak = np.where(c.cpu, np.maximum(c.peak, CPU_PEAK), c.peak)
     utilisation = rates * cost_model.flops_per_token(c) / (c.gpus * peak)
@@ -83,7 +98,10 @@ def flag_implausible(rows: Sequence[Measurement]) -> list[Measurement]:
 
 
 def digests(rows: Sequence[Measurement]) -> list[str]:
-    """A digest a row; equal rows of one file are told apart by their order, so that repeats stay repeats."""
+    """Return one digest per row.
+
+    Equal rows of one file are told apart by their order, so that repeats stay repeats.
+    """
     seen: Counter[str] = Counter()
     found = []
     for row in rows:

@@ -1,4 +1,7 @@
-"""Measured rows as one value, and how to leave whole configurations, models or GPUs out of them."""
+"""Measured rows as one value, with ways to split them.
+
+A split leaves out whole configurations, models or GPUs.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,15 @@ Rows = NDArray[np.intp]
 Fold = tuple[Rows, Rows]  # (to learn from, left out)
 
 FOLDS = 5
-ENOUGH_OF_A_GPU = 20  # rows before leaving a GPU out says how well others foretell it
+ENOUGH_OF_A_GPU = 20  # rows before leaving a GPU out says how well others predict it
 
 
 @dataclass(frozen=True, slots=True)
 class Dataset:
-    """n configurations with what estimators see of them, X of shape (n, k), and a measured quantity.
+    """The features of n configurations, X of shape (n, k), and a measured quantity.
 
-    `hashes` are the configurations' identities, made once: each takes as long as fitting it to a tree.
+    `hashes` are the configurations' identities, computed once because each takes as long as fitting
+    its row to a tree.
     """
 
     configs: Sequence[Config]
@@ -43,9 +47,11 @@ class Dataset:
 
 
 def importance(data: Dataset) -> Array:
-    """Weights of the rows: n repeats count as much as √n rows, and of GPUs of which n were measured as well.
+    """Return the weights of the rows.
 
-    Else the GPU with most of the history speaks for all, and a handful of runs on a new one changes nothing.
+    A configuration with n repeats counts as much as √n rows, and so does a GPU with n rows.
+    Otherwise the GPU with most of the history would speak for all, and a handful of runs on a new
+    one would change nothing.
     """
     repeats, gpus = Counter(data.hashes), Counter(x.gpu_model for x in data.configs)
     pairs = zip(data.hashes, data.configs, strict=True)
@@ -58,7 +64,10 @@ def by_model(configs: Sequence[Config]) -> Iterator[Fold]:
 
 
 def by_gpu(configs: Sequence[Config]) -> Iterator[Fold]:
-    """Each GPU model left out in turn; those with few rows are never, and nothing if no other is left."""
+    """Yield folds that leave out one GPU model in turn.
+
+    GPU models with few rows are never left out, and none is if too few rows of others remain.
+    """
     names = np.array([x.gpu_model for x in configs])
     counts = Counter(names.tolist())
     for name in sorted(counts):

@@ -1,4 +1,7 @@
-"""The linear layers that LoRA adapts, by a model's sizes: those of `trainer.train.base.adapters.targets`."""
+"""The linear layers that LoRA adapts, computed from a model's sizes.
+
+They are those of `trainer.train.base.adapters.targets`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,10 @@ ONE_GATE_LAYER = ("glm", "glm4", "granite4-dense", "granitemoehybrid", "granitem
 
 
 def ends(model: Model) -> float:
-    """Inputs and outputs of all adapted layers: times the rank, the weights of an adapter."""
+    """Return the number of inputs and outputs of all adapted layers.
+
+    Times the rank, it is the number of an adapter's weights.
+    """
     mixers = (model.layers - model.attention_layers) * 8 * model.hidden
     return model.attention_layers * _of_attention(model) + mixers + model.layers * _of_mlp(model)
 
@@ -22,7 +28,10 @@ def _of_attention(model: Model) -> float:
 
 
 def _of_mlp(model: Model) -> float:
-    """Of what every token passes through: of a mixture of experts, those that are shared."""
+    """Return the inputs and outputs of the MLP layers that every token passes through.
+
+    In a mixture of experts these are the shared experts.
+    """
     width = model.shared_mlp_width if model.experts else model.mlp_width
     if not width:
         return 0.0

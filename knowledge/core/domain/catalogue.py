@@ -1,25 +1,21 @@
-"""Facts about base models and GPUs, read once from the tables in `knowledge/data`.
+"""Facts on models and GPUs by name.
 
-A name resolves by key or alias exactly, else with case, blanks, `_` and `-` evened out. Dots stay:
-`opt-1.3b` and `opt-13b` are different models.
+They are one value, which is passed to the code that needs them.
 """
 
 from __future__ import annotations
 
-import csv
 import difflib
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, replace
-from functools import lru_cache
-from importlib.resources import files
-from typing import Any, TypeVar, get_type_hints
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
 
+from knowledge.core.domain.types import Config, Inventory
 from trainer.protocol import RANDOM_MODEL
 
 GIB = 2**30
 BYTES_PER_TOKEN = 4.0  # English text under the usual tokenizers
-_TABLES = files("knowledge") / "data"
 
 
 class UnknownName(ValueError):
@@ -43,7 +39,9 @@ class UnknownGpu(UnknownName):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A decoder model's shape. `mlp_width` is of one expert; `parameters` counts tied matrices once.
+    """A decoder model's shape.
+
+    `mlp_width` is of one expert; `parameters` counts tied matrices once.
 
     tower_parameters: of parts for images or sound, beside `parameters`; text does not reach them.
     """
@@ -76,7 +74,10 @@ class Model:
 
     @property
     def matmul_parameters(self) -> float:
-        """Weights in matrix products per token: the attention, MLP and output matrices (`Nmm`)."""
+        """Weights in matrix products per token (`Nmm`).
+
+        They are the attention, MLP and output matrices.
+        """
         queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
         attention = 2 * self.hidden * (queries + keys)
         mamba = 6 * self.hidden**2
@@ -96,8 +97,11 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gpu:
-    """A GPU's data sheet: bytes, FLOP/s of dense matrix products, bytes/s; None where it has none."""
+class GpuModel:
+    """A GPU's data sheet; None where it states nothing.
+
+    Units are bytes, FLOP/s of dense matrix products, and bytes/s.
+    """
 
     gpu_model: str
     memory_bytes: float
@@ -111,9 +115,10 @@ class Gpu:
     fp8_flops: float | None = None
 
     def peak_flops(self, precision: str | None) -> float:
-        """The dense peak in a precision; GPUs without bf16 units are compared by their fp16 peak.
+        """Return the dense peak in a precision.
 
-        An unstated one may be the fastest there is: so train most of MLPerf's systems.
+        GPUs without bf16 units are compared by their fp16 peak. An unstated one may be the fastest there is:
+        so train most of MLPerf's systems.
         """
         if precision == "float32" and self.fp32_flops:
             return self.fp32_flops
@@ -122,74 +127,175 @@ class Gpu:
         best = self.fp16_flops if precision == "float16" else self.bf16_flops
         return best or self.bf16_flops or self.fp16_flops or self.fp32_flops or 1.0
 
-
-class Beyond:
-    """Where to look for names that the shipped tables lack; the app sets both at its start."""
-
-    def __init__(self) -> None:
-        self.model: Callable[[str], Model | None] = lambda _: None
-        self.gpu: Callable[[str], Gpu | None] = lambda _: None
-
-
-beyond = Beyond()
-
-
-def model(name: str) -> Model:
-    """The model of that name or alias; `random/NAME` has NAME's facts. Raises UnknownModel."""
-    found = known_model(name)
-    if found is None:
-        bare = name.removeprefix(RANDOM_MODEL)
-        raise UnknownModel(bare, _suggest(_models(), bare))
-    return found
+    def at_rate(self, flops: float) -> GpuModel:
+        """The GPU with one measured peak for every precision that it computes in."""
+        return replace(
+            self,
+            bf16_flops=self.bf16_flops and flops,
+            fp16_flops=self.fp16_flops and flops,
+            fp32_flops=self.fp32_flops and flops,
+            fp8_flops=self.fp8_flops and flops,
+        )
 
 
-def known_model(name: str) -> Model | None:
-    """The same or None, much sooner, as no names are looked for that resemble it."""
-    bare = name.removeprefix(RANDOM_MODEL)
-    found = shipped_model(bare) or beyond.model(bare) or mirrored(bare)
-    if found is None or bare == name:
-        return found
-    return replace(found, bytes_per_token=1.0)  # random weights go with a tokenizer of bytes
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class Catalogue:
+    """Models and GPUs by name.
 
-
-def shipped_model(name: str) -> Model | None:
-    """The model that the shipped table has under that very name or alias, or None."""
-    return _lookup(_models(), name)
-
-
-def mirrored(name: str) -> Model | None:
-    """The shipped model that another organisation of the hub offers as `OWNER/ITS-NAME`; None if it is none.
-
-    Copies that need no licence click and models trained further keep the name, and with it the shape.
+    A catalogue is equal to itself alone, so that what was made with one can be kept by it. `models` and
+    `gpus` are shipped, by key or alias exactly, else with case, blanks, `_` and `-` evened out. Dots stay:
+    `opt-1.3b` and `opt-13b` are different models. `mirrors`: the hub's models by their evened-out name
+    without the organisation. Added ones go by their own name alone. `measured_gpus`: GPUs as the nodes of a
+    cluster have them, by the names that these give.
     """
-    owner, slash, bare = name.partition("/")
-    return _bare_models().get(_even(bare)) if owner and slash else None
+
+    models: Mapping[str, Model]
+    gpus: Mapping[str, GpuModel]
+    mirrors: Mapping[str, Model]
+    added_models: Mapping[str, Model] = field(default_factory=dict)
+    added_gpus: Mapping[str, GpuModel] = field(default_factory=dict)
+    measured_gpus: Mapping[str, GpuModel] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls, models: Iterable[tuple[Model, Sequence[str]]], gpus: Iterable[tuple[GpuModel, Sequence[str]]]
+    ) -> Catalogue:
+        """From entries and all of their names, the keys first."""
+        by_name = _indexed(models)
+        mirrors = {
+            _even(name.partition("/")[2] or name): entry
+            for name, entry in by_name.items()
+            if not entry.model_name.startswith("builtin/")
+        }
+        return cls(models=by_name, gpus=_indexed(gpus), mirrors=mirrors)
+
+    @property
+    def shipped_models(self) -> list[Model]:
+        """All shipped models, in the table's order."""
+        return list({entry.model_name: entry for entry in self.models.values()}.values())
+
+    @property
+    def shipped_gpus(self) -> list[GpuModel]:
+        """All shipped GPUs, in the table's order."""
+        return list({entry.gpu_model: entry for entry in self.gpus.values()}.values())
+
+    def shipped_model(self, name: str) -> Model | None:
+        """The shipped model that has that very name or alias, or None."""
+        return _lookup(self.models, name)
+
+    def shipped_gpu(self, name: str) -> GpuModel | None:
+        """The shipped GPU of that name or alias, or None."""
+        return _lookup(self.gpus, name)
+
+    def model(self, name: str) -> Model:
+        """Return the model of that name or alias.
+
+        `random/NAME` has NAME's facts. Raises UnknownModel.
+        """
+        found = self.known_model(name)
+        if found is None:
+            bare = name.removeprefix(RANDOM_MODEL)
+            raise UnknownModel(bare, _suggest(self.models, bare))
+        return found
+
+    def known_model(self, name: str) -> Model | None:
+        """The same or None, much sooner, as no names are looked for that resemble it."""
+        bare = name.removeprefix(RANDOM_MODEL)
+        found = self._model(bare)
+        if found is None or bare == name:
+            return found
+        return replace(found, bytes_per_token=1.0)  # random weights go with a tokenizer of bytes
+
+    def gpu(self, name: str) -> GpuModel:
+        """The GPU of that name or alias. Raises UnknownGpu."""
+        found = self.known_gpu(name)
+        if found is None:
+            raise UnknownGpu(name, _suggest(self.gpus, name))
+        return found
+
+    def known_gpu(self, name: str) -> GpuModel | None:
+        """The GPU of that name or alias, or None."""
+        return self.measured_gpus.get(name) or self._data_sheet(name)
+
+    def knows(self, config: Config) -> bool:
+        """Are both the model and the GPU known?"""
+        known_model = self.known_model(config.model_name) is not None
+        return known_model and self.known_gpu(config.gpu_model) is not None
+
+    def model_key(self, name: str) -> str:
+        """Return the catalogue's own name of a model.
+
+        A name that it does not have stays as it is.
+        """
+        found = self.known_model(name)
+        return found.model_name if found else name
+
+    def gpu_key(self, name: str) -> str:
+        """The catalogue's own name of a GPU; a name that it does not have stays as it is."""
+        found = self.known_gpu(name)
+        return found.gpu_model if found else name
+
+    def same_gpu(self, one: str, other: str) -> bool:
+        """Do both names mean the same GPU model?"""
+        return self.gpu_key(one) == self.gpu_key(other)
+
+    def canonical(self, config: Config) -> Config:
+        """The configuration under the catalogue's own names."""
+        model, gpu = self.model_key(config.model_name), self.gpu_key(config.gpu_model)
+        return replace(config, model_name=model, gpu_model=gpu)
+
+    @property
+    def every_model(self) -> list[Model]:
+        """All there are: added ones, then the shipped ones."""
+        return [*self.added_models.values(), *self.shipped_models]
+
+    @property
+    def every_gpu(self) -> list[GpuModel]:
+        """All there are: added ones, then the shipped ones."""
+        return [*self.added_gpus.values(), *self.shipped_gpus]
+
+    def with_added(
+        self, models: Mapping[str, Model], gpus: Mapping[str, GpuModel] | None = None
+    ) -> Catalogue:
+        """The catalogue with more entries, each by its own name."""
+        return replace(
+            self, added_models={**self.added_models, **models}, added_gpus={**self.added_gpus, **(gpus or {})}
+        )
+
+    def on(self, inventory: Inventory) -> Catalogue:
+        """Return the catalogue with GPUs as the inventory has them.
+
+        The least memory counts where pools differ.
+        """
+        found: dict[str, GpuModel] = {}
+        for pool in inventory.pools:
+            sheet, before = self._data_sheet(pool.gpu_model), found.get(pool.gpu_model)
+            if sheet is not None:
+                memory = float(pool.memory_bytes)
+                found[pool.gpu_model] = replace(
+                    sheet.at_rate(pool.peak_flops) if pool.peak_flops else sheet,
+                    memory_bytes=min(memory, before.memory_bytes) if before else memory,
+                    bandwidth_bytes_s=pool.bandwidth_bytes_s or sheet.bandwidth_bytes_s,
+                )
+        return replace(self, measured_gpus=found)
+
+    def _model(self, name: str) -> Model | None:
+        return self.shipped_model(name) or self.added_models.get(name) or self._mirrored(name)
+
+    def _data_sheet(self, name: str) -> GpuModel | None:
+        return self.shipped_gpu(name) or self.added_gpus.get(name)
+
+    def _mirrored(self, name: str) -> Model | None:
+        """Find the shipped model that `OWNER/ITS-NAME` copies, or None.
+
+        The owner is another organisation of the hub. Copies that need no licence click and models trained
+        further keep the name, and with it the shape.
+        """
+        owner, slash, bare = name.partition("/")
+        return self.mirrors.get(_even(bare)) if owner and slash else None
 
 
-def gpu(name: str) -> Gpu:
-    """The GPU of that name or alias. Raises UnknownGpu."""
-    found = known_gpu(name)
-    if found is None:
-        raise UnknownGpu(name, _suggest(_gpus(), name))
-    return found
-
-
-def known_gpu(name: str) -> Gpu | None:
-    """The GPU of that name or alias, or None."""
-    return _lookup(_gpus(), name) or beyond.gpu(name)
-
-
-def model_names() -> list[str]:
-    """Keys of all catalogued models, in the table's order."""
-    return list(dict.fromkeys(entry.model_name for entry in _models().values()))
-
-
-def gpu_names() -> list[str]:
-    """Keys of all catalogued GPUs, in the table's order."""
-    return list(dict.fromkeys(entry.gpu_model for entry in _gpus().values()))
-
-
-_Entry = TypeVar("_Entry", Model, Gpu)
+_Entry = TypeVar("_Entry", Model, GpuModel)
 
 
 def _even(name: str) -> str:
@@ -200,73 +306,23 @@ def _lookup(table: Mapping[str, _Entry], name: str) -> _Entry | None:
     return table.get(name) or table.get(_even(name))
 
 
-def _suggest(table: Mapping[str, Model | Gpu], name: str) -> tuple[str, ...]:
-    """Names that hold what was given, the shortest first, then those that look like it."""
+def _suggest(table: Mapping[str, Model] | Mapping[str, GpuModel], name: str) -> tuple[str, ...]:
+    """Suggest names that hold the given one, then those that look like it.
+
+    The shortest of the former come first.
+    """
     holding = sorted((known for known in table if name.lower() in known.lower()), key=len)
     found = [*holding, *difflib.get_close_matches(name, table, n=3, cutoff=0.6)]
     return tuple(dict.fromkeys(_key(table[known]) for known in found))[:3]
 
 
-def _key(entry: Model | Gpu) -> str:
+def _key(entry: Model | GpuModel) -> str:
     return entry.model_name if isinstance(entry, Model) else entry.gpu_model
 
 
-def _rows(file: str) -> list[dict[str, str]]:
-    return list(csv.DictReader((_TABLES / file).read_text(encoding="utf-8").splitlines()))
-
-
-def _indexed(entries: list[tuple[_Entry, list[str]]]) -> dict[str, _Entry]:
+def _indexed(entries: Iterable[tuple[_Entry, Sequence[str]]]) -> dict[str, _Entry]:
     """Names to entries; keys and exact aliases win over evened-out spellings."""
     table = {name: entry for entry, names in entries for name in names if name}
     for name, entry in list(table.items()):
         table.setdefault(_even(name), entry)
     return table
-
-
-@lru_cache(maxsize=1)
-def _models() -> dict[str, Model]:
-    types = get_type_hints(Model)
-    entries = []
-    for row in _rows("models.csv"):
-        cells = {f.name: row[f.name] for f in fields(Model) if row.get(f.name)}
-        values: dict[str, Any] = {
-            name: cell if types[name] is str else types[name](float(cell)) for name, cell in cells.items()
-        }
-        if row["model_name"].startswith("builtin/"):
-            values["bytes_per_token"] = 1.0
-        entries.append((Model(**values), [row["model_name"], *row["aliases"].split("|")]))
-    return _indexed(entries)
-
-
-@lru_cache(maxsize=1)
-def _bare_models() -> dict[str, Model]:
-    """Models of the hub by their names without the organisation, evened out."""
-    return {
-        _even(name.partition("/")[2] or name): entry
-        for name, entry in _models().items()
-        if not entry.model_name.startswith("builtin/")
-    }
-
-
-def _flops(cell: str) -> float | None:
-    return float(cell) * 1e12 if cell else None
-
-
-@lru_cache(maxsize=1)
-def _gpus() -> dict[str, Gpu]:
-    entries = []
-    for row in _rows("gpus.csv"):
-        entry = Gpu(
-            gpu_model=row["gpu_model"],
-            memory_bytes=float(row["memory_gib"] or 4) * GIB,
-            bf16_flops=_flops(row["bf16_tflops_dense"]),
-            fp16_flops=_flops(row["fp16_tflops_dense"]),
-            fp32_flops=_flops(row["tf32_tflops_dense"] or row["fp32_tflops"]),
-            bandwidth_bytes_s=float(row["memory_bandwidth_gb_s"]) * 1e9,
-            link=row["link"],
-            link_bytes_s=float(row["link_gb_s_per_direction_total"]) * 1e9,
-            vendor=row["vendor"],
-            fp8_flops=_flops(row["fp8_tflops_dense"]),
-        )
-        entries.append((entry, [row["gpu_model"], *row["aliases"].split("|")]))
-    return _indexed(entries)

@@ -1,15 +1,17 @@
-"""Facts for names that the catalogue lacks, borrowed from its entry most alike: rough, said so."""
+"""Facts for names that the catalogue lacks.
+
+They are borrowed from its most similar entry; they are rough, and reported as such.
+"""
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, fields, replace
 from difflib import SequenceMatcher
 
-from knowledge.core.domain import catalogue
+from knowledge.core.domain.catalogue import GIB, Catalogue, GpuModel, Model
+from knowledge.core.domain.types import Config
 
 ALIKE = 0.6  # similarity from which a name counts as a variant of a catalogued one (difflib's cutoff)
 USUAL_GPU = "A100-SXM4-80GB"
@@ -19,46 +21,49 @@ NOISE = re.compile(r"nvidia|geforce|tesla|amd|instinct|\d+\s*gi?b(?![a-z\d])|[ _
 SAME_SIZE = 0.3  # of ln(parameters): names round, and of sizes as near as this the more alike name is taken
 
 
-@dataclass(frozen=True, slots=True)
-class NearestFacts:
-    """Which catalogued entry answers for a name that is unknown, by that name."""
+@dataclass(frozen=True, eq=False, repr=False, kw_only=True)
+class NearestCatalogue(Catalogue):
+    """A catalogue that knows every name.
 
-    models: dict[str, str] = field(default_factory=dict)
-    gpus: dict[str, str] = field(default_factory=dict)
+    What it lacks has the facts of the entry most alike.
+    """
 
-    def model(self, name: str) -> catalogue.Model:
-        """The catalogued model nearest in the size that the name states, else in name."""
-        if (same := catalogue.mirrored(name)) is not None:
+    def _model(self, name: str) -> Model:
+        """Else the model nearest in the size that the name states, else in name."""
+        return super()._model(name) or replace(model_like(name, self), model_name=name)
+
+    def _data_sheet(self, name: str) -> GpuModel:
+        """Else that of the GPU nearest in name, with the memory that the name states."""
+        if (same := super()._data_sheet(name)) is not None:
             return same
-        found = model_like(name)
-        self.models[name] = found.model_name
-        return replace(found, model_name=name)
-
-    def gpu(self, name: str) -> catalogue.Gpu:
-        """The catalogued GPU nearest in name, with the memory that the name states."""
-        found, memory = gpu_like(name), MEMORY.search(name.lower())
-        self.gpus[name] = found.gpu_model
-        size = float(memory[1]) * catalogue.GIB if memory and float(memory[1]) else found.memory_bytes
+        found, memory = gpu_like(name, self), MEMORY.search(name.lower())
+        size = float(memory[1]) * GIB if memory and float(memory[1]) else found.memory_bytes
         return replace(found, gpu_model=name, memory_bytes=size)
 
+    def borrowed(self, config: Config) -> dict[str, str]:
+        """Return the entries that answer for names that the catalogue lacks.
 
-@contextmanager
-def nearest_facts() -> Iterator[NearestFacts]:
-    """Inside, unknown names have facts, and nothing is looked up anywhere but in the shipped tables."""
-    borrowed, before = NearestFacts(), (catalogue.beyond.model, catalogue.beyond.gpu)
-    catalogue.beyond.model, catalogue.beyond.gpu = borrowed.model, borrowed.gpu
-    try:
-        yield borrowed
-    finally:
-        catalogue.beyond.model, catalogue.beyond.gpu = before
+        The names are those of the configuration.
+        """
+        found = {}
+        if super()._model(model := config.model_name) is None:
+            found[model] = model_like(model, self).model_name
+        if super()._data_sheet(gpu := config.gpu_model) is None:
+            found[gpu] = gpu_like(gpu, self).gpu_model
+        return found
 
 
-def model_like(name: str) -> catalogue.Model:
+def nearest_catalogue(catalogue: Catalogue) -> NearestCatalogue:
+    """The catalogue with facts for the names that it lacks."""
+    return NearestCatalogue(**{field.name: getattr(catalogue, field.name) for field in fields(Catalogue)})
+
+
+def model_like(name: str, catalogue: Catalogue) -> Model:
     """The shipped model that most probably has the shape of the one named."""
     size = parameters_of(name)
-    every = [catalogue.model(known) for known in catalogue.model_names() if not known.startswith("builtin/")]
+    every = [model for model in catalogue.shipped_models if not model.model_name.startswith("builtin/")]
 
-    def unlike(model: catalogue.Model) -> tuple[int, float, str]:
+    def unlike(model: Model) -> tuple[int, float, str]:
         off = abs(math.log(model.parameters / size)) if size else 0.0
         return int(off / SAME_SIZE), -_similarity(name, model.model_name), model.model_name
 
@@ -71,12 +76,15 @@ def parameters_of(name: str) -> float | None:
     return float(found[-1][0]) * {"b": 1e9, "m": 1e6}[found[-1][1]] or None if found else None
 
 
-def gpu_like(name: str) -> catalogue.Gpu:
-    """The shipped GPU nearest in name; where none is near, the one that most was measured on."""
-    known = [gpu for gpu in catalogue.gpu_names() if gpu != "cpu"]
+def gpu_like(name: str, catalogue: Catalogue) -> GpuModel:
+    """Return the shipped GPU nearest in name.
+
+    Where none is near, it is the GPU with the most measurements.
+    """
+    known = {gpu.gpu_model: gpu for gpu in catalogue.shipped_gpus if gpu.gpu_model != "cpu"}
     alike = {gpu: _similarity(_bare(name), _bare(gpu)) for gpu in known}
     nearest = max(known, key=lambda gpu: (alike[gpu], _similarity(name, gpu)))
-    return catalogue.gpu(nearest if alike[nearest] >= ALIKE else USUAL_GPU)
+    return known[nearest if alike[nearest] >= ALIKE else USUAL_GPU]
 
 
 def _bare(gpu: str) -> str:

@@ -1,4 +1,7 @@
-"""The config.json of a catalogued model: what it takes to build its architecture with random weights."""
+"""The config.json of a catalogued model.
+
+It holds what it takes to build the architecture with random weights.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,10 @@ ALIKE = ("llama", "mistral", "qwen2", "qwen3", "granite")
 
 
 class UnknownSizes(ValueError):
-    """The architecture cannot be built from the catalogue's sizes; the message says why."""
+    """The catalogue's sizes do not suffice to build the architecture.
+
+    The message says why.
+    """
 
 
 def config_json(model: Model) -> dict[str, Any]:

@@ -1,18 +1,20 @@
-"""The configuration space: which values are worth trying, which a person may fix, what may not be launched.
+"""The configuration space: candidate values, derived values and launch rules.
 
-The parameters themselves (types, bounds, defaults) are in `trainer.recipes`; here are candidate values,
-derived values and the launch rules. A rule answers None or the reason why a configuration cannot start.
+It states which values are worth trying, which of them a person may fix, and which
+configurations may not be launched. The parameters themselves (types, bounds, defaults) are in
+`trainer.recipes`. A rule returns None or the reason why a configuration cannot start.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import fields
 from typing import Any
 
-from knowledge.core.domain import catalogue
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 from trainer import architectures, recipes
 from trainer.recipes import RECIPES, Binds
@@ -33,18 +35,24 @@ MAX_PER_DEVICE_BATCH = 1024
 # Our trainer, whatever it computes in: weights and moments in float32, logits of some positions at a time.
 OUR_TRAINER: Mapping[str, Any] = {"optimizer_state": "adamw-fp32", "chunked_loss": True}
 
+Values = tuple[Any, ...]
+
 
 def per_device_batches(samples_per_gpu: int) -> tuple[int, ...]:
-    """The per-device batch sizes that divide the samples a GPU handles per optimiser step, rising.
+    """Return the per-device batch sizes to try, in rising order.
 
-    All divisors, because a batch of 12 may hold 1, 2, 3, 4, 6 or 12 samples at a time.
+    They divide the samples that a GPU handles per optimiser step. All divisors are included,
+    because a batch of 12 may hold 1, 2, 3, 4, 6 or 12 samples at a time.
     """
     limit = min(samples_per_gpu, MAX_PER_DEVICE_BATCH)
     return tuple(size for size in range(1, limit + 1) if samples_per_gpu % size == 0)
 
 
 def bundles(node_sizes: tuple[int, ...], max_nodes: int) -> tuple[tuple[int, int], ...]:
-    """The (nodes, GPUs) worth asking for: 1, 2, 4 ... on one node, then 2, 3 ... whole equal nodes."""
+    """Return the (nodes, GPUs) worth asking for.
+
+    They are 1, 2, 4 ... GPUs on one node, then 2, 3 ... whole equal nodes.
+    """
     if not node_sizes:
         return ()
     largest = max(node_sizes)
@@ -57,9 +65,10 @@ def bundles(node_sizes: tuple[int, ...], max_nodes: int) -> tuple[tuple[int, int
 def open_bundles(
     node_sizes: tuple[int, ...], fixed: Mapping[str, Any], max_nodes: int
 ) -> list[tuple[int, int]]:
-    """The bundles that the user left open; a fixed number of GPUs may be any that the nodes have.
+    """Return the bundles that the user left open.
 
-    So many nodes as were fixed need not be equal: each gives as many GPUs as the smallest of them has.
+    A fixed number of GPUs may be any that the nodes have. A fixed number of nodes need not be met
+    by equal nodes: each gives as many GPUs as the smallest of them has.
     """
     gpus, nodes = fixed.get("number_gpus"), fixed.get("number_nodes")
     if gpus is None:
@@ -74,49 +83,52 @@ def open_bundles(
     return []
 
 
-def _batch_divides(config: Config) -> str | None:
+def _batch_divides(config: Config, _: Catalogue) -> str | None:
     if config.per_device_batch_size < 1 or config.gradient_accumulation_steps < 1:
         return "The effective batch must be a multiple of the number of GPUs."
     return None
 
 
-def _nodes_divide(config: Config) -> str | None:
+def _nodes_divide(config: Config, _: Catalogue) -> str | None:
     if config.number_gpus % config.number_nodes:
         return f"{config.number_gpus} GPUs cannot be spread evenly over {config.number_nodes} nodes."
     return None
 
 
-def _replicas_are_whole(config: Config) -> str | None:
+def _replicas_are_whole(config: Config, _: Catalogue) -> str | None:
     degree = config.model_parallel or 1
     if config.number_gpus % degree:
         return f"{config.number_gpus} GPUs are not a multiple of the model-parallel degree {degree}."
     return None
 
 
-def _experts_divide(config: Config) -> str | None:
+def _experts_divide(config: Config, _: Catalogue) -> str | None:
     degree = config.expert_parallel or 0
     if degree and config.number_gpus % degree:
         return f"{config.number_gpus} GPUs are not a multiple of the expert-parallel degree {degree}."
     return None
 
 
-def _adapter_values(config: Config) -> str | None:
+def _adapter_values(config: Config, _: Catalogue) -> str | None:
     if config.method not in ADAPTERS and (config.lora_r or config.lora_alpha):
         return f"LoRA values do not go with the method {config.method}."
     return None
 
 
-def _quantization_fits(config: Config) -> str | None:
+def _quantization_fits(config: Config, catalogue: Catalogue) -> str | None:
     four_bit = config.quantization not in (None, "none")
     if four_bit and config.method not in QUANTIZED:
         return f"The method {config.method} trains an unquantised model; choose qlora."
     if config.gpu_model == "cpu" and config.method in QUANTIZED:
         return "4-bit training needs a GPU."
-    return (why_not_four_bits(config.model_name) or None) if config.method == "qlora" else None
+    return (why_not_four_bits(config.model_name, catalogue) or None) if config.method == "qlora" else None
 
 
-def why_not_four_bits(model_name: str) -> str:
-    """Why our trainer cannot store the model in 4 bits, with the remedy; empty if it can, or is not known."""
+def why_not_four_bits(model_name: str, catalogue: Catalogue) -> str:
+    """Return why our trainer cannot store the model in 4 bits, with the remedy.
+
+    The text is empty if the trainer can, or if this is not known.
+    """
     model = catalogue.known_model(model_name)
     if model is None:
         return ""
@@ -128,15 +140,56 @@ def can_shard(gpu_model: str, method: str, precision: str | None) -> bool:
     return gpu_model != "cpu" and recipes.can_shard(method, precision)
 
 
-def _sharding_fits(config: Config) -> str | None:
-    if config.number_gpus == 1 and config.sharding in ("ddp", "fsdp", "hybrid"):
-        return f"{config.sharding} needs two GPUs or more."
-    if config.number_gpus > 1 and config.sharding == "none":
-        return "Several GPUs need ddp or fsdp."
-    return None
+def _shardings(gpu_model: str, gpus: int, bound: Mapping[str, Any]) -> Values:
+    if gpus == 1:
+        return ("none",)
+    return ("ddp", "fsdp") if can_shard(gpu_model, bound["method"], bound["precision"]) else ("ddp",)
 
 
-RULES: tuple[Callable[[Config], str | None], ...] = (
+# The settings that bind at dispatch, places and sizes aside: the values worth trying, the default first.
+SETTINGS: Mapping[str, Values | Callable[[str, int, Mapping[str, Any]], Values]] = {
+    "gradient_checkpointing": (True, False),
+    "sharding": _shardings,
+}
+
+# Of these, physics and features have words of their own; the others are read by their type (`setting`).
+_NAMED = ("gradient_checkpointing", "sharding")
+OTHER_SETTINGS = tuple(name for name in SETTINGS if name not in _NAMED)
+_USUAL = {name: PARAMS[name].default for name in OTHER_SETTINGS}
+
+
+def setting(config: Config, name: str) -> float:
+    """Return a setting as a number; NaN if unknown.
+
+    A flag is 0 or 1, a choice its place among the choices.
+    """
+    value, choices = getattr(config, name), PARAMS[name].choices
+    if value is None or (choices and value not in choices):
+        return math.nan
+    return float(choices.index(value) if choices else value)
+
+
+def usual_setting(name: str) -> float:
+    """The number of the stated default."""
+    default, choices = PARAMS[name].default, PARAMS[name].choices
+    return float(choices.index(default) if choices else default)
+
+
+def candidate_values(name: str, gpu_model: str, gpus: int, bound: Mapping[str, Any]) -> Values:
+    """Return the values of a setting that are worth trying.
+
+    They depend on the number of GPUs and on what is bound at submit.
+    """
+    values = SETTINGS[name]
+    return values(gpu_model, gpus, bound) if callable(values) else values
+
+
+def _sharding_fits(config: Config, _: Catalogue) -> str | None:
+    fits = recipes.shares_among(config.number_gpus, config.sharding)
+    return None if fits else f"The sharding {recipes.SHARDING_RULE}."
+
+
+RULES: tuple[Callable[[Config, Catalogue], str | None], ...] = (
     _batch_divides,
     _nodes_divide,
     _replicas_are_whole,
@@ -147,38 +200,30 @@ RULES: tuple[Callable[[Config], str | None], ...] = (
 )
 
 
-def refused(config: Config) -> str | None:
-    """The reason of the first launch rule that the configuration breaks, or None if it may start."""
-    return next((reason for rule in RULES if (reason := rule(config))), None)
+def refused(config: Config, catalogue: Catalogue) -> str | None:
+    """Return the reason of the first launch rule that the configuration breaks.
 
-
-def canonical(config: Config) -> Config:
-    """The configuration under the catalogue's own names; unknown names stay as they are."""
-    gpu = catalogue.known_gpu(config.gpu_model)
-    return replace(
-        config,
-        model_name=model_key(config.model_name),
-        gpu_model=gpu.gpu_model if gpu else config.gpu_model,
-    )
-
-
-def model_key(name: str) -> str:
-    """The catalogue's own name of a model; a name it does not have stays as it is."""
-    model = catalogue.known_model(name)
-    return model.model_name if model else name
+    None means that it may start.
+    """
+    return next((reason for rule in RULES if (reason := rule(config, catalogue))), None)
 
 
 def config_hash(config: Config) -> str:
-    """The identity of a configuration: equal for repeats, whatever software or protocol ran them.
+    """Return the identity of a configuration.
 
-    The variant of checkpointing is software's choice as well: nobody is asked for it.
+    It is equal for repeats, whatever software or protocol ran them. Repeats have one identity only under the
+    catalogue's own names (`Catalogue.canonical`). The variant of checkpointing is software's choice as well:
+    nobody is asked for it.
     """
-    told = known_values(canonical(config))
-    shared = {name: value for name, value in told.items() if name not in NOT_IDENTITY}
+    shared = {name: value for name, value in known_values(config).items() if name not in NOT_IDENTITY}
     return hashlib.sha256(json.dumps(shared, sort_keys=True).encode()).hexdigest()
 
 
 def known_values(config: Config) -> dict[str, Any]:
-    """The settings that are known; without the unknown ones, a field added later makes no old value new."""
+    """Return the settings that are known.
+
+    Without the unknown ones, a field added later makes no old value new. Nor does a setting at its stated
+    default, which is how trainings ran before there was a choice.
+    """
     found = ((name, getattr(config, name)) for name in FIELDS)
-    return {name: value for name, value in found if value is not None}
+    return {name: value for name, value in found if value not in (None, _USUAL.get(name))}

@@ -12,7 +12,7 @@ from trainer.architectures import number_of_experts
 def model_from_config(text: str, name: str) -> Model:
     """A model described by the text of its Hugging Face config.json.
 
-    Raises UnknownModel when the file lacks a size that the forecast needs. Parameters are counted from
+    Raises UnknownModel when the file lacks a size that a prediction needs. Parameters are counted from
     the matrices (biases and norms left out, below 0.1 %).
     """
     try:

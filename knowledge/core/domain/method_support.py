@@ -1,4 +1,7 @@
-"""Where a method can be trained at all: nodes say what they lack, launch rules what CPU slots cannot."""
+"""Limits on where a method can be trained.
+
+Nodes report what they lack; launch rules state what CPU slots cannot do.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ def node_sizes(pool: GpuPool, method: str) -> tuple[int, ...]:
 
 
 def explain_unsupported(pools: Sequence[GpuPool], method: str) -> str:
-    """A sentence on why none of the pools can train by the method; empty if one can, or if there is none."""
+    """Explain in a sentence why none of the pools can train by the method.
+
+    The text is empty if one can, or if there is no pool.
+    """
     lacks = [unsupported(pool, method) for pool in pools]
     found = [lacking.why for lacking in lacks if lacking is not None and not lacking.others]
     if not found or len(found) < len(lacks):

@@ -1,7 +1,8 @@
-"""Options as rows keep them: the one place that knows their layout, of this release and of earlier ones.
+"""Options as database rows keep them.
 
-Queries that look into a stored option (of kept promises, of checkpoints on one node) know the present layout
-alone: a version that moves what they read comes with a migration of the rows.
+This is the one place that knows their layout, of this release and of earlier ones. Queries that
+look into a stored option (of kept promises, of checkpoints on one node) know the present layout
+alone, so a version that moves the fields they read needs a migration of the rows.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ def option_json(option: Option) -> Layout:
 
 
 def read_option(raw: Mapping[str, Any]) -> Option:
-    """The inverse of `option_json`, for every version so far. Raises ValueError for a later one."""
+    """Read an option that `option_json` wrote, of any version so far.
+
+    Raises ValueError for a later version.
+    """
     layout = dict(raw)
     version = layout.pop("version", 1)
     if version > VERSION:

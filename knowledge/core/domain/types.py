@@ -1,12 +1,13 @@
-"""The words of the knowledge app: configurations in, predictions with intervals out. Values only.
+"""The value types of the knowledge app.
 
-Units are in the names; memory is bytes of one GPU, throughput tokens/s of the whole job, cost in the
-portal's one currency. `None` always means unknown, never a default.
+Configurations go in; predictions with intervals come out. Units are in the names; memory is
+bytes of one GPU, throughput tokens/s of the whole job, cost in the portal's one currency.
+`None` always means unknown, never a default.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -31,12 +32,15 @@ class Source(StrEnum):
     MODEL = "model"  # learnt from history on top of the prior
     OWN = "own"  # physics, corrected by what ran here on this GPU model
     PRIOR = "prior"  # physics alone; its interval is stated, not calibrated
-    DEFAULT = "default"  # advice failed: stated defaults, nothing predicted
+    DEFAULT = "default"  # the recommendation failed: stated defaults, nothing predicted
 
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A predicted value with the bounds of its interval (80 %); a bound of None is unknown."""
+    """A predicted value with the bounds of its 80 % interval.
+
+    A bound of None is unknown.
+    """
 
     value: float
     low: float | None = None
@@ -53,9 +57,10 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """One configuration, as in docs/knowledge.md. `number_gpus` is the total over all nodes.
+    """One configuration, as in docs/knowledge.md.
 
-    `model_parallel`: GPUs that work on one sample together (tensor, context or pipeline parallel).
+    number_gpus: total over all nodes.
+    model_parallel: GPUs that work on one sample together (tensor, context or pipeline parallel).
     """
 
     model_name: str
@@ -93,7 +98,10 @@ class Config:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prediction:
-    """The forecast of one configuration. `refused` is the launch rule it breaks, if any."""
+    """The prediction of one configuration.
+
+    `refused` is the launch rule that the configuration breaks, if any.
+    """
 
     p_valid: float
     tokens_per_second: Interval
@@ -105,7 +113,11 @@ class Prediction:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unsupported:
-    """Nodes of a pool that cannot train by a method: `why`, with names. `others`: GPUs of each that can."""
+    """Nodes of a pool that cannot train by a method.
+
+    why: the reason, with the nodes' names.
+    others: GPUs of each node that can.
+    """
 
     why: str
     others: tuple[int, ...] = ()
@@ -113,8 +125,9 @@ class Unsupported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPool:
-    """The registered nodes that offer one GPU model. `node_sizes`: GPUs of each node.
+    """Nodes that offer one GPU model at one price. `node_sizes`: GPUs of each node.
 
+    memory_bytes: of its smallest GPU; pools of one model may differ.
     cannot_train: methods that not all of its nodes can train.
     """
 
@@ -130,20 +143,25 @@ class GpuPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """The capacity of the empty cluster; the scheduler builds it from registered nodes.
+    """The capacity of the empty cluster.
 
-    `max_nodes`: over how many nodes one job may be spread.
+    The scheduler builds it from registered nodes.
+
+    max_nodes: over how many nodes one job may be spread.
+    in_service: False where none of these nodes takes work now, so that they stand for what comes back.
     """
 
     pools: tuple[GpuPool, ...] = ()
     max_nodes: int = 1
+    in_service: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Workload:
-    """The training data as the forecast needs it: a histogram of row lengths in tokens.
+    """The training data as a prediction needs it: row lengths as a histogram.
 
-    `lengths`: (tokens, rows) pairs in rising order; estimated from bytes until a trainer counted.
+    lengths: (tokens, rows) pairs in rising order; estimated from bytes until a trainer has counted
+    the tokens.
     """
 
     rows: int
@@ -158,7 +176,12 @@ class Workload:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Option:
-    """One way to run a job: the best configuration on one bundle (GPU model, nodes, GPUs)."""
+    """One way to run a job: the best configuration on one bundle.
+
+    A bundle is a GPU model with a number of nodes and of GPUs.
+    price_per_gpu_hour, gpu_memory_bytes: of the GPUs that it is meant for; it runs on none that cost more or
+    hold less. None: on any.
+    """
 
     config: Config
     p_valid: float
@@ -171,6 +194,8 @@ class Option:
     outside: bool = False
     steps: int = 0
     padded_tokens: float | None = None  # mean tokens of a row as it is processed: cut and padded
+    price_per_gpu_hour: float | None = None
+    gpu_memory_bytes: float | None = None
 
     @property
     def gpu_model(self) -> str:
@@ -189,22 +214,37 @@ class Option:
         """The bundle in one word, e.g. `NVIDIA-A100-SXM4-80GB:2x8` (nodes x GPUs of each)."""
         return f"{self.gpu_model}:{self.nodes}x{self.gpus // self.nodes}"
 
-    def score(self, goal: Goal) -> float:
-        """How good this option is by the goal, lower is better: seconds, money, or the balance of both.
+    @property
+    def place(self) -> tuple[str, float | None, float | None]:
+        """The bundle on GPUs of this price and memory.
 
-        Balanced is the geometric mean of time and GPU time (CoTune, algorithm derived: docs/knowledge.md).
-        Of places that cost nothing the cheapest needs the least GPU time; none that costs is cheaper.
+        It tells the options of a job apart.
+        """
+        return self.key, self.price_per_gpu_hour, self.gpu_memory_bytes
+
+    def score(self, goal: Goal, *, priced: bool = False) -> float:
+        """Return how good this option is by the goal; lower is better.
+
+        The score is seconds, money, or the balance of both. Balanced is the geometric mean of time and GPU
+        time (CoTune, algorithm derived: docs/knowledge.md), or of time and cost where all options that are
+        compared have a price (`priced`, see `all_priced`). Of places that cost nothing the cheapest needs the
+        least GPU time; none that costs is cheaper.
         """
         time_s = self.duration_s.value
         if goal in (Goal.FASTEST, Goal.BUDGET):
             return time_s
         if goal in (Goal.CHEAPEST, Goal.DEADLINE):
             return self.cost.value or FREE * time_s * self.gpus
-        return float((time_s * time_s * self.gpus) ** 0.5)
+        return float((time_s * (self.cost.value if priced else time_s * self.gpus)) ** 0.5)
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, as programs are told; option_json has those to be stored."""
         return asdict(self)
+
+
+def all_priced(options: Collection[Option]) -> bool:
+    """Whether money can compare these options: each has a price. Else GPU time does."""
+    return bool(options) and all(option.cost.value > 0 for option in options)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -218,7 +258,10 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A measured execution near a recommendation; it may be another team's, so nothing says whose."""
+    """A measured execution near a recommendation.
+
+    It may be another team's, so nothing says whose it is.
+    """
 
     config: Config
     tokens_per_second: float | None
@@ -229,11 +272,14 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Advice:
-    """A recommendation. `bound`: what a submission fixes for good; `options`: best first by the goal.
+class Recommendation:
+    """A recommendation for a request.
+
+    `bound`: what a submission fixes for good. `options`: best first by the goal.
 
     `pareto`: keys of the options that no other beats in both time and cost, fastest first. `memory_parts`: of
-    the best option, bytes of one GPU at the peak by what holds them; empty where nothing was foretold.
+    the best option, bytes of one GPU at the peak by what holds them; empty where nothing was predicted.
+    `trade`: the best option against the runner-up, a sentence; empty without one.
     """
 
     bound: dict[str, Any]
@@ -244,6 +290,7 @@ class Advice:
     notes: tuple[str, ...] = ()
     pareto: tuple[str, ...] = ()
     memory_parts: Mapping[str, float] = field(default_factory=dict)
+    trade: str = ""
 
     @property
     def best(self) -> Option | None:

@@ -24,10 +24,11 @@ def _histogram(workload: Workload, limit: int) -> tuple[Array, Array]:
 
 
 def padded_length(workload: Workload, limit: int, batch: int) -> float:
-    """Expected length of the longest of `batch` rows drawn without replacement, cut at `limit`.
+    """Return the expected length of the longest of `batch` rows, in tokens.
 
-    Order statistics of a finite population: P(longest <= l) = C(F(l), b) / C(n, b) with F(l) the rows not
-    longer than l. A batch larger than the data takes all of it. Tokens; 0 without rows.
+    The rows are drawn without replacement and cut at `limit`. By the order statistics of a finite
+    population, P(longest <= l) = C(F(l), b) / C(n, b), where F(l) is the number of rows not longer
+    than l. A batch larger than the data takes all of it. Returns 0 without rows.
     """
     if not workload.lengths or workload.rows < 1:
         return 0.0
@@ -41,21 +42,27 @@ def padded_length(workload: Workload, limit: int, batch: int) -> float:
 
 
 def _log_choose(n: Array | float, k: float) -> Array:
-    from scipy.special import gammaln  # most processes never foretell, and it takes a sixth of a second
+    from scipy.special import gammaln  # most processes never predict, and it takes a sixth of a second
 
     result: Array = gammaln(np.asarray(n) + 1) - gammaln(k + 1) - gammaln(np.asarray(n) - k + 1)
     return result
 
 
 def steps(workload: Workload, effective_batch: int, epochs: float | None, max_steps: int | None) -> int:
-    """Optimiser steps of the job. Epochs are laid end to end, so that every step is a whole batch."""
+    """Return the number of optimiser steps of the job.
+
+    Epochs are laid end to end, so that every step is a whole batch.
+    """
     if max_steps is not None:
         return max_steps
     return max(1, math.ceil(workload.rows * (1.0 if epochs is None else epochs) / effective_batch))
 
 
 def recommended_length(workload: Workload, context: int) -> int:
-    """The length that leaves 99 % of the rows whole, rounded up to 64, at most the model's context."""
+    """Return the length that leaves 99 % of the rows whole.
+
+    It is rounded up to a multiple of 64 and is at most the model's context.
+    """
     if not workload.lengths:
         return min(context, 2048)
     lengths, rows = _histogram(workload, 2**31)

@@ -1,4 +1,7 @@
-"""Leave-one-configuration-out errors: each run is predicted without itself and its likes."""
+"""Leave-one-configuration-out errors.
+
+Each run is predicted without itself and the other runs of its configuration.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain import config_space
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.evaluate import evaluation
 from knowledge.core.predict.exact_matches import Observations
 from knowledge.core.predict.predictor import LearnedPredictor
@@ -16,9 +20,12 @@ PARTS = 20  # of more configurations several are left out at once, so that the j
 
 @dataclass(frozen=True, slots=True)
 class LeaveOneOutErrors:
-    """|ln measured - ln predicted| of the rate, one of each run; both in the same order of runs.
+    """|ln measured - ln predicted| of the rate, one value for each run.
 
-    before: foretold from none of them. after: from all but those left out with it.
+    Both tuples have the same order of runs.
+
+    before: predicted from none of the runs.
+    after: predicted from all but those left out with the run.
     """
 
     before: tuple[float, ...]
@@ -28,15 +35,18 @@ class LeaveOneOutErrors:
 def leave_one_out_errors(
     predictor: LearnedPredictor, others: Sequence[Measurement], runs: Sequence[Measurement]
 ) -> LeaveOneOutErrors:
-    """Leave-one-configuration-out errors of measured runs, with `others` as own runs that were known anyway.
+    """Return the leave-one-configuration-out errors of measured runs.
 
-    predictor: one that did not learn from the runs. Whatever has the configuration of a run that is foretold
-    is left out, among `others` as well: repeats answer with what they measured and would be no forecast.
+    All runs with the configuration of the predicted run are left out, among `others` as well: a
+    repeat answers with its own measurement and would be no prediction.
+
+    predictor: one that did not learn from the runs.
+    others: own runs that were known anyway.
     """
-    known, names = [_name(row) for row in others], [_name(row) for row in runs]
+    known, names = (_names(rows, predictor.catalogue) for rows in (others, runs))
     before: list[float] = []
     after: list[float] = []
-    for part in _parts(names):
+    for part in fold_names(names):
         mine = [row for row, name in zip(runs, names, strict=True) if name in part]
         theirs = [row for row, name in zip(others, known, strict=True) if name not in part]
         rest = [row for row, name in zip(runs, names, strict=True) if name not in part]
@@ -45,12 +55,15 @@ def leave_one_out_errors(
     return LeaveOneOutErrors(tuple(before), tuple(after))
 
 
-def _name(row: Measurement) -> str:
-    return config_space.config_hash(row.config)
+def _names(rows: Sequence[Measurement], catalogue: Catalogue) -> list[str]:
+    return [config_space.config_hash(catalogue.canonical(row.config)) for row in rows]
 
 
-def _parts(names: Sequence[str]) -> Iterator[set[str]]:
-    """The different names in `PARTS` parts or fewer, those that follow each other apart."""
+def fold_names(names: Sequence[str]) -> Iterator[set[str]]:
+    """Divide the different names into `PARTS` parts or fewer.
+
+    Names that follow each other are kept apart.
+    """
     different = list(dict.fromkeys(names))
     for first in range(min(PARTS, len(different))):
         yield set(different[first::PARTS])
@@ -59,4 +72,5 @@ def _parts(names: Sequence[str]) -> Iterator[set[str]]:
 def _errors(
     predictor: LearnedPredictor, own: Sequence[Measurement], rows: Sequence[Measurement]
 ) -> list[float]:
-    return evaluation.log_errors(replace(predictor, observations=Observations.of(own)), rows)
+    observations = Observations.of(own, predictor.catalogue)
+    return evaluation.log_errors(replace(predictor, observations=observations), rows)

@@ -1,4 +1,7 @@
-"""Do promises still hold? Coverage and error of recent runs, and when to raise the alarm."""
+"""A check of whether promises still hold.
+
+It computes coverage and error of recent runs, and decides when to raise the alarm.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ class PromiseOutcome:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judgement:
-    """`coverage` and `median_error` of the recent runs, None without any; `alarm` says what is wrong."""
+    """The judgement of recent runs.
+
+    `coverage` and `median_error` are None without any runs; `alarm` says what is wrong.
+    """
 
     runs: int
     coverage: float | None
@@ -46,7 +52,10 @@ class Judgement:
 
 
 def assess_drift(outcomes: Sequence[PromiseOutcome]) -> Judgement:
-    """The recent runs against their intervals and against the runs before. Oldest first."""
+    """Judge the recent runs against their intervals and the runs before them.
+
+    Outcomes come oldest first.
+    """
     recent, before = outcomes[-RECENT:], outcomes[-2 * RECENT : -RECENT]
     inside = [outcome.inside for outcome in recent if outcome.inside is not None]
     return Judgement(
@@ -67,7 +76,7 @@ def _missed(inside: Sequence[bool]) -> str:
     hits, runs = sum(inside), len(inside)
     if runs < ENOUGH or bdtr(hits, runs, 1 - ALPHA) >= UNLIKELY:
         return ""
-    return f"Only {hits} of the last {runs} runs ended inside their 80 % interval; predictions have drifted."
+    return f"Only {hits} of the last {runs} runs ended within their 80 % interval; predictions have drifted."
 
 
 def _grown(recent: Sequence[PromiseOutcome], before: Sequence[PromiseOutcome]) -> str:

@@ -1,4 +1,7 @@
-"""How good a predictor is on rows it was not trained on. All figures are fractions, not percent."""
+"""The errors of a predictor on rows it was not trained on.
+
+All figures are fractions, not percent.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,9 @@ from dataclasses import replace
 import numpy as np
 
 from knowledge.core.analytic.config_table import columns
-from knowledge.core.data.measurement import Measurement
+from knowledge.core.data.measurement import Measurement, known_rows
 from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.model.fitted_model import FittedModel, fit_model, hardware_kind
 from knowledge.core.predict.base import BasePredictor, PredictionBatch
 from knowledge.core.predict.exact_matches import Observations
@@ -25,23 +29,33 @@ JUDGED = (
     "coverage_80",
     "mean_width_80",
     "memory_mae",
+    "memory_mape",
+    "memory_bias",
+    "memory_worst_under",
 )
 COUNTED = ("outside_rows", "validity_rows", "throughput_rows", "memory_rows")
 KINDS = ("gpu", "cpu")
 
 
-def train(rows: Sequence[Measurement]) -> dict[str, FittedModel]:
-    """Models fitted to the rows, by kind of hardware; kinds with too few rows are left out."""
-    found = {kind: fit_model(rows, kind) for kind in KINDS}
+def train(rows: Sequence[Measurement], catalogue: Catalogue) -> dict[str, FittedModel]:
+    """Fit models to the rows, by kind of hardware.
+
+    Kinds with too few rows are left out.
+    """
+    found = {kind: fit_model(rows, kind, catalogue) for kind in KINDS}
     return {kind: knowledge for kind, knowledge in found.items() if knowledge is not None}
 
 
-def predictor(rows: Sequence[Measurement]) -> LearnedPredictor:
-    """A predictor trained on the rows; those of a kind that has too few count as own runs do."""
-    knowledge = train(rows)
-    few = [row for row in rows if row.known and row.learn and hardware_kind(row.config) not in knowledge]
+def predictor(rows: Sequence[Measurement], catalogue: Catalogue) -> LearnedPredictor:
+    """Return a predictor trained on the rows.
+
+    Rows of a kind of hardware that has too few of them count as own runs do.
+    """
+    knowledge = train(rows, catalogue)
+    few = [row for row in rows if row.learn and hardware_kind(row.config) not in knowledge]
     ended = [row for row in few if row.status in ("ok", "oom")]
-    return LearnedPredictor(knowledge=knowledge, observations=Observations.of(ended))
+    observations = Observations.of(ended, catalogue)
+    return LearnedPredictor(knowledge=knowledge, catalogue=catalogue, observations=observations)
 
 
 def figures(scorer: BasePredictor, rows: Sequence[Measurement]) -> dict[str, float | int | None]:
@@ -50,27 +64,31 @@ def figures(scorer: BasePredictor, rows: Sequence[Measurement]) -> dict[str, flo
 
 
 def metrics(scorer: BasePredictor, rows: Sequence[Measurement]) -> Figures:
-    """Errors and coverage on the rows. Validity counts rows of sources that publish their failures.
+    """Compute errors and coverage on the rows.
 
-    Refused rows are judged by the launch rules, which call them invalid for certain.
+    Validity counts rows of sources that publish their failures. Refused rows are judged by the
+    launch rules, which call them invalid for certain.
     """
-    known = [row for row in rows if row.known]
+    known = known_rows(rows, scorer.catalogue)
     found: Figures = {"rows": len(rows), "unknown_rows": len(rows) - len(known)}
     if not known:
         return found
-    c = columns([_rule_safe(row).config for row in known], scorer.here, [row.padded_tokens for row in known])
-    scores = scorer.score([_rule_safe(row).config for row in known], c)
+    configs = [_rule_safe(row).config for row in known]
+    c = columns(configs, scorer.catalogue, [row.padded_tokens for row in known])
+    scores = scorer.score(configs, c)
     found["outside_rows"] = int(scores.outside.sum())
     return found | _validity(scores, known) | _rate(scores, known) | _memory(scores, known, c.memory)
 
 
 def log_errors(scorer: BasePredictor, rows: Sequence[Measurement]) -> list[float]:
     """|ln measured - ln predicted| of the rate of each measured row."""
-    known = [row for row in rows if row.measured]
+    known = known_rows([row for row in rows if row.measured], scorer.catalogue)
     configs = [row.config for row in known]
     if not known:
         return []
-    rates = scorer.score(configs, columns(configs, scorer.here, [row.padded_tokens for row in known])).rate
+    rates = scorer.score(
+        configs, columns(configs, scorer.catalogue, [row.padded_tokens for row in known])
+    ).rate
     return [
         abs(float(np.log((row.tokens_per_second or 1.0) / rate)))
         for row, rate in zip(known, rates, strict=True)
@@ -78,7 +96,10 @@ def log_errors(scorer: BasePredictor, rows: Sequence[Measurement]) -> list[float
 
 
 def _rule_safe(row: Measurement) -> Measurement:
-    """Refused rows may state no whole per-device batch; one sample stands in, their answer is the rule's."""
+    """Return the row with a per-device batch of at least one sample.
+
+    Refused rows may state no whole per-device batch; the launch rule decides about them anyway.
+    """
     batch = max(1, row.config.per_device_batch_size)
     return replace(row, config=replace(row.config, per_device_batch_size=batch))
 
@@ -117,10 +138,23 @@ def _rate(scores: PredictionBatch, rows: Sequence[Measurement]) -> Figures:
 
 
 def _memory(scores: PredictionBatch, rows: Sequence[Measurement], capacity: Array) -> Figures:
+    """Return the errors of the peak.
+
+    They are shares of the GPU's memory (`memory_mae`), else of what was measured. No GPU shows more than it
+    has, so a prediction beyond that counts as all of it. The bias is positive where too much is predicted;
+    the worst prediction that is too low counts from 0 upwards.
+    """
     usable = [bool(row.peak_memory_fraction) and row.status == "ok" and row.learn for row in rows]
     known = np.array(usable, dtype=bool)
     if not known.any():
         return {"memory_rows": 0}
     actual = np.array([row.peak_memory_fraction or np.nan for row in rows], dtype=float)[known]
     predicted = np.clip(scores.memory[known] / capacity[known], 0, 1)
-    return {"memory_rows": int(known.sum()), "memory_mae": float(np.mean(np.abs(predicted - actual)))}
+    error = predicted / actual - 1
+    return {
+        "memory_rows": int(known.sum()),
+        "memory_mae": float(np.mean(np.abs(predicted - actual))),
+        "memory_mape": float(np.mean(np.abs(error))),
+        "memory_bias": float(np.mean(error)),
+        "memory_worst_under": float(max(0.0, -error.min())),
+    }

@@ -1,4 +1,7 @@
-"""Which configurations would teach most about a GPU: those that share most of what is uncertain."""
+"""The configurations that would teach most about a GPU.
+
+They are those that share most of the uncertainty.
+"""
 
 from __future__ import annotations
 
@@ -10,6 +13,7 @@ import numpy as np
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.analytic.step_time import step_tokens
 from knowledge.core.domain import config_space, method_support
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, GpuPool
 from knowledge.core.predict.base import BasePredictor
 from knowledge.core.predict.gp_residual import SIGMA
@@ -20,8 +24,11 @@ BATCHES = (1, 2, 4, 8, 16)
 HOPELESS = 0.3  # what probably runs out of memory teaches less than its time is worth
 
 
-def candidates(models: Sequence[str], pool: GpuPool) -> list[Config]:
-    """Short runs on one GPU of the pool, over models, methods, lengths, batches and checkpointing."""
+def candidates(models: Sequence[str], pool: GpuPool, catalogue: Catalogue) -> list[Config]:
+    """Return short runs on one GPU of the pool as candidates for experiments.
+
+    They vary models, methods, lengths, batches and checkpointing.
+    """
     methods = [method for method in METHODS if method_support.node_sizes(pool, method)]
     cpu = pool.gpu_model == "cpu"
     found = [
@@ -45,7 +52,7 @@ def candidates(models: Sequence[str], pool: GpuPool) -> list[Config]:
             models, methods, LENGTHS, BATCHES, (True, False)
         )
     ]
-    return [config for config in found if config_space.refused(config) is None]
+    return [config for config in found if config_space.refused(config, catalogue) is None]
 
 
 def choose_experiments(
@@ -55,11 +62,11 @@ def choose_experiments(
 
     Each time the one that takes most variance from the predictions of all that run, given those chosen before
     (A-optimal design, Pukelsheim 1993, one after the other); what is likely to fail teaches less. Those whose
-    step takes over `longest_s` are never chosen, though they count among what is to be foretold.
+    step takes over `longest_s` are never chosen, though they count among what is to be predicted.
     """
     if not configs:
         return []
-    c = columns(configs, predictor.here)
+    c = columns(configs, predictor.catalogue)
     scores = predictor.score(configs, c)
     too_long = step_tokens(c) / scores.rate > longest_s
     worth = np.where((scores.p_valid < HOPELESS) | too_long, 0.0, scores.p_valid)

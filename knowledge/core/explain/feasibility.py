@@ -1,4 +1,7 @@
-"""Check my configuration: does it fit, and if not, which smallest change makes it fit?"""
+"""Check a configuration that a person fixed.
+
+Does it fit, and if not, which smallest change makes it fit?
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,22 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from knowledge.core.domain import method_support
+from knowledge.core.domain import config_space, method_support
 from knowledge.core.domain.types import Option
+from knowledge.core.domain.wording import in_sentence
+from knowledge.core.explain.infeasible import SHORTEST
 from knowledge.core.predict.base import MIN_P_VALID
 from knowledge.core.recommend.submit_defaults import Request
 
+SIZES = ("per_device_batch_size", "gradient_accumulation_steps")
 # What to let go of, smallest change first: how it runs, then on what.
 RELEASES: tuple[tuple[str, ...], ...] = (
-    ("per_device_batch_size", "gradient_accumulation_steps"),
-    ("gradient_checkpointing",),
-    ("sharding",),
-    ("per_device_batch_size", "gradient_accumulation_steps", "gradient_checkpointing", "sharding"),
+    SIZES,
+    *((name,) for name in config_space.SETTINGS),
+    (*SIZES, *config_space.SETTINGS),
 )
 PLACES = ("number_gpus", "number_nodes", "gpu_model")
-NOT_AS_IT_IS = "It does not fit as it is."
-SHORTEST = 128  # tokens a sample below which shortening is no remedy
+NOT_AS_IT_IS = "The configuration does not fit as it is."
 
 # The options of a request whose values are all settled, best first.
 Answer = Callable[[Request], tuple[Option, ...]]
@@ -28,7 +32,11 @@ Answer = Callable[[Request], tuple[Option, ...]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """`option`: how it would run, after `changes` (name: from, to) if there are any; None: nothing helps."""
+    """The answer to whether a configuration fits.
+
+    option: how it would run, after `changes` if there are any; None if nothing helps.
+    changes: name to (from, to).
+    """
 
     fits: bool
     option: Option | None
@@ -52,7 +60,10 @@ def check(request: Request, answer: Answer) -> Check:
 
 
 def _attempts(request: Request) -> Iterator[dict[str, Any]]:
-    """The fixed values as they are, and then with ever larger parts let go of or changed."""
+    """Yield the fixed values as they are, then with ever larger parts changed.
+
+    Fixed values are given up before any is changed.
+    """
     fixed = dict(request.fixed)
     yield fixed
     for names in (*RELEASES, *_with_places()):
@@ -86,8 +97,16 @@ def _changes(
 
 def _answered(option: Option, changes: Mapping[str, tuple[Any, Any]], why_not: str) -> Check:
     if not changes:
-        reason = f"It fits: it runs with a probability of {option.p_valid:.0%}."
+        reason = f"It fits: its chance to run is {option.p_valid:.0%}."
         return Check(fits=True, option=option, changes={}, reason=reason)
-    words = ", ".join(f"{name} {old} → {new}" for name, (old, new) in changes.items())
-    reason = f"{why_not} With {words} it runs with a probability of {option.p_valid:.0%}."
+    words = ", ".join(
+        f"{in_sentence(name)} {_shown(old)} → {_shown(new)}" for name, (old, new) in changes.items()
+    )
+    reason = f"{why_not} With {words}, its chance to run is {option.p_valid:.0%}."
     return Check(fits=False, option=option, changes=dict(changes), reason=reason)
+
+
+def _shown(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return "left open" if value is None else f"{value}"

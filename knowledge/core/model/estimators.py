@@ -1,9 +1,10 @@
-"""Estimators that learn what the prior gets wrong. They follow scikit-learn and see rows as matrices.
+"""Estimators that learn the errors of the prior.
 
-For validity boosting and extremely randomised trees err differently, so their mean beats both; for rates and
-peaks the trees alone do, without their extremes (docs/knowledge.md has the figures). Every estimator guards
-against columns that hold no value at all in a training set. scikit-learn is imported where it is needed:
-that takes a second, and most processes of the portal never predict.
+They follow scikit-learn and see rows as matrices. For validity, boosting and extremely
+randomised trees err differently, so their mean beats both; for rates and peaks the trees alone
+suffice, with their extremes trimmed (docs/knowledge.md has the figures). Every estimator guards
+against columns that hold no value at all in a training set. scikit-learn is imported where it
+is needed: that takes a second, and most processes of the portal never predict.
 """
 
 from __future__ import annotations
@@ -35,7 +36,10 @@ def _threads() -> ThreadpoolController:
 
 @contextmanager
 def one_thread() -> Iterator[None]:
-    """Boosting on one thread: two of them on a busy machine take up to twenty times as long as one."""
+    """Limit boosting to one thread.
+
+    On a busy machine two threads take up to twenty times as long as one.
+    """
     with _threads().limit(limits=1):
         yield
 
@@ -51,7 +55,7 @@ def classifiers(trees: int = 60) -> list[Any]:
 
 
 class Forest:
-    """Extremely randomised trees (Geurts et al. 2006) and the trimmed mean of what they say.
+    """Extremely randomised trees (Geurts et al. 2006) with a trimmed mean.
 
     After `fit`: `columns_` (mask of shape (k,)) and `trees_`.
     """
@@ -70,7 +74,7 @@ class Forest:
 
     def predict(self, X: Array) -> Array:
         """Shape (n,)."""
-        rows = np.asarray(_filled(X[:, self.columns_]), dtype=np.float32)
+        rows = np.asarray(_filled(_taken(X, self.columns_)), dtype=np.float32)
         said = np.sort([tree.tree_.predict(rows)[:, 0] for tree in self.trees_.estimators_], axis=0)
         left_out = int(TRIMMED * len(said))
         found: Array = said[left_out : len(said) - left_out].mean(axis=0)
@@ -101,8 +105,17 @@ class Ensemble:
     def _view(self, X: Array, member: Any) -> Array:
         from sklearn.ensemble import HistGradientBoostingClassifier
 
-        used = X[:, self.columns_]
+        used = _taken(X, self.columns_)
         return used if isinstance(member, HistGradientBoostingClassifier) else _filled(used)
+
+
+def _taken(X: Array, columns: Array) -> Array:
+    """Return the columns of a mask.
+
+    Those beyond it are of settings that were added since the fit.
+    """
+    taken: Array = X[:, : len(columns)][:, columns]
+    return taken
 
 
 def _filled(X: Array) -> Array:
@@ -110,7 +123,10 @@ def _filled(X: Array) -> Array:
 
 
 def out_of_fold(make: Callable[[], list[Any]], X: Array, y: Array, groups: Sequence[str]) -> Array:
-    """Probabilities of class 1 by classifiers that never saw a row of the group. Shape (n,); NaN unknown."""
+    """Return probabilities of class 1 for each row, shape (n,).
+
+    The classifiers never saw a row of the same group; NaN is unknown.
+    """
     found = np.full(len(y), np.nan)
     for train, test in splits.grouped(groups):
         if len(set(y[train])) > 1:
@@ -119,9 +135,10 @@ def out_of_fold(make: Callable[[], list[Any]], X: Array, y: Array, groups: Seque
 
 
 class ProbabilityMap:
-    """Monotone map from raw to calibrated probabilities: isotonic with 200 rows, else a sigmoid.
+    """Monotone map from raw to calibrated probabilities.
 
-    After `fit`: `raw_` and `calibrated_`, knots between which it interpolates.
+    It is isotonic from 200 rows on, else a sigmoid. After `fit`: `raw_` and `calibrated_`, knots
+    between which it interpolates.
     """
 
     def fit(self, raw: Array, happened: Array) -> ProbabilityMap:

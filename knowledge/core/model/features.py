@@ -1,7 +1,8 @@
-"""Features of a configuration: sizes in logarithms, physics, and settings as numbers.
+"""Features of a configuration.
 
-Unknown settings stay NaN for rates and memory, which trees handle. For validity they are set to the usual
-value: whether a cell was filled in must never tell the answer.
+They are sizes in logarithms, physics, and settings as numbers. Unknown settings stay NaN for
+rates and memory, since trees handle NaN. For validity they are set to the usual value: whether
+a cell was filled in must never give away the answer.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import numpy as np
 
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import ConfigTable
+from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.types import Config
 
@@ -88,17 +90,23 @@ def physics(c: ConfigTable) -> dict[str, Array]:
 
 
 def matrix(configs: Sequence[Config], c: ConfigTable, vocabulary: dict[str, dict[str, float]]) -> Array:
-    """Shape (n, k). `vocabulary` maps texts (software, protocol) to numbers; an unseen one is the usual."""
+    """Return the features of the columns, of shape (n, k).
+
+    `vocabulary` maps texts (software, protocol) to numbers; an unseen one is the usual. What is read by its
+    type comes last: a predictor that was stored before a setting was added still loads.
+    """
     settings = [_column(configs, read) for read in SETTINGS.values()]
     texts = [
         np.array([codes.get(getattr(x, name) or "", codes.get("", np.nan)) for x in configs], dtype=float)
         for name, codes in vocabulary.items()
     ]
-    return np.column_stack([*physics(c).values(), *settings, *texts])
+    return np.column_stack([*physics(c).values(), *settings, *texts, c.settings])
 
 
 def validity_matrix(configs: Sequence[Config], c: ConfigTable, pressure: Array) -> Array:
-    """Shape (n, k): as `matrix`, without texts and with the usual value where a setting is unknown.
+    """Return the features for validity, shape (n, k).
+
+    They are those of `matrix` without texts and with the usual value where a setting is unknown.
 
     pressure: ln(peak / capacity) as far as peaks were measured, shape (n,).
     """
@@ -107,11 +115,15 @@ def validity_matrix(configs: Sequence[Config], c: ConfigTable, pressure: Array) 
         for name, read in SETTINGS.items()
         if name != "lora_r"
     ]
-    return np.column_stack([*physics(c).values(), *settings, pressure])
+    others = [c.setting(name) for name in config_space.OTHER_SETTINGS]
+    return np.column_stack([*physics(c).values(), *settings, pressure, *others])
 
 
 def vocabulary(configs: Sequence[Config], at_least: int = 15) -> dict[str, dict[str, float]]:
-    """Numbers for the texts that occur often enough to learn from; the empty text has the commonest one's."""
+    """Number the texts that occur often enough to learn from.
+
+    The empty text gets the number of the most common one.
+    """
     found: dict[str, dict[str, float]] = {}
     for name in ("software", "run_protocol"):
         counts = Counter(getattr(x, name) for x in configs if getattr(x, name))

@@ -1,9 +1,13 @@
-"""Models fitted to history on top of physics: rates, memory and validity of one kind of hardware."""
+"""Models fitted to history on top of physics.
+
+They predict rates, memory and validity of one kind of hardware.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import compress
 
 import numpy as np
 
@@ -12,9 +16,9 @@ from knowledge.core.analytic.config_table import ConfigTable, columns
 from knowledge.core.analytic.peak_memory import PeakMemory
 from knowledge.core.analytic.step_time import StepTime
 from knowledge.core.data import splits
-from knowledge.core.data.measurement import OWN, Measurement
-from knowledge.core.domain import config_space
+from knowledge.core.data.measurement import OWN, Measurement, known_rows
 from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 from knowledge.core.model import estimators, features
 from knowledge.core.model.estimators import Ensemble, ProbabilityMap
@@ -52,32 +56,36 @@ class FittedModel:
     seen: TrainingSupport
     scarce: tuple[Measurement, ...] = ()
 
-    def of_gpu(self, configs: Sequence[Config]) -> Array:
-        """Variance of ln θ that is there because the GPU is hardly known, none where it is. Shape (n,)."""
+    def of_gpu(self, configs: Sequence[Config], c: ConfigTable) -> Array:
+        """Return the variance of ln θ that comes from the GPU being hardly known.
+
+        Shape (n,); it is 0 where the GPU is known.
+        """
         seen_model = np.zeros(len(configs), dtype=bool)
-        width = self.rate.width(configs, seen_model, self.seen.unseen_gpu(configs))
+        width = self.rate.width(configs, seen_model, self.seen.unseen_gpu(configs, c))
         kinds, gpus = [interval_kind(x) for x in configs], [x.gpu_model for x in configs]
-        known = self.rate.widths_.look_up(kinds, gpus)
-        excess: Array = np.maximum(width**2 - known**2, 0.0) / cost_model.Z_80**2
+        usual = self.rate.widths_.look_up(kinds, gpus)
+        excess: Array = np.maximum(width**2 - usual**2, 0.0) / cost_model.Z_80**2
         return excess
 
 
-def fit_model(rows: Sequence[Measurement], kind: str) -> FittedModel | None:
+def fit_model(rows: Sequence[Measurement], kind: str, catalogue: Catalogue) -> FittedModel | None:
     """Everything that the rows of the kind teach; None with too few measured ones."""
-    mine = [row for row in rows if hardware_kind(row.config) == kind and row.known]
-    measured = [row for row in mine if row.measured]
+    mine = known_rows([row for row in rows if hardware_kind(row.config) == kind], catalogue)
+    c = columns([row.config for row in mine], catalogue, [row.padded_tokens for row in mine])
+    measured, of_measured = _chosen(mine, c, lambda row: row.measured)
     if len(measured) < ENOUGH_ROWS:
         return None
     words = features.vocabulary([row.config for row in measured])
     with estimators.one_thread():
-        memory, rate = _learn_memory(mine, words), _learn_rate(measured, words)
+        memory, rate = _learn_memory(mine, c, words), _learn_rate(measured, of_measured, words)
         return FittedModel(
             rows=len(measured),
             vocabulary=words,
             rate=rate,
             memory=memory,
-            validity=_learn_validity(mine, memory),
-            seen=TrainingSupport.of([row.config for row in measured], _columns(measured)),
+            validity=_learn_validity(mine, c, memory),
+            seen=TrainingSupport.of([row.config for row in measured], of_measured),
             scarce=_scarce(measured, rate),
         )
 
@@ -89,49 +97,63 @@ def _scarce(measured: Sequence[Measurement], rate: Regressor) -> tuple[Measureme
 
 
 def pressure(memory: Regressor | None, c: ConfigTable) -> Array:
-    """ln(peak / capacity) of one GPU by physics, fitted where peaks were measured. Shape (n,)."""
+    """Return ln(peak / capacity) of one GPU by physics, shape (n,).
+
+    The physics is fitted where peaks were measured.
+    """
     peak = cost_model.memory(c).total if memory is None else memory.physics_.value(c)
     found: Array = np.log(peak / c.memory)
     return found
 
 
-def _columns(rows: Sequence[Measurement]) -> ConfigTable:
-    return columns([row.config for row in rows], None, [row.padded_tokens for row in rows])
+def _chosen(
+    rows: Sequence[Measurement], c: ConfigTable, wanted: Callable[[Measurement], bool]
+) -> tuple[list[Measurement], ConfigTable]:
+    """The wanted rows with their columns."""
+    kept = [wanted(row) for row in rows]
+    return list(compress(rows, kept)), c.take(np.array(kept, dtype=bool))
 
 
-def _learn_rate(rows: Sequence[Measurement], words: dict[str, dict[str, float]]) -> Regressor:
+def _learn_rate(rows: Sequence[Measurement], c: ConfigTable, words: dict[str, dict[str, float]]) -> Regressor:
     rates = np.array([row.tokens_per_second for row in rows], dtype=float)
-    return _regressor(StepTime, rows, words, rates)
+    return _regressor(StepTime, rows, c, words, rates)
 
 
-def _learn_memory(rows: Sequence[Measurement], words: dict[str, dict[str, float]]) -> Regressor | None:
-    known = [row for row in rows if row.learn and row.status == "ok" and row.peak_memory_fraction]
-    if len(known) < ENOUGH_ROWS:
+def _learn_memory(
+    rows: Sequence[Measurement], c: ConfigTable, words: dict[str, dict[str, float]]
+) -> Regressor | None:
+    told, c = _chosen(
+        rows, c, lambda row: row.learn and row.status == "ok" and bool(row.peak_memory_fraction)
+    )
+    if len(told) < ENOUGH_ROWS:
         return None
-    shares = np.array([row.peak_memory_fraction for row in known], dtype=float)
-    return _regressor(PeakMemory, known, words, shares * _columns(known).memory)
+    shares = np.array([row.peak_memory_fraction for row in told], dtype=float)
+    return _regressor(PeakMemory, told, c, words, shares * c.memory)
 
 
 def _regressor(
     physics: type[AnalyticModel],
     rows: Sequence[Measurement],
+    c: ConfigTable,
     words: dict[str, dict[str, float]],
     measured: Array,
 ) -> Regressor:
-    configs, c = [row.config for row in rows], _columns(rows)
+    configs = [row.config for row in rows]
     return Regressor(physics).fit(configs, c, features.matrix(configs, c, words), measured)
 
 
-def _learn_validity(rows: Sequence[Measurement], memory: Regressor | None) -> Validity | None:
-    """A classifier from sources that publish their failures; refused rows are the rules' business."""
-    known = [row for row in rows if row.learn_validity and row.status in ("ok", "oom", "failed")]
-    happened = np.array([row.status == "ok" for row in known], dtype=int)
-    if len(known) < ENOUGH_ROWS or min(happened.sum(), len(known) - happened.sum()) < splits.FOLDS:
+def _learn_validity(rows: Sequence[Measurement], c: ConfigTable, memory: Regressor | None) -> Validity | None:
+    """Fit a classifier on sources that publish their failures.
+
+    Refused rows are left to the launch rules.
+    """
+    told, c = _chosen(rows, c, lambda row: row.learn_validity and row.status in ("ok", "oom", "failed"))
+    happened = np.array([row.status == "ok" for row in told], dtype=int)
+    if len(told) < ENOUGH_ROWS or min(happened.sum(), len(told) - happened.sum()) < splits.FOLDS:
         return None
-    configs = [row.config for row in known]
-    c = _columns(known)
+    configs = [row.config for row in told]
     X = features.validity_matrix(configs, c, pressure(memory, c))
-    groups = [config_space.config_hash(x) for x in configs]
+    groups = c.identities(configs)
     raw = estimators.out_of_fold(estimators.classifiers, X, happened, groups)
     if not np.isfinite(raw).all():
         return None

@@ -1,6 +1,7 @@
-"""Split conformal intervals: how far off predictions were on rows they were not trained on.
+"""Split conformal intervals.
 
-Sources: Vovk; Lei et al. 2018. Residuals are |ln measured - ln predicted|, so an interval is a factor.
+They follow from how far off predictions were on rows they were not trained on. Sources: Vovk;
+Lei et al. 2018. Residuals are |ln measured - ln predicted|, so an interval is a factor.
 """
 
 from __future__ import annotations
@@ -18,7 +19,10 @@ ENOUGH = 20  # residuals of one (method, GPU), or GPU, before it gets a width of
 
 
 def quantile(residuals: Sequence[float] | Array, alpha: float = ALPHA) -> float:
-    """The k-th smallest residual, k = ceil((n+1)(1-α)); infinite if k > n, that is unknown."""
+    """Return the k-th smallest residual, k = ceil((n+1)(1-α)).
+
+    It is infinite, that is unknown, if k > n.
+    """
     ordered = np.sort(np.asarray(residuals, dtype=float))
     place = math.ceil((len(ordered) + 1) * (1 - alpha))
     return float(ordered[place - 1]) if place <= len(ordered) else math.inf
@@ -26,7 +30,10 @@ def quantile(residuals: Sequence[float] | Array, alpha: float = ALPHA) -> float:
 
 @dataclass(frozen=True, slots=True)
 class Widths:
-    """Half-widths of ln(prediction) by (method, GPU); kinds with few residuals use their GPU's, or all."""
+    """Half-widths of ln(prediction) by kind, that is (method, GPU), and by GPU.
+
+    Kinds with few residuals use the half-width of their GPU, or that of all rows.
+    """
 
     pooled: float
     by_kind: Mapping[str, float]
@@ -34,7 +41,11 @@ class Widths:
 
     @classmethod
     def of(cls, residuals: Array, kinds: Sequence[str], gpus: Sequence[str] = ()) -> Widths:
-        """Tables from out-of-fold residuals, shape (n,), and each row's kind, and GPU if those count too."""
+        """Build the tables from out-of-fold residuals, shape (n,).
+
+        kinds: of each row.
+        gpus: of each row, if GPUs count too.
+        """
         of_gpus = _quantiles(residuals, gpus, ENOUGH) if gpus else {}
         return cls(quantile(residuals), _quantiles(residuals, kinds, ENOUGH), of_gpus)
 

@@ -1,4 +1,7 @@
-"""A regressor of rates or peaks: physics, times what trees learnt of its error, with conformal intervals."""
+"""A regressor of rates or peaks.
+
+It multiplies physics by what trees learnt of its error, with conformal intervals.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.data import splits
 from knowledge.core.data.splits import Dataset, Fold
-from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.types import Config
 from knowledge.core.model.estimators import QUICK_TREES, TREES, Forest
@@ -23,7 +25,10 @@ ENOUGH_FOLDS = 4  # trees that know two or three GPUs, or models, say nothing of
 
 
 class AnalyticModel(Protocol):
-    """A formula with weights of its own; its value, and what of it a measurement shows, have n rows."""
+    """A formula with fitted weights.
+
+    Its value, and the part of it that a measurement shows, have n rows.
+    """
 
     weights_: Array
 
@@ -37,10 +42,13 @@ class AnalyticModel(Protocol):
 
 
 class Regressor:
-    """Predicts a positive quantity. Of unseen models, or GPUs, physics answers alone where few are known.
+    """Predicts a positive quantity.
 
-    After `fit`: `physics_`, `forest_` and `widths_` (of ln, known models); by GPU `runs_` and `apart_`; by
-    "model" and "gpu" `unseen_widths_`, and whether the trees are believed of unseen ones, `believed_`.
+    For unseen models or GPUs physics answers alone where few are known.
+
+    After `fit`: `physics_`, `forest_` and `widths_` (of ln, known models); by GPU `runs_` and
+    `apart_`; by `model` and `gpu` `unseen_widths_`, and `believed_`, whether the trees are believed
+    for unseen ones.
     """
 
     def __init__(self, physics: type[AnalyticModel]) -> None:
@@ -48,14 +56,14 @@ class Regressor:
 
     def fit(self, configs: Sequence[Config], c: ConfigTable, X: Array, measured: Array) -> Regressor:
         """X: shape (n, k), NaN unknown. measured: shape (n,), positive."""
-        data = Dataset(configs, [config_space.config_hash(x) for x in configs], c, X, measured)
+        data = Dataset(configs, c.identities(configs), c, X, measured)
         self._fit(data, TREES)
         errors = self._errors(data, splits.grouped(data.hashes))
         self.widths_ = Widths.of(errors, _varied_kinds(data), [x.gpu_model for x in configs])
         self.runs_ = dict(Counter(x.gpu_model for x in configs))
         self.apart_ = self._apart(data)
         self.believed_, self.unseen_widths_ = {}, {}
-        # A GPU with a handful of runs is foretold from the others, so the others say how well that goes.
+        # A GPU with a handful of runs is predicted from the others, so the others say how well that goes.
         known = data.take(np.flatnonzero(~self.scarce(configs)))
         models, gpus = list(splits.by_model(configs)), list(splits.by_gpu(known.configs))
         for what, rows, left_out in (("model", data, models), ("gpu", known, gpus)):
@@ -81,11 +89,18 @@ class Regressor:
         return np.maximum(known, np.maximum(of_model, of_gpu))
 
     def scarce(self, configs: Sequence[Config]) -> Mask:
-        """Rows whose GPU has a handful of runs: they say less than the other GPUs say of an unseen one."""
+        """Return the rows whose GPU has a handful of runs.
+
+        These runs say less about the GPU than the other GPUs say about an unseen one.
+        """
         return np.array([self.runs_.get(x.gpu_model, 0) < ENOUGH for x in configs], dtype=bool)
 
     def _value(self, configs: Sequence[Config], c: ConfigTable) -> Array:
-        """Physics, for GPUs with a handful of runs fitted without these: `Lesson` asks how far off it is."""
+        """Return the value by physics.
+
+        For GPUs with a handful of runs the physics is fitted without these, since `LocalCorrection`
+        asks how far off it is.
+        """
         value, gpus = self.physics_.value(c), np.array([x.gpu_model for x in configs])
         for gpu, weights in self.apart_.items():
             rows = np.flatnonzero(gpus == gpu)
@@ -99,7 +114,10 @@ class Regressor:
         return physics
 
     def _apart(self, data: Dataset) -> dict[str, Array]:
-        """Weights fitted without each GPU that has a handful of runs, where enough others are left."""
+        """Fit weights without each GPU that has a handful of runs.
+
+        GPUs without enough runs of others are left out.
+        """
         gpus = np.array([x.gpu_model for x in data.configs])
         found = {}
         for gpu in sorted(gpu for gpu, runs in self.runs_.items() if runs < ENOUGH):
@@ -121,7 +139,10 @@ class Regressor:
         return np.column_stack([X, self.physics_.features(c)])
 
     def _errors(self, data: Dataset, left_out: Iterable[Fold]) -> Array:
-        """Absolute out-of-fold errors of ln; infinite, that is unknown, for rows in no fold."""
+        """Return absolute out-of-fold errors of ln.
+
+        They are infinite, that is unknown, for rows in no fold.
+        """
         wrong, correction = self._out_of_fold(data, left_out, TREES)
         errors = np.abs(wrong - correction)
         return np.where(np.isfinite(errors), errors, np.inf)
@@ -135,7 +156,10 @@ class Regressor:
         return quantile(errors[np.isfinite(errors)])
 
     def _out_of_fold(self, data: Dataset, left_out: Iterable[Fold], trees: int) -> tuple[Array, Array]:
-        """(ln measured - ln physics, the trees' correction) of rows that neither was fitted to."""
+        """Return (ln measured - ln physics, the trees' correction) out of fold.
+
+        Neither physics nor trees were fitted to the rows they answer for.
+        """
         wrong, correction = np.full(len(data), np.nan), np.full(len(data), np.nan)
         for train, test in left_out:
             part = Regressor(self.physics)._fit(data.take(train), trees)
@@ -151,7 +175,10 @@ def interval_kind(config: Config) -> str:
 
 
 def _varied_kinds(data: Dataset) -> list[str]:
-    """Each row's kind, empty where the kind has few configurations: their repeats err alike."""
+    """Return the kind of each row, empty where the kind has few configurations.
+
+    The repeats of a configuration err alike.
+    """
     kinds = [interval_kind(x) for x in data.configs]
     varied = Counter(kind for kind, _ in set(zip(kinds, data.hashes, strict=True)))
     return [kind if varied[kind] >= ENOUGH_CONFIGS else "" for kind in kinds]

@@ -1,4 +1,7 @@
-"""The reach of what was measured: which models, GPUs, settings and sizes predictions may lean on."""
+"""The reach of the measurements.
+
+It says which models, GPUs, settings and sizes predictions may rely on.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from knowledge.core.analytic.config_table import ConfigTable
-from knowledge.core.domain import catalogue, config_space
+from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.types import Config
 
@@ -33,11 +36,11 @@ class TrainingSupport:
         """The reach of these rows."""
         ranges = _ranges(c)
         models_of: dict[str, set[str]] = {}
-        for x in configs:
-            models_of.setdefault(x.gpu_model, set()).add(config_space.model_key(x.model_name))
+        for x, model in zip(configs, c.model_key, strict=True):
+            models_of.setdefault(x.gpu_model, set()).add(model)
         return cls(
             models=frozenset(x.model_name for x in configs),
-            families=frozenset(_family(x) for x in configs),
+            families=frozenset(c.family),
             gpus=frozenset(models_of),
             alone={gpu: min(models) for gpu, models in models_of.items() if len(models) == 1},
             settings=frozenset(_setting(x) for x in configs),
@@ -45,44 +48,47 @@ class TrainingSupport:
             high={name: float(values.max()) for name, values in ranges.items()},
         )
 
-    def unseen_gpu(self, configs: Sequence[Config]) -> Mask:
-        """Rows whose GPU was never measured, or with one other model only: which of the two was slow?"""
-        keys = {name: config_space.model_key(name) for name in {x.model_name for x in configs}}
+    def unseen_gpu(self, configs: Sequence[Config], c: ConfigTable) -> Mask:
+        """Return the rows whose GPU was never measured, or with one other model only.
+
+        In the second case it is unclear which of the two was slow.
+        """
         unseen = [
-            x.gpu_model not in self.gpus
-            or self.alone.get(x.gpu_model, keys[x.model_name]) != keys[x.model_name]
-            for x in configs
+            x.gpu_model not in self.gpus or self.alone.get(x.gpu_model, model) != model
+            for x, model in zip(configs, c.model_key, strict=True)
         ]
         return np.array(unseen, dtype=bool)
 
-    def unseen_model(self, configs: Sequence[Config]) -> Mask:
+    def unseen_model(self, c: ConfigTable) -> Mask:
         """Rows whose model was never measured."""
-        known = {
-            name for name in {x.model_name for x in configs} if config_space.model_key(name) in self.models
-        }
-        return np.array([x.model_name not in known for x in configs], dtype=bool)
+        return ~c.model_key.among(self.models)
 
     def unseen_setting(self, configs: Sequence[Config]) -> Mask:
         """Rows whose way to train, checkpoint and share was never measured."""
         return np.array([_setting(x) not in self.settings for x in configs], dtype=bool)
 
     def outside(self, configs: Sequence[Config], c: ConfigTable) -> Mask:
-        """Rows with an unseen family, GPU or setting, or with a size twice beyond what was measured."""
-        new = [_family(x) not in self.families or x.gpu_model not in self.gpus for x in configs]
-        names = np.array(new, dtype=bool) | self.unseen_setting(configs)
+        """Return the rows with an unseen family, GPU or setting, or an unusual size.
+
+        A size is unusual if it is beyond the measured ones by a factor of two.
+        """
+        new_gpu = np.array([x.gpu_model not in self.gpus for x in configs], dtype=bool)
+        found: Mask = ~c.family.among(self.families) | new_gpu | self.unseen_setting(configs)
         for name, values in _ranges(c).items():
-            names |= (values < self.low[name] - 1) | (values > self.high[name] + 1)
-        return names
-
-
-def _family(config: Config) -> str:
-    return catalogue.model(config.model_name).architecture
+            found |= (values < self.low[name] - 1) | (values > self.high[name] + 1)
+        return found
 
 
 def _setting(config: Config) -> str:
     checkpointing = config.gradient_checkpointing is not False
     shared = "ddp" if config.sharding == "ddp" else ""
-    return f"{config.method} {checkpointing} {shared}"
+    others = [name for name in config_space.OTHER_SETTINGS if not _is_usual(config, name)]
+    unusual = "".join(f" {name}={getattr(config, name)}" for name in others)
+    return f"{config.method} {checkpointing} {shared}{unusual}"
+
+
+def _is_usual(config: Config, name: str) -> bool:
+    return getattr(config, name) in (None, config_space.PARAMS[name].default)
 
 
 def _ranges(c: ConfigTable) -> dict[str, Array]:

@@ -1,17 +1,21 @@
-"""Predictors over columns: physics alone here; `predict.predictor` adds what history teaches."""
+"""Predictors over columns.
+
+Here is physics alone; `predict.predictor` adds what history teaches.
+"""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import ConfigTable, Hardware, columns
+from knowledge.core.analytic.config_table import ConfigTable, columns
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, Interval, Prediction, Source
 from knowledge.core.predict.error_kernel import ErrorKernel
 
@@ -21,7 +25,10 @@ MEMORY_TAU = 0.15  # stated standard deviation of ln(peak memory) around the pri
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictionBatch:
-    """Predictions of n configurations as arrays of shape (n,); `source` holds `Source` values."""
+    """Predictions of n configurations as arrays of shape (n,).
+
+    `source` holds `Source` values.
+    """
 
     p_valid: Array
     rate: Array
@@ -35,10 +42,13 @@ class PredictionBatch:
 
 
 class BasePredictor(ABC):
-    """The base of all predictors: predictions as values on top of `score`."""
+    """The base of all predictors: predictions as values on top of `score`.
 
+    catalogue: facts for names; of GPUs as the cluster has them, where a cluster is asked about.
+    """
+
+    catalogue: Catalogue
     version: int | None = None
-    here: Mapping[str, Hardware]
 
     @abstractmethod
     def score(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
@@ -46,7 +56,12 @@ class BasePredictor(ABC):
 
     @abstractmethod
     def covariance(self, configs: Sequence[Config], c: ConfigTable) -> Array:
-        """Of the errors of ln(rate) of configurations on one GPU model; `c`: their columns. Shape (n, n)."""
+        """Return the covariance of the errors of ln(rate), shape (n, n).
+
+        The configurations are on one GPU model.
+
+        c: their columns.
+        """
 
     def physics(self, c: ConfigTable) -> Array:
         """Tokens/s by physics alone: rough, and far quicker than `score`. Shape (n,)."""
@@ -56,8 +71,9 @@ class BasePredictor(ABC):
         """One prediction a configuration; those that break a launch rule say which."""
         if not xs:
             return []
-        scores = self.score(xs, columns(xs, self.here))
-        return [prediction(scores, row, config_space.refused(x)) for row, x in enumerate(xs)]
+        scores = self.score(xs, columns(xs, self.catalogue))
+        reasons = [config_space.refused(x, self.catalogue) for x in xs]
+        return [prediction(scores, row, reason) for row, reason in enumerate(reasons)]
 
 
 def prediction(scores: PredictionBatch, row: int, refused: str | None = None) -> Prediction:
@@ -98,7 +114,7 @@ def fit_probability(room: Array, margin: float) -> Array:
 class PriorPredictor(BasePredictor):
     """Physics alone. Its intervals are stated, not calibrated."""
 
-    here: Mapping[str, Hardware] = field(default_factory=dict)
+    catalogue: Catalogue
     version: int | None = None
 
     def score(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:

@@ -1,8 +1,11 @@
-"""Which predictions on one GPU model err alike: what own runs say of configurations that never ran.
+"""The shared errors of predictions on one GPU model.
 
-An unfamiliar GPU is off in its own way in computing, in what its host does and in its links. So errors are
-shared by configurations that wait for the same of the three, by those whose steps have the same parts, and by
-those of near sizes. What is not the GPU's sake is shared within a model and method alone.
+They decide how much own runs say about configurations that never ran.
+
+An unfamiliar GPU is off in its own way in computing, in the work of its host and in its links.
+So errors are shared by configurations that wait for the same of the three, by those whose steps
+have the same parts, and by those of near sizes. Errors that do not come from the GPU are shared
+within a model and method alone.
 """
 
 from __future__ import annotations
@@ -14,7 +17,6 @@ import numpy as np
 
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.analytic.step_time import step_parts
-from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.types import Config
 from knowledge.core.predict import gp_residual
@@ -48,12 +50,17 @@ class ErrorKernel:
         of_gpu: Array,
         weights: Array | None = None,
     ) -> ErrorKernel:
-        """spread: variance of the predictions' ln θ, (n,). of_gpu: what of it is the GPU's, (n,).
+        """Build the kernel from the configurations' columns.
 
-        weights: of the parts of a step, the stated ones by default. Other software alone is worth a σ.
+        A difference in software alone is worth one σ.
+
+        spread: variance of the predictions' ln θ, (n,).
+        of_gpu: the part of it that comes from the GPU, (n,).
+        weights: of the parts of a step, the stated ones by default.
         """
         busy, parts = _step(c, weights)
-        kinds = np.array([workload_kind(config) for config in configs])
+        named = zip(c.model_key, configs, strict=True)
+        kinds = np.array([workload_kind(model, config.method) for model, config in named])
         of_kind = np.maximum(spread - of_gpu, gp_residual.SIGMA**2)
         return cls(kinds, of_gpu, of_kind, busy, parts, _sizes(c))
 
@@ -77,9 +84,9 @@ class ErrorKernel:
         return shared
 
 
-def workload_kind(config: Config) -> str:
-    """Model and method, by the catalogue's names."""
-    return f"{config_space.model_key(config.model_name)}|{config.method}"
+def workload_kind(model_key: str, method: str) -> str:
+    """Model, by the catalogue's name, and method."""
+    return f"{model_key}|{method}"
 
 
 def _step(c: ConfigTable, weights: Array | None) -> tuple[Array, Array]:
@@ -93,7 +100,10 @@ def _step(c: ConfigTable, weights: Array | None) -> tuple[Array, Array]:
 
 
 def _sizes(c: ConfigTable) -> Array:
-    """`sizes` of `ErrorKernel`: in doublings, then settings, of which each that differs counts as one."""
+    """Return the `sizes` of `ErrorKernel`.
+
+    They are in doublings; settings follow, each of which counts as one where it differs.
+    """
     names = ("parameters", "gpus", "batch", "padded", "checkpointing", "fsdp", "adapter", "quantized")
     doublings = [np.log2(np.maximum(getattr(c, name), 1)) for name in names[:4]]
     return np.column_stack([*doublings, *(getattr(c, name).astype(float) for name in names[4:])])

@@ -1,15 +1,20 @@
-"""Own executions, ready to be looked up: exact repeats, and what ran on a GPU model."""
+"""Own executions, indexed for look-up.
+
+They are found as exact repeats of a configuration and by GPU model.
+"""
 
 from __future__ import annotations
 
 import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from statistics import median
 
-from knowledge.core.data.measurement import Measurement
+from knowledge.core.analytic.config_table import ConfigTable
+from knowledge.core.data.measurement import Measurement, known_rows
 from knowledge.core.domain import config_space
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 
 ENOUGH_REPEATS = 2
@@ -28,7 +33,10 @@ class ExactMatch:
 
     @property
     def ran(self) -> float | None:
-        """Share of those that ran, and did not run out of memory; None where neither happened."""
+        """Share of the runs that succeeded instead of running out of memory.
+
+        None where neither happened.
+        """
         ended = self.runs + self.out_of_memory
         return self.runs / ended if ended else None
 
@@ -37,39 +45,47 @@ class ExactMatch:
 class Observations:
     """Own executions by configuration, and the measured ones by GPU model."""
 
-    repeats: Mapping[str, ExactMatch]
-    gpus: Mapping[str, tuple[Measurement, ...]]
-    sizes: frozenset[Size]
+    repeats: Mapping[str, ExactMatch] = field(default_factory=dict)
+    gpus: Mapping[str, tuple[Measurement, ...]] = field(default_factory=dict)
+    sizes: frozenset[Size] = frozenset()
 
     @classmethod
-    def of(cls, rows: Sequence[Measurement]) -> Observations:
-        """From own rows, oldest first."""
+    def of(cls, rows: Sequence[Measurement], catalogue: Catalogue) -> Observations:
+        """From own rows, oldest first; nothing is asked of what the catalogue lacks."""
         same: dict[str, list[Measurement]] = {}
         gpus: dict[str, list[Measurement]] = {}
+        rows = known_rows(rows, catalogue)
         for row in rows:
-            same.setdefault(_repeat_key(row.config, row.padded_tokens), []).append(row)
+            config = catalogue.canonical(row.config)
+            same.setdefault(_repeat_key(config, row.padded_tokens), []).append(row)
             if row.measured:
-                gpus.setdefault(config_space.canonical(row.config).gpu_model, []).append(row)
+                gpus.setdefault(config.gpu_model, []).append(row)
         return cls(
             {key: _repeat(found) for key, found in same.items()},
             {gpu: _recent(found) for gpu, found in gpus.items()},
             frozenset(_size(row.config) for row in rows),
         )
 
-    def repeat(self, config: Config, padded: float | None) -> ExactMatch | None:
-        """Measurements of repeats of this configuration, if there are any."""
+    def repeat(self, config: Config, c: ConfigTable, row: int) -> ExactMatch | None:
+        """Measurements of repeats of a row's configuration, if there are any."""
         if _size(config) not in self.sizes:
             return None
-        return self.repeats.get(_repeat_key(config_space.canonical(config), padded))
+        return self.repeats.get(_repeat_key(c.canonical(config, row), float(c.padded[row])))
 
 
 def _size(config: Config) -> Size:
-    """Quick to compare: most of thousands of configurations have no repeat, and an identity takes long."""
+    """Return a key that is quick to compare.
+
+    Most of thousands of configurations have no repeat, and computing an identity takes long.
+    """
     return config.method, config.number_gpus, config.tokens_per_sample, config.per_device_batch_size
 
 
 def _recent(rows: Sequence[Measurement]) -> tuple[Measurement, ...]:
-    """The newest runs, of every model and method in turn: one that is trained daily must not hide others."""
+    """Return the newest runs, taking turns between models and methods.
+
+    A model that is trained daily must not hide others.
+    """
     newer: Counter[tuple[str, str]] = Counter()
     turns = []
     for age, row in enumerate(reversed(rows)):

@@ -24,10 +24,12 @@ ROUNDS = 30  # of fitting the noise; it settles in about ten
 
 @dataclass(frozen=True, slots=True)
 class ResidualPosterior:
-    """The posterior after m observed errors. precision: inverse of their covariance with noise, (m, m).
+    """The posterior after m observed errors.
 
-    coefficients: precision times the errors, (m,). variances: of each one's noise, (m,). noise: standard
-    deviation of a usual one.
+    precision: inverse of their covariance with noise, (m, m).
+    coefficients: precision times the errors, (m,).
+    variances: of the noise of each, (m,).
+    noise: standard deviation of a usual one.
     """
 
     precision: Array
@@ -52,19 +54,23 @@ class ResidualPosterior:
         return found
 
     def left_out(self) -> tuple[Array, Array]:
-        """(how far off each error is foretold by the others, its variance without noise), (m,) each.
+        """Return (deviation of each error from its prediction, variance without noise).
 
-        Rasmussen and Williams, equation 5.12.
+        The prediction of an error is made from the others. Both have shape (m,). The formula is
+        equation 5.12 of Rasmussen and Williams.
         """
         own = np.diag(self.precision)
         return self.coefficients / own, np.maximum(1 / own - self.variances, 0.0)
 
 
 def fit_residuals(covariance: Array, errors: Array, sigma: float = SIGMA) -> ResidualPosterior:
-    """The posterior with noise fitted to the errors; outliers weigh less. covariance: (m, m).
+    """Return the posterior with noise fitted to the errors; outliers weigh less.
 
-    Expectation maximisation of Student-t noise (Lange, Little and Taylor 1989); the stated σ counts as
-    `STATED_RUNS` more, so that a handful of runs that agree by chance is not taken for exact.
+    covariance: (m, m).
+
+    The fit is expectation maximisation of Student-t noise (Lange, Little and Taylor 1989). The
+    stated σ counts as `STATED_RUNS` more, so that a handful of runs that agree by chance is not
+    taken for exact.
     """
     variance, weights = sigma**2, np.ones(len(errors))
     for _ in range(ROUNDS):

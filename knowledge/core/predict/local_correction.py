@@ -19,7 +19,7 @@ from knowledge.core.predict.error_kernel import ErrorKernel
 from knowledge.core.predict.gp_residual import ResidualPosterior
 
 OTHERS = 30  # runs that what the other GPUs say of a GPU's errors counts as
-WILD_PEAK = 3.0  # times the forecast, or a part of it: such a peak measured something else
+WILD_PEAK = 3.0  # times the prediction, or a part of it: such a peak measured something else
 WIDEST = 2 * cost_model.CPU_TAU  # standard deviation of ln θ where the interval is unbounded
 
 
@@ -93,14 +93,20 @@ class LocalCorrection:
 
 
 def _variance(unknown: Array, expected: Array, noise: float) -> Array:
-    """Variance of ln θ: the expected one for the share that is unknown still, else the noise of runs."""
+    """Return the variance of ln θ.
+
+    It is the expected one for the share that is still unknown, and the noise of runs for the rest.
+    """
     share = np.clip(unknown, 0.0, 1.0)
     found: Array = share * expected + (1 - share) * noise**2
     return found
 
 
 def _stretch(kin: ErrorKernel, learnt: ResidualPosterior, expected: Array) -> float:
-    """How far off the others foretell each of n runs, against what other GPUs say: it counts as `OTHERS`."""
+    """Return the factor between the errors of n runs and the expected errors.
+
+    Each run is predicted by the others. The expectation from other GPUs counts as `OTHERS` runs.
+    """
     errors, left = learnt.left_out()
     sd = np.sqrt(_variance(left / kin.variance, expected, learnt.noise))
     reached = quantile(np.abs(errors) / sd) / cost_model.Z_80
@@ -109,9 +115,10 @@ def _stretch(kin: ErrorKernel, learnt: ResidualPosterior, expected: Array) -> fl
 
 
 def median_factors(kinds: Array, factors: Array) -> dict[str, float]:
-    """The median factor of each kind, wild ones left out, with a run as foretold among them.
+    """Return the median factor of each kind, wild factors left out.
 
-    So one odd run moves a kind by half of what it says, in logarithms, and two that agree by all.
+    A run as predicted is added, so one odd run moves a kind by half of its factor, in logarithms,
+    and two that agree by all of it.
     """
     known = np.isfinite(factors) & (factors > 1 / WILD_PEAK) & (factors < WILD_PEAK)
     return {

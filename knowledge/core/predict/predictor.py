@@ -1,4 +1,7 @@
-"""The predictor that answers from own measurements, history and physics, in this order."""
+"""The predictor that answers from own measurements, history and physics.
+
+They are asked in this order.
+"""
 
 from __future__ import annotations
 
@@ -9,10 +12,10 @@ from functools import cached_property
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import ConfigTable, Hardware, columns
+from knowledge.core.analytic.config_table import ConfigTable, columns
 from knowledge.core.data.measurement import Measurement
-from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, Source
 from knowledge.core.model import estimators, features
 from knowledge.core.model.fitted_model import FittedModel, hardware_kind, pressure
@@ -31,10 +34,10 @@ from knowledge.core.predict.local_correction import LocalCorrection, predicted_s
 
 REPEATED_P_VALID = 0.98
 MEASURED_MARGIN = 1.05  # a learnt peak includes fragmentation, so it needs less room than the prior's
-# Forecasts of unfamiliar peaks speak up where they are this much beyond the capacity; sooner of new settings.
-FORECAST_MARGIN = 1.1
-# Of unfamiliar runs nearly sure to fit whose forecast leaves a fifth of the memory free, 61 of 63 ran (models
-# and GPUs left out of training): as many as a recommendation asks for.
+# Predictions of unfamiliar peaks count where they are this much beyond the capacity; sooner of new settings.
+PREDICTION_MARGIN = 1.1
+# Of unfamiliar runs nearly sure to fit whose prediction leaves a fifth of the memory free, 61 of 63 ran
+# (models and GPUs left out of training): as many as a recommendation asks for.
 NEARLY_SURE, ROOM = 0.85, 0.8
 FAILED_P_VALID = 0.05
 MEMORY_WIDTH = 0.2  # stated half-width of ln(peak) where no peak was measured
@@ -45,8 +48,8 @@ class LearnedPredictor(BasePredictor):
     """`knowledge` by kind of hardware; kinds without any are answered by the prior."""
 
     knowledge: Mapping[str, FittedModel]
-    observations: Observations = field(default_factory=lambda: Observations.of([]))
-    here: Mapping[str, Hardware] = field(default_factory=dict)
+    catalogue: Catalogue
+    observations: Observations = field(default_factory=Observations)
     version: int | None = None
 
     def score(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
@@ -62,8 +65,8 @@ class LearnedPredictor(BasePredictor):
         return rate
 
     def _base(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
-        """The prior, with what history teaches laid over the rows of each kind that has any."""
-        scores = PriorPredictor().score(configs, c)
+        """Return the prior, with history laid over the rows of each kind that has any."""
+        scores = PriorPredictor(catalogue=self.catalogue).score(configs, c)
         if not self.knowledge:
             return scores
         kinds = np.array([hardware_kind(x) for x in configs])
@@ -76,16 +79,19 @@ class LearnedPredictor(BasePredictor):
         return scores
 
     def covariance(self, configs: Sequence[Config], c: ConfigTable) -> Array:
-        """Of the errors of ln θ on one GPU model, after what own runs on it taught. Shape (n, n)."""
+        """Return the covariance of the errors of ln θ on one GPU model, shape (n, n).
+
+        It takes into account what own runs on that GPU model taught.
+        """
         kin = self._kin(configs, c, self._base(configs, c))
-        lesson = self._lesson(config_space.canonical(configs[0]).gpu_model)
+        lesson = self._lesson(c.gpu_key.of_row(0))
         return kin.covariance(kin) if lesson is None else lesson.covariance(kin)
 
     def _blended(self, configs: Sequence[Config], c: ConfigTable, scores: PredictionBatch) -> PredictionBatch:
         """Rows on GPU models with own runs, moved towards what those measured."""
         gpus = np.array([x.gpu_model for x in configs])
         for gpu in np.unique(gpus):
-            lesson = self._lesson(config_space.canonical(configs[int(np.argmax(gpus == gpu))]).gpu_model)
+            lesson = self._lesson(c.gpu_key.of_row(int(np.argmax(gpus == gpu))))
             if lesson is not None:
                 rows = np.flatnonzero(gpus == gpu)
                 some, places = [configs[int(row)] for row in rows], c.take(rows)
@@ -94,7 +100,10 @@ class LearnedPredictor(BasePredictor):
         return scores
 
     def _lesson(self, gpu_model: str) -> LocalCorrection | None:
-        """The correction from own runs on the GPU model; None without any. Made once for each."""
+        """Return the correction from own runs on the GPU model, or None without any.
+
+        It is computed once for each GPU model.
+        """
         if gpu_model not in self._lessons:
             runs = (*self._scarce(gpu_model), *self.observations.gpus.get(gpu_model, ()))
             self._lessons[gpu_model] = self._learn(runs) if runs else None
@@ -103,7 +112,7 @@ class LearnedPredictor(BasePredictor):
     def _scarce(self, gpu_model: str) -> list[Measurement]:
         """Measurements by others on a GPU model with but a handful of runs."""
         found = (row for knowledge in self.knowledge.values() for row in knowledge.scarce)
-        return [row for row in found if config_space.canonical(row.config).gpu_model == gpu_model]
+        return [row for row in found if self.catalogue.gpu_key(row.config.gpu_model) == gpu_model]
 
     @cached_property
     def _lessons(self) -> dict[str, LocalCorrection | None]:
@@ -111,7 +120,7 @@ class LearnedPredictor(BasePredictor):
 
     def _learn(self, runs: Sequence[Measurement]) -> LocalCorrection:
         configs = [run.config for run in runs]
-        c = columns(configs, self.here, [run.padded_tokens for run in runs])
+        c = columns(configs, self.catalogue, [run.padded_tokens for run in runs])
         base, knowledge = self._base(configs, c), self.knowledge.get(hardware_kind(configs[0]))
         learnt_from = knowledge is not None and not knowledge.rate.scarce(configs).all()
         return LocalCorrection.of(runs, c, base, self._kin(configs, c, base), learnt_from=learnt_from)
@@ -123,7 +132,7 @@ class LearnedPredictor(BasePredictor):
         if knowledge is None:
             return ErrorKernel.of(configs, c, variance, variance)
         return ErrorKernel.of(
-            configs, c, variance, knowledge.of_gpu(configs), knowledge.rate.physics_.weights_
+            configs, c, variance, knowledge.of_gpu(configs, c), knowledge.rate.physics_.weights_
         )
 
     def _repeated(
@@ -133,7 +142,7 @@ class LearnedPredictor(BasePredictor):
         changed = {name: getattr(scores, name).copy() for name in _ARRAYS}
         source = list(scores.source)
         for row, config in enumerate(configs):
-            repeat = self.observations.repeat(config, float(c.padded[row]))
+            repeat = self.observations.repeat(config, c, row)
             if repeat is None:
                 continue
             if repeat.ran is not None:
@@ -183,7 +192,7 @@ def _taken(scores: PredictionBatch, rows: Array) -> PredictionBatch:
 def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
     X = features.matrix(configs, c, knowledge.vocabulary)
     seen = knowledge.seen
-    unseen_model, unseen_gpu = seen.unseen_model(configs), seen.unseen_gpu(configs)
+    unseen_model, unseen_gpu = seen.unseen_model(c), seen.unseen_gpu(configs, c)
     outside = seen.outside(configs, c)
     rate = knowledge.rate.predict(configs, c, X, unseen_model, unseen_gpu)
     width = np.exp(knowledge.rate.width(configs, unseen_model, unseen_gpu))
@@ -192,7 +201,7 @@ def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) 
         memory = knowledge.memory.predict(configs, c, X, unseen_model, unseen_gpu)
         memory_width = np.exp(knowledge.memory.width(configs, unseen_model, unseen_gpu))
     unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)
-    doubted = memory / np.where(seen.unseen_setting(configs), 1.0, FORECAST_MARGIN)
+    doubted = memory / np.where(seen.unseen_setting(configs), 1.0, PREDICTION_MARGIN)
     p_valid = _p_valid(knowledge, configs, c, np.where(unfamiliar, doubted, 0.0))
     return PredictionBatch(
         p_valid=np.where(unfamiliar, reassured(p_valid, memory / c.memory), p_valid),
@@ -208,7 +217,9 @@ def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) 
 
 
 def _p_valid(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable, doubtful: Array) -> Array:
-    """The classifier's word; where little or nothing was measured the memory forecasts may lower it.
+    """Return the classifier's probabilities.
+
+    Where little or nothing was measured, the memory predictions may lower them.
 
     doubtful: bytes of one GPU that such rows are suspected to need, 0 for the others.
     """
@@ -223,9 +234,11 @@ def _p_valid(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable, 
 
 
 def reassured(p_valid: Array, share: Array) -> Array:
-    """Probabilities that steps of the calibration hold just below what a recommendation may risk.
+    """Return p_valid, raised where steps of the calibration hold it just too low.
 
-    share: of the GPU's memory that the forecast takes.
+    It is raised to the value that a recommendation may risk, if the prediction leaves room.
+
+    share: of the GPU's memory that the prediction takes.
     """
     roomy = (p_valid >= NEARLY_SURE) & (share <= ROOM)
     return np.where(roomy, np.maximum(p_valid, MIN_P_VALID), p_valid)

@@ -1,15 +1,14 @@
-"""Predictors as files: skops, never pickle, with a digest; only listed types come to life on loading.
+"""Predictors as bytes.
 
-skops is imported where a file is written or read: with scikit-learn behind it, it takes a second.
+They are skops, never pickle: only listed types come to life on loading. skops is imported where it is
+needed: with scikit-learn behind it, it takes a second.
 """
 
 from __future__ import annotations
 
-import hashlib
 import zipfile
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 from knowledge.core.analytic.peak_memory import PeakMemory
@@ -31,54 +30,29 @@ TRUSTED = (
 
 
 class BadPredictor(ValueError):
-    """A predictor file that is missing, was changed, or holds types that are not allowed."""
+    """A predictor file is missing, was changed, or holds types that are not allowed."""
 
 
-def save(knowledge: Mapping[str, FittedModel], path: Path) -> str:
-    """Write the knowledge of each kind; returns the file's SHA-256 as hexadecimal digits."""
+def dumps(knowledge: Mapping[str, FittedModel]) -> bytes:
+    """The content of a file that holds the knowledge of each kind."""
     import skops.io
 
     raw = {"format": FORMAT, "kinds": {kind: _to_values(found) for kind, found in knowledge.items()}}
-    path.parent.mkdir(parents=True, exist_ok=True)
-    aside = path.with_suffix(".part")
-    try:
-        aside.write_bytes(skops.io.dumps(raw, compression=zipfile.ZIP_DEFLATED, compresslevel=1))
-        aside.replace(path)
-    except OSError:
-        aside.unlink(missing_ok=True)  # half a file on a full disk would take what room is left
-        raise
-    return digest(path)
+    data: bytes = skops.io.dumps(raw, compression=zipfile.ZIP_DEFLATED, compresslevel=1)
+    return data
 
 
-def load(path: Path, sha256: str, folder: Path) -> dict[str, FittedModel]:
-    """Read what `save` wrote. Raises BadPredictor unless the file lies in `folder` and has that digest."""
-    if folder.resolve() not in path.resolve().parents:
-        raise BadPredictor(f"{path.name} does not lie in the predictors' folder; train a new predictor")
-    if not path.is_file():
-        raise BadPredictor(f"{path.name} is missing; train a new predictor")
-    if digest(path) != sha256:
-        raise BadPredictor(f"{path.name} is not the file that was written; train a new predictor")
-    raw = _read(path)
-    if raw.get("format") != FORMAT:
-        raise BadPredictor(f"{path.name} has format {raw.get('format')}, not {FORMAT}; train a new predictor")
-    return {kind: _from_values(values) for kind, values in raw["kinds"].items()}
-
-
-def _read(path: Path) -> dict[str, Any]:
+def loads(data: bytes, name: str) -> dict[str, FittedModel]:
+    """The inverse of `dumps`. Raises BadPredictor, which names the file by `name`."""
     import skops.io
 
-    data = path.read_bytes()
     strange = sorted(set(skops.io.get_untrusted_types(data=data)) - set(TRUSTED))
     if strange:
-        raise BadPredictor(f"{path.name} holds types that are not allowed: {', '.join(strange)}")
-    values: dict[str, Any] = skops.io.loads(data, trusted=list(TRUSTED))
-    return values
-
-
-def digest(path: Path) -> str:
-    """SHA-256 of a file, hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        raise BadPredictor(f"{name} holds types that are not allowed: {', '.join(strange)}")
+    raw: dict[str, Any] = skops.io.loads(data, trusted=list(TRUSTED))
+    if raw.get("format") != FORMAT:
+        raise BadPredictor(f"{name} has format {raw.get('format')}, not {FORMAT}; train a new predictor")
+    return {kind: _from_values(values) for kind, values in raw["kinds"].items()}
 
 
 def _to_values(found: FittedModel) -> dict[str, Any]:

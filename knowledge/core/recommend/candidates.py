@@ -1,20 +1,23 @@
-"""Configurations as columns: tens of thousands in milliseconds, and objects for the few that are scored.
+"""Configurations as columns, and as objects for the few that are scored.
 
-A configuration is a kind (everything but its sizes) with sizes of its own. Facts, flags and launch rules hang
-on the kind alone, so they are looked up once a kind and spread over its rows.
+Columns handle tens of thousands in milliseconds. A configuration is a kind (everything but its
+sizes) with sizes of its own. Facts, flags and launch rules depend on the kind alone, so they
+are looked up once per kind and spread over its rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from knowledge.core.analytic.config_table import ConfigTable, Hardware, columns
+from knowledge.core.analytic.config_table import ConfigTable, columns
 from knowledge.core.domain import config_space, workload
 from knowledge.core.domain.arrays import Array, Mask
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, GpuPool, Workload
 
 Rows = NDArray[np.intp]
@@ -25,7 +28,9 @@ NAMES = tuple(field.name for field in fields(Config))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """n configurations: row i is `kinds[kind[i]]` with its own sizes, on `pools[kind[i]]`.
+    """The columns of n configurations.
+
+    Row i is `kinds[kind[i]]` with its own sizes, on `pools[kind[i]]`.
 
     kind, tokens, batch, accumulation: whole numbers of shape (n,).
     """
@@ -38,9 +43,12 @@ class Candidates:
     accumulation: Rows
 
     @classmethod
-    def of(cls, found: Iterable[tuple[Config, GpuPool, Sequence[Sizes]]]) -> Candidates:
-        """From kinds with their pool and the sizes each may have, kinds that break a launch rule left out."""
-        startable = [entry for entry in found if config_space.refused(entry[0]) is None]
+    def of(cls, found: Iterable[tuple[Config, GpuPool, Sequence[Sizes]]], catalogue: Catalogue) -> Candidates:
+        """Build candidates from kinds with their pool and the sizes each may have.
+
+        Kinds that break a launch rule are left out.
+        """
+        startable = [entry for entry in found if config_space.refused(entry[0], catalogue) is None]
         counts = np.array([len(sizes) for _, _, sizes in startable], dtype=np.intp)
         shapes = [np.array(sizes, dtype=np.intp).reshape(-1, 3) for _, _, sizes in startable]
         tokens, batch, accumulation = np.concatenate([*shapes, np.empty((0, 3), dtype=np.intp)]).T
@@ -91,24 +99,33 @@ class Candidates:
         return self.pools[int(self.kind[row])]
 
     def bundle(self) -> Rows:
-        """A number a row, equal for rows of the same GPU model, nodes and GPUs. Shape (n,)."""
-        numbers: dict[tuple[str, int, int], int] = {}
+        """Return a number for each row, shape (n,).
+
+        It is equal for rows of the same GPU model, nodes and GPUs, at one price and of one memory.
+        """
+        numbers: dict[tuple[str, int, int, float, int], int] = {}
         of_kind = [
-            numbers.setdefault((x.gpu_model, x.number_nodes, x.number_gpus), len(numbers)) for x in self.kinds
+            numbers.setdefault(
+                (x.gpu_model, x.number_nodes, x.number_gpus, pool.price_per_gpu_hour, pool.memory_bytes),
+                len(numbers),
+            )
+            for x, pool in zip(self.kinds, self.pools, strict=True)
         ]
         return np.array(of_kind, dtype=np.intp)[self.kind]
 
-    def columns(
-        self, here: Mapping[str, Hardware] | None = None, data: Workload | None = None
-    ) -> ConfigTable:
-        """Ready for arithmetic; `data` says how long samples are once cut and padded. Raises UnknownModel."""
-        sizes: dict[str, Array] = {
+    def columns(self, catalogue: Catalogue, data: Workload | None = None) -> ConfigTable:
+        """Return the columns, ready for arithmetic, with the memory of each row's pool.
+
+        `data` says how long samples are once cut and padded. Raises UnknownModel.
+        """
+        sizes: dict[str, Any] = {
             "tokens": self.tokens.astype(float),
             "batch": self.batch.astype(float),
             "accumulation": self.accumulation.astype(float),
+            "memory": np.array([pool.memory_bytes for pool in self.pools], dtype=float)[self.kind],
         }
         padded = sizes["tokens"] if data is None else self._padded(data)
-        return replace(columns(self.kinds, here).take(self.kind), **sizes, padded=padded)
+        return replace(columns(self.kinds, catalogue).take(self.kind), **sizes, padded=padded)
 
     def _padded(self, data: Workload) -> Array:
         """Processed tokens per sample: they depend on length and micro-batch alone."""
@@ -118,7 +135,10 @@ class Candidates:
 
 
 def best_of_each(groups: Rows, value: Array, count: int) -> Mask:
-    """The `count` rows of each group with the highest values, earlier rows first among equals. Shape (n,)."""
+    """Select the `count` rows of each group with the highest values, shape (n,).
+
+    Among equals, earlier rows come first.
+    """
     order = np.lexsort((-value, groups))
     first = np.searchsorted(groups[order], groups[order])
     kept = np.zeros(len(groups), dtype=bool)

@@ -1,4 +1,7 @@
-"""Stated defaults where nothing can be predicted: an unknown model, or advice that failed."""
+"""Stated defaults where nothing can be predicted.
+
+The model is unknown, or a recommendation failed.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from knowledge.core.domain import config_space, workload
-from knowledge.core.domain.types import Config, Interval, Option, Source
+from knowledge.core.domain.types import Config, GpuPool, Interval, Option, Source
 from knowledge.core.recommend.search_space import enumerated
 from knowledge.core.recommend.submit_defaults import Request
 
@@ -15,24 +18,31 @@ UNKNOWN_P_VALID = 0.5
 
 
 def default_options(request: Request, bound: Mapping[str, Any]) -> tuple[Option, ...]:
-    """One option a bundle, fewest GPUs first: one sample at a time with checkpointing, or as fixed."""
+    """Return one option per bundle, fewest GPUs first.
+
+    It takes one sample at a time with checkpointing, or the values that are fixed.
+    """
     found = []
     seen = set()
-    for config in enumerated(request, bound).configs():
-        bundle = (config.gpu_model, config.number_nodes, config.number_gpus)
+    candidates = enumerated(request, bound)
+    for row, (config, bundle) in enumerate(zip(candidates.configs(), candidates.bundle(), strict=True)):
         if bundle not in seen and _is_default(config, request):
             seen.add(bundle)
-            found.append(_option(config, request, bound))
-    return tuple(sorted(found, key=lambda option: (option.gpus, option.key)))
+            found.append(_option(config, candidates.pool(row), request, bound))
+    return tuple(sorted(found, key=lambda option: (option.gpus, option.place)))
 
 
 def _is_default(config: Config, request: Request) -> bool:
-    """Candidates come with the smallest batch and checkpointing first; sharding is the one open choice."""
+    """Return whether the sharding of a candidate is the default one.
+
+    Candidates come with the smallest batch and checkpointing first; sharding is the one open
+    choice.
+    """
     may_shard = config_space.can_shard(config.gpu_model, config.method, config.precision)
     return "sharding" in request.fixed or config.sharding in ("none", "fsdp") or not may_shard
 
 
-def _option(config: Config, request: Request, bound: Mapping[str, Any]) -> Option:
+def _option(config: Config, pool: GpuPool, request: Request, bound: Mapping[str, Any]) -> Option:
     return Option(
         config=config,
         p_valid=UNKNOWN_P_VALID,
@@ -50,4 +60,6 @@ def _option(config: Config, request: Request, bound: Mapping[str, Any]) -> Optio
             request.data, config.tokens_per_sample, config.per_device_batch_size
         )
         or None,
+        price_per_gpu_hour=pool.price_per_gpu_hour,
+        gpu_memory_bytes=pool.memory_bytes,
     )

@@ -1,13 +1,17 @@
-"""From tokens per second to a promise: duration and cost of one configuration for one data set."""
+"""The step from tokens per second to a promise.
+
+It computes duration and cost of one configuration for one data set.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import median
 
-from knowledge.core.domain import catalogue, workload
+from knowledge.core.domain import workload
+from knowledge.core.domain.catalogue import Model
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Config, GpuPool, Interval, Option, Prediction, Workload
 
@@ -25,22 +29,55 @@ QUICKEST_S = 0.1
 Startups = Mapping[tuple[str, int], Interval]
 
 
-def size_class(model: catalogue.Model) -> int:
-    """Models whose sizes differ by less than a factor of four share start-up measurements."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parts:
+    """The parts of a promised duration, in seconds.
+
+    step_s: of one step; None where nothing is predicted. evaluation_s: of all evaluations together.
+    """
+
+    startup_s: float
+    step_s: Interval | None
+    evaluation_s: float
+    saving_s: float
+
+
+def size_class(model: Model) -> int:
+    """Return the size class of a model.
+
+    Models whose sizes differ by less than a factor of four share start-up measurements.
+    """
     return int(math.log(max(1, model.parameters), 4))
 
 
-def startup(model: catalogue.Model, gpu_model: str, measured: Startups) -> Interval:
-    """Seconds from start to the first step: as own runs took, else the stated default."""
-    found = measured.get((gpu_model, size_class(model)))
-    if found is not None:
+def startup(model: Model, gpu_model: str, measured: Startups) -> Interval:
+    """Seconds from start to the first step: as own runs of models of its size took.
+
+    Without any: as those nearest in size took, and the time that loading more or fewer weights takes; without
+    those the stated default.
+    """
+    size = size_class(model)
+    classes = [of_size for gpu, of_size in measured if gpu == gpu_model]
+    if not classes:
+        stated = CPU_STARTUP_S if gpu_model == "cpu" else GPU_STARTUP_S + _load_s(model.parameters)
+        return _around(stated, STARTUP_FACTOR)
+    nearest = min(classes, key=lambda of_size: (abs(of_size - size), of_size))
+    found = measured[gpu_model, nearest]
+    if nearest == size:
         return found
-    stated = CPU_STARTUP_S if gpu_model == "cpu" else GPU_STARTUP_S + 2 * model.parameters / LOAD_BYTES_S
-    return _around(stated, STARTUP_FACTOR)
+    further_s = _load_s(model.parameters) - _load_s(4.0 ** (nearest + 0.5))
+    return _around(max(found.value + further_s, found.value / STARTUP_FACTOR), STARTUP_FACTOR)
+
+
+def _load_s(parameters: float) -> float:
+    return 2 * parameters / LOAD_BYTES_S
 
 
 def startup_of(seconds: Sequence[float]) -> Interval:
-    """The median of measured start-ups, and bounds from their spread in logarithms and the stated factor."""
+    """Return the median of measured start-ups, with bounds.
+
+    The bounds follow from the spread in logarithms and from the stated factor.
+    """
     usual = max(median(seconds), QUICKEST_S)
     off = [math.log(max(second, QUICKEST_S) / usual) ** 2 for second in seconds]
     stated = STATED_RUNS * (math.log(STARTUP_FACTOR) / NORMAL_80) ** 2
@@ -55,19 +92,23 @@ def option(
     config: Config,
     prediction: Prediction,
     *,
+    model: Model,
     data: Workload,
     pool: GpuPool,
     startup: Interval,
     epochs: float | None,
     max_steps: int | None,
 ) -> Option:
-    """The configuration as an option: duration = start-up + evaluation and saving + steps · tokens / θ."""
+    """Return the configuration as an option.
+
+    Duration = start-up + evaluation and saving + steps · tokens / θ.
+    """
     steps = workload.steps(data, config.effective_batch_size, epochs, max_steps)
     padded = workload.padded_length(data, config.tokens_per_sample, config.per_device_batch_size)
     samples = steps * config.effective_batch_size
     evaluations = math.ceil(samples / max(1, data.rows))
     tokens = (samples + data.validation_rows * evaluations * FORWARD_SHARE) * padded
-    duration = _duration(tokens, prediction.tokens_per_second, startup, _saving_s(config))
+    duration = _duration(tokens, prediction.tokens_per_second, startup, _saving_s(config, model))
     return Option(
         config=config,
         p_valid=prediction.p_valid,
@@ -80,19 +121,22 @@ def option(
         outside=prediction.outside,
         steps=steps,
         padded_tokens=padded or None,
+        price_per_gpu_hour=pool.price_per_gpu_hour,
+        gpu_memory_bytes=pool.memory_bytes,
     )
 
 
-def reforecast(promised: Option, *, data: Workload, startup_s: float) -> Option:
-    """The same option with an exact token histogram and the start-up that was measured.
+def repredict(promised: Option, *, model: Model | None, data: Workload, startup_s: float) -> Option:
+    """Predict an option again, with what was counted and measured.
 
-    Steps stay as promised: the number of rows was known from the start.
+    These are an exact token histogram and the start-up. Steps stay as promised: the number of rows was known
+    from the start. model: None if it is not known now.
     """
     config, rate = promised.config, promised.tokens_per_second
     padded = workload.padded_length(data, config.tokens_per_sample, config.per_device_batch_size)
     if not padded or not promised.padded_tokens or not promised.duration_s.value:
         return promised
-    saving = _saving_s(config)
+    saving = _saving_s(config, model)
     trained_s = promised.duration_s.value - promised.startup_s - saving
     tokens = trained_s * rate.value * padded / promised.padded_tokens
     duration = _duration(tokens, rate, Interval(startup_s, startup_s, startup_s), saving)
@@ -102,8 +146,33 @@ def reforecast(promised: Option, *, data: Workload, startup_s: float) -> Option:
     )
 
 
+def parts(promised: Option, model: Model | None) -> Parts:
+    """Return the parts that `option` added up.
+
+    What is left beside start-up, steps and saving is evaluation.
+
+    model: None if it is not known now.
+    """
+    rate, saving_s = promised.tokens_per_second, _saving_s(promised.config, model)
+    if not rate.value > 0 or not promised.padded_tokens or not promised.steps:
+        return Parts(startup_s=promised.startup_s, step_s=None, evaluation_s=0.0, saving_s=saving_s)
+    tokens = promised.padded_tokens * promised.config.effective_batch_size
+    slowest, fastest = (tokens / bound if bound else None for bound in (rate.low, rate.high))
+    step_s = Interval(tokens / rate.value, fastest, slowest)
+    steps_s = promised.startup_s + promised.steps * step_s.value + saving_s
+    return Parts(
+        startup_s=promised.startup_s,
+        step_s=step_s,
+        evaluation_s=max(0.0, promised.duration_s.value - steps_s),
+        saving_s=saving_s,
+    )
+
+
 def _duration(tokens: float, rate: Interval, startup: Interval, saving_s: float) -> Interval:
-    """Start-up, training and saving; start-up and training are off independently of each other."""
+    """Return the duration of start-up, training and saving.
+
+    Start-up and training are off independently of each other.
+    """
     trained_s = tokens / rate.value
     value = startup.value + trained_s + saving_s
 
@@ -116,8 +185,11 @@ def _duration(tokens: float, rate: Interval, startup: Interval, saving_s: float)
     return Interval(value, None if below is None else value - below, None if above is None else value + above)
 
 
-def _saving_s(config: Config) -> float:
-    """Seconds for writing the result once: all weights, or an adapter that takes about a second."""
-    if config.method != "full":
+def _saving_s(config: Config, model: Model | None) -> float:
+    """Return the seconds for writing the result once.
+
+    The result is all weights, or an adapter, which takes about a second.
+    """
+    if config.method != "full" or model is None:
         return 1.0
-    return 1.0 + 2 * catalogue.model(config.model_name).parameters / SAVE_BYTES_S
+    return 1.0 + 2 * model.parameters / SAVE_BYTES_S

@@ -1,17 +1,20 @@
-"""Objectives over options: a goal, a deadline, a budget, and what trades time for money."""
+"""Objectives over options: goal, deadline, budget, and the time-money trade-off."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from knowledge.core.domain.types import Goal, Option
+from knowledge.core.domain.types import Goal, Option, all_priced
 from knowledge.core.recommend.search import rank
 
 NEAREST = 1.05  # options whose excess over the limits differs by less are equally bad
 
 
 def needed_limit(goal: str, *, deadline: str) -> str | None:
-    """The field that the goal cannot do without; `deadline`: how the caller names a deadline's field."""
+    """Return the field that the goal requires, if any.
+
+    deadline: how the caller names a deadline's field.
+    """
     return {Goal.DEADLINE.value: deadline, Goal.BUDGET.value: "budget"}.get(goal)
 
 
@@ -21,7 +24,10 @@ def why_needed(goal: str) -> str:
 
 
 def meets(option: Option, deadline_s: float | None = None, budget: float | None = None) -> bool:
-    """Is it expected to end within `deadline_s` seconds of its start and to cost no more than `budget`?"""
+    """Return whether an option is expected to keep the limits.
+
+    It must end within `deadline_s` seconds of its start and cost no more than `budget`.
+    """
     in_time = deadline_s is None or option.duration_s.value <= deadline_s
     return in_time and (budget is None or option.cost.value <= budget)
 
@@ -29,19 +35,41 @@ def meets(option: Option, deadline_s: float | None = None, budget: float | None 
 def ranked(
     options: Sequence[Option], goal: Goal, deadline_s: float | None = None, budget: float | None = None
 ) -> tuple[Option, ...]:
-    """Options that meet the limits first, best by the goal; then the others, nearest to the limits first."""
+    """Sort options that meet the limits first, best by the goal.
 
-    def key(option: Option) -> tuple[bool, float, tuple[float, int, float, str]]:
+    The others follow, nearest to the limits first.
+    """
+
+    priced = all_priced(options)
+
+    def key(option: Option) -> tuple[bool, float, tuple[float, int, float, float, str, float]]:
         kept = meets(option, deadline_s, budget)
-        return not kept, 0.0 if kept else excess(option, deadline_s, budget), rank(option, goal)
+        missed_by = 0.0 if kept else excess(option, deadline_s, budget)
+        return not kept, missed_by, rank(option, goal, priced=priced)
 
     return tuple(sorted(options, key=key))
+
+
+def affordable(
+    options: Sequence[Option], budget: float | None, agreed: float | None = None
+) -> tuple[Option, ...]:
+    """Return the options that a job may run with, in their order.
+
+    They cost no more than the budget, or than what its owner agreed to by submitting it over the budget.
+    """
+    if budget is None:
+        return tuple(options)
+    limit = budget if agreed is None or agreed <= budget else NEAREST * agreed
+    return tuple(option for option in options if option.cost.value <= limit)
 
 
 def keeping(
     options: Sequence[Option], deadline_s: float | None = None, budget: float | None = None
 ) -> tuple[Option, ...]:
-    """The options that meet the limits, in their order; if none does, those nearest to them."""
+    """Return the options that meet the limits, in their order.
+
+    If none does, these are the options nearest to the limits.
+    """
     if deadline_s is None and budget is None:
         return tuple(options)
     kept = [option for option in options if meets(option, deadline_s, budget)]
@@ -52,7 +80,10 @@ def keeping(
 
 
 def excess(option: Option, deadline_s: float | None = None, budget: float | None = None) -> float:
-    """By which factor an option exceeds the limit that it misses most; 1 or less meets them all."""
+    """Return the factor by which an option exceeds the limit it misses most.
+
+    1 or less meets them all.
+    """
     time = option.duration_s.value / deadline_s if deadline_s else 0.0
     return max(time, option.cost.value / budget if budget else 0.0)
 

@@ -1,8 +1,9 @@
-"""CoTune: fill in where and how a job runs, one best configuration per bundle (GPU model, nodes, GPUs).
+"""CoTune: choosing where and how a job runs, one best configuration per bundle.
 
-Source: Jansen et al., "Efficient Cluster Scheduling for Fine-tuning LLMs Using Historical Configuration
-Data"; the search is our own (docs/knowledge.md). Only what binds at dispatch is free here, and of that only
-what the user left open.
+A bundle is (GPU model, nodes, GPUs). Source: Jansen et al., "Efficient Cluster Scheduling for
+Fine-tuning LLMs Using Historical Configuration Data"; the search is our own
+(docs/knowledge.md). Only values that bind at dispatch are free here, and of those only the ones
+that the user left open.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ import numpy as np
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain import config_space
-from knowledge.core.domain.arrays import Mask
-from knowledge.core.domain.types import Choice, Goal, Option
+from knowledge.core.domain.arrays import Array, Mask
+from knowledge.core.domain.types import Choice, Config, Goal, Option, all_priced
 from knowledge.core.predict.base import MIN_P_VALID, BasePredictor, PredictionBatch, prediction
 from knowledge.core.recommend import defaults, duration
 from knowledge.core.recommend.candidates import Candidates, Rows, best_of_each
@@ -40,7 +41,10 @@ LEVELS = 1000  # more than any memory in bytes has
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """Options by one predictor, for requests on one inventory: what was scored once is kept."""
+    """Options by one predictor, for requests on one inventory.
+
+    Scored options are kept.
+    """
 
     predictor: BasePredictor
     startups: duration.Startups
@@ -48,7 +52,10 @@ class Search:
     _found: dict[Hashable, tuple[Option, ...]] = field(default_factory=dict)
 
     def settled(self, request: Request) -> tuple[dict[str, Choice], tuple[Option, ...]]:
-        """All choices and their options, in 4 bits where the method is open and LoRA is not likely to fit."""
+        """Return all choices and their options.
+
+        They use 4 bits where the method is open and LoRA is not likely to fit.
+        """
         choices, found = self._settle_batch(request, choose_submit_values(request))
         smaller = four_bits_instead(request, choices["method"], found)
         if smaller is None:
@@ -84,17 +91,20 @@ class Search:
     def _options(self, request: Request, bound: Mapping[str, Any]) -> tuple[Option, ...]:
         if request.model is None:
             return defaults.default_options(request, bound)
-        # Nothing is known of GPUs that the catalogue lacks: beside a forecast they seem to take no time.
+        # Nothing is known of GPUs that the catalogue lacks: beside a prediction they seem to take no time.
         return self.predicted(request, bound) or defaults.default_options(request.of_unknown_gpus(), bound)
 
     def predicted(
         self, request: Request, bound: Mapping[str, Any], less_memory_than: float = np.inf
     ) -> tuple[Option, ...]:
-        """The options that are predicted to need less memory, in bytes of one GPU; no stated defaults."""
+        """Return the options that are predicted to need less memory.
+
+        The limit is in bytes of one GPU. Stated defaults are not included.
+        """
         everything = self.space.candidates(request, bound)
         if not len(everything) or request.model is None:
             return ()
-        c = everything.columns(self.predictor.here, request.data)
+        c = everything.columns(request.catalogue, request.data)
         found, c = shortlisted(everything, c, self.predictor)
         configs = found.configs()
         scores = self.predictor.score(configs, c)
@@ -106,6 +116,7 @@ class Search:
             duration.option(
                 configs[row],
                 prediction(scores, row),
+                model=request.model,
                 data=request.data,
                 pool=found.pool(row),
                 startup=duration.startup(request.model, found.pool(row).gpu_model, self.startups),
@@ -114,7 +125,8 @@ class Search:
             )
             for row in chosen
         ]
-        return tuple(sorted(made, key=lambda option: rank(option, Goal.BALANCED)))
+        priced = all_priced(made)
+        return tuple(sorted(_distinct(made), key=lambda option: rank(option, Goal.BALANCED, priced=priced)))
 
 
 def values(choices: Mapping[str, Choice]) -> dict[str, Any]:
@@ -125,10 +137,11 @@ def values(choices: Mapping[str, Choice]) -> dict[str, Any]:
 def shortlisted(
     found: Candidates, c: ConfigTable, predictor: BasePredictor
 ) -> tuple[Candidates, ConfigTable]:
-    """The candidates worth scoring, with their columns: all of them, unless there are very many.
+    """Return the candidates worth scoring, with their columns.
 
-    Of many, those that fit by the memory prior, and of each bundle and level of memory the fastest by
-    physics: which level is the last one that runs is for the estimators to say.
+    These are all of them, unless there are very many. Then they are those that fit by the memory
+    prior, and of each bundle and level of memory the fastest by physics: the estimators decide
+    which level is the last one that runs.
     """
     if len(found) <= SHORTLIST:
         return found, c
@@ -149,24 +162,30 @@ def _fastest_of_each_level(found: Candidates, c: ConfigTable, predictor: BasePre
     level = np.floor(LEVELS_A_DOUBLING * np.log2(cost_model.memory(c).total)).astype(np.intp)
     _, groups = np.unique(found.bundle() * LEVELS + level, return_inverse=True)
     share = max(1, SHORTLIST // (int(groups.max()) + 1))
-    return best_of_each(groups, predictor.physics(c), share)
+    return best_of_each(groups, predictor.physics(c) / c.padded, share)
 
 
 def per_bundle(found: Candidates, c: ConfigTable, scores: PredictionBatch, allowed: Mask) -> list[int]:
-    """The row to take of each bundle: within 3 % of its best rate, the one with the smallest footprint.
+    """Return the row to take of each bundle.
 
-    The smallest batch that loses no throughput is safer than the biggest that fits. Rows that leave some
-    room are preferred where a bundle has any.
+    Within 3 % of the bundle's most samples per second, it is the row with the smallest footprint:
+    the smallest batch that loses no speed is safer than the biggest that fits. Padding is no
+    progress: a larger batch may process more tokens and yet take longer. Rows that leave some room
+    are preferred where a bundle has any.
     """
     roomy = scores.memory <= ROOMY * c.memory
+    speed = scores.rate / c.padded
     return [
-        _least_memory(found, scores, [row for row in some if roomy[row]] or some)
+        _least_memory(found, scores.memory, speed, [row for row in some if roomy[row]] or some)
         for some in _of_each_bundle(found, allowed)
     ]
 
 
 def likeliest(found: Candidates, scores: PredictionBatch, allowed: Mask) -> list[int]:
-    """The row of each bundle that most probably runs, the likeliest bundle first; of equals the smallest."""
+    """Return the row of each bundle that is most likely to run.
+
+    The likeliest bundle comes first; of equally likely rows, the smallest is taken.
+    """
 
     def risk(row: int) -> tuple[float, float, float, str]:
         figures = -scores.p_valid[row], scores.memory[row], -scores.rate[row]
@@ -183,14 +202,38 @@ def _of_each_bundle(found: Candidates, allowed: Mask) -> Iterable[list[int]]:
     return rows.values()
 
 
-def _least_memory(found: Candidates, scores: PredictionBatch, rows: list[int]) -> int:
-    best = max(scores.rate[row] for row in rows)
-    near = [row for row in rows if scores.rate[row] >= SAME_RATE * best]
-    least = min((scores.memory[row], -scores.rate[row]) for row in near)
-    ties = [row for row in near if (scores.memory[row], -scores.rate[row]) == least]
+def _least_memory(found: Candidates, memory: Array, speed: Array, rows: list[int]) -> int:
+    best = max(speed[row] for row in rows)
+    near = [row for row in rows if speed[row] >= SAME_RATE * best]
+    least = min((memory[row], -speed[row]) for row in near)
+    ties = [row for row in near if (memory[row], -speed[row]) == least]
     return min(ties, key=lambda row: config_space.config_hash(found.config(row))) if ties[1:] else ties[0]
 
 
-def rank(option: Option, goal: Goal) -> tuple[float, int, float, str]:
-    """Sort key: the goal, then fewer GPUs, higher p_valid, and the configuration's hash."""
-    return option.score(goal), option.gpus, -option.p_valid, config_space.config_hash(option.config)
+def _distinct(options: Iterable[Option]) -> list[Option]:
+    """Leave out options that ask for more memory than they need to.
+
+    Another one with the same settings and price asks for less. That one may run on the larger GPUs as well.
+    """
+    found: dict[tuple[Config, float | None], Option] = {}
+    for option in options:
+        settings = option.config, option.price_per_gpu_hour
+        other = found.get(settings)
+        if other is None or (option.gpu_memory_bytes or 0.0) < (other.gpu_memory_bytes or 0.0):
+            found[settings] = option
+    return list(found.values())
+
+
+def rank(option: Option, goal: Goal, *, priced: bool) -> tuple[float, int, float, float, str, float]:
+    """Return the sort key of an option.
+
+    It orders by the goal, then fewer GPUs, less cost, higher p_valid, the configuration's hash, less memory.
+    """
+    return (
+        option.score(goal, priced=priced),
+        option.gpus,
+        option.cost.value,
+        -option.p_valid,
+        config_space.config_hash(option.config),
+        option.gpu_memory_bytes or 0.0,
+    )

@@ -1,12 +1,17 @@
-"""The space of a search: every configuration that could run a request, each enumerated once."""
+"""The space of a search.
+
+It holds every configuration that could run a request, each enumerated once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
-from knowledge.core.domain import catalogue, config_space, method_support
+from knowledge.core.domain import config_space, method_support
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, GpuPool
 from knowledge.core.recommend.candidates import Candidates, Sizes
 from knowledge.core.recommend.submit_defaults import Request
@@ -20,12 +25,18 @@ BOUND = (
 
 @dataclass(frozen=True, slots=True)
 class SearchSpace:
-    """Candidates on GPUs that the catalogue has, kept for requests that have the same ones."""
+    """Candidates on GPUs that the catalogue has.
+
+    They are kept for requests that have the same ones.
+    """
 
     _found: dict[Hashable, Candidates] = field(default_factory=dict)
 
     def candidates(self, request: Request, bound: Mapping[str, Any]) -> Candidates:
-        """All that can be predicted: configurations that keep what is bound and fixed and may be launched."""
+        """Return all configurations that can be predicted for a request.
+
+        They keep the bound and fixed values and may be launched.
+        """
         known = request.of_known_gpus().at_dispatch()
         key = known, tuple(bound.get(name) for name in BOUND)
         if key not in self._found:
@@ -34,17 +45,21 @@ class SearchSpace:
 
 
 def enumerated(request: Request, bound: Mapping[str, Any]) -> Candidates:
-    """Every configuration that keeps what is bound and fixed and breaks no launch rule."""
-    return Candidates.of(
+    """Enumerate the configurations that keep the bound and fixed values.
+
+    Configurations that break a launch rule are left out.
+    """
+    found = (
         (kind, pool, sizes)
         for pool in request.pools
-        if _can_compute(pool, bound["precision"])
+        if _can_compute(pool, bound["precision"], request.catalogue)
         for nodes, gpus in config_space.open_bundles(
             method_support.node_sizes(pool, bound["method"]), request.fixed, request.inventory.max_nodes
         )
         if (sizes := _sizes(bound, request.fixed, gpus))
         for kind in _kinds(request, bound, pool, nodes, gpus)
     )
+    return Candidates.of(found, request.catalogue)
 
 
 def _sizes(bound: Mapping[str, Any], fixed: Mapping[str, Any], gpus: int) -> list[Sizes]:
@@ -52,7 +67,7 @@ def _sizes(bound: Mapping[str, Any], fixed: Mapping[str, Any], gpus: int) -> lis
     return [(tokens, *pair) for pair in batches(bound.get("effective_batch_size"), fixed, gpus)]
 
 
-def _can_compute(pool: GpuPool, precision: str) -> bool:
+def _can_compute(pool: GpuPool, precision: str, catalogue: Catalogue) -> bool:
     """GPUs without bfloat16 units would emulate it; a CPU may."""
     gpu = catalogue.known_gpu(pool.gpu_model)
     return precision != "bfloat16" or gpu is None or gpu.bf16_flops is not None
@@ -62,30 +77,36 @@ def _kinds(
     request: Request, bound: Mapping[str, Any], pool: GpuPool, nodes: int, gpus: int
 ) -> Iterator[Config]:
     """The ways to run on one bundle, one sample at a time."""
-    fixed = request.fixed
-    for checkpointing in _open(fixed, "gradient_checkpointing", (True, False)):
-        for sharding in _open(fixed, "sharding", _shardings(pool, gpus, bound)):
-            yield Config(
-                model_name=request.model_name,
-                method=bound["method"],
-                gpu_model=pool.gpu_model,
-                number_gpus=gpus,
-                number_nodes=nodes,
-                tokens_per_sample=bound["tokens_per_sample"],
-                per_device_batch_size=1,
-                precision=bound["precision"],
-                quantization=bound["quantization"],
-                lora_r=bound.get("lora_r"),
-                lora_alpha=bound.get("lora_alpha"),
-                gradient_checkpointing=checkpointing,
-                sharding=sharding,
-                network=pool.network if nodes > 1 else "none",
-                **config_space.OUR_TRAINER,
-            )
+    tried = [
+        (request.fixed[name],)
+        if name in request.fixed
+        else config_space.candidate_values(name, pool.gpu_model, gpus, bound)
+        for name in config_space.SETTINGS
+    ]
+    for settings in product(*tried):
+        yield Config(
+            model_name=request.model_name,
+            method=bound["method"],
+            gpu_model=pool.gpu_model,
+            number_gpus=gpus,
+            number_nodes=nodes,
+            tokens_per_sample=bound["tokens_per_sample"],
+            per_device_batch_size=1,
+            precision=bound["precision"],
+            quantization=bound["quantization"],
+            lora_r=bound.get("lora_r"),
+            lora_alpha=bound.get("lora_alpha"),
+            network=pool.network if nodes > 1 else "none",
+            **config_space.OUR_TRAINER,
+            **dict(zip(config_space.SETTINGS, settings, strict=True)),
+        )
 
 
 def batches(effective: int | None, fixed: Mapping[str, Any], gpus: int) -> Iterator[tuple[int, int]]:
-    """(per-device batch, accumulation) pairs whose product with the GPUs is the effective batch."""
+    """Yield (per-device batch, accumulation) pairs.
+
+    Their product with the GPUs is the effective batch.
+    """
     if effective is None or effective % gpus:
         return
     samples = effective // gpus
@@ -96,14 +117,3 @@ def batches(effective: int | None, fixed: Mapping[str, Any], gpus: int) -> Itera
             and fixed.get("gradient_accumulation_steps", accumulation) == accumulation
         ):
             yield batch, accumulation
-
-
-def _open(fixed: Mapping[str, Any], name: str, values: tuple[Any, ...]) -> tuple[Any, ...]:
-    return (fixed[name],) if name in fixed else values
-
-
-def _shardings(pool: GpuPool, gpus: int, bound: Mapping[str, Any]) -> tuple[str, ...]:
-    if gpus == 1:
-        return ("none",)
-    sharded = config_space.can_shard(pool.gpu_model, bound["method"], bound["precision"])
-    return ("ddp", "fsdp") if sharded else ("ddp",)

@@ -1,6 +1,7 @@
-"""Values that are settled at submit: they change what is learnt, so none is ever chosen for speed.
+"""Values that are settled at submission.
 
-`choose_submit_values` keeps what the user fixed and fills the rest from the method, the model and the data.
+They change what is learnt, so none is ever chosen for speed. `choose_submit_values` keeps the
+values that the user fixed and fills in the rest from the method, the model and the data.
 """
 
 from __future__ import annotations
@@ -13,13 +14,14 @@ from typing import Any
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import columns, hardware
-from knowledge.core.domain import catalogue, config_space, method_support, workload
+from knowledge.core.analytic.config_table import columns
+from knowledge.core.domain import config_space, method_support, workload
 from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.catalogue import Catalogue, Model
 from knowledge.core.domain.types import Choice, Config, GpuPool, Inventory, Option, Source, Workload
+from knowledge.core.domain.wording import counted
 from knowledge.core.predict.base import MIN_P_VALID
-from trainer.recipes import SFT as RECIPE
-from trainer.recipes import Binds
+from trainer.recipes import SFT, Binds
 
 SMALL_DATA_ROWS = 2000
 SMALL_DATA_EPOCHS = 3.0
@@ -31,13 +33,19 @@ SEED = "A fixed seed makes the run repeatable."
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request: a model (None: not in the catalogue), the values a user fixed, data and GPUs."""
+    """A request for a recommendation.
+
+    It has a model (None: not in the catalogue), the values that a user fixed, data and GPUs.
+
+    catalogue: facts for names, of GPUs as the inventory has them. Requests that are compared share it.
+    """
 
     model_name: str
-    model: catalogue.Model | None
+    model: Model | None
     fixed: Mapping[str, Any] = field(hash=False)
     data: Workload
     inventory: Inventory
+    catalogue: Catalogue = field(compare=False)
 
     @property
     def pools(self) -> tuple[GpuPool, ...]:
@@ -45,32 +53,35 @@ class Request:
         wanted = self.fixed.get("gpu_model")
         if wanted is None:
             return self.inventory.pools
-        return tuple(pool for pool in self.inventory.pools if same_gpu(pool.gpu_model, wanted))
+        return tuple(pool for pool in self.inventory.pools if self.catalogue.same_gpu(pool.gpu_model, wanted))
 
     def at_dispatch(self) -> Request:
-        """The request with only those fixed values that bind at dispatch: the others are bound by then."""
+        """Return the request with only those fixed values that bind at dispatch.
+
+        The others are bound by then.
+        """
         kept = {name: value for name, value in self.fixed.items() if name in config_space.DISPATCH}
         return replace(self, fixed=kept)
 
     def of_known_gpus(self) -> Request:
-        """The request on the pools whose GPU the catalogue has: only those can be predicted."""
-        return self._on(tuple(p for p in self.inventory.pools if catalogue.known_gpu(p.gpu_model)))
+        """Return the request on the pools whose GPU the catalogue has.
+
+        Only those can be predicted.
+        """
+        return self._on(tuple(p for p in self.inventory.pools if self.catalogue.known_gpu(p.gpu_model)))
 
     def of_unknown_gpus(self) -> Request:
         """The request on the other pools."""
-        return self._on(tuple(p for p in self.inventory.pools if not catalogue.known_gpu(p.gpu_model)))
+        return self._on(tuple(p for p in self.inventory.pools if not self.catalogue.known_gpu(p.gpu_model)))
 
     def _on(self, pools: tuple[GpuPool, ...]) -> Request:
         return replace(self, inventory=replace(self.inventory, pools=pools))
 
 
-def same_gpu(one: str, other: str) -> bool:
-    """Do both names mean the same GPU model?"""
-    return one == other or (catalogue.known_gpu(one) or one) == (catalogue.known_gpu(other) or other)
-
-
 def choose_submit_values(request: Request, method: Choice | None = None) -> dict[str, Choice]:
-    """A choice for every parameter that binds at submit, except the batch when it hangs on the GPUs.
+    """Return a choice for every parameter that binds at submission.
+
+    The batch is left out when it depends on the GPUs.
 
     method: the one to take where the user fixed none.
     """
@@ -85,25 +96,22 @@ def choose_submit_values(request: Request, method: Choice | None = None) -> dict
         **_lora(method.value, request),
         "learning_rate": _learning_rate(method.value, request),
         **_length_of_training(request),
-        "seed": Choice(value=RECIPE.params["seed"].default, by="default", reason=SEED),
+        "seed": Choice(value=SFT.params["seed"].default, by="default", reason=SEED),
     }
-    by_user = {name: user_choice(name, request.fixed[name]) for name in chosen if name in request.fixed}
+    by_user = {name: user_choice(request.fixed[name]) for name in chosen if name in request.fixed}
     return chosen | by_user
 
 
 def _of_the_recipe() -> dict[str, Choice]:
     """The stated defaults, for every parameter that nothing here decides."""
-    params = {name: RECIPE.params[name] for name in RECIPE.binding(Binds.SUBMIT)}
-    reason = "The default of {}: nothing about the model or the data decides it."
-    return {
-        name: Choice(value=param.default, by="default", reason=reason.format(name))
-        for name, param in params.items()
-    }
+    params = {name: SFT.params[name] for name in SFT.binding(Binds.SUBMIT)}
+    reason = "The default; it does not depend on the model or the data."
+    return {name: Choice(value=param.default, by="default", reason=reason) for name, param in params.items()}
 
 
-def user_choice(name: str, value: Any) -> Choice:
+def user_choice(value: Any) -> Choice:
     """A value the user fixed."""
-    return Choice(value=value, by="user", reason=f"You set {name} to {value}.")
+    return Choice(value=value, by="user", reason="You set this value.")
 
 
 def _method(request: Request) -> Choice:
@@ -111,7 +119,7 @@ def _method(request: Request) -> Choice:
         return Choice(value="qlora", by="recommended", reason="qlora trains a 4-bit base model.")
     gpus = [pool for pool in request.of_known_gpus().pools if pool.gpu_model != "cpu"]
     cannot = method_support.explain_unsupported(gpus, "qlora") or config_space.why_not_four_bits(
-        request.model_name
+        request.model_name, request.catalogue
     )
     possible = gpus and not cannot
     if request.model is not None and possible and request.fixed.get("quantization") is None:
@@ -121,25 +129,31 @@ def _method(request: Request) -> Choice:
             return Choice(
                 value="qlora",
                 by="recommended",
-                reason=f"LoRA needs at least {least:.0f} GiB a GPU, more than any has; 4 bits need less.",
+                reason=f"LoRA needs {least:.0f} GiB per GPU, more than any GPU has; 4-bit weights need less.",
             )
-    return Choice(value="lora", by="default", reason="An adapter learns well at a fraction of the memory.")
+    return Choice(value="lora", by="default", reason="An adapter learns well with a fraction of the memory.")
 
 
 def four_bits_instead(request: Request, method: Choice, found: Sequence[Option]) -> Choice | None:
-    """qlora, where nobody chose a method and LoRA is not likely to fit anywhere; else None."""
+    """Return qlora where LoRA is not likely to fit anywhere, else None.
+
+    It also returns None where somebody chose the method.
+    """
     is_open = request.fixed.get("method") is None and request.fixed.get("quantization") is None
     predicted = request.model is not None and all(option.source is not Source.DEFAULT for option in found)
     chance = max((option.p_valid for option in found), default=0.0)
     if not is_open or method.value != "lora" or not predicted or chance >= MIN_P_VALID:
         return None
-    lora = f"runs with a probability of {chance:.0%} at best" if found else "fits no GPU as it can run here"
-    reason = f"LoRA {lora}; 4 bits need less memory."
+    lora = f"has a chance of at most {chance:.0%} to run" if found else "fits on no GPU here"
+    reason = f"LoRA {lora}; 4-bit weights need less memory."
     return Choice(value="qlora", by="recommended", reason=reason)
 
 
 def _least_memory(request: Request, pools: list[GpuPool]) -> dict[str, Array]:
-    """Bytes a GPU needs for LoRA with everything that saves memory, on each pool's largest bundle."""
+    """Return the bytes a GPU needs for LoRA with everything that saves memory.
+
+    The values are for the largest bundle of each pool.
+    """
     length = _tokens_per_sample(request).value
     configs = [
         Config(
@@ -154,8 +168,9 @@ def _least_memory(request: Request, pools: list[GpuPool]) -> dict[str, Array]:
         )
         for pool in pools
     ]
-    c = columns(configs, hardware(request.inventory))
-    return {"lora": cost_model.MEMORY_MARGIN * cost_model.memory(c).total, "capacity": c.memory}
+    c = columns(configs, request.catalogue)
+    capacity = np.array([float(pool.memory_bytes) for pool in pools])
+    return {"lora": cost_model.MEMORY_MARGIN * cost_model.memory(c).total, "capacity": capacity}
 
 
 def _quantization(method: str, request: Request) -> Choice:
@@ -169,7 +184,8 @@ def _precision(request: Request) -> Choice:
     pools = request.pools
     if request.fixed.get("gpu_model") == "cpu" or (pools and all(p.gpu_model == "cpu" for p in pools)):
         return Choice(value="float32", by="recommended", reason="CPU cores compute fastest in float32.")
-    gpus = [gpu for pool in pools if (gpu := catalogue.known_gpu(pool.gpu_model)) and gpu.gpu_model != "cpu"]
+    known = (request.catalogue.known_gpu(pool.gpu_model) for pool in pools)
+    gpus = [gpu for gpu in known if gpu and gpu.gpu_model != "cpu"]
     if gpus and all(gpu.bf16_flops is None for gpu in gpus):
         names = ", ".join(gpu.gpu_model for gpu in gpus)
         return Choice(value="float16", by="recommended", reason=f"{names} has no bfloat16 units.")
@@ -183,10 +199,10 @@ def _tokens_per_sample(request: Request) -> Choice:
     length = workload.recommended_length(request.data, context)
     kept = workload.kept_share(request.data, length)
     reason = (
-        f"{kept:.1%} of the rows are no longer than {length:,} tokens; longer ones are cut, which leaves"
+        f"{kept:.1%} of the rows have at most {length:,} tokens; longer rows are truncated, which keeps"
         f" {workload.kept_tokens(request.data, length):.1%} of all tokens."
         if kept < 1
-        else f"No row is longer than {length:,} tokens."
+        else f"No row has more than {length:,} tokens."
     )
     return Choice(value=length, by="recommended", reason=reason)
 
@@ -197,7 +213,10 @@ def _effective_batch(request: Request) -> Choice:
     gpus = request.fixed.get("number_gpus", 1)
     whole = math.ceil(batch / gpus) * gpus
     steps = max(1, math.ceil(rows / whole))
-    reason = f"{whole} samples a step make {steps:,} steps of {rows:,} rows in one epoch."
+    reason = (
+        f"With {counted(whole, 'sample')} per step, one epoch over {counted(rows, 'row')} takes"
+        f" {counted(steps, 'step')}."
+    )
     return Choice(value=whole, by="recommended", reason=reason)
 
 
@@ -208,7 +227,7 @@ def _lora(method: str, request: Request) -> dict[str, Choice]:
     rank = request.fixed.get("lora_r", 16)
     return {
         "lora_r": Choice(value=16, by="default", reason="Rank 16 is enough for most tasks."),
-        "lora_alpha": Choice(value=2 * rank, by="default", reason=f"Twice the rank of {rank}, as usual."),
+        "lora_alpha": Choice(value=2 * rank, by="default", reason=f"Twice the rank ({rank}), as is usual."),
     }
 
 
@@ -218,27 +237,27 @@ def _learning_rate(method: str, request: Request) -> Choice:
         return Choice(value=UNTRAINED_LEARNING_RATE, by="default", reason=reason)
     method = request.fixed.get("method", method)
     rate = LEARNING_RATES.get(method, 2e-4)
-    return Choice(value=rate, by="default", reason=f"{rate:g} is the usual start for {method}.")
+    return Choice(value=rate, by="default", reason=f"{rate:g} is the usual starting point for {method}.")
 
 
 def _length_of_training(request: Request) -> dict[str, Choice]:
-    unused = "Left out: {} decides how long the training is."
+    unused = "Not used: {} set the length of the training."
     if "max_steps" in request.fixed:
         return {
-            "epochs": Choice(value=None, by="default", reason=unused.format("max_steps")),
-            "max_steps": user_choice("max_steps", request.fixed["max_steps"]),
+            "epochs": Choice(value=None, by="default", reason=unused.format("the optimiser steps")),
+            "max_steps": user_choice(request.fixed["max_steps"]),
         }
     rows = request.data.rows
     small = rows < SMALL_DATA_ROWS
     epochs = SMALL_DATA_EPOCHS if small else 1.0
     reason = (
-        f"{rows:,} rows are few; {epochs:g} passes let the model take them in."
+        f"With only {counted(rows, 'row')}, {epochs:g} passes over the data help the model learn them."
         if small
-        else f"One pass over {rows:,} rows is enough and does not overfit."
+        else f"One pass over {rows:,} rows is enough and avoids overfitting."
     )
     return {
         "epochs": Choice(value=epochs, by="recommended", reason=reason),
-        "max_steps": Choice(value=None, by="default", reason=unused.format("epochs")),
+        "max_steps": Choice(value=None, by="default", reason=unused.format("the epochs")),
     }
 
 
@@ -261,6 +280,6 @@ def batch_choices(request: Request, default: Choice) -> tuple[Choice, ...]:
         unit * gpus * (accumulation or max(1, math.floor(default.value / (unit * gpus) + 0.5)))
         for gpus in counts or {fixed.get("number_gpus", 1)}
     }
-    reason = "{} samples a step follow from the part of the batch that you set."
+    reason = "{} samples per step follow from the batch settings that you chose."
     nearest = sorted(sizes, key=lambda size: (abs(math.log(size / default.value)), size))
     return tuple(Choice(value=size, by="recommended", reason=reason.format(size)) for size in nearest)

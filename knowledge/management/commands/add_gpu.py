@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from knowledge import catalogue_entries
-from knowledge.hf_config_reading import CannotAdd
+from knowledge.catalogue import catalogue_entries
+from knowledge.catalogue.hf_config_reading import CannotAdd
 from portal.clock import database_now
 
 

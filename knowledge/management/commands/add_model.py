@@ -7,8 +7,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from knowledge import catalogue_entries
-from knowledge.hf_config_reading import CannotAdd, config_text
+from knowledge.catalogue import catalogue_entries
+from knowledge.catalogue.hf_config_reading import CannotAdd, config_text
 from portal.clock import database_now
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
+from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.data.sources import generic, lfb
 
 
@@ -22,7 +23,7 @@ class Command(BaseCommand):
     def handle(self, *, runs: str, out: str, **_: Any) -> None:
         rows = [
             replace(row, source="llmfinetuningbench")
-            for row in lfb.parse(Path(runs).read_text(encoding="utf-8"))
+            for row in lfb.parse(Path(runs).read_text(encoding="utf-8"), shipped_catalogue())
             if row.origin.startswith("page:")
         ]
         Path(out).write_text(generic.write(rows), encoding="utf-8")

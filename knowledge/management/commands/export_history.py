@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from knowledge.core.data.sources import generic
+from knowledge.core.domain.wording import counted
 from knowledge.selectors import exported
 
 
@@ -28,4 +29,4 @@ class Command(BaseCommand):
             Path(out).write_text(generic.write(found), encoding="utf-8")
         except OSError as unwritable:
             raise CommandError(f"{out} cannot be written: {unwritable}") from unwritable
-        self.stdout.write(f"{len(found)} executions written to {out}")
+        self.stdout.write(f"{counted(len(found), 'execution')} written to {out}")

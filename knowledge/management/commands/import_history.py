@@ -1,4 +1,4 @@
-"""Import past executions from CSV files, or from a data set of the Hugging Face Hub."""
+"""Import past executions from CSV files or from a Hugging Face Hub data set."""
 
 from __future__ import annotations
 

@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from knowledge import advice_request as asking
-from knowledge.advice_json import advice_json
 from knowledge.core.domain import catalogue
-from knowledge.recommender import AdviceFailed, Recommender
+from knowledge.recommendations import recommendation_request
+from knowledge.recommendations.recommendation_json import recommendation_json
+from knowledge.recommendations.recommender import RecommendationFailed, Recommender
 from trainer.recipes import ParamError
 
 EXAMPLE = (
@@ -29,7 +29,7 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         try:
-            asked = asking.read(json.loads(options["json"]))
+            asked = recommendation_request.read(json.loads(options["json"]))
             found = Recommender.of(asked.inventory).recommend(
                 model=asked.model,
                 fixed=asked.fixed,
@@ -40,9 +40,9 @@ class Command(BaseCommand):
             )
         except json.JSONDecodeError as wrong:
             raise CommandError(f"The request is no JSON: {wrong}. Example: {EXAMPLE}") from wrong
-        except asking.BadRequest as wrong:
+        except recommendation_request.BadRequest as wrong:
             raise CommandError(f"{wrong}. Example: {EXAMPLE}") from wrong
-        except (ParamError, catalogue.UnknownName, AdviceFailed) as wrong:
+        except (ParamError, catalogue.UnknownName, RecommendationFailed) as wrong:
             raise CommandError(str(wrong)) from wrong
-        told = {**advice_json(found), "bound": found.bound}
+        told = {**recommendation_json(found), "bound": found.bound}
         self.stdout.write(json.dumps(told, indent=1))

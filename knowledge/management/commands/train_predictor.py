@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from knowledge import training
+from knowledge.predictors import training
 from portal.clock import database_now
 
 

@@ -13,8 +13,9 @@ from portal.api.common.fields import StrictSerializer, StrictText, WholeNumber
 from portal.api.common.views import AdminWritesApi
 from portal.clock import database_now
 from scheduler.core.policies import LIVE, POLICIES
+from scheduler.core.policies.parameters import parameters_of, values_of
 from scheduler.models import PolicyChoice
-from scheduler.selectors.policy import current_choice, current_policy, policy_history
+from scheduler.selectors.policy import current_choice, current_parameters, current_policy, policy_history
 from scheduler.services.policy import choose_policy
 
 SHOWN = 20
@@ -25,16 +26,25 @@ class PolicyChoiceOut(serializers.ModelSerializer[PolicyChoice]):
 
     class Meta:
         model = PolicyChoice
-        fields = ["name", "reason", "chosen_by", "at"]
+        fields = ["name", "reason", "parameters", "chosen_by", "at"]
 
 
 class PolicyOut(serializers.Serializer[Any]):
-    name = serializers.CharField(help_text="The one that decides now.")
-    version = serializers.IntegerField(
-        help_text="Of this choice; send it as `seen` to notice others' changes."
+    name = serializers.CharField(help_text="The current policy.")
+    parameters = serializers.DictField(
+        help_text="The current policy's parameters, with the values that hold."
     )
-    live = serializers.ListField(child=serializers.CharField(), help_text="Those that can be chosen.")
-    simulated = serializers.ListField(child=serializers.CharField(), help_text="In the simulator only.")
+    version = serializers.IntegerField(
+        help_text="Version of this choice; send it as `seen` to detect concurrent changes."
+    )
+    live = serializers.ListField(child=serializers.CharField(), help_text="The policies that can be chosen.")
+    simulated = serializers.ListField(
+        child=serializers.CharField(), help_text="Policies of the simulator only."
+    )
+    defaults = serializers.DictField(
+        child=serializers.DictField(),
+        help_text="The parameters of each policy that has any, as they are unless set.",
+    )
     summaries = serializers.DictField(child=serializers.CharField(), help_text="What each policy does.")
     history = PolicyChoiceOut(many=True)
 
@@ -42,9 +52,12 @@ class PolicyOut(serializers.Serializer[Any]):
 class PolicyIn(StrictSerializer):
     name = StrictText(max_length=40)
     reason = StrictText(max_length=500, allow_blank=True, default="")
+    parameters = serializers.DictField(
+        default=dict, help_text="Of the policy's parameters those that are to differ from its defaults."
+    )
     seen = WholeNumber(
         min_value=0, max_value=2**62, allow_null=True, default=None,
-        help_text="The `version` that was read; another one by now answers 409.",
+        help_text="The `version` that was read; if it has changed since, the answer is 409.",
     )  # fmt: skip
 
 
@@ -67,9 +80,13 @@ def _shown() -> dict[str, Any]:
     return PolicyOut(
         {
             "name": current_policy(),
+            "parameters": values_of(POLICIES[current_policy()], current_parameters()),
             "version": current_choice(),
             "live": LIVE,
             "simulated": [name for name in POLICIES if name not in LIVE],
+            "defaults": {
+                name: values_of(POLICIES[name], {}) for name in LIVE if parameters_of(POLICIES[name])
+            },
             "summaries": {name: policy.description.summary for name, policy in POLICIES.items()},
             "history": policy_history()[:SHOWN],
         }

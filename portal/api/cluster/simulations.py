@@ -9,7 +9,15 @@ from rest_framework import serializers
 from rest_framework.response import Response
 
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import Choice, Number, StrictSerializer, StrictText, WholeNumber
+from portal.api.common.fields import (
+    ChoiceField,
+    CurrencyField,
+    Number,
+    StrictSerializer,
+    StrictText,
+    WholeNumber,
+    ZonedDateTime,
+)
 from portal.api.common.idempotent import KEY, create
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.common.views import AdminApi
@@ -33,21 +41,21 @@ class SimulationIn(StrictSerializer):
         max_length=MAX_POLICIES,
         help_text="Names; see /api/policy/.",
     )
-    knowledge = Choice(
+    knowledge = ChoiceField(
         choices=[level.value for level in Fidelity], default=Fidelity.ORACLE.value,
-        help_text="What policies are told: `performance` is what was promised to each job.",
+        help_text="Predictions known to the policies; `performance`: the promises made at submission.",
     )  # fmt: skip
     error = Number(
         min_value=0, max_value=MAX_ERROR, default=0.0,
-        help_text="Median error of predictions at `performance` where none was recorded; 0.2 is 20 %.",
+        help_text="Median prediction error for `performance` where no promise was recorded; 0.2 is 20 %.",
     )  # fmt: skip
     seed = WholeNumber(min_value=0, max_value=MAX_SEED, default=0)
     cluster = StrictText(
         max_length=500, allow_blank=True, default="",
-        help_text="type:nodes x GPUs each, price: a100:8x8,l40s:4x4@1.1; empty: the nodes there are now.",
+        help_text="GPU:nodes x GPUs per node @price, e.g. a100:8x8,l40s:4x4@1.1; empty: the current nodes.",
     )  # fmt: skip
-    since = serializers.DateTimeField(required=False, help_text="Jobs submitted then or later.")
-    until = serializers.DateTimeField(required=False, help_text="Jobs submitted before then; now by default.")
+    since = ZonedDateTime(required=False, help_text="Only jobs submitted at this time or later.")
+    until = ZonedDateTime(required=False, help_text="Only jobs submitted before this time; now by default.")
 
 
 class SimulationBrief(serializers.ModelSerializer[Simulation]):
@@ -63,15 +71,17 @@ class SimulationBrief(serializers.ModelSerializer[Simulation]):
 
 class SimulationOut(SimulationBrief):
     results = serializers.ListField(
-        child=serializers.DictField(), help_text="One object for each policy, with all measures; simulated."
+        child=serializers.DictField(), help_text="One object per policy with all simulated measures."
     )
     refusals = serializers.ListField(
         child=serializers.ListField(child=serializers.CharField()),
-        help_text="The first jobs that were left out, and why.",
+        help_text="The first jobs that were left out, with the reasons.",
     )
 
+    currency = CurrencyField()
+
     class Meta(SimulationBrief.Meta):
-        fields = [*SimulationBrief.Meta.fields, "results", "refusals"]
+        fields = [*SimulationBrief.Meta.fields, "results", "refusals", "currency"]
 
 
 SimulationPage = page_of(SimulationBrief)
@@ -83,7 +93,10 @@ class SimulationsApi(AdminApi):
         responses={201: SimulationOut},
     )  # fmt: skip
     def post(self, request: ApiRequest) -> Response:
-        """Compare policies on jobs that ran here. A worker plays them; the answer is not ready at once."""
+        """Compare policies on jobs that ran here.
+
+        A worker runs the simulation; the result is not ready at once.
+        """
         asked = SimulationIn(data=request.data)
         asked.is_valid(raise_exception=True)
         question = SimulationRequest(**asked.validated_data)

@@ -1,4 +1,7 @@
-"""Errors as programs read them: `{"error": {"code", "message", "fields"}}`, always in this form."""
+"""Errors as programs read them.
+
+They always have the form `{"error": {"code", "message", "fields"}}`.
+"""
 
 from __future__ import annotations
 
@@ -10,31 +13,43 @@ from rest_framework import exceptions
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
+from knowledge.catalogue.hf_config_reading import CannotAdd
 from knowledge.core.data.sources.table import BadTable
-from knowledge.hf_config_reading import CannotAdd
-from knowledge.model_registry import CannotPromote, NoSuchPredictor
-from portal.accounts import errors as accounts
-from scheduler import errors as scheduler
+from knowledge.predictors.model_registry import CannotPromote, NoSuchPredictor
+from portal.accounts.errors import Changed, InvalidValue, NotAllowed, TooBusy
+from scheduler.errors import (
+    BadFile,
+    BadParameters,
+    Conflict,
+    FileTooLarge,
+    IllegalTransition,
+    KeyInUse,
+    KeyReused,
+    NotFound,
+    OverQuota,
+    StaleJob,
+    StorageFull,
+)
 
 RETRY_SOON = {"Retry-After": "1"}
 
 # The most special class first.
 ANSWERS: list[tuple[type[Exception], int, str]] = [
-    (scheduler.NotFound, 404, "not_found"),
-    (scheduler.BadParameters, 400, "invalid"),
-    (scheduler.BadFile, 400, "bad_file"),
-    (scheduler.OverQuota, 413, "over_quota"),
-    (scheduler.FileTooLarge, 413, "too_large"),
-    (scheduler.StorageFull, 507, "storage_full"),
-    (scheduler.IllegalTransition, 409, "illegal_state"),
-    (scheduler.StaleJob, 409, "changed_meanwhile"),
-    (scheduler.Conflict, 409, "conflict"),
-    (scheduler.KeyReused, 422, "key_reused"),
-    (scheduler.KeyInUse, 409, "key_in_use"),
-    (accounts.NotAllowed, 403, "permission_denied"),
-    (accounts.TooBusy, 503, "unavailable"),
-    (accounts.Changed, 409, "changed_meanwhile"),
-    (accounts.InvalidValue, 400, "invalid"),
+    (NotFound, 404, "not_found"),
+    (BadParameters, 400, "invalid"),
+    (BadFile, 400, "bad_file"),
+    (OverQuota, 413, "over_quota"),
+    (FileTooLarge, 413, "too_large"),
+    (StorageFull, 507, "storage_full"),
+    (IllegalTransition, 409, "illegal_state"),
+    (StaleJob, 409, "changed_meanwhile"),
+    (Conflict, 409, "conflict"),
+    (KeyReused, 422, "key_reused"),
+    (KeyInUse, 409, "key_in_use"),
+    (NotAllowed, 403, "permission_denied"),
+    (TooBusy, 503, "unavailable"),
+    (Changed, 409, "changed_meanwhile"),
+    (InvalidValue, 400, "invalid"),
     (NoSuchPredictor, 404, "not_found"),
     (CannotPromote, 409, "conflict"),
     (CannotAdd, 400, "invalid"),
@@ -45,15 +60,21 @@ ANSWERS: list[tuple[type[Exception], int, str]] = [
 def error_body(
     code: str, message: str, fields: Mapping[str, Any] | None = None, **more: Any
 ) -> dict[str, Any]:
-    """The one form of an error; `fields` maps each wrong field to what is wrong with it."""
+    """Return an error in its one form.
+
+    `fields` maps each wrong field to its error.
+    """
     return {"error": {"code": code, "message": message, "fields": dict(fields or {}), **more}}
 
 
 def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
-    """DRF's exception handler. None lets Django answer 500, without a trace to the client."""
+    """Handle an exception for DRF.
+
+    None lets Django answer 500, without a trace to the client.
+    """
     for kind, http_status, code in ANSWERS:
         if isinstance(exc, kind):
-            headers = RETRY_SOON if isinstance(exc, scheduler.KeyInUse | accounts.TooBusy) else {}
+            headers = RETRY_SOON if isinstance(exc, KeyInUse | TooBusy) else {}
             body = error_body(code, str(exc), _fields(exc), **_details(exc))
             return Response(body, status=http_status, headers=headers)
     if isinstance(exc, SuspiciousOperation):
@@ -65,16 +86,16 @@ def handle(exc: Exception, context: dict[str, Any]) -> Response | None:
 
 
 def _fields(exc: Exception) -> Mapping[str, str]:
-    if isinstance(exc, accounts.InvalidValue):
+    if isinstance(exc, InvalidValue):
         return {exc.field: str(exc)}
     fields: Mapping[str, str] = getattr(exc, "fields", {})
     return fields
 
 
 def _details(exc: Exception) -> dict[str, Any]:
-    if isinstance(exc, scheduler.IllegalTransition):
+    if isinstance(exc, IllegalTransition):
         return {"state": exc.state}
-    if isinstance(exc, scheduler.BadFile):
+    if isinstance(exc, BadFile):
         return {"lines": [{"line": line, "message": message} for line, message in exc.lines]}
     if isinstance(exc, BadTable):
         cells = [{"line": line, "column": column, "message": text} for line, column, text in exc.errors]

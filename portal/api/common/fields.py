@@ -1,21 +1,31 @@
-"""Serializer fields that take exactly one JSON type, and serializers that know all their fields."""
+"""Strict serializer fields and serializers.
+
+The fields take exactly one JSON type, and the serializers know all their fields.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from itertools import islice
 from typing import Any
 
+from django.conf import settings
+from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.exceptions import ValidationError
 
+from trainer.names import clean_name
 from trainer.strict_json import is_number, is_whole
 
 MOST_NAMED = 20  # wrong fields in one answer
 
 
 class StrictSerializer(serializers.Serializer[Any]):
-    """A serializer that names unknown fields instead of ignoring them: a typing error must not be silent."""
+    """A serializer that names unknown fields instead of ignoring them.
+
+    A typing error must not be silent.
+    """
 
     default_error_messages = {"invalid": "must be a JSON object"}
 
@@ -42,7 +52,17 @@ class StrictText(serializers.CharField):
         return super().to_internal_value(data)
 
 
-class Choice(serializers.ChoiceField):
+class Name(StrictText):
+    """A name as people read it, by the one rule for all of them."""
+
+    def to_internal_value(self, data: Any) -> str:
+        try:
+            return clean_name(super().to_internal_value(data))
+        except ValueError as wrong:
+            raise ValidationError(str(wrong)) from wrong
+
+
+class ChoiceField(serializers.ChoiceField):
     """One of a few texts; a refusal names them all."""
 
     def __init__(self, choices: Any, **kwargs: Any) -> None:
@@ -57,6 +77,18 @@ class Email(serializers.EmailField):
         if not isinstance(data, str):
             raise ValidationError("must be a text")
         return super().to_internal_value(data)
+
+
+class ZonedDateTime(serializers.DateTimeField):
+    """A moment in ISO 8601 with its offset from UTC.
+
+    A clock's time alone means another moment elsewhere.
+    """
+
+    def enforce_timezone(self, value: datetime) -> datetime:
+        if timezone.is_naive(value):
+            raise ValidationError("needs a time zone: end it with Z for UTC, or with an offset as in +02:00")
+        return super().enforce_timezone(value)
 
 
 class WholeNumber(serializers.IntegerField):
@@ -87,3 +119,14 @@ class StrictBoolean(serializers.BooleanField):
         if not isinstance(data, bool):
             raise ValidationError("must be true or false")
         return data
+
+
+class CurrencyField(serializers.CharField):
+    """The unit of every amount in the answer, the same in all of them."""
+
+    def __init__(self) -> None:
+        help_text = "Of all amounts and prices; empty where the portal names none."
+        super().__init__(source="*", read_only=True, help_text=help_text)
+
+    def to_representation(self, value: Any) -> str:
+        return str(settings.CURRENCY)

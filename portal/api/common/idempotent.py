@@ -1,4 +1,7 @@
-"""Creations that a client may repeat: under one Idempotency-Key the same body gives the same object again."""
+"""Creations that a client may repeat.
+
+Under one Idempotency-Key the same body gives the same object again.
+"""
 
 from __future__ import annotations
 
@@ -34,10 +37,11 @@ def create(
     load: Callable[[str], Made],
     body_digest: str | None = None,
 ) -> tuple[Made, bool]:
-    """The object, and whether it was made now or at an earlier request with the same key.
+    """Return the object, and whether it was made now or at an earlier request.
 
-    `make` creates it in the transaction that it is given; `load` finds an object by its id. `body_digest`
-    is needed only where the body is no JSON.
+    The earlier request has the same key. `make` creates the object in the transaction that it is
+    given; `load` finds an object by its id. `body_digest` is needed only where the body is not
+    JSON.
     """
     key = request.headers.get(HEADER)
     if key is None:
@@ -58,7 +62,10 @@ def create(
 def create_with_secret(
     request: ApiRequest, *, make: Callable[[], tuple[Made, str]], load: Callable[[str], Made]
 ) -> tuple[Made, str | None]:
-    """The object and its secret, which is None for a repeated request: secrets are not kept."""
+    """Return the object and its secret.
+
+    The secret is None for a repeated request: secrets are not kept.
+    """
     secrets: list[str] = []
 
     def made_apart() -> Made:
@@ -71,7 +78,10 @@ def create_with_secret(
 
 
 def in_one_transaction(make: Callable[[], Made]) -> Callable[[Creation], Made]:
-    """For services that know nothing of keys: the object and its key are written together."""
+    """Return a `make` that writes the object and its key in one transaction.
+
+    It is for services that know nothing of keys.
+    """
 
     def make_and_note(creation: Creation) -> Made:
         with creation() as note:
@@ -83,5 +93,8 @@ def in_one_transaction(make: Callable[[], Made]) -> Callable[[Creation], Made]:
 
 
 def digest_of_body(body: Any) -> str:
-    """SHA-256 of the body's meaning: neither spaces nor the order of keys make it another one."""
+    """Return the SHA-256 of the body's meaning.
+
+    Neither spaces nor the order of keys change it.
+    """
     return hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest()

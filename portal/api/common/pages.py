@@ -1,4 +1,7 @@
-"""Lists in pieces: `?after=ID&limit=N`, answered with `data`, `total`, `has_more` and `next`."""
+"""Lists in pieces: `?after=ID&limit=N`.
+
+The answer has `data`, `total`, `has_more` and `next`.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,10 @@ class PageQuery(StrictSerializer):
 
 
 def read_query(serializer: type[StrictSerializer], params: Any) -> dict[str, Any]:
-    """The query parameters, checked. Raises ValidationError, also for unknown or repeated ones."""
+    """Return the checked query parameters.
+
+    Raises ValidationError, also for unknown or repeated ones.
+    """
     repeated = {name: ["is given twice"] for name, values in params.lists() if len(values) > 1}
     if repeated:
         raise ValidationError(repeated)
@@ -37,7 +43,10 @@ def read_query(serializer: type[StrictSerializer], params: Any) -> dict[str, Any
 def page(
     rows: QuerySet[Row], show: Callable[[Row], Any], *, limit: int, after: str | None = None
 ) -> dict[str, Any]:
-    """One piece of `rows`, newest first (ids rise with age). Raises ValidationError for a bad cursor."""
+    """Return one piece of `rows`, newest first (ids rise over time).
+
+    Raises ValidationError for a bad cursor.
+    """
     rows = rows.order_by("-pk")
     total = rows.count()
     if after is not None:

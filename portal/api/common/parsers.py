@@ -29,7 +29,11 @@ class StrictJSONParser(BaseParser):
         media_type: str | None = None,
         parser_context: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Raises TooLarge (413) beyond MAX_JSON_BYTES and ParseError (400) for what is not strict JSON."""
+        """Parse the body as strict JSON.
+
+        Raises TooLarge (413) beyond MAX_JSON_BYTES and ParseError (400) for anything but strict
+        JSON.
+        """
         limit = settings.MAX_JSON_BYTES
         raw = stream.read(limit + 1)
         if len(raw) > limit:

@@ -1,4 +1,7 @@
-"""Rate limits that all web processes count together, and that never keep anybody out by failing."""
+"""Rate limits that all web processes count together.
+
+If the counters fail, nobody is kept out.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ if TYPE_CHECKING:
 
 
 class FailOpen(SimpleRateThrottle):
-    """Lets requests through while the counters cannot be reached: a limit is no reason to be down."""
+    """A throttle that lets requests through while the counters cannot be reached.
+
+    A limit is no reason to be down.
+    """
 
     cache = cast(BaseCache, ConnectionProxy(caches, "counters"))
 

@@ -41,7 +41,10 @@ class Upload(serializers.Serializer[Any]):
 
 
 def uploaded(request: ApiRequest) -> UploadedFile[Any]:
-    """The one file of a multipart request. Raises ValidationError naming the wrong field."""
+    """Return the one file of a multipart request.
+
+    Raises ValidationError naming the wrong field.
+    """
     unknown = {name: ["is not known here; send one field, file"] for name in request.data if name != "file"}
     if unknown:
         raise ValidationError(unknown)
@@ -103,8 +106,10 @@ class FileApi(APIView):
 
     @extend_schema(operation_id="files_destroy", request=None, responses={204: None})
     def delete(self, request: ApiRequest, file_id: str) -> Response:
-        """Delete a file (its owner, leads of its team, administrators); refused while a job that has not
-        ended needs it. Jobs that have ended keep its name and size.
+        """Delete a file (its owner, leads of its team, administrators).
+
+        Refused while a job that has not ended needs it. Jobs that have ended keep its name and
+        size.
         """
         delete_file(file=get_file(request.user, file_id), actor=request.user, now=database_now())
         return Response(status=204)

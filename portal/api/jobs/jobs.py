@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from django.utils.functional import SimpleLazyObject
 from drf_spectacular.utils import extend_schema
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -12,11 +13,11 @@ from rest_framework.views import APIView
 from portal.accounts.requests import ApiRequest
 from portal.api.common.idempotent import KEY, create
 from portal.api.common.pages import page, page_of, read_query
-from portal.api.jobs.requests import JobIn, JobQuery, with_files
+from portal.api.jobs.requests import JobIn, JobQuery, with_objects
 from portal.api.jobs.resources import JobBrief, JobOut
 from portal.clock import database_now
 from scheduler.models import Job
-from scheduler.selectors.jobs import get_job, visible_jobs
+from scheduler.selectors.jobs import for_lists, get_job, visible_jobs
 from scheduler.selectors.public_states import in_public_state
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job, submit_job
 
@@ -26,33 +27,43 @@ JobPage = page_of(JobBrief)
 class JobsApi(APIView):
     @extend_schema(operation_id="jobs_create", parameters=[KEY], request=JobIn, responses={201: JobOut})
     def post(self, request: ApiRequest) -> Response:
-        """Submit a job. Only `model` and `training_file` are required; the rest is recommended."""
+        """Submit a job.
+
+        Only `model` and `training_file` are required; the rest is recommended.
+        """
         data = JobIn(data=request.data)
         data.is_valid(raise_exception=True)
-        values = with_files(user=request.user, values=data.validated_data)
+        values = with_objects(user=request.user, values=data.validated_data)
         submit = partial(submit_job, owner=request.user, now=database_now(), **values)
         job, _ = create(
             request, make=lambda creation: submit(creation=creation), load=partial(get_job, request.user)
         )
-        return Response(JobOut(get_job(request.user, job.pk)).data, status=201)
+        return _whole(request, job.pk, status=201)
 
     @extend_schema(operation_id="jobs_list", parameters=[JobQuery], responses=JobPage)
     def get(self, request: ApiRequest) -> Response:
         """Your jobs and your teams' jobs, newest first."""
         query = read_query(JobQuery, request.query_params)
-        rows = visible_jobs(request.user)
+        rows = for_lists(visible_jobs(request.user))
         if state := query.pop("state", None):
             rows = in_public_state(rows, state)
         if model := query.pop("model", None):
             rows = rows.filter(model=model)
-        return Response(page(rows, lambda job: JobBrief(job).data, **query))
+        context = {"now": SimpleLazyObject(database_now)}  # asked for only if one of the jobs runs
+        return Response(page(rows, lambda job: JobBrief(job, context=context).data, **query))
 
 
 class JobApi(APIView):
     @extend_schema(operation_id="jobs_retrieve", responses=JobOut)
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """One job: parameters and who chose them, promise, progress, attempts."""
-        return Response(JobOut(get_job(request.user, job_id)).data)
+        return _whole(request, job_id)
+
+
+def _whole(request: ApiRequest, job_id: str, *, status: int = 200) -> Response:
+    """The job as it is now."""
+    job = JobOut(get_job(request.user, job_id), context={"now": database_now()})
+    return Response(job.data, status=status)
 
 
 def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
@@ -62,7 +73,7 @@ def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
         @extend_schema(operation_id=f"jobs_{name}", description=text, request=None, responses=JobOut)
         def post(self, request: ApiRequest, job_id: str) -> Response:
             job = act(job=get_job(request.user, job_id), actor=request.user, now=database_now())
-            return Response(JobOut(get_job(request.user, job.pk)).data)
+            return _whole(request, job.pk)
 
     return VerbApi
 

@@ -58,7 +58,7 @@ class EventsApi(APIView):
 class MetricsApi(APIView):
     @extend_schema(operation_id="jobs_metrics", parameters=[MetricsQuery], responses=list_of(MetricOut))
     def get(self, request: ApiRequest, job_id: str) -> Response:
-        """Progress by step: loss, tokens per second, memory."""
+        """Progress by step: the step metrics of every line that the training reported."""
         job = get_job(request.user, job_id)
         after = read_query(MetricsQuery, request.query_params)["after_step"]
         return Response({"data": MetricOut(metrics(job, after_step=after)[:MAX_METRICS], many=True).data})

@@ -9,7 +9,16 @@ from rest_framework.exceptions import ValidationError
 
 from knowledge.core.domain.types import Goal
 from portal.accounts.models import User
-from portal.api.common.fields import Choice, Number, StrictSerializer, StrictText, WholeNumber
+from portal.accounts.selectors import own_teams
+from portal.api.common.fields import (
+    ChoiceField,
+    Name,
+    Number,
+    StrictSerializer,
+    StrictText,
+    WholeNumber,
+    ZonedDateTime,
+)
 from portal.api.common.pages import PageQuery
 from scheduler.errors import NotFound
 from scheduler.selectors.files import get_file
@@ -19,7 +28,10 @@ from scheduler.services.jobs.verbs import MAX_RETRIES
 
 
 class Params(serializers.DictField):
-    """Parameters by name; the recipe checks each of them, so that all doors say the same."""
+    """Parameters by name.
+
+    The recipe checks each of them, so that all interfaces give the same errors.
+    """
 
     def to_internal_value(self, data: Any) -> dict[str, Any]:
         if not isinstance(data, dict):
@@ -32,10 +44,10 @@ class RecommendationIn(StrictSerializer):
 
     model = StrictText(max_length=300, help_text="A base model of the catalogue, e.g. builtin/tiny-llama.")
     training_file = StrictText(max_length=64, help_text="Id of an uploaded file.")
-    goal = Choice(
+    goal = ChoiceField(
         choices=[goal.value for goal in Goal],
         default=Goal.BALANCED.value,
-        help_text="What is best: `deadline` is the cheapest that ends by deadline_at, `budget` the fastest"
+        help_text="The goal: `deadline` is the cheapest option that ends by deadline_at, `budget` the fastest"
         " within budget. The two limits come first with every goal.",
     )
     params = Params(default=dict, help_text="Fixed parameters; the recommendation fills in the others.")
@@ -43,24 +55,29 @@ class RecommendationIn(StrictSerializer):
 
 class JobIn(RecommendationIn):
     validation_file = StrictText(max_length=64, required=False, allow_null=True)
-    name = StrictText(max_length=200, required=False, allow_blank=True)
-    deadline_at = serializers.DateTimeField(
-        required=False, allow_null=True, help_text="Needed for the goal deadline."
-    )
+    name = Name(max_length=200, required=False, allow_blank=True)
+    team = StrictText(
+        max_length=100, required=False, allow_null=True,
+        help_text="Name of one of your teams, as `me/` lists them; its members see the job.",
+    )  # fmt: skip
+    deadline_at = ZonedDateTime(required=False, allow_null=True, help_text="Required for the goal deadline.")
     budget = Number(
         min_value=0, max_value=MAX_BUDGET, required=False, allow_null=True,
-        help_text="In the currency of the nodes' prices; needed for the goal budget.",
+        help_text="In the currency of node prices; required for the goal budget.",
     )  # fmt: skip
     retries = WholeNumber(min_value=0, max_value=MAX_RETRIES, required=False)
 
 
 class JobQuery(PageQuery):
-    state = Choice(choices=PUBLIC_STATES, required=False)
+    state = ChoiceField(choices=PUBLIC_STATES, required=False)
     model = serializers.CharField(max_length=300, required=False)
 
 
-def with_files(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
-    """The values with file ids replaced by the files. Raises ValidationError naming the field."""
+def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
+    """Put files and the team in place of ids and its name.
+
+    Raises ValidationError.
+    """
     found = dict(values)
     for field in ("training_file", "validation_file"):
         if file_id := values.get(field):
@@ -68,4 +85,8 @@ def with_files(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
                 found[field] = get_file(user, file_id)
             except NotFound as unknown:
                 raise ValidationError({field: ["is not one of your files; upload it first"]}) from unknown
+    if name := values.get("team"):
+        found["team"] = own_teams(user).filter(name=name).first()
+        if found["team"] is None:
+            raise ValidationError({"team": ["is not the name of one of your teams"]})
     return found

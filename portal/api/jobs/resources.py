@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from datetime import datetime
 from typing import Any
+from uuid import UUID
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from knowledge.core.domain.types import Option
+from portal.accounts.models import Team
+from portal.api.common.fields import CurrencyField
+from portal.api.jobs.figures import ActualOut, ComparedOut, CostOut, FiguresOut, ProgressOut, WarningOut
+from scheduler.core.spending import Spent
 from scheduler.models import Attempt, Job, JobEvent, Metric
-from scheduler.selectors.job_outcome import actual_of
-from scheduler.selectors.public_states import shown_state
+from scheduler.selectors.figures.cost import costs_of_job, totals
+from scheduler.selectors.figures.job import elapsed, first_loss, job_figures
+from scheduler.selectors.figures.promise import actual_of_attempt, comparison, comparison_with_submission
 from scheduler.states import JobState
+from trainer.step_metrics import STEP_METRICS, StepMetric
 
 
 class IntervalOut(serializers.Serializer[Any]):
@@ -46,14 +54,6 @@ class ChoiceOut(serializers.Serializer[Any]):
     reason = serializers.CharField()
 
 
-class ProgressOut(serializers.Serializer[Job]):
-    step = serializers.IntegerField()
-    total_steps = serializers.IntegerField(allow_null=True)
-    loss = serializers.FloatField(allow_null=True)
-    tokens_per_second = serializers.FloatField(allow_null=True)
-    eta_s = serializers.FloatField(allow_null=True)
-
-
 class CodeAndText(serializers.Serializer[Any]):
     code = serializers.CharField()
     text = serializers.CharField()
@@ -65,26 +65,53 @@ class FailureOut(serializers.Serializer[Any]):
 
 
 class JobBrief(serializers.ModelSerializer[Job]):
-    """A row of the list."""
+    """A row of the list. `context["now"]`: the moment of the reading."""
 
-    state = serializers.SerializerMethodField(help_text="As people see it.")
+    state = serializers.SerializerMethodField(help_text="The state as shown to people.")
+    state_since = serializers.SerializerMethodField(help_text="Since when people see it in this state.")
     internal_state = serializers.CharField(source="state")
+    stage = serializers.SerializerMethodField(help_text="What it does before it trains; empty otherwise.")
     training_file = serializers.CharField(source="training_file_id")
     validation_file = serializers.CharField(source="validation_file_id", allow_null=True)
-    progress = ProgressOut(source="*")
+    team: serializers.SlugRelatedField[Team] = serializers.SlugRelatedField(
+        read_only=True, allow_null=True, slug_field="name", help_text="Its name; null: the owner's alone."
+    )
+    progress = serializers.SerializerMethodField()
+    warnings = serializers.SerializerMethodField()
     wait = serializers.SerializerMethodField()
     error = serializers.SerializerMethodField()
+
+    currency = CurrencyField()
 
     class Meta:
         model = Job
         fields = [
-            *("id", "name", "state", "internal_state", "state_since", "model", "training_file"),
-            *("validation_file", "goal", "deadline_at", "budget", "retries", "progress", "wait", "error"),
+            *("id", "name", "state", "internal_state", "stage", "state_since", "model", "team"),
+            *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
+            *("progress", "warnings", "wait", "error"),
             *("submitted_at", "first_started_at", "ended_at"),
         ]
 
-    def get_state(self, job: Job) -> str:
-        return shown_state(job)
+    def to_representation(self, job: Job) -> Any:
+        self.told = job_figures(job, self.context["now"])
+        return super().to_representation(job)
+
+    def get_state(self, _: Job) -> str:
+        return self.told.state
+
+    def get_stage(self, _: Job) -> str:
+        return self.told.stage
+
+    def get_state_since(self, _: Job) -> datetime:
+        return self.told.since
+
+    @extend_schema_field(ProgressOut)
+    def get_progress(self, _: Job) -> Any:
+        return ProgressOut(self.told).data
+
+    @extend_schema_field(WarningOut(many=True))
+    def get_warnings(self, _: Job) -> Any:
+        return [WarningOut(warning).data for warning in self.told.warnings]
 
     @extend_schema_field(CodeAndText(allow_null=True))
     def get_wait(self, job: Job) -> dict[str, str] | None:
@@ -97,15 +124,6 @@ class JobBrief(serializers.ModelSerializer[Job]):
         if not job.failure_class and not job.failure_reason:
             return None
         return {"failure_class": job.failure_class, "message": job.failure_reason}
-
-
-class ActualOut(serializers.Serializer[Any]):
-    """The promise's outcome under the same names; durations run from start to end of the attempt."""
-
-    duration_s = serializers.FloatField(allow_null=True)
-    tokens_per_second = serializers.FloatField(allow_null=True)
-    peak_memory_bytes = serializers.FloatField(allow_null=True)
-    cost = serializers.FloatField(allow_null=True)
 
 
 class AttemptOut(serializers.ModelSerializer[Attempt]):
@@ -125,7 +143,8 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
 
     @extend_schema_field(ActualOut)
     def get_actual(self, attempt: Attempt) -> dict[str, float | None]:
-        return actual_of(attempt)
+        costs: dict[UUID, Spent] = self.context["costs"]
+        return actual_of_attempt(attempt, costs.get(attempt.pk))
 
     def get_nodes(self, attempt: Attempt) -> list[dict[str, Any]]:
         return [
@@ -154,20 +173,61 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
 class JobOut(JobBrief):
     """Everything about one job."""
 
+    figures = serializers.SerializerMethodField()
     params = serializers.SerializerMethodField()
     promise = serializers.SerializerMethodField()
-    attempts = AttemptOut(many=True)
-    evidence = serializers.SerializerMethodField(help_text="Measured executions near it, whoever ran them.")
+    attempts = serializers.SerializerMethodField()
+    first_loss = serializers.SerializerMethodField(help_text="Training loss of the first report.")
+    cost = serializers.SerializerMethodField(help_text="Spent by now; null where no GPU had a price.")
+    comparison = serializers.SerializerMethodField(
+        help_text="Figures promised at placement, and actual ones."
+    )
+    submission_comparison = serializers.SerializerMethodField(
+        help_text="Figures promised at submission, and actual ones; empty if placed as promised."
+    )
+    evidence = serializers.SerializerMethodField(help_text="Similar measured executions of any user.")
     notes = serializers.JSONField()
-    deleted_files = serializers.SerializerMethodField(help_text="Fields whose files were deleted since.")
+    deleted_files = serializers.SerializerMethodField(help_text="Fields whose files have been deleted since.")
     predictor_version = serializers.IntegerField(allow_null=True)
 
     class Meta(JobBrief.Meta):
         fields = [
             *JobBrief.Meta.fields,
             *("params", "promise", "attempts", "evidence", "notes", "predictor_version"),
-            "deleted_files",
+            *("deleted_files", "figures", "first_loss", "cost", "comparison", "submission_comparison"),
         ]
+
+    def to_representation(self, job: Job) -> Any:
+        costs = costs_of_job(job, self.context["now"])
+        self.of_attempts = totals(costs, lambda one: one.attempt)
+        self.spent = totals(costs, lambda one: one.job).get(job.pk)
+        return super().to_representation(job)
+
+    @extend_schema_field(AttemptOut(many=True))
+    def get_attempts(self, job: Job) -> Any:
+        return AttemptOut(job.attempts.all(), many=True, context={"costs": self.of_attempts}).data
+
+    @extend_schema_field(FiguresOut)
+    def get_figures(self, job: Job) -> Any:
+        times = asdict(elapsed(job, self.context["now"]))
+        return FiguresOut({**times, "peak_memory_bytes": self.told.peak_memory_bytes}).data
+
+    def get_first_loss(self, job: Job) -> float | None:
+        return first_loss(job)
+
+    @extend_schema_field(CostOut(allow_null=True))
+    def get_cost(self, _: Job) -> Any:
+        return CostOut(self.spent).data if self.spent else None
+
+    @extend_schema_field(ComparedOut(many=True))
+    def get_comparison(self, job: Job) -> Any:
+        lines = comparison(job, self.spent, self.context["now"])
+        return [ComparedOut(line).data for line in lines]
+
+    @extend_schema_field(ComparedOut(many=True))
+    def get_submission_comparison(self, job: Job) -> Any:
+        lines = comparison_with_submission(job, self.spent, self.context["now"])
+        return [ComparedOut(line).data for line in lines]
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_deleted_files(self, job: Job) -> list[str]:
@@ -196,11 +256,22 @@ class EventOut(serializers.ModelSerializer[JobEvent]):
 
 
 class MetricOut(serializers.ModelSerializer[Metric]):
+    """A line of progress, with the step metrics of the trainer's table."""
+
     attempt = serializers.IntegerField(source="attempt.fence")
 
     class Meta:
         model = Metric
-        fields = [
-            *("attempt", "step", "loss", "eval_loss", "tokens_per_second", "memory_bytes"),
-            *("learning_rate", "at"),
-        ]
+        fields = ["attempt", "step", "at"]
+
+    def get_fields(self) -> dict[str, Any]:
+        return {**super().get_fields(), **{m.public_name: _metric_field(m) for m in STEP_METRICS}}
+
+
+def _metric_field(metric: StepMetric) -> serializers.Field[Any, Any, Any, Any]:
+    """Null where the node did not report it."""
+    kind = serializers.IntegerField if metric.whole else serializers.FloatField
+    source = None if metric.column else f"others.{metric.name}"
+    unit = metric.unit and f" in {metric.unit}"
+    told = f"{metric.label.capitalize()}{unit}: {metric.help}."
+    return kind(read_only=True, allow_null=True, help_text=told, source=source)

@@ -1,4 +1,7 @@
-"""Executions: what the forecasts are learnt from, a page at a time or all as a CSV."""
+"""Executions, from which the predictions are learnt.
+
+They are listed a page at a time or exported all as a CSV.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,10 @@ from rest_framework.views import APIView
 from knowledge.core.data.sources import generic
 from knowledge.core.data.sources.registry import SOURCES
 from knowledge.importing.service import ImportReport
-from knowledge.models import Execution
+from knowledge.models import CONFIG_SETTINGS, Execution
 from knowledge.selectors import exported
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import Choice, StrictSerializer
+from portal.api.common.fields import ChoiceField, StrictSerializer
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.common.views import AdminApi
 from portal.api.jobs.files import uploaded
@@ -38,23 +41,40 @@ class ExecutionOut(serializers.ModelSerializer[Execution]):
 
     class Meta:
         model = Execution
-        exclude = ["row_digest", "config_hash"]
+        exclude = ["row_digest", "config_hash", "settings"]
+
+    def get_fields(self) -> dict[str, Any]:
+        """Add a field for each setting without a column of its own.
+
+        It is null where the setting is unknown.
+        """
+        others = {
+            name: serializers.JSONField(source=f"settings.{name}", read_only=True, default=None)
+            for name in CONFIG_SETTINGS
+        }
+        return {**super().get_fields(), **others}
 
     def get_model_name(self, row: Execution) -> str:
-        """Of a folder of another portal only its name: who imported the row says nothing of that machine."""
+        """Return the model's name, or a folder's name alone if it is another portal's.
+
+        The path would say too much about that portal's machine.
+        """
         foreign = row.attempt_id is None and row.model_name.startswith("/")
         return PurePosixPath(row.model_name).name if foreign else row.model_name
 
 
 class ExportQuery(StrictSerializer):
-    own = serializers.BooleanField(default=False, help_text="Only what was measured here.")
+    own = serializers.BooleanField(default=False, help_text="Only executions measured in this portal.")
 
 
 ExecutionPage = page_of(ExecutionOut)
 
 
 class AnyAccept(DefaultContentNegotiation):
-    """Whatever a client says it accepts, a CSV comes; `Accept: text/csv` would else be refused."""
+    """Answer with a CSV whatever a client says it accepts.
+
+    Otherwise `Accept: text/csv` would be refused.
+    """
 
     def select_renderer(
         self, request: Request, renderers: Iterable[BaseRenderer], format_suffix: str | None = None
@@ -72,16 +92,16 @@ class ExecutionsApi(APIView):
 
 
 class ImportQuery(StrictSerializer):
-    source = Choice(  # type: ignore[assignment]  # a query parameter, not a field's source
-        choices=list(SOURCES), required=False, help_text="Whose columns it has; found by them if left out."
+    source = ChoiceField(  # type: ignore[assignment]  # a query parameter, not a field's source
+        choices=list(SOURCES), required=False, help_text="Format of the columns; detected if left out."
     )
 
 
 class ImportOut(serializers.Serializer[ImportReport]):
     rows = serializers.IntegerField(help_text="Read.")
-    added = serializers.IntegerField(help_text="That were not there yet.")
-    refused = serializers.IntegerField(help_text="Which break a launch rule.")
-    flagged = serializers.IntegerField(help_text="Implausible: kept, and not learnt from.")
+    added = serializers.IntegerField(help_text="Rows that were not present before.")
+    refused = serializers.IntegerField(help_text="Rows that break a launch rule.")
+    flagged = serializers.IntegerField(help_text="Implausible rows: kept, but not used for training.")
     unknown_models = serializers.ListField(child=serializers.CharField())
 
 
@@ -100,7 +120,10 @@ class ImportApi(AdminApi):
         responses=ImportOut,
     )
     def post(self, request: ApiRequest) -> Response:
-        """Import a CSV of past executions, all rows or none; the same file twice adds nothing."""
+        """Import a CSV of past executions, all rows or none.
+
+        The same file twice adds nothing.
+        """
         query = read_query(ImportQuery, request.query_params)
         upload = uploaded(request)
         report = import_upload(
@@ -119,8 +142,10 @@ class ExecutionsCsvApi(AdminApi):
         responses={(200, "text/csv"): OpenApiTypes.STR},
     )
     def get(self, request: ApiRequest) -> StreamingHttpResponse:
-        """All executions, oldest first, as a CSV that an import takes back (administrators). Models in
-        folders are named by the folder alone; it tells nobody's ids.
+        """Return all executions, oldest first, as a CSV (administrators).
+
+        An import takes it back. Models in folders are named by the folder alone; nobody's ids are
+        included.
         """
         query = read_query(ExportQuery, request.query_params)
         answer = StreamingHttpResponse(

@@ -9,42 +9,44 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from knowledge.advice_json import advice_json, step_s
-from knowledge.model_registry import promote_version, roll_back
 from knowledge.models import PredictorVersion
+from knowledge.predictors.model_registry import promote_version, roll_back
+from knowledge.recommendations.recommendation_json import recommendation_json, step_s
 from knowledge.selectors import predictor_versions
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import StrictSerializer, StrictText, WholeNumber
+from portal.api.common.fields import CurrencyField, StrictSerializer, StrictText, WholeNumber
 from portal.api.common.pages import list_of
 from portal.api.common.views import AdminApi
-from portal.api.jobs.requests import JobIn, Params, with_files
+from portal.api.jobs.requests import JobIn, Params, with_objects
 from portal.api.jobs.resources import ChoiceOut, PromiseOut
 from portal.clock import database_now
-from scheduler.services.jobs.advice import check, current_recommender, recommend
+from scheduler.services.jobs.recommend import check, current_recommender, recommend
 
 USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
 
 
 class OptionOut(PromiseOut):
-    """One way to run the job, and what is foretold for it."""
+    """One way to run the job, and what is predicted for it."""
 
     config = serializers.JSONField()
-    step_s = serializers.FloatField(allow_null=True, help_text="Of one optimiser step on all GPUs.")
+    step_s = serializers.FloatField(allow_null=True, help_text="Duration of one optimiser step on all GPUs.")
 
 
-class AdviceOut(serializers.Serializer[Any]):
+class RecommendationOut(serializers.Serializer[Any]):
     params = serializers.DictField(child=ChoiceOut())
     options = OptionOut(many=True, help_text="Best first; empty while no node could run the job.")
     pareto = serializers.ListField(
         child=serializers.CharField(),
-        help_text="Places (GPU:nodes x GPUs of each) that none beats in both time and cost, fastest first.",
+        help_text="Options (GPU:nodes x GPUs each) that no other beats in time and cost, fastest first.",
     )
     memory_parts = serializers.DictField(
         child=serializers.FloatField(),
-        help_text="Of the first option: bytes of one GPU at the peak by what holds them.",
+        help_text="Peak bytes of one GPU for the first option, by component.",
     )
-    evidence = serializers.JSONField(help_text="The nearest measured executions.")
+    evidence = serializers.JSONField(help_text="The most similar measured executions.")
     notes = serializers.ListField(child=serializers.CharField())
+    trade = serializers.CharField(help_text="The first option against the second; empty without one.")
+    currency = CurrencyField()
     predictor_version = serializers.IntegerField(allow_null=True)
 
 
@@ -55,15 +57,15 @@ class PredictorOut(serializers.ModelSerializer[PredictorVersion]):
 
 
 class RecommendationsApi(APIView):
-    @extend_schema(operation_id="recommendations_create", request=JobIn, responses=AdviceOut)
+    @extend_schema(operation_id="recommendations_create", request=JobIn, responses=RecommendationOut)
     def post(self, request: ApiRequest) -> Response:
         """The recommendation for this job, with reasons; nothing is stored."""
         data = JobIn(data=request.data)
         data.is_valid(raise_exception=True)
-        values = with_files(user=request.user, values=data.validated_data)
+        values = with_objects(user=request.user, values=data.validated_data)
         asked = {name: values[name] for name in USED if name in values}
-        advice = recommend(recommender=current_recommender(), **asked, now=database_now())
-        return Response(AdviceOut(advice_json(advice)).data)
+        recommendation = recommend(recommender=current_recommender(), **asked, now=database_now())
+        return Response(RecommendationOut(recommendation_json(recommendation)).data)
 
 
 class ChangeOut(serializers.Serializer[Any]):
@@ -77,25 +79,28 @@ class CheckIn(StrictSerializer):
     model = StrictText(max_length=300)
     training_file = StrictText(max_length=64, help_text="Id of an uploaded file.")
     validation_file = StrictText(max_length=64, required=False, allow_null=True)
-    params = Params(
-        default=dict, help_text="The configuration: what it leaves out is chosen so that it fits."
-    )
+    params = Params(default=dict, help_text="The configuration; open parameters are chosen so that it fits.")
 
 
 class CheckOut(serializers.Serializer[Any]):
     fits = serializers.BooleanField()
     reason = serializers.CharField()
-    changes = serializers.DictField(child=ChangeOut(), help_text="The smallest that make it fit; by name.")
+    changes = serializers.DictField(
+        child=ChangeOut(), help_text="The smallest changes that make it fit, by parameter."
+    )
     option = OptionOut(allow_null=True, help_text="How it would run, after the changes.")
 
 
 class CheckApi(APIView):
     @extend_schema(operation_id="recommendations_check", request=CheckIn, responses=CheckOut)
     def post(self, request: ApiRequest) -> Response:
-        """Does this configuration fit the nodes, and if not, which smallest change makes it fit?"""
+        """Check whether this configuration fits the nodes.
+
+        If it does not, the answer has the smallest change that makes it fit.
+        """
         data = CheckIn(data=request.data)
         data.is_valid(raise_exception=True)
-        values = with_files(user=request.user, values=data.validated_data)
+        values = with_objects(user=request.user, values=data.validated_data)
         found = check(recommender=current_recommender(), **values)
         told = {
             "fits": found.fits,
@@ -108,7 +113,9 @@ class CheckApi(APIView):
 
 class RollBackIn(StrictSerializer):
     seen = WholeNumber(
-        min_value=1, required=False, help_text="The active version you saw: if another one is, 409."
+        min_value=1,
+        required=False,
+        help_text="The active version you saw; if it has changed since, the answer is 409.",
     )
 
 

@@ -1,4 +1,7 @@
-"""Calibrations of nodes: short real trainings that workers submit, for administrators."""
+"""Calibrations of nodes, for administrators.
+
+They are short real trainings that workers submit.
+"""
 
 from __future__ import annotations
 
@@ -33,29 +36,32 @@ from scheduler.services.calibration.request import (
 class CalibrationIn(StrictSerializer):
     budget_s = Number(
         min_value=1, max_value=MAX_BUDGET_S, default=1200.0,
-        help_text="Seconds it may take; what has not ended by then is cancelled.",
+        help_text="Time limit in seconds; runs that are unfinished by then are cancelled.",
     )  # fmt: skip
     models = serializers.ListField(
         child=StrictText(max_length=300), max_length=MAX_MODELS, default=list,
-        help_text="To train, e.g. random/llama3.2-1b; empty: those that suit the GPU.",
+        help_text="Models to train, e.g. random/llama3.2-1b; empty: models that suit the GPU.",
     )  # fmt: skip
-    runs = WholeNumber(min_value=1, max_value=MAX_RUNS, default=USUAL_RUNS, help_text="At most so many.")
+    runs = WholeNumber(
+        min_value=1, max_value=MAX_RUNS, default=USUAL_RUNS, help_text="Maximum number of runs."
+    )
 
 
 class CalibrationBrief(serializers.ModelSerializer[Calibration]):
     state = serializers.CharField(help_text="running, stopping, done, cancelled or failed")
     requested_by = serializers.CharField()
     models = serializers.ListField(source="wanted_models", child=serializers.CharField())
-    planned = serializers.SerializerMethodField(help_text="Runs, if time suffices.")
+    planned = serializers.SerializerMethodField(help_text="Planned number of runs, if time permits.")
     submitted = serializers.IntegerField()
-    ended = serializers.IntegerField(help_text="Runs of those submitted.")
-    judged_runs = serializers.IntegerField(help_text="Each foretold without itself and its likes.")
+    ended = serializers.IntegerField(help_text="Number of submitted runs that have ended.")
+    judged_runs = serializers.IntegerField(help_text="Judged runs, each predicted from dissimilar runs only.")
     error_before = serializers.FloatField(
-        allow_null=True, help_text="Median |ln measured/foretold| of their rates, foretold from none of them."
+        allow_null=True,
+        help_text="Median |ln measured/predicted| of the rates, predicted without these runs.",
     )
     error_after = serializers.FloatField(
         allow_null=True,
-        help_text="The same, foretold from all the others.",
+        help_text="The same, predicted with all other runs.",
     )
 
     class Meta:
@@ -102,7 +108,10 @@ class CalibrationsApi(AdminApi):
         responses={201: CalibrationOut},
     )  # fmt: skip
     def post(self, request: ApiRequest, node_id: str) -> Response:
-        """Measure the node where predictions are least certain. Workers submit the runs, one by one."""
+        """Measure the node where predictions are least certain.
+
+        Workers submit the runs, one by one.
+        """
         node = get_node(node_id)
         asked = CalibrationIn(data=request.data)
         asked.is_valid(raise_exception=True)
@@ -132,7 +141,10 @@ class CalibrationApi(AdminApi):
 class CancelCalibrationApi(AdminApi):
     @extend_schema(operation_id="calibrations_cancel", request=None, responses=CalibrationOut)
     def post(self, request: ApiRequest, node_id: str, calibration_id: str) -> Response:
-        """Submit no further run and cancel those that have not ended; what was measured counts."""
+        """Submit no further run and cancel those that have not ended.
+
+        Measured runs count.
+        """
         node = get_node(node_id)
         found = get_calibration(node, calibration_id)
         return _answer(node, cancel_calibration(calibration=found, actor=request.user, now=database_now()))

@@ -11,14 +11,23 @@ from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from knowledge.models import Execution
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import Choice, Number, StrictBoolean, StrictSerializer, StrictText, WholeNumber
+from portal.api.common.fields import (
+    ChoiceField,
+    CurrencyField,
+    Number,
+    StrictBoolean,
+    StrictSerializer,
+    StrictText,
+    WholeNumber,
+)
 from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.common.views import AdminApi
 from portal.clock import database_now
 from portal.node_package import BuildFailed, join_command
-from scheduler.models import Gpu, JoinToken, Node
+from scheduler.models import Gpu, JoinToken, Node, NodeSpeedTest
 from scheduler.selectors.nodes import all_nodes, get_join_token, get_node, join_token_of, matching
 from scheduler.services.deletions import remove_node
 from scheduler.services.nodes.price import MAX_PRICE, set_price
@@ -37,13 +46,36 @@ class GpuOut(serializers.ModelSerializer[Gpu]):
         fields = ["index", "model", "memory_bytes", "util", "memory_used_bytes", "busy"]
 
 
+class SpeedRunOut(serializers.ModelSerializer[Execution]):
+    class Meta:
+        model = Execution
+        fields = [
+            *("model_name", "method", "tokens_per_sample", "per_device_batch_size"),
+            *("gradient_accumulation_steps", "tokens_per_second", "peak_memory_bytes"),
+        ]
+
+
+class SpeedTestOut(serializers.ModelSerializer[NodeSpeedTest]):
+    """The newest speed test of one model of GPU."""
+
+    startup_s = serializers.FloatField(allow_null=True)
+    runs = SpeedRunOut(source="executions", many=True)
+
+    class Meta:
+        model = NodeSpeedTest
+        fields = ["gpu_model", "at", "measured_at", "startup_s", "busy_cores", "problem", "runs"]
+
+
 class NodeOut(serializers.ModelSerializer[Node]):
     cannot_train = serializers.DictField(
         child=serializers.CharField(),
-        help_text="Methods that its environment cannot train, and why; jobs with these go elsewhere.",
+        help_text="Methods that its environment cannot train, with the reasons; such jobs go elsewhere.",
     )
     free_gpus = serializers.SerializerMethodField()
+    reason = serializers.SerializerMethodField(help_text="Of declines for administrators only.")
     gpus = GpuOut(many=True)
+    speed_tests = SpeedTestOut(many=True, help_text="What it measured by itself while it was idle.")
+    currency = CurrencyField()
 
     class Meta:
         model = Node
@@ -51,6 +83,7 @@ class NodeOut(serializers.ModelSerializer[Node]):
             *("id", "name", "state", "reason", "until", "state_since", "hostname", "cores", "memory_bytes"),
             *(
                 "price_per_gpu_hour",
+                "currency",
                 "network",
                 "software",
                 "cannot_train",
@@ -58,8 +91,12 @@ class NodeOut(serializers.ModelSerializer[Node]):
                 "last_seen_at",
                 "free_gpus",
                 "gpus",
+                "speed_tests",
             ),
         ]
+
+    def get_reason(self, node: Node) -> str:
+        return node.reason if self.context["request"].user.is_admin else node.public_reason
 
     def get_free_gpus(self, node: Any) -> int:
         """GPUs that no claim holds; only a ready node gives them away."""
@@ -83,50 +120,62 @@ class JoinTokenIn(StrictSerializer):
 
 class JoinTokenOut(serializers.Serializer[Any]):
     join_token = serializers.CharField(
-        allow_null=True, help_text="Shown only now; null when the request was repeated."
+        allow_null=True, help_text="Shown only once; null when the request was repeated."
     )
     command = serializers.CharField(
         allow_null=True,
-        help_text="What makes a machine a node with this token: one line for its shell. Null without a"
+        help_text="The shell command that makes a machine a node with this token. Null without a"
         " token, or while the portal cannot build the package that it installs.",
     )
 
 
 class PriceIn(StrictSerializer):
-    price = Number(min_value=0, max_value=MAX_PRICE, help_text="Per GPU hour, in any one currency.")
-    seen = Number(help_text="The price you saw: if it is another one by now, nothing is changed (409).")
+    price = Number(min_value=0, max_value=MAX_PRICE, help_text="Price per GPU hour, in any one currency.")
+    seen = Number(help_text="The price you saw; if it has changed since, nothing is changed (409).")
 
 
 class NodeQuery(PageQuery):
-    state = Choice(choices=[state.value for state in NodeState], required=False)
+    state = ChoiceField(choices=[state.value for state in NodeState], required=False)
     gpu = serializers.CharField(max_length=100, required=False, help_text="A GPU model, as nodes name it.")
-    text = serializers.CharField(max_length=200, required=False, help_text="In the name, host or id.")
+    text = serializers.CharField(max_length=200, required=False, help_text="A part of the name, host or id.")
 
 
 class NodesApi(APIView):
     @extend_schema(operation_id="nodes_list", parameters=[NodeQuery], responses=page_of(NodeOut))
     def get(self, request: ApiRequest) -> Response:
-        """Nodes with their GPUs, and which of them are busy; those that joined last come first."""
+        """List nodes with their GPUs, and which of them are busy.
+
+        The nodes that joined last come first.
+        """
         query = read_query(NodeQuery, request.query_params)
         asked = {name: query.pop(name, "") for name in ("text", "gpu", "state")}
-        return Response(page(matching(all_nodes(), **asked), lambda node: NodeOut(node).data, **query))
+        return Response(
+            page(
+                matching(all_nodes(), **asked),
+                lambda node: NodeOut(node, context={"request": request}).data,
+                **query,
+            )
+        )
 
 
 class NodeApi(APIView):
     @extend_schema(operation_id="nodes_retrieve", responses=NodeOut)
     def get(self, request: ApiRequest, node_id: str) -> Response:
         """One node."""
-        return Response(NodeOut(get_node(node_id)).data)
+        return Response(NodeOut(get_node(node_id), context={"request": request}).data)
 
 
 def _changed(
     request: ApiRequest, node_id: str, takes: type[StrictSerializer], change: Callable[..., object]
 ) -> Response:
-    """The node after `change` was made with the values of the body, which `takes` describes."""
+    """Apply `change` with the values of the body and return the node.
+
+    `takes` describes the body.
+    """
     body = takes(data=request.data)
     body.is_valid(raise_exception=True)
     change(node=get_node(node_id), actor=request.user, now=database_now(), **body.validated_data)
-    return Response(NodeOut(get_node(node_id)).data)
+    return Response(NodeOut(get_node(node_id), context={"request": request}).data)
 
 
 class DrainApi(AdminApi):
@@ -146,7 +195,10 @@ class ResumeNodeApi(AdminApi):
 class RemoveNodeApi(AdminApi):
     @extend_schema(operation_id="nodes_remove", request=None, responses={204: None})
     def post(self, request: ApiRequest, node_id: str) -> Response:
-        """Take a drained, lost or blocked node out for good; the history of jobs goes on naming it."""
+        """Take a drained, lost or blocked node out for good.
+
+        The history of jobs goes on naming it.
+        """
         remove_node(node=get_node(node_id), actor=request.user, now=database_now())
         return Response(status=204)
 

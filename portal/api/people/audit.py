@@ -24,9 +24,9 @@ class AuditOut(serializers.ModelSerializer[AuditEntry]):
 
 
 class AuditQuery(PageQuery):
-    actor = serializers.CharField(max_length=150, required=False, help_text="A part of who did it.")
-    action = serializers.CharField(max_length=60, required=False, help_text="A part of what was done.")
-    text = serializers.CharField(max_length=200, required=False, help_text="A part of what it was done to.")
+    actor = serializers.CharField(max_length=150, required=False, help_text="A part of the actor's name.")
+    action = serializers.CharField(max_length=60, required=False, help_text="A part of the action.")
+    text = serializers.CharField(max_length=200, required=False, help_text="A part of the object.")
 
 
 AuditPage = page_of(AuditOut)

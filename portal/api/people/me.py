@@ -16,7 +16,7 @@ from portal.accounts.models import ApiToken, Scope, Team, User
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import own_tokens
 from portal.accounts.services import create_token, revoke_token
-from portal.api.common.fields import Choice, StrictSerializer, StrictText
+from portal.api.common.fields import ChoiceField, Name, StrictSerializer, ZonedDateTime
 from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.pages import list_of
 from portal.clock import database_now
@@ -25,7 +25,7 @@ from scheduler.selectors.files import Storage, storage_of
 
 
 class StorageOut(serializers.Serializer[Storage]):
-    used_bytes = serializers.IntegerField(help_text="Of your uploads; equal content counts once.")
+    used_bytes = serializers.IntegerField(help_text="Bytes of your uploads; identical content counts once.")
     quota_bytes = serializers.IntegerField()
 
 
@@ -46,9 +46,9 @@ class MeOut(serializers.ModelSerializer[User]):
 
 
 class TokenIn(StrictSerializer):
-    name = StrictText(max_length=100)
-    scope = Choice(choices=Scope.choices, default=Scope.WRITE)
-    expires_at = serializers.DateTimeField(required=False, allow_null=True)
+    name = Name(max_length=100)
+    scope = ChoiceField(choices=Scope.choices, default=Scope.WRITE)
+    expires_at = ZonedDateTime(required=False, allow_null=True)
 
     def validate_expires_at(self, value: Any) -> Any:
         if value is not None and value <= database_now():
@@ -64,7 +64,7 @@ class TokenOut(serializers.ModelSerializer[ApiToken]):
 
 class NewTokenOut(TokenOut):
     token = serializers.CharField(
-        allow_null=True, help_text="The token itself, shown only now; null when the request was repeated."
+        allow_null=True, help_text="The token itself, shown only once; null when the request was repeated."
     )
 
     class Meta(TokenOut.Meta):
@@ -91,7 +91,10 @@ class TokensApi(APIView):
         operation_id="tokens_create", parameters=[KEY], request=TokenIn, responses={201: NewTokenOut}
     )
     def post(self, request: ApiRequest) -> Response:
-        """A new token. A token cannot make one that may do more, or lives longer, than itself."""
+        """Create a token.
+
+        A token cannot create one that may do more, or lives longer, than itself.
+        """
         data = TokenIn(data=request.data)
         data.is_valid(raise_exception=True)
         _refuse_more_than_own(request.auth, data.validated_data)

@@ -1,4 +1,7 @@
-"""Teams: everyone sees their own; administrators make and delete them, leads run them too."""
+"""The API of teams.
+
+Everyone sees their own; administrators make and delete them, leads run them too.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import members, visible_teams
 from portal.accounts.teams import add_member, change_role, create_team, is_lead, remove_member, rename_team
-from portal.api.common.fields import Choice, StrictSerializer, StrictText
+from portal.api.common.fields import ChoiceField, Name, StrictSerializer, StrictText
 from portal.api.common.idempotent import KEY, create, in_one_transaction
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.common.views import AdminApi, AdminWritesApi
@@ -28,7 +31,7 @@ from scheduler.services.deletions import delete_team
 class TeamBrief(serializers.ModelSerializer[Team]):
     """A row of the list."""
 
-    size = serializers.IntegerField(help_text="How many members it has.")
+    size = serializers.IntegerField(help_text="Number of members.")
 
     class Meta:
         model = Team
@@ -55,21 +58,25 @@ class TeamOut(TeamBrief):
 
 
 class TeamIn(StrictSerializer):
-    name = StrictText(max_length=100)
+    name = Name(max_length=100)
 
 
 class RenameIn(TeamIn):
-    seen = StrictText(max_length=100, help_text="The name you saw: if it is another by now, 409.")
+    seen = StrictText(
+        max_length=100, help_text="The name you saw; if it has changed since, the answer is 409."
+    )
 
 
 class MemberIn(StrictSerializer):
     username = StrictText(max_length=150)
-    role = Choice(choices=Role.choices, default=Role.MEMBER)
+    role = ChoiceField(choices=Role.choices, default=Role.MEMBER)
 
 
 class RoleIn(StrictSerializer):
-    role = Choice(choices=Role.choices)
-    seen = StrictText(max_length=10, help_text="The role you saw: if it is another by now, 409.")
+    role = ChoiceField(choices=Role.choices)
+    seen = StrictText(
+        max_length=10, help_text="The role you saw; if it has changed since, the answer is 409."
+    )
 
 
 TeamPage = page_of(TeamBrief)
@@ -83,7 +90,10 @@ def _team(request: ApiRequest, team_id: int) -> Team:
 
 
 def _managed(request: ApiRequest, view: APIView, team_id: int) -> Team:
-    """A team that the request may change: its lead's, or any with an administrator's full rights."""
+    """Return a team that the request may change.
+
+    Leads may change their team, administrators with full rights any team.
+    """
     team = _team(request, team_id)
     if not AdminOnly().has_permission(request, view) and not is_lead(request.user, team):
         raise PermissionDenied("Only the team's leads and administrators with full rights may do this.")

@@ -1,4 +1,7 @@
-"""Users, for administrators: list, create, change, shut out, let in, new passwords, others' tokens."""
+"""Users, for administrators.
+
+List, create, change, lock out, let in, new passwords, and other people's tokens.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from portal.accounts.people import Profile, change_user, create_user, let_in
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import tokens_of, visible_users
 from portal.accounts.services import revoke_token
-from portal.api.common.fields import Email, StrictBoolean, StrictSerializer, StrictText
+from portal.api.common.fields import Email, Name, StrictBoolean, StrictSerializer, StrictText
 from portal.api.common.idempotent import KEY, create_with_secret
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.common.views import AdminApi
@@ -28,7 +31,7 @@ from scheduler.services.lockouts import lock_out, reset_password, revoke_all
 
 class UserOut(serializers.ModelSerializer[User]):
     admin = serializers.BooleanField(source="is_staff")
-    active = serializers.BooleanField(source="is_active", help_text="False: locked out.")
+    active = serializers.BooleanField(source="is_active", help_text="False if the account is deactivated.")
 
     class Meta:
         model = User
@@ -37,7 +40,7 @@ class UserOut(serializers.ModelSerializer[User]):
 
 class NewUserOut(UserOut):
     password = serializers.CharField(
-        allow_null=True, help_text="Shown only now; null when the request was repeated."
+        allow_null=True, help_text="Shown only once; null when the request was repeated."
     )
 
     class Meta(UserOut.Meta):
@@ -50,13 +53,13 @@ class ProfileIn(StrictSerializer):
 
 
 class NewUserIn(StrictSerializer):
-    username = StrictText(max_length=150, validators=[UnicodeUsernameValidator()])
+    username = Name(max_length=150, validators=[UnicodeUsernameValidator()])
     email = Email(max_length=254, allow_blank=True, default="")
     admin = StrictBoolean(default=False)
 
 
 class ChangeUserIn(ProfileIn):
-    seen = ProfileIn(help_text="The values you saw: if they are others by now, nothing is changed (409).")
+    seen = ProfileIn(help_text="The values you saw; if they have changed since, nothing is changed (409).")
 
 
 class UserQuery(PageQuery):
@@ -65,19 +68,19 @@ class UserQuery(PageQuery):
 
 class PasswordIn(StrictSerializer):
     revoke_tokens = StrictBoolean(
-        default=True, help_text="End their API tokens and the join tokens they made, too."
+        default=True, help_text="Also revoke the user's API tokens and join tokens."
     )
 
 
 class DeactivateIn(StrictSerializer):
     hand_over_to = StrictText(
         max_length=150, default=None, allow_null=True,
-        help_text="Name of who gets the jobs that have not ended; left out, they are cancelled.",
+        help_text="Name of the user who gets the unfinished jobs; if left out, they are cancelled.",
     )  # fmt: skip
 
 
 class PasswordOut(serializers.Serializer[Any]):
-    password = serializers.CharField(help_text="Shown only now.")
+    password = serializers.CharField(help_text="Shown only once.")
 
 
 UserPage = page_of(UserOut)
@@ -150,7 +153,10 @@ class ChangeUserApi(AdminApi):
 class PasswordApi(AdminApi):
     @extend_schema(operation_id="users_password", request=PasswordIn, responses=PasswordOut)
     def post(self, request: ApiRequest, user_id: int) -> Response:
-        """A new password for a person; all their sessions end, and unless you say otherwise their tokens."""
+        """Set a new password for a person.
+
+        All their sessions end, and so do their tokens unless you say otherwise.
+        """
         said, user = _said(PasswordIn, request), _user(request, user_id)
         revoke = said["revoke_tokens"]
         password = reset_password(user=user, actor=request.user, now=database_now(), revoke=revoke)
@@ -160,13 +166,14 @@ class PasswordApi(AdminApi):
 class DeactivateApi(AdminApi):
     @extend_schema(operation_id="users_deactivate", request=DeactivateIn, responses=UserOut)
     def post(self, request: ApiRequest, user_id: int) -> Response:
-        """Shut a person out at once, whatever runs: sessions and tokens end for good, and jobs are
-        cancelled or handed over.
+        """Lock a person out at once, whatever runs.
+
+        Sessions and tokens end for good, and jobs are cancelled or handed over.
         """
         name, user = _said(DeactivateIn, request)["hand_over_to"], _user(request, user_id)
         successor = visible_users(request.user).filter(username=name).first() if name else None
         if name and successor is None:
-            raise InvalidValue("hand_over_to", "Nobody has this name.")
+            raise InvalidValue("hand_over_to", "There is no user with this name.")
         return _shown(lock_out(user=user, actor=request.user, now=database_now(), successor=successor))
 
 

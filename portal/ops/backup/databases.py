@@ -1,4 +1,7 @@
-"""Copies of the database, taken while it is in use and put back in one transaction."""
+"""Copies of the database.
+
+They are taken while it is in use, and put back in one transaction.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ SSL_OPTIONS = ("sslmode", "sslrootcert", "sslcert", "sslkey")
 
 
 def dump(target: Path) -> None:
-    """Write the whole database as of one moment to `target`. Raises ToolFailed, WrongPortal."""
+    """Write the whole database as of one moment to `target`.
+
+    Raises ToolFailed, WrongPortal.
+    """
     if _is_sqlite():
         with closing(sqlite3.connect(_sqlite_file())) as live, closing(sqlite3.connect(target)) as copy:
             live.backup(copy)
@@ -65,7 +71,10 @@ def _sqlite_file() -> str:
 
 
 def _load_sqlite(source: Path) -> None:
-    """SQLite's backup writes the copy in one transaction of the live file, under its locks."""
+    """Load a SQLite copy in one transaction of the live file, under its locks.
+
+    SQLite's backup does this.
+    """
     Path(_sqlite_file()).parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     with closing(sqlite3.connect(source)) as copy, closing(sqlite3.connect(_sqlite_file())) as live:
         try:
@@ -81,7 +90,10 @@ def _load_sqlite(source: Path) -> None:
 
 
 def _load_postgres(source: Path) -> None:
-    """The dump as SQL, complete before psql sees any of it: a part would be committed as if it were all."""
+    """Load a PostgreSQL dump as SQL, complete before psql sees any of it.
+
+    A part would be committed as if it were all.
+    """
     sql, fresh = source.with_suffix(".sql"), source.with_suffix(".fresh.sql")
     fresh.write_text(FRESH_SCHEMA)
     _run("pg_restore", "--no-owner", "--no-privileges", f"--file={sql}", str(source))
@@ -97,7 +109,10 @@ def _run(name: str, *arguments: str) -> None:
 
 
 def _environment() -> dict[str, str]:
-    """How the client programs find the database; a password in the arguments would show in process lists."""
+    """Return the environment by which the client programs find the database.
+
+    A password in the arguments would show in process lists.
+    """
     about = connection.settings_dict
     given = {variable: str(about[key]) for variable, key in VARIABLES.items() if about.get(key)}
     options = about.get("OPTIONS", {})

@@ -1,4 +1,4 @@
-"""The manifest: what an archive holds, from which kind of database, and of which version."""
+"""The manifest of an archive: its content, kind of database, and version."""
 
 from __future__ import annotations
 
@@ -32,7 +32,12 @@ class Member:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Manifest:
-    """vendor: `sqlite` or `postgresql`. migrations: those applied, as `app.name`. members: by name."""
+    """The manifest of an archive.
+
+    vendor: `sqlite` or `postgresql`.
+    migrations: those applied, as `app.name`.
+    members: by name.
+    """
 
     created_at: str
     vendor: str
@@ -64,7 +69,10 @@ def parse(raw: bytes) -> Manifest:
 
 
 def check_fits(manifest: Manifest) -> None:
-    """Raises WrongPortal unless this portal's database and version can take the archive."""
+    """Check that this portal's database and version can take the archive.
+
+    Raises WrongPortal if they cannot.
+    """
     if manifest.vendor != connection.vendor:
         raise WrongPortal(
             f"The archive was made from {manifest.vendor}, and DATABASE_URL names {connection.vendor}. "

@@ -1,4 +1,7 @@
-"""Putting an archive back: all of it is read and checked before anything of the portal changes."""
+"""Putting an archive back.
+
+All of it is read and checked before anything of the portal changes.
+"""
 
 from __future__ import annotations
 
@@ -23,10 +26,10 @@ CHUNK_BYTES = 1 << 20
 
 
 def restore(source: Path, *, force: bool) -> Manifest:
-    """Replace this portal's database and files by those of an archive; returns its manifest.
+    """Replace this portal's database and files by those of an archive.
 
-    Database and folders change only after every digest was found right, and go back if one of them fails.
-    Raises ArchiveError, OSError.
+    Returns its manifest. Database and folders change only after every digest was found right, and
+    go back if one of them fails. Raises ArchiveError, OSError.
     """
     root = Path(settings.DATA_DIR)
     if not force and not is_empty():
@@ -49,9 +52,10 @@ def is_empty() -> bool:
 
 
 def unpack(source: Path, folder: Path) -> Manifest:
-    """The archive's files below `folder`, each with the digest its manifest says. Raises BadArchive.
+    """Extract the archive's files below `folder`, checking each digest.
 
-    Names and sizes are looked through first: nothing is written of an archive that is wrong in those.
+    The manifest states the digests. Names and sizes are looked through first: nothing is written of
+    an archive that is wrong in those. Raises BadArchive.
     """
     try:
         with tarfile.open(source, "r:") as tar:

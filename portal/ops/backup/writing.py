@@ -1,4 +1,7 @@
-"""Making an archive: one tar file with the database, the folders, and the manifest at its end."""
+"""Making an archive.
+
+It is one tar file with the database, the folders, and the manifest at its end.
+"""
 
 from __future__ import annotations
 
@@ -32,10 +35,11 @@ class _Digested:
 
 
 def write_archive(target: Path, *, now: datetime) -> Path:
-    """Write an archive to `target`, or into it with the time as name if it is a folder; returns its path.
+    """Write an archive to `target`, or into it if it is a folder; return its path.
 
-    The database comes first: files are never changed and only removed with their rows, so what it names is
-    there, but for what is deleted meanwhile. Raises ArchiveError, OSError; then there is no file.
+    In a folder the file is named by the time. The database comes first: files are never changed and
+    only removed with their rows, so the files that it names are there, except for those deleted
+    meanwhile. Raises ArchiveError, OSError; then there is no file.
     """
     path = target / f"foretune-{now:%Y%m%d-%H%M%S}.tar" if target.is_dir() else target
     if not path.parent.is_dir():

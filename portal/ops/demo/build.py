@@ -1,4 +1,7 @@
-"""The whole demo portal: people, nodes, two weeks of jobs, and predictors that learnt from them."""
+"""The whole demo portal.
+
+It has people, nodes, two weeks of jobs, and predictors that learnt from them.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,7 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from knowledge import training
+from knowledge.predictors import training
 from portal.accounts.models import User
 from portal.clock import database_now
 from portal.ops.demo.jobs import wishes
@@ -28,9 +31,10 @@ class PortalNotEmpty(Exception):
 
 @transaction.atomic
 def build(*, seed: int, jobs: int, password: str, train: bool, now: datetime) -> None:
-    """Fill an empty portal, whole or not at all. The same seed gives the same world at any hour.
+    """Fill an empty portal, completely or not at all.
 
-    Raises PortalNotEmpty: simulated data never mix with real ones.
+    The same seed gives the same world at any hour. Raises PortalNotEmpty: simulated data never mix
+    with real ones.
     """
     if User.objects.exists() or Node.objects.exists():
         raise PortalNotEmpty(

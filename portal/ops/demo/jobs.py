@@ -1,7 +1,8 @@
-"""When which jobs are submitted: more by day than by night, more small models than large ones.
+"""The jobs of the demo and when they are submitted.
 
-The demo is looked at in the evening of its own last day, whatever the clock says: the hour must not decide
-whether a job runs or waits.
+There are more by day than by night, and more small models than large ones. The demo is looked
+at in the evening of its own last day, whatever the clock says: the hour must not decide whether
+a job runs or waits.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ class PlannedJob:
 def wishes(
     rng: random.Random, people: People, *, count: int, start: datetime, end: datetime
 ) -> list[PlannedJob]:
-    """All submissions in order; a tenth of them come within the last two hours, so that some wait."""
+    """Return all submissions in order.
+
+    A tenth of them come within the last two hours, so that some wait.
+    """
     late = max(1, count // 10)
     moments = sorted(_by_day(rng, start, end) for _ in range(count - late))
     moments += sorted(end - timedelta(hours=2) * rng.random() for _ in range(late))
@@ -57,7 +61,10 @@ def wishes(
 
 
 def _by_day(rng: random.Random, start: datetime, end: datetime) -> datetime:
-    """A moment of the period, four times as likely in the eleven hours of a working day as in its night."""
+    """Return a moment of the period.
+
+    It is four times as likely in the eleven hours of a working day as in its night.
+    """
     while True:
         moment = start + (end - start) * rng.random()
         if rng.random() < (1.0 if (end - moment) % DAY < WORKING_DAY else 0.25):
@@ -81,7 +88,7 @@ def _wish(rng: random.Random, people: People, at: datetime) -> PlannedJob:
 
 
 def submit(wish: PlannedJob, people: People) -> Job:
-    """Through the service that every door submits through."""
+    """Through the service that every interface submits through."""
     return submit_job(
         owner=wish.owner,
         team=people.teams[wish.owner.username],

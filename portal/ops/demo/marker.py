@@ -1,4 +1,7 @@
-"""How simulated data are told from real ones: one line of the audit record, which nobody can delete."""
+"""How simulated data are told from real ones.
+
+The mark is one line of the audit record, which nobody can delete.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ def mark(*, actor: User, seed: int, now: datetime) -> None:
 
 
 def is_demo() -> bool:
-    """Does this portal hold simulated data? Asked of the database once a minute at most."""
+    """Return whether this portal holds simulated data.
+
+    The database is asked once a minute at most.
+    """
     return bool(cache.get_or_set(_KEY, AuditEntry.objects.filter(action=ACTION).exists, _REMEMBERED_S))
 
 

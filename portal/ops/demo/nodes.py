@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from knowledge.core.domain import catalogue
+from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from portal.accounts.models import User
 from scheduler.models import Node
-from scheduler.services.nodes.register import create_join_token, enrol
+from scheduler.services.nodes.price import set_price
+from scheduler.services.nodes.register import create_join_token, enrol_node
 from scheduler.services.nodes.state import readmit_node
 from trainer.protocol import PROTOCOL, Enrol, GpuFacts, NodeFacts
 
@@ -33,9 +34,12 @@ MACHINES = (
 
 
 def join(machine: DemoNode, *, actor: User, now: datetime, until: datetime) -> Node:
-    """Enrol a machine through the service that agents enrol through; it is heard of `until` then."""
+    """Enrol a machine through the service that agents use.
+
+    It is heard of `until` then.
+    """
     token = create_join_token(actor=actor, now=now)
-    memory = round(catalogue.gpu(machine.gpu_model).memory_bytes)
+    memory = round(shipped_catalogue().gpu(machine.gpu_model).memory_bytes)
     gpus = tuple(
         GpuFacts(index=index, model=machine.gpu_model, memory_bytes=memory) for index in range(machine.gpus)
     )
@@ -43,9 +47,8 @@ def join(machine: DemoNode, *, actor: User, now: datetime, until: datetime) -> N
         hostname=machine.name, cores=16 * machine.gpus, memory_bytes=128 * machine.gpus * GIB, gpus=gpus
     )
     message = Enrol(join_token=token, protocol=PROTOCOL, name=machine.name, facts=facts)
-    node, _ = enrol(message=message, address="192.0.2.1", now=now)
-    Node.objects.filter(pk=node.pk).update(
-        price_per_gpu_hour=machine.price_per_gpu_hour, network="ethernet", last_seen_at=until
-    )
+    node, _ = enrol_node(message=message, address="192.0.2.1", now=now)
+    Node.objects.filter(pk=node.pk).update(network="ethernet", last_seen_at=until)
+    set_price(node=node, price=machine.price_per_gpu_hour, seen=0.0, actor=actor, now=now)
     readmit_node(node=node, now=now)
     return node

@@ -1,4 +1,7 @@
-"""The outcome of a simulated attempt: the promise, wrong by as much as its interval admits."""
+"""The outcome of a simulated attempt.
+
+It is the promise, wrong by as much as its interval admits.
+"""
 
 from __future__ import annotations
 
@@ -11,21 +14,25 @@ from knowledge.core.domain.types import Interval, Option
 from trainer.protocol import Outcome
 
 Z80 = 1.2816  # half the width of an 80 % interval of a normal distribution, in standard deviations
-BIAS = 1.03  # the real cluster is a little slower than foretold
+BIAS = 1.03  # the real cluster is a little slower than predicted
 ENDS = ((Outcome.ERROR, 0.06), (Outcome.OOM, 0.03), (Outcome.KILLED, 0.02))
 REASONS = {
     Outcome.SUCCEEDED: "",
-    Outcome.ERROR: "The loss is no number any more at this step; lower the learning rate.",
+    Outcome.ERROR: "The loss at this step is not a finite number; lower the learning rate.",
     Outcome.OOM: "CUDA ran out of memory.",
     Outcome.KILLED: "The process was killed by signal 9.",
     Outcome.STOPPED: "Stopped with a checkpoint.",
 }
 STEPS_TOLD = 40
+WARM_UP = 0.03  # the trainer's, as a share of the steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulatedOutcome:
-    """How an attempt goes: seconds from its start, and the share of its steps that it makes."""
+    """The course of a simulated attempt.
+
+    It has the seconds from its start, and the share of its steps that it makes.
+    """
 
     outcome: Outcome
     startup_s: float
@@ -35,6 +42,7 @@ class SimulatedOutcome:
     memory_bytes: int
     steps: int
     learning: float  # how fast the loss falls
+    learning_rate: float  # at its peak
 
     @property
     def duration_s(self) -> float:
@@ -45,7 +53,7 @@ class SimulatedOutcome:
         return max(1, round(self.steps * self.share))
 
 
-def fate(rng: random.Random, option: Option) -> SimulatedOutcome:
+def fate(rng: random.Random, option: Option, learning_rate: float) -> SimulatedOutcome:
     """Draw what becomes of an attempt that runs with this option."""
     rate = _around(rng, option.tokens_per_second) / BIAS
     training_s = max(30.0, option.duration_s.value - option.startup_s)
@@ -60,6 +68,7 @@ def fate(rng: random.Random, option: Option) -> SimulatedOutcome:
         memory_bytes=round(_around(rng, option.peak_memory_bytes)),
         steps=max(1, option.steps),
         learning=rng.uniform(2, 6),
+        learning_rate=learning_rate,
     )
 
 
@@ -82,7 +91,10 @@ def _end(rng: random.Random) -> tuple[Outcome, float]:
 
 
 def steps_between(fate: SimulatedOutcome, begin: float, end: float) -> list[int]:
-    """The steps that are told of between two shares of the whole training, at most STEPS_TOLD in all."""
+    """Return the steps reported between two shares of the whole training.
+
+    At most about STEPS_TOLD steps are reported in all.
+    """
     every = max(1, fate.steps // STEPS_TOLD)
     told = [*range(every, fate.steps, every), fate.steps]
     return [step for step in told if begin * fate.steps < step <= end * fate.steps]
@@ -91,13 +103,16 @@ def steps_between(fate: SimulatedOutcome, begin: float, end: float) -> list[int]
 def step_report(rng: random.Random, fate: SimulatedOutcome, step: int) -> dict[str, Any]:
     """The line of progress at a step."""
     done = step / fate.steps
+    left, noise = math.exp(-fate.learning * done), rng.gauss(0, 0.03)
     return {
         "step": step,
         "total_steps": fate.steps,
-        "loss": 0.9 + 1.6 * math.exp(-fate.learning * done) + rng.gauss(0, 0.03),
+        "loss": 0.9 + 1.6 * left + noise,
+        "learning_rate": fate.learning_rate * min(done / WARM_UP, (1 - done) / (1 - WARM_UP)),
+        "gradient_norm": 0.3 + 2.2 * left * left + 5 * abs(noise),
         "tokens_per_s": fate.tokens_per_s * rng.uniform(0.97, 1.03),
         "memory_bytes": fate.memory_bytes,
-        "eta_s": max(0.0, fate.train_s * (1 - done)),
+        "step_s": fate.train_s / fate.steps,
     }
 
 

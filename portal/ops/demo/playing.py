@@ -1,4 +1,7 @@
-"""Plays two weeks of a cluster in simulated time: real services and policy, invented measurements."""
+"""A simulation of two weeks of a cluster in simulated time.
+
+Services and policy are real, measurements are invented.
+"""
 
 from __future__ import annotations
 
@@ -29,18 +32,18 @@ from scheduler.core.types import Start
 from scheduler.loop import snapshot
 from scheduler.models import Attempt, Claim, Job
 from scheduler.selectors.policy import current_policy
-from scheduler.services.jobs.advice import current_recommender, options_digest, options_for
 from scheduler.services.jobs.attempts import start_attempt
+from scheduler.services.jobs.recommend import current_recommender, options_digest, options_for
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.services.sync.claims import take_state
 from scheduler.states import JobState, WaitState
-from trainer.protocol import ClaimState, Kind, Outcome, Phase, Report
+from trainer.protocol import ClaimState, Outcome, Phase, Report, ReportKind
 
 QUARTERS = (0.25, 0.5, 0.75)
 CANCELLED, PAUSED = 0.04, 0.03
 STOPPING_S = 20.0
-Said = tuple[Kind, dict[str, Any]]
+Said = tuple[ReportKind, dict[str, Any]]
 Deed = Callable[[datetime], None]
 
 
@@ -113,12 +116,12 @@ class Play:
 
     def _follow(self, attempt: Attempt, option: Option, now: datetime) -> None:
         """Reports of the attempt's nodes to come."""
-        fated = fate(self.rng, option)
+        fated = fate(self.rng, option, attempt.job.params["learning_rate"])
         self.later(now + timedelta(seconds=2), partial(self._say, attempt, Phase.STARTING, []))
         begin = now + timedelta(seconds=fated.startup_s)
         self.followed.append((attempt, fated, begin))
         started = {"steps_total": fated.steps, "startup_s": fated.startup_s}
-        self.later(begin, partial(self._say, attempt, Phase.RUNNING, [(Kind.START, started)]))
+        self.later(begin, partial(self._say, attempt, Phase.RUNNING, [(ReportKind.START, started)]))
         told = 0.0
         for share in (*(quarter for quarter in QUARTERS if quarter < fated.share), fated.share):
             steps = self._steps(fated, told, share)
@@ -126,13 +129,13 @@ class Play:
             if share < fated.share:
                 self.later(at, partial(self._say, attempt, Phase.RUNNING, steps))
             else:
-                last = [*steps, (Kind.RESULT, result_report(self.rng, fated))]
+                last = [*steps, (ReportKind.RESULT, result_report(self.rng, fated))]
                 self.later(at, partial(self._end, attempt, fated.outcome, last))
             told = share
 
     def _steps(self, fated: SimulatedOutcome, begin: float, end: float) -> list[Said]:
         steps = steps_between(fated, begin, end)
-        return [(Kind.STEP, step_report(self.rng, fated, step)) for step in steps]
+        return [(ReportKind.STEP, step_report(self.rng, fated, step)) for step in steps]
 
     def _say(
         self,
@@ -148,7 +151,7 @@ class Play:
         log = journal(attempt, phase, said, outcome)
         for claim in Claim.objects.filter(attempt=attempt).select_related("node"):
             # As in training, the first process of a gang writes the log.
-            told = [*said, (Kind.LOG, {"text": log})] if log and not claim.rank else said
+            told = [*said, (ReportKind.LOG, {"text": log})] if log and not claim.rank else said
             reports = tuple(
                 Report(seq=claim.acked_seq + number, kind=kind, body=body)
                 for number, (kind, body) in enumerate(told, start=1)

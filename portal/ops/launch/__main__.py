@@ -1,4 +1,7 @@
-"""Run a whole portal on this machine until Ctrl-C: `python -m portal.ops.launch`, started by run.py."""
+"""Run a whole portal on this machine until Ctrl-C.
+
+It is `python -m portal.ops.launch`, started by run.py.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,15 @@ def main() -> int:
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--no-train", action="store_true")
+    parser.add_argument("--no-speed-test", action="store_true")
     given = parser.parse_args()
     options = Options(
-        host=given.host, port=given.port, data=given.data, once=given.once, train=not given.no_train
+        host=given.host,
+        port=given.port,
+        data=given.data,
+        once=given.once,
+        train=not given.no_train,
+        speed_test=not given.no_speed_test,
     )
     try:
         return EmbeddedPortal(options).run()

@@ -1,6 +1,7 @@
-"""The embedded broker: a private Valkey or Redis server on a Unix socket, without root or a TCP port.
+"""The embedded broker: a private Valkey or Redis server on a Unix socket.
 
-Messages are hints, yet losing none is cheap: an append-only file lets them survive a crash.
+It needs neither root nor a TCP port. Messages are hints, yet losing none is cheap: an
+append-only file lets them survive a crash.
 """
 
 from __future__ import annotations
@@ -29,14 +30,20 @@ def find_server() -> str | None:
 
 
 def socket_in(folder: Path) -> Path:
-    """Where the socket goes: into `folder`, or into a temporary one if its path is too long."""
+    """Return the place of the socket.
+
+    It is in `folder`, or in a temporary folder if the path would be too long.
+    """
     if len(str(folder / "broker.sock").encode()) <= SOCKET_PATH_LIMIT:
         return folder / "broker.sock"
     return Path(tempfile.mkdtemp(prefix="foretune-broker-")) / "broker.sock"
 
 
 def process(server: str, folder: Path, socket: Path) -> Process:
-    """The server as a supervised process; `folder` holds its data. It stops last: all others speak to it."""
+    """Return the server as a supervised process.
+
+    `folder` holds its data. It stops last, since all others speak to it.
+    """
     folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     options = {
         "--port": "0",

@@ -1,4 +1,7 @@
-"""A small client of the REST API: what the first job, the stack tests and the benchmarks need of it."""
+"""A small client of the REST API.
+
+It has the calls that the first job, the stack tests and the benchmarks need.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ class ApiError(Exception):
 
 
 class PortalClient:
-    """One person's view of a portal. Waits out short silences: a restarting server is not an error."""
+    """One person's access to a portal.
+
+    It waits out short silences: a restarting server is not an error.
+    """
 
     def __init__(self, url: str, token: str, *, timeout_s: float = 30.0) -> None:
         headers = {"Authorization": f"Bearer {token}"}
@@ -56,7 +62,10 @@ class PortalClient:
         return dict(self.get(f"jobs/{job_id}/"))
 
     def wait_for_node(self, name: str = "", *, timeout_s: float = 60.0) -> None:
-        """Return once a node (of this name) is ready: what is recommended depends on the nodes there are."""
+        """Return once a node (of this name) is ready.
+
+        Recommendations depend on the nodes that exist. Raises TimeoutError.
+        """
         end = time.monotonic() + timeout_s
         while time.monotonic() < end:
             nodes = self.get("nodes/")["data"]
@@ -73,7 +82,10 @@ class PortalClient:
         timeout_s: float = 120.0,
         every_s: float = 0.2,
     ) -> dict[str, Any]:
-        """The job as soon as `until` holds. Raises TimeoutError with the state it was last seen in."""
+        """Return the job as soon as `until` holds.
+
+        Raises TimeoutError with the state it was last seen in.
+        """
         end, job = time.monotonic() + timeout_s, {}
         while time.monotonic() < end:
             try:

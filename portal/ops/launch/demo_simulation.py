@@ -1,6 +1,8 @@
-"""One simulation in a demo portal, played to its end, so that its page has something to show.
+"""One simulation in a demo portal, played to its end.
 
-python -m portal.ops.launch.demo_simulation
+It gives the page of simulations something to show.
+
+    python -m portal.ops.launch.demo_simulation
 """
 
 from __future__ import annotations

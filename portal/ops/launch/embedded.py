@@ -1,4 +1,7 @@
-"""The embedded portal: prepares the data folder, starts every process, runs the first job, stops all."""
+"""The embedded portal.
+
+It prepares the data folder, starts every process, runs the first job, and stops all.
+"""
 
 from __future__ import annotations
 
@@ -35,6 +38,7 @@ class Options:
     data: Path
     once: bool
     train: bool
+    speed_test: bool = True
 
 
 class EmbeddedPortal:
@@ -118,12 +122,16 @@ class EmbeddedPortal:
             join_file.write_text(prepared["join_token"])
             roots = prepared["model_roots"]
             options_of_agent = ("--model-roots", *roots) if roots else ()
+            options_of_agent += () if options.speed_test else ("--no-speed-test",)
             supervisor.start(processes.agent(self.url, self.node, join_file, *options_of_agent))
         self.welcome(prepared)
         self.serve(supervisor, prepared["api_token"])
 
     def prepare(self, env: Any) -> dict[str, Any]:
-        """Database, static files, history, predictor, people and tokens, in a process of their own."""
+        """Prepare database, static files, history, predictor, people and tokens.
+
+        This is done in a process of their own.
+        """
         command = [sys.executable, "-m", "portal.ops.launch.prepare"]
         command += ["--first-job", "always" if self.options.once else "new"]
         command += ["--node", str(self.node), "--address", self.url] if self.options.train else []

@@ -1,4 +1,7 @@
-"""The first job of a new portal: two values in, a trained adapter and a lesson out, all through REST."""
+"""The first job of a new portal, all through REST.
+
+Two values go in; a trained adapter and a lesson come out.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from portal.ops.launch.client import FINAL, PortalClient
 
 MODEL = "builtin/tiny-llama"
 ROWS = 400
+NODE_S = 180.0  # until this machine's node has tested its speed and joined
 LINE_EVERY_S = 10.0  # without a terminal, one line of progress this often
 
 
@@ -29,13 +33,13 @@ class FirstJob:
 
     def run(self) -> bool:
         """True if the job succeeded."""
-        before = self.executions()
         corpus = self.data / "demo" / "python-library.jsonl"
         subprocess.run(
             [sys.executable, "-m", "portal.ops.launch.sample_data", str(corpus), str(ROWS)], check=True
         )
         file_id = self.client.upload(corpus)
-        self.client.wait_for_node()
+        self.client.wait_for_node(timeout_s=NODE_S)
+        before = self.executions()
         job = self.client.submit(model=MODEL, training_file=file_id, name="First job")
         self.console.print(f"First job submitted: {MODEL} on {ROWS} docstrings of this Python ({job['id']})")
         job = self.follow(job["id"])
@@ -47,7 +51,10 @@ class FirstJob:
         return int(self.client.get("executions/", limit=1)["total"])
 
     def follow(self, job_id: str) -> dict[str, Any]:
-        """Show the job until it has ended: a live line on a terminal, else a line now and then."""
+        """Show the job until it has ended.
+
+        On a terminal it is a live line, else a line now and then.
+        """
         with Status("", console=self.console) as status:
             shown_state, shown_at = "", 0.0
             while True:
@@ -70,8 +77,7 @@ class FirstJob:
         say(terminal.comparison(job))
         if job["state"] != "succeeded":
             return say(f"The job {job['state']}: {(job['error'] or {}).get('message', 'no reason given')}")
-        measured = job["attempts"][-1]["measured"]
-        say(f"Loss      {measured['first_loss']:.3f} -> {measured['final_loss']:.3f}")
+        say(f"Loss      {terminal.loss(job)}")
         say(f"Adapter   {self.data / 'artifacts' / job['id']}", soft_wrap=True)
         say(f"Page      {self.url}/jobs/{job['id']}/", soft_wrap=True)
         return say(f"History   {executions_before:,} -> {self.executions():,} executions")

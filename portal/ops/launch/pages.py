@@ -1,4 +1,7 @@
-"""Pictures that `run.py screenshots` takes: every page, and the states of a page that look different."""
+"""Pictures that `run.py screenshots` takes.
+
+They show every page, and the states of a page that look different.
+"""
 
 from __future__ import annotations
 
@@ -62,6 +65,15 @@ def wrong_password(page: Page) -> None:
     page.wait_for_load_state("networkidle")
 
 
+def read_script(page: Page) -> None:
+    """A configuration with its command, so that what it states shows."""
+    page.get_by_label("or a script or configuration as text").fill(SCRIPT)
+    page.get_by_label("Command").fill("axolotl train script.yaml --lora_r 8")
+    page.get_by_role("button", name="Read it").click()
+    page.get_by_role("link", name="Use these values").wait_for()
+
+
+SCRIPT = f"base_model: {MODEL}\nadapter: lora\nlora_r: 16\nlearning_rate: 2e-4\nnum_epochs: 3\n"
 JOB = "#rows td a"
 JOB_TABS = ("log", "parameters", "attempts", "events", "repeat")
 
@@ -75,6 +87,7 @@ _STATES = (
     Shot("jobs-none-match", "/jobs/?q=nothing-is-called-this", "jobs", "user"),
     Shot("new-job", "/jobs/new/", "job-new", "user", fill_in),
     Shot("new-job-empty", "/jobs/new/", "job-new", "user"),
+    Shot("import", "/jobs/import/", "job-import", "user", read_script),
     Shot("job-running", "/jobs/?state=running", "job", "admin", follow(JOB)),
     Shot("job-queued", "/jobs/?state=queued", "job", "admin", follow(JOB)),
     Shot("job-failed", "/jobs/?state=failed", "job", "admin", follow(JOB)),
@@ -92,6 +105,7 @@ _STATES = (
     Shot("analytics", "/analytics/?range=all", "analytics"),
     Shot("analytics-nothing", "/analytics/?from=2001-01-01&to=2001-01-02", "analytics"),
     Shot("predictions", "/analytics/predictions/?range=all", "predictions"),
+    Shot("spending", "/analytics/spending/?range=all", "spending"),
     Shot("user", "/users/", "user", "admin", follow("table td a")),
     Shot("team", "/teams/", "team", "admin", follow("table td a")),
     Shot("tokens", "/tokens/", "tokens", "user"),
@@ -104,7 +118,10 @@ _STATES = (
 
 
 def all_shots() -> tuple[Shot, ...]:
-    """Those above, and one of each other page of the navigation. Needs Django to be set up."""
+    """Return all pictures to take.
+
+    They are the states above, and one of each other page of the navigation. Django must be set up.
+    """
     from portal.web.navigation import PAGES
 
     known = {shot.route for shot in _STATES}

@@ -19,9 +19,10 @@ class LaunchFailed(Exception):
 
 
 def own_folder(data: Path) -> int:
-    """Make the data folder and hold it against a second start. Returns the lock's descriptor.
+    """Make the data folder and lock it against a second start.
 
-    Trainings of a root agent run as another user and pass through it (0711).
+    Returns the lock's descriptor. Trainings of a root agent run as another user and pass through
+    the folder (0711).
     """
     try:
         data.mkdir(parents=True, exist_ok=True)
@@ -60,7 +61,10 @@ def wait_until_served(url: str, timeout_s: float = 60.0) -> None:
 
 
 def end_leftovers(node: Path) -> None:
-    """Kill trainings that outlived their agent: they name their run directory on the command line."""
+    """Kill trainings that outlived their agent.
+
+    They name their run directory on the command line.
+    """
     for process in psutil.process_iter():
         with suppress(psutil.Error):
             if any(word.startswith(str(node / "runs")) for word in process.cmdline()):

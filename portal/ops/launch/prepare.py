@@ -1,8 +1,9 @@
-"""Bring the database of an embedded portal up to date: one process, since starting Django takes a second.
+"""Bring the database of an embedded portal up to date.
 
     python -m portal.ops.launch.prepare [--node FOLDER --address URL] [--first-job new|always]
 
-What happens goes to stderr; the result is one line of JSON on stdout, read by the launcher.
+It is one process, since starting Django takes a second. Progress goes to stderr; the result is
+one line of JSON on stdout, read by the launcher.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ def main() -> None:
     options = parser.parse_args()
     os.environ.setdefault("STATEMENT_TIMEOUT_S", "0")  # as for manage.py
     django.setup()
-    roots = model_roots()
+    roots = agent_model_roots()
     step("Database", lambda: call("migrate", verbosity=0))
     step("Static files", lambda: call("collectstatic", interactive=False, verbosity=0))
     step("Shipped history", lambda: call("load_shipped_history"))
@@ -47,11 +48,14 @@ def main() -> None:
     print(json.dumps(result))
 
 
-def model_roots() -> list[str]:
-    """The folders that this machine's agent takes base models from. Leaves with what is wrong with them."""
-    from portal.ops.checks import model_roots as wrong_roots
+def agent_model_roots() -> list[str]:
+    """Return the folders that this machine's agent takes base models from.
 
-    for wrong in wrong_roots():
+    Exits with the error if one of them is wrong.
+    """
+    from portal.ops.checks import model_roots
+
+    for wrong in model_roots():
         sys.exit(f"{wrong.msg} {wrong.hint}")
     return [str(root) for root in settings.MODEL_ROOTS]
 
@@ -70,8 +74,9 @@ def call(command: str, **options: Any) -> str:
 
 
 def have_a_predictor() -> None:
-    """Train one where there is none yet, or none that this version of the portal can read."""
-    from knowledge import loaded_predictor, selectors
+    """Train a predictor where there is none yet that this version can read."""
+    from knowledge import selectors
+    from knowledge.predictors import loaded_predictor
 
     found = selectors.active_predictor()
     if loaded_predictor.knowledge_of(found) is not None:
@@ -82,9 +87,10 @@ def have_a_predictor() -> None:
 
 
 def join_token(node: Path, address: str) -> str:
-    """A token with which this machine's agent joins, or nothing if it is a node of this portal already.
+    """Return a token with which this machine's agent joins.
 
-    A node stays what it is where the portal's address is another than before.
+    The text is empty if the machine is a node of this portal already. A node stays the same node
+    when the portal's address changes.
     """
     known = node / "token.json"
     if is_node(known):
@@ -108,7 +114,10 @@ def is_node(known: Path) -> bool:
 
 
 def first_job_token(*, always: bool) -> str:
-    """A token for the first job in the name of `user`, or nothing if no first job is due."""
+    """Return a token for the first job in the name of `user`.
+
+    The text is empty if no first job is due.
+    """
     from portal.accounts.models import User
     from portal.accounts.services import create_token
     from scheduler.models import Job

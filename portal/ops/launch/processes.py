@@ -12,9 +12,10 @@ TRAINING_PYTHON = REPOSITORY / ".venv-train" / "bin" / "python"
 
 
 def web(host: str, port: int, name: str = "web") -> Process:
-    """One process with eight threads: SQLite has one writer, and pages poll rather than stream.
+    """Return the web server as one process with eight threads.
 
-    It stops after the agent, which brings it the last checkpoints.
+    SQLite has one writer, and pages poll rather than stream. It stops after the agent, which brings
+    it the last checkpoints.
     """
     options = ("-c", "python:portal.configuration.gunicorn", "--workers=1", "--graceful-timeout=5")
     bind = f"[{host}]:{port}" if ":" in host else f"{host}:{port}"

@@ -1,4 +1,4 @@
-"""Real text that every machine has: what the running Python's own library says about itself.
+"""Real text that every machine has: the docstrings of its Python library.
 
     python -m portal.ops.launch.sample_data FILE ROWS
 
@@ -42,7 +42,10 @@ def _signature(thing: object) -> str:
 
 
 def write_corpus(path: Path, rows: int) -> int:
-    """Write up to `rows` prompt/completion lines, spread evenly over the library; returns their number."""
+    """Write up to `rows` prompt/completion lines and return their number.
+
+    They are spread evenly over the library.
+    """
     warnings.simplefilter("ignore")
     modules = sorted(name for name in sys.stdlib_module_names if not name.startswith("_"))
     pairs = [pair for name in modules if name not in LEFT_OUT for pair in described(name)]

@@ -1,8 +1,10 @@
-"""Photograph every page of a demo portal: `python -m portal.ops.launch.screenshots [--out DIR]`.
+"""Photograph every page of a demo portal.
 
-Makes a database of simulated data in a folder of its own, serves it on loopback, and takes each page at two
-widths, light and dark. Says which pages complain in their console or are wider than their window.
-Needs Chromium and the packages of requirements/dev.lock.
+    python -m portal.ops.launch.screenshots [--out DIR]
+
+Makes a database of simulated data in a folder of its own, serves it on loopback, and takes each
+page at two widths, light and dark. Says which pages complain in their console or are wider than
+their window. Needs Chromium and the packages of requirements/dev.lock.
 """
 
 from __future__ import annotations
@@ -37,6 +39,9 @@ ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run"
 WIDTHS = {390: 844, 1280: 900}
 SCHEMES = ("light", "dark")
 TALLEST_PX = 2400  # longer pages are cut: the pictures are for looking, not for reading
+# Charts are drawn once they are near what the window shows.
+DRAWN = """() => [...document.querySelectorAll(".chart")].every((chart) => !chart.checkVisibility()
+  || chart.getBoundingClientRect().top > innerHeight || chart.querySelector(".main-svg"))"""
 OUT = processes.REPOSITORY / "var" / "screenshots"
 
 
@@ -49,7 +54,10 @@ def find_browser() -> str:
 
 @contextmanager
 def demo_portal(data: Path, password: str) -> Iterator[str]:
-    """The address of a web server on simulated data, made in `data` unless they are there already."""
+    """Serve simulated data and yield the address of the web server.
+
+    The data are made in `data` unless they are there already.
+    """
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -92,7 +100,10 @@ def sign_in(page: Page, person: str, password: str) -> None:
 
 
 def visit(browser: Browser, url: str, login: tuple[str, str], shots: list[Shot], out: Path) -> list[str]:
-    """All pictures that this person (name and password) sees; returns what is wrong with them."""
+    """Take all pictures that this person (name and password) sees.
+
+    Returns their faults.
+    """
     faults: list[str] = []
     for scheme in SCHEMES:
         context = browser.new_context(base_url=url, color_scheme=scheme)  # type: ignore[arg-type]
@@ -121,6 +132,7 @@ def photograph(page: Page, shot: Shot, width: int, path: Path) -> list[str]:
     page.wait_for_timeout(300)
     tall = min(TALLEST_PX, int(page.evaluate("document.documentElement.scrollHeight")))
     page.set_viewport_size({"width": width, "height": max(WIDTHS[width], tall)})
+    page.wait_for_function(DRAWN)
     page.wait_for_timeout(200)
     page.screenshot(path=str(path))
     over = int(page.evaluate("document.documentElement.scrollWidth")) - width

@@ -1,6 +1,7 @@
-"""A small supervisor: starts processes, restarts what dies, and leaves nothing behind.
+"""A small supervisor.
 
-It runs in the main thread only: Linux ties a child's death signal to the thread that started it.
+It starts processes, restarts those that die, and leaves nothing behind. It runs in the main
+thread only: Linux ties a child's death signal to the thread that started it.
 """
 
 from __future__ import annotations
@@ -46,7 +47,10 @@ def _die_with_parent() -> None:
 
 
 class Child:
-    """One supervised process in a process group of its own, with its log file and its back-off."""
+    """One supervised process in a process group of its own.
+
+    It has a log file and a back-off.
+    """
 
     def __init__(self, process: Process, env: Mapping[str, str], log: Path) -> None:
         self.process, self.env, self.log = process, {**env, **process.env}, log
@@ -83,7 +87,10 @@ class Child:
             self.start()
 
     def _bound_log(self) -> None:
-        """The child holds the file open, so its content moves, not the file; a line may get lost."""
+        """Bound the size of the log file.
+
+        The child holds the file open, so its content moves, not the file; a line may get lost.
+        """
         if self.log.exists() and self.log.stat().st_size > LOG_LIMIT_BYTES:
             shutil.copyfile(self.log, self.log.with_suffix(".log.1"))
             os.truncate(self.log, 0)

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
 from typing import Any
 
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
+from knowledge.core.domain.wording import money
+
 REQUIRED = ("model", "training_file")
+FIGURES = {
+    "duration_s": ("duration", "s"),
+    "tokens_per_second": ("throughput", "tokens/s"),
+    "peak_memory_bytes": ("peak memory", "MiB"),
+    "cost": ("cost", ""),
+}
+INSIDE = {True: "yes", False: "no", None: ""}
 
 
 def progress_line(job: Mapping[str, Any]) -> Text:
@@ -18,12 +26,13 @@ def progress_line(job: Mapping[str, Any]) -> Text:
     progress, parts = job["progress"], [f"[{job['state']}]"]
     if job["state"] == "queued":
         parts.append((job["wait"] or {}).get("text") or "waiting for the scheduler")
-    elif not progress["step"]:
-        parts.append("starting: process, model, data" if job["internal_state"] == "starting" else "")
+    elif job["stage"]:
+        parts.append(job["stage"])
     else:
         parts.append(f"step {progress['step']}/{progress['total_steps'] or '?'}")
         parts.append(f"loss {progress['loss']:.3f}" if progress["loss"] is not None else "")
-        parts.append(f"{progress['tokens_per_second'] or 0:,.0f} tokens/s")
+        rate = progress["tokens_per_second"]
+        parts.append(f"{rate:,.0f} tokens/s" if rate is not None else "")
         parts.append(f"{progress['eta_s']:.0f} s left" if progress["eta_s"] is not None else "")
     return Text("  ".join(part for part in parts if part))
 
@@ -45,53 +54,37 @@ def configuration(job: Mapping[str, Any]) -> Table:
 
 def comparison(job: Mapping[str, Any]) -> Table:
     """Promised against actual, with the interval that holds four times in five."""
-    promise, actual = job["attempts"][-1]["promise"], actual_of(job)
-    table = Table(title="Promised and actual", title_justify="left", box=box.SIMPLE_HEAD)
+    table = Table(title="Promise and result", title_justify="left", box=box.SIMPLE_HEAD)
     for heading in ("", "promised", "interval (80 %)", "actual", "inside"):
         table.add_column(heading, justify="left" if heading in ("", "inside") else "right", no_wrap=True)
-    for title, name, unit in (
-        ("duration", "duration_s", "s"),
-        ("throughput", "tokens_per_second", "tokens/s"),
-        ("peak memory", "peak_memory_bytes", "MiB"),
-    ):
-        table.add_row(title, *_compared(promise[name], actual[name], unit))
+    for line in job["comparison"]:
+        title, unit = FIGURES[line["name"]]
+        table.add_row(title, *_compared(line, unit or job["currency"]))
     return table
 
 
-def actual_of(job: Mapping[str, Any]) -> dict[str, float | None]:
-    """Measured figures of the last attempt, under the names of the promise."""
-    attempt = job["attempts"][-1]
-    measured = attempt["measured"]
-    return {
-        "duration_s": _seconds_between(attempt["created_at"], attempt["ended_at"]),
-        "tokens_per_second": measured.get("tokens_per_s"),
-        "peak_memory_bytes": attempt["peak_memory_bytes"] or measured.get("peak_memory_bytes"),
-    }
+def loss(job: Mapping[str, Any]) -> str:
+    """Where the training loss began and where it is."""
+    return f"{job['first_loss']:.3f} -> {job['progress']['loss']:.3f}"
 
 
-def _seconds_between(start: str | None, end: str | None) -> float | None:
-    """Promised and actual duration run from an attempt's start to its end, waiting left out."""
-    if start is None or end is None:
-        return None
-    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+def _compared(line: Mapping[str, Any], unit: str) -> tuple[str, ...]:
+    value, low, high, actual = (
+        _number(line[name], line["name"]) for name in ("value", "low", "high", "actual")
+    )
+    told = f"{actual} {unit}".strip() if actual else "unknown"
+    if not low or not high:
+        return "not predicted", "", told, ""
+    return f"{value} {unit}".strip(), f"{low} to {high}", told, INSIDE[line["inside"]]
 
 
-def _compared(promised: Mapping[str, Any] | None, actual: float | None, unit: str) -> tuple[str, ...]:
-    if promised is None or promised["low"] is None or promised["high"] is None:
-        return "not foretold", "", _amount(actual, unit), ""
-    inside = "" if actual is None else "yes" if promised["low"] <= actual <= promised["high"] else "no"
-    interval = f"{_number(promised['low'], unit)} to {_number(promised['high'], unit)}"
-    return _amount(promised["value"], unit), interval, _amount(actual, unit), inside
-
-
-def _amount(value: float | None, unit: str) -> str:
+def _number(value: float | None, name: str) -> str:
+    """The figure without its unit; empty where it is unknown."""
     if value is None:
-        return "unknown"
-    return f"{_number(value, unit)} {unit}"
-
-
-def _number(value: float, unit: str) -> str:
-    return f"{value / 2**20 if unit == 'MiB' else value:,.0f}"
+        return ""
+    if name == "cost":
+        return money(value, "")
+    return f"{value / 2**20 if name == 'peak_memory_bytes' else value:,.0f}"
 
 
 def _value(value: object) -> str:

@@ -2,17 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
+from knowledge.core.domain.wording import label
+from portal.accounts.models import AuditEntry
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import audit_matching, visible_audit
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.people.forms import AuditFilters
+from portal.web.templatetags.portal_format import duration, number
+from scheduler.selectors.audit_names import names_of
 
 PAGE = 50
+LABELS = {
+    "is_staff": "Administrator", "budget_s": "Time budget", "lifetime_s": "Lifetime", "sha256": "SHA-256",
+}  # fmt: skip
 
 
 @login_required
@@ -29,7 +38,32 @@ def audit_list(request: PageRequest) -> HttpResponse:
     context = {
         "filters": filters,
         "entries": found[:PAGE],
+        "rows": _rows(found[:PAGE]),
         "filtered": any(filters.cleaned_data.values()),
         "next": found[PAGE - 1].pk if len(found) > PAGE else "",
     }
     return render(request, "people/audit.html", context)
+
+
+def _rows(entries: list[AuditEntry]) -> list[dict[str, Any]]:
+    """Entries with the names of what they are about, and details in words."""
+    names = names_of(entry.target for entry in entries)
+    return [
+        {
+            "entry": entry,
+            "name": names.get(entry.target, ""),
+            "details": [
+                (LABELS.get(name) or label(name), _told(name, value))
+                for name, value in sorted(entry.data.items())
+            ],
+        }
+        for entry in entries
+    ]
+
+
+def _told(name: str, value: Any) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
+        return duration(value) if name.endswith("_s") else number(value)
+    return number(None) if value is None else str(value)

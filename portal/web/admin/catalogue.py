@@ -1,4 +1,8 @@
-"""The catalogue: what administrators added, which GPUs of nodes it lacks, and the forms that add more."""
+"""The catalogue page.
+
+It shows the entries that administrators added, the GPUs of nodes that it lacks, and the forms
+that add more.
+"""
 
 from __future__ import annotations
 
@@ -10,8 +14,9 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from knowledge.core.domain import catalogue
-from knowledge.hf_config_reading import CannotAdd
+from knowledge.catalogue.hf_config_reading import CannotAdd
+from knowledge.catalogue.shipped_catalogue import shipped_catalogue
+from knowledge.core.domain.catalogue import GIB, GpuModel, Model
 from knowledge.models import CatalogEntry
 from knowledge.selectors import catalog_entries, lessons_of
 from portal.accounts.requests import PageRequest
@@ -37,14 +42,17 @@ def page(request: PageRequest) -> HttpResponse:
 
 
 def _initial(name: str) -> dict[str, Any]:
-    """An added GPU's figures, or the memory that nodes report of one that the catalogue lacks."""
+    """Return the form's initial figures for a GPU.
+
+    They are those of an added GPU, or the memory that nodes report of one that the catalogue lacks.
+    """
     if memory := unknown_gpus().get(name):
-        return {"name": name, "memory_gib": round(memory / catalogue.GIB, 2)}
+        return {"name": name, "memory_gib": round(memory / GIB, 2)}
     entry = catalog_entries().filter(kind=CatalogEntry.Kind.GPU, name=name).first()
     if entry is None:
         return {"name": name}
-    gpu, tflops, bandwidth = _sheet(catalogue.Gpu(**entry.facts))
-    figures = {"memory_gib": gpu.memory_bytes / catalogue.GIB, "tflops": tflops, "bandwidth_gb_s": bandwidth}
+    gpu, tflops, bandwidth = _sheet(GpuModel(**entry.facts))
+    figures = {"memory_gib": gpu.memory_bytes / GIB, "tflops": tflops, "bandwidth_gb_s": bandwidth}
     return {"name": name, "link": gpu.link, **figures}
 
 
@@ -59,7 +67,7 @@ def add(request: PageRequest, kind: str) -> HttpResponse:
     if form.is_valid():
         try:
             entry = form.add(request.user, database_now())
-            messages.info(request, f"{entry.name} is in the catalogue; forecasts use it within seconds.")
+            messages.info(request, f"{entry.name} is in the catalogue; predictions use it within seconds.")
             return redirect("catalogue")
         except CannotAdd as wrong:
             form.take(wrong.fields)
@@ -90,15 +98,15 @@ def _page(request: PageRequest, *, status: int = 200, **given: Any) -> HttpRespo
         "gpu_form": GpuForm(),
         "model_form": ModelForm(),
         "unknown": unknown_gpus(),
-        "gpus": [(*_sheet(catalogue.Gpu(**one.facts)), runs) for one, runs in shown if one.kind == "gpu"],
-        "models": [(catalogue.Model(**one.facts), runs) for one, runs in shown if one.kind == "model"],
-        "shipped_gpus": catalogue.gpu_names(),
-        "shipped_models": catalogue.model_names(),
+        "gpus": [(*_sheet(GpuModel(**one.facts)), runs) for one, runs in shown if one.kind == "gpu"],
+        "models": [(Model(**one.facts), runs) for one, runs in shown if one.kind == "model"],
+        "shipped_gpus": [gpu.gpu_model for gpu in shipped_catalogue().shipped_gpus],
+        "shipped_models": [model.model_name for model in shipped_catalogue().shipped_models],
         **given,
     }
     return render(request, "knowledge/catalogue.html", context, status=status)
 
 
-def _sheet(gpu: catalogue.Gpu) -> tuple[catalogue.Gpu, float, float]:
+def _sheet(gpu: GpuModel) -> tuple[GpuModel, float, float]:
     """The GPU, its peak in TFLOP/s and its bandwidth in GB/s."""
     return gpu, (gpu.bf16_flops or 0.0) / 1e12, gpu.bandwidth_bytes_s / 1e9

@@ -1,4 +1,7 @@
-"""Forms for entries of the catalogue: a GPU by a short form, a model by its config.json."""
+"""Forms for entries of the catalogue.
+
+A GPU is entered in a short form, a model by its config.json.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from datetime import datetime
 
 from django import forms
 
-from knowledge import catalogue_entries
-from knowledge.hf_config_reading import LARGEST_CONFIG, CannotAdd, listed_text
+from knowledge.catalogue import catalogue_entries
+from knowledge.catalogue.hf_config_reading import LARGEST_CONFIG, CannotAdd, listed_text
 from knowledge.models import CatalogEntry
 from portal.accounts.models import User
 from portal.web.common.form_base import StyledForm
@@ -16,15 +19,15 @@ from portal.web.common.form_base import StyledForm
 class GpuForm(StyledForm):
     prefix_id = "gpu"
     name = forms.CharField(
-        max_length=catalogue_entries.LONGEST_GPU, help_text="Exactly as its node names it."
+        max_length=catalogue_entries.LONGEST_GPU, help_text="Exactly as the node reports it."
     )
-    memory_gib = forms.FloatField(label="Memory", help_text="GiB of one GPU.")
-    tflops = forms.FloatField(label="Peak", help_text="Dense bf16 TFLOP/s; without sparsity.")
+    memory_gib = forms.FloatField(label="Memory", help_text="GiB per GPU.")
+    tflops = forms.FloatField(label="Peak", help_text="Dense bf16 TFLOP/s, without sparsity.")
     bandwidth_gb_s = forms.FloatField(label="Memory bandwidth", help_text="GB/s.")
     link = forms.ChoiceField(
         choices=[(link, link) for link in catalogue_entries.LINKS],
         initial="pcie4",
-        help_text="Between GPUs of a node.",
+        help_text="Between the GPUs of a node.",
     )
 
     def add(self, actor: User, now: datetime) -> CatalogEntry:
@@ -35,11 +38,11 @@ class GpuForm(StyledForm):
 class ModelForm(StyledForm):
     prefix_id = "model"
     name = forms.CharField(
-        max_length=catalogue_entries.LONGEST_MODEL, help_text="Under which jobs ask for it."
+        max_length=catalogue_entries.LONGEST_MODEL, help_text="The name that jobs use for the model."
     )
     place = forms.CharField(
-        max_length=500, required=False, label="Where its config.json is",
-        help_text="A model id of the Hugging Face Hub, or a folder or file below MODEL_ROOTS of the portal.",
+        max_length=500, required=False, label="Location of its config.json",
+        help_text="A Hugging Face model id, or a folder or file below the portal's MODEL_ROOTS.",
     )  # fmt: skip
     config = forms.CharField(
         max_length=LARGEST_CONFIG, required=False, label="or the config.json itself",
@@ -50,7 +53,7 @@ class ModelForm(StyledForm):
         """Store what was filled in. Raises CannotAdd."""
         place, text = self.cleaned_data["place"], self.cleaned_data["config"]
         if bool(place) == bool(text):
-            raise CannotAdd({"place": "Give either a place or the config.json itself."})
+            raise CannotAdd({"place": "Give either a location or the config.json itself."})
         return catalogue_entries.add_model(
             text=text or listed_text(place), name=self.cleaned_data["name"], actor=actor, now=now
         )

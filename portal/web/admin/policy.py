@@ -1,7 +1,11 @@
-"""The scheduling policy: which one decides, what it does, who chose it; administrators choose another."""
+"""The scheduling policy's page.
+
+It shows which policy decides, what it does and who chose it; administrators choose another.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -15,9 +19,11 @@ from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import StyledForm
+from portal.web.common.refusals import refusals_shown
 from scheduler.core.policies import LIVE, POLICIES
-from scheduler.errors import Conflict
-from scheduler.selectors.policy import current_choice, current_policy, policy_history
+from scheduler.core.policies.parameters import Parameter, parameters_of, values_of
+from scheduler.errors import BadParameters
+from scheduler.selectors.policy import current_choice, current_parameters, current_policy, policy_history
 from scheduler.services.policy import choose_policy
 
 SHOWN = 20
@@ -29,6 +35,70 @@ class PolicyForm(StyledForm):
     reason = forms.CharField(max_length=500, label="Reason", help_text="Shown in the history.")
     # The choice that the administrator saw: if another one holds by now, someone else was first.
     seen = forms.IntegerField(min_value=0, max_value=2**62, widget=forms.HiddenInput)
+
+    def computed_fields(self) -> dict[str, forms.Field]:
+        """One for each parameter of each policy, `POLICY.NAME`."""
+        held, now = current_parameters(), current_policy()
+        return {
+            f"{name}.{parameter.name}": _field(parameter, held if name == now else {})
+            for name in LIVE
+            for parameter in parameters_of(POLICIES[name])
+        }
+
+    def of_policy(self, name: str) -> list[forms.BoundField]:
+        """The fields of the parameters of one policy."""
+        return [self[field] for field in self.fields if field.startswith(f"{name}.")]
+
+    def choice(self) -> dict[str, Any]:
+        """Return the choice that the service takes.
+
+        Of the parameters it has those of the chosen policy that were changed.
+        """
+        values = self.cleaned_data
+        policy = POLICIES[values["name"]]
+        given = {one.name: values.get(f"{policy.name}.{one.name}") for one in parameters_of(policy)}
+        changed = {
+            one.name: given[one.name]
+            for one in parameters_of(policy)
+            if given[one.name] not in (None, "", [], one.default)
+        }
+        return {
+            "name": policy.name,
+            "reason": values["reason"],
+            "seen": values["seen"],
+            "parameters": changed,
+        }
+
+    def take(self, errors: Mapping[str, str]) -> None:
+        """A refused parameter is named at its field of the chosen policy."""
+        own = {name: name.replace("parameters.", f"{self.cleaned_data['name']}.", 1) for name in errors}
+        super().take({own[name]: message for name, message in errors.items()})
+
+
+class NumberList(forms.CharField):
+    """Numbers with commas between them."""
+
+    def to_python(self, value: Any) -> Any:
+        words = [word.strip() for word in str(value or "").split(",")]
+        try:
+            return [float(word) for word in words if word]
+        except ValueError as wrong:
+            raise forms.ValidationError("must be numbers with commas between them") from wrong
+
+    def prepare_value(self, value: Any) -> Any:
+        return ", ".join(f"{number:g}" for number in value) if isinstance(value, list) else value
+
+
+def _field(parameter: Parameter, held: Mapping[str, Any]) -> forms.Field:
+    about: dict[str, Any] = {
+        "label": parameter.name, "help_text": parameter.help, "required": False,
+        "initial": held.get(parameter.name, parameter.default),
+    }  # fmt: skip
+    if parameter.many:
+        return NumberList(max_length=200, **about)
+    if parameter.whole:
+        return forms.IntegerField(min_value=int(parameter.low), max_value=int(parameter.high), **about)
+    return forms.FloatField(min_value=parameter.low, max_value=parameter.high, **about)
 
 
 @login_required
@@ -42,11 +112,13 @@ def policy(request: PageRequest) -> HttpResponse:
     form = PolicyForm(request.POST)
     if not form.is_valid():
         return render(request, "policy/page.html", _page(form), status=400)
-    try:
-        made = choose_policy(actor=request.user, now=database_now(), **form.cleaned_data)
-        messages.info(request, f"{made.name} decides from now on.")
-    except Conflict as meanwhile:
-        messages.warning(request, str(meanwhile))
+    with refusals_shown(request):
+        try:
+            made = choose_policy(actor=request.user, now=database_now(), **form.choice())
+        except BadParameters as refused:
+            form.take(refused.fields)
+            return render(request, "policy/page.html", _page(form), status=400)
+        messages.info(request, f"{made.name} is the policy from now on.")
     return redirect("policy")
 
 
@@ -56,7 +128,8 @@ def _page(form: PolicyForm) -> dict[str, Any]:
         "chosen": form["name"].value(),
         "current": current_policy(),
         "summary": POLICIES[current_policy()].description.summary,
-        "live": [(name, POLICIES[name].description.summary) for name in LIVE],
+        "values": values_of(POLICIES[current_policy()], current_parameters()),
+        "live": [(name, POLICIES[name].description.summary, form.of_policy(name)) for name in LIVE],
         "simulated": [
             (name, policy.description.summary) for name, policy in POLICIES.items() if name not in LIVE
         ],

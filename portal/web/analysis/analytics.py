@@ -1,4 +1,7 @@
-"""Analytics: how long jobs took, what the cluster was used for, and what went wrong."""
+"""The analytics page.
+
+It shows how long jobs took, what the cluster was used for, and what went wrong.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,14 @@ from portal.accounts.requests import PageRequest
 from portal.web.analysis.period import RANGES, chosen, present, remembered
 from portal.web.charts import distributions, usage
 from portal.web.charts.chart import Chart
-from scheduler.selectors.analysis import analytics as figures
+from scheduler.selectors.analysis.analytics import (
+    ended,
+    failed_attempts,
+    first_submission,
+    throughput_by_gpu,
+    utilisation,
+    waiting,
+)
 from scheduler.selectors.analysis.period import Period
 
 
@@ -22,7 +32,7 @@ from scheduler.selectors.analysis.period import Period
 @require_GET
 def analytics(request: PageRequest) -> HttpResponse:
     """All charts over the chosen period; of the reader's own and their teams' jobs."""
-    first = partial(figures.first_submission, request.user)
+    first = partial(first_submission, request.user)
     when = chosen(request.GET.dict(), now=present(), first=first)
     charts = remembered("analytics", request.user, when.period, partial(_charts, request.user, when.period))
     context = {"chosen": when, "ranges": RANGES, "charts": charts}
@@ -30,13 +40,13 @@ def analytics(request: PageRequest) -> HttpResponse:
 
 
 def _charts(user: User, period: Period) -> list[Chart]:
-    waiting, ended = figures.waiting(user, period), figures.ended(user, period)
+    waits, ends = waiting(user, period), ended(user, period)
     return [
-        usage.utilisation_chart(figures.utilisation(user, period), period.slices),
-        usage.outcomes_chart(ended.by_state, period.slices),
-        distributions.distribution(waiting.jct_s, distributions.JCT),
-        distributions.distribution(waiting.wait_s, distributions.WAIT),
-        distributions.distribution(waiting.slowdown, distributions.SLOWDOWN),
-        usage.failures_chart(figures.failed_attempts(user, period), ended.failures),
-        usage.throughput_chart(figures.throughput_by_gpu(user, period)),
+        usage.utilisation_chart(utilisation(user, period), period.slices),
+        usage.outcomes_chart(ends.by_state, period.slices),
+        distributions.distribution(waits.jct_s, distributions.JCT),
+        distributions.distribution(waits.wait_s, distributions.WAIT),
+        distributions.distribution(waits.slowdown, distributions.SLOWDOWN),
+        usage.failures_chart(failed_attempts(user, period), ends.failures),
+        usage.throughput_chart(throughput_by_gpu(user, period)),
     ]

@@ -1,4 +1,7 @@
-"""Past executions: what is known by source, the export, and an import from a file; for administrators."""
+"""Past executions, for administrators.
+
+The page shows the known executions by source, the export, and an import from a file.
+"""
 
 from __future__ import annotations
 
@@ -36,12 +39,12 @@ class ImportForm(StyledForm):
     prefix_id = "import"
     file = forms.FileField(
         label="CSV file",
-        help_text=f"Up to {LARGEST // 1_000_000} MB and {MOST_LINES:,} lines, which take some seconds; "
-        "larger ones with manage.py import_history.",
+        help_text=f"Up to {LARGEST // 1_000_000} MB and {MOST_LINES:,} lines; "
+        "import larger files with manage.py import_history.",
     )
     source = forms.ChoiceField(
-        choices=[("", "found by its columns"), *((name, NAMES.get(name, name)) for name in SOURCES)],
-        required=False, label="Its columns are those of",
+        choices=[("", "detect from the columns"), *((name, NAMES.get(name, name)) for name in SOURCES)],
+        required=False, label="Format of the columns",
     )  # fmt: skip
 
 
@@ -51,7 +54,7 @@ class HistoryFilters(FilterForm):
     q = forms.CharField(required=False, max_length=200, label="Model")
     source = forms.CharField(required=False, max_length=60, widget=forms.Select)
     learnt = forms.ChoiceField(
-        required=False, label="Learnt from", choices=[("", "all"), ("yes", "yes"), ("no", "no")]
+        required=False, label="Used for training", choices=[("", "all"), ("yes", "yes"), ("no", "no")]
     )
     after = forms.IntegerField(required=False, min_value=1, max_value=2**62, widget=forms.HiddenInput)
 

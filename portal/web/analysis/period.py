@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from typing import TypeVar
 
 from django.core.cache import cache
@@ -12,6 +12,7 @@ from django.utils import timezone
 from django.utils.dateparse import parse_date, parse_datetime
 
 from portal.accounts.models import User
+from portal.accounts.time_zones import local
 from scheduler.selectors.analysis.period import Period
 
 T = TypeVar("T")
@@ -29,7 +30,11 @@ LONGEST = len("2026-11-01T12:30:00.000000+01:00")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenPeriod:
-    """The period to show. `name` is empty for one given by dates; `errors` tell what was not understood."""
+    """The period to show.
+
+    name: empty for a period given by dates.
+    errors: the parts that were not understood.
+    """
 
     period: Period
     name: str
@@ -39,18 +44,25 @@ class ChosenPeriod:
     def dates(self) -> tuple[date, date]:
         """First and last day, as the form shows them."""
         last = self.period.end - timedelta(microseconds=1)
-        return timezone.localtime(self.period.start).date(), timezone.localtime(last).date()
+        return local(self.period.start).date(), local(last).date()
 
 
 def present() -> datetime:
-    """The end of the minute that runs: equal ranges asked for within a minute are equal periods."""
+    """Return the end of the current minute.
+
+    So equal ranges asked for within a minute are equal periods.
+    """
     return timezone.now().replace(second=0, microsecond=0) + timedelta(minutes=1)
 
 
 def remembered(page: str, user: User, period: Period, make: Callable[[], T]) -> T:
-    """The answer of `make` for this reader and period, made once a minute however many look."""
+    """Return the answer of `make` for this reader, zone and period.
+
+    It is made once a minute, however many look.
+    """
     reader = "all" if user.is_admin else user.pk
-    key = f"{page}:{reader}:{period.start.timestamp()}:{period.end.timestamp()}"
+    zone = timezone.get_current_timezone_name()
+    key = f"{page}:{reader}:{zone}:{period.start.timestamp()}:{period.end.timestamp()}"
     found: T | None = cache.get(key)
     if found is None:
         found = make()
@@ -59,15 +71,16 @@ def remembered(page: str, user: User, period: Period, make: Callable[[], T]) -> 
 
 
 def chosen(query: Mapping[str, str], *, now: datetime, first: Callable[[], datetime | None]) -> ChosenPeriod:
-    """The period that the address names: `?range=24h`, or `?from=2026-11-01&to=2026-11-07` (both included).
+    """Return the period that the address names.
 
-    `first` is asked for the oldest moment only when all of history is wanted.
+    It is `?range=24h`, or `?from=2026-11-01&to=2026-11-07` (both included). `first` is asked for
+    the oldest moment only when all of history is wanted.
     """
     if query.get("from") or query.get("to"):
         return _between(query, now)
     name = query.get("range") or DEFAULT
     if name not in RANGES:
-        problem = f"The range {name[:40]!r} is not known; use one of {', '.join(RANGES)}."
+        problem = f"Unknown range {name[:40]!r}; use one of {', '.join(RANGES)}."
         return ChosenPeriod(period=_back(RANGES[DEFAULT], now, first), name=DEFAULT, errors=(problem,))
     return ChosenPeriod(period=_back(RANGES[name], now, first), name=name)
 
@@ -90,7 +103,7 @@ def _between(query: Mapping[str, str], now: datetime) -> ChosenPeriod:
     end = min(moments["to"] or now, now)
     start = moments["from"] or end - timedelta(days=7)
     if not errors and start >= end:
-        errors.append("from must lie before to, and in the past.")
+        errors.append("The start (from) must lie before the end (to) and in the past.")
     if errors:
         return ChosenPeriod(period=Period(now - timedelta(days=7), now), name=DEFAULT, errors=tuple(errors))
     return ChosenPeriod(period=Period(start, end), name="")
@@ -101,10 +114,10 @@ def _moment(raw: str, *, end: bool) -> datetime | None:
     if len(raw) > LONGEST:
         return None
     try:
-        if day := parse_date(raw):
-            day += timedelta(days=1) if end else timedelta()
-            return timezone.make_aware(datetime.combine(day, time.min))
         moment = parse_datetime(raw)
+        if day := parse_date(raw):
+            moment = datetime.combine(day + timedelta(days=1 if end else 0), time.min)
+        aware = moment and (moment if timezone.is_aware(moment) else timezone.make_aware(moment))
+        return aware and aware.astimezone(UTC)
     except (ValueError, OverflowError):
         return None
-    return moment if moment is None or timezone.is_aware(moment) else timezone.make_aware(moment)

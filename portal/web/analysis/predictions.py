@@ -8,13 +8,12 @@ from functools import partial
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from knowledge.model_registry import CannotPromote, NoSuchPredictor, promote_version, roll_back
 from knowledge.models import PredictorVersion
+from knowledge.predictors.model_registry import promote_version, roll_back
 from knowledge.selectors import (
     active_predictor,
     predictor_versions,
@@ -26,23 +25,24 @@ from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.analysis.period import RANGES, chosen, present, remembered
-from portal.web.charts import track_record as charts
 from portal.web.charts.drift import nightly
-from scheduler.selectors.analysis import track_record as figures
+from portal.web.charts.track_record import FEW, error_over_time, scatter
+from portal.web.common.access import refuse_others_than_admins
+from portal.web.common.refusals import refusals_shown
 from scheduler.selectors.analysis.period import Period
-from scheduler.selectors.analysis.track_record import Pair, Verdict
+from scheduler.selectors.analysis.track_record import Pair, Verdict, first_promise, latest_pairs, verdicts
 
 VERSIONS, PROMOTIONS = 20, 20
 SOURCES = {
-    "exact": "the same configuration, measured before",
-    "model": "learnt from history",
-    "own": "physics, corrected by runs here",
-    "prior": "physics alone: stated, not calibrated",
+    "exact": "earlier runs of the same configuration",
+    "model": "past executions",
+    "own": "physics, corrected by runs in this portal",
+    "prior": "physics alone, with assumed intervals",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class VerdictLine:
     """A verdict as the table shows it; `coverage` None: too few runs to say."""
 
     verdict: Verdict
@@ -53,19 +53,22 @@ class Line:
 
     @property
     def coverage(self) -> float | None:
-        return self.verdict.inside / self.verdict.judged if self.verdict.judged >= charts.FEW else None
+        return self.verdict.inside / self.verdict.judged if self.verdict.judged >= FEW else None
 
     @property
     def bias(self) -> str:
         """How much more was measured than promised, as a signed share (geometric mean)."""
-        if self.verdict.runs < charts.FEW:
+        if self.verdict.runs < FEW:
             return ""
         return f"{round(math.expm1(self.verdict.log_ratio), 2) + 0.0:+.0%}"
 
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A predictor with its errors on the rows that were held out; None where none could be measured."""
+    """A predictor with its errors on the rows that were held out.
+
+    An error is None where none could be measured.
+    """
 
     row: PredictorVersion
 
@@ -89,20 +92,24 @@ class Version:
 @login_required
 @require_GET
 def predictions(request: PageRequest) -> HttpResponse:
-    """The track record over the chosen period, of the reader's own and their teams' jobs."""
-    first = partial(figures.first_promise, request.user)
+    """Show the track record over the chosen period.
+
+    It covers the jobs of the reader and of their teams.
+    """
+    first = partial(first_promise, request.user)
     when = chosen({"range": "30d", **request.GET.dict()}, now=present(), first=first)
     both = partial(_figures, request.user, when.period)
-    verdicts, pairs = remembered("predictions", request.user, when.period, both)
+    judged, elsewhere, pairs = remembered("predictions", request.user, when.period, both)
     days = track_record()
     context = {
         "chosen": when,
         "ranges": RANGES,
-        "few": charts.FEW,
-        "lines": [Line(verdict) for verdict in verdicts],
+        "few": FEW,
+        "lines": [VerdictLine(verdict) for verdict in judged],
+        "lines_elsewhere": [VerdictLine(verdict) for verdict in elsewhere],
         "charts": [
-            *(charts.scatter(target, found) for target, found in pairs.items()),
-            charts.error_over_time(pairs),
+            *(scatter(target, found) for target, found in pairs.items()),
+            error_over_time(pairs),
             nightly(days),
         ],
         "drift": days[-1].alarm if days else "",
@@ -114,22 +121,19 @@ def predictions(request: PageRequest) -> HttpResponse:
     return render(request, "analytics/predictions.html", context, status=400 if when.errors else 200)
 
 
-def _figures(user: User, period: Period) -> tuple[list[Verdict], dict[str, list[Pair]]]:
-    return figures.verdicts(user, period), figures.pairs(user, period)
+def _figures(user: User, period: Period) -> tuple[list[Verdict], list[Verdict], dict[str, list[Pair]]]:
+    pairs, elsewhere = latest_pairs(user, period)
+    return verdicts(user, period), elsewhere, pairs
 
 
 @login_required
 @require_POST
 def promote(request: PageRequest, number: int) -> HttpResponse:
     """Make a version the one that answers; for administrators."""
-    _admin(request)
-    try:
+    refuse_others_than_admins(request)
+    with refusals_shown(request):
         version = promote_version(number=number, actor=request.user, now=database_now())
-        messages.info(request, f"Predictor {version.number} answers from now on.")
-    except NoSuchPredictor as unknown:
-        raise Http404 from unknown
-    except CannotPromote as refused:
-        messages.warning(request, str(refused))
+        messages.info(request, f"Predictor {version.number} is now active.")
     return redirect("predictions")
 
 
@@ -137,17 +141,10 @@ def promote(request: PageRequest, number: int) -> HttpResponse:
 @require_POST
 def rollback(request: PageRequest) -> HttpResponse:
     """Undo the last promotion, if it is the one that was shown; for administrators."""
-    _admin(request)
+    refuse_others_than_admins(request)
     seen = request.POST.get("seen", "")
     number = int(seen) if seen.isdecimal() and len(seen) < 10 else None
-    try:
+    with refusals_shown(request):
         version = roll_back(actor=request.user, now=database_now(), seen=number)
-        messages.info(request, f"Predictor {version.number} answers again.")
-    except CannotPromote as refused:
-        messages.warning(request, str(refused))
+        messages.info(request, f"Predictor {version.number} is active again.")
     return redirect("predictions")
-
-
-def _admin(request: PageRequest) -> None:
-    if not request.user.is_admin:
-        raise PermissionDenied

@@ -6,52 +6,42 @@ import uuid
 from typing import Any
 
 from django import forms
-from django.conf import settings
 
-from portal.web.common.form_base import StyledForm
+from portal.web.common.time_fields import MomentField, TimedForm
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.services.simulations.request import MAX_ERROR, MAX_POLICIES, MAX_SEED, SimulationRequest
 from scheduler.simulator.world.predictions import Fidelity
 
 LEVELS = {
-    Fidelity.DEFAULT: "nothing: one stated duration for all",
-    Fidelity.VALIDITY: "what runs at all",
-    Fidelity.EXACT: "medians of earlier jobs of the same kind",
+    Fidelity.DEFAULT: "nothing: the same duration for every job",
+    Fidelity.VALIDITY: "only which configurations run",
+    Fidelity.EXACT: "median durations of similar earlier jobs",
     Fidelity.PERFORMANCE: "the promises made at submission",
-    Fidelity.ORACLE: "everything, as if known before",
+    Fidelity.ORACLE: "everything, including actual durations",
 }
 
 
-def _moment(label: str, help_text: str) -> forms.DateTimeField:
-    return forms.DateTimeField(
-        required=False,
-        label=label,
-        help_text=help_text,
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-    )
-
-
-class SimulationForm(StyledForm):
+class SimulationForm(TimedForm):
     prefix_id = "simulation"
     policies = forms.MultipleChoiceField(
         choices=[(name, name) for name in POLICIES],
-        help_text=f"Choose up to {MAX_POLICIES}; all of them play the same jobs.",
+        help_text=f"Choose up to {MAX_POLICIES}; all are simulated on the same jobs.",
         error_messages={"required": "Choose at least one policy."},
     )
     knowledge = forms.ChoiceField(
         choices=[(level.value, text) for level, text in LEVELS.items()],
         initial=Fidelity.PERFORMANCE,
-        label="What policies know",
+        label="Known to the policies",
     )
-    since = _moment("Jobs submitted from", f"In the time of {settings.TIME_ZONE}; empty: from the first on.")
-    until = _moment("Until", "Empty: until now.")
+    since = MomentField(required=False, label="Jobs submitted from", help_text="Empty: from the first job.")
+    until = MomentField(required=False, label="Until", help_text="Empty: until now.")
     cluster = forms.CharField(
         max_length=500, required=False,
-        help_text="type:nodes x GPUs each, e.g. a100:8x8,l40s:4x4@1.1 (price); empty: the present nodes.",
+        help_text="GPU:nodes x GPUs per node @price, e.g. a100:8x8,l40s:4x4@1.1. Empty: the current nodes.",
     )  # fmt: skip
     error = forms.FloatField(
-        min_value=0, max_value=MAX_ERROR, initial=0, required=False, label="Error of predictions",
-        help_text="Where no promise was recorded; 0.2 is 20 % in the median.",
+        min_value=0, max_value=MAX_ERROR, initial=0, required=False, label="Prediction error",
+        help_text="Used where no promise was recorded; 0.2 is a median error of 20 %.",
     )  # fmt: skip
     seed = forms.IntegerField(min_value=0, max_value=MAX_SEED, initial=0, required=False)
     key = forms.CharField(widget=forms.HiddenInput, max_length=100, required=False)
@@ -65,8 +55,8 @@ class SimulationForm(StyledForm):
         """Policies under their headings, each with what it does and whether it is chosen."""
         chosen = set(self["policies"].value() or ())
         kinds = {
-            "These can decide here, too": [name for name in POLICIES if name in LIVE],
-            "In the simulator only": [name for name in POLICIES if name not in LIVE],
+            "Available in this portal": [name for name in POLICIES if name in LIVE],
+            "Only in the simulator": [name for name in POLICIES if name not in LIVE],
         }
         return [
             (heading, [(name, POLICIES[name].description.summary, name in chosen) for name in names])

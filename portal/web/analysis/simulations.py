@@ -8,34 +8,40 @@ from typing import Any
 
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_http_methods
 
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
-from portal.web.analysis.simulation_forms import SimulationForm
+from portal.web.analysis.simulation_forms import LEVELS, SimulationForm
 from portal.web.charts.simulation import jct_chart
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.partials import fragment, is_fragment
-from scheduler.errors import BadParameters, Conflict, KeyInUse, KeyReused, NotFound
+from portal.web.common.refusals import or_404
+from scheduler.errors import BadParameters, Conflict, KeyInUse, KeyReused
 from scheduler.models import Simulation
+from scheduler.selectors.policy import current_policy
 from scheduler.selectors.simulations import all_simulations, get_simulation, present_cluster
 from scheduler.services.idempotency import once
 from scheduler.services.simulations.request import request_simulation
 from scheduler.simulator.inputs.cluster import parse_cluster
+from scheduler.simulator.world.predictions import Fidelity
 
 PAGE = 20
-# (measure, heading, how it is shown): the table's columns
-MEASURES = (
+# (measure, heading, how it is shown): the columns of two tables, as one would be too wide for most screens
+TIMES = (
+    ("jobs", "Jobs", "number"),
     ("jct_mean_s", "Mean JCT", "duration"), ("jct_p50_s", "p50", "duration"),
     ("jct_p95_s", "p95", "duration"), ("jct_p99_s", "p99", "duration"),
     ("wait_mean_s", "Mean wait", "duration"), ("slowdown_mean", "Slowdown", "number"),
     ("makespan_s", "Makespan", "duration"),
+)  # fmt: skip
+USE = (
     ("utilisation", "Utilisation", "percent"), ("jain", "Jain", "number"),
     ("finish_time_fairness_mean", "Finish-time fairness", "number"),
     ("violation_ratio", "Late", "percent"), ("preemptions", "Preemptions", "number"),
-    ("cost", "Cost", "number"),
+    ("cost", "Cost", "money"),
 )  # fmt: skip
 
 
@@ -72,7 +78,7 @@ def _requested(request: PageRequest, form: SimulationForm) -> Simulation | None:
     except BadParameters as wrong:
         form.take(wrong.fields)
     except (KeyReused, KeyInUse):
-        form.add_error(None, "This form was sent before; load the page again for another simulation.")
+        form.add_error(None, "This form was already submitted; reload the page for another simulation.")
     except Conflict as refused:
         form.add_error(None, str(refused))
     else:
@@ -85,15 +91,15 @@ def _requested(request: PageRequest, form: SimulationForm) -> Simulation | None:
 def simulation_detail(request: PageRequest, simulation_id: str) -> HttpResponse:
     """Request, progress and figures; for htmx the state alone while it runs."""
     refuse_others_than_admins(request)
-    try:
-        found = get_simulation(simulation_id)
-    except NotFound as unknown:
-        raise Http404 from unknown
+    found = or_404(get_simulation, simulation_id)
     context: dict[str, Any] = {
-        "simulation": found, "percent": round(100 * found.progress), "measures": MEASURES,
+        "simulation": found,
+        "percent": round(100 * found.progress),
         "pools": parse_cluster(found.cluster).pools,
-        "rows": [_row(result) for result in found.results], "chart": jct_chart(found.results),
-    }  # fmt: skip
+        "known": LEVELS.get(Fidelity(found.knowledge)),
+        "tables": [_table("Times", TIMES, found), _table("Use, fairness and cost", USE, found)],
+        "chart": jct_chart(found.results, in_force=current_policy()),
+    }
     if is_fragment(request):
         answer = fragment(request, "simulations/live.html", context)
         if found.ended:  # the page with its chart takes over
@@ -102,6 +108,10 @@ def simulation_detail(request: PageRequest, simulation_id: str) -> HttpResponse:
     return render(request, "simulations/detail.html", context)
 
 
-def _row(result: dict[str, Any]) -> dict[str, Any]:
-    cells = [(result.get(name), kind) for name, _, kind in MEASURES]
-    return {"policy": result["policy"], "jobs": result["jobs"], "cells": cells}
+def _table(title: str, measures: tuple[tuple[str, str, str], ...], found: Simulation) -> dict[str, Any]:
+    """Columns of the table with a row for each policy."""
+    rows = [
+        (result["policy"], [(result.get(name), kind) for name, _, kind in measures])
+        for result in found.results
+    ]
+    return {"title": title, "headings": [heading for _, heading, _ in measures], "rows": rows}

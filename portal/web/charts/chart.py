@@ -1,10 +1,19 @@
-"""The parts of every chart: a figure, its story in words, and its numbers as a table."""
+"""The parts of every chart.
+
+They are a figure, its story in words, and its numbers as a table.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
+
+from django.utils import timezone
+
+from portal.accounts.time_zones import local
+from portal.web.templatetags.portal_format import duration
 
 Trace = dict[str, Any]
 
@@ -53,12 +62,33 @@ class Chart:
 
 
 def look_of(number: int) -> dict[str, Any]:
-    """Colour and symbol of the kind with this number, from 0: eye and ink both tell kinds apart."""
+    """Return colour and symbol of the kind with this number, from 0.
+
+    So kinds can be told apart both on screen and in print.
+    """
     return {"color": KINDS[number % len(KINDS)], "symbol": SYMBOLS[number % len(SYMBOLS)]}
 
 
 def axis(title: str, **more: Any) -> dict[str, Any]:
     return {"title": {"text": title}, **more}
+
+
+def time_axis(**more: Any) -> dict[str, Any]:
+    """An axis of moments, each from `by_clock`."""
+    return axis(f"time in {timezone.get_current_timezone_name()}", type="date", **more)
+
+
+def by_clock(moment: datetime) -> str:
+    """Return a moment by the reader's clock, without a zone.
+
+    Plotly draws none in another zone than the one it is written in.
+    """
+    return local(moment).replace(tzinfo=None).isoformat(timespec="seconds")
+
+
+def when(moment: datetime) -> str:
+    """Date and time to the minute, by the reader's clock."""
+    return f"{local(moment):%Y-%m-%d %H:%M}"
 
 
 def count_axis(title: str, top: int, **more: Any) -> dict[str, Any]:
@@ -84,6 +114,15 @@ def duration_axis(title: str, ends: Ends = FAR) -> dict[str, Any]:
     """A logarithmic axis of seconds with ticks that people read as times."""
     ticks = CLOSE_DURATION_TICKS if _close(ends) else DURATION_TICKS
     return axis(title, type="log", tickvals=list(ticks), ticktext=list(ticks.values()))
+
+
+def linear_duration_axis(title: str, longest_s: float) -> dict[str, Any]:
+    """An axis of seconds from 0 on, with at most `FEW` ticks at whole units after it."""
+    steps = [1, 2, 5, 10, 20, *(n * _MINUTE for n in (1, 2, 5, 10, 20)), *(n * _HOUR for n in (1, 2, 4, 12))]
+    days = -(-longest_s // (FEW * _DAY)) * _DAY
+    step = next((step for step in steps if longest_s <= FEW * step), days)
+    ticks = [number * step for number in range(FEW + 1) if number * step <= longest_s] if longest_s else [0]
+    return axis(title, tickvals=ticks, ticktext=[duration(tick) if tick else "0" for tick in ticks])
 
 
 def _close(ends: Ends) -> bool:

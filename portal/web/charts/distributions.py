@@ -1,4 +1,7 @@
-"""How values are distributed: a stepped area on a logarithmic axis with three quantiles marked."""
+"""Charts of distributions.
+
+A stepped area is drawn on a logarithmic axis with three quantiles marked.
+"""
 
 from __future__ import annotations
 
@@ -28,7 +31,10 @@ COARSE = 25  # bins of the drawing: a factor of e to the quarter each
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartLabels:
-    """How a distribution is told: `measure` as in `The JCT of half of the jobs was at most 5 min`."""
+    """The words and axis of a distribution's chart.
+
+    `measure` is as in `The JCT of half of the jobs was at most 5 min`.
+    """
 
     name: str
     title: str
@@ -48,8 +54,8 @@ JCT = ChartLabels(
     text=duration, axis=partial(duration_axis, "from submission to success"),
 )  # fmt: skip
 WAIT = ChartLabels(
-    name="wait", title="Waiting time", measure="The wait for the first start", unit="jobs",
-    text=duration, axis=partial(duration_axis, "from submission to first start"),
+    name="wait", title="Waiting time", measure="The time queued", unit="jobs",
+    text=duration, axis=partial(duration_axis, "time queued"),
 )  # fmt: skip
 SLOWDOWN = ChartLabels(
     name="slowdown", title="Slowdown", measure="Completion time over running time", unit="jobs",

@@ -1,42 +1,49 @@
-"""Do promises still hold? What the nightly judgement of recent runs found, day by day."""
+"""Charts of whether promises still hold.
+
+They show the nightly judgement of recent runs, day by day.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
+from knowledge.core.domain.wording import counted
 from knowledge.models import TrackRecord
 from portal.web.charts.chart import BAD, FIRST, MUTED, SECOND, Chart, Trace, axis
-from portal.web.templatetags.portal_format import counted, percent
+from portal.web.templatetags.portal_format import percent
 
 PROMISED = 0.8  # how often an interval should hold
 TICKS = 8
 
 
 def nightly(records: Sequence[TrackRecord]) -> Chart:
-    """Coverage and median error of tokens per second, one point a day, oldest first; alarms stand out."""
+    """Chart coverage and median error of tokens per second.
+
+    There is one point a day, oldest first; alarms stand out.
+    """
     return Chart(
         name="nightly",
-        title="Judged once a day",
+        title="Daily check of promises",
         summary=_summary(records),
         data=[*_lines(records), *_alarms(records)],
         layout={
             "xaxis": _days(records), "yaxis": axis("share", tickformat=".0%", rangemode="tozero"),
             "showlegend": True,
         },
-        columns=("day", "runs", "inside the interval", "median error", "alarm"),
+        columns=("day", "runs", "within the interval", "median error", "alarm"),
         rows=[_row(record) for record in reversed(records)],
     )  # fmt: skip
 
 
 def _summary(records: Sequence[TrackRecord]) -> str:
     if not records:
-        return "No run with a promise has been judged yet; that is done once a day."
+        return "No run with a promise has been checked yet; the check runs once a day."
     last, alarms = records[-1], sum(1 for record in records if record.alarm)
     return (
-        f"On {last.day}, {percent(last.coverage)} of the last {counted(last.runs, 'run')} ended inside the"
+        f"On {last.day}, {percent(last.coverage)} of the last {counted(last.runs, 'run')} ended within the"
         f" 80 % interval, with a median error of {percent(last.median_error)} in tokens per second."
-        f" An alarm was raised on {alarms} of {counted(len(records), 'day')}."
+        f" There was an alarm on {alarms} of {counted(len(records), 'day')}."
     )
 
 
@@ -46,7 +53,10 @@ def _row(record: TrackRecord) -> tuple[str, ...]:
 
 
 def _days(records: Sequence[TrackRecord]) -> dict[str, Any]:
-    """An axis with ticks on days that were judged: around a single one Plotly would put milliseconds."""
+    """Return an axis with ticks on days that were judged.
+
+    Around a single day Plotly would put milliseconds.
+    """
     days = [record.day.isoformat() for record in records]
     return {"type": "date", "tickvals": days[:: max(1, len(days) // TICKS)], "tickformat": "%b %-d"}
 

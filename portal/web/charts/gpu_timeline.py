@@ -6,18 +6,21 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from portal.web.charts.chart import FIRST, GAP, MUTED, Chart, Trace
+from portal.web.charts.chart import FIRST, GAP, MUTED, Chart, Trace, by_clock, time_axis
 from portal.web.templatetags.portal_format import duration, percent
 from scheduler.selectors.cluster.queue import Bar, Lane
 
-FOREIGN = "a job of another user"
+FOREIGN = "another user's job"
 LINE_PX, SPACE_PX = 14, 100  # for a GPU; for legend and dates
 FEWEST = 7  # lines: fewer GPUs leave some free, as every chart has room for as many
 TABLE_ROWS = 100
 
 
 def lanes_chart(lanes: Sequence[Lane], *, since: datetime, now: datetime) -> Chart:
-    """Bars from start to end (or to now) on the lines of their GPUs, cut at the window's start."""
+    """Draw bars from start to end (or to now) on the lines of their GPUs.
+
+    They are cut at the window's start.
+    """
     tops = _tops(lanes)
     placed = [(top + bar.gpu_index, bar) for top, lane in zip(tops, lanes, strict=True) for bar in lane.bars]
     own = [(y, bar) for y, bar in placed if bar.job]
@@ -25,11 +28,11 @@ def lanes_chart(lanes: Sequence[Lane], *, since: datetime, now: datetime) -> Cha
     lines = tops[-1] + lanes[-1].gpus if lanes else 0
     return Chart(
         name="lanes",
-        title="Who held which GPU",
+        title="GPU allocations",
         summary=_summary(lanes, since, now),
         data=[
             *([_trace("your jobs", own, FIRST, since, now)] if own else []),
-            *([_trace("jobs of others", foreign, MUTED, since, now)] if foreign else []),
+            *([_trace("other users' jobs", foreign, MUTED, since, now)] if foreign else []),
         ],
         layout=_layout(lanes, tops, lines, since, now),
         columns=("node", "GPU", "job", "from", "to"),
@@ -55,7 +58,7 @@ def _layout(
     return {
         "barmode": "overlay", "bargap": 0.2, "height": SPACE_PX + LINE_PX * room,
         "showlegend": True,
-        "xaxis": {"type": "date", "range": [since.isoformat(), now.isoformat()]},
+        "xaxis": time_axis(range=[by_clock(since), by_clock(now)]),
         "yaxis": {
             "tickvals": middles, "ticktext": [lane.name for lane in lanes],
             "range": [lines - 0.5 + spare, -0.5 - spare], "showgrid": False, "zeroline": False,
@@ -73,7 +76,7 @@ def _trace(name: str, bars: Sequence[tuple[int, Bar]], colour: str, since: datet
     ends = [bar.end or now for _, bar in bars]
     return {
         "type": "bar", "orientation": "h", "name": name, "y": [y for y, _ in bars],
-        "base": [start.isoformat(timespec="seconds") for start in starts],
+        "base": [by_clock(start) for start in starts],
         "x": [round((end - start).total_seconds() * 1000) for start, end in zip(starts, ends, strict=True)],
         "hovertext": [_hover(bar, now) for _, bar in bars],
         "hoverinfo": "text", "marker": {"color": colour, "line": {"color": GAP, "width": 1}},
@@ -90,8 +93,12 @@ def _name(bar: Bar) -> str:
 
 
 def _row(lane: Lane, bar: Bar) -> tuple[str, ...]:
-    end = f"{bar.end:%Y-%m-%d %H:%M:%S}" if bar.end else "held now"
-    return lane.name, str(bar.gpu_index), _name(bar), f"{bar.start:%Y-%m-%d %H:%M:%S}", end
+    end = _second(bar.end) if bar.end else "still allocated"
+    return lane.name, str(bar.gpu_index), _name(bar), _second(bar.start), end
+
+
+def _second(moment: datetime) -> str:
+    return by_clock(moment).replace("T", " ")
 
 
 def _summary(lanes: Sequence[Lane], since: datetime, now: datetime) -> str:
@@ -104,6 +111,6 @@ def _summary(lanes: Sequence[Lane], since: datetime, now: datetime) -> str:
     share = min(1.0, busy / (gpus * window))
     held = sum(bar.end is None for bar in bars)
     return (
-        f"Of the GPUs shown, {held} of {gpus} are held now;"
-        f" over the last {duration(window)}, {percent(share)} of their time was held."
+        f"Of the GPUs shown, {held} of {gpus} are allocated now;"
+        f" over the last {duration(window)}, {percent(share)} of their time was allocated."
     )

@@ -9,7 +9,10 @@ from portal.web.templatetags.portal_format import size
 
 
 def lengths_histogram(lengths: Sequence[Sequence[int]]) -> dict[str, Any]:
-    """Rows by length from (bytes, rows) pairs in rising order, as `{"data", "layout", "summary"}`."""
+    """Return rows by length as `{"data", "layout", "summary"}`.
+
+    The input is (bytes, rows) pairs in rising order.
+    """
     trace = {
         "type": "bar",
         "name": "rows",

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from django.conf import settings
+
 from knowledge.core.domain.types import Option
 from portal.web.charts.chart import look_of
 from portal.web.common.param_fields import PREFIX
-from portal.web.templatetags.portal_format import duration, number
+from portal.web.templatetags.portal_format import duration, money, number
 
 
 def pick(option: Option) -> dict[str, str]:
@@ -23,10 +25,10 @@ def price_of(option: Option, *, priced: bool) -> float:
 
 
 def tradeoff(options: Sequence[Option]) -> dict[str, Any]:
-    """Time against cost, or against GPU time without prices, each GPU model with a look of its own.
+    """Chart time against cost, or against GPU time without prices.
 
-    A ring marks the first option, the recommended one.
-    Points carry the form's values in `customdata`, so that a click can fix their place.
+    Each GPU model has a look of its own. A ring marks the first option, the recommended one. Points
+    carry the form's values in `customdata`, so that a click can fix their place.
     """
     priced = any(option.cost.value for option in options)
     scale, unit = _unit(options)
@@ -38,12 +40,16 @@ def tradeoff(options: Sequence[Option]) -> dict[str, Any]:
     traces.append(_trace("recommended", list(options[:1]), ring, scale, priced))
     layout = {
         "xaxis": {"title": {"text": f"duration, {unit}"}, "rangemode": "tozero"},
-        "yaxis": {"title": {"text": "cost" if priced else "GPU hours"}, "rangemode": "tozero"},
+        "yaxis": {"title": {"text": _cost_title() if priced else "GPU hours"}, "rangemode": "tozero"},
         "hovermode": "closest",
         "showlegend": True,
         "height": 340,  # the legend of many GPU models takes its part of it
     }
     return {"data": traces, "layout": layout, "summary": _summary(options, priced=priced)}
+
+
+def _cost_title() -> str:
+    return f"cost, {settings.CURRENCY}" if settings.CURRENCY else "cost"
 
 
 def _unit(options: Sequence[Option]) -> tuple[float, str]:
@@ -71,13 +77,13 @@ def _trace(
 
 def _summary(options: Sequence[Option], *, priced: bool) -> str:
     if not options:
-        return "There is no place to choose from."
-    unit = "" if priced else " GPU hours"
+        return "There are no options to choose from."
     fastest = min(options, key=lambda option: option.duration_s.value)
     cheapest = min(options, key=lambda option: price_of(option, priced=priced))
+    least = price_of(cheapest, priced=priced)
     return (
         f"Fastest: {_told(fastest)} in {duration(fastest.duration_s.value)}. Cheapest: {_told(cheapest)} for"
-        f" {number(price_of(cheapest, priced=priced))}{unit}. Choose a point to fix its place."
+        f" {money(least) if priced else f'{number(least)} GPU hours'}. Select a point to use those GPUs."
     )
 
 

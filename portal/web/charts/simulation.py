@@ -5,26 +5,30 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from portal.web.charts.chart import FIRST, SECOND, Chart, Trace, axis
+from portal.web.charts.chart import FIRST, SECOND, Chart, Trace, linear_duration_axis
 from portal.web.templatetags.portal_format import duration
 
 
-def jct_chart(results: Sequence[Mapping[str, Any]]) -> Chart:
-    """Mean JCT by policy, the shortest on top; every number is simulated."""
+def jct_chart(results: Sequence[Mapping[str, Any]], *, in_force: str) -> Chart:
+    """Draw the mean JCT by policy, the shortest on top.
+
+    `in_force`: the policy that decides here now.
+    """
     order = sorted(results, key=lambda one: -one["jct_mean_s"])
     names = [one["policy"] for one in order]
     waits = [one["wait_mean_s"] for one in order]
+    longest = max((one["jct_mean_s"] for one in order), default=0.0)
     runs = [one["jct_mean_s"] - one["wait_mean_s"] for one in order]
     return Chart(
         name="jct",
         title="Mean job completion time, simulated",
-        summary=_summary(order),
+        summary=_summary(order, in_force),
         data=[
             _bars("until first start", names, waits, SECOND),
             _bars("from first start to end", names, runs, FIRST),
         ] if order else [],
         layout={
-            "barmode": "stack", "xaxis": axis("seconds, simulated", rangemode="tozero"), "yaxis": {},
+            "barmode": "stack", "xaxis": linear_duration_axis("simulated time", longest), "yaxis": {},
             "showlegend": True, "height": 110 + 34 * max(3, len(order)),
         },
         columns=("policy", "mean JCT", "of it waiting"),
@@ -39,17 +43,29 @@ def _bars(name: str, policies: list[str], seconds: list[float], colour: str) -> 
     return {
         "type": "bar", "orientation": "h", "name": name, "y": policies,
         "x": [round(value, 1) for value in seconds], "marker": {"color": colour},
+        "customdata": [duration(value) for value in seconds], "hovertemplate": "%{y}: %{customdata}",
     }  # fmt: skip
 
 
-def _summary(order: Sequence[Mapping[str, Any]]) -> str:
+def _summary(order: Sequence[Mapping[str, Any]], in_force: str) -> str:
+    """Name the policy with the lowest mean JCT, beside the one in force.
+
+    Means that read the same are a tie.
+    """
     if not order:
-        return "No policy has been played yet."
-    best, worst = order[-1], order[0]
-    told = f"Simulated: {best['policy']} has the lowest mean JCT, {duration(best['jct_mean_s'])}"
-    if len(order) == 1:
+        return "No policy has been simulated yet."
+    means = {one["policy"]: one["jct_mean_s"] for one in reversed(order)}
+    lowest = duration(min(means.values()))
+    winners = [name for name, mean in means.items() if duration(mean) == lowest]
+    if len(means) > 1 and len(winners) == len(means):
+        return f"Simulated: all policies have the same mean JCT, {lowest}."
+    winners.sort(key=lambda name: name != in_force)
+    names = [f"{name} (in force)" if name == in_force else name for name in winners]
+    verb = "has" if len(names) == 1 else "have"
+    told = f"Simulated: {' and '.join(names)} {verb} the lowest mean JCT, {lowest}"
+    if in_force not in means:
+        return f"{told}; the policy in force, {in_force}, was not simulated."
+    if in_force in winners:
         return f"{told}."
-    if (same := duration(worst["jct_mean_s"])) == duration(best["jct_mean_s"]):
-        return f"Simulated: no policy stands out; the mean JCT of all is {same}."
-    less = 1 - best["jct_mean_s"] / worst["jct_mean_s"] if worst["jct_mean_s"] else 0.0
-    return f"{told}, {less:.0%} below {worst['policy']} with {duration(worst['jct_mean_s'])}."
+    less = 1 - means[winners[0]] / means[in_force]
+    return f"{told}, {less:.0%} below the policy in force, {in_force}, with {duration(means[in_force])}."

@@ -17,18 +17,22 @@ from portal.web.charts.chart import (
     Chart,
     Trace,
     axis,
+    by_clock,
     duration_axis,
     log_axis,
+    time_axis,
+    when,
 )
 from portal.web.templatetags.portal_format import FIGURES, percent
 from scheduler.selectors.analysis.track_record import Pair
+from scheduler.selectors.figures.promise import is_inside
 
 FEW = 10  # below this many runs a coverage says nothing
 SHOWN = 200
 WINDOW = 25
 TABLE_ROWS = 25
 MARKS = {
-    True: ("inside the interval", GOOD, "circle"),
+    True: ("within the interval", GOOD, "circle"),
     False: ("outside", SECOND, "diamond"),
     None: ("no interval", MUTED, "circle-open"),
 }
@@ -38,9 +42,7 @@ LINES = {"duration_s": FIRST, "tokens_per_second": SECOND, "peak_memory_bytes": 
 
 def inside(pair: Pair) -> bool | None:
     """Did the interval hold the measured value? None without an interval."""
-    if pair.low is None or pair.high is None:
-        return None
-    return pair.low <= pair.measured <= pair.high
+    return is_inside(pair.measured, pair.low, pair.high)
 
 
 def error(pair: Pair) -> float:
@@ -49,7 +51,10 @@ def error(pair: Pair) -> float:
 
 
 def scatter(target: str, pairs: Sequence[Pair]) -> Chart:
-    """The latest runs, with the line on which promises come true and a bar for each interval."""
+    """Chart the latest runs.
+
+    A line shows where promises come true, and a bar shows each interval.
+    """
     label, text = FIGURES[target]
     shown = list(pairs)[-SHOWN:]
     drawn = [_scaled(pair, UNITS.get(target, 1.0)) for pair in shown]
@@ -82,7 +87,11 @@ def _scale(target: str, title: str, values: Sequence[float]) -> dict[str, Any]:
 
 
 def _traces(pairs: Sequence[Pair]) -> list[Trace]:
-    """The identity line, then the kept promises, the broken ones, and those without an interval."""
+    """Return the traces of the scatter chart.
+
+    They are the identity line, then the kept promises, the broken ones, and those without an
+    interval.
+    """
     if not pairs:
         return []
     values = [value for pair in pairs for value in (pair.promised, pair.measured)]
@@ -120,20 +129,23 @@ def _scatter_summary(pairs: Sequence[Pair], shown: Sequence[Pair]) -> str:
     if not pairs:
         return "No run with a promise has been measured in this period."
     middle = median(error(pair) for pair in pairs)
-    told = f"Half of the latest {len(pairs):,} promises were wrong by less than {percent(middle)}."
+    told = f"Half of the latest {len(pairs):,} promises were off by less than {percent(middle)}."
     if len(shown) < len(pairs):
-        told += f" The latest {len(shown)} are drawn."
+        told += f" Only the latest {len(shown)} are shown."
     return told
 
 
 def _row(pair: Pair, text: Callable[[Any], str]) -> tuple[str, ...]:
     verdict = {True: "inside", False: "outside", None: ""}[inside(pair)]
     interval = f"{text(pair.low)} to {text(pair.high)}"
-    return f"{pair.at:%Y-%m-%d %H:%M}", text(pair.promised), interval, text(pair.measured), verdict
+    return when(pair.at), text(pair.promised), interval, text(pair.measured), verdict
 
 
 def error_over_time(pairs: Mapping[str, Sequence[Pair]]) -> Chart:
-    """For each figure the median error of the WINDOW runs before, so that a drift is seen."""
+    """Chart for each figure the median error of the WINDOW runs before.
+
+    So a drift is visible.
+    """
     lines = {target: rolling_median(found) for target, found in pairs.items()}
     drawn = {target: line for target, line in lines.items() if line}
     told = "; ".join(
@@ -142,17 +154,17 @@ def error_over_time(pairs: Mapping[str, Sequence[Pair]]) -> Chart:
     return Chart(
         name="error",
         title="Error over time",
-        summary=f"Median error of {WINDOW} runs in a row, from the first to the last: {told}."
+        summary=f"Median error over {WINDOW} consecutive runs, first to last: {told}."
         if drawn
-        else f"Too few runs to say: it takes {WINDOW}.",
+        else f"Too few runs: at least {WINDOW} are needed.",
         data=[_error_line(target, line) for target, line in drawn.items()],
         layout={
-            "xaxis": {"type": "date"}, "showlegend": True,
+            "xaxis": time_axis(), "showlegend": True,
             "yaxis": axis("median absolute error", tickformat=".0%", rangemode="tozero"),
         },
-        columns=("figure", "ended", f"median error of the {WINDOW} runs before"),
+        columns=("figure", "ended", f"median error of the {WINDOW} runs up to then"),
         rows=[
-            (FIGURES[target][0], f"{at:%Y-%m-%d %H:%M}", percent(value))
+            (FIGURES[target][0], when(at), percent(value))
             for target, line in drawn.items()
             for at, value in line[:: max(1, len(line) // 10)]
         ],
@@ -168,13 +180,16 @@ def _named(target: str) -> str:
 def _error_line(target: str, line: Sequence[tuple[datetime, float]]) -> Trace:
     return {
         "type": "scatter", "mode": "lines", "name": _named(target), "line": {"color": LINES[target]},
-        "x": [at.isoformat(timespec="minutes") for at, _ in line],
+        "x": [by_clock(at) for at, _ in line],
         "y": [round(value, 4) for _, value in line],
     }  # fmt: skip
 
 
 def rolling_median(pairs: Sequence[Pair]) -> list[tuple[datetime, float]]:
-    """(end of the last run, median error) over every WINDOW runs in a row, at most about SHOWN of them."""
+    """Return (end of the last run, median error) over every WINDOW runs in a row.
+
+    At most about SHOWN pairs are returned.
+    """
     errors = [error(pair) for pair in pairs]
     ends = range(WINDOW, len(pairs) + 1)
     every = max(1, len(ends) // SHOWN)

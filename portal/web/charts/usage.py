@@ -6,14 +6,28 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
-from portal.web.charts.chart import BAD, FIRST, GOOD, MUTED, SECOND, Chart, Trace, axis, count_axis
+from knowledge.core.domain.wording import counted
+from portal.web.charts.chart import (
+    BAD,
+    FIRST,
+    GOOD,
+    MUTED,
+    SECOND,
+    Chart,
+    Trace,
+    axis,
+    by_clock,
+    count_axis,
+    time_axis,
+    when,
+)
 from portal.web.templatetags.portal_format import failure, number, percent
 from scheduler.selectors.analysis.analytics import Utilisation
 from scheduler.selectors.analysis.histogram import Histogram
 
 STATE_COLOURS = {"succeeded": GOOD, "failed": BAD, "cancelled": MUTED}
 CAUSES = {
-    "error": "error of data or code",
+    "error": "error in data or code",
     "oom": "out of memory",
     "lost": "node lost",
     "declined": "declined by the node",
@@ -22,12 +36,11 @@ CAUSES = {
 }
 
 
-def when(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M}"
-
-
 def utilisation_chart(found: Utilisation, slices: Sequence[datetime]) -> Chart:
-    """Shares of the GPU time that was offered: held by all, and by the reader's own jobs."""
+    """Chart the shares of the offered GPU time that were held.
+
+    One line is for all jobs, one for the reader's own jobs.
+    """
     held, own = _shares(found.held, found.offered), found.own and _shares(found.own, found.offered)
     lines = [_share_line("all jobs", slices, held, FIRST)]
     if own:
@@ -35,14 +48,14 @@ def utilisation_chart(found: Utilisation, slices: Sequence[datetime]) -> Chart:
     offered = sum(found.offered)
     known = [(share, moment) for share, moment in zip(held, slices, strict=True) if share is not None]
     mean, peak = sum(found.held) / offered if offered else None, max(known, default=None)
-    summary = "No node offered GPUs in this period."
+    summary = "No GPUs were available in this period."
     if peak:
-        summary = f"On average {percent(mean)} of the GPU time was used; at most {percent(peak[0])}"
-        summary += f", from {when(peak[1])}."
+        summary = f"On average {percent(mean)} of the GPU time was used; the peak was {percent(peak[0])}"
+        summary += f" at {when(peak[1])}."
     return Chart(
         name="utilisation", title="Utilisation", summary=summary, data=lines if known else [],
         layout={
-            "xaxis": {"type": "date"}, "yaxis": axis("GPU time in use", tickformat=".0%", range=[0, 1.02]),
+            "xaxis": time_axis(), "yaxis": axis("GPU time in use", tickformat=".0%", range=[0, 1.02]),
             "showlegend": own is not None,
         },
         columns=("from", "all jobs", *(["your jobs"] if own else [])),
@@ -62,7 +75,7 @@ def _share_line(name: str, slices: Sequence[datetime], shares: Sequence[float | 
     few = sum(share is not None for share in shares) < 3
     return {
         "type": "scatter", "mode": "lines+markers" if few else "lines", "name": name,
-        "x": [moment.isoformat() for moment in slices],
+        "x": [by_clock(moment) for moment in slices],
         "y": [None if share is None else round(share, 4) for share in shares],
         "line": {"color": colour, "shape": "hv"},
     }  # fmt: skip
@@ -76,14 +89,14 @@ def outcomes_chart(ended: Mapping[str, Sequence[int]], slices: Sequence[datetime
     return Chart(
         name="outcomes",
         title="Jobs by outcome",
-        summary=f"{whole:,} jobs ended: {told}." if whole else "No job ended in this period.",
+        summary=f"{counted(whole, 'job')} ended: {told}." if whole else "No jobs ended in this period.",
         data=[
-            {"type": "bar", "name": state, "x": [moment.isoformat() for moment in slices], "y": list(counts),
+            {"type": "bar", "name": state, "x": [by_clock(moment) for moment in slices], "y": list(counts),
              "marker": {"color": STATE_COLOURS[state]}}
             for state, counts in ended.items()
         ] if whole else [],
         layout={
-            "xaxis": {"type": "date"}, "yaxis": count_axis("jobs", top), "barmode": "stack",
+            "xaxis": time_axis(), "yaxis": count_axis("jobs", top), "barmode": "stack",
             "showlegend": True,
         },
         columns=("from", *ended),
@@ -96,33 +109,41 @@ def outcomes_chart(ended: Mapping[str, Sequence[int]], slices: Sequence[datetime
 
 
 def failures_chart(attempts: Mapping[str, int], jobs: Mapping[str, int]) -> Chart:
-    """Attempts that ended badly, by what happened to them; in words also the jobs that failed for good."""
+    """Chart attempts that ended badly, by cause.
+
+    The words also count the jobs that failed for good.
+    """
     named = sorted(((CAUSES.get(cause, cause), n) for cause, n in attempts.items()), key=lambda pair: pair[1])
-    told = ", ".join(f"{n:,} of {failure(kind)}" for kind, n in sorted(jobs.items()))
-    summary = f"{sum(attempts.values()):,} attempts ended badly. " if attempts else "No attempt ended badly. "
-    summary += f"Failed for good: {told}." if jobs else "No job failed for good."
+    told = ", ".join(f"{n:,} because of {failure(kind)}" for kind, n in sorted(jobs.items()))
+    summary = f"{counted(sum(attempts.values()), 'attempt')} failed. " if attempts else "No attempts failed. "
+    summary += f"Jobs that failed: {told}." if jobs else "No jobs failed."
     rows = [("attempts", cause, f"{n:,}") for cause, n in reversed(named)]
-    rows += [("jobs failed for good", failure(kind), f"{n:,}") for kind, n in sorted(jobs.items())]
+    rows += [("failed jobs", failure(kind), f"{n:,}") for kind, n in sorted(jobs.items())]
     return Chart(
         name="failures", title="Failures by cause", summary=summary,
         data=[_bars([cause for cause, _ in named], [n for _, n in named], BAD)] if named else [],
         layout={"xaxis": axis("attempts", rangemode="tozero"), "yaxis": {}, "height": _height(named)},
-        columns=("what", "cause", "number"), rows=[*rows],
+        columns=("kind", "cause", "count"), rows=[*rows],
     )  # fmt: skip
 
 
 def throughput_chart(found: Mapping[str, Histogram]) -> Chart:
-    """Tokens per second and GPU of each GPU model: the median, with the middle 80 % as bars."""
+    """Chart tokens per second and GPU of each GPU model.
+
+    The value is the median, with the middle 80 % as bars.
+    """
     spread = {model: [h.quantile(share) or 0.0 for share in (0.1, 0.5, 0.9)] for model, h in found.items()}
     order = sorted(spread, key=lambda model: spread[model][1])
-    bars = _bars(order, [round(spread[model][1], 1) for model in order], FIRST)
+    bars = _bars(order, [_short(spread[model][1]) for model in order], FIRST)
     bars["error_x"] = {
         "type": "data", "symmetric": False, "thickness": 1, "color": MUTED,
-        "array": [round(spread[m][2] - spread[m][1], 1) for m in order],
-        "arrayminus": [round(spread[m][1] - spread[m][0], 1) for m in order],
+        "array": [_short(spread[m][2] - spread[m][1]) for m in order],
+        "arrayminus": [_short(spread[m][1] - spread[m][0]) for m in order],
     }  # fmt: skip
-    nothing = "No run was measured in this period."
-    told = "; ".join(f"{m} {number(spread[m][1])} ({found[m].total:,} runs)" for m in reversed(order))
+    nothing = "No runs were measured in this period."
+    told = "; ".join(
+        f"{m} {number(spread[m][1])} ({counted(found[m].total, 'run')})" for m in reversed(order)
+    )
     return Chart(
         name="throughput",
         title="Throughput by GPU model",
@@ -136,6 +157,11 @@ def throughput_chart(found: Mapping[str, Histogram]) -> Chart:
         columns=("GPU model", "runs", "p10", "p50", "p90"),
         rows=[(m, f"{found[m].total:,}", *(number(value) for value in spread[m])) for m in reversed(order)],
     )  # fmt: skip
+
+
+def _short(value: float) -> float:
+    """Six digits: never fewer than captions tell."""
+    return float(f"{value:.6g}")
 
 
 def _bars(names: list[str], values: Sequence[float], colour: str) -> Trace:

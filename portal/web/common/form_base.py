@@ -7,14 +7,29 @@ from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django import forms
+from django.core.exceptions import ValidationError
+
+from trainer.names import clean_name
 
 log = logging.getLogger(__name__)
 
 
-class StyledForm(forms.Form):
-    """Bootstrap's classes; the templates give help texts and errors the ids that Django ties to fields.
+class NameField(forms.CharField):
+    """A name as people read it, by the one rule for all of them."""
 
-    `prefix_id` keeps ids apart; `renamed` has the fields that a service calls otherwise, by its names.
+    def to_python(self, value: Any) -> str:
+        try:
+            return clean_name(super().to_python(value) or "")
+        except ValueError as wrong:
+            told = str(wrong)
+            raise ValidationError(f"{told[0].upper()}{told[1:]}.") from wrong
+
+
+class StyledForm(forms.Form):
+    """A form with Bootstrap's classes.
+
+    The templates give help texts and errors the ids that Django ties to fields. `prefix_id` keeps
+    ids apart; `renamed` has the fields that a service calls by another name, under its names.
     """
 
     prefix_id = "id"
@@ -53,7 +68,10 @@ class StyledForm(forms.Form):
 
 
 class FilterForm(StyledForm):
-    """Filters of a list, from its address, which carries other things too (`page`, `after`)."""
+    """Filters of a list, from its address.
+
+    The address carries other things too (`page`, `after`).
+    """
 
     prefix_id = "filter"
 

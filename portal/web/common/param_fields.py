@@ -1,4 +1,7 @@
-"""Form fields of a recipe's parameters; an empty one is left to the recommendation."""
+"""Form fields of a recipe's parameters.
+
+An empty one is left to the recommendation.
+"""
 
 from __future__ import annotations
 

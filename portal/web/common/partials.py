@@ -16,7 +16,10 @@ _PASSING = re.compile(rb"(<time [^>]*>)[^<]*|(name=\"csrfmiddlewaretoken\") valu
 
 
 def fragment(request: PageRequest, template: str, context: dict[str, Any]) -> HttpResponse:
-    """The rendered part, or 304 when it says what the asker has already (If-None-Match)."""
+    """Return the rendered part, or 304 if the client already has it.
+
+    The client's version is in If-None-Match.
+    """
     response = render(request, template, context)
     meaning = _PASSING.sub(rb"\1\2", response.content)
     etag = f'"{hashlib.sha256(meaning).hexdigest()[:32]}"'

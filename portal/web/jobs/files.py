@@ -1,19 +1,20 @@
-"""Uploads that a person sees: what they take, which jobs use them, and their deletion."""
+"""Uploads that a person sees.
+
+The page shows their size and the jobs that use them, and lets people delete them.
+"""
 
 from __future__ import annotations
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from portal.accounts.errors import NotAllowed
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
-from scheduler.errors import Conflict, NotFound
+from portal.web.common.refusals import refusals_shown
 from scheduler.selectors.files import deletable_files, get_file, storage_of, visible_files, with_uses
 from scheduler.services.deletions import delete_file
 
@@ -36,14 +37,8 @@ def file_list(request: PageRequest) -> HttpResponse:
 @require_POST
 def file_delete(request: PageRequest, file_id: str) -> HttpResponse:
     """Delete a file, or say which jobs need it."""
-    try:
+    with refusals_shown(request):
         file = get_file(request.user, file_id)
         delete_file(file=file, actor=request.user, now=database_now())
-        messages.info(request, f"{file.filename} is deleted.")
-    except NotFound as unknown:
-        raise Http404 from unknown
-    except NotAllowed as refused:
-        raise PermissionDenied from refused
-    except Conflict as needed:
-        messages.warning(request, str(needed))
+        messages.info(request, f"{file.filename} has been deleted.")
     return redirect("files")

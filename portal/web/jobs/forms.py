@@ -1,4 +1,7 @@
-"""The form of a new job: two required values; everything else may stay empty and is recommended."""
+"""The form of a new job.
+
+Two values are required; everything else may stay empty and is recommended.
+"""
 
 from __future__ import annotations
 
@@ -10,10 +13,14 @@ from django.conf import settings
 from django.utils.functional import cached_property
 
 from knowledge.core.domain.types import Goal
-from knowledge.core.recommend.objectives import needed_limit
+from knowledge.core.domain.wording import counted
+from knowledge.core.recommend.objectives import needed_limit, why_needed
 from portal.accounts.models import Team, User
-from portal.web.common.form_base import StyledForm
+from portal.accounts.selectors import own_teams
+from portal.web.common.currency import in_currency
+from portal.web.common.form_base import NameField
 from portal.web.common.param_fields import PREFIX, param_fields
+from portal.web.common.time_fields import MomentField, TimedForm
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import Storage, storage_of, visible_files
 from scheduler.services.jobs.objectives import DEADLINE
@@ -21,10 +28,10 @@ from scheduler.services.jobs.verbs import MAX_RETRIES
 from trainer.recipes import RECIPES
 
 GOALS = {
-    Goal.BALANCED: "Balanced: time and cost alike",
+    Goal.BALANCED: "Balanced between time and cost",
     Goal.FASTEST: "Fastest",
     Goal.CHEAPEST: "Cheapest",
-    Goal.DEADLINE: "Cheapest by a deadline",
+    Goal.DEADLINE: "Cheapest that meets a deadline",
     Goal.BUDGET: "Fastest within a budget",
 }
 # The field that takes an upload, and the one that then shows the stored file.
@@ -34,7 +41,10 @@ SHOWN_FILES = 50
 
 
 class UploadField(forms.FileField):
-    """A file of training data; `max_bytes` lets the page refuse a larger one before it is sent."""
+    """A file of training data.
+
+    `max_bytes` lets the page refuse a larger one before it is sent.
+    """
 
     @property
     def max_bytes(self) -> int:
@@ -47,42 +57,37 @@ def _files(label: str, nothing: str) -> forms.ModelChoiceField[DatasetFile]:
     )
 
 
-class SubmitForm(StyledForm):
+class SubmitForm(TimedForm):
     renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in RECIPES["sft"].params}
 
     model = forms.CharField(
         max_length=300,
         label="Base model",
+        help_text="One of the list, the id of a model on the Hugging Face Hub, or a folder that the"
+        " administrators allow.",
         widget=forms.TextInput(attrs={"list": "models", "placeholder": "e.g. builtin/tiny-llama"}),
     )
-    training_file = _files("Training data", "choose an earlier file")
+    training_file = _files("Training data", "choose an uploaded file")
     upload = UploadField(required=False, label="or upload a JSONL file")
     goal = forms.ChoiceField(
         choices=[(goal.value, text) for goal, text in GOALS.items()], initial=Goal.BALANCED, required=False
     )
-    name = forms.CharField(max_length=200, required=False, help_text="To find the job again; may stay empty.")
+    name = NameField(max_length=200, required=False, help_text="Optional; makes the job easy to find.")
     validation_file = _files("Validation data", "none")
     validation_upload = UploadField(required=False, label="or upload a JSONL file")
     team = forms.ModelChoiceField(
         Team.objects.none(),
         required=False,
-        empty_label="only me",
-        help_text="Its members see the job, and it is charged.",
+        empty_label="no team",
+        help_text="Its members see the job, and the cost counts towards the team.",
     )
-    deadline_at = forms.DateTimeField(
-        required=False,
-        label="Deadline",
-        help_text=f"In the time of {settings.TIME_ZONE}.",
-        widget=forms.DateTimeInput(attrs={"type": "datetime-local"}, format="%Y-%m-%dT%H:%M"),
-    )
-    budget = forms.FloatField(
-        required=False, min_value=0, max_value=1e12, help_text="In the currency of the nodes' prices."
-    )
+    deadline_at = MomentField(required=False, label="Deadline")
+    budget = forms.FloatField(required=False, min_value=0, max_value=1e12, help_text=in_currency)
     retries = forms.IntegerField(
         required=False,
         min_value=0,
         max_value=MAX_RETRIES,
-        help_text="After an error of data or code; 0 is usual.",
+        help_text="How often to retry after an error in data or code; 0 is usual.",
     )
     # Sent back with the form: a double click, a reload or the back button gives the same job again.
     key = forms.CharField(max_length=64, widget=forms.HiddenInput, required=False)
@@ -94,7 +99,13 @@ class SubmitForm(StyledForm):
         self.fields["params-gpu_model"].widget.attrs["list"] = "gpu-models"
         self._offer_files()
         teams: forms.ModelChoiceField[Team] = self.fields["team"]  # type: ignore[assignment]
-        teams.queryset = user.teams.all()
+        teams.queryset = own_teams(user)
+
+    def tell_origins(self, origins: dict[str, str]) -> None:
+        """Say below the fields where their first values come from."""
+        for name, told in origins.items():
+            field = self.fields[name]
+            field.help_text = f"{told} {field.help_text}"
 
     def computed_fields(self) -> dict[str, forms.Field]:
         return param_fields()
@@ -103,7 +114,7 @@ class SubmitForm(StyledForm):
         """Show the newest files; every visible one may be chosen."""
         visible = visible_files(self.user)
         shown = visible.defer("lengths")
-        newest = {file.pk: f"{file.filename} ({file.rows:,} rows)" for file in shown[:SHOWN_FILES]}
+        newest = {file.pk: f"{file.filename} ({counted(file.rows, 'row')})" for file in shown[:SHOWN_FILES]}
         for name in UPLOADS.values():
             field: forms.ModelChoiceField[DatasetFile] = self.fields[name]  # type: ignore[assignment]
             field.queryset = visible
@@ -118,6 +129,9 @@ class SubmitForm(StyledForm):
         values = self.cleaned_data
         if "training_file" not in self.errors and not (values.get("training_file") or values.get("upload")):
             self.add_error("training_file", "Choose a file or upload one.")
+        needed = self.needed
+        if needed and needed not in self.errors and values.get(needed) is None:
+            self.add_error(needed, why_needed(values["goal"]))
         return values
 
     @cached_property
@@ -142,6 +156,19 @@ class SubmitForm(StyledForm):
     def needed(self) -> str | None:
         """The field that the chosen goal cannot do without."""
         return needed_limit(self["goal"].value(), deadline=DEADLINE)
+
+    @property
+    def refused(self) -> dict[str, list[str]]:
+        """Return the errors to show, by the ids of their fields on the page.
+
+        They are those of fields that hold something or that the goal needs.
+        """
+        wrong = {name: errors for name, errors in self.errors.items() if name in self.fields}
+        return {
+            self[name].auto_id: [str(error) for error in errors]
+            for name, errors in wrong.items()
+            if name == self.needed or self[name].value()
+        }
 
     def is_used(self, *names: str) -> bool:
         """Does one of the fields hold something, or complain?"""

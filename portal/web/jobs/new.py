@@ -13,13 +13,14 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from knowledge import catalogue_entries
+from knowledge.catalogue.portal_catalogue import portal_catalogue
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.limits.bodies import TRAINING_DATA, takes_files
 from portal.web.jobs.forms import MORE, UPLOADS, SubmitForm
 from portal.web.jobs.job import own_job
 from portal.web.jobs.resubmit import as_form
+from portal.web.jobs.script_import import values_of
 from portal.web.jobs.uploads import REFUSALS, complaints, stored
 from scheduler.errors import BadParameters, Conflict, KeyInUse, KeyReused
 from scheduler.models import DatasetFile, Job
@@ -32,10 +33,14 @@ from scheduler.services.jobs.verbs import submit_job
 @login_required
 @require_http_methods(["GET", "POST"])
 def new_job(request: PageRequest) -> HttpResponse:
-    """Fill in, submit, and go to the job's page. `?from=JOB` begins with that job's values."""
-    form = SubmitForm(
-        request.POST or None, request.FILES or None, user=request.user, initial=_initial(request)
-    )
+    """Fill in, submit, and go to the job's page.
+
+    `?from=JOB` begins with that job's values, `?script=` with those that were read from a script.
+    """
+    values, origins = values_of(request.GET.get("script", ""))
+    initial = {**_initial(request), **values}
+    form = SubmitForm(request.POST or None, request.FILES or None, user=request.user, initial=initial)
+    form.tell_origins(origins)
     if request.method == "POST" and form.is_valid() and (job := _submitted(request, form)):
         return redirect(job)
     status = 400 if form.is_bound else 200
@@ -49,15 +54,16 @@ def _initial(request: PageRequest) -> dict[str, Any]:
     job = own_job(request, like)
     for file in (job.training_file, job.validation_file):
         if file and file.deleted_at:
-            messages.warning(request, f"{file.filename} was deleted since; choose or upload another file.")
+            messages.warning(request, f"{file.filename} has been deleted; choose or upload another file.")
     return as_form(job)
 
 
 def _context(form: SubmitForm) -> dict[str, Any]:
+    catalogue = portal_catalogue()
     return {
         "form": form,
-        "models": catalogue_entries.models(),
-        "gpus": [gpu.gpu_model for gpu in catalogue_entries.gpus()],
+        "models": catalogue.every_model,
+        "gpus": [gpu.gpu_model for gpu in catalogue.every_gpu],
         "more_open": form.is_used(*(name for name in MORE if name != form.needed)),
         "parameters_open": form.is_used(*(field.name for field in form.param_fields)),
     }
@@ -80,9 +86,11 @@ def _submitted(request: PageRequest, form: SubmitForm) -> Job | None:
         form.take(wrong.fields)
     except KeyReused:
         form.renew_key()
-        form.add_error(None, "This form was sent before with other values. Send it again for another job.")
+        form.add_error(
+            None, "This form was already submitted with other values. Submit it again for another job."
+        )
     except (KeyInUse, Conflict):
-        form.add_error(None, "This form is on its way already; look at your jobs in a moment.")
+        form.add_error(None, "This form is already being submitted; check your jobs in a moment.")
     else:
         return job
     return None
@@ -108,7 +116,10 @@ def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job:
 
 
 def _file(request: PageRequest, form: SubmitForm, upload: str) -> DatasetFile | None:
-    """The file sent with the form, stored, or else the chosen one. Raises BadParameters."""
+    """Return the file sent with the form, stored, or else the chosen one.
+
+    Raises BadParameters.
+    """
     file = form.cleaned_data.get(upload)
     if file is None:
         chosen: DatasetFile | None = form.cleaned_data[UPLOADS[upload]]

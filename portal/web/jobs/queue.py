@@ -15,6 +15,7 @@ from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.charts.gpu_timeline import lanes_chart
 from portal.web.common.partials import fragment, is_fragment
+from scheduler.selectors.cluster.preemptions import reservations
 from scheduler.selectors.cluster.queue import lanes, nodes_with_gpus, waiting_count, waiting_places
 from scheduler.selectors.policy import current_policy
 
@@ -42,6 +43,7 @@ def _waiting(request: PageRequest) -> dict[str, Any]:
         "count": count,
         "places": waiting_places(request.user, offset=offset, limit=PAGE),
         "policy": current_policy(),
+        "reservations": reservations(request.user),
     }
 
 

@@ -12,19 +12,19 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from knowledge.advice_json import step_s
-from knowledge.core.domain.types import Advice, Choice, Option, Source
+from knowledge.core.domain.types import Choice, Goal, Option, Recommendation, Source
 from knowledge.core.explain.feasibility import Check
 from knowledge.core.predict.base import MIN_P_VALID
-from knowledge.recommender import Recommender
+from knowledge.recommendations.recommendation_json import step_s
+from knowledge.recommendations.recommender import Recommender
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.charts.pareto import pick, price_of, tradeoff
 from portal.web.common.param_fields import PREFIX, form_value
 from portal.web.jobs.forms import SubmitForm
-from portal.web.templatetags.portal_format import duration, number, words
+from portal.web.templatetags.portal_format import duration, money
 from scheduler.errors import BadParameters
-from scheduler.services.jobs.advice import check, current_recommender, recommend
+from scheduler.services.jobs.recommend import check, clean_request, current_recommender, recommend
 from trainer.recipes import RECIPES
 
 PLACE = ("gpu_model", "number_gpus", "number_nodes")
@@ -32,8 +32,11 @@ SHOWN_OPTIONS = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
-    """A parameter with its value and reason; `fill` is what a button writes into the form, as JSON."""
+class ParameterLine:
+    """A parameter with its value and reason.
+
+    `fill` is what a button writes into the form, as JSON.
+    """
 
     name: str
     choice: Choice
@@ -42,34 +45,47 @@ class Line:
 
 @login_required
 @require_GET
-def advice(request: PageRequest) -> HttpResponse:
-    """The recommendation for the form as it is now: a fragment, asked for on every change."""
+def show(request: PageRequest) -> HttpResponse:
+    """Show the recommendation for the form as it is now.
+
+    It is a fragment, asked for on every change.
+    """
     form = SubmitForm(request.GET, user=request.user)
     form.is_valid()
-    context: dict[str, Any] = {}
-    if form.cleaned_data.get("model") and form.cleaned_data.get("training_file"):
+    context = _answer(form)
+    needed = form.needed if form.needed in form.errors else None
+    refused = form.refused
+    left_out = [field.label for field in form if field.auto_id in refused and field.name != needed]
+    context |= {"form": form, "left_out": left_out, "needed": form[needed].label if needed else ""}
+    return render(request, "jobs/recommendation/page.html", context)
+
+
+def _answer(form: SubmitForm) -> dict[str, Any]:
+    """Answer without the values that are refused.
+
+    The form tells those at their fields.
+    """
+    for _ in form.fields:  # each refusal takes at least one field out
+        values = form.cleaned_data
         try:
-            context = _context(form)
+            if values.get("model") and values.get("training_file"):
+                return _context(form)
+            if values.get("model"):
+                clean_request(model=values["model"], params=form.params)
+            return {}
         except BadParameters as wrong:
-            context = {"problems": {_label(form, name): message for name, message in wrong.fields.items()}}
-    context["wrong"] = {
-        form[name].label: errors for name, errors in form.errors.items() if name in form.fields
-    }
-    return render(request, "jobs/advice.html", context)
-
-
-def _label(form: SubmitForm, name: str) -> str:
-    return str(form[name].label) if name in form.fields else words(name.removeprefix("params."))
+            form.take(wrong.fields)
+    return {}
 
 
 def _context(form: SubmitForm) -> dict[str, Any]:
     recommender, now = current_recommender(), database_now()
-    found = _advice(recommender, form, form.params, now)
+    found = _recommendation(recommender, form, form.params, now)
     pinned = any(name in form.params for name in PLACE)
     options = found.options
     if pinned:
         free = {name: value for name, value in form.params.items() if name not in PLACE}
-        anywhere = _advice(recommender, form, free, now).options
+        anywhere = _recommendation(recommender, form, free, now).options
         elsewhere = [o for o in anywhere if not found.best or o.key != found.best.key]
         options = (*found.options[:1], *elsewhere)
     options = tuple(option for option in options if option.source is not Source.DEFAULT)
@@ -79,7 +95,7 @@ def _context(form: SubmitForm) -> dict[str, Any]:
     return {
         "check": checked,
         "remedy": _remedy(checked) if checked else "",
-        "advice": found,
+        "recommendation": found,
         "best": found.best,
         "step_s": step_s(found.best) if found.best else None,
         "priced": priced,
@@ -87,12 +103,18 @@ def _context(form: SubmitForm) -> dict[str, Any]:
         "unpin": json.dumps({PREFIX + name: "" for name in PLACE}),
         "options": [(o, price_of(o, priced=priced), json.dumps(pick(o))) for o in shown],
         "tradeoff": tradeoff(options) if len(options) > 1 else None,
-        "lines": [_line(name, choice) for name, choice in found.chosen.items()],
+        "lines": [
+            _line(name, choice)
+            for name, choice in found.chosen.items()
+            if found.best or choice.value is not None  # else settled when a node is free to run it
+        ],
         "warnings": _limits(form.cleaned_data, found.best, now),
     }
 
 
-def _advice(recommender: Recommender, form: SubmitForm, params: dict[str, Any], now: datetime) -> Advice:
+def _recommendation(
+    recommender: Recommender, form: SubmitForm, params: dict[str, Any], now: datetime
+) -> Recommendation:
     values = form.cleaned_data
     return recommend(
         recommender=recommender,
@@ -100,15 +122,24 @@ def _advice(recommender: Recommender, form: SubmitForm, params: dict[str, Any], 
         training_file=values["training_file"],
         validation_file=values.get("validation_file"),
         params=params,
-        goal=values.get("goal") or "balanced",
+        goal=_goal(form),
         deadline_at=values.get("deadline_at"),
         budget=values.get("budget"),
         now=now,
     )
 
 
+def _goal(form: SubmitForm) -> str:
+    """The chosen goal; balanced as long as it lacks the limit that it needs."""
+    missing = form.needed and form.cleaned_data.get(form.needed) is None
+    return Goal.BALANCED if missing else form.cleaned_data.get("goal") or Goal.BALANCED
+
+
 def _checked(recommender: Recommender, form: SubmitForm, best: Option | None) -> Check | None:
-    """Which smallest change makes what the person fixed fit; None where it fits or nothing was fixed."""
+    """Return the smallest change that makes the fixed values fit.
+
+    None where they fit or nothing was fixed.
+    """
     if not form.params or (best and (best.source is Source.DEFAULT or best.p_valid >= MIN_P_VALID)):
         return None
     values = form.cleaned_data
@@ -132,22 +163,24 @@ def _remedy(checked: Check) -> str:
     return json.dumps(changes) if changes else ""
 
 
-def _line(name: str, choice: Choice) -> Line:
+def _line(name: str, choice: Choice) -> ParameterLine:
     if name not in RECIPES["sft"].params or choice.value is None:
-        return Line(name, choice)
+        return ParameterLine(name, choice)
     value = "" if choice.by == "user" else form_value(choice.value)
-    return Line(name, choice, json.dumps({PREFIX + name: value}))
+    return ParameterLine(name, choice, json.dumps({PREFIX + name: value}))
 
 
 def _limits(values: dict[str, Any], best: Option | None, now: datetime) -> list[str]:
-    """The deadline and the budget against the forecast."""
+    """The deadline and the budget against the prediction."""
     told = []
     deadline, budget = values.get("deadline_at"), values.get("budget")
     if best and deadline and (left := (deadline - now).total_seconds()) < _high(best.duration_s):
         longest = duration(_high(best.duration_s))
-        told.append(f"The deadline leaves {duration(max(0.0, left))}; it may take {longest} and waits first.")
+        told.append(
+            f"The deadline is in {duration(max(0.0, left))}; the job may take {longest}, and waits first."
+        )
     if best and budget is not None and budget < _high(best.cost):
-        told.append(f"The budget is {number(budget)}; the job may cost {number(_high(best.cost))}.")
+        told.append(f"The budget is {money(budget)}; the job may cost {money(_high(best.cost))}.")
     return told
 
 

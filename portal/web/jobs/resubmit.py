@@ -15,13 +15,17 @@ from scheduler.models import Job
 
 
 def request_of(job: Job) -> dict[str, Any]:
-    """The owner's request as POST /api/jobs/ takes it; recommended values are recommended anew."""
+    """Return the owner's request as POST /api/jobs/ takes it.
+
+    Recommended values are recommended again.
+    """
     asked = {
         "model": job.model,
         "training_file": job.training_file_id,
         "validation_file": job.validation_file_id,
         "goal": job.goal,
         "name": job.name,
+        "team": job.team and job.team.name,
         "deadline_at": _still_to_come(job),
         "budget": job.budget,
         "retries": job.retries,

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from datetime import datetime
 
+from scheduler.core.spending import Spent
 from scheduler.models import Job
-from scheduler.selectors.job_outcome import actual_of
-from scheduler.selectors.public_states import shown_state
-from scheduler.states import TERMINAL, JobState
+from scheduler.selectors.figures.cost import job_costs
+from scheduler.selectors.figures.job import JobFigures, job_figures
+from scheduler.states import TERMINAL
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """A job, its public state, how far it is (0..100), and what it cost, or is expected to."""
+    """A job with its figures and cost.
+
+    Until it has ended, the cost is the promised one.
+    """
 
     job: Job
-    state: str
-    percent: int | None
+    figures: JobFigures
     cost: float | None
 
     @property
@@ -25,20 +29,18 @@ class JobRow:
         return self.job.state in TERMINAL
 
 
-def rows_of(jobs: Iterable[Job]) -> list[JobRow]:
-    """Lines of jobs that were read by `selectors.jobs.with_costs`."""
-    return [JobRow(job, shown_state(job), percent(job), _cost(job)) for job in jobs]
+def rows_of(jobs: Iterable[Job], now: datetime) -> list[JobRow]:
+    """Return the lines of jobs that were read by `for_lists`.
+
+    It takes two queries for what the ended ones cost.
+    """
+    shown = list(jobs)
+    costs = job_costs([job for job in shown if job.state in TERMINAL], now)
+    return [JobRow(job, job_figures(job, now), _cost(job, costs.get(job.pk))) for job in shown]
 
 
-def percent(job: Job) -> int | None:
-    """Progress in whole percent; None before the number of steps is known."""
-    if job.state == JobState.SUCCEEDED:
-        return 100
-    return min(100, round(100 * job.step / job.total_steps)) if job.total_steps else None
-
-
-def _cost(job: Job) -> float | None:
+def _cost(job: Job, spent: Spent | None) -> float | None:
     """None where nodes have no price."""
     if job.state in TERMINAL:
-        return sum(actual_of(attempt)["cost"] or 0.0 for attempt in job.attempts.all()) or None
+        return spent.amount if spent else None
     return promised.cost.value or None if (promised := job.promised) else None

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from django.http import HttpRequest
 
-from knowledge.core.domain.option_json import read_option
-from portal.clock import database_now
 from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
-from portal.web.jobs.timeline import stretches
 from scheduler.models import Job
 from scheduler.selectors.checkpoints import of_job
-from scheduler.selectors.job_outcome import compare
+from scheduler.selectors.figures.cost import job_costs
+from scheduler.selectors.figures.promise import (
+    comparison,
+    comparison_with_submission,
+    new_prediction,
+    promise_for_elsewhere,
+)
+from scheduler.selectors.figures.stretches import KINDS, stretches
+from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import artifacts, events, log_tail
 
 EVENTS, CHECKPOINTS = 200, 50  # the last ones; the API has all events
@@ -25,43 +31,45 @@ EVENTS, CHECKPOINTS = 200, 50  # the last ones; the API has all events
 class Tab:
     label: str
     template: str
-    context: Callable[[HttpRequest, Job], dict[str, Any]]
+    context: Callable[[HttpRequest, Job, datetime], dict[str, Any]]
 
 
-def _overview(_: HttpRequest, job: Job) -> dict[str, Any]:
-    attempts = list(job.attempts.all())
-    last = attempts[-1] if attempts else None
-    promise = last.promised if last else job.promised
-    forecast = read_option(last.forecast) if last and last.forecast else None
+def _overview(_: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
+    attempt = attempt_that_counts(list(job.attempts.all()))
+    prediction = new_prediction(job, now)
+    spent = job_costs([job], now).get(job.pk)
     return {
-        "promise": promise,
-        "forecast": forecast,
-        "compared": [(line, getattr(forecast, line.name, None)) for line in compare(promise, last)],
+        "promise": attempt.promised if attempt else job.promised,
+        "spent": spent,
+        "prediction": prediction,
+        "compared": [(line, getattr(prediction, line.name, None)) for line in comparison(job, spent, now)],
+        "first_promise": promise_for_elsewhere(job),
+        "at_submission": comparison_with_submission(job, spent, now),
         "files": list(artifacts(job)),
-        "stretches": stretches(events(job).filter(kind__in=("state", "submitted")), database_now()),
+        "stretches": stretches(events(job).filter(kind__in=KINDS), now),
     }
 
 
-def _log(request: HttpRequest, job: Job) -> dict[str, Any]:
+def _log(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     search = LogSearch(request.GET)
     if search.is_valid() and (wanted := search.cleaned_data["q"]):
         return {"search": search, "wanted": wanted, "found": search.lines_of(job)}
     return {"search": search, "log": log_tail(job)}
 
 
-def _parameters(_: HttpRequest, job: Job) -> dict[str, Any]:
+def _parameters(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     return {"chosen": job.chosen, "evidence": job.evidence, "notes": job.notes}
 
 
-def _attempts(_: HttpRequest, job: Job) -> dict[str, Any]:
+def _attempts(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     return {"attempts": list(job.attempts.all()), "checkpoints": list(of_job(job)[:CHECKPOINTS])}
 
 
-def _events(_: HttpRequest, job: Job) -> dict[str, Any]:
+def _events(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     return {"events": reversed(events(job).order_by("-number")[:EVENTS])}
 
 
-def _repeat(request: HttpRequest, job: Job) -> dict[str, Any]:
+def _repeat(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     return {"curl": as_curl(job, portal=request.build_absolute_uri("/").rstrip("/"))}
 
 

@@ -1,4 +1,7 @@
-"""Training data on the page of a new job: stored as soon as it is chosen, and reported on."""
+"""Training data on the page of a new job.
+
+A file is stored as soon as it is chosen, and reported on.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,15 @@ from portal.clock import database_now
 from portal.limits.bodies import TRAINING_DATA, takes_files
 from portal.web.charts.lengths import lengths_histogram
 from portal.web.jobs.forms import UPLOADS, SubmitForm
-from scheduler.errors import BadFile, FileTooLarge, NotFound, OverQuota, SchedulerError, StorageFull
+from scheduler.errors import (
+    BadFile,
+    BadParameters,
+    FileTooLarge,
+    NotFound,
+    OverQuota,
+    SchedulerError,
+    StorageFull,
+)
 from scheduler.models import DatasetFile
 from scheduler.selectors.files import get_file
 from scheduler.services.files.uploads import path_of, store_file
@@ -25,7 +36,7 @@ from trainer import formats
 PREVIEWED_ROWS, PREVIEWED_CHARACTERS = 3, 300
 
 
-REFUSALS = (BadFile, FileTooLarge, OverQuota, StorageFull)
+REFUSALS = (BadFile, BadParameters, FileTooLarge, OverQuota, StorageFull)
 
 
 def stored(request: PageRequest, file: UploadedFile[Any]) -> DatasetFile:
@@ -36,6 +47,8 @@ def stored(request: PageRequest, file: UploadedFile[Any]) -> DatasetFile:
 
 def complaints(wrong: SchedulerError) -> list[str]:
     """Why an upload was refused, line by line where its lines are the reason."""
+    if isinstance(wrong, BadParameters):
+        return list(wrong.fields.values())
     if not isinstance(wrong, BadFile):
         return [str(wrong)]
     alike = groupby(wrong.lines, key=lambda entry: entry[1])
@@ -43,7 +56,10 @@ def complaints(wrong: SchedulerError) -> list[str]:
 
 
 def _lines(numbers: list[int]) -> str:
-    """E.g. `line 3: `, `lines 3 to 20: `; nothing for what is wrong with the whole file."""
+    """Return the line numbers as text, e.g. `line 3: ` or `lines 3 to 20: `.
+
+    The text is empty for an error of the whole file.
+    """
     if len(numbers) > 1:
         return f"lines {numbers[0]} to {numbers[-1]}: "
     return f"line {numbers[0]}: " if numbers[0] else ""
@@ -53,7 +69,10 @@ def _lines(numbers: list[int]) -> str:
 @login_required
 @require_POST
 def upload(request: PageRequest) -> HttpResponse:
-    """Take a file as soon as it is chosen, and answer with its field showing it or what is wrong."""
+    """Take a file as soon as it is chosen.
+
+    Answers with the file's field, which shows the file or the errors.
+    """
     name = next((name for name in UPLOADS if name in request.FILES), "upload")
     found, errors = None, ["No file arrived; choose it again."]
     if file := request.FILES.get(name):
@@ -71,7 +90,10 @@ def upload(request: PageRequest) -> HttpResponse:
 @login_required
 @require_GET
 def file_report(request: PageRequest) -> HttpResponse:
-    """The content of the chosen file: a fragment, asked for when another one is chosen."""
+    """Show the content of the chosen file.
+
+    It is a fragment, asked for when another file is chosen.
+    """
     name = next((name for name in UPLOADS.values() if name in request.GET), "training_file")
     try:
         file = get_file(request.user, request.GET.get(name, "").replace("\x00", ""))

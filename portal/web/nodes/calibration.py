@@ -1,4 +1,7 @@
-"""The panel of a node's calibrations: what runs, what came out, and the form for another one."""
+"""The panel of a node's calibrations.
+
+It shows the running ones, the results, and the form for another one.
+"""
 
 from __future__ import annotations
 
@@ -22,12 +25,12 @@ class CalibrationForm(StyledForm):
     prefix_id = "calibration"
     renamed: ClassVar[Mapping[str, str]] = {"budget_s": "minutes", "models": "model"}
     minutes = forms.IntegerField(
-        min_value=1, max_value=int(MAX_BUDGET_S / 60), initial=20, label="Minutes it may take"
+        min_value=1, max_value=int(MAX_BUDGET_S / 60), initial=20, label="Time limit in minutes"
     )
     model = forms.CharField(
         max_length=300,
         required=False,
-        help_text=f"Empty: several that suit the GPU. {RANDOM_MODEL}NAME trains an architecture of the"
+        help_text=f"Empty: several models that suit the GPU. {RANDOM_MODEL}NAME trains an architecture of the"
         " catalogue with random weights; nothing is downloaded.",
     )
 
@@ -48,7 +51,7 @@ def calibration_panel(node: Node, form: CalibrationForm | None = None) -> dict[s
     return {
         "calibrations": found,
         "going_on": latest if going_on else None,
-        "percent": _percent(latest, now) if latest else None,
+        **(_progress(latest, now) if latest else {}),
         "left_s": max(0.0, (latest.until - now).total_seconds()) if latest else None,
         "can_cancel": latest is not None and latest.state is CalibrationState.RUNNING,
         "measured": list(measured(latest)[:USUAL_RUNS]) if latest else [],
@@ -56,8 +59,9 @@ def calibration_panel(node: Node, form: CalibrationForm | None = None) -> dict[s
     }
 
 
-def _percent(calibration: Calibration, now: datetime) -> int:
-    """How far it is: by runs or by time, whichever ends it first."""
+def _progress(calibration: Calibration, now: datetime) -> dict[str, int]:
+    """How far it is: by runs or by time, whichever ends it first, and by time alone."""
     of_runs = float(calibration.ended) / max(1, len(calibration.plan))  # type: ignore[attr-defined]
     of_time = (now - calibration.requested_at) / (calibration.until - calibration.requested_at)
-    return round(100 * min(1.0, max(of_runs, of_time)))
+    percent, time_percent = (round(100 * min(1.0, share)) for share in (max(of_runs, of_time), of_time))
+    return {"percent": percent, "time_percent": time_percent}

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from django.contrib import messages
 from django.contrib.auth.decorators import login_required
-from django.http import Http404, HttpResponse
+from django.http import HttpResponse
 from django.shortcuts import redirect
 from django.views.decorators.http import require_GET, require_POST
 
@@ -12,9 +11,10 @@ from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.partials import fragment
+from portal.web.common.refusals import refusals_shown
 from portal.web.nodes.calibration import CalibrationForm, calibration_panel
 from portal.web.nodes.node import node_page, shown_node
-from scheduler.errors import BadParameters, NotFound, SchedulerError
+from scheduler.errors import BadParameters
 from scheduler.selectors.cluster.calibrations import get_calibration
 from scheduler.services.calibration.request import cancel_calibration, request_calibration
 
@@ -35,12 +35,11 @@ def calibrate(request: PageRequest, node_id: str) -> HttpResponse:
     refuse_others_than_admins(request)
     node, form = shown_node(node_id), CalibrationForm(request.POST)
     if form.is_valid():
-        try:
-            request_calibration(node=node, wanted=form.wanted, actor=request.user, now=database_now())
-        except BadParameters as wrong:
-            form.take(wrong.fields)
-        except SchedulerError as refused:
-            messages.warning(request, str(refused))
+        with refusals_shown(request):
+            try:
+                request_calibration(node=node, wanted=form.wanted, actor=request.user, now=database_now())
+            except BadParameters as wrong:
+                form.take(wrong.fields)
     if form.errors:
         return node_page(request, node, status=400, **calibration_panel(node, form))
     return redirect("node", node_id)
@@ -51,11 +50,7 @@ def calibrate(request: PageRequest, node_id: str) -> HttpResponse:
 def cancel(request: PageRequest, node_id: str, calibration_id: str) -> HttpResponse:
     """Call a calibration off; what it measured counts."""
     refuse_others_than_admins(request)
-    try:
+    with refusals_shown(request):
         found = get_calibration(shown_node(node_id), calibration_id)
         cancel_calibration(calibration=found, actor=request.user, now=database_now())
-    except NotFound as unknown:
-        raise Http404 from unknown
-    except SchedulerError as refused:
-        messages.warning(request, str(refused))
     return redirect("node", node_id)

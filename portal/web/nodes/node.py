@@ -1,4 +1,7 @@
-"""One node: its GPUs, what runs on it, its history, and what administrators do with it."""
+"""The page of one node.
+
+It shows its GPUs, its current work and its history, and lets administrators act on it.
+"""
 
 from __future__ import annotations
 
@@ -6,21 +9,20 @@ from collections.abc import Callable
 from typing import Any
 
 from django import forms
-from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
-from knowledge.core.domain import catalogue
+from knowledge.catalogue.portal_catalogue import portal_catalogue
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.partials import fragment
+from portal.web.common.refusals import or_404, refusals_shown
 from portal.web.nodes.calibration import calibration_panel
 from portal.web.nodes.forms import DrainForm, PriceForm, ReasonForm
 from portal.web.nodes.nodes import visible_live_jobs
-from scheduler.errors import NotFound, SchedulerError
 from scheduler.models import Node
 from scheduler.selectors.nodes import get_node, node_events
 from scheduler.services.deletions import remove_node
@@ -35,10 +37,7 @@ METHODS = RECIPES["sft"].params["method"].choices
 
 def shown_node(node_id: str) -> Node:
     """Raises Http404."""
-    try:
-        return get_node(node_id)
-    except NotFound as unknown:
-        raise Http404 from unknown
+    return or_404(get_node, node_id)
 
 
 @login_required
@@ -62,12 +61,12 @@ def node_live(request: PageRequest, node_id: str) -> HttpResponse:
 
 
 def _live(request: PageRequest, node: Node) -> dict[str, Any]:
-    models = {gpu.model for gpu in node.gpus.all()}
+    known, models = portal_catalogue(), {gpu.model for gpu in node.gpus.all()}
     return {
         "node": node,
         "methods": [method for method in METHODS if method not in node.cannot_train],
         "visible": visible_live_jobs(request.user, [node]),
-        "unknown_gpus": sorted(model for model in models if catalogue.known_gpu(model) is None),
+        "unknown_gpus": sorted(model for model in models if known.known_gpu(model) is None),
     }
 
 
@@ -77,6 +76,7 @@ def _page(node: Node) -> dict[str, Any]:
     return {
         "events": node_events(node)[:EVENTS],
         "links": _links(node),
+        "speed_tests": node.speed_tests.all(),
         "verb": "drain" if gives_work else "resume",
         "verb_form": DrainForm() if gives_work else ReasonForm(),
         "price_form": PriceForm(initial={"price": price, "seen": repr(price)}),
@@ -84,7 +84,10 @@ def _page(node: Node) -> dict[str, Any]:
 
 
 def _links(node: Node) -> list[tuple[int, list[str]]]:
-    """How each GPU reaches each other one, row by row; empty where the node tells nothing."""
+    """Return how each GPU reaches each other one, row by row.
+
+    The list is empty where the node reports nothing.
+    """
     gpus = list(node.gpus.all())
     if not any(gpu.links for gpu in gpus):
         return []
@@ -96,22 +99,21 @@ def _links(node: Node) -> list[tuple[int, list[str]]]:
 def node_verb(request: PageRequest, node_id: str, verb: str) -> HttpResponse:
     """Drain, resume, price or remove; then show the node again, with what was wrong."""
     refuse_others_than_admins(request)
-    if verb not in _VERBS:
+    if verb not in VERBS:
         raise Http404
-    node, (kind, act) = shown_node(node_id), _VERBS[verb]
+    node, (kind, act) = shown_node(node_id), VERBS[verb]
     form = kind(request.POST)
     if not form.is_valid():
         shown = {"price_form" if verb == "price" else "verb_form": form, "verb": verb}
         return node_page(request, node, status=400, **shown)
-    try:
+    with refusals_shown(request):
         act(node=node, actor=request.user, now=database_now(), **form.cleaned_data)
-    except SchedulerError as refused:
-        messages.warning(request, str(refused))
-        return redirect("node", node_id)
-    return redirect("nodes") if verb == "remove" else redirect("node", node_id)
+        if verb == "remove":
+            return redirect("nodes")
+    return redirect("node", node_id)
 
 
-_VERBS: dict[str, tuple[type[forms.Form], Callable[..., object]]] = {
+VERBS: dict[str, tuple[type[forms.Form], Callable[..., object]]] = {
     "drain": (DrainForm, drain_node),
     "resume": (ReasonForm, resume_node),
     "price": (PriceForm, set_price),

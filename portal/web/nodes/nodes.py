@@ -12,7 +12,7 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET, require_POST
 
-from knowledge.core.domain import catalogue
+from knowledge.catalogue.portal_catalogue import portal_catalogue
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
@@ -33,7 +33,10 @@ PAGE = 20
 
 
 def visible_live_jobs(user: User, nodes: Iterable[Node]) -> set[str]:
-    """Which jobs on these nodes the person may see: those of others are shown without a name."""
+    """Return the jobs on these nodes that the person may see.
+
+    The other jobs are shown without a name.
+    """
     on_nodes = {claim.attempt.job_id for node in nodes for claim in node.live_claims}  # type: ignore[attr-defined]
     return set(visible_jobs(user).filter(pk__in=on_nodes).values_list("pk", flat=True))
 
@@ -44,7 +47,8 @@ def node_list(request: PageRequest) -> HttpResponse:
     """One page of nodes under the cluster's load; for htmx the same page's rows alone."""
     now = load()
     filters = NodeFilters(request.GET, gpus=sorted(model["model"] for model in now))
-    unknown = [model["model"] for model in now if catalogue.known_gpu(model["model"]) is None]
+    known = portal_catalogue()
+    unknown = [model["model"] for model in now if known.known_gpu(model["model"]) is None]
     context: dict[str, Any] = {"filters": filters, "states": _states(), "unknown_gpus": unknown}
     if not filters.is_valid():
         return render(request, "nodes/list.html", context, status=400)

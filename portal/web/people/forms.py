@@ -10,14 +10,15 @@ from django.contrib.auth.validators import UnicodeUsernameValidator
 
 from portal.accounts.models import Role, Scope
 from portal.accounts.people import Profile
-from portal.web.common.form_base import FilterForm, StyledForm
+from portal.web.common.form_base import FilterForm, NameField, StyledForm
+from portal.web.common.time_fields import ZoneField
 
 MEMBER_ROLES = [(Role.MEMBER.value, "member"), (Role.LEAD.value, "lead")]
-LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "without end")]
+LIFETIMES = [("30", "30 days"), ("90", "90 days"), ("365", "one year"), ("", "no expiry")]
 SCOPES = {
-    Scope.READ: "read: look only",
-    Scope.WRITE: "write: submit and act",
-    Scope.ADMIN: "admin: nodes too",
+    Scope.READ: "read: view only",
+    Scope.WRITE: "write: submit and manage jobs",
+    Scope.ADMIN: "admin: nodes and settings as well",
 }
 
 
@@ -32,7 +33,7 @@ class ProfileForm(StyledForm):
 
 
 class NewUserForm(ProfileForm):
-    username = forms.CharField(max_length=150, label="Name", validators=[UnicodeUsernameValidator()])
+    username = NameField(max_length=150, label="Name", validators=[UnicodeUsernameValidator()])
     field_order = ["username"]
 
 
@@ -50,22 +51,22 @@ class LockOutForm(StyledForm):
     prefix_id = "lock-out"
     hand_over_to = forms.CharField(
         max_length=150, required=False, label="Hand their jobs over to",
-        help_text="A user's name. Left empty, jobs that have not ended are cancelled.",
+        help_text="A user's name. If empty, unfinished jobs are cancelled.",
     )  # fmt: skip
 
 
 class NewPasswordForm(StyledForm):
     prefix_id = "new-password"
-    revoke_tokens = forms.BooleanField(required=False, initial=True, label="End API and join tokens, too")
+    revoke_tokens = forms.BooleanField(required=False, initial=True, label="Also revoke API and join tokens")
 
 
 class OwnPasswordForm(PasswordChangeForm):
-    revoke_tokens = forms.BooleanField(required=False, initial=True, label="End my API tokens, too")
+    revoke_tokens = forms.BooleanField(required=False, initial=True, label="Also revoke my API tokens")
 
 
 class TeamForm(StyledForm):
     prefix_id = "team"
-    name = forms.CharField(max_length=100)
+    name = NameField(max_length=100)
     seen = forms.CharField(max_length=100, required=False, widget=forms.HiddenInput)
 
 
@@ -82,15 +83,24 @@ class RoleForm(StyledForm):
 
 class TokenForm(StyledForm):
     prefix_id = "token"
-    name = forms.CharField(max_length=100, help_text="What it is for; only you see it.")
+    name = NameField(max_length=100, help_text="What the token is for.")
     scope = forms.ChoiceField(choices=[(s.value, text) for s, text in SCOPES.items()], initial=Scope.WRITE)
     days = forms.TypedChoiceField(
-        choices=LIFETIMES, coerce=int, empty_value=None, required=False, initial="90", label="Lives for"
+        choices=LIFETIMES, coerce=int, empty_value=None, required=False, initial="90", label="Valid for"
     )
 
     def expires_at(self, now: datetime) -> datetime | None:
         days = self.cleaned_data["days"]
         return now + timedelta(days=days) if days else None
+
+
+class PreferencesForm(StyledForm):
+    prefix_id = "preferences"
+    time_zone = ZoneField(
+        max_length=64, required=False, label="Show times in",
+        help_text="Type part of a name, such as Berlin; empty: the zone of the browser.",
+        widget=forms.TextInput(attrs={"list": "time-zones", "placeholder": "e.g. Europe/Berlin"}),
+    )  # fmt: skip
 
 
 class NameSearch(FilterForm):
@@ -105,9 +115,9 @@ class NameSearch(FilterForm):
 
 
 class AuditFilters(FilterForm):
-    actor = forms.CharField(required=False, max_length=150, label="Who")
-    action = forms.CharField(required=False, max_length=60, label="Did what")
-    text = forms.CharField(required=False, max_length=200, label="To what")
+    actor = forms.CharField(required=False, max_length=150, label="By")
+    action = forms.CharField(required=False, max_length=60, label="Action")
+    text = forms.CharField(required=False, max_length=200, label="Object")
     after = forms.IntegerField(required=False, min_value=1, max_value=2**62, widget=forms.HiddenInput)
 
     @property

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from portal.accounts.errors import AccountError, InvalidValue
+from portal.accounts.errors import InvalidValue
 from portal.accounts.models import User
 from portal.accounts.people import change_user, create_user, let_in
 from portal.accounts.requests import PageRequest
@@ -20,6 +19,7 @@ from portal.accounts.selectors import own_tokens, tokens_of, visible_teams, visi
 from portal.accounts.services import revoke_token
 from portal.clock import database_now
 from portal.web.common.access import refuse_others_than_admins
+from portal.web.common.refusals import refusals_shown
 from portal.web.people.forms import ChangeUserForm, LockOutForm, NameSearch, NewPasswordForm, NewUserForm
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.services.lockouts import lock_out, reset_password, revoke_all
@@ -57,10 +57,7 @@ def user_list(request: PageRequest) -> HttpResponse:
 
 def _person(request: PageRequest, user_id: int) -> User:
     refuse_others_than_admins(request)
-    found = visible_users(request.user).filter(pk=user_id).first()
-    if found is None:
-        raise Http404
-    return found
+    return get_object_or_404(visible_users(request.user), pk=user_id)
 
 
 @login_required
@@ -91,10 +88,8 @@ def user_change(request: PageRequest, user_id: int) -> HttpResponse:
     person, form = _person(request, user_id), ChangeUserForm(request.POST)
     if not form.is_valid():
         return render(request, "people/user.html", _page(person, form), status=400)
-    try:
+    with refusals_shown(request):
         change_user(user=person, profile=form.profile, seen=form.seen, actor=request.user, now=database_now())
-    except AccountError as refused:
-        messages.warning(request, str(refused))
     return redirect("user", user_id)
 
 
@@ -105,11 +100,10 @@ def user_verb(request: PageRequest, user_id: int, verb: str) -> HttpResponse:
     person = _person(request, user_id)
     if verb not in VERBS:
         raise Http404
-    try:
-        return VERBS[verb](request, person) or redirect("user", user_id)
-    except AccountError as refused:
-        messages.warning(request, str(refused))
-    return redirect("user", user_id)
+    answer = None
+    with refusals_shown(request):
+        answer = VERBS[verb](request, person)
+    return answer or redirect("user", user_id)
 
 
 def _lock_out(request: PageRequest, person: User) -> HttpResponse | None:
@@ -117,7 +111,7 @@ def _lock_out(request: PageRequest, person: User) -> HttpResponse | None:
     name = form.cleaned_data["hand_over_to"] if form.is_valid() else ""
     successor = visible_users(request.user).filter(username=name).first() if name else None
     if name and successor is None:
-        form.add_error("hand_over_to", "Nobody has this name.")
+        form.add_error("hand_over_to", "There is no user with this name.")
     if form.is_valid():
         try:
             lock_out(user=person, actor=request.user, now=database_now(), successor=successor)
@@ -153,8 +147,6 @@ VERBS: dict[str, Callable[[PageRequest, User], HttpResponse | None]] = {
 @require_POST
 def user_token_revoke(request: PageRequest, user_id: int, token_id: int) -> HttpResponse:
     """End one token of a person."""
-    token = tokens_of(_person(request, user_id), seen_by=request.user).filter(pk=token_id).first()
-    if token is None:
-        raise Http404
+    token = get_object_or_404(tokens_of(_person(request, user_id), seen_by=request.user), pk=token_id)
     revoke_token(token=token, actor=request.user, now=database_now())
     return redirect("user", user_id)

@@ -10,27 +10,24 @@ from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
 from django.core.paginator import Paginator
 from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
-from portal.accounts.errors import AccountError, InvalidValue, NotAllowed
+from portal.accounts.errors import InvalidValue, NotAllowed
 from portal.accounts.models import Membership, Role, Team
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import members, visible_teams
 from portal.accounts.teams import add_member, change_role, create_team, may_manage, remove_member, rename_team
 from portal.clock import database_now
+from portal.web.common.refusals import refusals_shown
 from portal.web.people.forms import MemberForm, NameSearch, RoleForm, TeamForm
-from scheduler.errors import Conflict
 from scheduler.services.deletions import delete_team
 
 PAGE = 25
 
 
 def _team(request: PageRequest, team_id: int) -> Team:
-    found = visible_teams(request.user).filter(pk=team_id).first()
-    if found is None:
-        raise Http404
-    return found
+    return get_object_or_404(visible_teams(request.user), pk=team_id)
 
 
 @login_required
@@ -74,24 +71,25 @@ def _page(request: PageRequest, team: Team) -> dict[str, Any]:
 @login_required
 @require_POST
 def team_verb(request: PageRequest, team_id: int, verb: str) -> HttpResponse:
-    """Add a member, rename or delete the team; then show it again, with what was wrong."""
+    """Add a member, rename or delete the team; then show it again.
+
+    If it fails, the page shows the errors.
+    """
     team = _team(request, team_id)
-    if verb not in _VERBS:
+    if verb not in VERBS:
         raise Http404
-    kind, act, place = _VERBS[verb]
+    kind, act, place = VERBS[verb]
     form = kind(request.POST)
     if form.is_valid():
-        try:
-            act(team=team, actor=request.user, now=database_now(), **form.cleaned_data)
-            return redirect("teams") if verb == "delete" else redirect("team", team_id)
-        except NotAllowed as refused:
-            raise PermissionDenied from refused
-        except InvalidValue as refused:
-            form.add_error(refused.field, str(refused))
-        except (AccountError, Conflict) as refused:
-            messages.warning(request, str(refused))
-            return redirect("team", team_id)
-    return render(request, "people/team.html", {**_page(request, team), place: form}, status=400)
+        with refusals_shown(request):
+            try:
+                act(team=team, actor=request.user, now=database_now(), **form.cleaned_data)
+                return redirect("teams") if verb == "delete" else redirect("team", team_id)
+            except InvalidValue as refused:
+                form.add_error(refused.field, str(refused))
+    if form.errors:
+        return render(request, "people/team.html", {**_page(request, team), place: form}, status=400)
+    return redirect("team", team_id)
 
 
 def _delete(*, team: Team, actor: Any, now: Any, **_: Any) -> None:
@@ -100,7 +98,7 @@ def _delete(*, team: Team, actor: Any, now: Any, **_: Any) -> None:
     delete_team(team=team, actor=actor, now=now)
 
 
-_VERBS: dict[str, tuple[Any, Callable[..., object], str]] = {
+VERBS: dict[str, tuple[Any, Callable[..., object], str]] = {
     "add": (MemberForm, add_member, "member_form"),
     "rename": (TeamForm, rename_team, "name_form"),
     "delete": (TeamForm, _delete, "name_form"),
@@ -112,15 +110,11 @@ _VERBS: dict[str, tuple[Any, Callable[..., object], str]] = {
 def member_verb(request: PageRequest, team_id: int, member_id: int, verb: str) -> HttpResponse:
     """Change a member's role, or remove them."""
     team = _team(request, team_id)
-    member = members(team).filter(pk=member_id).first()
-    if member is None or verb not in ("role", "remove"):
+    member = get_object_or_404(members(team), pk=member_id)
+    if verb not in ("role", "remove"):
         raise Http404
-    try:
+    with refusals_shown(request):
         _change_member(request, member, verb)
-    except NotAllowed as refused:
-        raise PermissionDenied from refused
-    except AccountError as refused:
-        messages.warning(request, str(refused))
     # Whoever removed themselves does not see the team any more.
     stays = visible_teams(request.user).filter(pk=team_id).exists()
     return redirect("team", team_id) if stays else redirect("teams")

@@ -8,8 +8,8 @@ from django.contrib.auth.decorators import login_required
 from django.contrib.auth.views import PasswordChangeView
 from django.core.paginator import Paginator
 from django.db import transaction
-from django.http import Http404, HttpResponse
-from django.shortcuts import redirect, render
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from portal.accounts.models import Scope, User
@@ -25,7 +25,10 @@ PAGE = 25
 
 
 class OwnPassword(PasswordChangeView):
-    """All other sessions end with the password, and unless the person says otherwise their tokens."""
+    """The page where people change their own password.
+
+    All other sessions end with the password, and so do the tokens unless the person says otherwise.
+    """
 
     template_name = "people/change_password.html"
     form_class = OwnPasswordForm
@@ -63,8 +66,6 @@ def token_list(request: PageRequest) -> HttpResponse:
 @login_required
 @require_POST
 def token_revoke(request: PageRequest, token_id: int) -> HttpResponse:
-    token = own_tokens(request.user).filter(pk=token_id).first()
-    if token is None:
-        raise Http404
+    token = get_object_or_404(own_tokens(request.user), pk=token_id)
     revoke_token(token=token, actor=request.user, now=database_now())
     return redirect("tokens")

@@ -1,26 +1,29 @@
-"""How figures look on pages: always with their unit, never with more digits than they deserve."""
+"""The format of figures on pages.
+
+They always have a unit, and never more digits than they deserve.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.utils import timezone
 from django.utils.html import format_html
-from django.utils.safestring import SafeString
+from django.utils.safestring import SafeString, mark_safe
+
+from knowledge.core.domain import wording
+from knowledge.core.domain.wording import label
+from portal.accounts.time_zones import local, offset
 
 register = template.Library()
+STORED_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", re.ASCII)
 UNKNOWN = "–"
 FAILURES = {"user": "data or code", "resource": "resources", "system": "nodes and infrastructure"}
-ACRONYMS = {"lora": "LoRA", "gpu": "GPU", "gpus": "GPUs"}
-LABELS = {
-    "number_gpus": "Number of GPUs",
-    "number_nodes": "Number of nodes",
-    "per_device_batch_size": "Batch size per GPU",
-    "prompt_completion": "Prompt and completion",
-}
 
 
 @register.filter
@@ -69,17 +72,24 @@ def number(value: Any) -> str:
 
 
 @register.filter
+def loss(value: float | None) -> str:
+    """Three decimals, as in the captions of charts."""
+    return UNKNOWN if value is None else f"{value:.3f}"
+
+
+@register.filter
+def money(amount: float | None) -> str:
+    """An amount in the portal's currency."""
+    return UNKNOWN if amount is None else wording.money(amount, settings.CURRENCY)
+
+
+@register.filter
 def count(value: float) -> str:
     """A large count in short, e.g. `8.0 B` for 8 billion."""
     for scale, unit in ((1e9, "B"), (1e6, "M"), (1e3, "k")):
         if value >= scale:
             return f"{value / scale:.1f} {unit}"
     return f"{value:.0f}"
-
-
-def counted(count: int, noun: str) -> str:
-    """E.g. `1 run`, `1,200 runs`."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 @register.filter
@@ -89,11 +99,8 @@ def percent(share: float | None) -> str:
 
 @register.filter
 def words(name: str) -> str:
-    """A parameter's name as a label: `lora_r` becomes `LoRA r`."""
-    if name in LABELS:
-        return LABELS[name]
-    text = " ".join(ACRONYMS.get(word, word) for word in name.split("_"))
-    return text[:1].upper() + text[1:]
+    """A parameter's name as a label: `lora_r` becomes `LoRA rank`."""
+    return label(name)
 
 
 @register.filter
@@ -116,20 +123,74 @@ def figure(value: float | None, name: str) -> str:
 
 @register.filter
 def ago(moment: datetime | None) -> str | SafeString:
-    """How long ago, with the exact time on hover and for machines."""
+    """Say how long ago it was.
+
+    Pressed, by mouse, touch or keyboard, it tells the exact time, too.
+    """
     if moment is None:
         return UNKNOWN
     passed = (timezone.now() - moment).total_seconds()
     told = _whole(abs(passed))
     text = "just now" if abs(passed) < 5 else f"{told} ago" if passed > 0 else f"in {told}"
-    return format_html('<time data-ago datetime="{}" title="{}">{}</time>', *_exactly(moment), text)
+    return _pressable(moment, mark_safe(" data-ago"), text, exact(moment))
 
 
 @register.filter
 def lasting(moment: datetime) -> SafeString:
-    """For how long by now, e.g. `for 3 min 20 s`, on what is fetched anew while it lasts."""
+    """Format how long something has lasted by now, e.g. `for 3 min 20 s`.
+
+    It is for parts that are fetched again while it lasts.
+    """
     text = f"for {_whole(max(0.0, (timezone.now() - moment).total_seconds()))}"
-    return format_html('<time datetime="{}" title="{}">{}</time>', *_exactly(moment), text)
+    return _pressable(moment, "", text, f"since {exact(moment)}")
+
+
+@register.filter
+def at(moment: datetime) -> SafeString:
+    """Date and time to the minute, by the reader's clock."""
+    return format_html('<time datetime="{}">{}</time>', local(moment).isoformat(), exact(moment, "minutes"))
+
+
+@register.filter
+def in_own_time(text: str) -> str:
+    """Return a stored sentence with its moments by the reader's clock.
+
+    They are stored in ISO 8601 with an offset.
+    """
+    return STORED_MOMENT.sub(_read, text)
+
+
+def _read(found: re.Match[str]) -> str:
+    try:
+        return exact(datetime.fromisoformat(found[0]))
+    except ValueError:  # no moment, though it looks like one
+        return found[0]
+
+
+def exact(moment: datetime, to: str = "seconds") -> str:
+    """E.g. `2026-11-23 07:18:15 UTC+05:30`."""
+    here = local(moment)
+    return f"{here.replace(tzinfo=None).isoformat(' ', to)} {offset(here)}"
+
+
+def _pressable(moment: datetime, ticking: str, text: str, precisely: str) -> SafeString:
+    return format_html(
+        '<button type="button" class="moment" aria-expanded="false" title="{}">'
+        '<time{} datetime="{}">{}</time><span hidden>, {}</span></button>',
+        precisely, ticking, local(moment).isoformat(), text, precisely,
+    )  # fmt: skip
+
+
+@register.filter
+def clock(moment: datetime) -> SafeString:
+    """Return the time of day by the reader's clock, as in `14:32`.
+
+    In the week to come it is `Tue 14:32`, else the date.
+    """
+    here = local(moment)
+    days = (here.date() - local(timezone.now()).date()).days
+    text = f"{here:%H:%M}" if not days else f"{here:%a %H:%M}" if 0 < days < 7 else f"{here:%Y-%m-%d %H:%M}"
+    return format_html('<time datetime="{}">{}</time>', here.isoformat(), text)
 
 
 def _whole(seconds: float) -> str:
@@ -137,15 +198,9 @@ def _whole(seconds: float) -> str:
     return duration(seconds) if seconds >= 60 else f"{seconds:.0f} s"
 
 
-def _exactly(moment: datetime) -> tuple[str, str]:
-    """A moment for machines, and for people."""
-    exact = timezone.localtime(moment)
-    return exact.isoformat(), f"{exact:%Y-%m-%d %H:%M:%S %Z}"
-
-
 FIGURES: dict[str, tuple[str, Callable[[Any], str]]] = {
     "duration_s": ("Duration", duration),
     "tokens_per_second": ("Tokens per second", number),
     "peak_memory_bytes": ("Peak memory per GPU", size),
-    "cost": ("Cost", number),
+    "cost": ("Cost", money),
 }

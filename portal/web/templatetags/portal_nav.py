@@ -1,4 +1,7 @@
-"""Links of the navigation, which know whether the page shown lies behind them, and between pages of lists."""
+"""Links of the navigation and links between pages of lists.
+
+The navigation's links know whether the shown page lies behind them.
+"""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from knowledge.core.domain.types import Goal
 from scheduler.core.placement.fit import Placement
-from scheduler.core.types import Job
+from scheduler.core.types import JobInfo
 
 RESTARTS_IN_A_SEGMENT = 10  # a segment shorter than this many restarts is not worth ending
 
@@ -36,26 +36,31 @@ class CycleOptions:
     money_tolerance: float = 1.25
     preempts: bool = False
     min_run_s: float = 60.0  # nobody is stopped before
-    cooldown_s: float = 60.0  # a stopped job evicts nobody before: no two throw each other out in turns
+    cooldown_s: float = 60.0  # a preempted job evicts nobody before: no two throw each other out in turns
     limit: int | None = None  # preemptions after which a job is left alone
     hysteresis: float = 0.0
     segment_s: float | None = None  # runs are cut into segments of this length; eviction at their ends only
     boundary_s: float = 60.0  # how long after its end a segment's boundary counts: one round
 
     def tolerance_of(self, goal: Goal) -> float:
-        """How much worse than its best option a job with this goal takes rather than waits."""
+        """Return the factor by which an option may be worse than a job's best one.
+
+        A job with this goal takes such an option rather than waits.
+        """
         return self.money_tolerance if goal in (Goal.CHEAPEST, Goal.DEADLINE) else self.tolerance
 
-    def may_evict(self, job: Job, now: float) -> bool:
+    def may_evict(self, job: JobInfo, now: float) -> bool:
         """May this waiting job take GPUs from others?"""
-        return self.preempts and (job.stopped_at is None or now - job.stopped_at >= self.cooldown_s)
+        return self.preempts and (job.preempted_at is None or now - job.preempted_at >= self.cooldown_s)
 
-    def evictable(self, job: Job, now: float) -> bool:
+    def evictable(self, job: JobInfo, now: float) -> bool:
         """May this running job be stopped for one that ranks better?"""
         if not (self.preempts and job.preemptible and job.holds):
             return False
         if self.limit is not None and job.preemptions >= self.limit:
             return False
+        if job.releases_in_s is not None and job.releases_in_s <= job.unsaved_s + job.restart_s:
+            return False  # its GPUs are free sooner if it ends
         ran = now - job.holds.since
         if self.segment_s is None:
             return ran >= self.min_run_s

@@ -3,38 +3,40 @@
 from __future__ import annotations
 
 from knowledge.core.domain.types import Option
-from scheduler.core.types import Job, Wait
+from scheduler.core.types import JobInfo, Wait
 from scheduler.states import WaitState
 
 
-def nowhere(job: Job) -> Wait:
+def nowhere(job: JobInfo) -> Wait:
     """It is held, or no ready node could run it, however long it waits."""
     if job.hold:
         return Wait(job.id, WaitState.OPTIONS, job.hold)
     if not job.options:
-        why = job.no_option or "No registered node can run it; it starts when one joins that can."
+        why = (
+            job.no_option or "No node in service can run it; it starts when a suitable one joins or returns."
+        )
         return Wait(job.id, WaitState.NO_OPTION, why)
     if job.declined:
-        return Wait(job.id, WaitState.DECLINED, f"No ready node takes it: {job.declined}")
+        return Wait(job.id, WaitState.DECLINED, f"No ready node accepts it: {job.declined}")
     if job.only_node:
         return Wait(
             job.id,
             WaitState.CHECKPOINT_NODE,
-            f"Its last checkpoint lies on {job.only_node} alone, and that node is not ready.",
+            f"Its last checkpoint is on {job.only_node} only, and that node is not ready.",
         )
-    return Wait(
-        job.id,
-        WaitState.NO_NODE,
-        f"Needs {amount(job.options[0])}; no ready node offers that. It starts when one is ready again.",
-    )
+    text = f"Needs {amount(job.options[0])}; no ready node offers that. It starts when one is ready again."
+    return Wait(job.id, WaitState.NO_NODE, " ".join(filter(None, (text, job.dearer))))
 
 
-def busy(job: Job, option: Option, free: int, *, behind: str = "") -> Wait:
-    """Its GPUs are held by others, or are kept for jobs that go first: `behind` says for which."""
+def busy(job: JobInfo, option: Option, free: int, *, behind: str = "") -> Wait:
+    """Return the reason of a job that waits for GPUs.
+
+    Others hold its GPUs, or they are kept for jobs that go first: `behind` names those.
+    """
     text = f"Needs {amount(option)}; {free} {'is' if free == 1 else 'are'} free."
     why = behind or "It starts when running jobs release enough."
     code = WaitState.BEHIND if behind else WaitState.BUSY
-    return Wait(job.id, code, " ".join(filter(None, (text, why, job.declined))))
+    return Wait(job.id, code, " ".join(filter(None, (text, why, job.dearer, job.declined))))
 
 
 def amount(option: Option) -> str:

@@ -97,7 +97,10 @@ def _round(columns: Columns, shares: Floats) -> list[int]:
 
 
 def greedy(columns: Columns) -> list[int]:
-    """Everybody's smallest bundle in the order of rows, then the upgrades that gain most per GPU."""
+    """Give each job its smallest bundle, then the upgrades that gain most per GPU.
+
+    The smallest bundles are given in the order of rows.
+    """
     taken = _Taken(columns)
     for column in np.lexsort((columns.costs, columns.gpus, columns.jobs)):
         if columns.costs[column] < 0:
@@ -117,7 +120,7 @@ def greedy(columns: Columns) -> list[int]:
 
 
 def _upgrades(columns: Columns, held: int, options: Sequence[int]) -> list[tuple[float, int, int]]:
-    """(minus the gain per further GPU, column, held) for each better column of the job."""
+    """Return (minus the gain per further GPU, column, held) for each better column."""
     better = [column for column in options if columns.costs[column] < columns.costs[held]]
     return [
         (
@@ -156,7 +159,10 @@ class _Taken:
         return False
 
     def filled(self) -> list[int]:
-        """The choice, after giving jobs left over whatever still fits and gains, the largest gain first."""
+        """Return the choice after giving jobs left over whatever still fits and gains.
+
+        The largest gain goes first.
+        """
         for column in np.lexsort((self.columns.gpus, self.columns.costs)):
             if self.columns.costs[column] >= 0:
                 break

@@ -1,4 +1,7 @@
-"""The GPUs that a policy divides: of each model, and of those the ones whose nodes can train by a method."""
+"""GPUs that a policy divides.
+
+They are counted for each model and, within it, for nodes that can train by a method.
+"""
 
 from __future__ import annotations
 
@@ -10,20 +13,26 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowledge.core.domain.types import Option
-from scheduler.core.types import ClusterState, Job, Node
+from scheduler.core.types import ClusterState, JobInfo, NodeInfo
 
 Limit = tuple[str, str]  # (GPU model, method); the method "" stands for all of them
 
 
 @dataclass(slots=True)
 class Capacity:
-    """Free GPUs under each limit. A method has one only where not all nodes of the model can train it."""
+    """Free GPUs under each limit.
+
+    A method has a limit of its own only where not all nodes of the model can train it.
+    """
 
     gpus: dict[Limit, int]
 
     @classmethod
-    def of(cls, state: ClusterState, jobs: Iterable[Job]) -> Capacity:
-        """The ready nodes' GPUs that can be divided among these jobs: free ones and their own."""
+    def of(cls, state: ClusterState, jobs: Iterable[JobInfo]) -> Capacity:
+        """Return the GPUs of ready nodes that can be divided among these jobs.
+
+        These are the free GPUs and the jobs' own.
+        """
         ready = {(node.id, node.gpu_model): node for node in state.nodes if node.ready}
         lacking = {(node.gpu_model, method) for node in ready.values() for method in node.cannot_train}
         free: Counter[tuple[str, str]] = Counter()
@@ -45,8 +54,8 @@ class Capacity:
 
     def limits(self, option: Option) -> tuple[Limit, ...]:
         """The limits that the option's GPUs count against."""
-        of_method = (option.gpu_model, option.config.method)
-        return ((option.gpu_model, ""), of_method) if of_method in self.gpus else ((option.gpu_model, ""),)
+        of_model, of_method = (option.gpu_model, ""), (option.gpu_model, option.config.method)
+        return (of_model, of_method) if of_method != of_model and of_method in self.gpus else (of_model,)
 
     def usable(self, model: str, method: str) -> int:
         """GPUs of the model that a job with this method can use."""
@@ -72,7 +81,7 @@ def uses(options: Sequence[Option], supply: Capacity) -> NDArray[np.int64]:
     return found
 
 
-def _limits_of(node: Node, lacking: Iterable[Limit]) -> Iterator[Limit]:
+def _limits_of(node: NodeInfo, lacking: Iterable[Limit]) -> Iterator[Limit]:
     yield node.gpu_model, ""
     for model, method in lacking:
         if model == node.gpu_model and method not in node.cannot_train:

@@ -1,8 +1,9 @@
-"""From a wish for each job (an option, or nothing) to actions: for policies that divide a whole cluster.
+"""Actions from a wish for each job, for policies that divide a whole cluster.
 
-Running jobs that keep their option keep their GPUs. The others are placed, large gangs first. If somebody
-finds no place among those who stay, small jobs in the way are moved; who still finds none takes the next
-smaller option on the same GPUs, or stays where it was, or waits.
+A wish is an option, or nothing. Running jobs that keep their option keep their GPUs. The others
+are placed, large gangs first. If a job finds no place among those that stay, small jobs in the
+way are moved. A job that still finds none takes the next smaller option on the same GPUs, stays
+where it was, or waits.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from scheduler.core.types import (
     ClusterState,
     GpuId,
     Holding,
-    Job,
+    JobInfo,
     Plan,
     Preempt,
     Resize,
@@ -29,12 +30,15 @@ from scheduler.core.types import (
 Wishes = Mapping[str, Option]  # by job id; without an entry: no GPUs
 Places = dict[str, tuple[Option, tuple[GpuId, ...]]]
 # (jobs, their options, GPUs) -> who should have which option; who is missing should have none.
-Choose = Callable[[Sequence[Job], Sequence[Sequence[Option]], Capacity], list[tuple[Job, Option]]]
-SHARED = "The GPUs serve other jobs in this round."
+Choose = Callable[[Sequence[JobInfo], Sequence[Sequence[Option]], Capacity], list[tuple[JobInfo, Option]]]
+SHARED = "Its GPUs go to other jobs in this round."
 
 
-def movable(state: ClusterState) -> list[Job]:
-    """The jobs among whom GPUs are divided: waiting ones that may start, running ones that may be moved."""
+def movable(state: ClusterState) -> list[JobInfo]:
+    """Return the jobs among which GPUs are divided.
+
+    These are waiting jobs that may start and running ones that may be moved.
+    """
     ready = {node.id for node in state.nodes if node.ready}
     return [
         job
@@ -47,8 +51,11 @@ def movable(state: ClusterState) -> list[Job]:
     ]
 
 
-def possible(job: Job, free: FreeGpus) -> list[Option]:
-    """The job's options that the empty cluster could hold, one per bundle, smallest first."""
+def possible(job: JobInfo, free: FreeGpus) -> list[Option]:
+    """Return the job's options that the empty cluster could hold.
+
+    There is one per bundle, smallest first.
+    """
     bundles = {
         bundle(option): option
         for option in job.options[::-1]
@@ -78,7 +85,7 @@ def divide(state: ClusterState, placement: Placement, choose: Choose) -> Plan:
 
 
 def realize(
-    state: ClusterState, jobs: Sequence[Job], wishes: Wishes, placement: Placement = Placement.BEST_FIT
+    state: ClusterState, jobs: Sequence[JobInfo], wishes: Wishes, placement: Placement = Placement.BEST_FIT
 ) -> tuple[Action, ...]:
     """The actions that bring the jobs as close to their wishes as their nodes allow."""
     places = _arrange(state, jobs, wishes, placement, stay=True)
@@ -90,9 +97,12 @@ def realize(
 
 
 def _arrange(
-    state: ClusterState, jobs: Sequence[Job], wishes: Wishes, placement: Placement, *, stay: bool
+    state: ClusterState, jobs: Sequence[JobInfo], wishes: Wishes, placement: Placement, *, stay: bool
 ) -> Places:
-    """Places for as many wishes as possible; with `stay`, whoever keeps its option is placed first."""
+    """Find places for as many wishes as possible.
+
+    With `stay`, jobs that keep their option are placed first.
+    """
     free = _emptied(state, jobs, placement)
     places: Places = {}
     lacking = {method for node in state.nodes if node.ready for method in node.cannot_train}
@@ -109,9 +119,12 @@ def _arrange(
 
 
 def _turn(
-    job: Job, wishes: Wishes, lacking: Collection[str], *, stay: bool
+    job: JobInfo, wishes: Wishes, lacking: Collection[str], *, stay: bool
 ) -> tuple[bool, bool, int, int, bool, float, str]:
-    """Jobs that stay come first, then those that cannot go everywhere, then large gangs."""
+    """Return the key that sorts jobs into the order of placement.
+
+    Jobs that stay come first, then those that cannot go everywhere, then large gangs.
+    """
     wish = wishes.get(job.id)
     keeps = bool(wish and job.holds and bundle(job.holds.option) == bundle(wish))
     size = (wish.nodes, wish.gpus) if wish else (0, 0)
@@ -120,9 +133,12 @@ def _turn(
 
 
 def _degrade(
-    state: ClusterState, jobs: Sequence[Job], wishes: Wishes, places: Places, placement: Placement
+    state: ClusterState, jobs: Sequence[JobInfo], wishes: Wishes, places: Places, placement: Placement
 ) -> Places:
-    """The old place, or something smaller, for those whose wish found none; then who could stay after all."""
+    """Give jobs whose wish found no place their old place or something smaller.
+
+    Jobs without a wish that could stay after all follow.
+    """
     free = _emptied(state, jobs, placement)
     for option, gpus in places.values():
         free.take(option, gpus)
@@ -137,13 +153,13 @@ def _degrade(
     return places
 
 
-def _old_place(job: Job, free: FreeGpus) -> tuple[Option, tuple[GpuId, ...]] | None:
+def _old_place(job: JobInfo, free: FreeGpus) -> tuple[Option, tuple[GpuId, ...]] | None:
     if job.holds and _are_free(free, job.holds.option, job.holds.gpus):
         return job.holds.option, job.holds.gpus
     return None
 
 
-def _smaller(job: Job, wish: Option, free: FreeGpus) -> tuple[Option, tuple[GpuId, ...]] | None:
+def _smaller(job: JobInfo, wish: Option, free: FreeGpus) -> tuple[Option, tuple[GpuId, ...]] | None:
     for option in reversed(possible(job, free)):
         fits = option.gpu_model == wish.gpu_model and option.gpus <= wish.gpus
         if fits and (gpus := free.place(option, job)):
@@ -151,7 +167,7 @@ def _smaller(job: Job, wish: Option, free: FreeGpus) -> tuple[Option, tuple[GpuI
     return None
 
 
-def _emptied(state: ClusterState, jobs: Iterable[Job], placement: Placement) -> FreeGpus:
+def _emptied(state: ClusterState, jobs: Iterable[JobInfo], placement: Placement) -> FreeGpus:
     """The free GPUs as if none of these jobs held any."""
     free = FreeGpus(state.nodes, placement)
     for job in jobs:
@@ -165,7 +181,7 @@ def _are_free(free: FreeGpus, option: Option, gpus: Iterable[GpuId]) -> bool:
     return pool is not None and all(index in pool.free.get(node, ()) for node, index in gpus)
 
 
-def _actions(state: ClusterState, jobs: Sequence[Job], places: Places) -> tuple[Action, ...]:
+def _actions(state: ClusterState, jobs: Sequence[JobInfo], places: Places) -> tuple[Action, ...]:
     free = FreeGpus(state.nodes)
     stopped: list[Action] = []
     granted: list[Action] = []
@@ -174,7 +190,7 @@ def _actions(state: ClusterState, jobs: Sequence[Job], places: Places) -> tuple[
         if job.holds is None and option:
             granted.append(Start(job.id, option, gpus))
         elif job.holds and option is None:
-            stopped.append(Preempt(job.id, f"{SHARED} It continues from its checkpoint."))
+            stopped.append(Preempt(job.id, f"{SHARED} This job continues from its checkpoint."))
         elif job.holds and option and not _stays(job.holds, option, gpus):
             granted.append(Resize(job.id, option, gpus))
     waits = _waits(state, set(places), free) if state.explain else []

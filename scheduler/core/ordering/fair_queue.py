@@ -1,8 +1,9 @@
-"""A virtual fair queue over users: when each job would end if every user had its share all the time.
+"""A virtual fair queue over users.
 
-Real service then follows these virtual deadlines. A user's share never depends on how many jobs it submits.
-Source: Kazemaks et al., user weighted fair queuing (UWFQ), 2025, and the authors' open code; weights of users
-are an extension. Work is in GPU-seconds, time in seconds.
+It tells when each job would end if every user had its share all the time; real service then
+follows these virtual deadlines. A user's share never depends on how many jobs it submits.
+Source: Kazemaks et al., user weighted fair queuing (UWFQ), 2025, and the authors' open code;
+weights of users are an extension. Work is in GPU-seconds, time in seconds.
 """
 
 from __future__ import annotations
@@ -15,9 +16,10 @@ from typing import Any
 
 
 class Share:
-    """An active user's unfinished jobs, and where its stretch of global virtual time starts.
+    """An active user's unfinished jobs, and the start of its virtual stretch.
 
-    `time` is the user's own virtual time; `jobs`: job -> (deadline in that, work).
+    `start` is where its stretch of global virtual time starts. `time` is the user's own virtual
+    time; `jobs`: job -> (deadline in that time, work).
     """
 
     def __init__(
@@ -48,7 +50,10 @@ class Share:
         self.work = self.work - work if self.jobs else 0.0
 
     def serve(self, seconds: float, rate: float) -> dict[str, float]:
-        """Share `rate` GPUs evenly among the jobs; returns those that end, with their virtual deadlines."""
+        """Share `rate` GPUs evenly among the jobs.
+
+        Returns the jobs that end, with their virtual deadlines.
+        """
         ended: dict[str, float] = {}
         while self.jobs:
             deadline, job = self.order[0]
@@ -75,7 +80,11 @@ class Share:
 
 @dataclass(slots=True)
 class FairQueue:
-    """`now` is global virtual time, `at` real time; `ended`: virtual deadlines of jobs that were served."""
+    """The virtual queue of all users.
+
+    `now` is global virtual time, `at` real time; `ended`: virtual deadlines of jobs that were
+    served.
+    """
 
     now: float = 0.0
     at: float = 0.0
@@ -83,7 +92,10 @@ class FairQueue:
     ended: dict[str, float] = field(default_factory=dict)
 
     def advance(self, to: float, gpus: float) -> None:
-        """Serve everybody until the real time `to` on this many GPUs; users without work leave on the way."""
+        """Serve all users until the real time `to` on this many GPUs.
+
+        Users without work leave on the way.
+        """
         while self.users and gpus:
             name = min(self.users, key=lambda user: (self.users[user].end, user))
             left_at = self.at + (self.users[name].end - self.now) / self.share(gpus)

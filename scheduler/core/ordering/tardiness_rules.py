@@ -1,7 +1,8 @@
-"""Sequences on one lane that keep total tardiness low: sum of max(0, completion - due).
+"""Sequences on one lane that keep total tardiness low.
 
-Inputs are arrays of shape (jobs,) in one unit of time: p durations, d due times, both from now; `start` is
-the time already committed. Outputs are orders, as indices. Source: Cetinkaya et al., 2025 (MDD, MDDC).
+Total tardiness is the sum of max(0, completion - due). Inputs are arrays of shape (jobs,) in
+one unit of time: p durations, d due times, both from now; `start` is the time already
+committed. Outputs are orders, as indices. Source: Cetinkaya et al., 2025 (MDD, MDDC).
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ def edd(p: Floats, d: Floats) -> list[int]:
 
 
 def mdd(p: Floats, d: Floats, start: float = 0.0) -> list[int]:
-    """Again and again the job with the least modified due date, max(t + p, d); ties to the lower index."""
+    """Take the job with the least modified due date, max(t + p, d), again and again.
+
+    Ties go to the lower index.
+    """
     left = np.arange(len(p))
     order: list[int] = []
     t = start
@@ -34,7 +38,10 @@ def mdd(p: Floats, d: Floats, start: float = 0.0) -> list[int]:
 
 
 def mddc(p: Floats, d: Floats, start: float = 0.0) -> list[int]:
-    """MDD with a correction for long jobs; times are scaled to the mean duration it was found at."""
+    """Order jobs by MDD with a correction for long jobs.
+
+    Times are scaled to the mean duration at which the correction was found.
+    """
     scale = TRAINED_MEAN / float(p.mean()) if len(p) and p.mean() > 0 else 1.0
     return _mddc(p * scale, d * scale, start * scale)
 

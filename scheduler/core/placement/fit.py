@@ -8,17 +8,20 @@ from enum import StrEnum
 from itertools import groupby
 
 from knowledge.core.domain.types import Option
-from scheduler.core.placement.gpu_index import FreeGpuIndex
-from scheduler.core.types import GpuId, Job, Node
+from scheduler.core.placement.gpu_index import NONE, FreeGpuIndex
+from scheduler.core.types import GpuId, JobInfo, NodeInfo
 
 Shares = tuple[int, ...]  # GPUs on each node, largest first
-# All that decides whether a gang fits: model, method, nodes, GPUs, the only node, the nodes to avoid.
-_Request = tuple[str, str, int, int, str | None, frozenset[str]]
-NONE: frozenset[str] = frozenset()
+# All that decides whether a gang fits: model, method, nodes, GPUs, price, memory, the only node, the nodes
+# to avoid.
+_Request = tuple[str, str, int, int, float | None, float | None, str | None, frozenset[str]]
 
 
 class Placement(StrEnum):
-    """Which of the places that fit a gang takes. Only the first three keep to the option's nodes."""
+    """The rule by which a gang takes one of the places that fit.
+
+    Only the first three keep to the option's nodes.
+    """
 
     BEST_FIT = "best-fit"  # the fullest nodes, so that large holes stay for large gangs
     SPREAD = "spread"  # the emptiest nodes
@@ -28,14 +31,15 @@ class Placement(StrEnum):
 
 
 class FreeGpus:
-    """Placement on GPUs that are free now: an index of the ready nodes' free GPUs that a decision uses up.
+    """Placement on GPUs that are free now.
 
-    Placing costs about log(nodes). What failed once is remembered until GPUs are given back.
+    It is an index of the ready nodes' free GPUs that a decision uses up. Placing costs about
+    log(nodes). A request that failed once is remembered until GPUs are given back.
     """
 
-    def __init__(self, nodes: Iterable[Node], placement: Placement = Placement.BEST_FIT) -> None:
+    def __init__(self, nodes: Iterable[NodeInfo], placement: Placement = Placement.BEST_FIT) -> None:
         self.placement = placement
-        groups: dict[str, list[Node]] = defaultdict(list)
+        groups: dict[str, list[NodeInfo]] = defaultdict(list)
         for node in nodes:
             if node.ready:
                 groups[node.gpu_model].append(node)
@@ -52,7 +56,7 @@ class FreeGpus:
     def count_for(self, option: Option, avoids: frozenset[str] = NONE) -> int:
         """Free GPUs on which the option could run."""
         pool = self.pools.get(option.gpu_model)
-        return pool.free_for(option.config.method, avoids) if pool else 0
+        return pool.free_for(option, avoids) if pool else 0
 
     def could_hold(self, option: Option, only_node: str | None = None, avoids: frozenset[str] = NONE) -> bool:
         """Would the option fit if every ready node, but those to avoid, were empty?"""
@@ -60,14 +64,24 @@ class FreeGpus:
         known = self._holdable.get(request)
         if known is None:
             pool = self.pools.get(option.gpu_model)
-            known = pool is not None and self._fit(
-                self.shares(option), pool.sizes(option.config.method, only_node, avoids)
-            )
+            known = pool is not None and self._fit(self.shares(option), pool.sizes(option, only_node, avoids))
             self._holdable[request] = known
         return known
 
-    def place(self, option: Option, job: Job | None = None) -> tuple[GpuId, ...] | None:
-        """GPUs for the whole gang, or None. Ties go to the smaller node id, then to the lower index."""
+    def suited(self, option: Option) -> frozenset[str] | None:
+        """Return the nodes on which the option may run; None if all may.
+
+        They are those of its GPU model.
+        """
+        pool = self.pools.get(option.gpu_model)
+        unsuited = pool.unsuited(option) if pool else NONE
+        return frozenset(pool.nodes.keys() - unsuited) if pool and unsuited else None
+
+    def place(self, option: Option, job: JobInfo | None = None) -> tuple[GpuId, ...] | None:
+        """Return GPUs for the whole gang, or None.
+
+        Ties go to the smaller node id, then to the lower index.
+        """
         pool = self.pools.get(option.gpu_model)
         if pool is None or pool.total < option.gpus:
             return None
@@ -102,8 +116,10 @@ class FreeGpus:
             return (largest,) * whole + ((rest,) if rest else ())
         return equal_shares(option)
 
-    def _on_nodes(self, pool: FreeGpuIndex, option: Option, job: Job | None) -> list[tuple[str, int]] | None:
-        shares, unfit = self.shares(option), pool.unfit(option.config.method, job.avoids if job else NONE)
+    def _on_nodes(
+        self, pool: FreeGpuIndex, option: Option, job: JobInfo | None
+    ) -> list[tuple[str, int]] | None:
+        shares, unfit = self.shares(option), pool.unfit(option, job.avoids if job else NONE)
         if job and job.only_node:
             fits = self._fit(shares, [len(pool.free.get(job.only_node, ()))])
             return [(job.only_node, sum(shares))] if fits and job.only_node not in unfit else None
@@ -132,7 +148,9 @@ class FreeGpus:
 
 def _request(option: Option, only_node: str | None = None, avoids: frozenset[str] = NONE) -> _Request:
     config = option.config
-    return config.gpu_model, config.method, config.number_nodes, config.number_gpus, only_node, avoids
+    size = config.number_nodes, config.number_gpus
+    limits = option.price_per_gpu_hour, option.gpu_memory_bytes
+    return config.gpu_model, config.method, *size, *limits, only_node, avoids
 
 
 def equal_shares(option: Option) -> Shares:
@@ -171,5 +189,5 @@ def _best_scores(
     return list(chosen.items())
 
 
-def _has_memory(node: Node, memory: float) -> bool:
+def _has_memory(node: NodeInfo, memory: float) -> bool:
     return not node.free_memory_bytes or node.free_memory_bytes >= memory

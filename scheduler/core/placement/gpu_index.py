@@ -7,7 +7,10 @@ from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
 from heapq import heapify, heappop, heappush
 
-from scheduler.core.types import GpuId, Node
+from knowledge.core.domain.types import Option
+from scheduler.core.types import GpuId, NodeInfo
+
+NONE: frozenset[str] = frozenset()
 
 
 class FreeGpuIndex:
@@ -17,7 +20,7 @@ class FreeGpuIndex:
     changes, and are dropped when they come up: that is cheaper than finding them.
     """
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(self, nodes: Sequence[NodeInfo]) -> None:
         self.nodes = {node.id: node for node in nodes}
         self.free: dict[str, Sequence[int]] = {}
         self.total = 0
@@ -30,31 +33,37 @@ class FreeGpuIndex:
             self._by_count[count].append(name)
         for heap in self._by_count.values():
             heapify(heap)
+        self._unsuited: dict[tuple[str, float | None, float | None], frozenset[str]] = {}
 
     @cached_property
     def largest(self) -> int:
         """GPUs of the largest node, free or not."""
         return max((node.total for node in self.nodes.values()), default=0)
 
-    @cached_property
-    def _unable(self) -> dict[str, frozenset[str]]:
-        methods = {method for node in self.nodes.values() for method in node.cannot_train}
-        return {m: frozenset(n.id for n in self.nodes.values() if m in n.cannot_train) for m in methods}
+    def unsuited(self, option: Option) -> frozenset[str]:
+        """Return the nodes that the option must not take.
 
-    def unfit(self, method: str, avoids: frozenset[str] = frozenset()) -> frozenset[str]:
-        """The nodes that cannot train by this method, and those to avoid."""
-        unable = self._unable.get(method, frozenset())
-        return unable | avoids if avoids else unable
+        They cannot train by its method, cost more than it says or hold less.
+        """
+        needs = option.config.method, option.price_per_gpu_hour, option.gpu_memory_bytes
+        found = self._unsuited.get(needs)
+        if found is None:
+            found = frozenset(node.id for node in self.nodes.values() if not node.suits(option))
+            self._unsuited[needs] = found
+        return found
 
-    def free_for(self, method: str, avoids: frozenset[str] = frozenset()) -> int:
+    def unfit(self, option: Option, avoids: frozenset[str] = NONE) -> frozenset[str]:
+        """The nodes that do not suit the option, and those to avoid."""
+        unsuited = self.unsuited(option)
+        return unsuited | avoids if avoids else unsuited
+
+    def free_for(self, option: Option, avoids: frozenset[str] = NONE) -> int:
         """Free GPUs of the nodes that are fit."""
-        return self.total - sum(len(self.free.get(node, ())) for node in self.unfit(method, avoids))
+        return self.total - sum(len(self.free.get(node, ())) for node in self.unfit(option, avoids))
 
-    def sizes(
-        self, method: str, only_node: str | None = None, avoids: frozenset[str] = frozenset()
-    ) -> list[int]:
+    def sizes(self, option: Option, only_node: str | None = None, avoids: frozenset[str] = NONE) -> list[int]:
         """GPUs of each node that is fit, free or not, largest first."""
-        unfit = self.unfit(method, avoids)
+        unfit = self.unfit(option, avoids)
         able = [self.nodes[only_node]] if only_node in self.nodes else []
         if only_node is None:
             able = list(self.nodes.values())
@@ -63,7 +72,10 @@ class FreeGpuIndex:
     def choose(
         self, share: int, count: int, excluded: Collection[str], *, emptiest: bool
     ) -> list[str] | None:
-        """`count` nodes with `share` free GPUs each, the fullest (or emptiest) first; None if too few."""
+        """Choose `count` nodes with `share` free GPUs each; None if there are too few.
+
+        The fullest nodes go first, or the emptiest.
+        """
         chosen: list[str] = []
         for number in self._numbers(share, emptiest=emptiest):
             chosen += self._first(number, count - len(chosen), excluded)

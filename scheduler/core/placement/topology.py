@@ -13,12 +13,12 @@ from enum import IntEnum
 from itertools import combinations, islice
 
 from scheduler.core.placement.preemption import lost_gpu_s
-from scheduler.core.types import GpuSite, Job, Node
+from scheduler.core.types import GpuSite, JobInfo, NodeInfo
 
 MAX_VICTIMS = 6
 MAX_SETS = 2000  # of one node; beyond, victims are dropped greedily
 PRIORITY_GPU_S = 1e4  # what a step of priority weighs against lost work
-Cost = Callable[[Sequence[Job]], float]
+Cost = Callable[[Sequence[JobInfo]], float]
 
 
 class TopologyLevel(IntEnum):
@@ -38,15 +38,16 @@ class Spot:
     node: str
     level: TopologyLevel
     indices: tuple[int, ...]
-    victims: tuple[Job, ...] = ()
+    victims: tuple[JobInfo, ...] = ()
 
 
 def closest(
     sites: Sequence[GpuSite], indices: Collection[int], count: int
 ) -> tuple[TopologyLevel, tuple[int, ...]]:
-    """The closest `count` of these GPUs and their level; the smallest group that holds them, then the lowest.
+    """Return the closest `count` of these GPUs and their level.
 
-    There must be at least `count`. Without sites nothing is closer than the node.
+    Of the groups that hold them the smallest is taken, then the lowest. There must be at least
+    `count` GPUs. Without sites nothing is closer than the node.
     """
     for level in (
         (TopologyLevel.NVLINK, TopologyLevel.PCIE, TopologyLevel.NUMA, TopologyLevel.SOCKET) if sites else ()
@@ -58,7 +59,7 @@ def closest(
 
 
 def spots(
-    node: Node, count: int, least: TopologyLevel, candidates: Sequence[Job], *, fewest: bool = False
+    node: NodeInfo, count: int, least: TopologyLevel, candidates: Sequence[JobInfo], *, fewest: bool = False
 ) -> Iterator[Spot]:
     """Ways to get `count` GPUs at `least` this level; no victim of any is unnecessary.
 
@@ -85,12 +86,15 @@ def spots(
         yield _greedy(node, count, least, every)
 
 
-def disruption(victims: Sequence[Job], lowest: int) -> float:
-    """GPU-seconds lost by stopping these jobs, and a charge for each step of priority above the lowest."""
+def disruption(victims: Sequence[JobInfo], lowest: int) -> float:
+    """Return the GPU-seconds lost by stopping these jobs, with a priority charge.
+
+    The charge is for each step of priority above the lowest.
+    """
     return sum(lost_gpu_s(job) + PRIORITY_GPU_S * (job.priority - lowest) for job in victims)
 
 
-def _greedy(node: Node, count: int, least: TopologyLevel, spot: Spot) -> Spot:
+def _greedy(node: NodeInfo, count: int, least: TopologyLevel, spot: Spot) -> Spot:
     """From everybody gone, let the dearest stay while the level holds."""
     victims = list(spot.victims)
     for job in sorted(victims, key=lambda job: (-job.priority, -lost_gpu_s(job), job.id)):
@@ -100,7 +104,7 @@ def _greedy(node: Node, count: int, least: TopologyLevel, spot: Spot) -> Spot:
     return _spot(node, count, victims)
 
 
-def _reprieves(node: Node, count: int, spot: Spot) -> bool:
+def _reprieves(node: NodeInfo, count: int, spot: Spot) -> bool:
     """Would the spot be as close although one of its victims stayed?"""
     for job in spot.victims:
         rest = [victim for victim in spot.victims if victim.id != job.id]
@@ -109,21 +113,21 @@ def _reprieves(node: Node, count: int, spot: Spot) -> bool:
     return False
 
 
-def _spot(node: Node, count: int, victims: Sequence[Job]) -> Spot:
+def _spot(node: NodeInfo, count: int, victims: Sequence[JobInfo]) -> Spot:
     indices = {*node.free, *(index for job in victims for index in _held(job, node))}
     level, chosen = closest(node.sites, indices, count)
     return Spot(node.id, level, chosen, tuple(victims))
 
 
-def _enough(node: Node, victims: Sequence[Job], count: int) -> bool:
+def _enough(node: NodeInfo, victims: Sequence[JobInfo], count: int) -> bool:
     return len(node.free) + sum(_on(job, node) for job in victims) >= count
 
 
-def _held(job: Job, node: Node) -> list[int]:
+def _held(job: JobInfo, node: NodeInfo) -> list[int]:
     return [index for name, index in (job.holds.gpus if job.holds else ()) if name == node.id]
 
 
-def _on(job: Job, node: Node) -> int:
+def _on(job: JobInfo, node: NodeInfo) -> int:
     return len(_held(job, node))
 
 

@@ -1,9 +1,11 @@
-"""EASY backfill: first in, first out, but later jobs may use what the first waiting job cannot.
+"""EASY backfill: later jobs may use what the first waiting job cannot.
 
-The first job that does not fit gets a reservation: the earliest time at which it would fit by the predicted
-ends of the running jobs, and its GPUs then. A later job may start if it is predicted to end by that time, or
-on GPUs outside the reservation. The promise is kept until its time has come, even if it could be improved.
-Source: Lifka, The ANL/IBM SP scheduling system, JSSPP 1995; Mu'alem and Feitelson, IEEE TPDS 2001.
+The order is otherwise first in, first out within a priority. The first job that does not fit
+gets a reservation: the earliest time at which it would fit by the predicted ends of the running
+jobs, and its GPUs then. A later job may start if it is predicted to end by that time, or on GPUs outside the
+reservation. The reservation is kept until its time has come, even if it could be improved.
+Source: Lifka, The ANL/IBM SP scheduling system, JSSPP 1995; Mu'alem and Feitelson, IEEE TPDS
+2001.
 """
 
 from __future__ import annotations
@@ -20,14 +22,17 @@ from scheduler.core.cycle.cycle import acceptable
 from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.remaining_work import remaining_s
-from scheduler.core.types import ClusterState, Description, GpuId, Job, Node, Plan, Start, Wait
+from scheduler.core.types import ClusterState, Description, GpuId, JobInfo, NodeInfo, Plan, Start, Wait
 
 _End = tuple[float, tuple[GpuId, ...], Option]  # (time, released GPUs, option)
 
 
 @dataclass(frozen=True, slots=True)
 class Reservation:
-    """The reservation of the first waiting job; `at` None: no running job's end is known to make it fit."""
+    """The reservation of the first waiting job.
+
+    `at` None: no running job's end is known to make it fit.
+    """
 
     job: str
     at: float | None
@@ -41,7 +46,7 @@ class Reservation:
 class Easy:
     name: str = "easy"
     description: ClassVar[Description] = Description(
-        summary="First come, first served; later jobs fill gaps where they are predicted to delay nobody.",
+        summary="First come, first served; later jobs fill gaps where no delay is predicted.",
         order="submission; later jobs fill gaps that do not delay the first waiting one",
         needs="durations, running jobs",
         source="Lifka 1995",
@@ -51,8 +56,11 @@ class Easy:
     round_s: float | None = None
 
     def decide(self, state: ClusterState, now: float) -> Plan:
-        """Start jobs in the order of their arrival, then fill the gaps before the first one that waits."""
-        waiting = sorted(state.waiting, key=lambda job: (job.submitted_at, job.id))
+        """Start jobs in the order of their arrival, larger priorities first.
+
+        The gaps before the first one that waits are filled afterwards.
+        """
+        waiting = sorted(state.waiting, key=lambda job: (-job.priority, job.submitted_at, job.id))
         if not waiting:
             return Plan(())
         walk = _Walk(state, now, self.rules)
@@ -78,7 +86,7 @@ class _Walk:
         self.started: list[Start] = []
         self.waits: list[Wait] = []
 
-    def start_or_explain(self, job: Job, free: FreeGpus) -> bool:
+    def start_or_explain(self, job: JobInfo, free: FreeGpus) -> bool:
         """True unless the job could run on this cluster and finds no place now."""
         options = acceptable(job, self.free, self.rules)
         if job.hold or not options:
@@ -86,7 +94,7 @@ class _Walk:
             return True
         return any(self._start(job, option, free) for option in options)
 
-    def reserve(self, head: Job) -> None:
+    def reserve(self, head: JobInfo) -> None:
         """Promise the head the earliest place that the running jobs' predicted ends allow."""
         options = acceptable(head, self.free, self.rules)
         known = _remembered(self.state.memory)
@@ -101,7 +109,7 @@ class _Walk:
             self.spare.take(start.option, start.gpus)
         self._explain(head, options[0], "")
 
-    def backfill(self, jobs: Iterable[Job]) -> None:
+    def backfill(self, jobs: Iterable[JobInfo]) -> None:
         """Start whoever does not delay the head."""
         for job in jobs:
             if not self.state.explain and not self.free.count():
@@ -110,16 +118,16 @@ class _Walk:
             if job.hold or not options:
                 self.start_or_explain(job, self.free)
             elif not any(self._fill(job, option) for option in options):
-                self._explain(job, options[0], "It would delay a job that was submitted earlier.")
+                self._explain(job, options[0], "It would delay a job that goes before it.")
 
-    def _fill(self, job: Job, option: Option) -> bool:
+    def _fill(self, job: JobInfo, option: Option) -> bool:
         if option.gpu_model in self.blocked or self.promise is None:
             return False
         at = self.promise.at
         ends_in_time = at is not None and self.now + remaining_s(job, option) <= at
         return self._start(job, option, self.free if ends_in_time else self.spare)
 
-    def _start(self, job: Job, option: Option, free: FreeGpus) -> bool:
+    def _start(self, job: JobInfo, option: Option, free: FreeGpus) -> bool:
         gpus = free.place(option, job)
         if not gpus:
             return False
@@ -133,7 +141,7 @@ class _Walk:
         ready = {node.id for node in self.state.nodes if node.ready}
         return all(node in ready for node, _ in promise.gpus)
 
-    def _earliest(self, head: Job, options: Sequence[Option]) -> Reservation:
+    def _earliest(self, head: JobInfo, options: Sequence[Option]) -> Reservation:
         ends = self._ends()
         found = [(self._when(head, option, ends), option) for option in options]
         known = [(place[0] + remaining_s(head, option), place) for place, option in found if place]
@@ -143,7 +151,7 @@ class _Walk:
         return Reservation(head.id, at, frozenset(gpus))
 
     def _when(
-        self, head: Job, option: Option, ends: Iterable[_End]
+        self, head: JobInfo, option: Option, ends: Iterable[_End]
     ) -> tuple[float, tuple[GpuId, ...]] | None:
         later = FreeGpus(self.state.nodes, self.rules.placement)
         for start in self.started:
@@ -156,14 +164,17 @@ class _Walk:
         return None
 
     def _ends(self) -> list[_End]:
-        """When running jobs, and those started just now, are predicted to end, and what they release."""
+        """Return the predicted ends of running jobs, with the GPUs that they release.
+
+        Jobs started just now are included.
+        """
         ends: list[_End] = [(self.now + in_s, gpus, option) for in_s, gpus, option in self.state.releases]
         waiting = {job.id: job for job in self.state.waiting} if self.started else {}
         for start in self.started:
             ends.append((self.now + remaining_s(waiting[start.job], start.option), start.gpus, start.option))
         return sorted((end for end in ends if isfinite(end[0])), key=itemgetter(0, 1))
 
-    def _explain(self, job: Job, option: Option, behind: str) -> None:
+    def _explain(self, job: JobInfo, option: Option, behind: str) -> None:
         if self.state.explain:
             self._wait(wait_reasons.busy(job, option, self.free.count_for(option, job.avoids), behind=behind))
 
@@ -180,7 +191,7 @@ def _remembered(memory: Mapping[str, Any]) -> Reservation | None:
     )
 
 
-def _without(nodes: Iterable[Node], gpus: frozenset[GpuId]) -> list[Node]:
+def _without(nodes: Iterable[NodeInfo], gpus: frozenset[GpuId]) -> list[NodeInfo]:
     touched = {node for node, _ in gpus}
     return [
         replace(node, free=tuple(index for index in node.free if (node.id, index) not in gpus))

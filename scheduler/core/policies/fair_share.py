@@ -1,8 +1,9 @@
-"""Weighted fair share: the user who received least GPU time per weight goes first; old use fades.
+"""Weighted fair share: the user with the least GPU time per weight goes first.
 
-Use halves every `half_life_s`. It is charged for GPUs held, in GPU-seconds, and within one decision jobs
-further down pay for their predicted time beforehand, so that nobody takes all free GPUs at once. Nobody is
-stopped. Source: the classic decayed fair share (Kay and Lauder, CACM 1988), as in Slurm.
+Old use fades: it halves every `half_life_s`. It is charged for GPUs held, in GPU-seconds, and
+within one decision jobs further down pay for their predicted time beforehand, so that nobody
+takes all free GPUs at once. No job is stopped. Source: the classic decayed fair share (Kay and
+Lauder, CACM 1988), as in Slurm.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any, ClassVar
 from scheduler.core.cycle.cycle import Cycle
 from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.remaining_work import option_of, remaining_gpu_s
-from scheduler.core.types import ClusterState, Description, Job, Plan, Start
+from scheduler.core.types import ClusterState, Description, JobInfo, Plan, Start
 
 WEEK_S = 7 * 86_400.0
 UNKNOWN_S = 3600.0  # charged per GPU beforehand where nothing is predicted
@@ -28,7 +29,7 @@ BEHIND = "Users who received less of their share go first."
 class Fair:
     name: str = "fair"
     description: ClassVar[Description] = Description(
-        summary="The person who received least GPU time lately goes first; old use fades.",
+        summary="The user who received the least GPU time recently goes first; older use counts less.",
         order="user with least decayed GPU time per weight, half-life 7 days",
         needs="running jobs",
         source="Kay and Lauder 1988",
@@ -49,7 +50,10 @@ class Fair:
         return Plan(actions, {"at": now, "used": used, "held": {user: n for user, n in held.items() if n}})
 
     def used(self, memory: Mapping[str, Any], now: float) -> dict[str, float]:
-        """Decayed GPU-seconds of each user at `now`: what faded, and what the GPUs held since then add."""
+        """Return the decayed GPU-seconds of each user at `now`.
+
+        They are the faded earlier use plus the use of the GPUs held since then.
+        """
         if not memory:
             return {}
         rate = log(2) / self.half_life_s
@@ -62,13 +66,13 @@ class Fair:
         }
 
 
-def in_turns(jobs: Iterable[Job], used: Mapping[str, float]) -> list[Job]:
+def in_turns(jobs: Iterable[JobInfo], used: Mapping[str, float]) -> list[JobInfo]:
     """Each user's jobs in their order, users taking turns by use per weight."""
-    queues: dict[tuple[int, str], list[Job]] = defaultdict(list)
+    queues: dict[tuple[int, str], list[JobInfo]] = defaultdict(list)
     for job in sorted(jobs, key=lambda job: (job.submitted_at, job.id), reverse=True):
         queues[-job.priority, job.user].append(job)
     charged = dict(used)
-    order: list[Job] = []
+    order: list[JobInfo] = []
     for priority in sorted({priority for priority, _ in queues}):
         users = [user for rank, user in queues if rank == priority]
         heap = [_turn(user, queues[priority, user], charged) for user in users]
@@ -85,12 +89,12 @@ def in_turns(jobs: Iterable[Job], used: Mapping[str, float]) -> list[Job]:
     return order
 
 
-def _turn(user: str, queue: list[Job], charged: Mapping[str, float]) -> tuple[float, float, str, str]:
+def _turn(user: str, queue: list[JobInfo], charged: Mapping[str, float]) -> tuple[float, float, str, str]:
     job = queue[-1]
     return charged.get(user, 0.0) / job.weight, job.submitted_at, job.id, user
 
 
-def _price(job: Job) -> float:
+def _price(job: JobInfo) -> float:
     price = remaining_gpu_s(job)
     option = option_of(job)
     return price if isfinite(price) else UNKNOWN_S * (option.gpus if option else 0)

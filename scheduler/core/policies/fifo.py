@@ -11,13 +11,15 @@ Sources: FIFO with filled-in configurations, after Jansen et al., CoTune; the ot
 
 from __future__ import annotations
 
-from scheduler.core.cycle.cycle import AHEAD, Rank, Ranked
+from scheduler.core.cycle.cycle import AHEAD
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
+from scheduler.core.cycle.ranked import Ranked
+from scheduler.core.cycle.ranking import Rank
 from scheduler.core.placement.fit import Placement
-from scheduler.core.types import Description, Job
+from scheduler.core.types import Description, JobInfo
 
 
-def by_arrival(job: Job, _now: float) -> Rank:
+def by_arrival(job: JobInfo, _now: float) -> Rank:
     """Earliest submission first."""
     return (job.submitted_at,)
 
@@ -28,7 +30,7 @@ FIFO = Ranked(
     behind=AHEAD,
     steady=True,
     description=Description(
-        summary="First come, first served; nobody behind a waiting job takes the GPU models it waits for.",
+        summary="First come, first served; a waiting job keeps the GPU models it needs from later jobs.",
         order="submission; a job that waits keeps the GPU models it waits for",
         needs="options",
         source="CoTune",
@@ -41,7 +43,7 @@ BACKFILL = Ranked(
     behind=AHEAD,
     steady=True,
     description=Description(
-        summary="First come, first served, but whoever fits passes; a large job may wait very long.",
+        summary="First come, first served, but any job that fits may pass; a large job may wait very long.",
         order="submission; whoever fits passes, large gangs may starve",
         needs="options",
         source="Kavier `consolidated-backfill`",
@@ -54,7 +56,7 @@ STRICT = Ranked(
     behind=AHEAD,
     steady=True,
     description=Description(
-        summary="First come, first served, and nobody passes; jobs take the fewest nodes.",
+        summary="Strictly first come, first served; jobs take the fewest nodes.",
         order="submission; nobody passes, fewest nodes",
         needs="options",
         source="Kavier `consolidated-fcfs`",
@@ -67,7 +69,7 @@ DISTRIBUTED = Ranked(
     behind=AHEAD,
     steady=True,
     description=Description(
-        summary="First come, first served, and nobody passes; jobs take any free GPUs.",
+        summary="Strictly first come, first served; jobs take any free GPUs.",
         order="submission; nobody passes, any free GPUs",
         needs="options",
         source="Kavier `distributed-fcfs`",

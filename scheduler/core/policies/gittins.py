@@ -1,8 +1,9 @@
-"""2D-Gittins: the job most likely to end within the next quantum, for the service that takes.
+"""2D-Gittins: prefer the job most likely to end soon for the service it takes.
 
-Knows only how much service past jobs needed in all (GPU-seconds), never which job is which. The history is
-the policy's memory: a job that is gone has ended with what it had attained when last seen. Without history
-it is least attained service. Source: Gu et al., Tiresias, NSDI 2019.
+The chance and the service are those within the next quantum. The policy knows only how much
+service past jobs needed in all (GPU-seconds), never which job is which. The history is the
+policy's memory: a job that is gone has ended with the service it had attained when last seen.
+Without history this is least attained service. Source: Gu et al., Tiresias, NSDI 2019.
 """
 
 from __future__ import annotations
@@ -14,9 +15,10 @@ from itertools import accumulate
 from math import inf
 from typing import Any, ClassVar
 
-from scheduler.core.cycle.cycle import Cycle, Rank, ranking
+from scheduler.core.cycle.cycle import Cycle
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
-from scheduler.core.types import ClusterState, Description, Job, Plan
+from scheduler.core.cycle.ranking import Rank, Ranking
+from scheduler.core.types import ClusterState, Description, JobInfo, Plan
 
 QUANTUM_GPU_S = 3600.0
 REMEMBERED = 1000  # services of the jobs that ended last
@@ -28,7 +30,7 @@ class Gittins:
 
     name: str = "gittins"
     description: ClassVar[Description] = Description(
-        summary="The job most likely to end soon for the GPU time it takes, judged by past jobs.",
+        summary="The job most likely to end soon for the GPU time it takes, judging by past jobs.",
         order="likeliest to end within the next 3,600 GPU-s, by past jobs",
         needs="history (its memory)",
         source="Tiresias, NSDI 2019",
@@ -46,11 +48,11 @@ class Gittins:
         memory = self._learnt(state)
         services = Services(memory["ended"])
 
-        def key(job: Job) -> Rank:
+        def key(job: JobInfo) -> Rank:
             index = services.index(job.attained_gpu_s, self.quantum)
             return (1 / index if index else inf, job.attained_gpu_s)
 
-        order = ranking(state, key, self.rules)
+        order = Ranking(state, key, self.rules)
         return Plan(Cycle(state, now, self.rules).run(order), memory)
 
     def _learnt(self, state: ClusterState) -> dict[str, Any]:
@@ -69,7 +71,10 @@ class Services:
         self.sums = [0.0, *accumulate(self.sorted)]
 
     def index(self, attained: float, quantum: float) -> float:
-        """P(D <= a + quantum | D > a) / E[min(D - a, quantum) | D > a]; 0 where no job needed more."""
+        """Return P(D <= a + quantum | D > a) / E[min(D - a, quantum) | D > a].
+
+        It is 0 where no job needed more.
+        """
         beyond = bisect_right(self.sorted, attained)
         within = bisect_right(self.sorted, attained + quantum)
         count = len(self.sorted)

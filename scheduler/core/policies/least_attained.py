@@ -1,8 +1,9 @@
-"""Least attained service: what a job received so far stands for what it still needs. No predictions.
+"""Least attained service: rank jobs by what they received so far, unpredicted.
 
-Attained service is GPU-seconds (2D: GPUs times time). `las` ranks by it continuously; `tiresias` by queues,
-first in first out in each. Source: Gu et al., Tiresias, NSDI 2019, and the authors' open code; the limits
-differ between implementations and change results, so they are parameters. `tiresias-adaptdl` is the form in
+Service received stands for service still needed. Attained service is GPU-seconds (2D: GPUs
+times time). `las` ranks by it continuously; `tiresias` by queues, first in first out in each.
+Source: Gu et al., Tiresias, NSDI 2019, and the authors' open code; the limits differ between
+implementations and change results, so they are parameters. `tiresias-adaptdl` is the form in
 AdaptDL's simulator: one limit, in a queue by submission, any free GPUs, no rules on preemption.
 """
 
@@ -10,11 +11,12 @@ from __future__ import annotations
 
 from bisect import bisect_right
 
-from scheduler.core.cycle.cycle import Key, Rank, Ranked
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
+from scheduler.core.cycle.ranked import Key, Ranked
+from scheduler.core.cycle.ranking import Rank
 from scheduler.core.placement.fit import Placement
 from scheduler.core.remaining_work import option_of
-from scheduler.core.types import Description, Job
+from scheduler.core.types import Description, JobInfo
 
 LIMITS_GPU_S = (3_600.0, 36_000.0)
 ADAPTDL_LIMITS_GPU_S = (57_600.0,)
@@ -22,7 +24,7 @@ PROMOTION = 8.0  # a job that waited this many times as long as it ran goes back
 RULES = CycleOptions(blocks=HeadOfLine.NOTHING, preempts=True)
 
 
-def by_attained_gpu_s(job: Job, _now: float) -> Rank:
+def by_attained_gpu_s(job: JobInfo, _now: float) -> Rank:
     """Least GPU-seconds received first."""
     return (job.attained_gpu_s,)
 
@@ -36,7 +38,7 @@ def by_queues(
     PROMOTION.
     """
 
-    def key(job: Job, now: float) -> Rank:
+    def key(job: JobInfo, now: float) -> Rank:
         queue = 0 if _starves(job, now, promotion) else bisect_right(limits, job.attained_gpu_s)
         first = None if by_submission else job.first_started_at
         return float(queue), job.submitted_at if first is None else first
@@ -44,7 +46,7 @@ def by_queues(
     return key
 
 
-def _starves(job: Job, now: float, promotion: float) -> bool:
+def _starves(job: JobInfo, now: float, promotion: float) -> bool:
     option = option_of(job)
     if not promotion or option is None or job.holds or job.stopped_at is None:
         return False
@@ -58,7 +60,7 @@ LAS = Ranked(
     CycleOptions(blocks=HeadOfLine.NOTHING, preempts=True, hysteresis=0.1),
     round_s=60.0,
     description=Description(
-        summary="The job that received least GPU time first, without predictions; it stops others.",
+        summary="The job with the least GPU time received first, without predictions; stops running jobs.",
         order="least GPU-seconds received",
         needs="nothing",
         source="Tiresias, NSDI 2019",
@@ -70,7 +72,7 @@ TIRESIAS = Ranked(
     RULES,
     round_s=60.0,
     description=Description(
-        summary="Queues by GPU time received, first come first served within each; it stops others.",
+        summary="Queues by GPU time received, first come, first served within each; stops running jobs.",
         order="queues ending at 3,600 and 36,000 GPU-s received, first start within one",
         needs="nothing",
         source="Tiresias, NSDI 2019",

@@ -1,9 +1,10 @@
-"""Pollux, as a baseline: a genetic search for the allocation with the best power mean of speed-ups.
+"""Pollux, as a baseline: a genetic search for the best power mean of speed-ups.
 
-Fitness is the power mean (p = -1) over jobs of restart factor times speed-up, where speed-up is goodput over
-goodput on a fair share of the GPUs. An individual says which option each job has, or none; the authors search
-GPU counts by node and repair afterwards, here nodes are filled once the search is over. The search knows no
-GPU types beyond what the options say. The generator is seeded, so equal states give equal plans.
+Fitness is the power mean (p = -1) over jobs of restart factor times speed-up, where speed-up is
+goodput over goodput on a fair share of the GPUs. An individual says which option each job has,
+or none; the authors search GPU counts by node and repair afterwards, here nodes are filled once
+the search is over. The search knows no GPU types beyond what the options say. The generator is
+seeded, so equal states give equal plans.
 Source: Qiao et al., Pollux, OSDI 2021, and AdaptDL.
 """
 
@@ -23,7 +24,7 @@ from scheduler.core.divide.repack import bundle, divide
 from scheduler.core.placement.fit import Placement
 from scheduler.core.policies.sia import restart_factor
 from scheduler.core.remaining_work import known_rates
-from scheduler.core.types import ClusterState, Description, Job, Plan
+from scheduler.core.types import ClusterState, Description, JobInfo, Plan
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]
@@ -52,8 +53,8 @@ class Pollux:
         return divide(state, self.placement, partial(self.choose, now=now))
 
     def choose(
-        self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], supply: Capacity, now: float
-    ) -> list[tuple[Job, Option]]:
+        self, jobs: Sequence[JobInfo], options: Sequence[Sequence[Option]], supply: Capacity, now: float
+    ) -> list[tuple[JobInfo, Option]]:
         """Jobs with the options they should have; who is missing should have none."""
         search = _Search(jobs, options, supply, now, self.power, np.random.default_rng(self.seed))
         best = search.run(self.individuals, self.generations)
@@ -62,11 +63,15 @@ class Pollux:
 
 
 class _Search:
-    """Genes: 0 is no GPUs, k the job's k-th option. Tables are of shape (jobs, most options + 1)."""
+    """The genetic search over the options of all jobs.
+
+    Gene 0 stands for no GPUs, gene k for the job's k-th option. Tables are of shape (jobs, most
+    options + 1).
+    """
 
     def __init__(
         self,
-        jobs: Sequence[Job],
+        jobs: Sequence[JobInfo],
         options: Sequence[Sequence[Option]],
         supply: Capacity,
         now: float,
@@ -92,7 +97,11 @@ class _Search:
         self.rows = np.arange(len(jobs))
 
     def run(self, individuals: int, generations: int) -> list[int]:
-        """The fittest of the last generation; the first knows the present and everybody's smallest."""
+        """Return the fittest individual of the last generation.
+
+        The first generation includes the present allocation and the smallest option of every
+        job.
+        """
         if not len(self.rows) or not self.counts.any():
             return [0] * len(self.rows)
         people = self._repair(self._random((individuals, len(self.rows))))
@@ -121,7 +130,10 @@ class _Search:
         return np.where(changes, self._random((people.shape[0], people.shape[1])), people)
 
     def _repair(self, people: Ints) -> Ints:
-        """In a random order of jobs, those that exceed what is left within a limit get nothing."""
+        """Give no GPUs to jobs that exceed what is left within a limit.
+
+        The jobs are taken in a random order.
+        """
         order = self.rng.permuted(np.broadcast_to(self.rows, people.shape), axis=1)
         genes = np.take_along_axis(people, order, axis=1)
         kept = np.ones(people.shape, bool)

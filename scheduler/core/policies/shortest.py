@@ -7,18 +7,19 @@ ASPLOS 2023 (packing of two jobs on one GPU is left to the simulator: a live GPU
 
 from __future__ import annotations
 
-from scheduler.core.cycle.cycle import Rank, Ranked
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
+from scheduler.core.cycle.ranked import Ranked
+from scheduler.core.cycle.ranking import Rank
 from scheduler.core.remaining_work import remaining_gpu_s, remaining_s
-from scheduler.core.types import Description, Job
+from scheduler.core.types import Description, JobInfo
 
 
-def by_remaining_s(job: Job, _now: float) -> Rank:
+def by_remaining_s(job: JobInfo, _now: float) -> Rank:
     """Fewest predicted seconds left first; jobs without a prediction go last."""
     return (remaining_s(job),)
 
 
-def by_remaining_gpu_s(job: Job, _now: float) -> Rank:
+def by_remaining_gpu_s(job: JobInfo, _now: float) -> Rank:
     """Fewest predicted GPU-seconds left first."""
     return (remaining_gpu_s(job),)
 
@@ -42,7 +43,7 @@ SRTF = Ranked(
     round_s=60.0,
     steady=True,
     description=Description(
-        summary="The job with the least predicted time left first; it stops jobs with clearly more left.",
+        summary="The job with the least predicted time left first; stops jobs with clearly more time left.",
         order="fewest predicted seconds left",
         needs="durations",
         source="classic",
@@ -53,7 +54,7 @@ LUCID = Ranked(
     by_remaining_gpu_s,
     steady=True,
     description=Description(
-        summary="The job with the least predicted duration times GPUs first, so small jobs leave soon.",
+        summary="The job with the least predicted duration times GPUs first, so small jobs end soon.",
         order="predicted seconds × GPUs",
         needs="durations",
         source="Lucid, ASPLOS 2023",

@@ -1,9 +1,11 @@
-"""Sia: every round, the bundle for each job that serves all of them best, heterogeneous GPUs included.
+"""Sia: each round, the bundles that serve all jobs best on heterogeneous GPUs.
 
-A job's gain from a bundle is its goodput there over that of its worst bundle, raised to the power p; a
-running job's is lowered by what a restart has cost it so far. Goodput is the option's tokens per second.
-Source: Jayaram Subramanya et al., Sia, SOSP 2023, and the authors' open code, which multiplies by the job's
-minimum GPUs (1 here), rounds to 2 decimals, clips and never uses lambda_a (docs/scheduling.md).
+A job's gain from a bundle is its goodput there over that of its worst bundle, raised to the
+power p; a running job's is lowered by the cost of its restarts so far. Goodput is the option's
+tokens per second.
+Source: Jayaram Subramanya et al., Sia, SOSP 2023, and the authors' open code, which multiplies
+by the job's minimum GPUs (1 here), rounds to 2 decimals, clips and never uses lambda_a
+(docs/scheduling.md).
 """
 
 from __future__ import annotations
@@ -21,21 +23,24 @@ from scheduler.core.divide.capacity import Capacity, uses
 from scheduler.core.divide.repack import bundle, divide
 from scheduler.core.placement.fit import Placement
 from scheduler.core.remaining_work import known_rates
-from scheduler.core.types import ClusterState, Description, Job, Plan
+from scheduler.core.types import ClusterState, Description, JobInfo, Plan
 
 CLIP = 3000.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sia:
-    """idle: the cost of leaving a job without GPUs (lambda_n); above 1, any job's smallest bundle beats it.
-    change: the cost of each difference to the allocation before (lambda_a). decimals: to round costs to, as
-    the authors' code does; None keeps them.
+    """The parameters of Sia.
+
+    idle: the cost of leaving a job without GPUs (lambda_n); above 1, any job's smallest bundle
+    beats it.
+    change: the cost of each difference to the allocation before (lambda_a).
+    decimals: to round costs to, as the authors' code does; None keeps them.
     """
 
     name: str = "sia"
     description: ClassVar[Description] = Description(
-        summary="Every minute the GPUs, of all kinds, that serve all jobs best together; it resizes jobs.",
+        summary="Every minute, divides GPUs of all kinds so that they serve all jobs best; resizes jobs.",
         order="mixed integer program over all options, goodput = tokens/s; resizes jobs",
         needs="tokens/s of each option",
         source="Sia, SOSP 2023",
@@ -50,12 +55,15 @@ class Sia:
     milp_columns: int = MILP_COLUMNS
 
     def decide(self, state: ClusterState, now: float) -> Plan:
-        """Divide the GPUs among all jobs, larger priorities first, at the least total cost."""
+        """Divide the GPUs among all jobs at the least total cost.
+
+        Larger priorities go first.
+        """
         return divide(state, self.placement, partial(self.choose, now=now))
 
     def choose(
-        self, jobs: Sequence[Job], options: Sequence[Sequence[Option]], supply: Capacity, now: float
-    ) -> list[tuple[Job, Option]]:
+        self, jobs: Sequence[JobInfo], options: Sequence[Sequence[Option]], supply: Capacity, now: float
+    ) -> list[tuple[JobInfo, Option]]:
         """Jobs with the options they should have; who is missing should have none."""
         places = [(row, option) for row, found in enumerate(options) for option in found]
         costs = [
@@ -71,8 +79,11 @@ class Sia:
         chosen = assign(columns, self.milp_columns)
         return [(jobs[places[column][0]], places[column][1]) for column in chosen]
 
-    def costs(self, job: Job, options: Sequence[Option], now: float) -> list[float]:
-        """A of each option, changes included: what the job costs with it, `idle` being the cost of none."""
+    def costs(self, job: JobInfo, options: Sequence[Option], now: float) -> list[float]:
+        """Return the cost of the job with each option, changes included.
+
+        `idle` is the cost of none.
+        """
         known = known_rates(options)
         worst = min((rate for rate in known if rate > 0), default=0.0)
         current = bundle(job.holds.option) if job.holds else None
@@ -87,8 +98,11 @@ class Sia:
         return costs
 
 
-def restart_factor(job: Job, now: float) -> float:
-    """The share of its life that a job would have kept had it restarted once more: 0 to 1."""
+def restart_factor(job: JobInfo, now: float) -> float:
+    """Return the share of its life that a job would keep after one more restart.
+
+    It is between 0 and 1.
+    """
     age_s = now - job.submitted_at
     if age_s <= 0 or age_s < job.restart_s:
         return 1.0

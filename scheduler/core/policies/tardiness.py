@@ -1,8 +1,9 @@
-"""Deadlines: low total tardiness over the jobs that have a due time; the others follow in their order.
+"""Deadlines: low total tardiness over the jobs that have a due time.
 
-The cluster counts as one lane: a job takes its predicted GPU-seconds over all GPUs. Nobody is stopped.
-`edd` is earliest due date, `mdd` modified due date, `mddc` the better of MDD and its corrected form by
-predicted total tardiness (MDDC is worse on slack instances). Source: scheduler.core.ordering.tardiness_rules.
+The others follow in their order. The cluster counts as one lane: a job takes its predicted
+GPU-seconds over all GPUs. No job is stopped. `edd` is earliest due date, `mdd` modified due
+date, `mddc` the better of MDD and its corrected form by predicted total tardiness (MDDC is
+worse on slack instances). Source: scheduler.core.ordering.tardiness_rules.
 """
 
 from __future__ import annotations
@@ -13,11 +14,12 @@ from math import isfinite
 
 import numpy as np
 
-from scheduler.core.cycle.cycle import Cycle, ranking
+from scheduler.core.cycle.cycle import Cycle
 from scheduler.core.cycle.options import CycleOptions
+from scheduler.core.cycle.ranking import Ranking
 from scheduler.core.ordering.tardiness_rules import Floats, edd, mdd, mddc, tardiness
 from scheduler.core.remaining_work import remaining_gpu_s
-from scheduler.core.types import ClusterState, Description, Job, Plan
+from scheduler.core.types import ClusterState, Description, JobInfo, Plan
 
 Order = Callable[[Floats, Floats, float], list[int]]
 BEHIND = "Jobs whose due time is closer go first."
@@ -35,7 +37,7 @@ class Tardiness:
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Start jobs in the order of the sequence."""
         turn = self.sequence(state, now)
-        ranked = ranking(state, lambda job: (turn.get(job.id, len(turn)),), self.rules)
+        ranked = Ranking(state, lambda job: (turn.get(job.id, len(turn)),), self.rules)
         return Plan(Cycle(state, now, self.rules, BEHIND).run(ranked), state.memory)
 
     def sequence(self, state: ClusterState, now: float) -> dict[str, int]:
@@ -50,7 +52,7 @@ class Tardiness:
         return {due[index].id: turn for turn, index in enumerate(self.order(p, d, committed))}
 
 
-def _is_due(job: Job) -> bool:
+def _is_due(job: JobInfo) -> bool:
     return job.due_at is not None and isfinite(remaining_gpu_s(job))
 
 
@@ -67,7 +69,7 @@ EDD = Tardiness(
     "edd",
     _edd,
     Description(
-        summary="The job with the earliest deadline first; jobs without one after them.",
+        summary="The job with the earliest deadline first; jobs without a deadline come last.",
         order="earliest due time",
         needs="durations, due times",
         source="classic",
@@ -77,7 +79,7 @@ MDD = Tardiness(
     "mdd",
     mdd,
     Description(
-        summary="Deadlines, but one that cannot be kept any more counts as the earliest end still possible.",
+        summary="The earliest deadline first; a late job counts as due at its earliest possible end.",
         order="least modified due date, max(t + p, d)",
         needs="durations, due times",
         source="Çetinkaya et al. 2025",
@@ -87,7 +89,7 @@ MDDC = Tardiness(
     "mddc",
     better_of_both,
     Description(
-        summary="Deadlines by mdd or by its corrected form, whichever is predicted to be less late in all.",
+        summary="The order of mdd or its corrected form, whichever is predicted to be less late overall.",
         order="MDD or its corrected form, whichever promises less tardiness",
         needs="durations, due times",
         source="Çetinkaya et al. 2025",

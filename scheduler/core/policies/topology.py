@@ -1,9 +1,10 @@
-"""Topology-aware preemption: close GPUs for jobs that ask for them, from running jobs of lower priority.
+"""Topology-aware preemption: close GPUs for jobs that ask for them.
 
-Larger priorities first, then first in, first out. A job with `guaranteed` topology starts at its level or
-better, or waits. One with `best_effort` weighs level against disruption. Whom to stop is chosen together
-with the GPUs, so nobody is stopped for GPUs that do not help. Only gangs on one node look at levels; no
-preemption at all if free GPUs reach the level. Source: scheduler.core.placement.topology.
+They are taken from running jobs of lower priority. Larger priorities go first, then first in,
+first out. A job with `guaranteed` topology starts at its level or better, or waits. One with
+`best_effort` weighs level against disruption. The jobs to stop are chosen together with the
+GPUs, so no job is stopped for GPUs that do not help. Only gangs on one node look at levels;
+there is no preemption if free GPUs reach the level. Source: scheduler.core.placement.topology.
 """
 
 from __future__ import annotations
@@ -22,8 +23,8 @@ from scheduler.core.types import (
     ClusterState,
     Description,
     GpuId,
-    Job,
-    Node,
+    JobInfo,
+    NodeInfo,
     Plan,
     Preempt,
     Start,
@@ -39,7 +40,7 @@ BEHIND = "It asks for GPUs close together, and jobs it may not stop hold those."
 class TopologyAware:
     name: str = "topology"
     description: ClassVar[Description] = Description(
-        summary="Preempts for GPUs that are close to each other, where jobs ask for that.",
+        summary="GPUs close to each other for jobs that ask for them, also by stopping running jobs.",
         order="priority, then submission; close GPUs, also by preemption",
         needs="levels, priorities",
         source="Zhang et al. 2024",
@@ -50,7 +51,10 @@ class TopologyAware:
     round_s: float | None = 60.0
 
     def decide(self, state: ClusterState, now: float) -> Plan:
-        """Start waiting jobs in order, stopping lower priorities where that gives close GPUs."""
+        """Start waiting jobs in order.
+
+        Jobs of lower priority are stopped where that gives close GPUs.
+        """
         walk = _Walk(state, now, self)
         for job in sorted(state.waiting, key=lambda job: (-job.priority, job.submitted_at, job.id)):
             walk.decide(job)
@@ -72,7 +76,7 @@ class _Walk:
         self.started: list[Start] = []
         self.waits: list[Wait] = []
 
-    def decide(self, job: Job) -> None:
+    def decide(self, job: JobInfo) -> None:
         options = acceptable(job, self.free, self.policy.rules)
         if job.hold or not options:
             self._wait(wait_reasons.nowhere(job))
@@ -86,13 +90,13 @@ class _Walk:
         free = self.free.count_for(options[0], job.avoids)
         self._wait(wait_reasons.busy(job, options[0], free, behind=BEHIND if free >= options[0].gpus else ""))
 
-    def _start(self, job: Job, option: Option) -> bool:
+    def _start(self, job: JobInfo, option: Option) -> bool:
         if option.nodes > 1 or job.topology is Topology.NONE:
             gpus = self.free.place(option, job)
             if gpus or option.nodes > 1:
                 return bool(gpus) and self._grant(job, option, gpus or ())
         alike = (
-            option.key,
+            option.place,
             option.config.method,
             job.topology,
             job.level,
@@ -111,18 +115,21 @@ class _Walk:
             self._stop(victim, job)
         return self._grant(job, option, tuple((spot.node, index) for index in spot.indices))
 
-    def _may_evict(self, job: Job) -> bool:
+    def _may_evict(self, job: JobInfo) -> bool:
         return self.policy.rules.may_evict(job, self.now)
 
-    def _free_spot(self, job: Job, option: Option) -> Spot | None:
+    def _free_spot(self, job: JobInfo, option: Option) -> Spot | None:
         """Free GPUs at the job's level: the closest, then the fullest node."""
         nodes = self._nodes(job, option)
         found = [(node, spot) for node in nodes for spot in spots(node, option.gpus, _least(job), ())]
         best = max(found, key=lambda pair: (pair[1].level, -len(pair[0].free)), default=None)
         return best[1] if best else None
 
-    def _cleared_spot(self, job: Job, option: Option) -> Spot | None:
-        """The spot that costs least at the level, or weighs best; None if nobody may be stopped for it."""
+    def _cleared_spot(self, job: JobInfo, option: Option) -> Spot | None:
+        """Return the spot that costs least at the level, or weighs best.
+
+        None if no job may be stopped for it.
+        """
         able = self._may_evict(job)
         candidates = [victim for victim in self.victims.values() if able and victim.priority < job.priority]
         best_effort = job.topology is Topology.BEST_EFFORT
@@ -149,7 +156,7 @@ class _Walk:
         ranked = min(zip(found, costs, strict=True), key=order, default=None)
         return ranked[0] if ranked else None
 
-    def _nodes(self, job: Job, option: Option) -> list[Node]:
+    def _nodes(self, job: JobInfo, option: Option) -> list[NodeInfo]:
         """The option's nodes with what is free by now."""
         pool = self.free.pools[option.gpu_model]
         return [
@@ -157,20 +164,20 @@ class _Walk:
             for (model, name), node in self.nodes.items()
             if model == option.gpu_model
             and name in pool.free
-            and option.config.method not in node.cannot_train
+            and node.suits(option)
             and job.only_node in (None, name)
             and name not in job.avoids
         ]
 
-    def _stop(self, victim: Job, job: Job) -> None:
+    def _stop(self, victim: JobInfo, job: JobInfo) -> None:
         del self.victims[victim.id]
         self.failed.clear()
         if victim.holds:
             self.free.give(victim.holds.option, victim.holds.gpus)
-        reason = f"{job.id} has a larger priority and needs its GPUs; it continues from its checkpoint."
+        reason = f"{job.id} has a higher priority and needs its GPUs; this job continues from its checkpoint."
         self.stopped.append(Preempt(victim.id, reason))
 
-    def _grant(self, job: Job, option: Option, gpus: tuple[GpuId, ...]) -> bool:
+    def _grant(self, job: JobInfo, option: Option, gpus: tuple[GpuId, ...]) -> bool:
         self.free.take(option, gpus)
         self.started.append(Start(job.id, option, gpus))
         return True
@@ -180,11 +187,11 @@ class _Walk:
             self.waits.append(wait)
 
 
-def _least(job: Job) -> TopologyLevel:
+def _least(job: JobInfo) -> TopologyLevel:
     return TopologyLevel.NODE if job.topology is Topology.NONE else TopologyLevel(job.level)
 
 
-def _is_on(job: Job, node: Node) -> bool:
+def _is_on(job: JobInfo, node: NodeInfo) -> bool:
     return any(name == node.id for name, _ in (job.holds.gpus if job.holds else ()))
 
 

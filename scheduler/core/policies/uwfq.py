@@ -1,9 +1,10 @@
-"""User weighted fair queuing: jobs in the order in which a fluid, user-fair system would end them.
+"""User weighted fair queuing: jobs in the order of a fluid, user-fair system.
 
-`uwfq` cuts runs into segments that end with a checkpoint; only there may a job with an earlier virtual
-deadline take the GPUs, and only from a job whose restart costs less than a tenth of a segment. `uwfq-whole`
-never stops a job. Idle GPUs go to the next job that fits. Work is predicted GPU-seconds, and a wrong estimate
-is corrected when the prediction changes. Source: scheduler.core.ordering.fair_queue.
+The order is that in which such a system would end them. `uwfq` cuts runs into segments that end
+with a checkpoint; only there may a job with an earlier virtual deadline take the GPUs, and only
+from a job whose restart costs less than a tenth of a segment. `uwfq-whole` never stops a job.
+Idle GPUs go to the next job that fits. Work is predicted GPU-seconds, and a wrong estimate is
+corrected when the prediction changes. Source: scheduler.core.ordering.fair_queue.
 """
 
 from __future__ import annotations
@@ -12,11 +13,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import inf, isfinite
 
-from scheduler.core.cycle.cycle import Cycle, ranking
+from scheduler.core.cycle.cycle import Cycle
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
+from scheduler.core.cycle.ranking import Ranking
 from scheduler.core.ordering.fair_queue import FairQueue
 from scheduler.core.remaining_work import remaining_gpu_s
-from scheduler.core.types import ClusterState, Description, Job, Plan
+from scheduler.core.types import ClusterState, Description, JobInfo, Plan
 
 SEGMENT_S = 900.0
 CHANGED = 0.1  # a prediction that moved by more than this share corrects the queue
@@ -39,14 +41,17 @@ class Uwfq:
         known = [job for job in state.jobs if isfinite(remaining_gpu_s(job))]
         queue = self.queue(state, known, now)
         deadlines = queue.deadlines()
-        order = ranking(state, lambda job: (deadlines.get(job.id, inf),), self.rules)
+        order = Ranking(state, lambda job: (deadlines.get(job.id, inf),), self.rules)
         actions = Cycle(state, now, self.rules, BEHIND).run(order)
         present = {job.id for job in state.jobs}
         queue.ended = {job: end for job, end in queue.ended.items() if job in present}
         return Plan(actions, queue.as_memory())
 
-    def queue(self, state: ClusterState, jobs: Sequence[Job], now: float) -> FairQueue:
-        """The virtual queue at `now`: those who came since, in their order, and corrected predictions."""
+    def queue(self, state: ClusterState, jobs: Sequence[JobInfo], now: float) -> FairQueue:
+        """Return the virtual queue at `now`.
+
+        It includes the jobs that came since, in their order, and corrected predictions.
+        """
         gpus = float(sum(node.total for node in state.nodes if node.ready))
         new = not state.memory
         queue = FairQueue.from_memory(state.memory)
@@ -69,7 +74,7 @@ def _moved(expected: float | None, work: float) -> bool:
 SEGMENTED = Uwfq(
     name="uwfq",
     description=Description(
-        summary="Fair between people by GPU time, in segments; it stops jobs between them, at a checkpoint.",
+        summary="Fair between users by GPU time, in segments; stops jobs at a checkpoint between segments.",
         order="virtual deadlines of a user-fair fluid system; stops jobs at the ends of segments of 900 s",
         needs="durations, running jobs",
         source="Kažemaks et al. 2025",
@@ -80,7 +85,7 @@ SEGMENTED = Uwfq(
 WHOLE = Uwfq(
     name="uwfq-whole",
     description=Description(
-        summary="Fair between people: jobs in the order in which an evenly shared cluster would end them.",
+        summary="Fair between users: jobs in the order in which an evenly shared cluster would end them.",
         order="virtual deadlines of a user-fair fluid system, without segments",
         needs="durations, running jobs",
         source="Kažemaks et al. 2025",

@@ -1,4 +1,7 @@
-"""Calibrate a node: run short real trainings on it, so that predictions for its GPU rest on measurements."""
+"""Calibrate a node: run short real trainings on it.
+
+Predictions for its GPU then rest on measurements.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from knowledge.core.domain.wording import counted
 from portal.accounts.models import User
 from portal.clock import database_now
 from scheduler.errors import BadParameters, IllegalTransition, SchedulerError
@@ -72,16 +76,18 @@ class Command(BaseCommand):
         runs = list(measured(calibration))
         for run in runs:
             rate = f"{run.tokens_per_second:,.0f} tokens/s" if run.tokens_per_second else run.status
-            size = f"{run.per_device_batch_size} x {run.tokens_per_sample}"
+            size = f"{run.per_device_batch_size} × {run.tokens_per_sample}"
             self.stdout.write(f"{run.model_name} {run.method} {size}: {rate}")
         if calibration.reason:
             self.stdout.write(calibration.reason)
-        self.stdout.write(f"{calibration.jobs.count()} jobs, {len(runs)} executions recorded.")
+        self.stdout.write(
+            f"{counted(calibration.jobs.count(), 'job')}, {counted(len(runs), 'execution')} recorded."
+        )
         if calibration.factors:
             before, after = calibration.factors
             self.stdout.write(
-                f"Median error of {calibration.judged_runs} runs, each foretold without itself and its likes:"
-                f" a factor of {before:.2f} before, from none of them; {after:.2f} from all the others."
+                f"Median error of {counted(calibration.judged_runs, 'run')}, each predicted from dissimilar"
+                f" ones only: a factor of {before:.2f} without these runs, {after:.2f} with them."
             )
 
 
@@ -102,7 +108,10 @@ def _node(name: str) -> Node:
 
 
 def _follow(calibration: Calibration) -> None:
-    """Move it on until it has ended; workers may do the same, and where there are none this suffices."""
+    """Advance a calibration until it has ended.
+
+    Workers may do the same; where there are none this suffices.
+    """
     while True:
         try:
             advance(calibration, now=database_now())

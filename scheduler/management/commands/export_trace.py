@@ -8,6 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils.dateparse import parse_datetime
 
+from knowledge.core.domain.wording import counted
 from scheduler.selectors.trace import past_jobs, trace_jobs
 from scheduler.simulator.inputs import files
 from scheduler.simulator.inputs.trace import COLUMNS
@@ -26,7 +27,7 @@ class Command(BaseCommand):
             raise CommandError("--since must be a date and time with its zone, e.g. 2026-01-31T00:00Z")
         rows = [_cells(job) for job in trace_jobs(past_jobs(since))]
         files.write_rows(options["file"], COLUMNS, rows)
-        self.stdout.write(f"{len(rows)} jobs written to {options['file']}")
+        self.stdout.write(f"{counted(len(rows), 'job')} written to {options['file']}")
 
 
 def _cells(job: Any) -> list[Any]:

@@ -1,4 +1,7 @@
-"""Play a trace of jobs on a cluster under any policy, without touching the portal's own jobs."""
+"""Play a trace of jobs on a simulated cluster under any policy.
+
+The portal's own jobs are not touched.
+"""
 
 from __future__ import annotations
 

@@ -26,7 +26,10 @@ def unfinished_jobs(user: User) -> QuerySet[Job]:
 
 
 def job_news(user: User, since: datetime) -> QuerySet[JobEvent]:
-    """Starts and ends of the user's own jobs that someone or something else brought about, newest first."""
+    """Return starts and ends of the user's own jobs caused by others, newest first.
+
+    Their cause is someone or something other than the user.
+    """
     found = JobEvent.objects.filter(job__owner=user, kind="state", new__in=NEWS, at__gt=since)
     return found.exclude(actor=user).select_related("job").order_by("-at", "-pk")
 

@@ -1,4 +1,7 @@
-"""Figures of the cluster and of a person's jobs over a period, aggregated by the database."""
+"""Figures of the cluster and of a person's jobs over a period.
+
+The database aggregates them.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,11 @@ FAILURES = [outcome.value for outcome in Outcome if outcome not in (Outcome.SUCC
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Waiting:
-    """How long jobs took. JCT and slowdown of jobs that succeeded in the period, wait of those started."""
+    """How long jobs took and waited in a period.
+
+    JCT and slowdown are of jobs that succeeded in it; the time in the queue is of those that first trained in
+    it.
+    """
 
     jct_s: Histogram
     wait_s: Histogram
@@ -47,13 +54,16 @@ def waiting(user: User, period: Period) -> Waiting:
     started = jobs.filter(period.holds("first_started_at"))
     return Waiting(
         jct_s=histogram(ended, Seconds(F("ended_at"), F("submitted_at"))),
-        wait_s=histogram(started, Seconds(F("first_started_at"), F("submitted_at"))),
+        wait_s=histogram(started, F("waited_s")),
         slowdown=_slowdown(_attempts(user, period)),
     )
 
 
 def _slowdown(attempts: QuerySet[Attempt]) -> Histogram:
-    """JCT over the time of all attempts, of the jobs that succeeded with one of these: a job's last one."""
+    """Return the distribution of JCT over the time of all attempts.
+
+    It is of the jobs that succeeded with one of these attempts, which is a job's last one.
+    """
     last = attempts.filter(outcome=Outcome.SUCCEEDED)
     lasted = Seconds(F("ended_at"), F("created_at"))
     all_of_job = Attempt.objects.filter(job=OuterRef("job")).order_by().values("job")
@@ -65,7 +75,10 @@ def _slowdown(attempts: QuerySet[Attempt]) -> Histogram:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Utilisation:
-    """GPU-seconds by slice: offered by registered nodes, held by anybody, held by the user's jobs."""
+    """GPU-seconds by slice, as offered and as held.
+
+    They are offered by registered nodes, held by anybody, and held by the user's jobs.
+    """
 
     offered: list[float]
     held: list[float]
@@ -73,7 +86,10 @@ class Utilisation:
 
 
 def utilisation(user: User, period: Period) -> Utilisation:
-    """At most three queries. A node offers its GPUs from the day it joined, lost or not."""
+    """Return the utilisation in at most three queries.
+
+    A node offers its GPUs from the day it joined, lost or not.
+    """
     span = ("allocated_at", "released_at", period)
     own = Allocation.objects.filter(claim__attempt__job__in=visible_jobs(user).values("pk"))
     return Utilisation(
@@ -85,7 +101,11 @@ def utilisation(user: User, period: Period) -> Utilisation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How many jobs ended: by final state in each slice; those that failed for good by class of failure."""
+    """How many jobs ended.
+
+    They are counted by final state in each slice; jobs that failed for good also by class of
+    failure.
+    """
 
     by_state: dict[str, list[int]]
     failures: dict[str, int]

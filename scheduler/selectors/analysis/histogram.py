@@ -1,4 +1,7 @@
-"""Distributions as the database counts them: logarithmic bins that are one per cent wide."""
+"""Distributions as the database counts them.
+
+The bins are logarithmic and one per cent wide.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +20,10 @@ LEAST = 0.1  # smaller values count as this one
 
 @dataclass(frozen=True, slots=True)
 class Histogram:
-    """How many values lie in each bin, in rising order; bin k holds exp(k/PER_E) up to exp((k+1)/PER_E)."""
+    """How many values lie in each bin, in rising order.
+
+    Bin k holds exp(k/PER_E) up to exp((k+1)/PER_E).
+    """
 
     bins: tuple[tuple[int, int], ...] = ()
 
@@ -26,7 +32,10 @@ class Histogram:
         return sum(count for _, count in self.bins)
 
     def quantile(self, share: float) -> float | None:
-        """The smallest value that at least `share` of all values do not exceed; None without values."""
+        """Return the smallest value that at least `share` of all values do not exceed.
+
+        None without values.
+        """
         wanted, seen = share * self.total, 0
         for number, count in self.bins:
             seen += count

@@ -39,7 +39,10 @@ def counts() -> Counts:
 
 
 def completions() -> tuple[int, float]:
-    """How many jobs succeeded, and the seconds from submission to success of all of them. One query."""
+    """Return the number of jobs that succeeded, and their total seconds to success.
+
+    The seconds run from submission to success. It takes one query.
+    """
     done: dict[str, Any] = Job.objects.filter(state=JobState.SUCCEEDED).aggregate(
         number=Count("pk"), mean=Avg(F("ended_at") - F("submitted_at"))
     )

@@ -17,7 +17,10 @@ DAY_S = 86_400
 
 
 class Seconds(Func):
-    """Seconds from the second expression to the first, exact to a millisecond on every database."""
+    """Seconds from the second expression to the first.
+
+    They are exact to a millisecond on every database.
+    """
 
     arity = 2
     output_field = FloatField()
@@ -33,7 +36,10 @@ class Seconds(Func):
 
 @dataclass(frozen=True, slots=True)
 class Period:
-    """From `start` up to `end`, cut into equal slices of `width_s`; the last one may reach beyond."""
+    """A period from `start` up to `end`, cut into equal slices of `width_s`.
+
+    The last slice may reach beyond the end.
+    """
 
     start: datetime
     end: datetime
@@ -67,7 +73,10 @@ class Period:
 def counts_by_slice(
     rows: QuerySet[Any], column: str, period: Period, *by: str
 ) -> list[tuple[int, tuple[Any, ...], int]]:
-    """(slice, values of `by`, rows) of the rows whose column lies in the period; one query."""
+    """Count the rows whose column lies in the period, in one query.
+
+    Returns (slice, values of `by`, rows).
+    """
     found = (
         rows.filter(period.holds(column))
         .annotate(slice=period.slice_of(column))
@@ -79,10 +88,11 @@ def counts_by_slice(
 
 
 def unit_seconds(rows: QuerySet[Any], begin: str, end: str, period: Period) -> list[float]:
-    """How many row-seconds between `begin` and `end` fall into each slice; one that is null is open.
+    """Return how many row-seconds between `begin` and `end` fall into each slice.
 
-    What is open at the period's start counts for all of it; what begins or ends within adds or takes the rest
-    of its slice, and the whole of each later one. So one query suffices, whatever the number of rows.
+    A row whose `end` is null is open. A row open at the period's start counts for all of it; a
+    beginning or an end within it adds or takes the rest of its slice, and the whole of each
+    later one. So one query suffices, whatever the number of rows.
     """
     open_at_start = rows.filter(Q(**{f"{end}__isnull": True}) | Q(**{f"{end}__gte": period.start}))
     before = open_at_start.filter(**{f"{begin}__lt": period.start}).annotate(slice=Value(0.0))
@@ -98,7 +108,10 @@ def unit_seconds(rows: QuerySet[Any], begin: str, end: str, period: Period) -> l
 
 
 def _changes(rows: QuerySet[Any], since_start: Combinable, sign: int = 1) -> QuerySet[Any, Any]:
-    """(slice, how many rows more from then on, the sum of their seconds since the period's start)."""
+    """Return (slice, row count change, sum of their seconds since the period's start).
+
+    The change in the number of rows holds from that slice on.
+    """
     total = Coalesce(Sum(since_start, output_field=FloatField()), 0.0)
     sums = {"n": sign * Count("pk"), "since_start": sign * total}
     found: QuerySet[Any, Any] = rows.order_by().values_list("slice").annotate(**sums)

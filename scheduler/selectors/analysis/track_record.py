@@ -1,10 +1,16 @@
-"""Promises against what was measured: of the runs that a person may see, aggregated by the database."""
+"""Promises compared with measurements, of the runs that a person may see.
+
+The database aggregates them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from statistics import fmean
 
 from django.db.models import Avg, Count, F, FloatField, Q, QuerySet
 from django.db.models.expressions import Combinable
@@ -12,11 +18,13 @@ from django.db.models.fields.json import KeyTextTransform, KeyTransform
 from django.db.models.functions import Cast, Ln
 
 from knowledge.core.data.measurement import OWN
-from knowledge.core.domain.types import Source
+from knowledge.core.domain.option_json import read_option
+from knowledge.core.domain.types import Interval, Source
 from knowledge.models import Execution, Status
 from portal.accounts.models import User
 from scheduler.selectors.analysis.period import Period, first_of
 from scheduler.selectors.executions import visible_executions
+from scheduler.selectors.figures.promise import is_inside
 
 LATEST = 1000
 # The promised figure and the column that holds what became of it, by the name of the figure.
@@ -29,7 +37,10 @@ TARGETS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How the promises of one source turned out. `log_ratio`: mean of ln(measured / promised)."""
+    """How the promises of one source turned out.
+
+    log_ratio: mean of ln(measured / promised).
+    """
 
     target: str
     source: Source
@@ -67,6 +78,18 @@ def verdicts(user: User, period: Period) -> list[Verdict]:
     return [verdict for target in TARGETS for verdict in _verdicts(runs, target)]
 
 
+def _verdict(target: str, source: str, pairs: Sequence[Pair]) -> Verdict:
+    inside = [is_inside(one.measured, one.low, one.high) for one in pairs]
+    return Verdict(
+        target=target,
+        source=Source(source),
+        runs=len(pairs),
+        judged=sum(kept is not None for kept in inside),
+        inside=sum(kept is True for kept in inside),
+        log_ratio=fmean(math.log(one.measured / one.promised) for one in pairs),
+    )
+
+
 def _verdicts(runs: QuerySet[Execution], target: str) -> Iterator[Verdict]:
     promised, low, high = (_promise(target, part) for part in ("value", "low", "high"))
     measured = Cast(F(TARGETS[target]), FloatField())
@@ -88,8 +111,12 @@ def _verdicts(runs: QuerySet[Execution], target: str) -> Iterator[Verdict]:
         )
 
 
-def pairs(user: User, period: Period) -> dict[str, list[Pair]]:
-    """By figure: the latest runs of the period, at most LATEST, oldest first; one query."""
+def latest_pairs(user: User, period: Period) -> tuple[dict[str, list[Pair]], list[Verdict]]:
+    """The latest runs of the period, at most LATEST: pairs and verdicts; one query.
+
+    By figure, the promises for their placement, oldest first; and verdicts on the promises at submission
+    of those that were placed elsewhere.
+    """
     parts = ("value", "low", "high")
     columns = {f"{target}_{part}": _promise(target, part) for target in TARGETS for part in parts}
     rows = (
@@ -97,18 +124,24 @@ def pairs(user: User, period: Period) -> dict[str, list[Pair]]:
         .filter(period.holds("created_at"))
         .annotate(**columns)
         .order_by("-created_at", "-pk")
-        .values_list("created_at", *TARGETS.values(), *columns)[:LATEST]
+        .values_list("created_at", "promised_elsewhere", *TARGETS.values(), *columns)[:LATEST]
     )
-    found: dict[str, list[Pair]] = {target: [] for target in TARGETS}
-    for at, *values in reversed(rows):
-        measured, promised = values[: len(TARGETS)], values[len(TARGETS) :]
-        for number, target in enumerate(TARGETS):
-            value, low, high = promised[3 * number : 3 * number + 3]
-            if value and measured[number]:
-                found[target].append(
-                    Pair(at=at, promised=value, low=low, high=high, measured=float(measured[number]))
-                )
-    return found
+    placed: dict[str, list[Pair]] = {target: [] for target in TARGETS}
+    elsewhere: dict[tuple[str, str], list[Pair]] = defaultdict(list)
+    for at, stored, *values in reversed(rows):
+        first = read_option(stored) if stored else None
+        for number, (target, measured) in enumerate(zip(TARGETS, values, strict=False)):
+            bounds = values[len(TARGETS) + 3 * number :][:3]
+            if measured and bounds[0]:
+                placed[target].append(_pair(at, Interval(*bounds), measured))
+            if measured and first and (figure := getattr(first, target)).value:
+                elsewhere[target, first.source.value].append(_pair(at, figure, measured))
+    in_order = sorted(elsewhere, key=lambda key: (list(TARGETS).index(key[0]), key[1]))
+    return placed, [_verdict(*key, elsewhere[key]) for key in in_order]
+
+
+def _pair(at: datetime, promise: Interval, measured: float) -> Pair:
+    return Pair(at=at, promised=promise.value, low=promise.low, high=promise.high, measured=float(measured))
 
 
 def _promise(target: str, part: str) -> Combinable:

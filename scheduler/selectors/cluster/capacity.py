@@ -12,9 +12,12 @@ from scheduler.states import NodeState
 
 
 def load() -> list[Mapping[str, Any]]:
-    """One entry a GPU model, most GPUs first: `model`, `total`, `ready`, `held`, `util`. One query.
+    """Return one entry per GPU model, most GPUs first, in one query.
 
-    `ready`: on nodes that take new work; `held`: by live attempts; `util`: mean of those that tell it, 0..1.
+    Its keys are `model`, `total`, `ready`, `held` and `util`.
+    ready: on nodes that take new work.
+    held: by live attempts.
+    util: mean of those that report it, 0..1.
     """
     held = Allocation.objects.filter(gpu=OuterRef("pk"), released_at__isnull=True)
     gpus = Gpu.present.annotate(is_held=Exists(held)).values("model")

@@ -11,45 +11,75 @@ from dataclasses import asdict
 from django.conf import settings
 from django.db.models import Min
 
-from knowledge.core.domain import catalogue
+from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.domain.types import GpuPool, Inventory, Unsupported
 from scheduler.models import Gpu, Node
+from scheduler.states import IN_SERVICE
 
 NAMED = 3  # nodes in a sentence
+SAME_MEMORY = 1.1  # GPUs of one model are of one pool if none holds more than so much of another's memory
+
+_Node = list[Gpu]  # its GPUs of one model
 
 
-def inventory() -> Inventory:
-    """One pool for each GPU model, price and network of the registered nodes, in one query.
+def inventory(*, in_service: bool = True) -> Inventory:
+    """Return the pools of GPUs, in one query.
 
-    Nodes that are lost or draining count: options stay valid when a node comes back.
+    There is one for each GPU model, price, network and memory. The pools are of the registered nodes that are
+    in service: nothing is promised on nodes that are lost or drained. If all are, or without `in_service`,
+    they are of all registered nodes: those are to come back.
     """
-    sizes: dict[tuple[str, float, str], dict[str, list[Gpu]]] = defaultdict(lambda: defaultdict(list))
+    nodes: dict[tuple[str, str], _Node] = defaultdict(list)
     for gpu in Gpu.present.select_related("node").order_by("node_id", "index"):
-        key = (gpu.model, gpu.node.price_per_gpu_hour, gpu.node.network)
-        sizes[key][gpu.node_id].append(gpu)
+        nodes[gpu.node_id, gpu.model].append(gpu)
+    serving = [gpus for gpus in nodes.values() if gpus[0].node.state in IN_SERVICE] if in_service else []
+    alike: dict[tuple[str, float, str], list[_Node]] = defaultdict(list)
+    for gpus in serving or nodes.values():
+        node = gpus[0].node
+        alike[gpus[0].model, node.price_per_gpu_hour, node.network].append(gpus)
     return Inventory(
-        pools=tuple(_pool(*key, nodes) for key, nodes in sorted(sizes.items())),
+        pools=tuple(_pool(*key, some) for key, found in sorted(alike.items()) for some in _by_memory(found)),
         max_nodes=settings.MAX_NODES_PER_JOB,
+        in_service=bool(serving) or not nodes,
     )
 
 
+def _by_memory(nodes: Sequence[_Node]) -> list[list[_Node]]:
+    """Nodes whose smallest GPUs hold about as much, the least first."""
+    groups: list[list[_Node]] = []
+    for node in sorted(nodes, key=_least_memory):
+        if groups and _least_memory(node) <= SAME_MEMORY * _least_memory(groups[-1][0]):
+            groups[-1].append(node)
+        else:
+            groups.append([node])
+    return groups
+
+
+def _least_memory(node: _Node) -> int:
+    return min(gpu.memory_bytes for gpu in node)
+
+
 def unknown_gpus() -> dict[str, int]:
-    """GPU models of registered nodes that the catalogue lacks, with the bytes of the smallest one of each."""
+    """Return GPU models of registered nodes that the catalogue lacks.
+
+    Each comes with the bytes of its smallest GPU.
+    """
     models = Gpu.present.values_list("model").annotate(Min("memory_bytes")).order_by("model")
-    return {model: memory for model, memory in models if catalogue.known_gpu(model) is None}
+    known = portal_catalogue()
+    return {model: memory for model, memory in models if known.known_gpu(model) is None}
 
 
-def _pool(model: str, price: float, network: str, nodes: dict[str, list[Gpu]]) -> GpuPool:
-    gpus = [gpu for of_node in nodes.values() for gpu in of_node]
+def _pool(model: str, price: float, network: str, nodes: Sequence[_Node]) -> GpuPool:
+    gpus = [gpu for of_node in nodes for gpu in of_node]
     return GpuPool(
         gpu_model=model,
-        node_sizes=tuple(sorted(len(of_node) for of_node in nodes.values())),
+        node_sizes=tuple(sorted(len(of_node) for of_node in nodes)),
         memory_bytes=min(gpu.memory_bytes for gpu in gpus),
         price_per_gpu_hour=price,
         peak_flops=min((gpu.peak_flops for gpu in gpus if gpu.peak_flops), default=None),
         bandwidth_bytes_s=min((gpu.bandwidth_bytes_s for gpu in gpus if gpu.bandwidth_bytes_s), default=None),
         network=network,
-        cannot_train=_lacks(nodes.values()),
+        cannot_train=_lacks(nodes),
     )
 
 
@@ -77,6 +107,9 @@ def _names(names: Sequence[str]) -> str:
 
 
 def digest_of(stock: Inventory, knowledge_version: str) -> str:
-    """A short name for "these nodes and this predictor": options made for another one are stale."""
+    """Return a short name for these nodes and this predictor.
+
+    Options made under another name are stale.
+    """
     raw = json.dumps([asdict(stock), knowledge_version], sort_keys=True)
     return hashlib.sha256(raw.encode()).hexdigest()[:32]

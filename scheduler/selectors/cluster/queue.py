@@ -1,4 +1,7 @@
-"""The queue and who holds which GPU, for everybody who signed in; jobs of others stay nameless."""
+"""The queue and the holders of GPUs, for all people who signed in.
+
+Jobs of others stay nameless.
+"""
 
 from __future__ import annotations
 
@@ -7,20 +10,27 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import Q, QuerySet
+from django.db.models.fields.json import KeyTransform
 
 from portal.accounts.models import User
-from scheduler.models import Allocation, Job, Node
-from scheduler.selectors.jobs import visible_jobs
+from scheduler.models import Allocation, Epoch, Job, Node
+from scheduler.selectors.figures.times import since
+from scheduler.selectors.jobs import sees
 from scheduler.states import JobState
 
 MAX_BARS = 2000
-JOB_COLUMNS = ("claim__attempt__job__id", "claim__attempt__job__name")
-WAITING_COLUMNS = ("id", "name", "model", "state_since", "submitted_at", "wait_text")
+JOB_COLUMNS = tuple(f"claim__attempt__job__{name}" for name in ("id", "name", "owner", "team"))
+WAITING_COLUMNS = (
+    "id", "name", "model", "state_since", "shown_since", "submitted_at", "wait_text", "owner", "team",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A waiting job at its place; `job` is None where the user may not see whose it is."""
+    """A waiting job at its place.
+
+    `job` is None where the user may not see whose it is.
+    """
 
     position: int
     since: datetime
@@ -29,7 +39,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bar:
-    """One GPU held by one job for a time; `end` None: still held. `job` None: of another user."""
+    """One GPU held by one job for a time.
+
+    end: None while it is still held.
+    job: None where it is another user's.
+    """
 
     node: str
     gpu_index: int
@@ -40,7 +54,10 @@ class Bar:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lane:
-    """One node and what its GPUs did: `bars` newest first, at most MAX_BARS on all lanes together."""
+    """One node and what its GPUs did.
+
+    bars: newest first, at most MAX_BARS on all lanes together.
+    """
 
     name: str
     gpus: int
@@ -52,17 +69,26 @@ def waiting_count() -> int:
 
 
 def waiting_places(user: User, *, offset: int, limit: int) -> list[Place]:
-    """Waiting jobs in the order of their submission, from a place on; two queries."""
-    rows = list(
-        Job.objects.filter(state=JobState.QUEUED)
-        .order_by("submitted_at", "id")
-        .only(*WAITING_COLUMNS)[offset : offset + limit]
-    )
-    seen = _visible(user, (job.pk for job in rows))
+    """Waiting jobs in the order of the policy, from a place on; four queries.
+
+    Behind those that the last tick put into order stand the others by submission.
+    """
+    waiting = Job.objects.filter(state=JobState.QUEUED).only(*WAITING_COLUMNS)
+    ranked = _ranked(waiting)
+    behind = max(0, offset - len(ranked)), max(0, offset + limit - len(ranked))
+    others = waiting.exclude(pk__in=[job.pk for job in ranked]).order_by("submitted_at", "id")[slice(*behind)]
+    rows = [*ranked[offset : offset + limit], *others]
     return [
-        Place(position=number, since=job.state_since, job=job if job.pk in seen else None)
+        Place(position=number, since=since(job), job=job if sees(user, job) else None)
         for number, job in enumerate(rows, start=offset + 1)
     ]
+
+
+def _ranked(waiting: QuerySet[Job]) -> list[Job]:
+    """Of the waiting jobs those that the last tick put into its policy's order."""
+    order: list[str] = Epoch.objects.values_list(KeyTransform(Epoch.ORDER, "memory"), flat=True).first() or []
+    still = waiting.in_bulk(order)
+    return [still[job] for job in order if job in still]
 
 
 def nodes_with_gpus() -> QuerySet[Node]:
@@ -71,7 +97,7 @@ def nodes_with_gpus() -> QuerySet[Node]:
 
 
 def lanes(user: User, nodes: Iterable[Node], *, since: datetime) -> list[Lane]:
-    """Allocations of each node's GPUs since then; three queries."""
+    """Allocations of each node's GPUs since then; two queries."""
     shown = list(nodes)
     held = (
         Allocation.objects.filter(
@@ -81,24 +107,17 @@ def lanes(user: User, nodes: Iterable[Node], *, since: datetime) -> list[Lane]:
         .only("allocated_at", "released_at", "gpu__index", "gpu__node_id", *JOB_COLUMNS)
         .order_by("-allocated_at", "pk")[:MAX_BARS]
     )
-    found = list(held)
-    seen = _visible(user, {row.claim.attempt.job_id for row in found})
     bars: dict[str, list[Bar]] = {}
-    for row in found:
+    for row in held:
         job = row.claim.attempt.job
         bar = Bar(
             node=row.gpu.node_id,
             gpu_index=row.gpu.index,
             start=row.allocated_at,
             end=row.released_at,
-            job=job if job.pk in seen else None,
+            job=job if sees(user, job) else None,
         )
         bars.setdefault(row.gpu.node_id, []).append(bar)
     return [
         Lane(name=node.name, gpus=len(node.gpus.all()), bars=tuple(bars.get(node.pk, ()))) for node in shown
     ]
-
-
-def _visible(user: User, job_ids: Iterable[str]) -> set[str]:
-    wanted = list(job_ids)
-    return set(visible_jobs(user).filter(pk__in=wanted).values_list("pk", flat=True))

@@ -1,7 +1,8 @@
-"""Moving calibrations on: each call does what is due and returns, so that a dead worker loses nothing.
+"""Advancing calibrations.
 
-What is due follows from rows alone. Every write names the `turn` it has seen: of two workers that do the
-same thing at once one is refused, and the job that it was about to submit is never stored.
+Each call does the work that is due and returns, so that a dead worker loses nothing. The due
+work follows from rows alone. Every write names the `turn` it has seen: of two workers that do
+the same thing at once one is refused, and the job that it was about to submit is never stored.
 """
 
 from __future__ import annotations
@@ -17,14 +18,15 @@ from typing import Any
 from django.db import transaction
 from django.db.models import F
 
+from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.domain.types import Config
 from knowledge.models import Execution
-from knowledge.recommender import AdviceFailed
+from knowledge.recommendations.recommender import RecommendationFailed
 from scheduler.errors import IllegalTransition, SchedulerError
 from scheduler.models import Calibration, CalibrationState, Job
 from scheduler.selectors.cluster.calibrations import measured, open_calibrations, unfinished_jobs
 from scheduler.services.calibration.plan import submit
-from scheduler.services.jobs.advice import current_recommender
+from scheduler.services.jobs.recommend import current_recommender
 from scheduler.services.jobs.verbs import cancel_job
 from scheduler.states import NodeState
 
@@ -40,9 +42,11 @@ class CalibrationReplaced(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Errors:
-    """Median |ln measured - ln predicted| of the runs' rates, each foretold without itself and its likes.
+    """Median |ln measured - ln predicted| of the runs' rates.
 
-    before: from none of the calibration's runs; after: from all the others.
+    Each is predicted without itself and its likes.
+    before: from none of the calibration's runs.
+    after: from all the others.
     """
 
     runs: int
@@ -60,7 +64,7 @@ def advance_all(*, now: Clock) -> None:
 
 
 def advance(calibration: Calibration, *, now: datetime) -> None:
-    """Submit the runs that are due; when all have ended, or the time is over, judge and end it.
+    """Submit the runs that are due; judge and end after the last or the time limit.
 
     Raises CalibrationReplaced.
     """
@@ -77,13 +81,13 @@ def _go_on(calibration: Calibration, now: datetime) -> None:
         _write(calibration, outcome=CalibrationState.CANCELLED, reason=hindrance)
     elif now >= calibration.until:
         left = planned - submitted + unfinished
-        reason = f"The time was over; {left} of {planned} runs had not ended." if left else ""
+        reason = f"Time ran out; {left} of {planned} runs were unfinished." if left else ""
         _write(calibration, outcome=CalibrationState.DONE, reason=reason)
     elif submitted == planned and not unfinished:
         _write(calibration, outcome=CalibrationState.DONE)
     else:
         due = calibration.plan[submitted : submitted + max(0, AT_ONCE - unfinished)]
-        _submit(calibration, [Config(**values) for values in due], now)
+        submit_next(calibration, [Config(**values) for values in due], now)
 
 
 def _hindrance(calibration: Calibration) -> str:
@@ -94,7 +98,7 @@ def _hindrance(calibration: Calibration) -> str:
     return "" if asker.is_active else f"{asker.get_username()} is no longer active."
 
 
-def _submit(calibration: Calibration, configs: Sequence[Config], now: datetime) -> None:
+def submit_next(calibration: Calibration, configs: Sequence[Config], now: datetime) -> None:
     def note(job: Job) -> None:
         _write(calibration)
         calibration.jobs.add(job)
@@ -114,7 +118,10 @@ def _submit(calibration: Calibration, configs: Sequence[Config], now: datetime) 
 
 
 def _wind_up(calibration: Calibration, now: datetime) -> None:
-    """Cancel what has not ended; once nodes have confirmed that, compare the errors and end."""
+    """Cancel runs that have not ended; once nodes have confirmed, compare the errors.
+
+    The calibration then ends.
+    """
     for job in unfinished_jobs(calibration):
         try:
             cancel_job(job=job, actor=calibration.requested_by, now=now)
@@ -134,14 +141,18 @@ def _wind_up(calibration: Calibration, now: datetime) -> None:
 def _judged(calibration: Calibration) -> Errors | None:
     try:
         return errors_of(list(measured(calibration)))
-    except AdviceFailed as failed:
+    except RecommendationFailed as failed:
         log.warning("calibration not judged", extra={"calibration": calibration.pk, "reason": str(failed)})
         return None
 
 
 def errors_of(runs: Sequence[Execution]) -> Errors | None:
-    """How far the runs improve predictions of one another; None with fewer than two configurations."""
-    usable = [run for run in runs if run.row.measured]
+    """Return how far the runs improve predictions of one another.
+
+    None with fewer than two configurations.
+    """
+    catalogue = portal_catalogue(*(run.model_name for run in runs))
+    usable = [run for run in runs if run.row.measured and catalogue.knows(run.config)]
     if len({run.config_hash for run in usable}) < 2:
         return None
     found = current_recommender().judged(usable)

@@ -1,4 +1,7 @@
-"""Which runs calibrate a node: short real trainings, chosen where predictions are least certain."""
+"""The runs that calibrate a node.
+
+They are short real trainings, chosen where predictions are least certain.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from knowledge.core.domain import catalogue
+from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.domain.config_json import UnknownSizes, config_json
 from knowledge.core.domain.types import Config, Unsupported
 from portal.accounts.models import User
 from scheduler.models import DatasetFile, Job, Node
 from scheduler.services.files.uploads import store_file
 from scheduler.services.idempotency import Creation, unkeyed
-from scheduler.services.jobs.advice import current_recommender
+from scheduler.services.jobs.recommend import current_recommender
 from scheduler.services.jobs.verbs import submit_job
 from trainer.protocol import RANDOM_MODEL
 
@@ -50,9 +53,11 @@ class CannotCalibrate(ValueError):
 
 
 def plan(*, node: Node, models: Sequence[str], count: int, budget_s: float) -> list[Config]:
-    """The configurations to run for the node's GPU, each within a small part of the budget.
+    """Return the configurations to run for the node's GPU.
 
-    models: none for those that suit the GPU. Raises CannotCalibrate and UnknownModel.
+    Each is within a small part of the budget.
+    models: none for those that suit the GPU.
+    Raises CannotCalibrate and UnknownModel.
     """
     gpu = node.gpus.order_by("index").first()
     recommender = current_recommender()
@@ -74,14 +79,17 @@ def _buildable(models: Sequence[str]) -> list[str]:
     for model in models:
         if model.startswith(RANDOM_MODEL):
             try:
-                config_json(catalogue.model(model))
+                config_json(portal_catalogue(model).model(model))
             except UnknownSizes as cannot:
                 raise CannotCalibrate(str(cannot)) from cannot
     return list(models)
 
 
 def training_file(*, owner: User, longest: int, now: datetime) -> DatasetFile:
-    """Rows of random letters, each longer than the longest sample: the content does not matter for speed."""
+    """Store a file with rows of random letters, each longer than the longest sample.
+
+    The content does not matter for speed.
+    """
     letters = random.Random(0)
     size = longest * BYTES_PER_TOKEN
     rows = [
@@ -89,6 +97,13 @@ def training_file(*, owner: User, longest: int, now: datetime) -> DatasetFile:
     ]
     text = "\n".join(json.dumps(row) for row in rows).encode()
     return store_file(owner=owner, stream=io.BytesIO(text), filename="calibration.jsonl", now=now)
+
+
+def job_name(config: Config) -> str:
+    """Name a run so that those of one calibration can be told apart."""
+    model = config.model_name.rpartition("/")[2][:40]
+    size = f"{config.per_device_batch_size} × {config.tokens_per_sample} tokens"
+    return f"calibration: {model}, {config.method}, {size}"
 
 
 def submit(
@@ -99,7 +114,10 @@ def submit(
     now: datetime,
     creation: Creation = unkeyed,
 ) -> Job:
-    """The configuration as a job of a few steps, everything fixed; `creation` opens its transaction."""
+    """Submit the configuration as a job of a few steps, with everything fixed.
+
+    `creation` opens its transaction.
+    """
     names = (
         *("method", "precision", "quantization", "lora_r", "lora_alpha", "tokens_per_sample", "gpu_model"),
         *("number_gpus", "per_device_batch_size", "gradient_accumulation_steps", "gradient_checkpointing"),
@@ -108,6 +126,11 @@ def submit(
     batch = config.per_device_batch_size * config.gradient_accumulation_steps
     params = {**values, "effective_batch_size": batch, "max_steps": STEPS}
     return submit_job(
-        owner=owner, model=config.model_name, training_file=file, params=params, name="calibration", now=now,
+        owner=owner,
+        model=config.model_name,
+        training_file=file,
+        params=params,
+        name=job_name(config),
+        now=now,
         creation=creation,
-    )  # fmt: skip
+    )

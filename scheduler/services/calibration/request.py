@@ -11,7 +11,7 @@ from django.db.models import F
 
 from knowledge.core.domain.catalogue import UnknownModel
 from knowledge.core.domain.types import Config
-from knowledge.recommender import AdviceFailed
+from knowledge.recommendations.recommender import RecommendationFailed
 from portal.accounts.models import User
 from portal.accounts.services import audit
 from scheduler import hints
@@ -24,12 +24,15 @@ from scheduler.states import NodeState
 MAX_BUDGET_S = 24 * 3600.0
 MAX_RUNS, USUAL_RUNS = 500, 60
 MAX_MODELS = 20
-UNFINISHED = "A calibration of this node has not ended yet; wait for its end or cancel it."
+UNFINISHED = "A calibration of this node is still going on; wait for its end or cancel it."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CalibrationRequest:
-    """How long, of which models (none: those that suit the GPU) and how many runs at most."""
+    """The time, the models and the largest number of runs of a calibration.
+
+    models: none for those that suit the GPU.
+    """
 
     budget_s: float = 1200.0
     models: Sequence[str] = ()
@@ -44,10 +47,11 @@ def request_calibration(
     now: datetime,
     creation: Creation = unkeyed,
 ) -> Calibration:
-    """Plan the runs and let workers submit them one after the other, in the actor's name.
+    """Plan the runs and let workers submit them one by one, in the actor's name.
 
-    It is stored in the transaction that `creation` opens. Raises BadParameters naming every wrong field, and
-    Conflict if the node is not ready or its last calibration has not ended.
+    The calibration is stored in the transaction that `creation` opens. Raises BadParameters
+    naming every wrong field, and Conflict if the node is not ready or its last calibration has
+    not ended.
     """
     _check(wanted)
     _refuse_busy(node)
@@ -76,9 +80,10 @@ def request_calibration(
 
 @transaction.atomic
 def cancel_calibration(*, calibration: Calibration, actor: User, now: datetime) -> Calibration:
-    """Submit no further run and cancel those that have not ended. Cancelling twice changes nothing.
+    """Submit no further run and cancel those that have not ended.
 
-    What was measured counts. Raises IllegalTransition when it had ended or was ending of itself.
+    Cancelling twice changes nothing. Measurements made so far count. Raises IllegalTransition
+    when it had ended or was ending of itself.
     """
     running = Calibration.objects.filter(pk=calibration.pk, outcome="")
     reason = f"Cancelled by {actor.get_username()}."
@@ -100,7 +105,7 @@ def _check(wanted: CalibrationRequest) -> None:
     if not 1 <= wanted.runs <= MAX_RUNS:
         errors["runs"] = f"must be between 1 and {MAX_RUNS}"
     if len(wanted.models) > MAX_MODELS:
-        errors["models"] = f"name {MAX_MODELS} models at most"
+        errors["models"] = f"name at most {MAX_MODELS} models"
     if errors:
         raise BadParameters(errors)
 
@@ -119,9 +124,9 @@ def _planned(node: Node, wanted: CalibrationRequest) -> list[Config]:
         )  # fmt: skip
     except (UnknownModel, plan.CannotCalibrate) as cannot:
         raise BadParameters({"models": str(cannot)}) from cannot
-    except AdviceFailed as failed:
-        raise Conflict("The runs cannot be planned now; the log says why. Ask again later.") from failed
+    except RecommendationFailed as failed:
+        raise Conflict("The runs cannot be planned now; the log says why. Try again later.") from failed
     if not configs:
-        remedy = "no run of these models fits this node within it; give more time or a smaller model"
+        remedy = "no run of these models fits this node in that time; allow more time or a smaller model"
         raise BadParameters({"budget_s": remedy})
     return configs

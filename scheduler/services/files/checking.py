@@ -1,6 +1,8 @@
-"""Checking an upload: a small one at once, a large one in a process of its own, within a bound on its time.
+"""Checking of an upload.
 
-A file of the largest size can take minutes to read, in which no thread of the web process has its turn.
+A small one is checked at once, a large one in a process of its own, within a bound on its time.
+A file of the largest size can take minutes to read, in which no thread of the web process has
+its turn.
 """
 
 from __future__ import annotations
@@ -29,7 +31,10 @@ TOO_COSTLY = f"the file takes more than {CPU_S} s to read; split it into files o
 
 
 def check(path: Path) -> formats.FileFacts:
-    """Check a file and describe its content. Raises BadFile with the first wrong lines, and TooBusy."""
+    """Check a file and describe its content.
+
+    Raises BadFile with the first wrong lines, and TooBusy.
+    """
     if path.stat().st_size <= SMALL_BYTES:
         return _here(path)
     with turns.take():

@@ -1,4 +1,7 @@
-"""The storage quota of a person: stored files and uploads under way together never exceed it (I13)."""
+"""The storage quota of a person.
+
+Stored files and uploads under way together never exceed it (I13).
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,10 @@ HOLD_LIFETIME = timedelta(hours=6)
 
 @contextmanager
 def upload_hold(*, owner: User, size: int, now: datetime) -> Iterator[None]:
-    """While an upload of `size` bytes arrives and lies in a temporary file. Raises OverQuota."""
+    """Hold `size` bytes of the quota during an upload.
+
+    They count while it arrives and lies in a temporary file. Raises OverQuota.
+    """
     with transaction.atomic():
         _lock(owner)
         under_way = UploadHold.objects.filter(owner=owner, begun_at__gt=now - HOLD_LIFETIME)
@@ -38,9 +44,10 @@ def upload_hold(*, owner: User, size: int, now: datetime) -> Iterator[None]:
 
 
 def require_room(*, owner: User, sha256: str, size: int) -> None:
-    """Raises OverQuota unless that content fits beside the person's files; what they have counts once.
+    """Raise OverQuota unless that content fits beside the person's files.
 
-    In the transaction that stores it: it locks the person's row, so that no other upload counts meanwhile.
+    Content that they have already counts once. To be called in the transaction that stores it:
+    it locks the person's row, so that no other upload counts meanwhile.
     """
     _lock(owner)
     if not DatasetFile.present.filter(owner=owner, sha256=sha256).exists():
@@ -53,7 +60,11 @@ def forget_old_holds(now: datetime) -> int:
 
 
 def _lock(owner: User) -> None:
-    """Rows that refer to the person may be written meanwhile: a deletion of a file holds that file first."""
+    """Lock the person's row.
+
+    Rows that refer to the person may be written meanwhile: a deletion of a file holds that file
+    first.
+    """
     User.objects.select_for_update(no_key=True).get(pk=owner.pk)
 
 
@@ -61,6 +72,6 @@ def _require_room(storage: Storage, size: int) -> None:
     if storage.used_bytes + size > storage.quota_bytes:
         raise OverQuota(
             f"This exceeds your storage quota: {storage.used_bytes:,} of {storage.quota_bytes:,} bytes are in"
-            f" use, and {size:,} would come. Choose a file that is already here, delete files that you no"
-            " longer need (page Files, or DELETE /api/files/ID/), or ask an administrator for more."
+            f" use, and this file needs {size:,} more. Choose a file that is already here, delete files that"
+            " you no longer need (page Files, or DELETE /api/files/ID/), or ask an administrator for more."
         )

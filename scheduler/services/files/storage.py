@@ -1,4 +1,7 @@
-"""Bytes to disk: counted, digested and synced, under a name that nothing reads until they are complete."""
+"""Bytes to disk: counted, digested and synced.
+
+They are under a name that nothing reads until they are complete.
+"""
 
 from __future__ import annotations
 
@@ -20,9 +23,10 @@ CHUNK = 1 << 20
 
 
 def write_new(stream: BinaryIO, path: Path, *, limit: int) -> tuple[str, int]:
-    """Copy a stream to a file that must not exist yet; returns SHA-256 in hexadecimal and size in bytes.
+    """Copy a stream to a new file and return its SHA-256 and size.
 
-    Raises FileTooLarge beyond `limit` bytes and StorageFull; the caller removes what was written.
+    The file must not exist yet; the digest is hexadecimal, the size in bytes. Raises
+    FileTooLarge beyond `limit` bytes and StorageFull; the caller removes what was written.
     """
     with _telling_a_full_disk():
         return _write(stream, path, limit)
@@ -30,7 +34,10 @@ def write_new(stream: BinaryIO, path: Path, *, limit: int) -> tuple[str, int]:
 
 @contextmanager
 def arriving() -> Iterator[Path]:
-    """A new name for content on its way; what is not moved from there is removed. Raises StorageFull."""
+    """Yield a new name for content on its way.
+
+    Content that is not moved from there is removed. Raises StorageFull.
+    """
     folder = _arrivals()
     make_folder(folder)
     path = folder / secrets.token_hex(8)
@@ -41,7 +48,10 @@ def arriving() -> Iterator[Path]:
 
 
 def forget_cut_off(before: datetime) -> int:
-    """Remove content that nobody has added to since: its process was killed. Returns how many files."""
+    """Remove content that nobody has added to since then, and return how many files.
+
+    Its process was killed.
+    """
     removed = 0
     for path in _arrivals().glob("*"):
         with suppress(FileNotFoundError):

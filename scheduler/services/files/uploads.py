@@ -17,6 +17,7 @@ from scheduler.services.files.checking import check
 from scheduler.services.files.quotas import require_room
 from scheduler.services.files.storage import arriving, make_folder, write_new
 from scheduler.services.idempotency import Creation, unkeyed
+from trainer.names import clean_name
 
 LOOKED_BACK = timedelta(days=7)  # for content of deleted files that a killed process did not remove
 
@@ -35,12 +36,14 @@ def store_file(
     team: Team | None = None,
     creation: Creation = unkeyed,
 ) -> DatasetFile:
-    """Store an upload of training data. Raises BadFile with the first wrong lines, FileTooLarge,
-    OverQuota, TooBusy.
+    """Store an upload of training data.
 
-    The content is written under a generated name and moved into place when it is complete and checked, so
-    that a lost connection leaves neither a row nor a file. `creation` opens the transaction of the row.
+    Raises BadFile with the first wrong lines, BadParameters, FileTooLarge, OverQuota, TooBusy. The content is
+    written under a generated name and moved into place when it is complete and checked, so that
+    a lost connection leaves neither a row nor a file. `creation` opens the transaction of the
+    row.
     """
+    name = _shown_name(filename)
     with arriving() as partial:
         digest, size = write_new(stream, partial, limit=settings.MAX_UPLOAD_BYTES)
         facts = check(partial)
@@ -51,7 +54,7 @@ def store_file(
             file = DatasetFile.objects.create(
                 owner=owner,
                 team=team,
-                filename=_printable(filename),
+                filename=name,
                 sha256=digest,
                 bytes=size,
                 rows=facts.rows,
@@ -65,9 +68,10 @@ def store_file(
 
 
 def hold_files(files: Mapping[str, DatasetFile | None]) -> None:
-    """Until the transaction ends nobody deletes these files. By the fields that name them.
+    """Protect these files from deletion until the transaction ends.
 
-    Raises BadParameters for those that were deleted since they were chosen.
+    The files are given by the fields that name them. Raises BadParameters for those that were
+    deleted since they were chosen.
     """
     wanted = {field: file.pk for field, file in files.items() if file is not None}
     held = DatasetFile.present.select_for_update(no_key=True).filter(pk__in=wanted.values()).order_by("pk")
@@ -87,13 +91,19 @@ def remove_content(sha256: str) -> bool:
 
 
 def forget_deleted(now: datetime) -> int:
-    """Remove the content of files whose deletion was committed just before a process was killed."""
+    """Remove the content of files whose deletion was committed but cut off.
+
+    Their process was killed just after the commit.
+    """
     lately = DatasetFile.objects.filter(deleted_at__gt=now - LOOKED_BACK).order_by()
     return sum(map(remove_content, lately.values_list("sha256", flat=True).distinct()))
 
 
 def _hold_content(sha256: str) -> None:
-    """Until the transaction ends nobody else stores or removes content that was here before."""
+    """Hold content until the transaction ends.
+
+    Nobody else stores or removes content meanwhile that was here before.
+    """
     same = DatasetFile.objects.select_for_update().filter(sha256=sha256).order_by("pk")
     list(same.values_list("pk"))
 
@@ -103,7 +113,9 @@ def _keep(partial: Path, target: Path) -> None:
     partial.replace(target)
 
 
-def _printable(filename: str) -> str:
-    """The base name without control characters: it is shown, never used as a path."""
-    name = filename.replace("\\", "/").rsplit("/", 1)[-1]
-    return "".join(c for c in name if c.isprintable())[:255] or "unnamed.jsonl"
+def _shown_name(filename: str) -> str:
+    """The base name: it is shown, never used as a path. Raises BadParameters."""
+    try:
+        return clean_name(filename.replace("\\", "/").rsplit("/", 1)[-1])[:255] or "unnamed.jsonl"
+    except ValueError as wrong:
+        raise BadParameters({"file": f"the name of the file: {wrong}"}) from wrong

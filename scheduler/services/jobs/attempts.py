@@ -1,4 +1,4 @@
-"""Attempts: making one from a decision, and ending one with everything that follows."""
+"""Attempts: made from a decision, and ended with everything that follows."""
 
 from __future__ import annotations
 
@@ -11,13 +11,17 @@ from typing import Any
 from django.conf import settings
 from django.db import IntegrityError, transaction
 
+from knowledge.catalogue.portal_catalogue import known_model
 from knowledge.core.domain.option_json import option_json, read_option
-from knowledge.core.domain.types import Option
+from knowledge.core.domain.types import Option, Source
+from knowledge.core.domain.wording import rough_time
 from scheduler import hints
+from scheduler.core.remaining_time import promised_remaining
 from scheduler.core.types import GpuId
 from scheduler.errors import CannotPlace
-from scheduler.models import Allocation, Attempt, Claim, Gpu, Job, Node
+from scheduler.models import Allocation, Attempt, Claim, Gpu, Job, Node, PendingGpu, PendingStart
 from scheduler.selectors.checkpoints import resumable
+from scheduler.selectors.figures.promise import promised_elsewhere
 from scheduler.selectors.nodes import trusted_since
 from scheduler.services.jobs.executions import record
 from scheduler.services.jobs.transitions import locked, move_job
@@ -38,11 +42,27 @@ from trainer.protocol import Phase
 log = logging.getLogger(__name__)
 
 
+def _elsewhere(promised: Option | None, option: Option) -> str:
+    """Say that a job is placed elsewhere than promised at submission.
+
+    The sentence is empty if it is not.
+    """
+    first = promised_elsewhere(promised, option)
+    if first is None or option.source is Source.DEFAULT:
+        return ""
+    here, there = (rough_time(one.duration_s.value) for one in (option, first))
+    return (
+        f" It runs on {option.gpus} × {option.gpu_model} and should take {here};"
+        f" promised at submission were {first.gpus} × {first.gpu_model} and {there}."
+    )
+
+
 @transaction.atomic
 def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: datetime) -> Attempt:
-    """Give a queued job these GPUs: attempt, claims and allocations in one transaction.
+    """Give a queued job these GPUs.
 
-    Raises CannotPlace when a row is no longer as the decision saw it.
+    Attempt, claims and allocations are made in one transaction. Raises CannotPlace when a row
+    is no longer as the decision saw it.
     """
     job = locked(job_id)
     if job.state != JobState.QUEUED:
@@ -52,15 +72,21 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
         indices[node_id].append(index)
     if len(indices) != option.nodes or len({len(share) for share in indices.values()}) != 1:
         raise CannotPlace(f"{option.key} takes equal shares of {option.nodes} nodes.")
-    names = _hold_ready_nodes(sorted(indices), now)
+    names = hold_ready_nodes(sorted(indices), option, now)
+    PendingStart.objects.filter(job=job).delete()
     checkpoint = resumable(job)
+    resume_step = checkpoint.step if checkpoint else 0
+    began_at, model = now.timestamp(), known_model(job.model)
     attempt = Attempt.objects.create(
         job=job,
         fence=job.fence + 1,
         option=option_json(option),
         resume_from=checkpoint,
-        resume_step=checkpoint.step if checkpoint else 0,
+        resume_step=resume_step,
         created_at=now,
+        progress=promised_remaining(
+            option, model, began_at=began_at, step=resume_step, total_steps=job.total_steps
+        ).as_json(),
     )
     for rank, node_id in enumerate(sorted(indices)):
         _claim(attempt, node_id, rank, indices[node_id], now)
@@ -68,7 +94,7 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
         job=job,
         to=JobState.ASSIGNED,
         now=now,
-        reason=f"Placed on {', '.join(names)}.",
+        reason=f"Placed on {', '.join(names)}.{_elsewhere(job.promised, option)}",
         data={"attempt": str(attempt.pk), "option": option.key, "gpus": [list(gpu) for gpu in gpus]},
         fence=attempt.fence,
         binding=option_json(option),
@@ -78,21 +104,28 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
     return attempt
 
 
-def _hold_ready_nodes(node_ids: list[str], now: datetime) -> list[str]:
-    """The nodes' names; they stay ready until the transaction ends."""
+def hold_ready_nodes(node_ids: list[str], option: Option, now: datetime) -> list[str]:
+    """Return the names of the nodes, which are held.
+
+    They stay ready, at a price that the option allows, until the transaction ends. Raises
+    CannotPlace.
+    """
     ready = Node.objects.select_for_update().filter(
         pk__in=node_ids, state=NodeState.READY, last_seen_at__gte=trusted_since(now)
     )
     if len(ready) != len(node_ids):
-        raise CannotPlace("A node of the decision is not ready any more.")
+        raise CannotPlace("A chosen node is no longer ready.")
+    limit = option.price_per_gpu_hour
+    if limit is not None and any(node.price_per_gpu_hour > limit for node in ready):
+        raise CannotPlace("A chosen node has become dearer.")
     return [node.name for node in ready]
 
 
 def _claim(attempt: Attempt, node_id: str, rank: int, indices: list[int], now: datetime) -> None:
     claim = Claim.objects.create(attempt=attempt, node_id=node_id, rank=rank)
-    rows = list(Gpu.objects.filter(node_id=node_id, index__in=indices))
-    if len(rows) != len(indices):
-        raise CannotPlace(f"Node {node_id} no longer has these GPUs.")
+    rows = wanted_gpus([(node_id, index) for index in indices])
+    if PendingGpu.objects.filter(gpu__in=rows).exists():
+        raise CannotPlace(f"A GPU of node {node_id} is kept for another job.")
     try:
         with transaction.atomic():
             Allocation.objects.bulk_create(Allocation(claim=claim, gpu=gpu, allocated_at=now) for gpu in rows)
@@ -100,11 +133,25 @@ def _claim(attempt: Attempt, node_id: str, rank: int, indices: list[int], now: d
         raise CannotPlace(f"A GPU of node {node_id} is held by another job.") from held
 
 
+def wanted_gpus(gpus: Sequence[GpuId]) -> list[Gpu]:
+    """The rows of these GPUs. Raises CannotPlace if a node has one of them no longer."""
+    indices: dict[str, list[int]] = defaultdict(list)
+    for node_id, index in gpus:
+        indices[node_id].append(index)
+    rows: list[Gpu] = []
+    for node_id, of_node in sorted(indices.items()):
+        found = list(Gpu.objects.select_related("node").filter(node_id=node_id, index__in=of_node))
+        if len(found) != len(of_node):
+            raise CannotPlace(f"Node {node_id} no longer has these GPUs.")
+        rows += found
+    return rows
+
+
 @transaction.atomic
 def end_attempt(*, attempt: Attempt, outcome: Outcome, reason: str, now: datetime) -> Job | None:
-    """End a live attempt: release its GPUs, record what it taught, and move its job by the state table.
+    """End a live attempt and move its job by the state table.
 
-    None if it had ended already.
+    The attempt's GPUs are released and its measurements recorded. None if it had ended already.
     """
     job = locked(attempt.job_id)
     ended = Attempt.objects.filter(pk=attempt.pk, ended_at__isnull=True)
@@ -135,7 +182,10 @@ def _follow(job: Job, attempt: Attempt, outcome: Outcome, reason: str, now: date
 
 
 def _budget(attempt: Attempt, outcome: Outcome) -> Budget:
-    """Of its outcome; a start that timed out since a node did not take it up was declined there."""
+    """Return the budget of the outcome.
+
+    A start that timed out because a node did not take it up counts as declined there.
+    """
     not_taken_up = outcome is Outcome.TIMEOUT and attempt.claims.filter(outcome=Outcome.DECLINED).exists()
     return Budget.DECLINES if not_taken_up else BUDGETS[outcome]
 
@@ -174,7 +224,10 @@ def _spend(job: Job, budget: Budget, then: JobState, reason: str, now: datetime,
 
 
 def _ask_for_less(job: Job) -> dict[str, Any]:
-    """After running out of memory: no binding, and options predicted to need less, once computed."""
+    """Return the columns of a job that is to need less after running out of memory.
+
+    It has no binding, and only options predicted to need less, once these are computed.
+    """
     hints.refresh_options()
     failed = read_option(job.binding) if job.binding else None
     return {

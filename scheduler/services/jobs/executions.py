@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 from statistics import median
 
@@ -9,15 +10,19 @@ from knowledge.services import record_execution
 from scheduler import hints
 from scheduler.core.measured import Measured
 from scheduler.models import Attempt, Gpu, Job
+from scheduler.selectors.figures.promise import promised_elsewhere
 from scheduler.states import Outcome
 
 
 def record(*, attempt: Attempt, job: Job, now: datetime) -> None:
-    """Record the attempt if its process was started; attempts that never ran teach nothing."""
+    """Record the attempt if its process was started.
+
+    Attempts that never ran teach nothing.
+    """
     if not attempt.claims.filter(started=True).exists():
         return
     option = attempt.promised
-    rate = _tokens_per_second(attempt)
+    rate = _settled_rate(attempt)
     status, learn, flag = _status(Outcome(attempt.outcome), rate)
     finished = attempt.outcome == Outcome.SUCCEEDED and attempt.resume_step == 0
     record_execution(
@@ -32,6 +37,7 @@ def record(*, attempt: Attempt, job: Job, now: datetime) -> None:
         learn=learn,
         flag_reason=flag,
         promise=option,
+        elsewhere=promised_elsewhere(job.promised, option),
         predictor_version=job.predictor_version,
         software=_software(attempt.figures),
         now=now,
@@ -50,8 +56,11 @@ def _status(outcome: Outcome, rate: float | None) -> tuple[str, bool, str]:
     return "ok", True, ""
 
 
-def _tokens_per_second(attempt: Attempt) -> float | None:
-    """The trainer's own figure, else the median of its step reports."""
+def _settled_rate(attempt: Attempt) -> float | None:
+    """Return the trainer's own figure, else the median of its step reports.
+
+    The latter then is the attempt's too.
+    """
     if rate := attempt.figures.tokens_per_s:
         return rate
     rates = [
@@ -59,7 +68,11 @@ def _tokens_per_second(attempt: Attempt) -> float | None:
         for rate in attempt.metrics.values_list("tokens_per_second", flat=True).order_by("-step")[:200]
         if rate
     ]
-    return float(median(rates)) if rates else None
+    if not rates:
+        return None
+    attempt.measured = replace(attempt.figures, tokens_per_s=float(median(rates))).as_json()
+    attempt.save(update_fields=["measured"])
+    return attempt.figures.tokens_per_s
 
 
 def _duration_s(attempt: Attempt) -> float | None:
@@ -69,9 +82,10 @@ def _duration_s(attempt: Attempt) -> float | None:
 
 
 def _startup_s(attempt: Attempt) -> float | None:
-    """All of the attempt that was neither training, evaluating nor saving, the portal's share included.
+    """Return the seconds that were neither training, evaluating nor saving.
 
-    Promised and actual duration run from the attempt's start to its end, so that the parts add up.
+    The portal's share is included: promised and actual duration run from the attempt's start to
+    its end, so that the parts add up.
     """
     told, lasted = attempt.figures, _duration_s(attempt)
     if told.train_s is None or lasted is None:

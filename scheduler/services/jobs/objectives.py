@@ -27,7 +27,10 @@ class Objective:
 def aim_of_request(
     *, goal: str, deadline_at: datetime | None, budget: float | None, now: datetime
 ) -> Objective:
-    """The aim of someone who submits, checked. Raises BadParameters naming every wrong field."""
+    """Return the checked aim of a person who submits.
+
+    Raises BadParameters naming every wrong field.
+    """
     errors = {}
     if goal not in set(Goal):
         errors["goal"] = f"must be one of {', '.join(Goal)}"

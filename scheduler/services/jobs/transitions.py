@@ -1,4 +1,7 @@
-"""The one place where a job changes: a guarded update and its event, in one transaction."""
+"""The one place where a job changes.
+
+A change is a guarded update and its event, in one transaction.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from portal.accounts.models import User
 from scheduler import hints
 from scheduler.errors import IllegalTransition, NotFound, StaleJob
 from scheduler.models import Job, JobEvent
-from scheduler.states import TERMINAL, TRANSITIONS, JobState, StopFor
+from scheduler.states import QUEUED, TERMINAL, TRANSITIONS, JobState, StopFor, public_state
 
 
 def locked(job_id: str) -> Job:
@@ -52,7 +55,9 @@ def move_job(
     if to not in TRANSITIONS[old] and not raises_stop:
         raise IllegalTransition(f"A job that is {old} cannot become {to}.", old)
     if to in TERMINAL:
-        columns.update(ended_at=now, wait_code="", wait_text="", eta_s=None)
+        columns.update(ended_at=now, wait_code="", wait_text="")
+    if to not in (JobState.STARTING, JobState.RUNNING):
+        columns.update(tokens_per_second=None)  # what the next attempt tells is still to come
     changed = _write(
         job,
         now,
@@ -62,10 +67,21 @@ def move_job(
         reason=reason,
         actor=actor,
         data=data,
-        columns={**columns, "state_since": now},
+        columns={**columns, **_times(job, to, stop_for, now)},
     )
     hints.tick()
     return changed
+
+
+def _times(job: Job, to: JobState, stop_for: StopFor | None, now: datetime) -> dict[str, Any]:
+    """The columns that tell since when, and for how long people saw the job waiting."""
+    before = public_state(JobState(job.state), job.stop_for)
+    times: dict[str, Any] = {"state_since": now}
+    if before == QUEUED:
+        times["waited_s"] = job.waited_s + max(0.0, (now - job.state_since).total_seconds())
+    if public_state(to, stop_for or "") != before:
+        times["shown_since"] = now
+    return times
 
 
 @transaction.atomic
@@ -79,7 +95,10 @@ def note_job(
     data: dict[str, Any] | None = None,
     **columns: Any,
 ) -> Job:
-    """Record something about a job that is no change of state; it counts as a version, too."""
+    """Record something about a job that is no change of state.
+
+    It counts as a version, too.
+    """
     state = JobState(job.state)
     return _write(
         job,
@@ -109,7 +128,7 @@ def _write(
     old, number = job.state, job.version + 1
     here = Job.objects.filter(pk=job.pk, version=job.version, state=old)
     if not here.update(state=to, stop_for=stop_for, version=F("version") + 1, **columns):
-        raise StaleJob(f"Job {job.pk} is no longer {old}; read it again.")
+        raise StaleJob(f"Job {job.pk} is no longer {old}; reload it.")
     JobEvent.objects.create(
         job=job,
         number=number,

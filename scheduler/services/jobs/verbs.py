@@ -11,13 +11,13 @@ from typing import Any
 from django.db import transaction
 
 from knowledge.core.domain.option_json import option_json
-from knowledge.core.domain.types import Advice, Goal
+from knowledge.core.domain.types import Goal, Recommendation
 from portal.accounts.models import Team, User
 from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import DatasetFile, Job
 from scheduler.services.files.uploads import hold_files
 from scheduler.services.idempotency import Creation, unkeyed
-from scheduler.services.jobs import advice as advising
+from scheduler.services.jobs import recommend
 from scheduler.services.jobs.objectives import aim_of_request
 from scheduler.services.jobs.transitions import locked, move_job, note_job, record_submission
 from scheduler.states import STOPPABLE, TERMINAL, JobState, StopFor, public_state
@@ -44,33 +44,33 @@ def submit_job(
 ) -> Job:
     """Store a job with everything that was left out filled in from knowledge, queued.
 
-    Advice is asked before the transaction that `creation` opens. Raises BadParameters.
+    The recommendation is asked for before the transaction that `creation` opens. Raises BadParameters.
     """
-    fixed = advising.clean_request(model=model, params=params or {})
+    fixed = recommend.clean_request(model=model, params=params or {})
     aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now)
     _check_retries(retries)
-    workload = advising.workload_of(model=model, training_file=training_file, validation_file=validation_file)
-    recommender = advising.current_recommender()
+    files: dict[str, Any] = {"training_file": training_file, "validation_file": validation_file}
+    workload = recommend.workload_of(model=model, **files)
+    recommender = recommend.current_recommender()
     job = Job(
         owner=owner,
         team=team,
         name=name,
         model=model,
-        training_file=training_file,
-        validation_file=validation_file,
         goal=goal,
         deadline_at=deadline_at,
         budget=budget,
         retries=retries,
-        version=1,
-        state_since=now,
-        submitted_at=now,
         fixed=fixed,
-        options_for=advising.options_digest(recommender),
-        **_from_advice(advising.advise(recommender, model=model, fixed=fixed, workload=workload, aim=aim)),
+        options_for=recommend.options_digest(recommender),
+        **_from_recommendation(
+            recommend.recommend_or_default(recommender, model=model, fixed=fixed, workload=workload, aim=aim)
+        ),
+        **files,
+        **_begun(now),
     )
     with creation() as note:
-        hold_files({"training_file": training_file, "validation_file": validation_file})
+        hold_files(files)
         job.save(force_insert=True)
         record_submission(job=job, now=now, actor=owner)
         note(job)
@@ -83,23 +83,28 @@ def _check_retries(retries: int) -> None:
         raise BadParameters({"retries": f"must be between 0 and {MAX_RETRIES}"})
 
 
-def _from_advice(advice: Advice) -> dict[str, Any]:
+def _begun(now: datetime) -> dict[str, Any]:
+    return {"version": 1, "state_since": now, "shown_since": now, "submitted_at": now}
+
+
+def _from_recommendation(recommendation: Recommendation) -> dict[str, Any]:
     return {
-        "params": advice.bound,
-        "chosen": advising.chosen_json(advice),
-        "options": [option_json(option) for option in advice.options],
-        "promise": option_json(advice.best) if advice.best else None,
-        "evidence": [asdict(near) for near in advice.evidence],
-        "notes": list(advice.notes),
-        "predictor_version": advice.predictor_version,
+        "params": recommendation.bound,
+        "chosen": recommend.chosen_json(recommendation),
+        "options": [option_json(option) for option in recommendation.options],
+        "promise": option_json(recommendation.best) if recommendation.best else None,
+        "evidence": [asdict(near) for near in recommendation.evidence],
+        "notes": list(recommendation.notes),
+        "predictor_version": recommendation.predictor_version,
     }
 
 
 def cancel_job(*, job: Job, actor: User | None, now: datetime, reason: str = "") -> Job:
-    """Cancel a job in any state but a final one; its GPUs are free when the nodes have stopped.
+    """Cancel a job in any state but a final one.
 
-    Cancelling twice changes nothing. Raises IllegalTransition when the job ended first: it then stays as
-    it ended, and its event `cancel_too_late` says so.
+    Its GPUs are free when the nodes have stopped. Cancelling twice changes nothing. Raises
+    IllegalTransition when the job ended first: it then stays as it ended, and its event
+    `cancel_too_late` says so.
     """
     job = _cancel(job, actor, now, reason)
     if job.state in TERMINAL and job.state != JobState.CANCELLED:
@@ -119,21 +124,27 @@ def _cancel(job: Job, actor: User | None, now: datetime, reason: str) -> Job:
         )
     if state in (JobState.QUEUED, JobState.PAUSED):
         return move_job(job=job, to=JobState.CANCELLED, now=now, reason=reason or "Cancelled.", actor=actor)
-    return _stop(job, StopFor.CANCEL, now, reason or "Cancellation asked for.", actor)
+    return _stop(job, StopFor.CANCEL, now, reason or "Cancellation requested.", actor)
 
 
 @transaction.atomic
 def pause_job(*, job: Job, actor: User | None, now: datetime) -> Job:
-    """Pause a job: at once if it waits, with a checkpoint if it runs. Raises IllegalTransition."""
+    """Pause a job: at once if it waits, with a checkpoint if it runs.
+
+    Raises IllegalTransition.
+    """
     job = locked(job.pk)
     if job.state == JobState.QUEUED:
         return move_job(job=job, to=JobState.PAUSED, now=now, reason="Paused.", actor=actor)
-    return _stop(job, StopFor.PAUSE, now, "Pause asked for.", actor)
+    return _stop(job, StopFor.PAUSE, now, "Pause requested.", actor)
 
 
 @transaction.atomic
 def resume_job(*, job: Job, actor: User | None, now: datetime) -> Job:
-    """Queue a paused job again; it goes on from its last checkpoint. Raises IllegalTransition."""
+    """Queue a paused job again; it goes on from its last checkpoint.
+
+    Raises IllegalTransition.
+    """
     job = locked(job.pk)
     if job.state != JobState.PAUSED:
         shown = public_state(JobState(job.state), job.stop_for)
@@ -143,9 +154,10 @@ def resume_job(*, job: Job, actor: User | None, now: datetime) -> Job:
 
 @transaction.atomic
 def preempt_job(*, job: Job, stop_for: StopFor, now: datetime, reason: str, grace_s: float | None) -> Job:
-    """Take a running job's GPUs back with a checkpoint; it is queued again when its nodes confirm.
+    """Take a running job's GPUs back with a checkpoint.
 
-    A job that stops already, or holds no GPUs any more, stays as it is.
+    The job is queued again when its nodes confirm. A job that stops already, or holds no GPUs
+    any more, stays as it is.
     """
     job = locked(job.pk)
     if job.state not in STOPPABLE:
@@ -160,7 +172,7 @@ def _stop(
     if job.state not in STOPPABLE and not raised:
         shown = public_state(JobState(job.state), job.stop_for)
         if job.state == JobState.STOPPING:
-            told = f"The job is being stopped already ({job.stop_for}); look again in a moment."
+            told = f"The job is already being stopped ({job.stop_for}); check again in a moment."
         else:
             told = f"A job that is {shown} cannot be stopped ({stop_for})."
         raise IllegalTransition(told, shown)

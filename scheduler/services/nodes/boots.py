@@ -1,7 +1,8 @@
-"""Which start of a node's agent speaks for it, and whether what it says is news (docs/adr/0012).
+"""The start of a node's agent that speaks for it, and news (docs/adr/0012).
 
-An agent names each of its starts by a boot id and numbers what it says. The latest start speaks for the
-node: what an earlier one said and what comes late or twice changes nothing. Two side by side block the node.
+An agent names each of its starts by a boot id and numbers its messages. The latest start speaks
+for the node: a message of an earlier one, or one that comes late or twice, changes nothing. Two
+side by side block the node.
 """
 
 from __future__ import annotations
@@ -24,17 +25,20 @@ KEPT = 20  # earlier starts
 
 
 def refuse_earlier_start(*, node: Node, message: Sync, now: datetime) -> None:
-    """Raises Superseded for a start of the agent that does not speak for the node any more."""
+    """Raise Superseded for a start of the agent that no longer speaks for the node."""
     if message.boot_id in node.old_boot_ids and not _has_outlived(node, message, now):
         log.warning("an earlier start of an agent speaks", extra={"node": node.pk, "boot": message.boot_id})
         raise Superseded(
-            "A later start of this node's agent speaks for it. If both go on, two agents have one node token:"
-            " stop one of them."
+            "A later start of this node's agent has taken over. If both keep running, they share one node"
+            " token: stop one of them."
         )
 
 
 def take_heartbeat(*, node: Node, message: Sync, now: datetime) -> bool:
-    """The node lives. False where this is no news: said before, or overtaken by what was said later."""
+    """Record that the node lives.
+
+    False where the message is no news: said before, or overtaken by a later one.
+    """
     if message.boot_id == node.boot_id:
         return _is_next(node, message, now)
     return _take_over(node, message, now)
@@ -64,7 +68,10 @@ def _take_over(node: Node, message: Sync, now: datetime) -> bool:
 
 @transaction.atomic
 def _has_outlived(node: Node, message: Sync, now: datetime) -> bool:
-    """Count what an earlier start says. True if it goes on while nothing is heard of the latest any more."""
+    """Count the messages of an earlier start of the agent.
+
+    True if it goes on while nothing is heard of the latest start any more.
+    """
     node.refresh_from_db(from_queryset=Node.objects.select_for_update())
     if 0 < message.seq <= node.old_seqs.get(message.boot_id, 0):
         return False  # said again by somebody on the way
@@ -82,6 +89,6 @@ def _has_outlived(node: Node, message: Sync, now: datetime) -> bool:
     if node.state == NodeState.LOST:
         return now - heard[0] >= lease / 3  # longer than what was on its way takes to arrive
     if len(heard) == STRAYS or node.block_kind == Block.IDENTITY:
-        reason = "Two agents speak with this node's token; it works again once one of them is stopped."
+        reason = "Two agents use this node's token; the node works again once one of them is stopped."
         block_node(node=node, kind=Block.IDENTITY, reason=reason, now=now, until=now + lease)
     return False

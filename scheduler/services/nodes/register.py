@@ -8,12 +8,13 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import F
 
-from knowledge.core.domain import catalogue
+from knowledge.catalogue.portal_catalogue import portal_catalogue
 from portal.accounts.models import User
 from portal.accounts.services import audit, digest_of, hold_active
 from scheduler import hints
 from scheduler.errors import NodeRefused, OldProtocol
 from scheduler.models import Gpu, JoinToken, Node
+from scheduler.services.nodes.speed_tests import take_speed_tests
 from scheduler.services.nodes.state import block_node, note_node
 from scheduler.states import Block, NodeEventKind, NodeState
 from trainer.protocol import SUPPORTED_PROTOCOLS, Enrol, NodeFacts
@@ -21,9 +22,10 @@ from trainer.protocol import SUPPORTED_PROTOCOLS, Enrol, NodeFacts
 
 @transaction.atomic
 def create_join_token(*, actor: User, now: datetime, lifetime_s: float = 3600, uses: int = 1) -> str:
-    """A token that lets `uses` nodes join until it expires; shown once, only its digest is kept.
+    """Create a token that lets `uses` nodes join until it expires.
 
-    Raises NotAllowed for an actor who was locked out.
+    It is shown once, only its digest is kept. Raises NotAllowed for an actor who was locked
+    out.
     """
     hold_active(actor)
     token = "fjoin-" + secrets.token_urlsafe(24)
@@ -45,11 +47,12 @@ def require_protocol(version: int) -> None:
 
 
 @transaction.atomic
-def enrol(*, message: Enrol, address: str, now: datetime) -> tuple[Node, str]:
-    """Register a node with the token that it chose, or a new one. A name that exists gets a number.
+def enrol_node(*, message: Enrol, address: str, now: datetime) -> tuple[Node, str]:
+    """Register a node with the token that it chose, or a new one.
 
-    It works from its first sync on. Who asks again with the same token, since the answer was lost, gets the
-    same node. Raises NodeRefused for a join token that is unknown, expired or used up.
+    A name that exists gets a number. It works from its first sync on. Who asks again with the same token,
+    since the answer was lost, gets the same node. Raises NodeRefused for a join token that is unknown,
+    expired or used up.
     """
     require_protocol(message.protocol)
     # Held: whoever asks again meanwhile finds either the join token unused or the node.
@@ -65,7 +68,7 @@ def enrol(*, message: Enrol, address: str, now: datetime) -> tuple[Node, str]:
     node = Node.objects.create(
         name=_free_name(message.name),
         state=NodeState.LOST,
-        reason="It has not been heard of since it enrolled.",
+        reason="The node has not reported since it enrolled.",
         state_since=now,
         token_hash=digest_of(token),
         protocol=message.protocol,
@@ -73,7 +76,7 @@ def enrol(*, message: Enrol, address: str, now: datetime) -> tuple[Node, str]:
         enrolled_at=now,
         last_seen_at=now,
     )
-    _write_facts(node, message.facts)
+    _write_facts(node, message.facts, now)
     note_node(node=node, kind=NodeEventKind.ENROLLED, now=now, reason=f"From {address}.")
     audit(action="node joined", node=node.name, target=node.pk, now=now, address=address)
     hints.refresh_options()
@@ -82,13 +85,13 @@ def enrol(*, message: Enrol, address: str, now: datetime) -> tuple[Node, str]:
 
 
 def _free_name(wanted: str) -> str:
-    name = "".join(c for c in wanted if c.isprintable())[:90] or "node"
+    name = wanted[:90] or "node"
     taken = set(Node.present.filter(name__startswith=name).values_list("name", flat=True))
     candidates = [name, *(f"{name}-{number}" for number in range(2, len(taken) + 3))]
     return next(candidate for candidate in candidates if candidate not in taken)
 
 
-def _write_facts(node: Node, facts: NodeFacts) -> None:
+def _write_facts(node: Node, facts: NodeFacts, now: datetime) -> None:
     Node.objects.filter(pk=node.pk).update(
         hostname=facts.hostname,
         cores=facts.cores,
@@ -109,22 +112,21 @@ def _write_facts(node: Node, facts: NodeFacts) -> None:
                 "links": gpu.links,
             },
         )
+    node.software = facts.software
+    take_speed_tests(node=node, tests=facts.speed_tests, now=now)
 
 
 def _canonical(gpu_name: str) -> str:
     """The catalogue's key for a driver's name; an unknown GPU keeps the driver's."""
-    try:
-        return catalogue.gpu(gpu_name).gpu_model
-    except catalogue.UnknownGpu:
-        return gpu_name
+    return portal_catalogue().gpu_key(gpu_name)
 
 
 def update_facts(*, node: Node, facts: NodeFacts, now: datetime) -> None:
     """Take a node's facts over; other GPUs than it joined with block it."""
     before = list(node.gpus.order_by("index").values_list("index", "model"))
     if before != [(gpu.index, _canonical(gpu.model)) for gpu in facts.gpus]:
-        reason = f"Its GPUs changed from {len(before)} to {len(facts.gpus)} or in model; enrol it anew."
+        reason = f"Its GPUs changed in number ({len(before)} to {len(facts.gpus)}) or model; enrol it again."
         block_node(node=node, kind=Block.CHANGED, reason=reason, now=now)
         return
-    _write_facts(node, facts)
+    _write_facts(node, facts, now)
     hints.refresh_options()

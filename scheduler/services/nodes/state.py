@@ -1,7 +1,8 @@
-"""The life of a node: blocked, lost and back by what it does, drained and resumed by administrators.
+"""The life of a node (docs/node-lifecycle.md).
 
-docs/node-lifecycle.md tells it. Every change of state is a `move_node`, which the table in scheduler.states
-has to allow and which leaves its event.
+It is blocked, lost and back by what it does; administrators drain and resume it. Every change
+of state is a `move_node`, which the table in scheduler.states has to allow and which leaves its
+event.
 """
 
 from __future__ import annotations
@@ -50,9 +51,10 @@ def lose_node(*, node: Node, reason: str, now: datetime) -> None:
 
 @transaction.atomic
 def readmit_node(*, node: Node, now: datetime) -> None:
-    """A lost or blocked node is trusted again: it works, unless an administrator has still to say so.
+    """Trust a lost or blocked node again.
 
-    What only they end outlasts silence and blocks that heal: a drain, other GPUs.
+    It works unless an administrator still has to end a drain or accept other GPUs: these
+    outlast silence and blocks that heal.
     """
     _hold(node)
     healed = node.state == NodeState.BLOCKED and (node.block_kind == Block.UNCONFIRMED or _is_over(node, now))
@@ -73,19 +75,22 @@ def readmit_node(*, node: Node, now: datetime) -> None:
         block_node(
             node=node,
             kind=Block.FLAPPING,
-            reason=f"It is back after it was lost {LOSSES} times within an hour; see its network and log.",
+            reason=f"It came back after being lost {LOSSES} times within an hour; check its network and log.",
             now=now,
             until=now + _blocked_for(),
         )
     else:
         kind, reason = NodeEventKind.BACK, "It reports nothing running."
         if not NodeEvent.objects.filter(node=node, kind=NodeEventKind.JOINED).exists():
-            kind, reason = NodeEventKind.JOINED, f"From {node.address}."
+            kind, reason = NodeEventKind.JOINED, "It reported for the first time."
         move_node(node=node, to=NodeState.READY, kind=kind, now=now, reason=reason)
 
 
 def _flaps(node: Node, now: datetime) -> bool:
-    """Does it come and go? Jobs on it would lose their tries. A resume begins the count anew."""
+    """Tell whether the node comes and goes.
+
+    Jobs on it would lose their tries. A resume begins the count anew.
+    """
     counted = (NodeEventKind.LOST, NodeEventKind.RESUME)
     told = NodeEvent.objects.filter(node=node, kind__in=counted, at__gt=now - LOST_WITHIN)
     return list(told.order_by("-id").values_list("kind", flat=True)[:LOSSES]) == [NodeEventKind.LOST] * LOSSES
@@ -103,13 +108,19 @@ def _standing_drain(node: Node) -> NodeEvent | None:
 
 
 def _must_prove_itself(node: Node) -> bool:
-    """May it still run what the portal gave up? Only its own report that nothing runs changes that."""
+    """Tell whether the node may still run attempts that the portal gave up.
+
+    Only its own report that nothing runs changes that.
+    """
     return node.state == NodeState.LOST or node.block_kind == Block.UNCONFIRMED
 
 
 @transaction.atomic
 def record_decline(*, node: Node, reason: str, now: datetime) -> None:
-    """Note and count a declined start; three within the time that a node is blocked for block it."""
+    """Note and count a declined start, and block the node at the third.
+
+    The three must be within the time for which a node is blocked.
+    """
     _hold(node)
     note_node(node=node, kind=NodeEventKind.DECLINED, now=now, reason=reason)
     since = (now - _blocked_for()).timestamp()
@@ -132,10 +143,11 @@ def _blocked_for() -> timedelta:
 
 @transaction.atomic
 def drain_node(*, node: Node, actor: User, reason: str, move_jobs: bool, now: datetime) -> Node:
-    """No new starts; running jobs may finish, or with `move_jobs` leave with a checkpoint.
+    """Drain a node: it gets no new starts.
 
-    A node that is lost, or did not confirm a stop, drains as soon as it is heard of again. Raises Conflict
-    when it is drained already.
+    Running jobs may finish, or with `move_jobs` leave with a checkpoint. A node that is lost,
+    or did not confirm a stop, drains as soon as it is heard of again. Raises Conflict when it
+    is drained already.
     """
     _hold(node)
     if node.state in (NodeState.DRAINING, NodeState.DRAINED):
@@ -159,11 +171,11 @@ def resume_node(*, node: Node, actor: User, reason: str, now: datetime) -> Node:
     waits = _must_prove_itself(node)
     if waits and not _standing_drain(node):
         raise Conflict(
-            f"The node is {node.state} and may still run what was given up; it works again by itself once it"
-            " reports nothing running."
+            f"The node is {node.state} and may still run trainings that were given up; it resumes by"
+            " itself once it reports nothing running."
         )
     if node.state == NodeState.READY:
-        raise Conflict(f"The node is {node.state}; only a drained or blocked one can be resumed.")
+        raise Conflict(f"The node is {node.state}; only a drained or blocked node can be resumed.")
     Node.objects.filter(pk=node.pk).update(declines=[], old_boot_ids=[], strays=[])
     to = NodeState(node.state) if waits else NodeState.READY
     _decide(node, to, kind=NodeEventKind.RESUME, reason=reason, actor=actor, move_jobs=False, now=now)
@@ -180,7 +192,10 @@ def finish_drain(*, node: Node, now: datetime) -> None:
 
 
 def _hold(node: Node) -> None:
-    """Read the node again and hold it until the transaction ends: decisions follow one another."""
+    """Read the node again and hold it until the transaction ends.
+
+    Decisions thus follow one another.
+    """
     node.refresh_from_db(from_queryset=Node.objects.select_for_update())
 
 
@@ -194,7 +209,10 @@ def _decide(
     move_jobs: bool,
     now: datetime,
 ) -> None:
-    """Note an administrator's order for a node that is held; a state that stays keeps its own reason."""
+    """Note an administrator's order for a node that is held.
+
+    A state that stays keeps its own reason.
+    """
     Node.present.filter(pk=node.pk).update(move_jobs=move_jobs)
     if to == node.state:
         note_node(node=node, kind=kind, now=now, reason=reason, actor=actor)
@@ -215,9 +233,10 @@ def move_node(
     until: datetime | None = None,
     block_kind: str = "",
 ) -> None:
-    """Move a node to a new state and record why, unless it moved since the caller saw it.
+    """Move a node to a new state and record why.
 
-    Raises IllegalTransition if the table forbids it.
+    Nothing happens if it moved since the caller saw it. Raises IllegalTransition if the table
+    forbids it.
     """
     if to not in NODE_TRANSITIONS[NodeState(node.state)]:
         raise IllegalTransition(f"A node that is {node.state} cannot become {to}.", node.state)

@@ -1,7 +1,8 @@
-"""Playing what was asked for: one policy a call, so that a worker that dies loses one policy at most.
+"""Playing of requested simulations, one policy per call.
 
-A worker holds a lease and renews it while it plays; `turn` rises with every lease, and all writes name it.
-One whose lease was taken over therefore changes nothing any more.
+A worker that dies loses one policy at most. A worker holds a lease and renews it while it
+plays; `turn` rises with every lease, and all writes name it. A worker whose lease was taken
+over therefore changes nothing any more.
 """
 
 from __future__ import annotations
@@ -44,17 +45,18 @@ class TooLong(SimulatorError):
 
 
 def play_next(*, now: Clock) -> Simulation | None:
-    """Play the next policy of the oldest simulation that nobody plays; None if there is none.
+    """Play the next policy of the oldest simulation that no worker plays.
 
+    None if there is none.
     now: the database's clock, by which leases are judged.
     """
-    simulation = _lease(now())
+    simulation = take_lease(now())
     if simulation is None:
         return None
     try:
         if simulation.tries > TRIES:
             raise SimulatorError(f"Its worker ended {TRIES} times without an answer, perhaps out of memory.")
-        _finish_policy(simulation, *_play(simulation, now), now=now())
+        finish_policy(simulation, *_play(simulation, now), now=now())
     except LeaseLost:
         log.warning("simulation went on elsewhere", extra={"simulation": simulation.pk})
     except SimulatorError as error:
@@ -63,7 +65,7 @@ def play_next(*, now: Clock) -> Simulation | None:
     return simulation
 
 
-def _lease(now: datetime) -> Simulation | None:
+def take_lease(now: datetime) -> Simulation | None:
     free = Q(leased_until__isnull=True) | Q(leased_until__lt=now)
     found = Simulation.objects.filter(free, state__in=OPEN_STATES).order_by("-state", "id").first()
     if found is None:  # "running" sorts after "queued": what was begun is ended first
@@ -99,7 +101,10 @@ def _play(simulation: Simulation, now: Clock) -> tuple[dict[str, Any], list[Refu
 
 
 def own_past(simulation: Simulation) -> Trace:
-    """The jobs of its range that had ended when it was asked for. Raises SimulatorError if there is none."""
+    """Return the jobs of its range that had ended when it was asked for.
+
+    Raises SimulatorError if there is none.
+    """
     rows = past_jobs(simulation.since, simulation.until, ended_by=simulation.requested_at)
     jobs: list[TraceJob] = []
     refused: list[Refusal] = []
@@ -115,7 +120,10 @@ def own_past(simulation: Simulation) -> Trace:
 
 
 class _Watch:
-    """Told after each simulated moment: renews the lease, shows progress, and ends what takes too long."""
+    """Observer that is called after each simulated moment.
+
+    It renews the lease, shows progress, and ends a simulation that takes too long.
+    """
 
     def __init__(self, simulation: Simulation, jobs: int, now: Clock) -> None:
         self.simulation, self.jobs, self.now = simulation, jobs, now
@@ -134,7 +142,7 @@ class _Watch:
         _write(self.simulation, progress=progress, leased_until=_lease_end(self.now()))
 
 
-def _finish_policy(
+def finish_policy(
     simulation: Simulation, figures: dict[str, Any], refused: list[Refusal], *, now: datetime
 ) -> None:
     results = [*simulation.results, figures]

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from django.db.models import Q
 
+from knowledge.core.domain.wording import counted
 from portal.accounts.models import User
 from portal.accounts.services import audit
 from scheduler import hints
@@ -32,10 +33,11 @@ MAX_OPEN = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationRequest:
-    """A comparison. `cluster` as the command line takes it; empty: the nodes there are now.
+    """A request to compare policies.
 
-    since, until: when the jobs were submitted; until defaults to now. error: median error of the
-    predictions at the level `performance`, as a share.
+    cluster: as the command line takes it; empty: the nodes there are now.
+    since, until: when the jobs were submitted; until defaults to now.
+    error: median error of the predictions at the level `performance`, as a share.
     """
 
     policies: Sequence[str]
@@ -123,7 +125,7 @@ def _of_cluster(cluster: str) -> str:
 
 def _of_past(jobs: int) -> str:
     if jobs < MIN_JOBS:
-        return f"only {jobs} jobs of this range have run and ended; a simulation needs {MIN_JOBS}"
+        return f"only {counted(jobs, 'job')} of this range ran to the end; a simulation needs {MIN_JOBS}"
     if jobs > MAX_JOBS:
         return f"{jobs:,} jobs of this range have run; narrow it to {MAX_JOBS:,} at most"
     return ""

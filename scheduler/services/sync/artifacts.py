@@ -24,7 +24,10 @@ def artifact_path(job_id: str, claim_id: str, path: str) -> Path:
 
 
 def _make_way(target: Path) -> None:
-    """Raises BadReport if a file lies where a folder has to be, or a folder where the file has to be."""
+    """Raise BadReport if a file or a folder is in the way of the upload.
+
+    That is a file where a folder has to be, or a folder where the file has to be.
+    """
     try:
         make_folder(target.parent)
     except (FileExistsError, NotADirectoryError) as file:
@@ -34,9 +37,10 @@ def _make_way(target: Path) -> None:
 
 
 def store_artifact(*, claim: Claim, path: str, sha256: str, stream: BinaryIO, now: datetime) -> Artifact:
-    """Store an upload of a live claim whole or not at all; the same file again changes nothing.
+    """Store an upload of a live claim whole or not at all.
 
-    Raises BadReport (path or digest), FileTooLarge and StaleAttempt.
+    The same file again changes nothing. Raises BadReport (path or digest), FileTooLarge and
+    StaleAttempt.
     """
     if not safe_path(path) or len(path) > 300 or max(map(len, path.split("/"))) > LONGEST_NAME:
         raise BadReport(

@@ -1,4 +1,7 @@
-"""Claim states that nodes report: accepted under the current fence only, each report once."""
+"""Claim states that nodes report.
+
+They are accepted under the current fence only, each report once.
+"""
 
 from __future__ import annotations
 
@@ -19,12 +22,18 @@ from scheduler.states import JobState, Outcome
 from trainer.protocol import ClaimState, Phase
 
 ORDER = list(Phase)
+ENDS = {
+    Outcome.SUCCEEDED: "The training finished.",
+    Outcome.STOPPED: "The training was stopped.",
+    Outcome.OOM: "The training ran out of memory.",
+}
 
 
 def held_claim(*, node: Node, claim_id: str, fence: int, now: datetime, job: Job | None = None) -> Claim:
-    """The node's live claim under its current fence; `job` is its job where the caller has it.
+    """Return the node's live claim under its current fence.
 
-    Raises NotFound (with a security event when it is another node's) and StaleAttempt.
+    `job` is its job where the caller has it. Raises NotFound (with a security event when it is
+    another node's) and StaleAttempt.
     """
     claim = _find(claim_id, "attempt" if job else "attempt__job")
     if claim is None or claim.node_id != node.pk:
@@ -46,10 +55,11 @@ def _find(claim_id: str, related: str) -> Claim | None:
 
 
 def take_state(*, node: Node, said: ClaimState, now: datetime) -> str:
-    """Apply what a node says of one claim: its new reports, then its phase, then its end.
+    """Apply a node's account of one claim: new reports first, then phase, then end.
 
-    A report that makes no sense is skipped and named in the returned text, so that a node can never get
-    stuck on it. Raises NotFound, StaleAttempt, or BadReport for a phase that goes back.
+    A report that makes no sense is skipped and named in the returned text, so that a node can
+    never get stuck on it. Raises NotFound, StaleAttempt, or BadReport for a phase that goes
+    back.
     """
     claim = held_claim(node=node, claim_id=said.claim, fence=said.fence, now=now)
     nothing_new = said.phase == claim.phase and all(r.seq <= claim.acked_seq for r in said.reports)
@@ -106,7 +116,7 @@ def _advance(job: Job, claim: Claim, phase: Phase, now: datetime) -> None:
 
 def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
     outcome = said.outcome or Outcome.ERROR
-    reason = said.reason or f"Ended as {outcome}."
+    reason = said.reason or ENDS.get(outcome, f"The attempt ended: {outcome}.")
     claim.phase, claim.outcome, claim.exit_code = Phase.ENDED, outcome, said.exit_code
     claim.started = not _never_ran(claim, said, outcome)
     claim.save(update_fields=["phase", "outcome", "exit_code", "started"])
@@ -128,7 +138,10 @@ def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
 
 
 def _explains(attempt: Attempt, outcome: Outcome) -> bool:
-    """Is this end why the attempt goes wrong? The first bad one is, unless it only missed another node."""
+    """Tell whether this end is the reason why the attempt goes wrong.
+
+    The first bad end is, unless it only missed another node.
+    """
     if outcome is Outcome.SUCCEEDED:
         return False
     first = attempt.pending_outcome
@@ -136,7 +149,10 @@ def _explains(attempt: Attempt, outcome: Outcome) -> bool:
 
 
 def _never_ran(claim: Claim, said: ClaimState, outcome: Outcome) -> bool:
-    """Declined, or stopped before there was a process: no exit code and nothing measured."""
+    """Tell whether the claim was declined or stopped before there was a process.
+
+    There is then no exit code and nothing measured.
+    """
     if outcome not in (Outcome.DECLINED, Outcome.STOPPED) or said.exit_code is not None:
         return False
     return claim.attempt.figures == Measured() and not claim.attempt.metrics.exists()

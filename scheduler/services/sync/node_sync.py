@@ -1,4 +1,7 @@
-"""One sync of a node: heartbeat, what it says of its claims, and what the portal wants of them."""
+"""One sync of a node.
+
+It carries the heartbeat, the states of the node's claims, and the portal's orders for them.
+"""
 
 from __future__ import annotations
 
@@ -22,10 +25,11 @@ log = logging.getLogger(__name__)
 STALE, BAD = "stale_attempt", "bad_report"
 
 
-def sync(*, node: Node, message: Sync, now: datetime) -> SyncReply:
-    """Answer a node. A claim that cannot be accepted gets its own error; the rest counts.
+def sync_node(*, node: Node, message: Sync, now: datetime) -> SyncReply:
+    """Answer a node.
 
-    A message that comes late changes nothing. Raises OldProtocol and Superseded.
+    A claim that cannot be accepted gets its own error; the rest counts. A message that comes late changes
+    nothing. Raises OldProtocol and Superseded.
     """
     require_protocol(message.protocol)
     refuse_earlier_start(node=node, message=message, now=now)
@@ -43,7 +47,10 @@ def sync(*, node: Node, message: Sync, now: datetime) -> SyncReply:
 
 
 def next_sync_s(nodes: int) -> float:
-    """Seconds until the next sync: 1 up to 50 nodes, a fiftieth of a second each above, at most 10."""
+    """Return the seconds until the next sync.
+
+    It is 1 up to 50 nodes, a fiftieth of a second each above, at most 10.
+    """
     return min(10.0, max(float(settings.SYNC_EVERY_S), nodes / 50))
 
 
@@ -83,7 +90,10 @@ def _take_claims(node: Node, message: Sync, now: datetime) -> dict[str, tuple[st
 
 
 def _heal(node: Node, message: Sync, errors: dict[str, tuple[str, str]], now: datetime) -> None:
-    """A node that was lost or did not confirm a stop is trusted again once it runs nothing stale."""
+    """Trust a node again once it runs nothing stale.
+
+    It was lost or did not confirm a stop.
+    """
     still_running = any(
         said.phase is not Phase.ENDED and errors.get(said.claim, ("", ""))[0] == STALE
         for said in message.claims

@@ -1,4 +1,7 @@
-"""Reports of a claim: progress, logs, checkpoints, results. Called under the job's lock, once a number."""
+"""Reports of a claim: progress, logs, checkpoints, results.
+
+They are applied under the job's lock, once per number.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,14 @@ from knowledge.core.domain.option_json import option_json
 from scheduler.core.measured import FIGURES
 from scheduler.errors import BadReport
 from scheduler.models import Artifact, Attempt, Checkpoint, Claim, Job, LogPiece, Metric
-from scheduler.services.jobs.advice import reforecast
+from scheduler.services.jobs.recommend import repredict
 from scheduler.services.jobs.transitions import note_job
-from trainer.protocol import GONE, MAX_LOG_BYTES, File, Kind, ProtocolError, Report
-from trainer.protocol_parsing import LARGEST, parse_file, storable
+from scheduler.services.sync import progress
+from scheduler.services.sync.warnings import warn
+from trainer.message_reader import LARGEST, storable
+from trainer.protocol import GONE, MAX_LOG_BYTES, File, ProtocolError, Report, ReportKind
+from trainer.protocol_parsing import parse_file
+from trainer.step_metrics import ANY_SIGN, STEP_METRICS, StepMetric
 from trainer.strict_json import is_number
 
 HOST_AND_PORT = re.compile(r"([A-Za-z0-9._-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\]):[0-9]{1,5}\Z")
@@ -26,7 +33,10 @@ CUT_MARK = "\n[... the log was cut here: too much in one piece ...]\n"
 
 
 def apply_report(*, job: Job, claim: Claim, report: Report, now: datetime) -> None:
-    """Apply one report that was not seen before. Raises BadReport if its body makes no sense."""
+    """Apply one report that was not seen before.
+
+    Raises BadReport if its body makes no sense.
+    """
     HANDLERS[report.kind](job, claim, report, now)
 
 
@@ -47,7 +57,7 @@ def _whole(body: dict[str, Any], name: str) -> int:
 
 
 def _loss(body: dict[str, Any], name: str) -> float | None:
-    return _number(body, name, low=-1e9)
+    return _number(body, name, low=ANY_SIGN)
 
 
 def _start(job: Job, claim: Claim, report: Report, now: datetime) -> None:
@@ -57,12 +67,15 @@ def _start(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     _keep_measured(attempt, body)
     if body.get("steps_total") is None:
         return
-    Job.objects.filter(pk=job.pk).update(total_steps=_whole(body, "steps_total"))
+    total_steps, promised = _whole(body, "steps_total"), attempt.promised
+    job.total_steps = total_steps  # the next report of this sync may be a step
+    Job.objects.filter(pk=job.pk).update(total_steps=total_steps)
     if (row_tokens := _number(body, "row_tokens")) and not attempt.resume_step:
         took = (now - attempt.created_at).total_seconds()
-        newer = reforecast(job=job, promised=attempt.promised, row_tokens=row_tokens, startup_s=took)
-        attempt.forecast = option_json(newer)
-        attempt.save(update_fields=["forecast"])
+        promised = repredict(job=job, promised=promised, row_tokens=row_tokens, startup_s=took)
+        attempt.prediction = option_json(promised)
+        attempt.save(update_fields=["prediction"])
+    progress.begin(attempt, promised, total_steps=total_steps, rows=_number(body, "rows"))
 
 
 def _prepare(job: Job, claim: Claim, report: Report, now: datetime) -> None:
@@ -78,33 +91,78 @@ def _step(job: Job, claim: Claim, report: Report, now: datetime) -> None:
     last = (
         Metric.objects.filter(attempt=claim.attempt).order_by("-step").values_list("step", flat=True).first()
     )
+    if job.total_steps and step > job.total_steps:
+        raise BadReport(f"step {step} lies beyond the last one, {job.total_steps}")
     if step < max(last or 0, claim.attempt.resume_step):
         raise BadReport(f"step {step} lies before step {last or claim.attempt.resume_step}")
-    rate, loss = _number(body, "tokens_per_s"), _loss(body, "loss")
-    Metric.objects.update_or_create(
-        attempt=claim.attempt,
+    row = _keep_metrics(job, claim.attempt, step, body, now, evaluation=False)
+    _peak(claim.attempt, row.memory_bytes)
+    progress.advance(
+        claim.attempt,
         step=step,
-        defaults={
-            "loss": loss,
-            "tokens_per_second": rate,
-            "memory_bytes": _number(body, "memory_bytes"),
-            "learning_rate": _number(body, "learning_rate"),
-            "at": now,
-        },
+        total_steps=job.total_steps,
+        step_s=_believed(body, "step_s"),
+        saved_s=_believed(body, "saving_s"),
+        now=now,
     )
-    _peak(claim.attempt, _number(body, "memory_bytes"))
+    warn(job, claim.attempt, now)
     Job.objects.filter(pk=job.pk).update(
-        step=step, loss=loss, tokens_per_second=rate, eta_s=_number(body, "eta_s")
+        step=step,
+        tokens_per_second=row.tokens_per_second,
+        **({} if row.loss is None else {"loss": row.loss}),
     )
 
 
 def _eval(job: Job, claim: Claim, report: Report, now: datetime) -> None:
-    del job
-    Metric.objects.update_or_create(
-        attempt=claim.attempt,
-        step=_whole(report.body, "step"),
-        defaults={"eval_loss": _loss(report.body, "eval_loss"), "at": now},
-    )
+    _keep_metrics(job, claim.attempt, _whole(report.body, "step"), report.body, now, evaluation=True)
+    if seconds := _believed(report.body, "evaluation_s"):
+        progress.evaluated(claim.attempt, seconds=seconds, now=now)
+
+
+def _keep_metrics(
+    job: Job, attempt: Attempt, step: int, body: dict[str, Any], now: datetime, *, evaluation: bool
+) -> Metric:
+    """Write what the report says into the step's row.
+
+    Steps and evaluations share it. A figure that cannot be is left out, and noted once an attempt: the step
+    counts without it.
+    """
+    row = Metric.objects.filter(attempt=attempt, step=step).first() or Metric(attempt=attempt, step=step)
+    for metric in STEP_METRICS:
+        if metric.evaluation == evaluation:
+            try:
+                row.keep(metric, _metric(body, metric))
+            except BadReport as wrong:
+                row.keep(metric, None)
+                _note_left_out(job, attempt, metric, step, str(wrong), now)
+    row.at = now
+    row.save()
+    return row
+
+
+def _metric(body: dict[str, Any], metric: StepMetric) -> float | None:
+    value = _number(body, metric.name, low=metric.low)
+    return int(value) if metric.whole and value is not None else value
+
+
+def _note_left_out(
+    job: Job, attempt: Attempt, metric: StepMetric, step: int, why: str, now: datetime
+) -> None:
+    """Tell the owner once that a figure is missing, and from which step on."""
+    data = {"metric": metric.public_name, "fence": attempt.fence}
+    if not job.events.filter(
+        kind="metric_left_out", data__metric=metric.public_name, data__fence=attempt.fence
+    ).exists():
+        reason = f"The {metric.label} of step {step} is left out: {why}. Later ones like it have no note."
+        note_job(job=job, kind="metric_left_out", now=now, reason=reason, data=data)
+
+
+def _believed(body: dict[str, Any], name: str) -> float | None:
+    """A figure that a forecast may do without."""
+    try:
+        return _number(body, name)
+    except BadReport:
+        return None
 
 
 def _log(job: Job, claim: Claim, report: Report, now: datetime) -> None:
@@ -131,7 +189,10 @@ def _peak(attempt: Attempt, memory_bytes: float | None) -> None:
 
 
 def _checkpoint(job: Job, claim: Claim, report: Report, now: datetime) -> None:
-    """Register a checkpoint; one at the portal counts only if every file was received as described."""
+    """Register a checkpoint.
+
+    One at the portal counts only if every file was received as described.
+    """
     step, stored = _whole(report.body, "step"), report.body.get("stored")
     if stored == GONE:
         _forget_checkpoints(job, claim, step, now)
@@ -158,7 +219,10 @@ def _checkpoint(job: Job, claim: Claim, report: Report, now: datetime) -> None:
 
 
 def _forget_checkpoints(job: Job, claim: Claim, step: int, now: datetime) -> None:
-    """Forget checkpoints up to this step that the node alone had: it keeps them for some time only."""
+    """Forget checkpoints up to this step that the node alone had.
+
+    The node keeps them for some time only.
+    """
     Checkpoint.objects.filter(job=job, node=claim.node, step__lte=step).delete()
     reason = f"The checkpoint at step {step} is not on {claim.node.name} any more."
     note_job(job=job, kind="checkpoint", now=now, reason=reason, data={"stored": GONE})
@@ -191,14 +255,11 @@ def _rendezvous(job: Job, claim: Claim, report: Report, now: datetime) -> None:
 
 
 def _result(job: Job, claim: Claim, report: Report, now: datetime) -> None:
-    del now
+    del job, now
     if claim.rank:
         return
     _keep_measured(claim.attempt, report.body)
     _peak(claim.attempt, _number(report.body, "peak_memory_bytes"))
-    loss = _loss(report.body, "final_loss")
-    if loss is not None:
-        Job.objects.filter(pk=job.pk).update(loss=loss)
 
 
 def _keep_measured(attempt: Attempt, body: dict[str, Any]) -> None:
@@ -217,14 +278,14 @@ def _versions(raw: Any) -> dict[str, str]:
     )
 
 
-HANDLERS: dict[Kind, Callable[[Job, Claim, Report, datetime], None]] = {
-    Kind.PREPARE: _prepare,
-    Kind.START: _start,
-    Kind.STEP: _step,
-    Kind.EVAL: _eval,
-    Kind.LOG: _log,
-    Kind.MEMORY: _memory,
-    Kind.CHECKPOINT: _checkpoint,
-    Kind.RENDEZVOUS: _rendezvous,
-    Kind.RESULT: _result,
+HANDLERS: dict[ReportKind, Callable[[Job, Claim, Report, datetime], None]] = {
+    ReportKind.PREPARE: _prepare,
+    ReportKind.START: _start,
+    ReportKind.STEP: _step,
+    ReportKind.EVAL: _eval,
+    ReportKind.LOG: _log,
+    ReportKind.MEMORY: _memory,
+    ReportKind.CHECKPOINT: _checkpoint,
+    ReportKind.RENDEZVOUS: _rendezvous,
+    ReportKind.RESULT: _result,
 }

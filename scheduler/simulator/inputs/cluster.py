@@ -1,4 +1,7 @@
-"""The simulated cluster: pools of equal nodes, and the bundles that a job could get on them."""
+"""The simulated cluster: pools of equal nodes.
+
+The module also finds the bundles that a job could get on them.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,7 @@ from dataclasses import dataclass
 from math import inf
 
 from scheduler.simulator.errors import ClusterError
+from scheduler.simulator.inputs.cells import converted, optional, whole
 from scheduler.simulator.inputs.files import Row
 from scheduler.simulator.inputs.trace import TraceJob
 
@@ -54,9 +58,10 @@ class Cluster:
 
 
 def parse_cluster(text: str) -> Cluster:
-    """Read `a100:8x8,l40s:4x4@1.10`: model, nodes x GPUs of each, and perhaps a price per GPU-hour.
+    """Read a cluster such as `a100:8x8,l40s:4x4@1.10`.
 
-    Raises ClusterError.
+    The parts are model, nodes x GPUs of each, and perhaps a price per GPU-hour. Raises
+    ClusterError.
     """
     pools = []
     for part in text.split(","):
@@ -74,26 +79,25 @@ def parse_cluster(text: str) -> Cluster:
 
 
 def read_cluster(rows: Iterable[Row]) -> Cluster:
-    """A trace's `cluster.csv`, a node a row: node, gpu_type, gpus, and perhaps price_per_h of the whole node.
+    """Read a trace's `cluster.csv`, one node per row.
 
-    Racks and spot marks are not read: distances between nodes and prices that change are not simulated.
+    The columns are node, gpu_type, gpus, and perhaps price_per_h of the whole node. Racks and
+    spot marks are not read: distances between nodes and prices that change are not simulated.
     Raises ClusterError.
     """
     nodes: set[str] = set()
-    sizes: Counter[tuple[str, int, float]] = Counter()
-    for number, row in enumerate(rows, start=1):
-        try:
-            gpus, price = int(row["gpus"]), float(row.get("price_per_h") or 0.0)
-            if gpus < 1 or not 0 <= price < inf or not row["gpu_type"]:
-                raise ValueError("a node has a GPU model, 1 GPU or more, and a price of 0 or more")
-            if row["node"] in nodes:
-                raise ValueError(f"node {row['node']!r} was named before")
-        except (KeyError, TypeError, ValueError) as error:
-            raise ClusterError(
-                f"cluster.csv, row {number}: needs node, gpu_type and gpus as a number: {error}"
-            ) from error
+
+    def node(row: Row) -> tuple[str, int, float]:
+        gpus, price = whole(row, "gpus"), optional(row, "price_per_h") or 0.0
+        if gpus < 1 or not 0 <= price < inf or not row["gpu_type"]:
+            raise ValueError("a node has a GPU model, 1 GPU or more, and a price of 0 or more")
+        if row["node"] in nodes:
+            raise ValueError(f"node {row['node']!r} was named before")
         nodes.add(row["node"])
-        sizes[row["gpu_type"], gpus, round(price / gpus, 9)] += 1
+        return row["gpu_type"], gpus, round(price / gpus, 9)
+
+    needs = "node, gpu_type and gpus as a number"
+    sizes = Counter(converted(rows, node, file="cluster.csv", needs=needs, error=ClusterError))
     if not sizes:
         raise ClusterError("cluster.csv: names no node")
     return checked(
@@ -102,7 +106,10 @@ def read_cluster(rows: Iterable[Row]) -> Cluster:
 
 
 def checked(pools: Sequence[NodeGroup], where: str) -> Cluster:
-    """A cluster of these pools. Raises ClusterError if two of them contradict each other."""
+    """Return a cluster of these pools.
+
+    Raises ClusterError if two of them contradict each other.
+    """
     if len({(pool.gpu_model, pool.gpus_per_node) for pool in pools}) < len(pools):
         raise ClusterError(f"{where}: name each GPU model once for every size of node")
     priced = {(pool.gpu_model, pool.price_per_gpu_h) for pool in pools}
@@ -121,7 +128,10 @@ def as_text(cluster: Cluster) -> str:
 
 
 def requested(job: TraceJob, cluster: Cluster) -> list[Bundle]:
-    """The bundles that are just what the job asked for: one a pool, on as few nodes as hold it."""
+    """Return the bundles that are just as the job asked for.
+
+    There is one per pool, on as few nodes as hold it.
+    """
     bundles = []
     for pool in _allowed(job, cluster):
         nodes = job.nodes or fewest_nodes(job.whole_gpus, pool)
@@ -131,15 +141,17 @@ def requested(job: TraceJob, cluster: Cluster) -> list[Bundle]:
 
 
 def elastic(job: TraceJob, cluster: Cluster) -> list[Bundle]:
-    """Sia's bundles (SOSP'23): 1, 2, 4, ... GPUs of a node, then whole nodes, within the job's bounds."""
-    low, high = job.min_gpus or job.whole_gpus, job.max_gpus or job.whole_gpus
+    """Return Sia's bundles (SOSP'23) within the job's bounds.
+
+    They are 1, 2, 4, ... GPUs of a node, then whole nodes.
+    """
     bundles = []
     for pool in _allowed(job, cluster):
         size = pool.gpus_per_node
         within = {1 << power for power in range(size.bit_length()) if 1 << power <= size} | {size}
         bundles += [Bundle(pool.gpu_model, gpus, 1) for gpus in sorted(within)]
         bundles += [Bundle(pool.gpu_model, nodes * size, nodes) for nodes in range(2, pool.nodes + 1)]
-    return [bundle for bundle in dict.fromkeys(bundles) if low <= bundle.gpus <= high]
+    return [bundle for bundle in dict.fromkeys(bundles) if job.least_gpus <= bundle.gpus <= job.most_gpus]
 
 
 def fewest_nodes(gpus: int, pool: NodeGroup) -> int | None:
@@ -152,7 +164,7 @@ def why_impossible(job: TraceJob, cluster: Cluster) -> str:
     """The sentence for a job that fits nowhere on this cluster."""
     kind = f"{job.gpu_type} " if job.gpu_type else ""
     shape = f" on {job.nodes} nodes" if job.nodes else " in equal parts"
-    offers = ", ".join(f"{pool.nodes} x {pool.gpus_per_node} {pool.gpu_model}" for pool in cluster.pools)
+    offers = ", ".join(f"{pool.nodes} × {pool.gpus_per_node} {pool.gpu_model}" for pool in cluster.pools)
     return f"needs {job.whole_gpus} {kind}GPUs{shape}; the cluster offers {offers}"
 
 

@@ -1,12 +1,15 @@
-"""Sia's and Pollux' measured applications: step times by placement, statistical efficiency by progress.
+"""Sia's and Pollux' measured applications.
 
-Goodput is throughput times efficiency (Qiao et al., Pollux, OSDI 2021): with gradient noise measured at the
-initial batch, a batch `c` times as large is worth `(var + sqr) / (var / c + sqr)` initial batches a step.
-Where a placement was not measured, step times are interpolated linearly over (nodes, GPUs, local batch).
+The profiles hold step times by placement and statistical efficiency by progress. Goodput is
+throughput times efficiency (Qiao et al., Pollux, OSDI 2021): with gradient noise measured at
+the initial batch, a batch `c` times as large is worth `(var + sqr) / (var / c + sqr)` initial
+batches a step. Where a placement was not measured, step times are interpolated linearly over
+(nodes, GPUs, local batch).
 """
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -59,6 +62,7 @@ class Application:
         self._sqr = self._table(rows, "grad_sqr")
         self._var = self._table(rows, "grad_var")
         self.progress = self._table(rows, "progress").min(axis=0)  # at the end of each epoch
+        self.ends: list[float] = (self.progress / self.progress[-1]).tolist()  # the same as shares of all
         self.steps: dict[str, StepTimes] = {}
 
     def _table(self, rows: dict[float, list[Row]], column: str) -> Array:
@@ -76,14 +80,20 @@ class Application:
 
     def epoch(self, done: float) -> int:
         """The epoch that is running once this share of all progress is done."""
-        reached = int(np.searchsorted(self.progress, done * self.progress[-1] * (1 + 1e-12), side="right"))
-        return min(reached, self.epochs - 1)
+        return min(bisect_right(self.ends, done * (1 + 1e-12)), self.epochs - 1)
 
-    def gain(self, batch_size: Array, epoch: int) -> Array:
-        """The progress of a step of this batch, in steps of the initial batch."""
-        sqr = np.interp(batch_size, self.batch_sizes, self._sqr[:, epoch])
-        var = np.interp(batch_size, self.batch_sizes, self._var[:, epoch])
-        denominator = var * self.initial_batch / batch_size + sqr
+    def gains(self, sizes: Array) -> Array:
+        """Return the progress of a step of each batch size in each epoch.
+
+        It is in steps of the initial batch. Shape (sizes, epochs).
+        """
+        known = self.batch_sizes
+        place = np.interp(sizes, known, np.arange(len(known)))
+        below = np.minimum(place.astype(int), max(len(known) - 2, 0))
+        above, part = np.minimum(below + 1, len(known) - 1), (place - below)[:, None]
+        sqr = self._sqr[below] * (1 - part) + self._sqr[above] * part
+        var = self._var[below] * (1 - part) + self._var[above] * part
+        denominator = var * (self.initial_batch / sizes)[:, None] + sqr
         safe = np.where(denominator > 0, denominator, 1.0)
         return np.where(denominator > 0, (var + sqr) / safe, 1.0)
 
@@ -115,8 +125,9 @@ class StepTimes:
         )
 
     def of(self, shares: Shares, local: Array) -> tuple[Array, Array]:
-        """(step, sync) seconds for local batches, shape (n,); NaN where nothing near was measured.
+        """Return (step, sync) seconds for local batches, shape (n,).
 
+        NaN where nothing near was measured.
         shares: GPUs on each node, smallest first.
         """
         rows = self._measured.get("".join(map(str, shares)))
@@ -132,7 +143,10 @@ class StepTimes:
 def read_applications(
     validation: Iterable[Row], placements: Iterable[Row], scalability: Iterable[Row]
 ) -> dict[str, Application]:
-    """The applications of Sia's published profiles. Raises TraceError if a column is missing."""
+    """Read the applications of Sia's published profiles.
+
+    Raises TraceError if a column is missing.
+    """
     try:
         by_app = _grouped(validation, "app")
         measured, scaled = _grouped(placements, "app", "gpu_type"), _grouped(scalability, "app", "gpu_type")

@@ -1,7 +1,8 @@
-"""The trace schema: jobs as they were submitted, and what a cluster can do with them.
+"""The trace schema: jobs as submitted, and the cluster that runs them.
 
-One row a job; columns as in docs/simulator.md. Times in s from the trace's own origin; `gpus` may be a
-fraction (a share of one GPU), which the simulator rounds up because a GPU has one holder.
+One row per job; columns as in docs/simulator.md. Times are in s from the trace's own origin;
+`gpus` may be a fraction (a share of one GPU), which the simulator rounds up because a GPU has
+one holder.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceJob:
-    """One job as submitted. Either `duration_s` (at `gpus`) or `profile` and `work` say how long it takes."""
+    """One job as submitted.
+
+    Either `duration_s` (at `gpus`) or `profile` and `work` say how long it takes.
+    """
 
     job_id: str
     submit_s: float
@@ -35,8 +39,8 @@ class TraceJob:
     priority: int = 0
     weight: float = 1.0
     deadline_s: float | None = None  # absolute
+    slo: float | None = None  # the deadline as a multiple of the run time alone, where there is no other
     preemptible: bool = True
-    spot_ok: bool = False
     restart_s: float | None = None  # None: as the simulation says
     status: str = ""
     pred_duration_s: float | None = None
@@ -45,6 +49,14 @@ class TraceJob:
     @property
     def whole_gpus(self) -> int:
         return math.ceil(self.gpus)
+
+    @property
+    def least_gpus(self) -> int:
+        return self.min_gpus or self.whole_gpus
+
+    @property
+    def most_gpus(self) -> int:
+        return self.max_gpus or self.whole_gpus
 
     def problem(self) -> str | None:
         """Why this job could never be simulated on any cluster, or None."""
@@ -60,6 +72,10 @@ class TraceJob:
             return f"{self.nodes} nodes for {self.whole_gpus} GPUs; each node must hold one at least"
         if self.max_gpus and self.max_gpus < self.min_gpus:
             return f"max_gpus {self.max_gpus} is below min_gpus {self.min_gpus}"
+        if not self.least_gpus <= self.whole_gpus <= self.most_gpus:
+            return (
+                f"gpus {self.whole_gpus} is not from min_gpus {self.least_gpus} to max_gpus {self.most_gpus}"
+            )
         return None
 
     def _wrong_figure(self) -> str | None:
@@ -76,7 +92,7 @@ class TraceJob:
         return None
 
 
-_POSITIVE = ("duration_s", "work", "weight")
+_POSITIVE = ("duration_s", "work", "weight", "slo")
 _NOT_NEGATIVE = ("nodes", "min_gpus", "max_gpus", "restart_s", "pred_duration_s")
 COLUMNS = tuple(column.name for column in fields(TraceJob))
 
@@ -101,7 +117,7 @@ class CapacityChange:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """Jobs in the order of their submission, what was refused, and where it all comes from."""
+    """Jobs in the order of their submission, refused rows, and the source of both."""
 
     jobs: tuple[TraceJob, ...]
     refused: tuple[Refusal, ...] = ()
@@ -115,8 +131,9 @@ class Trace:
 
 
 def offered_gpus(jobs: Iterable[tuple[TraceJob, float]], span_s: float) -> float:
-    """GPUs that would be busy on average if nobody waited: GPU-seconds asked for over the span of arrivals.
+    """Return the GPUs that would be busy on average if no job waited.
 
+    That is the GPU-seconds asked for over the span of arrivals.
     jobs: each with its duration in s at the GPUs it asks for.
     """
     return sum(job.whole_gpus * duration_s for job, duration_s in jobs) / span_s

@@ -1,10 +1,14 @@
-"""The truth of Sia's and Pollux' workloads: each epoch runs at the goodput that was measured for it."""
+"""The truth of Sia's and Pollux' workloads.
+
+Each epoch runs at the goodput that was measured for it.
+"""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -28,30 +32,45 @@ _POLLUX_RESTART_S = 30.0
 _POLLUX_LOCAL_BATCH = {"yolov3": 8.0}  # its simulator's own limit
 _CANDIDATES = 50
 
-_StepKey = tuple[str, str, Shares, int]  # application, GPU, GPUs on each node, batch size (0: free)
-_RateKey = tuple[str, str, Shares, int, int]  # and the epoch
+_Key = tuple[str, str, Shares, int]  # application, GPU, GPUs on each node, batch size (0: free)
+
+
+class _Course(NamedTuple):
+    """A whole training on some GPUs, epoch by epoch.
+
+    rates: share of all progress per second. left_s: seconds from each epoch's start to the end.
+    """
+
+    rates: list[float]
+    left_s: list[float]
 
 
 @dataclass(frozen=True, slots=True)
 class GoodputTruth(GroundTruth):
-    """`tuned`: the batch size follows the best goodput of each epoch; else it stays as submitted."""
+    """Ground truth by the goodput of each epoch.
+
+    tuned: the batch size follows the best goodput of each epoch; else it stays as submitted.
+    """
 
     applications: Mapping[str, Application]
     tuned: bool
-    _rates: dict[_RateKey, float] = field(default_factory=dict)
-    _steps: dict[_StepKey, tuple[Array, Array]] = field(default_factory=dict)
+    _courses: dict[_Key, _Course | None] = field(default_factory=dict)
 
     def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Throughput | None:
         application = self.applications.get(job.profile)
-        if application is None:
+        course = self._course(job, option, shares)
+        if application is None or course is None:
             return None
         epoch = application.epoch(done)
-        rate = self._rate(application, job.batch_size, option.gpu_model, shares, epoch)
-        return (
-            Throughput(rate, float(application.progress[epoch] / application.progress[-1]))
-            if rate > 0
-            else None
-        )
+        return Throughput(course.rates[epoch], application.ends[epoch])
+
+    def left_s(self, job: TraceJob, option: Option, shares: Shares, done: float = 0.0) -> float | None:
+        application = self.applications.get(job.profile)
+        course = self._course(job, option, shares)
+        if application is None or course is None:
+            return None
+        epoch = application.epoch(done)
+        return course.left_s[epoch + 1] + (application.ends[epoch] - done) / course.rates[epoch]
 
     def startup_s(self, job: TraceJob, option: Option) -> float:
         if profiled_gpu(option.gpu_model) == "default":
@@ -64,37 +83,29 @@ class GoodputTruth(GroundTruth):
     def stretches(self, job: TraceJob) -> bool:
         return self.tuned
 
-    def _rate(
-        self, application: Application, batch_size: int, gpu_model: str, shares: Shares, epoch: int
-    ) -> float:
-        wanted = 0 if self.tuned else batch_size
-        key = (application.name, profiled_gpu(gpu_model), shares, wanted, epoch)
-        if key not in self._rates:
-            self._rates[key] = self._goodput(key)
-        return self._rates[key]
+    def _course(self, job: TraceJob, option: Option, shares: Shares) -> _Course | None:
+        key = (job.profile, profiled_gpu(option.gpu_model), shares, 0 if self.tuned else job.batch_size)
+        if key not in self._courses:
+            self._courses[key] = self._measured(key)
+        return self._courses[key]
 
-    def _goodput(self, key: _RateKey) -> float:
-        """Share of all progress per second, 0 where nothing can run."""
-        name, gpu, shares, wanted, epoch = key
-        sizes, seconds = self._step_seconds((name, gpu, shares, wanted))
-        if not len(sizes):
-            return 0.0
-        application = self.applications[name]
-        best = float((application.gain(sizes, epoch) / seconds).max())
-        slowdown = 1.0 if gpu == "default" else _SLOWDOWN.get(name, 1.0)
-        return best / slowdown / float(application.progress[-1])
-
-    def _step_seconds(self, key: _StepKey) -> tuple[Array, Array]:
-        """Global batch sizes that can run there, and the seconds of a step of each."""
+    def _measured(self, key: _Key) -> _Course | None:
+        """None where nothing can run."""
         name, gpu, shares, wanted = key
-        if key not in self._steps:
-            application = self.applications[name]
-            measured = gpu in application.steps
-            self._steps[key] = _measure(application, gpu, shares, wanted) if measured else _NOTHING
-        return self._steps[key]
-
-
-_NOTHING = (np.empty(0), np.empty(0))
+        application = self.applications.get(name)
+        if application is None or gpu not in application.steps:
+            return None
+        sizes, seconds = _measure(application, gpu, shares, wanted)
+        if not len(sizes):
+            return None
+        best = (application.gains(sizes) / seconds[:, None]).max(axis=0)
+        slowdown = 1.0 if gpu == "default" else _SLOWDOWN.get(name, 1.0)
+        rates = best / slowdown / float(application.progress[-1])
+        if not (rates > 0).all():
+            return None
+        each_s = np.diff(application.ends, prepend=0.0) / rates
+        left_s = np.append(np.cumsum(each_s[::-1])[::-1], 0.0)
+        return _Course(rates.tolist(), left_s.tolist())
 
 
 def _measure(application: Application, gpu: str, shares: Shares, wanted: int) -> tuple[Array, Array]:
@@ -108,7 +119,10 @@ def _measure(application: Application, gpu: str, shares: Shares, wanted: int) ->
 
 
 def _split(application: Application, steps: StepTimes, gpus: int, wanted: int, most_local: float) -> Batches:
-    """Global batches as whole micro-batches: the one asked for, or a geometric grid of them."""
+    """Return global batches as whole micro-batches.
+
+    They are the one asked for, or a geometric grid of them.
+    """
     if wanted:
         sizes = np.array([float(wanted)])
     else:

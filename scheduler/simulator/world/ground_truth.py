@@ -1,4 +1,7 @@
-"""Ground truth: how fast a job runs with an option. Policies see only predictions of it."""
+"""Ground truth: how fast a job runs with an option.
+
+Policies see only predictions of it.
+"""
 
 from __future__ import annotations
 
@@ -10,31 +13,59 @@ from typing import Any, NamedTuple, Protocol
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.fit import Shares, equal_shares
 from scheduler.core.types import GpuId
-from scheduler.simulator.errors import TraceError
+from scheduler.simulator.inputs.cells import converted, number, whole
 from scheduler.simulator.inputs.files import Row
 from scheduler.simulator.inputs.trace import TraceJob
 
 
 class Throughput(NamedTuple):
-    """Share of the whole job done in a second, and the share done at which that changes (1.0: never)."""
+    """Share of the whole job done per second, until a share done at which it changes.
+
+    until: 1.0 if it never changes.
+    """
 
     rate: float
     until: float = 1.0
 
 
 def shares_of(option: Option, gpus: tuple[GpuId, ...]) -> Shares:
-    """How many GPUs a job holds on each of its nodes, smallest first; as the option says if it holds none."""
+    """Return how many GPUs a job holds on each of its nodes, smallest first.
+
+    They are as the option says if it holds none.
+    """
     if not gpus:
         return tuple(sorted(equal_shares(option)))
     return tuple(sorted(Counter(node for node, _ in gpus).values())) if len(gpus) > 1 else (1,)
 
 
 class GroundTruth(Protocol):
-    """Rates and costs as measured; what was not costs nothing. Shares are of the whole job, 0 to 1."""
+    """Rates and costs as measured.
+
+    A cost that was not measured is zero. Shares are of the whole job, 0 to 1.
+    """
 
     def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Throughput | None:
-        """How fast it runs on these shares of nodes once `done` of it is done; None: it does not run."""
+        """Return the pace on these shares of nodes once `done` of the job is done.
+
+        None: it does not run.
+        """
         ...
+
+    def left_s(self, job: TraceJob, option: Option, shares: Shares, done: float = 0.0) -> float | None:
+        """Return the seconds from `done` to the end through all paces to come.
+
+        Start-up is apart.
+
+        None: it does not run.
+        """
+        seconds = 0.0
+        while done < 1.0:
+            pace = self.pace(job, option, shares, done)
+            if pace is None:
+                return None
+            seconds += (pace.until - done) / pace.rate
+            done = pace.until
+        return seconds
 
     def startup_s(self, job: TraceJob, option: Option) -> float:
         """Seconds without progress at every start, the first one included."""
@@ -58,10 +89,16 @@ class RecordedTruth(GroundTruth):
             return None
         return Throughput(1.0 / job.duration_s)
 
+    def left_s(self, job: TraceJob, option: Option, shares: Shares, done: float = 0.0) -> float | None:
+        return None if job.duration_s is None else (1.0 - done) * job.duration_s
+
 
 @dataclass(frozen=True, slots=True)
 class RateTruth(GroundTruth):
-    """A table of measured rates by (profile, GPU model, GPUs), in units of the job's work per second."""
+    """A table of measured rates by (profile, GPU model, GPUs).
+
+    They are in units of the job's work per second.
+    """
 
     rates: Mapping[tuple[str, str, int], float]
 
@@ -69,25 +106,29 @@ class RateTruth(GroundTruth):
         rate = self.rates.get((job.profile, option.gpu_model, option.gpus), 0.0)
         return Throughput(rate / job.work) if rate > 0 and job.work else None
 
+    def stretches(self, job: TraceJob) -> bool:
+        return job.least_gpus < job.most_gpus
+
 
 def table_rates(rows: Iterable[Row]) -> RateTruth:
-    """A trace's own `profiles.csv`: profile, gpu_type, gpus and rate, in units of work per second.
+    """Read a trace's own `profiles.csv`.
 
-    Raises TraceError.
+    Its columns are profile, gpu_type, gpus and rate, in units of work per second. Raises
+    TraceError.
     """
-    rates: dict[tuple[str, str, int], float] = {}
-    for number, row in enumerate(rows, start=1):
-        try:
-            rates[row["profile"], row["gpu_type"], int(row["gpus"])] = float(row["rate"])
-        except (KeyError, TypeError, ValueError) as error:
-            raise TraceError(
-                f"profiles.csv, row {number}: needs profile, gpu_type, gpus and rate as numbers: {error}"
-            ) from error
-    return RateTruth(rates)
+    needs = "profile, gpu_type, gpus and rate as numbers"
+    return RateTruth(dict(converted(rows, _rate, file="profiles.csv", needs=needs)))
+
+
+def _rate(row: Row) -> tuple[tuple[str, str, int], float]:
+    return (row["profile"], row["gpu_type"], whole(row, "gpus")), number(row, "rate")
 
 
 def gavel_rates(raw: Mapping[str, Mapping[str, Mapping[str, Any]]]) -> RateTruth:
-    """Gavel's published throughputs, steps/s: {gpu: {"('job type', scale)": {"null": alone, ...}}}."""
+    """Read Gavel's published throughputs, in steps/s.
+
+    They are {gpu: {"('job type', scale)": {"null": alone, ...}}}.
+    """
     rates = {}
     for gpu_model, table in raw.items():
         for key, beside in table.items():

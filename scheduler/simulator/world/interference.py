@@ -1,4 +1,7 @@
-"""Interference of neighbours on the same nodes: a job's pace beside others, as a share of its pace alone."""
+"""Interference of neighbours on the same nodes.
+
+It is a job's pace beside others, as a share of its pace alone.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ Slowdown = Callable[
 
 
 def across_nodes(share: float) -> Slowdown:
-    """Pollux' interference (OSDI'21): jobs over several nodes lose this share where two of them meet."""
+    """Return Pollux' interference (OSDI'21) for jobs over several nodes.
+
+    Such jobs lose this share where two of them meet.
+    """
 
     def factor(tenant: ColocatedJob, neighbour: ColocatedJob) -> float:
         return 1.0 - share if tenant.nodes > 1 and neighbour.nodes > 1 else 1.0
@@ -34,13 +40,19 @@ def across_nodes(share: float) -> Slowdown:
 
 @dataclass(slots=True)
 class Colocation:
-    """Jobs that share nodes. A job's factor is the worst that any of its neighbours causes."""
+    """Jobs that share nodes.
+
+    A job's factor is the worst that any of its neighbours causes.
+    """
 
     slowdown: Slowdown
     _on_node: dict[str, dict[str, Run]] = field(default_factory=lambda: defaultdict(dict))
 
     def joins(self, run: Run) -> Iterable[tuple[Run, float]]:
-        """Everybody whose factor may have changed, the newcomer included, with the new factor."""
+        """Add a job and return all jobs whose factor may have changed, with the factor.
+
+        The newcomer is included.
+        """
         for node in _nodes(run):
             self._on_node[node][run.job.job_id] = run
         return self._factors(run)

@@ -1,4 +1,7 @@
-"""The simulated nodes: which GPUs are free, as bits, and the nodes as policies see them."""
+"""The simulated nodes.
+
+Free GPUs are kept as bits; the module also shows the nodes as policies see them.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
-from scheduler.core.types import GpuId, Node
+from scheduler.core.types import GpuId, NodeInfo
 from scheduler.simulator.errors import PolicyBroke
 from scheduler.simulator.inputs.cluster import Cluster
 
@@ -22,11 +25,11 @@ class SimulatedNode:
         self.total = total
         self.free = (1 << total) - 1
         self.ready = True
-        self._view: Node | None = None
+        self._view: NodeInfo | None = None
 
-    def view(self) -> Node:
+    def view(self) -> NodeInfo:
         if self._view is None:
-            self._view = Node(
+            self._view = NodeInfo(
                 id=self.id,
                 gpu_model=self.gpu_model,
                 total=self.total,
@@ -40,7 +43,10 @@ class SimulatedNode:
 
 
 class Machines:
-    """All nodes by id, named `MODEL-1`, `MODEL-2`, ... with leading zeros so that names sort by number."""
+    """All nodes by id, named `MODEL-1`, `MODEL-2`, ...
+
+    Leading zeros make names sort by number.
+    """
 
     def __init__(self, cluster: Cluster) -> None:
         self.by_id: dict[str, SimulatedNode] = {}
@@ -57,11 +63,14 @@ class Machines:
                 self.free_gpus += machine.total
                 self.ready_gpus += machine.total
 
-    def views(self) -> tuple[Node, ...]:
+    def views(self) -> tuple[NodeInfo, ...]:
         return tuple([machine._view or machine.view() for machine in self.by_id.values()])
 
     def take(self, gpus: Iterable[GpuId], job: str) -> None:
-        """Give GPUs to a job. Raises PolicyBroke if one is held already or its node is away."""
+        """Give GPUs to a job.
+
+        Raises PolicyBroke if one is held already or its node is away.
+        """
         for name, index in gpus:
             machine = self.by_id[name]
             bit = 1 << index

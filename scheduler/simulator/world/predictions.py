@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache
@@ -61,13 +62,19 @@ class PredictionSource(Protocol):
 
 
 def lognormal_sigma(mdape: float) -> float:
-    """The spread of a lognormal factor whose median absolute error is about `mdape` (0.2: 20 %)."""
+    """Return the spread of a lognormal factor whose median absolute error is `mdape`.
+
+    The error is about that value (0.2: 20 %).
+    """
     return math.log1p(mdape) / _MEDIAN_Z
 
 
 @dataclass(slots=True)
 class PredictionModel:
-    """Makes a job's options at one level of knowledge. `error` is the MdAPE of `performance`."""
+    """The maker of a job's options at one level of knowledge.
+
+    error: the MdAPE of `performance`.
+    """
 
     level: Fidelity
     truth: GroundTruth
@@ -75,13 +82,30 @@ class PredictionModel:
     error: float = 0.0
     seed: int = 0
     _finished: dict[tuple[str, ...], list[float]] = field(default_factory=lambda: defaultdict(list))
+    _known: dict[tuple[object, ...], tuple[Option, ...]] = field(default_factory=dict)
 
     def options(self, job: TraceJob, done: float = 0.0) -> tuple[Option, ...]:
-        """Options with predicted figures, the fastest first; ties keep the order of the pools."""
-        stretch = self.level.chooses and self.truth.stretches(job)
-        bundles = elastic(job, self.cluster) if stretch else requested(job, self.cluster)
-        made = [self._option(job, bundle, done) for bundle in bundles]
-        options = [option for option in made if option is not None]
+        """Return options with predicted figures, the fastest first.
+
+        Ties keep the order of the pools. A job that stretches has the one it asked for if no
+        other was measured. The truth is the same for all jobs of a kind, and found once.
+        """
+        if self.level is not Fidelity.ORACLE or not job.profile:
+            return self._options(job, done)
+        alike = (
+            job.profile, job.batch_size, job.work, job.gpus, job.nodes, job.least_gpus, job.most_gpus,
+            job.gpu_type, done,
+        )  # fmt: skip
+        if alike not in self._known:
+            self._known[alike] = self._options(job, done)
+        return self._known[alike]
+
+    def _options(self, job: TraceJob, done: float) -> tuple[Option, ...]:
+        options: list[Option] = []
+        if self.level.chooses and self.truth.stretches(job):
+            options = self._made(job, elastic(job, self.cluster), done)
+        if not options:
+            options = self._made(job, requested(job, self.cluster), done)
         if len(options) > 1:
             options.sort(key=lambda option: option.duration_s.value)
         return tuple(options)
@@ -93,18 +117,30 @@ class PredictionModel:
     def learn(self, job: TraceJob, option: Option, duration_s: float) -> None:
         """Remember how long a finished job ran, for `exact`."""
         if self.level is Fidelity.EXACT:
-            self._finished[_kind(job, option)].append(duration_s)
+            self._finished[_kind(job, option.config)].append(duration_s)
+
+    def _made(self, job: TraceJob, bundles: Iterable[Bundle], done: float) -> list[Option]:
+        made = [self._option(job, bundle, done) for bundle in bundles]
+        return [option for option in made if option is not None]
 
     def _option(self, job: TraceJob, bundle: Bundle, done: float) -> Option | None:
-        config = _config(bundle)
-        pace = self.truth.pace(job, _blank(config), shares_of(_blank(config), ()), done)
-        if pace is None:
-            return _blank(config) if self.level is Fidelity.DEFAULT else None
-        duration_s, source = self._duration(job, config, 1.0 / pace.rate)
+        """Predict an option of a job.
+
+        The duration is that of a whole job which goes on as the rest of this one, at its mean pace.
+        """
+        blank = stated_option(bundle)
+        shares = shares_of(blank, ())
+        pace = self.truth.pace(job, blank, shares, done)
+        left_s = None if pace is None else self.truth.left_s(job, blank, shares, done)
+        if pace is None or left_s is None:
+            return blank if self.level is Fidelity.DEFAULT else None
+        true_s = left_s / (1.0 - done)
+        duration_s, source = self._duration(job, blank.config, true_s)
+        rate = pace.rate * true_s / duration_s if self.level.chooses else 1.0 / duration_s
         return Option(
-            config=config,
+            config=blank.config,
             p_valid=1.0,
-            tokens_per_second=Interval(_WORK / duration_s),
+            tokens_per_second=Interval(_WORK * rate),
             peak_memory_bytes=Interval(0.0),
             startup_s=0.0,
             duration_s=Interval(duration_s),
@@ -117,7 +153,7 @@ class PredictionModel:
             return true_s, Source.EXACT
         if self.level is Fidelity.PERFORMANCE:
             return job.pred_duration_s or true_s * self._error(job, config), Source.MODEL
-        past = self._finished.get(_kind(job, _blank(config)), ())
+        past = self._finished.get(_kind(job, config), ())
         if len(past) >= _MEASURED_TWICE:
             return median(past), Source.EXACT
         return STATED_DURATION_S, Source.DEFAULT
@@ -126,30 +162,29 @@ class PredictionModel:
         """The same factor whenever the same job and bundle are asked about."""
         if not self.error:
             return 1.0
-        place = f"{config.gpu_model}:{config.number_nodes}x{config.number_gpus}"
-        rng = random.Random(f"{self.seed}/{job.job_id}/{place}")
+        rng = random.Random(f"{self.seed}/{job.job_id}/{_place(config)}")
         return math.exp(lognormal_sigma(self.error) * rng.gauss())
 
     def _cost(self, bundle: Bundle, duration_s: float) -> float:
         return cost(duration_s, self.cluster.prices[bundle.gpu_model] * bundle.gpus)
 
 
-def _kind(job: TraceJob, option: Option) -> tuple[str, ...]:
+def _kind(job: TraceJob, config: Config) -> tuple[str, ...]:
     """Jobs of one kind repeat each other: same owner, application and GPUs."""
-    return job.user or job.group, job.profile or job.model, str(job.batch_size), option.key
+    return job.user or job.group, job.profile or job.model, str(job.batch_size), _place(config)
+
+
+def _place(config: Config) -> str:
+    return f"{config.gpu_model}:{config.number_nodes}x{config.number_gpus}"
 
 
 @cache
-def _config(bundle: Bundle) -> Config:
-    return Config(
+def stated_option(bundle: Bundle) -> Option:
+    """The option where nothing is known but its place."""
+    config = Config(
         model_name="", method="", gpu_model=bundle.gpu_model, number_gpus=bundle.gpus,
         number_nodes=bundle.nodes, tokens_per_sample=1, per_device_batch_size=1,
     )  # fmt: skip
-
-
-@cache
-def _blank(config: Config) -> Option:
-    """The option where nothing is known but its place."""
     return Option(
         config=config, p_valid=1.0, tokens_per_second=Interval(_WORK / STATED_DURATION_S),
         peak_memory_bytes=Interval(0.0), startup_s=0.0, duration_s=Interval(STATED_DURATION_S),

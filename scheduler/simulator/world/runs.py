@@ -1,10 +1,15 @@
-"""One job's life in a simulation: progress, GPU time, and the job as policies see it."""
+"""One job's life in a simulation.
+
+It consists of progress, GPU time, and the job as policies see it.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Goal, Option
-from scheduler.core.types import GpuId, Holding, Job, Release
+from scheduler.core.types import GpuId, Holding, JobInfo, Release
 from scheduler.simulator.errors import PolicyBroke
 from scheduler.simulator.inputs.trace import TraceJob
 
@@ -18,8 +23,8 @@ class Run:
 
     __slots__ = (
         "attained_gpu_s", "charged", "cost", "done", "factor", "failures", "finished", "first_start",
-        "gpus", "holds", "job", "lost_gpu_s", "mark", "moving", "option", "options", "plan", "preemptions",
-        "rate", "restarts", "saved", "since", "stopped_at", "until", "waiting_view",
+        "gpus", "holds", "job", "lost_gpu_s", "mark", "moving", "option", "options", "plan", "preempted_at",
+        "preemptions", "rate", "restarts", "saved", "since", "stopped_at", "until", "waiting_view",
     )  # fmt: skip
 
     def __init__(self, job: TraceJob, options: tuple[Option, ...]) -> None:
@@ -37,12 +42,13 @@ class Run:
         self.plan = 0  # events planned before this number are stale
         self.first_start: float | None = None
         self.stopped_at: float | None = None
+        self.preempted_at: float | None = None
         self.finished: float | None = None
         self.attained_gpu_s = 0.0
         self.lost_gpu_s = 0.0  # held without lasting progress
         self.cost = 0.0
         self.preemptions = self.restarts = self.failures = 0
-        self.waiting_view: Job | None = None
+        self.waiting_view: JobInfo | None = None
 
     @property
     def running(self) -> bool:
@@ -69,6 +75,16 @@ class Run:
             self.first_start = now
         else:
             self.restarts += 1
+
+    def tell(self, options: tuple[Option, ...]) -> None:
+        """Tell a job the options that it has from here on.
+
+        The one it runs with says the same as they do.
+        """
+        self.options, self.waiting_view = options, None
+        for option in options:
+            if self.option and self.holds and option.key == self.option.key:
+                self.option, self.holds = option, replace(self.holds, option=option)
 
     def stop(self, now: float, price_per_gpu_h: float) -> tuple[GpuId, ...]:
         """Let the GPUs go with all progress saved; returns them."""
@@ -110,7 +126,7 @@ class Run:
         self.lost_gpu_s += len(self.gpus) * unsaved_s
         self.done = kept
 
-    def seen(self, now: float, goal: Goal, restart_s: float, checkpoint_s: float) -> Job:
+    def seen(self, now: float, goal: Goal, restart_s: float, checkpoint_s: float) -> JobInfo:
         """The job as policies see it now; advance it first. A waiting one is made once."""
         if self.option is not None:
             unsaved_s = max(now - self.moving, 0.0) % checkpoint_s if checkpoint_s else 0.0
@@ -119,9 +135,9 @@ class Run:
             self.waiting_view = self._job(goal, restart_s, None, 0.0)
         return self.waiting_view
 
-    def _job(self, goal: Goal, restart_s: float, holds: Holding | None, unsaved_s: float) -> Job:
+    def _job(self, goal: Goal, restart_s: float, holds: Holding | None, unsaved_s: float) -> JobInfo:
         job = self.job
-        return Job(
+        return JobInfo(
             id=job.job_id,
             submitted_at=job.submit_s,
             options=self.options,
@@ -138,6 +154,7 @@ class Run:
             restarts=self.restarts,
             first_started_at=self.first_start,
             stopped_at=None if holds else self.stopped_at,
+            preempted_at=self.preempted_at,
             unsaved_s=unsaved_s,
             holds=holds,
         )

@@ -1,4 +1,4 @@
-"""The table of all faults: what strikes what, how often, for how long, and by which means."""
+"""The table of all faults: their targets, frequency, duration and means."""
 
 from __future__ import annotations
 

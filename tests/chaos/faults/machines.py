@@ -1,7 +1,7 @@
-"""What a node or a host of the portal suffers: bad lines, full disks, wrong clocks.
+"""Faults of nodes and portal hosts: bad lines, full disks, wrong clocks.
 
-A TCP proxy, a byte limit on files and a settable clock take the place of a network, a disk and a system clock
-that only root could disturb.
+A TCP proxy, a byte limit on files and a settable clock take the place of a network, a disk and
+a system clock that only root could disturb.
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ def said_again(cluster: Cluster, node: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def disk_full(cluster: Cluster, target: str) -> Iterator[None]:
-    """No file may grow beyond a limit, for the processes that run now and those that they start."""
+    """Let no file of a target's processes grow beyond a limit.
+
+    The limit holds for the processes that run now and for those that they start.
+    """
     stack = cluster.stack
     leader = psutil.Process(stack[target].popen.pid)
     processes = [leader, *leader.children(recursive=True), *stack.trainings(target)]
@@ -84,7 +87,10 @@ def _limited(
 
 @contextlib.contextmanager
 def _clock(cluster: Cluster, target: str, seconds: float, by: ModuleType = skewed) -> Iterator[None]:
-    """The host's clock is off: the process is started anew with it, and without it at the end."""
+    """Restart the target's process with a clock that is off.
+
+    At the end it is restarted with the true clock.
+    """
     stack, name = cluster.stack, cluster.process(target)
     child = stack[name]
     true, python_m = child.process, child.process.command.index("-m")

@@ -24,7 +24,7 @@ def killed(cluster: Cluster, target: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def paused(cluster: Cluster, target: str) -> Iterator[None]:
-    """SIGSTOP to the process and its children, wherever they are: in a transaction, too."""
+    """Stop the process and its children with SIGSTOP, even within a transaction."""
     stack, name = cluster.stack, cluster.process(target)
     stack.signal_group(name, signal.SIGSTOP)
     try:
@@ -36,7 +36,10 @@ def paused(cluster: Cluster, target: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def replaced(cluster: Cluster, target: str) -> Iterator[None]:
-    """Asked to stop, as in an upgrade; started again at the end, and killed if it has not ended by then."""
+    """Ask the process to stop, as in an upgrade, and start it again at the end.
+
+    It is killed first if it has not ended by then.
+    """
     stack, name = cluster.stack, cluster.process(target)
     stack[name].popen.terminate()
     try:

@@ -45,7 +45,10 @@ def _each(processes: list[psutil.Process], number: signal.Signals) -> None:
 
 @contextlib.contextmanager
 def database_locked(cluster: Cluster, _: str) -> Iterator[None]:
-    """A stranger holds the tables that everything needs; without effect if it does not get them soon."""
+    """Lock the tables that everything needs, from a foreign connection.
+
+    Without effect if the locks are not granted soon.
+    """
     with psycopg.connect(cluster.postgres.url, options="-c lock_timeout=2000") as stranger:
         with contextlib.suppress(psycopg.errors.LockNotAvailable, psycopg.errors.DeadlockDetected):
             stranger.execute(LOCK)

@@ -1,4 +1,7 @@
-"""Was anything violated? Told by the rows, the clients' notes and the times of the faults alone."""
+"""The verdict of a chaos run: the violations found.
+
+It follows from the rows, the clients' notes and the times of the faults alone.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from scheduler.models import Attempt, Job, Node, NodeEvent
 from tests.chaos.judging.silence import Silences
 from tests.chaos.notes import Note
-from tests.harness.invariants import CHECKS, ENDED, Violation, violations
+from tests.harness.invariant_checks import CHECKS, ENDED
+from tests.harness.invariants import Violation, violations
 
 SAME_LOSS = 1e-4
 REFUSED_AS_REUSED = 422
@@ -17,7 +21,12 @@ REFUSED_AS_REUSED = 422
 def judge(
     rows: str, notes: Sequence[Note], *, losses: Mapping[str, float], silences: Silences, nodes: int
 ) -> list[Violation]:
-    """rows: alias of the database. losses: of each shape of job when nothing disturbs it."""
+    """Return every violation.
+
+    rows: alias of the database
+
+    losses: the loss of each shape of job when nothing disturbs it
+    """
     return [
         *violations(rows, CHECKS + ENDED),
         *_creations(rows, notes),

@@ -1,4 +1,7 @@
-"""How long it took until things were well again after a fault, from what was seen. Pure."""
+"""The time until things were well again after a fault.
+
+It is computed from what was observed. Pure.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,10 @@ class Struck:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One line of the table. Overlapped: another fault struck the same thing before it was well."""
+    """One line of the table of recoveries.
+
+    Overlapped: another fault struck the same thing before it was well.
+    """
 
     kind: str
     count: int
@@ -65,7 +71,10 @@ def table(struck: Sequence[Struck], seen: Timeline) -> list[Row]:
 
 
 def _took(one: Struck, struck: Sequence[Struck], seen: Timeline) -> float | None:
-    """Seconds; infinite if it was never seen well again; None if another fault came between."""
+    """Return the seconds until the target was well again.
+
+    Infinite if it was never seen well again; None if another fault came between.
+    """
     well = _well_at(one, seen)
     needs = _needs(one)
     between = [

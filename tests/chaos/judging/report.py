@@ -1,4 +1,7 @@
-"""What a run found, as text: figures, the table of recoveries, every violation, and one closing line."""
+"""The report of a chaos run as text.
+
+It holds the figures, the table of recoveries, every violation and one closing line.
+"""
 
 from __future__ import annotations
 

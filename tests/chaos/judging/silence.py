@@ -1,4 +1,7 @@
-"""How long was a node not heard of while the portal served? Pure, from what was seen."""
+"""The time for which a node was not heard of while the portal served.
+
+It is computed from what was observed. Pure.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ class Silences:
         return max(0.0, self.served_s(node, lost_at) - self.lease_s)
 
     def served_s(self, node: str, until: float) -> float:
-        """Seconds in which the portal answered since it had last heard of the node: us, or any other node."""
+        """Return the seconds of service since the portal last heard of the node.
+
+        Only time counts in which the portal answered our requests or those of any other node.
+        """
         heard = max((at for at in self._heard(node) if at < until), default=until)
         served = {at for at, good in self.seen.answers if good}
         served |= {at for rows in self.seen.rows for _, at in rows.nodes.values()}

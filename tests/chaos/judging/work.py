@@ -1,4 +1,7 @@
-"""How soon people's work went on: jobs after trouble, and submissions until they were answered."""
+"""The time until people's work went on.
+
+Jobs are timed after trouble, submissions until they were answered.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,10 @@ Span = tuple[float, float]
 
 
 def work(rows: str, notes: Sequence[Note], struck: Sequence[Struck], silences: Silences) -> list[Row]:
-    """Rows for the table of recoveries; what the portal's own trouble fell into counts as overlapped."""
+    """Return rows for the table of recoveries.
+
+    Work that fell into the portal's own trouble counts as overlapped.
+    """
     spans = dict[str, list[Span]]()
     for outcome, span in _again(rows, silences):
         spans.setdefault(f"job runs again after {outcome}", []).append(span)
@@ -37,7 +43,10 @@ def _row(kind: str, spans: Sequence[Span], portal: Sequence[Struck]) -> Row:
 
 
 def _again(rows: str, silences: Silences) -> Iterator[tuple[str, Span]]:
-    """From the end of an attempt until the next one runs; from the end of its lease if that had to pass."""
+    """Return the spans from the end of an attempt until the next one runs.
+
+    Where the attempt's lease had to run out, its span starts at the end of the lease.
+    """
     by_job = defaultdict[str, list[Attempt]](list)
     for attempt in Attempt.objects.using(rows).order_by("fence").prefetch_related("claims__node"):
         by_job[attempt.job_id].append(attempt)

@@ -1,4 +1,7 @@
-"""A page that was added by its checklist is linked to, photographed and asked by every role."""
+"""An added page is linked to, photographed and asked for by every role.
+
+It was added by its checklist.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A parameter that was added by its checklist is asked for, checked, kept and sent to the training."""
+"""An added parameter is asked for, checked, kept and sent to the training.
+
+It was added by its checklist.
+"""
 
 from __future__ import annotations
 

@@ -10,7 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.db import connection
 
-from knowledge.core.data.measurement import Measurement
+from knowledge.core.data.measurement import Measurement, known_rows
 from knowledge.core.data.sources import generic, registry
 from knowledge.core.data.sources.table import (
     LONGEST_REMARK,
@@ -24,7 +24,7 @@ from knowledge.importing.service import BATCH, import_history, imported_values
 from knowledge.models import Execution
 from knowledge.selectors import exported
 from tests.harness.hostile import bounded
-from tests.knowledge.conftest import NOW
+from tests.knowledge.conftest import CATALOGUE, NOW
 
 HEADER = (
     "model_name,method,gpu_model,number_gpus,tokens_per_sample,per_device_batch_size,status,tokens_per_second"
@@ -140,10 +140,10 @@ def test_a_broken_launch_rule_is_refused_with_its_reason() -> None:
 
 def test_texts_that_look_like_formulas_are_escaped_on_export_and_come_back() -> None:
     header, line = HEADER + ",origin", GOOD + ",=1+1"
-    rows = registry.parse(text(line, header=header))
+    rows = registry.parse(text(line, header=header), CATALOGUE)
     written = generic.write(rows)
     assert ",'=1+1," in written
-    assert generic.parse(written) == rows
+    assert generic.parse(written, CATALOGUE) == rows
 
 
 @pytest.mark.django_db
@@ -160,16 +160,16 @@ def test_the_command_lists_bad_lines(tmp_path: Path) -> None:
 def test_published_sources_are_recognised_and_survive_our_schema(source: str, name: str, count: int) -> None:
     content = (HISTORY / name).read_text(encoding="utf-8")
     assert registry.detect(content) == source
-    rows = registry.parse(content)
+    rows = registry.parse(content, CATALOGUE)
     assert len(rows) == count
-    assert all(row.known for row in rows)
-    assert generic.parse(generic.write(rows)) == rows
+    assert known_rows(rows, CATALOGUE) == rows
+    assert generic.parse(generic.write(rows), CATALOGUE) == rows
 
 
 @pytest.mark.shared_data
 @pytest.mark.skipif(not HISTORY.exists(), reason="../shared/data is not here")
 def test_launch_rules_explain_what_the_benchmark_refused_and_nothing_that_ran() -> None:
-    rows = registry.parse((HISTORY / "llmfinetuningbench/runs.csv").read_text(encoding="utf-8"))
+    rows = registry.parse((HISTORY / "llmfinetuningbench/runs.csv").read_text(encoding="utf-8"), CATALOGUE)
     assert sum(row.status == "refused" for row in rows) == 932
 
 
@@ -197,10 +197,13 @@ def test_rows_are_stored_by_few_statements(django_assert_max_num_queries: Any) -
 
 
 def test_unknown_models_are_not_compared_with_all_known_ones(monkeypatch: pytest.MonkeyPatch) -> None:
-    """That takes milliseconds a row, and minutes a file, for suggestions that nobody reads."""
+    """Unknown models are not compared with the known ones for suggestions.
+
+    The comparison takes milliseconds per row and minutes per file, and nobody reads its result.
+    """
     monkeypatch.setattr(difflib, "get_close_matches", pytest.fail)
     lines = [GOOD.replace("llama3.1-8b", f"llama3.1-9b-{number}") for number in range(10)]
-    assert not any(row.known for row in registry.parse(text(*lines)))
+    assert not known_rows(registry.parse(text(*lines), CATALOGUE), CATALOGUE)
 
 
 @pytest.mark.parametrize(
@@ -214,6 +217,9 @@ def test_unknown_models_are_not_compared_with_all_known_ones(monkeypatch: pytest
     ids=["many columns", "doubled columns", "quotes", "long lines"],
 )  # fmt: skip
 def test_the_largest_tables_take_bounded_time(content: str, told: str) -> None:
-    """Each column's name was looked for among all others: for an hour in a header of 20 MB."""
+    """The largest tables are refused in bounded time.
+
+    Each column's name was once looked for among all others, for an hour in a header of 20 MB.
+    """
     with bounded(seconds=5), pytest.raises(BadTable, match=told):
-        registry.parse(content)
+        registry.parse(content, CATALOGUE)

@@ -8,7 +8,7 @@ import pytest
 from django.apps import apps
 from django.utils import timezone
 
-from knowledge.catalogue_entries import add_gpu
+from knowledge.catalogue.catalogue_entries import add_gpu
 from knowledge.models import CatalogEntry
 
 migration = import_module("knowledge.migrations.0007_link_of_added_gpus")

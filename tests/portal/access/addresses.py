@@ -1,4 +1,7 @@
-"""Every address that the portal answers, out of its own table of routes, with names for the gaps."""
+"""Every address that the portal answers.
+
+They are read from its own table of routes, with names for the gaps.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from portal.web.jobs import job
 from portal.web.jobs.tabs import TABS
 from portal.web.nodes import node
 from portal.web.people import people, teams
+from trainer.step_metrics import STEP_CHARTS
 
 # What a gap is filled with, by its name: one object, or all the words that the view knows.
 GAPS: dict[str, str] = {
@@ -21,9 +25,9 @@ GAPS: dict[str, str] = {
     "simulation_id": "{simulation}", "number": "{predictor}", "path": "{output}",
 }  # fmt: skip
 WORDS: dict[tuple[str, str], Iterable[str]] = {
-    ("jobs/", "verb"): job.VERBS, ("jobs/", "tab"): TABS, ("jobs/", "chart"): job.CHARTS,
-    ("users/", "verb"): people.VERBS, ("teams/<int:team_id>/<", "verb"): teams._VERBS,
-    ("teams/<int:team_id>/m", "verb"): ("role", "remove"), ("nodes/", "verb"): node._VERBS,
+    ("jobs/", "verb"): job.VERBS, ("jobs/", "tab"): TABS, ("jobs/", "chart"): STEP_CHARTS,
+    ("users/", "verb"): people.VERBS, ("teams/<int:team_id>/<", "verb"): teams.VERBS,
+    ("teams/<int:team_id>/m", "verb"): ("role", "remove"), ("nodes/", "verb"): node.VERBS,
     ("catalogue/", "kind"): FORMS, ("api/models/", "name"): ("{model}",), ("api/gpus/", "name"): ("{gpu}",),
     ("agent/", "name"): ("train.jsonl",), ("agent/", "wheel"): ("foretune_node.whl",),
 }  # fmt: skip

@@ -28,6 +28,7 @@ llama3.1-8b,full,A100-SXM4-80GB,1,512,64,oom
 # What is sent in a form of several parts: the field, the file's name and what it holds.
 FILES = {
     "@jsonl": ("file", "data.jsonl", world.training_lines()),
+    "@script": ("file", "train.yaml", b"learning_rate: 1e-4"),
     "@upload": ("upload", "data.jsonl", world.training_lines()),
     "@csv": ("file", "runs.csv", RUNS),
 }
@@ -35,7 +36,14 @@ FILES = {
 
 @dataclass(frozen=True)
 class Answer:
-    """`status` as the table writes it; `text`: headers and body; `unsaid`: without what the asker said."""
+    """The answer to one request.
+
+    status: as the table writes it
+
+    text: headers and body
+
+    unsaid: the text without the words that the asker sent
+    """
 
     status: str
     text: str
@@ -43,7 +51,7 @@ class Answer:
 
 
 @dataclass
-class Door:
+class AccessMatrix:
     """Knocks for every role at the objects of the first side."""
 
     first: Side
@@ -80,7 +88,10 @@ class Door:
         return Answer(_status(answer), text, self._unsaid(f"{address} {body}", text))
 
     def leaks(self, role: str, answer: Answer) -> list[str]:
-        """What the role reads and should not: secrets, and words of a team that is not its own."""
+        """Return the texts that the role must not read, but does.
+
+        These are secrets, and words of a team that is not its own.
+        """
         first, second = self.first.words, self.second.words
         others = {"admin": [], "admin_write": [], "anonymous": first + second, "gone": first + second}
         others |= {"stranger": first, "other": first}

@@ -10,15 +10,15 @@ from django.test import override_settings
 from pytest_django import DjangoDbBlocker
 
 from scheduler.loop.tick import tick
-from tests.portal.access.asking import Door
+from tests.portal.access.asking import AccessMatrix
 from tests.portal.access.sides import SECRETS, askers, let_wait, places, side
 from tests.portal.conftest import rows_of_a_module
 
 
 @pytest.fixture(scope="package")
-def door(
+def matrix(
     django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Door]:
+) -> Iterator[AccessMatrix]:
     roots = tmp_path_factory.mktemp("roots")
     with pytest.MonkeyPatch.context() as patch, rows_of_a_module(django_db_blocker):
         patch.setenv("HF_TOKEN", SECRETS["HF_TOKEN"])
@@ -30,4 +30,4 @@ def door(
                 let_wait(one, roots)
             tick()  # says of the waiting jobs why they wait
             everyone = askers(first, second)
-            yield Door(first, second, everyone, places(first, everyone.admin))
+            yield AccessMatrix(first, second, everyone, places(first, everyone.admin))

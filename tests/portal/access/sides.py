@@ -1,4 +1,7 @@
-"""A portal of two teams that know nothing of each other: whatever is one's alone has a name that says so."""
+"""A portal of two teams that know nothing of each other.
+
+Whatever belongs to one team alone is named after it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from pathlib import Path
 from django.conf import settings
 from django.test import Client
 
-from knowledge.catalogue_entries import add_gpu, add_model
+from knowledge.catalogue.catalogue_entries import add_gpu, add_model
 from knowledge.models import PredictorVersion
 from portal.accounts.models import ApiToken, Membership, Role, Scope, Team, User
 from portal.accounts.services import create_token, revoke_token
@@ -22,8 +25,8 @@ from scheduler.services.jobs.verbs import submit_job
 from scheduler.services.nodes.register import create_join_token
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
+from tests.knowledge.catalogue.test_additions import SHAPE
 from tests.knowledge.conftest import TINY
-from tests.knowledge.test_additions import SHAPE
 
 SECRETS = {
     "SECRET_KEY": "canary-of-the-secret-key",
@@ -51,7 +54,10 @@ class Side:
 
 
 def side(name: str, roots: Path) -> Side:
-    """A team with a job that ended, of a model in a folder, and one that runs and fills the team's node."""
+    """Create a team with an ended job and a running one.
+
+    The ended job trained a model in a folder; the running one fills the team's node.
+    """
     owner, lead = (_person(f"{name}-{who}") for who in ("owner", "lead"))
     team = Team.objects.create(name=f"{name}-team")
     Membership.objects.create(team=team, user=owner)
@@ -76,7 +82,10 @@ def side(name: str, roots: Path) -> Side:
 
 
 def let_wait(of: Side, roots: Path) -> None:
-    """One more job, of a model in a folder, that finds no room: to be made when all nodes are full."""
+    """Submit one more job, of a model in a folder, that finds no room.
+
+    It is to be made when all nodes are full.
+    """
     waiting = submit_job(
         owner=of.owner,
         team=of.team,
@@ -94,9 +103,13 @@ def _person(name: str) -> User:
 
 @dataclass
 class Askers:
-    """Everyone who may knock. `tokens` by role, and of those who may not any more; `sessions` of people.
+    """Everyone who may send a request.
 
-    `secrets`: what nobody may read anywhere, whoever they are.
+    tokens: by role, including those that are no longer valid
+
+    sessions: of users
+
+    secrets: texts that no answer may hold for anyone
     """
 
     admin: User

@@ -12,7 +12,12 @@ FILE = Path(__file__).with_name("table.txt")
 
 @dataclass(frozen=True)
 class Row:
-    """`expected`: the status by role. `body`: what is sent, JSON with gaps or one of asking.FILES."""
+    """One row of the table.
+
+    expected: the status by role
+
+    body: the body sent, JSON with gaps or one of asking.FILES
+    """
 
     method: str
     address: str

@@ -1,4 +1,7 @@
-"""Who may do what, beyond the matrix of tests/portal/access: what the answers say, and what comes of them."""
+"""Permissions beyond the matrix of tests/portal/access.
+
+The tests cover the texts of the answers and the effects of the requests.
+"""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from portal.logs import JsonFormatter
 from portal.web.people import tokens
 from scheduler.models import JobEvent, NodeEvent
 from tests.portal.access import table
-from tests.portal.access.asking import Door
+from tests.portal.access.asking import AccessMatrix
 from tests.portal.access.sides import SECRETS
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
@@ -52,46 +52,46 @@ def shown_once(text: str) -> list[str]:
 
 
 def test_no_act_writes_a_secret_into_records_or_logs(
-    door: Door, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
+    matrix: AccessMatrix, log: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made, written = [], []
-    monkeypatch.setattr(door, "before_rollback", lambda: written.append(rows()))
+    monkeypatch.setattr(matrix, "before_rollback", lambda: written.append(rows()))
     for row in table.read():
         if row.method in ("POST", "PUT", "DELETE"):
             role = "node" if row.address.startswith("/agent/") else "admin"
-            made += shown_once(door.ask(role, row.method, row.address, row.body).text)
+            made += shown_once(matrix.ask(role, row.method, row.address, row.body).text)
     assert len(made) == 4, "a token, a join token and two passwords"
     everything = "\n".join([*written, log.getvalue()])
     assert "user locked out" in everything
     assert "POST /api/users/" in everything
-    assert not [secret for secret in [*door.askers.secrets, *made] if secret in everything]
+    assert not [secret for secret in [*matrix.askers.secrets, *made] if secret in everything]
 
 
 @pytest.mark.parametrize("trouble", [RuntimeError, ConnectionError])
 def test_error_pages_repeat_nothing_of_the_error(
-    door: Door, monkeypatch: pytest.MonkeyPatch, trouble: type[Exception]
+    matrix: AccessMatrix, monkeypatch: pytest.MonkeyPatch, trouble: type[Exception]
 ) -> None:
     def fail(_: object) -> None:
         raise trouble(" ".join(SECRETS.values()))
 
     monkeypatch.setattr(tokens, "own_tokens", fail)
-    answer = door.ask("member", "GET", "/tokens/")
+    answer = matrix.ask("member", "GET", "/tokens/")
     assert answer.status == "500"
-    assert not [secret for secret in door.askers.secrets if secret in answer.text]
+    assert not [secret for secret in matrix.askers.secrets if secret in answer.text]
 
 
-def test_a_log_masks_tokens_of_every_kind(door: Door, log: io.StringIO) -> None:
-    for secret in (SECRETS["HF_TOKEN"], *door.askers.tokens.values(), SECRETS["DATABASE_URL"]):
+def test_a_log_masks_tokens_of_every_kind(matrix: AccessMatrix, log: io.StringIO) -> None:
+    for secret in (SECRETS["HF_TOKEN"], *matrix.askers.tokens.values(), SECRETS["DATABASE_URL"]):
         logging.getLogger("portal").error("refused by %s", secret)
-    assert not [secret for secret in door.askers.secrets if secret in log.getvalue()]
-    assert log.getvalue().count("***") == len(door.askers.tokens) + 2
+    assert not [secret for secret in matrix.askers.secrets if secret in log.getvalue()]
+    assert log.getvalue().count("***") == len(matrix.askers.tokens) + 2
 
 
-def test_a_backup_lists_no_secret(door: Door, tmp_path: Path) -> None:
+def test_a_backup_lists_no_secret(matrix: AccessMatrix, tmp_path: Path) -> None:
     told = io.StringIO()
     call_command("backup", tmp_path / "backup.tar", stdout=told)
     with tarfile.open(tmp_path / "backup.tar") as archive:
         manifests = [archive.extractfile(name) for name in archive.getnames() if name.endswith(".json")]
         listed = [told.getvalue(), *archive.getnames(), *(file.read().decode() for file in manifests if file)]
     assert manifests
-    assert not [secret for secret in door.askers.secrets if any(secret in line for line in listed)]
+    assert not [secret for secret in matrix.askers.secrets if any(secret in line for line in listed)]

@@ -1,4 +1,7 @@
-"""Creations under one key, at once or broken off: one object, and a key that is free where none was made."""
+"""Creations under one key, at once or broken off.
+
+They make one object, and the key stays free where none was made.
+"""
 
 from __future__ import annotations
 
@@ -89,7 +92,10 @@ def violate_a_constraint(_: pytest.MonkeyPatch) -> None:
 
 
 def lose_the_database(patch: pytest.MonkeyPatch) -> None:
-    """It restarts: the connection breaks, and another one is not to be had for a moment."""
+    """Break the connection, as a restart of the database does.
+
+    A new connection cannot be had for a moment.
+    """
 
     def refuse() -> None:
         raise OperationalError("the database system is starting up")
@@ -112,7 +118,10 @@ def test_a_creation_that_breaks_leaves_its_key_free_at_once(
 
 
 def test_a_twin_that_finds_what_it_would_make_gets_that_object(person: User) -> None:
-    """Some creations look before their transaction whether another one stands in the way."""
+    """A twin whose check finds the object already made gets that object.
+
+    Some creations check before their transaction whether another object stands in the way.
+    """
     file = world.data_file(person)
 
     def make(creation: Creation) -> Job:

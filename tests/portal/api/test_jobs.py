@@ -13,6 +13,7 @@ from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
 from portal.accounts.models import Team, User
+from portal.web.templatetags.portal_format import in_own_time
 from scheduler.loop.tick import tick
 from scheduler.models import Job
 from tests.harness import fake_node, world
@@ -86,10 +87,12 @@ def test_a_job_that_no_node_takes_says_who_declined_it_and_why(
     tick()
     job = api.get(f"/api/jobs/{job_id}/").json()
     assert (job["state"], job["wait"]["code"]) == ("queued", "declined")
-    assert job["wait"]["text"].startswith("No ready node takes it: gpu-box declined it and is asked again at")
+    assert job["wait"]["text"].startswith(
+        "No ready node accepts it: gpu-box declined it and is asked again at"
+    )
     assert "disk full: 1,000 bytes are free" in job["wait"]["text"]
     page = browser.get(f"/jobs/{job_id}/live/").content.decode()
-    assert job["wait"]["text"] in page
+    assert in_own_time(job["wait"]["text"]) in page
 
 
 def test_logs_are_read_in_pieces(api: APIClient, body: Body) -> None:
@@ -186,13 +189,32 @@ def test_a_team_sees_its_jobs(api: APIClient, person: User) -> None:
     assert [job["id"] for job in api.get("/api/jobs/").json()["data"]] == [shared.pk]
 
 
+def test_a_job_may_belong_to_one_of_its_owners_teams(api: APIClient, body: Body, person: User) -> None:
+    team = Team.objects.create(name="vision")
+    team.members.add(person)
+    job = submit(api, body(team="vision")).json()
+    assert job["team"] == Job.objects.get().team.name == "vision"  # type: ignore[union-attr]
+    assert [row["team"] for row in api.get("/api/jobs/").json()["data"]] == ["vision"]
+
+
+@pytest.mark.parametrize("team", ["ethics", "nobody's", 7])
+def test_a_team_of_others_is_refused_like_one_that_does_not_exist(
+    team: object, api: APIClient, body: Body
+) -> None:
+    Team.objects.create(name="ethics").members.add(world.user("mate"))
+    answer = submit(api, body(team=team))
+    assert answer.status_code == 400
+    assert list(answer.json()["error"]["fields"]) == ["team"]
+    assert not Job.objects.exists()
+
+
 def test_a_recommendation_stores_nothing(api: APIClient, body: Body) -> None:
     world.fake_node()
     answer = api.post("/api/recommendations/", body(), format="json")
     assert answer.status_code == 200, answer.content
-    advice = answer.json()
-    assert advice["params"]["learning_rate"]["reason"]
-    assert advice["options"][0]["duration_s"]["value"] > 0
+    recommendation = answer.json()
+    assert recommendation["params"]["learning_rate"]["reason"]
+    assert recommendation["options"][0]["duration_s"]["value"] > 0
     assert not Job.objects.exists()
 
 
@@ -200,6 +222,13 @@ def test_a_deadline_in_the_past_is_refused(api: APIClient, body: Body) -> None:
     past = (timezone.now() - timedelta(hours=1)).isoformat()
     answer = submit(api, body(deadline_at=past))
     assert (answer.status_code, list(answer.json()["error"]["fields"])) == (400, ["deadline_at"])
+
+
+def test_a_deadline_needs_a_time_zone_and_means_its_moment(api: APIClient, body: Body) -> None:
+    refused = submit(api, body(deadline_at="2100-01-01T00:00:00")).json()["error"]
+    assert "end it with Z for UTC" in refused["fields"]["deadline_at"]
+    made = submit(api, body(deadline_at="2100-01-01T00:00:00+02:00")).json()
+    assert made["deadline_at"].startswith("2099-12-31T22:00:00")
 
 
 @pytest.mark.parametrize(("goal", "field"), [("deadline", "deadline_at"), ("budget", "budget")])
@@ -226,7 +255,7 @@ def test_a_job_that_stops_already_says_so_in_the_words_people_see(api: APIClient
     again = api.post(f"/api/jobs/{job.pk}/pause/")
     assert (again.status_code, again.json()["error"]["state"]) == (409, "pausing")
     assert again.json()["error"]["message"] == (
-        "The job is being stopped already (pause); look again in a moment."
+        "The job is already being stopped (pause); check again in a moment."
     )
     resumed = api.post(f"/api/jobs/{job.pk}/resume/").json()["error"]
     assert resumed["message"] == "Only a paused job can be resumed; this one is pausing."

@@ -1,4 +1,7 @@
-"""Users, teams and the record through REST: what the pages do, for programs of administrators."""
+"""Users, teams and the audit log through REST.
+
+Programs of administrators can do whatever the pages do.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Generated requests against the API's own description: no 5xx, and no answer it does not describe."""
+"""Generated requests against the API's own description.
+
+No answer is a 5xx or missing from the description.
+"""
 
 from __future__ import annotations
 
@@ -37,7 +40,10 @@ described = schemathesis.openapi.from_wsgi("/api/schema/", application)
 
 @contextmanager
 def one_connection() -> Iterator[None]:
-    """As Django's own test client does: a request's end must not close the connection of the test."""
+    """Keep the test's connection open when a request ends.
+
+    Django's own test client does the same.
+    """
     signals = (request_started, request_finished)
     for signal in signals:
         signal.disconnect(close_old_connections)
@@ -53,7 +59,10 @@ def known(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 
 
 def ids_that_exist(person: User) -> dict[str, Any]:
-    """So that generated requests come further than 404; and the token of an administrator."""
+    """Return ids that exist, and the token of an administrator.
+
+    With them generated requests come further than 404.
+    """
     node = world.fake_node()
     job = world.placed_job(node, owner=person)
     token = token_client(world.admin(), Scope.ADMIN)._credentials["HTTP_AUTHORIZATION"]

@@ -1,4 +1,7 @@
-"""A real browser before a real server: pages that complain, ask other hosts or leave their frame fail."""
+"""A real browser before a real server.
+
+Pages that complain, ask other hosts or leave their frame fail.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from tests.portal.browser.looking import SIZES
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-sync",
              "--disable-background-networking", "--disable-component-update"]  # fmt: skip
 
-PATIENCE_MS = 20_000  # shared machines are slow at times; a page that is right is right at once
+PATIENCE_MS = 60_000  # shared machines are slow at times; a page that is right is right at once
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -75,6 +78,7 @@ def opened(chromium_browser: Any, live_server: Any) -> Iterator[Any]:
         context = chromium_browser.new_context(
             base_url=live_server.url, viewport=SIZES[size], reduced_motion="reduce", accept_downloads=True
         )
+        context.set_default_timeout(PATIENCE_MS)
         page = context.new_page()
         contexts.append(context)
         if quiet:

@@ -1,10 +1,15 @@
-"""Signing in, and looking at a page as people who see little, or use a small screen, would."""
+"""Signing in, and looking at a page under difficult conditions.
+
+They stand for people with poor sight or a small screen.
+"""
 
 from __future__ import annotations
 
 import os
 from pathlib import Path
 from typing import Any
+
+from tests.harness import world
 
 SIZES = {"wide": {"width": 1280, "height": 900}, "narrow": {"width": 360, "height": 740}}
 APPEARANCES = (("wide", "light"), ("narrow", "dark"))
@@ -20,18 +25,27 @@ def sign_in(page: Any, name: str = "ada") -> None:
 
 
 def look(page: Any, name: str) -> None:
-    """Wide and light, then as narrow as a small telephone and dark, the page is without fault."""
+    """Check the page wide and light, then narrow and dark.
+
+    The narrow window is that of a small telephone; the page must be without fault in both.
+    """
+    from playwright.sync_api import expect
+
     page.wait_for_load_state()
     before = page.viewport_size
     for size, scheme in APPEARANCES:
         page.set_viewport_size(SIZES[size])
-        page.emulate_media(color_scheme=scheme)
+        page.emulate_media(color_scheme=scheme, reduced_motion="reduce")  # colours change at once
+        expect(page.locator(".htmx-request")).to_have_count(0)  # what loads is faded
         _inspect(page, f"{name}-{size}-{scheme}")
     page.set_viewport_size(before)
 
 
 def _excess_px(page: Any) -> int:
-    """How much wider the page is than its window, once its charts have followed the window."""
+    """Return the pixels by which the page is wider than its window.
+
+    The charts are given time to follow the window.
+    """
     for _ in range(20):
         wide = int(page.evaluate("document.documentElement.scrollWidth - window.innerWidth"))
         if wide <= 0:
@@ -41,7 +55,10 @@ def _excess_px(page: Any) -> int:
 
 
 def _inspect(page: Any, name: str) -> None:
-    """It fits its window and axe finds nothing; SCREENSHOTS names a folder for pictures."""
+    """Check that the page fits its window and that axe finds nothing.
+
+    SCREENSHOTS names a folder for pictures.
+    """
     from axe_playwright_python.sync_playwright import Axe
 
     if folder := os.environ.get("SCREENSHOTS"):
@@ -50,3 +67,17 @@ def _inspect(page: Any, name: str) -> None:
     assert wide <= 0, f"{name} is {wide} px too wide"
     found = Axe().run(page, options=CHECKS)
     assert found.violations_count == 0, f"{name}: {found.generate_report()}"
+
+
+def begin_job(page: Any) -> Any:
+    """The form with its two required values; returns the panel of the recommendation."""
+    from playwright.sync_api import expect
+
+    file = world.data_file(world.user("ada"), rows=200)
+    sign_in(page)
+    page.goto("/jobs/new/")
+    page.get_by_label("Base model").fill("builtin/tiny-llama")
+    page.get_by_label("Training data").select_option(file.pk)
+    recommendation = page.locator("#recommendation")
+    expect(recommendation.get_by_role("heading", name="Parameters and reasons")).to_be_visible()
+    return recommendation

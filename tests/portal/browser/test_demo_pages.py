@@ -1,4 +1,7 @@
-"""Every page of a portal full of data: no fault in light or dark, wide or narrow; the keyboard is enough."""
+"""Every page of a portal full of data.
+
+Each is without fault in light and dark, wide and narrow, and the keyboard is enough.
+"""
 
 from __future__ import annotations
 
@@ -70,6 +73,7 @@ def visit(page: Any, shot: Shot) -> None:
     if shot.before:
         shot.before(page)
     for chart in page.locator("[data-chart-from]").all()[: CHARTS.get(shot.name, 0)]:
+        chart.evaluate("place => place.scrollIntoView()")  # it is drawn when it is near
         expect(chart.locator(".main-svg").first).to_be_attached()
     look(page, shot.name)
 

@@ -1,4 +1,7 @@
-"""An administrator teaches the portal: a GPU by a short form, a calibration, a file of past executions."""
+"""An administrator teaches the portal.
+
+The means are a GPU from a short form, a calibration, and a file of past executions.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ def test_a_node_with_an_unknown_gpu_is_described_and_calibrated(page: Any) -> No
     sign_in(page)
     page.get_by_role("link", name="Nodes").click()
     look(page, "nodes-unknown-gpu")
-    page.get_by_role("link", name="Describe it").click()
+    page.get_by_role("link", name="Add it").click()
     expect(page.locator("#gpu_name")).to_have_value("Strange-9000")
     for label, value in (("Memory", "64"), ("Peak", "300"), ("Memory bandwidth", "-1")):
         page.get_by_label(label, exact=True).fill(value)
@@ -39,7 +42,7 @@ def test_a_node_with_an_unknown_gpu_is_described_and_calibrated(page: Any) -> No
     expect(page.get_by_text("The node strange still offers Strange-9000")).to_be_visible()
     assert asked == ["Delete Strange-9000 from the catalogue?"]
     page.goto(f"/nodes/{node.node_id}/")
-    page.get_by_label("Minutes it may take").fill("30")
+    page.get_by_label("Time limit in minutes").fill("30")
     page.get_by_label("Model").fill("random/smollm2-135m")
     page.get_by_role("button", name="Calibrate").click()
     expect(page.get_by_text("0 of 60 runs have ended")).to_be_visible()
@@ -50,8 +53,8 @@ def test_a_node_with_an_unknown_gpu_is_described_and_calibrated(page: Any) -> No
     while Calibration.objects.filter(ended_at__isnull=True).exists():
         advance_all(now=database_now)
         train()
-    expect(page.get_by_text("6 runs of 6 begun")).to_be_visible()
-    page.get_by_text("What the latest one measured").click()
+    expect(page.get_by_text("6 of 6 planned runs started")).to_be_visible()
+    page.get_by_text("Runs of the latest calibration").click()
     look(page, "node-calibrated")
 
 

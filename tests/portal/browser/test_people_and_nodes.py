@@ -1,4 +1,7 @@
-"""Several people before the same portal: strangers, administrators, nodes that come and go."""
+"""Several people before the same portal.
+
+They are strangers and administrators, while nodes come and go.
+"""
 
 from __future__ import annotations
 
@@ -49,7 +52,7 @@ def test_an_administrator_joins_a_second_node_and_drains_the_first_and_its_job_m
     expect(page.get_by_role("link", name="second-box")).to_be_visible()
     page.get_by_role("link", name="first-box").click()
     page.get_by_label("Reason").fill("new disk")
-    page.get_by_label("Jobs that run on it").select_option(label="move elsewhere, with a checkpoint")
+    page.get_by_label("Running jobs").select_option(label="move them elsewhere, with a checkpoint")
     page.get_by_role("button", name="Drain").click()
     expect(page.locator("#node .state")).to_have_text("draining")
     expect(page.get_by_text("new disk").first).to_be_visible()
@@ -65,6 +68,11 @@ def test_an_administrator_joins_a_second_node_and_drains_the_first_and_its_job_m
     tick()
     expect(page.locator("#node .state")).to_have_text("drained")
     look(page, "node-drained")
+    page.get_by_role("button", name="Resume").click()
+    expect(page.get_by_text("This field is required.")).to_be_visible()
+    expect(page.get_by_label("Reason")).to_be_focused()
+    told = "getComputedStyle(document.querySelector('label[for=node_reason]'), '::after').content"
+    assert "(required)" in page.evaluate(told)
     page.goto(f"/jobs/{job.pk}/?tab=attempts")
     expect(page.get_by_text("second-box").first).to_be_visible()
     assert world.state_of(job) == "succeeded"
@@ -126,20 +134,20 @@ def _lock_out_and_let_in(page: Any, grace: User) -> None:
     page.reload()
     look(page, "user")
     page.get_by_role("button", name="Revoke notebook").click()
-    expect(page.get_by_text("No token works.")).to_be_visible()
+    expect(page.get_by_text("No active tokens.")).to_be_visible()
     page.get_by_label("Hand their jobs over to").fill("nobody")
-    page.get_by_role("button", name="Lock out").click()
-    expect(page.get_by_text("Nobody has this name.")).to_be_visible()
+    page.get_by_role("button", name="Deactivate").click()
+    expect(page.get_by_text("There is no user with this name.")).to_be_visible()
     look(page, "user-lock-out-refused")
     page.get_by_label("Hand their jobs over to").fill("ada")
-    page.get_by_role("button", name="Lock out").click()
-    expect(page.get_by_role("button", name="Let in again")).to_be_visible()
+    page.get_by_role("button", name="Deactivate").click()
+    expect(page.get_by_role("button", name="Reactivate")).to_be_visible()
     look(page, "user-locked-out")
     job.refresh_from_db()
     assert job.owner.username == "ada"
-    assert "1 job that has not ended is cancelled, or handed over" in asked[-1]
-    page.get_by_role("button", name="Let in again").click()
-    expect(page.get_by_role("button", name="Lock out")).to_be_visible()
+    assert "1 unfinished job will be cancelled, or handed over" in asked[-1]
+    page.get_by_role("button", name="Reactivate").click()
+    expect(page.get_by_role("button", name="Deactivate")).to_be_visible()
 
 
 def test_a_token_is_made_on_the_page_and_colours_are_chosen(page: Any) -> None:
@@ -161,7 +169,7 @@ def test_a_token_is_made_on_the_page_and_colours_are_chosen(page: Any) -> None:
     expect(page.locator("html")).to_have_attribute("data-bs-theme", "dark")
     look(page, "tokens-dark")
     page.goto("/password/")
-    expect(page.get_by_label("End my API tokens, too")).to_be_checked()
+    expect(page.get_by_label("Also revoke my API tokens")).to_be_checked()
     look(page, "own-password")
 
 
@@ -176,6 +184,12 @@ def test_the_api_page_works_within_the_content_security_policy(page: Any) -> Non
 
     page.goto("/api/docs/")
     expect(page.get_by_text("/api/jobs/", exact=True).first).to_be_visible()
+    for subject in ("Jobs", "Nodes", "People"):
+        expect(page.locator(f".opblock-tag[data-tag={subject}]")).to_be_visible()
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator("html.dark-mode")).to_be_attached()
+    page.get_by_role("link", name="Back to Foretune").click()
+    expect(page.get_by_role("button", name="Sign in")).to_be_visible()
 
 
 def test_a_portal_that_does_not_answer_says_so_and_recovers(opened: Any) -> None:

@@ -1,4 +1,7 @@
-"""An administrator of a large cluster: finds nodes, removes one, chooses the scheduling policy."""
+"""An administrator of a large cluster.
+
+The tests find nodes, remove one and choose the scheduling policy.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,9 @@ from typing import Any
 
 from django.utils import timezone
 
-from benchmarks.crowd import fill
+from benchmarks.portal.crowd import fill
+from portal.clock import database_now
+from portal.web.analysis.simulations import TIMES, USE
 from scheduler.models import Node, Simulation
 from scheduler.selectors.policy import current_policy
 from tests.harness import world
@@ -47,13 +52,13 @@ def test_the_policy_is_chosen_with_the_keyboard_alone(page: Any) -> None:
     sign_in(page)
     menu(page, "Scheduling policy")
     look(page, "policy-first")
-    page.get_by_role("radio", name="fifo (now)").focus()
+    page.get_by_role("radio", name="fifo (current)").focus()
     for _ in range(3):
         page.keyboard.press("ArrowDown")
     page.keyboard.press("Tab")
     page.keyboard.type("short jobs are waiting too long")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("sjf decides from now on.")).to_be_visible()
+    expect(page.get_by_text("sjf is the policy from now on.")).to_be_visible()
     expect(page.get_by_role("cell", name="short jobs are waiting too long")).to_be_visible()
     look(page, "policy")
     assert current_policy() == "sjf"
@@ -72,7 +77,7 @@ def test_policies_are_ticked_and_played_against_each_other(page: Any) -> None:
     look(page, "simulations-chosen")
     page.get_by_role("button", name="Simulate").click()
     expect(page.get_by_role("heading", name="Simulation of sjf, srtf")).to_be_visible()
-    expect(page.get_by_text("0 of 2 policies played")).to_be_visible()
+    expect(page.get_by_text("0 of 2 policies simulated")).to_be_visible()
     assert list(Simulation.objects.get().policies) == ["sjf", "srtf"]
 
 
@@ -86,5 +91,23 @@ def test_a_name_in_angle_brackets_is_plain_text_in_a_chart(page: Any) -> None:
     Node.objects.update(name=name)
     sign_in(page)
     page.goto("/queue/")
+    page.locator(".chart").first.scroll_into_view_if_needed()
     expect(page.locator(".js-plotly-plot").get_by_text(name).first).to_be_visible()
     assert page.locator(".js-plotly-plot a[href*=audit]").count() == 0
+
+
+def test_no_measure_of_a_simulation_is_out_of_sight_on_a_desk(page: Any) -> None:
+    world.user("ada", is_staff=True)
+    long = {name: 123_456.0 for name, _, kind in (*TIMES, *USE) if kind == "duration"}
+    figures = {name: 12_345.678 for name, _, kind in (*TIMES, *USE) if kind != "duration"}
+    results = [{"policy": name, **long, **figures} for name in ("fifo", "easy-backfill", "uwfq-whole")]
+    made = Simulation.objects.create(
+        requested_at=database_now(), until=database_now(), cluster="A100-SXM4-80GB:2x8", state="done",
+        policies=["fifo"], knowledge="performance", results=results, progress=1.0, ended_at=database_now(),
+    )  # fmt: skip
+    sign_in(page)
+    page.goto(made.get_absolute_url())
+    tables = page.locator(".table-responsive")
+    for table in tables.all():
+        assert table.evaluate("box => box.scrollWidth - box.clientWidth") <= 0
+    assert tables.last.get_by_role("columnheader", name="Cost").is_visible()

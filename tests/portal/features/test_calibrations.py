@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
@@ -42,13 +45,17 @@ def test_the_button_starts_it_and_the_page_tells_how_far_it_is(
     assert made.requested_by.username == "ada"
     Calibration.objects.update(plan=made.plan[:6])
     shown = admin_browser.get(path).content.decode()
-    assert "0 of 6 runs have ended" in shown
-    assert "left at most" in shown
+    assert "0 of 6 runs have ended and 0% of the time is used" in shown
+    Calibration.objects.update(requested_at=made.requested_at - timedelta(seconds=400))
+    later = admin_browser.get(path).content.decode()
+    assert "0 of 6 runs have ended and 40% of the time is used" in later
+    assert 'aria-valuenow="40"' in later
+    assert re.search(r"at most .* left\.", shown)
     assert "Calibrate</button>" not in shown, "one at a time"
     work_to_the_end(node)
     part = admin_browser.get(path + "calibration/").content.decode()
-    assert "6 runs of 6 begun." in part
-    assert "each foretold without itself and its likes" in part
+    assert "6 of 6 planned runs started." in part
+    assert "each run predicted from dissimilar ones only" in part
     assert "Calibrate</button>" in part
     assert "hx-get" not in part, "nothing changes any more"
     assert "tokens/s" in part.lower()
@@ -56,6 +63,7 @@ def test_the_button_starts_it_and_the_page_tells_how_far_it_is(
         admin_browser.get(path)
 
 
+@pytest.mark.one_database
 def test_a_refused_form_keeps_its_values_and_says_why_at_the_field(
     node: FakeNode, admin_browser: Client
 ) -> None:
@@ -78,11 +86,11 @@ def test_a_second_one_is_refused_and_the_first_can_be_called_off(
     path = f"/nodes/{node.node_id}/"
     for _ in range(2):
         answer = admin_browser.post(path + "calibrate/", {"minutes": "10"}, follow=True)
-    assert b"has not ended yet" in answer.content
+    assert b"is still going on" in answer.content
     made = Calibration.objects.get()
     advance_all(now=database_now)
     cancelled = admin_browser.post(f"{path}calibrations/{made.pk}/cancel/", follow=True).content.decode()
-    assert "What has not ended is cancelled" in cancelled
+    assert "Unfinished runs are being cancelled" in cancelled
     advance_all(now=database_now)
     assert "Cancelled by ada." in admin_browser.get(path).content.decode()
     assert set(Job.objects.values_list("state", flat=True)) == {"cancelled"}
@@ -123,6 +131,7 @@ def test_the_same_key_and_body_ask_once_and_a_second_one_conflicts(
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "conflict")
 
 
+@pytest.mark.one_database
 def test_a_program_cancels_once_and_is_told_when_it_is_too_late(node: FakeNode, admin_api: APIClient) -> None:
     url = f"/api/nodes/{node.node_id}/calibrations/"
     made = admin_api.post(url, BODY, format="json").json()
@@ -137,6 +146,7 @@ def test_a_program_cancels_once_and_is_told_when_it_is_too_late(node: FakeNode, 
     assert admin_api.get("/api/nodes/node-none/calibrations/").status_code == 404
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     "wrong",
     [{"budget_s": "600"}, {"budget_s": 0}, {"budget_s": 1e9}, {"models": "x"}, {"models": ["tiny-lama"]},

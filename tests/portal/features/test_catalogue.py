@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -11,24 +10,16 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from knowledge import catalogue_entries
-from knowledge.core.domain import catalogue
+from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.models import CatalogEntry
 from portal.accounts.models import AuditEntry, User
-from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.models import Job
 from tests.harness import world
-from tests.knowledge.test_additions import SHAPE
+from tests.knowledge.catalogue.test_additions import SHAPE
 
 pytestmark = pytest.mark.django_db
 GPU = {"name": "Exotic-9000", "memory_gib": 64, "tflops": 300.0, "bandwidth_gb_s": 2000, "link": "pcie5"}
-
-
-@pytest.fixture(autouse=True)
-def _fresh_entries() -> Iterator[None]:
-    catalogue_entries._entries.cache_clear()
-    yield
-    catalogue_entries._entries.cache_clear()
 
 
 def test_a_node_with_an_unknown_gpu_leads_to_the_form_which_makes_it_known(
@@ -49,9 +40,9 @@ def test_a_node_with_an_unknown_gpu_leads_to_the_form_which_makes_it_known(
     assert "which is not in the catalogue" not in added.content.decode()
     change = admin_browser.get("/catalogue/?gpu=Exotic%209000%20%26%20co").content.decode()
     assert 'name="tflops" value="300.0"' in change
-    assert "Describe it" not in admin_browser.get(f"/nodes/{node.node_id}/").content.decode()
+    assert ">Add it<" not in admin_browser.get(f"/nodes/{node.node_id}/").content.decode()
     refresh_options()
-    assert Job.objects.get().options[0]["source"] == "prior", "waiting jobs are foretold anew"
+    assert Job.objects.get().options[0]["source"] == "prior", "waiting jobs are predicted anew"
     entry = AuditEntry.objects.get(action="catalogue entry added")
     assert (entry.actor, entry.target) == (person, "gpu Exotic 9000 & co")
 
@@ -68,12 +59,13 @@ def test_a_node_with_a_workstation_gpu_is_known_by_what_its_driver_calls_it(
 def test_people_are_told_that_an_administrator_can_describe_a_gpu(browser: Client) -> None:
     world.fake_node(model="Exotic-9000")
     shown = browser.get("/nodes/").content.decode()
-    assert "An administrator can describe it." in shown
+    assert "An administrator can add it." in shown
     assert "/catalogue/" not in shown
     assert browser.get("/catalogue/").status_code == 403
     assert browser.post("/catalogue/gpu/add/", GPU).status_code == 403
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("field", "value"),
     [("name", ""), ("name", "NVIDIA A100-SXM4-80GB"), ("memory_gib", "0"), ("memory_gib", "NaN"),
@@ -99,12 +91,16 @@ def test_a_model_is_added_from_a_folder_or_its_pasted_config(
     shown = admin_browser.post(
         "/catalogue/model/add/", {"name": "our/two", "config": json.dumps(SHAPE)}, follow=True
     ).content.decode()
-    assert "1.2 B parameters, llama, 16 layers of 2,048" in shown
-    assert [catalogue.model(name).layers for name in ("our/one", "our/two")] == [16, 16]
+    assert "1.2 B parameters, llama, 16 layers of width 2,048" in shown
+    assert [portal_catalogue().model(name).layers for name in ("our/one", "our/two")] == [
+        16,
+        16,
+    ]
     offered = admin_browser.get("/jobs/new/").content.decode()
     assert '<option value="our/two">' in offered
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("form", "field"),
     [

@@ -1,4 +1,7 @@
-"""Deleting what was added to the catalogue, from the page and over REST; refused while it is needed."""
+"""Deletion of additions to the catalogue, from the page and over REST.
+
+It is refused while the entry is needed.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,18 @@ from django.test import Client
 from django.utils import timezone
 from rest_framework.test import APIClient
 
-from knowledge import catalogue_entries
+from knowledge.catalogue import catalogue_entries
+from knowledge.catalogue.portal_catalogue import forget_entries, portal_catalogue
 from knowledge.models import CatalogEntry, Execution
 from knowledge.services import record_execution
 from portal.accounts.models import AuditEntry, User
-from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.models import Calibration, DatasetFile, Job, Node
 from scheduler.services.jobs.verbs import cancel_job
 from scheduler.states import NodeState
 from tests.harness import world
 from tests.knowledge.conftest import TINY
-from tests.portal.features.test_catalogue import GPU, SHAPE, _fresh_entries  # noqa: F401 - a fixture of these tests, too
+from tests.portal.features.test_catalogue import GPU, SHAPE
 
 pytestmark = pytest.mark.django_db
 NAME = "Exotic 9000/b & co"
@@ -29,7 +33,7 @@ MODEL = "our/model"
 
 
 @pytest.fixture(autouse=True)
-def _added(_fresh_entries: None, admin_api: APIClient) -> None:  # noqa: F811
+def _added(admin_api: APIClient) -> None:
     admin_api.post("/api/gpus/", GPU | {"name": NAME}, format="json")
     admin_api.post("/api/models/", {"name": MODEL, "config": SHAPE}, format="json")
 
@@ -55,15 +59,16 @@ def test_an_entry_is_deleted_on_the_page_after_a_question_that_tells_what_is_no_
 ) -> None:
     execution = measured_on(NAME)
     page = admin_browser.get("/catalogue/").content.decode()
-    assert "Nothing is learnt from 1 execution of it until it is added again." in page
+    assert "Predictions do not learn from its 1 execution until it is added again." in page
     gone = admin_browser.post("/catalogue/gpu/delete/", {"name": NAME}, follow=True).content.decode()
     assert "Exotic 9000/b &amp; co is no longer in the catalogue." in gone
     assert names() == [MODEL]
     entry = AuditEntry.objects.get(action="catalogue entry deleted")
     assert (entry.actor, entry.target, entry.data["memory_bytes"]) == (person, f"gpu {NAME}", 64 * 2**30)
-    assert not execution.row.measured
+    assert not portal_catalogue().knows(execution.config)
     catalogue_entries.add_gpu(**{**GPU, "name": NAME}, now=timezone.now())  # type: ignore[arg-type]
-    assert execution.row.measured, "the execution stayed, and teaches again"
+    known = portal_catalogue()
+    assert known.knows(execution.config), "the execution stayed, and teaches again"
 
 
 def test_a_program_deletes_a_gpu_and_a_model(admin_api: APIClient) -> None:
@@ -129,7 +134,7 @@ def test_a_model_that_a_calibration_is_to_train_stays(admin_api: APIClient, data
     assert "calibration" in refused.json()["error"]["message"]
 
 
-def test_waiting_jobs_are_foretold_anew(admin_api: APIClient, person: User) -> None:
+def test_waiting_jobs_are_predicted_anew(admin_api: APIClient, person: User) -> None:
     world.fake_node()
     job = world.job(person)
     refresh_options()
@@ -145,10 +150,10 @@ def test_a_job_submitted_while_its_model_was_deleted_gets_defaults_and_holds_nob
     world.fake_node()
     plain = "ourmodel"
     CatalogEntry.objects.filter(name=MODEL).update(name=plain)
-    catalogue_entries._entries.cache_clear()
+    forget_entries()
     late, other = world.job(person, model=plain), world.job(person)
     CatalogEntry.objects.all().delete()
-    catalogue_entries._entries.cache_clear()
+    forget_entries()
     assert refresh_options() == 2
     sources = [
         job.options[0]["source"]

@@ -52,12 +52,12 @@ def test_the_form_shows_the_change_and_its_button_makes_it_fit(
     query = {f"params-{name}": value for name, value in TOO_LARGE.items()}
     query |= {"model": "llama3.1-8b", "training_file": data_file.pk}
     shown = browser.get("/jobs/new/advice/", query).content.decode()
-    assert "What you fixed does not fit." in shown
+    assert "With the values you set, the job does not fit." in shown
     assert "Batch size per GPU: 128 →" in shown
-    [fill] = re.findall(r'data-fill="([^"]*)">Change it so', shown)
+    [fill] = re.findall(r'data-fill="([^"]*)">Apply this change', shown)
     fits = browser.get("/jobs/new/advice/", query | json.loads(unescape(fill))).content.decode()
     assert "What you fixed" not in fits
-    assert "Will it run?" in fits
+    assert "Chance to run" in fits
 
 
 def test_nothing_is_said_where_nothing_was_fixed_or_everything_fits(

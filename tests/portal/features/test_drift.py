@@ -1,4 +1,7 @@
-"""Promises that no longer hold are seen: on the predictions page, at home for administrators, by monitors."""
+"""Promises that no longer hold are noticed.
+
+They appear on the predictions page, at home for administrators, and in monitoring.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from tests.harness import world
 from tests.knowledge.conftest import TINY, promised
 
 PROMISE = promised(100.0, 80.0, 125.0)
-ALARM = "Predictions drift."
+ALARM = "Predictions are drifting."
 PREDICTIONS = "/analytics/predictions/"
 
 Measure = Callable[[float], None]
@@ -24,7 +27,10 @@ Measure = Callable[[float], None]
 
 @pytest.fixture
 def measure(person: User) -> Measure:
-    """20 runs that were promised 100 tokens/s end with another rate, and the nightly task judges them."""
+    """Return a function that ends 20 runs with a given rate and judges them.
+
+    The runs were promised 100 tokens/s; the nightly task judges them.
+    """
 
     def make(rate: float) -> None:
         for _ in range(20):
@@ -52,8 +58,8 @@ def test_a_drift_is_shown_to_everybody_who_looks_at_predictions(browser: Client,
     measure(50.0)
     page = browser.get(PREDICTIONS).content.decode()
     assert ALARM in page
-    assert "Only 0 of the last 20 runs ended inside" in page
-    assert "An alarm was raised on 1 of 1 day." in page
+    assert "Only 0 of the last 20 runs ended within" in page
+    assert "There was an alarm on 1 of 1 day." in page
 
 
 def test_administrators_are_told_at_home_and_monitors_in_a_number(browser: Client, measure: Measure) -> None:
@@ -68,11 +74,11 @@ def test_promises_that_hold_raise_no_alarm(browser: Client, measure: Measure) ->
     measure(101.0)
     page = browser.get(PREDICTIONS).content.decode()
     assert ALARM not in page
-    assert "100% of the last 20 runs ended inside" in page
+    assert "100% of the last 20 runs ended within" in page
     assert ALARM not in as_admin().get("/").content.decode()
     assert told_to_monitors("foretune_prediction_drift") == 0
 
 
 def test_without_any_run_nothing_is_said(browser: Client) -> None:
-    assert "No run with a promise has been judged yet" in browser.get(PREDICTIONS).content.decode()
+    assert "No run with a promise has been checked yet" in browser.get(PREDICTIONS).content.decode()
     assert told_to_monitors("foretune_prediction_drift") == 0

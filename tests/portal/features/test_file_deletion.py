@@ -1,4 +1,7 @@
-"""Uploads are deleted by those who may, unless a job still needs them; jobs keep what they were called."""
+"""Deletion of uploads, unless a job still needs them.
+
+Only permitted users may delete them; jobs keep the names of their files.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ from scheduler.models import DatasetFile, Job
 from scheduler.selectors.files import storage_of
 from scheduler.services.deletions import delete_file
 from scheduler.services.files.uploads import path_of
-from scheduler.services.jobs import advice
+from scheduler.services.jobs import recommend
 from scheduler.services.jobs.verbs import cancel_job
 from tests.harness import world
 from tests.portal.conftest import token_client
@@ -54,7 +57,7 @@ def test_a_deleted_file_is_gone_and_jobs_still_say_what_it_was(
     page = browser.get(f"/jobs/{job.pk}/").content.decode()
     assert "data.jsonl (20 rows, deleted" in page
     again = browser.get(f"/jobs/new/?from={job.pk}").content.decode()
-    assert "data.jsonl was deleted since" in again
+    assert "data.jsonl has been deleted" in again
     entry = AuditEntry.objects.get(action="file deleted")
     assert (entry.actor, entry.target, entry.data["owner"]) == (person, data_file.pk, "ada")
 
@@ -119,11 +122,11 @@ def test_the_page_of_files_says_what_uses_them_and_deletes_them(
     live = world.job(person, training_file=data_file)
     page = browser.get("/files/").content.decode()
     assert "2 jobs" in page
-    assert "1 not ended" in page
+    assert "1 unfinished" in page
     address = f"/files/{data_file.pk}/delete/"
     assert f"Still needed by {live.pk}" in browser.post(address, follow=True).content.decode()
     cancel_job(job=live, actor=person, now=database_now())
-    assert "data.jsonl is deleted" in browser.post(address, follow=True).content.decode()
+    assert "data.jsonl has been deleted" in browser.post(address, follow=True).content.decode()
     assert browser.post(address).status_code == 404
     assert "No files yet" in browser.get("/files/").content.decode()
 
@@ -131,13 +134,13 @@ def test_the_page_of_files_says_what_uses_them_and_deletes_them(
 def test_a_job_that_is_submitted_while_its_file_is_deleted_is_refused(
     api: APIClient, person: User, data_file: DatasetFile, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    look = advice.current_recommender
+    look = recommend.current_recommender
 
     def meanwhile() -> Any:
         delete_file(file=data_file, actor=person, now=database_now())
         return look()
 
-    monkeypatch.setattr(advice, "current_recommender", meanwhile)
+    monkeypatch.setattr(recommend, "current_recommender", meanwhile)
     body = {"model": "builtin/tiny-llama", "training_file": data_file.pk}
     refused = api.post("/api/jobs/", body, format="json")
     assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, ["training_file"])

@@ -29,7 +29,7 @@ def csv(text: str | bytes, name: str = "ours.csv") -> SimpleUploadedFile:
 
 
 def test_a_file_is_imported_once_and_counted_by_source(admin_browser: Client, person: User) -> None:
-    assert b"Nothing yet" in admin_browser.get("/history/").content
+    assert b"There are no executions yet" in admin_browser.get("/history/").content
     first = admin_browser.post("/history/", {"file": csv(GOOD)}, follow=True).content.decode()
     assert "ours.csv: 2 rows read, 2 added;" in first
     again = admin_browser.post("/history/", {"file": csv(GOOD)}, follow=True).content.decode()
@@ -45,7 +45,7 @@ def test_executions_are_found_by_model_and_source_and_come_in_pages(admin_browse
     text = "\n".join([HEAD, *runs, faster])
     admin_browser.post("/history/", {"file": csv(text)})
     first = admin_browser.get("/history/").content.decode()
-    assert "not learnt from: " in first
+    assert "not used for training: " in first
     assert "3,029" in first
     assert "3,000" not in first
     older = f"?after={Execution.objects.order_by('-pk')[24].pk}"
@@ -53,7 +53,7 @@ def test_executions_are_found_by_model_and_source_and_come_in_pages(admin_browse
     assert "3,000" in admin_browser.get(f"/history/{older}").content.decode()
     flagged = admin_browser.get("/history/?learnt=no").content.decode()
     assert "3,029" not in flagged
-    assert "not learnt from: " in flagged
+    assert "not used for training: " in flagged
     assert "No execution matches" in admin_browser.get("/history/?q=mistral").content.decode()
     assert "No execution matches" in admin_browser.get("/history/?source=own").content.decode()
     assert "3,029" in admin_browser.get("/history/?source=csv&q=LLAMA").content.decode()

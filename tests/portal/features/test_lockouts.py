@@ -1,4 +1,7 @@
-"""A compromised account is shut out at once, whatever runs: through REST, and through the pages."""
+"""A compromised account is shut out at once, even while requests run.
+
+This holds through REST and through the pages.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,11 @@ from tests.portal.conftest import token_client
 
 
 class Intruder:
-    """Someone who has eve's password, a session of hers, a token of hers, and a join token that she made."""
+    """Someone with access to the account of eve.
+
+    The intruder has her password, one of her sessions, one of her tokens, and a join token made by
+    her.
+    """
 
     def __init__(self) -> None:
         self.eve = world.user("eve")
@@ -83,7 +90,7 @@ def test_one_request_shuts_out_whoever_has_the_account_while_jobs_run(
     node.end(order, "stopped")
     assert world.state_of(running) == "cancelled"
     assert world.open_allocations() == 0
-    assert running.events.get(stop_for="cancel").reason == "Its owner was locked out."
+    assert running.events.get(stop_for="cancel").reason == "Its owner's account was deactivated."
 
 
 def test_letting_someone_in_again_revives_nothing(intruder: Intruder, admin_api: APIClient) -> None:
@@ -210,13 +217,13 @@ def test_the_page_shuts_out_and_hands_over(admin_browser: Client, person: User, 
     job = world.job(intruder.eve)
     path = f"/users/{intruder.eve.pk}/"
     page = admin_browser.get(path).content.decode()
-    assert "1 job has not ended" in page
+    assert "1 unfinished job." in page
     refused = admin_browser.post(path + "deactivate/", {"hand_over_to": "nobody"})
     assert refused.status_code == 400
-    assert b"Nobody has this name." in refused.content
+    assert b"There is no user with this name." in refused.content
     assert len(intruder.gets_in()) == 4
     shown = admin_browser.post(path + "deactivate/", {"hand_over_to": "ada"}, follow=True).content.decode()
-    assert "Let in again" in shown
+    assert "Reactivate" in shown
     assert intruder.gets_in() == []
     assert Job.objects.get(pk=job.pk).owner == person
 

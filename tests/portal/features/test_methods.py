@@ -1,4 +1,7 @@
-"""A method that a node cannot train: the node says so, jobs keep away from it, and everybody is told why."""
+"""A method that a node cannot train.
+
+The node reports it, jobs avoid the node, and everyone concerned is told why.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
-from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Claim, DatasetFile, Job, Node
 from tests.harness import world
@@ -91,7 +94,7 @@ def test_checking_a_configuration_names_the_remedy_and_the_method_that_would_do(
     asked = {**QLORA, "training_file": data_file.pk}
     told = api.post("/api/recommendations/check/", asked, format="json").json()
     assert (told["fits"], told["changes"]) == (False, {"method": {"from": "qlora", "to": "lora"}})
-    assert told["reason"].startswith(f"{WHY} With method qlora → lora it runs")
+    assert told["reason"].startswith(f"{WHY} With method qlora → lora, its chance to run")
 
 
 def test_a_calibration_leaves_out_what_the_node_cannot_train(node: FakeNode, admin_api: APIClient) -> None:

@@ -1,4 +1,7 @@
-"""One request passes through knowledge once: queries, learnings and enumerations are counted."""
+"""One request passes through knowledge once.
+
+Queries, learnings and enumerations are counted.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,6 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from rest_framework.test import APIClient
 
-from knowledge import catalogue_entries
 from knowledge.core.predict.local_correction import LocalCorrection
 from knowledge.core.recommend import search_space
 from scheduler.models import DatasetFile
@@ -35,8 +37,10 @@ def _an_a100_with_own_runs(db: None) -> None:
 
 @pytest.fixture
 def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
-    """Counts of learnings from own runs, and of enumerations of each set of candidates."""
-    monkeypatch.setattr(catalogue_entries, "FRESH_S", 1e9)  # else read again now and then
+    """Counts of learnings from own runs and of enumerations.
+
+    Enumerations are counted for each set of candidates.
+    """
     counts: Counter[str] = Counter()
     learn, enumerated = LocalCorrection.of, search_space.enumerated
 
@@ -54,28 +58,29 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     return counts
 
 
-def ask(door: str, client: Any, file: DatasetFile, params: dict[str, object]) -> None:
+def ask(address: str, client: Any, file: DatasetFile, params: dict[str, object]) -> None:
     """Through the page of a new job, or REST."""
-    if door == PAGE:
+    if address == PAGE:
         query = {"model": "llama3.1-8b", "training_file": file.pk}
         query |= {f"params-{name}": value for name, value in params.items()}
         answer = client.get(PAGE, query)
     else:
         asked = {"model": "llama3.1-8b", "training_file": file.pk, "params": params}
-        answer = client.post(door, asked, format="json")
+        answer = client.post(address, asked, format="json")
     assert answer.status_code == 200
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("name", ASKED)
-@pytest.mark.parametrize("door", [PAGE, REST, CHECK])
+@pytest.mark.parametrize("address", [PAGE, REST, CHECK])
 def test_a_request_asks_little_and_learns_and_enumerates_once(
-    name: str, door: str, browser: Client, api: APIClient, data_file: DatasetFile, counted: Counter[str]
+    name: str, address: str, browser: Client, api: APIClient, data_file: DatasetFile, counted: Counter[str]
 ) -> None:
-    client = browser if door == PAGE else api
-    ask(door, client, data_file, ASKED[name])  # what a process reads once is known from here on
+    client = browser if address == PAGE else api
+    ask(address, client, data_file, ASKED[name])  # what a process reads once is known from here on
     counted.clear()
     with CaptureQueriesContext(connection) as queries:
-        ask(door, client, data_file, ASKED[name])
+        ask(address, client, data_file, ASKED[name])
     assert len(queries) <= MOST_QUERIES
     assert counted.pop("learnt") == 1
     assert set(counted.values()) == {1}

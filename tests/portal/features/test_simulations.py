@@ -1,4 +1,4 @@
-"""Simulations through the doors of administrators: REST and pages."""
+"""Simulations through the interfaces of administrators: REST and pages."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_too_short_a_past_is_said_in_words(admin_api: APIClient) -> None:
     long_ago = {"cluster": "cpu:1x1", "until": "2000-01-01T00:00Z"}
     refused = admin_api.post(URL, BODY | long_ago, format="json")
     assert refused.json()["error"]["fields"] == {
-        "since": "only 0 jobs of this range have run and ended; a simulation needs 3"
+        "since": "only 0 jobs of this range ran to the end; a simulation needs 3"
     }
 
 
@@ -84,10 +84,10 @@ def test_the_page_asks_and_shows_what_is_simulated(ran: None, admin_browser: Cli
     form = {"policies": ["fifo", "sjf"], "knowledge": "oracle", "key": "form-1"}
     sent = [admin_browser.post("/simulations/", form)["Location"] for _ in range(2)]
     assert sent[0] == sent[1], "a double click asks once"
-    assert b"0 of 2 policies played" in admin_browser.get(sent[0]).content
+    assert b"0 of 2 policies simulated" in admin_browser.get(sent[0]).content
     play_next(now=database_now)
     part = admin_browser.get(sent[0], headers={"HX-Request": "true"})
-    assert b"1 of 2 policies played" in part.content
+    assert b"1 of 2 policies simulated" in part.content
     assert "HX-Refresh" not in part.headers
     play_next(now=database_now)
     assert admin_browser.get(sent[0], headers={"HX-Request": "true"})["HX-Refresh"] == "true"

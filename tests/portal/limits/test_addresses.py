@@ -25,7 +25,10 @@ NOT_READY = "readyz"  # answers 503 on purpose
 
 
 def routes() -> list[str]:
-    """Every address as Django knows it, e.g. `api/jobs/<str:job_id>/`; the administration is Django's own."""
+    """Return every address as Django knows it, e.g. `api/jobs/<str:job_id>/`.
+
+    The administration is left out, as it is Django's own.
+    """
 
     def below(patterns: Any, prefix: str) -> Iterator[str]:
         for entry in patterns:

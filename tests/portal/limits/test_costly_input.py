@@ -1,4 +1,7 @@
-"""Input made to cost much, of the largest size that each door takes: answered soon, and stored nowhere."""
+"""Input made to cost much, of the largest size that an endpoint takes.
+
+It is answered soon and stored nowhere.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +37,7 @@ def test_no_json_keeps_the_api_busy(api: APIClient, name: str) -> None:
 
 @pytest.mark.one_database
 @pytest.mark.parametrize("name", SYNC)
-def test_no_json_keeps_the_door_of_the_nodes_busy(client: Any, name: str) -> None:
+def test_no_json_keeps_the_endpoint_of_the_nodes_busy(client: Any, name: str) -> None:
     node = world.fake_node()
     token = {"authorization": f"Bearer {node.token}"}
     head = f'{{"protocol": {PROTOCOL}, "boot_id": "b", "claims"'

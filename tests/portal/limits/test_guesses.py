@@ -1,4 +1,7 @@
-"""Guessing: wrong passwords and tokens are counted by address, and hashing takes turns."""
+"""Guesses of passwords and tokens.
+
+Wrong ones are counted by address, and hashing takes turns.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ from portal.turns import Turns, client_address
 from tests.harness import world
 from tests.harness.fake_node import PROTOCOL, facts
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 
 
 def sign_in(name: str, password: str = "wrong", address: str = "192.0.2.1") -> Any:

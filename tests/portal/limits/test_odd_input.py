@@ -1,7 +1,7 @@
-"""Odd text in every part of every address and in all that an address looks for in its query: no 5xx.
+"""Odd text in every part of every address and in its query: no 5xx.
 
-What a page looks for is found by asking it once, what the API takes stands in its schema. On both databases,
-as they refuse different texts.
+The parameters that a page reads are found by asking it once, those of the API stand in its
+schema. The tests run on both databases, as they refuse different texts.
 """
 
 from __future__ import annotations

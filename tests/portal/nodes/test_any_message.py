@@ -1,4 +1,7 @@
-"""Property: whatever a node with a live claim says, the portal answers, and never with a 5xx."""
+"""Property: any message of a node with a live claim is answered.
+
+The answer is never a 5xx.
+"""
 
 from __future__ import annotations
 

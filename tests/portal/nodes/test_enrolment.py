@@ -1,4 +1,7 @@
-"""Enrolment may be repeated: an answer that is lost costs neither the join token nor a second node."""
+"""Enrolment may be repeated.
+
+A lost answer costs neither the join token nor a second node.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The node's part as a wheel: what is in it, who gets it, and that a machine needs nothing else of ours."""
+"""The node's part as a wheel.
+
+The tests cover its contents, its access rights, and that a machine needs nothing else of ours.
+"""
 
 from __future__ import annotations
 
@@ -150,7 +153,10 @@ def test_guesses_at_the_download_count_as_those_at_enrolment() -> None:
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Path:
-    """A new environment without a network, in which other people's packages lie already."""
+    """A new environment without a network.
+
+    Third-party packages are installed in it already.
+    """
     venv.create(tmp_path / "foretune-node", with_pip=False, symlinks=True)
     libraries = next((tmp_path / "foretune-node" / "lib").glob("python*")) / "site-packages"
     (libraries / "others.pth").write_text(sysconfig.get_path("purelib") + "\n")
@@ -163,7 +169,7 @@ def test_the_command_of_the_page_makes_a_machine_a_node(live_server: LiveServer,
     _make, install, start = node_package.join_command(portal=live_server.url, token=token).split(" && ")
     pip = [sys.executable, "-m", "pip", "--python", "foretune-node", *shlex.split(install)[1:]]
     done = subprocess.run(
-        [*pip, "--no-deps", "--no-index"], cwd=machine, capture_output=True, text=True, timeout=120
+        [*pip, "--no-deps", "--no-index"], cwd=machine, capture_output=True, text=True, timeout=300
     )
     assert done.returncode == 0, done.stderr
     assert token not in done.stdout + done.stderr
@@ -180,7 +186,7 @@ def test_the_command_of_the_page_makes_a_machine_a_node(live_server: LiveServer,
         until(lambda: Node.objects.filter(name="box", state=NodeState.READY).exists(), timeout_s=60)
     finally:
         agent.terminate()
-        log = agent.communicate(timeout=60)[1]
+        log = agent.communicate(timeout=300)[1]
     assert agent.returncode == 0, log
     assert Node.objects.get().software["foretune"] == __version__
 
@@ -195,6 +201,6 @@ def test_pip_refuses_a_wheel_that_is_not_the_one_of_the_command(
     assert right in command
     install = shlex.split(command.split(" && ")[1].replace(right, "0" * 64))
     pip = [sys.executable, "-m", "pip", "--python", "foretune-node", *install[1:], "--no-deps", "--no-index"]
-    done = subprocess.run(pip, cwd=machine, capture_output=True, text=True, timeout=120)
+    done = subprocess.run(pip, cwd=machine, capture_output=True, text=True, timeout=300)
     assert done.returncode == 1
     assert "THESE PACKAGES DO NOT MATCH THE HASHES" in done.stderr

@@ -20,13 +20,13 @@ def test_a_beat_is_written_down_and_a_flood_of_them_is_not(
     client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     now = clock.read()
-    monkeypatch.setattr(beat, "_written", 0.0)
+    monkeypatch.setattr(beat, "written_at", 0.0)
     for seconds in range(3):
         moment = now + timedelta(seconds=seconds)
         monkeypatch.setattr(clock, "read", lambda moment=moment: moment)
         assert client.get("/beatz").status_code == 204
     assert WebBeat.objects.get().at == now
-    monkeypatch.setattr(beat, "_written", 0.0)
+    monkeypatch.setattr(beat, "written_at", 0.0)
     client.get("/beatz")
     assert WebBeat.objects.get().at == moment
 
@@ -36,7 +36,7 @@ def test_a_server_asks_itself_as_it_is_reached_from_outside(
 ) -> None:
     settings.ALLOWED_HOSTS, settings.SECURE_SSL_REDIRECT = [".example.org"], True
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-    monkeypatch.setattr(beat, "_written", 0.0)
+    monkeypatch.setattr(beat, "written_at", 0.0)
     port = int(live_server.url.rpartition(":")[2])
     assert beat.ask(socket.AF_INET, ("127.0.0.1", port))
     assert WebBeat.objects.exists()

@@ -25,7 +25,7 @@ def test_a_job_on_no_node_is_explained(settings: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("sjf", []), ("srtf", ["portal.E006"]), ("x", ["portal.E006"])]
+    ("name", "expected"), [("sjf", []), ("sia", ["portal.E006"]), ("x", ["portal.E006"])]
 )
 def test_a_policy_that_cannot_run_live_is_explained(settings: Any, name: str, expected: list[str]) -> None:
     settings.POLICY = name
@@ -74,3 +74,17 @@ def test_production_on_sqlite_with_a_made_up_key_is_warned_of(
     monkeypatch.setitem(settings.DATABASES["default"], "ENGINE", "django.db.backends.sqlite3")
     monkeypatch.delenv("SECRET_KEY", raising=False)
     assert ids(checks.production()) == ["portal.W001", "portal.W002"]
+
+
+@pytest.mark.parametrize("name", ["", "EUR", "€", "kr", "US$", "zł", "GPU credits"])
+def test_a_short_text_is_a_currency(settings: Any, name: str) -> None:
+    settings.CURRENCY = name
+    assert checks.currency() == []
+
+
+@pytest.mark.parametrize(
+    "name", ["E" * 13, "EUR\n", "2 EUR", "<b>", "-EUR", "a,b", '"', "?", "🍕", " EUR", "a  b", "x/y"]
+)
+def test_a_currency_that_reads_like_something_else_is_explained(settings: Any, name: str) -> None:
+    settings.CURRENCY = name
+    assert ids(checks.currency()) == ["portal.E009"]

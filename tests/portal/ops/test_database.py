@@ -1,4 +1,7 @@
-"""How long a process waits for the database, and who asks one that does not answer."""
+"""The time for which a process waits for the database.
+
+The tests also cover which processes ask a database that does not answer.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +16,7 @@ from environ import Env
 from psycopg import OperationalError
 
 from portal.configuration.database import database
-from portal.postgresql.base import Connection
+from portal.postgresql.base import BoundedConnection
 from portal.postgresql.breaker import Breaker
 from portal.serving.queued import slow_s
 from tests.harness.servers import NotInstalled, Postgres
@@ -29,13 +32,19 @@ def options(url: str, *, statement_s: float) -> dict[str, object]:
     return made
 
 
-@pytest.mark.parametrize(("process", "waits_s"), [("import portal.wsgi", 4), ("import portal.celery", 15)])
+@pytest.mark.parametrize(("process", "waits_s"), [("import portal.wsgi", 2), ("import portal.celery", 15)])
 def test_requests_wait_for_a_lock_shorter_than_workers(process: str, waits_s: float, tmp_path: Path) -> None:
     (tmp_path / "static").mkdir()
     env = {"PATH": os.environ["PATH"], "DATA_DIR": str(tmp_path), "DJANGO_SETTINGS_MODULE": "portal.settings"}
     command = [sys.executable, "-c", f"{process}; {SHOW}"]
     done = subprocess.run(command, cwd=REPOSITORY, env=env, capture_output=True, text=True, check=True)
     assert float(done.stdout) == waits_s
+
+
+def test_what_sqlite_confirmed_survives_a_power_cut() -> None:
+    assert "PRAGMA synchronous=FULL" in str(
+        options("sqlite:///portal.sqlite3", statement_s=4)["init_command"]
+    )
 
 
 def test_on_postgresql_the_server_gives_up_before_its_client() -> None:
@@ -68,24 +77,24 @@ def test_while_nothing_answers_one_caller_at_a_time_may_ask() -> None:
 
 
 @pytest.fixture
-def patient() -> Iterator[Connection]:
+def patient() -> Iterator[BoundedConnection]:
     """A connection to a server of its own, with three seconds of patience."""
     try:
         server = Postgres()
     except NotInstalled as missing:
         pytest.skip(f"no {missing} here")
-    made = Connection.connect(server.url)
+    made = BoundedConnection.connect(server.url)
     made.patience_s = 3.0
     yield made
     made.close()
     server.remove()
 
 
-def sleep(there: Connection, seconds: float) -> None:
+def sleep(there: BoundedConnection, seconds: float) -> None:
     there.execute("SELECT pg_sleep(%s)", [seconds])
 
 
-def test_slow_statements_of_one_request_share_its_patience(patient: Connection) -> None:
+def test_slow_statements_of_one_request_share_its_patience(patient: BoundedConnection) -> None:
     for _ in range(2):
         sleep(patient, 2.0)  # outside of requests each has its own
     mark = slow_s.set(0.0)

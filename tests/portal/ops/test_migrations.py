@@ -1,4 +1,7 @@
-"""Upgrades: processes of the old version go on while and after the database is migrated."""
+"""Upgrades while processes of the old version go on.
+
+They work while the database is migrated, and afterwards.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,10 @@ OURS = ("accounts", "knowledge", "scheduler")
 
 
 def columns_required_later(loader: MigrationLoader) -> Iterator[tuple[str, str, str]]:
-    """App, model and field of each column that was made, or became, required in a table that was there."""
+    """Yield app, model and field of each column required later.
+
+    Such a column was added to an existing table as required, or became required in it.
+    """
     state = ProjectState()
     for key in loader.graph._generate_plan(loader.graph.leaf_nodes(), at_end=True):
         migration = loader.disk_migrations[key]

@@ -1,4 +1,7 @@
-"""I15: the clocks of web hosts may be wrong by minutes; what people do is stamped with the database's."""
+"""I15: the acts of people are stamped with the database's clock.
+
+The clocks of web hosts may be wrong by minutes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Health, metrics, request ids, errors without traces, and secrets that stay secret."""
+"""Health, metrics, request ids, errors without traces, and secrecy.
+
+Secrets stay secret.
+"""
 
 from __future__ import annotations
 
@@ -29,7 +32,7 @@ def test_healthz_needs_nothing(client: Client) -> None:
 
 
 def test_readyz_names_what_is_missing(client: Client, db: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "_broker", lambda: "does not answer")
+    monkeypatch.setattr(health, "broker_works", lambda: "does not answer")
     answer = client.get("/readyz")
     assert answer.status_code == 503
     assert answer.json()["checks"] == {
@@ -42,7 +45,7 @@ def test_readyz_names_what_is_missing(client: Client, db: None, monkeypatch: pyt
 def test_readyz_is_ready_when_the_broker_answers_and_the_loop_looks(
     client: Client, db: None, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(health, "_broker", lambda: "ok")
+    monkeypatch.setattr(health, "broker_works", lambda: "ok")
     assert client.get("/readyz").status_code == 503
     tick()
     assert client.get("/readyz").json()["status"] == "ready"
@@ -51,7 +54,7 @@ def test_readyz_is_ready_when_the_broker_answers_and_the_loop_looks(
 def test_a_broker_that_is_away_is_told_without_its_address(monkeypatch: pytest.MonkeyPatch) -> None:
     away = functools.partial(health.app.connection_for_write, "redis://127.0.0.1:1/0")
     monkeypatch.setattr(health.app, "connection_for_write", away)
-    assert health._broker().startswith("does not answer (")
+    assert health.broker_works().startswith("does not answer (")
 
 
 def test_metrics_count_the_cluster(client: Client, person: User) -> None:
@@ -137,7 +140,7 @@ def test_a_missing_page_while_the_database_is_away_is_503(
 def test_pages_that_do_not_exist_are_explained(client: Client, db: None) -> None:
     answer = client.get("/nowhere/")
     assert answer.status_code == 404
-    assert b"There is nothing here" in answer.content
+    assert b"Page not found" in answer.content
     assert client.post("/agent/v1/none").json()["error"]["code"] == "not_found"
 
 

@@ -1,4 +1,7 @@
-"""A small WSGI application for the tests of the web server; it is impatient, so that they are short."""
+"""A small WSGI application for the tests of the web server.
+
+It is impatient, so that they are short.
+"""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import pytest
 from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 
-from knowledge import catalogue_entries
+from knowledge.catalogue.portal_catalogue import forget_entries
 from portal.accounts.models import User
 from portal.http import error_pages
 from tests.harness import world
@@ -22,7 +22,7 @@ def test_signing_in_and_out(client: Client, person: User) -> None:
     assert client.get("/jobs/").status_code == 302
 
 
-def test_ten_wrong_passwords_lock_the_door(client: Client, person: User) -> None:
+def test_ten_wrong_passwords_lock_the_address(client: Client, person: User) -> None:
     answers = [client.post("/login/", {"username": "ada", "password": "no"}) for _ in range(11)]
     assert answers[-1].status_code == 429
 
@@ -33,7 +33,7 @@ def test_a_form_without_its_csrf_token_is_refused_in_words(path: str, person: Us
     client.force_login(person)
     answer = client.post(path, {})
     assert answer.status_code == 403
-    assert b"This form is too old" in answer.content
+    assert b"This form has expired" in answer.content
     assert b'class="navbar-nav nav-pages"' in answer.content
 
 
@@ -47,7 +47,7 @@ def queries_of(client: Client, path: str) -> int:
     """With the catalogue's, which a process repeats only every few seconds."""
     from django.db import connection
 
-    catalogue_entries._entries.cache_clear()
+    forget_entries()
     with CaptureQueriesContext(connection) as queries:
         assert client.get(path).status_code == 200, path
     return len(queries)

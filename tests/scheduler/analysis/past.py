@@ -23,7 +23,10 @@ def ended_job(node: FakeNode, *, ran_s: float) -> Job:
 
 
 def past(node: FakeNode, durations_s: list[float], *, ended: datetime) -> list[Job]:
-    """Jobs that were submitted in one-minute steps up to `ended`, when all of them had ended."""
+    """Create jobs that were submitted in one-minute steps up to `ended`.
+
+    All of them had ended by then.
+    """
     jobs = [ended_job(node, ran_s=1) for _ in durations_s]
     for number, (job, ran_s) in enumerate(zip(jobs, durations_s, strict=True)):
         submitted = ended - timedelta(minutes=len(jobs) - number)

@@ -1,4 +1,7 @@
-"""Figures over a period: what the database adds up is what one would count by hand."""
+"""Figures over a period.
+
+The database's sums equal those counted by hand.
+"""
 
 from __future__ import annotations
 
@@ -115,6 +118,7 @@ def finished(
     Job.objects.filter(pk=job.pk).update(
         state=state,
         submitted_at=started - timedelta(seconds=wait),
+        waited_s=wait,
         first_started_at=started,
         ended_at=at,
         **more,

@@ -1,4 +1,7 @@
-"""A simulation of the portal's own past: asked for, played piece by piece, and safe from dying workers."""
+"""A simulation of the portal's own past.
+
+It is requested, played piece by piece, and survives dying workers.
+"""
 
 from __future__ import annotations
 
@@ -59,7 +62,7 @@ def test_a_dead_workers_policy_is_played_again_and_given_up_after_three_tries(no
     past(node, [60, 60, 60], ended=database_now())
     made = ask("fifo")
     for _ in range(play.TRIES):
-        assert play._lease(database_now()), "the worker dies with its lease"
+        assert play.take_lease(database_now()), "the worker dies with its lease"
         assert play_next(now=database_now) is None, "the lease is respected while it lasts"
         Simulation.objects.update(leased_until=database_now() - timedelta(seconds=1))
     play_next(now=database_now)
@@ -71,19 +74,19 @@ def test_a_dead_workers_policy_is_played_again_and_given_up_after_three_tries(no
 def test_a_worker_that_was_replaced_writes_nothing(node: FakeNode) -> None:
     past(node, [60, 60, 60], ended=database_now())
     ask("fifo")
-    old = play._lease(database_now())
+    old = play.take_lease(database_now())
     assert old
     Simulation.objects.update(leased_until=None)
     play_next(now=database_now)
     with pytest.raises(play.LeaseLost):
-        play._finish_policy(old, {"policy": "late"}, [], now=database_now())
+        play.finish_policy(old, {"policy": "late"}, [], now=database_now())
     assert [one["policy"] for one in Simulation.objects.get().results] == ["fifo"]
 
 
 def test_one_simulation_runs_at_a_time_and_the_older_one_is_ended_first(node: FakeNode) -> None:
     past(node, [60, 60, 60], ended=database_now())
     first, second = ask("fifo", "sjf"), ask("fifo")
-    assert play._lease(database_now())
+    assert play.take_lease(database_now())
     assert play_next(now=database_now) is None
     Simulation.objects.update(leased_until=None)
     for _ in range(3):
@@ -110,7 +113,7 @@ def test_jobs_that_fit_nowhere_fail_the_simulation_with_words(node: FakeNode) ->
     play_next(now=database_now)
     made.refresh_from_db()
     assert made.state == SimulationState.FAILED
-    assert "the cluster offers 1 x 8 a100" in made.message
+    assert "the cluster offers 1 × 8 a100" in made.message
 
 
 @pytest.mark.parametrize(
@@ -125,7 +128,7 @@ def test_jobs_that_fit_nowhere_fail_the_simulation_with_words(node: FakeNode) ->
         ("cluster", {"cluster": "eight"}, "is not MODEL:NODESxGPUS"),
         ("cluster", {"cluster": "a100:9999x9999"}, "at most"),
         ("cluster", {}, "no node is registered"),
-        ("since", {}, "only 0 jobs of this range have run and ended; a simulation needs 3"),
+        ("since", {}, "only 0 jobs of this range ran to the end; a simulation needs 3"),
     ],
 )
 def test_a_bad_question_is_refused_by_field(field: str, values: dict[str, object], says: str) -> None:
@@ -156,7 +159,7 @@ def test_the_sweep_asks_again_for_simulations_that_nobody_plays(
     asked.clear()
     sweep(database_now())
     assert asked == ["simulate"]
-    assert play._lease(database_now())
+    assert play.take_lease(database_now())
     sweep(database_now())
     assert asked == ["simulate"], "somebody plays it"
     sweep(made.requested_at + timedelta(hours=1))

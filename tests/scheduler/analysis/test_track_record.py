@@ -71,7 +71,7 @@ def test_coverage_and_bias_of_each_figure_and_source(ada: User, period: Period) 
 def test_stated_defaults_promise_nothing(ada: User, period: Period) -> None:
     measured(ada, 100.0, source=Source.DEFAULT)
     assert track_record.verdicts(ada, period) == []
-    assert track_record.pairs(ada, period)["duration_s"] == []
+    assert track_record.latest_pairs(ada, period)[0]["duration_s"] == []
 
 
 def test_the_latest_runs_come_oldest_first(
@@ -80,8 +80,11 @@ def test_the_latest_runs_come_oldest_first(
     monkeypatch.setattr(track_record, "LATEST", 2)
     for seconds in (90.0, 110.0, 130.0):
         measured(ada, seconds)
-    assert [pair.measured for pair in track_record.pairs(ada, period)["duration_s"]] == [110.0, 130.0]
-    pair = track_record.pairs(ada, period)["peak_memory_bytes"][0]
+    assert [pair.measured for pair in track_record.latest_pairs(ada, period)[0]["duration_s"]] == [
+        110.0,
+        130.0,
+    ]
+    pair = track_record.latest_pairs(ada, period)[0]["peak_memory_bytes"][0]
     assert (pair.promised, pair.low, pair.high) == (100.0, 80.0, 125.0)
 
 

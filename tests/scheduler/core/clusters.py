@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from knowledge.core.domain.types import Config, Goal, Interval, Option, Source
 from scheduler.core.policies import POLICIES
-from scheduler.core.types import Action, ClusterState, GpuId, GpuSite, Holding, Job, Node, Topology
+from scheduler.core.types import Action, ClusterState, GpuId, GpuSite, Holding, JobInfo, NodeInfo, Topology
 
 MODELS = ("A100", "L40S")
 LACKS = (frozenset[str](), frozenset[str](), frozenset({"qlora"}))
@@ -58,23 +58,25 @@ def by_qlora(of: Option) -> Option:
     return replace(of, config=replace(of.config, method="qlora", quantization="bnb-4bit"))
 
 
-def job(name: str, *options: Option, at: float = 0.0, goal: Goal = Goal.FASTEST, **more: Any) -> Job:
-    return Job(id=name, submitted_at=at, options=tuple(options), goal=goal, **more)
+def job(name: str, *options: Option, at: float = 0.0, goal: Goal = Goal.FASTEST, **more: Any) -> JobInfo:
+    return JobInfo(id=name, submitted_at=at, options=tuple(options), goal=goal, **more)
 
 
-def running(name: str, held: Option, *gpus: GpuId, since: float = -1e6, at: float = -1e6, **more: Any) -> Job:
+def running(
+    name: str, held: Option, *gpus: GpuId, since: float = -1e6, at: float = -1e6, **more: Any
+) -> JobInfo:
     """A job that has run long enough to be stopped, unless told otherwise."""
     holding = Holding(option=held, gpus=gpus, since=since)
     return job(name, held, at=at, holds=holding, first_started_at=since, **more)
 
 
-def node(name: str, free: int, total: int | None = None, model: str = "A100", **more: Any) -> Node:
+def node(name: str, free: int, total: int | None = None, model: str = "A100", **more: Any) -> NodeInfo:
     """A node whose first `free` GPUs nobody holds."""
-    return Node(id=name, gpu_model=model, total=total or free, free=tuple(range(free)), **more)
+    return NodeInfo(id=name, gpu_model=model, total=total or free, free=tuple(range(free)), **more)
 
 
 def decide(
-    policy: str, jobs: list[Job], nodes: list[Node], now: float = 0.0, **memory: Any
+    policy: str, jobs: list[JobInfo], nodes: list[NodeInfo], now: float = 0.0, **memory: Any
 ) -> dict[str, Action]:
     """The action of each job."""
     plan = POLICIES[policy].decide(ClusterState(jobs=tuple(jobs), nodes=tuple(nodes), memory=memory), now)
@@ -92,12 +94,13 @@ def options(draw: st.DrawFn) -> Option:
 OPTIONS = st.lists(options(), max_size=3)
 
 
-def jobs(draw: st.DrawFn, name: str, **more: Any) -> Job:
+def jobs(draw: st.DrawFn, name: str, **more: Any) -> JobInfo:
     ran = draw(EITHER)
+    stopped_at = draw(STOPPED_AT) if ran and "holds" not in more else None
     own = more.pop("options", None) or tuple(draw(OPTIONS))
     if "holds" not in more and draw(ONE_IN_THREE):
         own = tuple(map(by_qlora, own))
-    return Job(
+    return JobInfo(
         id=name,
         submitted_at=float(draw(st.integers(-1000, 5))),
         options=own,
@@ -109,7 +112,8 @@ def jobs(draw: st.DrawFn, name: str, **more: Any) -> Job:
         work_left=draw(WORK_LEFT),
         attained_gpu_s=draw(ATTAINED_GPU_S) if ran else 0.0,
         first_started_at=-500.0 if ran or "holds" in more else None,
-        stopped_at=draw(STOPPED_AT) if ran and "holds" not in more else None,
+        stopped_at=stopped_at,
+        preempted_at=stopped_at if draw(EITHER) else None,
         restart_s=draw(RESTART_S),
         restarts=draw(st.integers(0, 3)),
         unsaved_s=draw(UNSAVED_S),
@@ -121,9 +125,12 @@ def jobs(draw: st.DrawFn, name: str, **more: Any) -> Job:
 
 @st.composite
 def cluster_states(draw: st.DrawFn) -> ClusterState:
-    """Up to 5 nodes, whose held GPUs belong to running jobs or to nobody known, and up to 8 waiting jobs."""
-    nodes: list[Node] = []
-    found: list[Job] = []
+    """Draw clusters of up to 5 nodes with up to 8 waiting jobs.
+
+    Held GPUs belong to running jobs or to no known job.
+    """
+    nodes: list[NodeInfo] = []
+    found: list[JobInfo] = []
     for number in range(draw(st.integers(0, 5))):
         total = draw(GPUS_OF_A_NODE)
         free = draw(FREE_GPUS[total])
@@ -131,7 +138,7 @@ def cluster_states(draw: st.DrawFn) -> ClusterState:
         ready = draw(EITHER) or draw(EITHER)
         sites = SITES[:total] if draw(EITHER) else ()
         nodes.append(
-            Node(
+            NodeInfo(
                 id=f"n{number}", gpu_model=model, total=total, free=tuple(sorted(free)),
                 ready=ready, sites=sites, cannot_train=draw(ABLE),
             )

@@ -73,7 +73,8 @@ def test_nobody_is_stopped_on_a_node_that_is_no_use(policy: str) -> None:
     nodes = [node("unable", 0, total=4, cannot_train=frozenset({"qlora"})), node("able", 0, total=4)]
     four = option(gpus=4)
     cheap = running("cheap", four, *((("unable", index)) for index in range(4)))
-    dear = running("dear", four, *((("able", index)) for index in range(4)), unsaved_s=1e4)
+    long = option(gpus=4, duration_s=1e6)
+    dear = running("dear", long, *((("able", index)) for index in range(4)), unsaved_s=1e4)
     urgent = job("urgent", by_qlora(four), priority=5)
     actions = decide(policy, [cheap, dear, urgent], nodes)
     assert {name for name, action in actions.items() if isinstance(action, Preempt)} == {"dear"}

@@ -41,7 +41,10 @@ def test_every_policy_keeps_the_rules(name: str, state: ClusterState) -> None:
 @given(state=cluster_states())
 @random_clusters
 def test_no_gpu_idles_while_a_job_that_fits_waits(name: str, state: ClusterState) -> None:
-    """Not promised to jobs that were just stopped, and those that jobs ahead wait with (other policies)."""
+    """No GPU that is free after a plan fits a waiting job.
+
+    Exempt are jobs that were just stopped, and GPUs for which jobs ahead wait (other policies).
+    """
     plan = POLICIES[name].decide(state, 0.0)
     back = {action.job for action in plan.actions if isinstance(action, Preempt | Resize)}
     free = FreeGpus(state.nodes)
@@ -59,7 +62,10 @@ def test_no_gpu_idles_while_a_job_that_fits_waits(name: str, state: ClusterState
 
 
 def available(state: ClusterState, plan: Plan) -> dict[tuple[str, int], str]:
-    """GPU -> model, of the ready nodes' GPUs that are free or that the plan takes back."""
+    """Return the GPUs, with their models, on which a plan may start jobs.
+
+    They belong to ready nodes and are free or taken back by the plan.
+    """
     ready = {node.id: node for node in state.nodes if node.ready}
     free = {(node.id, index): node.gpu_model for node in ready.values() for index in node.free}
     back = {action.job for action in plan.actions if isinstance(action, Preempt | Resize)}

@@ -1,4 +1,7 @@
-"""The walk down a ranking: order, blocking, preemption; and the keys of the classic policies."""
+"""The walk down a ranking, and the keys of the classic policies.
+
+The walk is tested for order, blocking and preemption.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ from dataclasses import replace
 
 import pytest
 
-from scheduler.core.cycle.cycle import Ranked
 from scheduler.core.cycle.options import HeadOfLine
+from scheduler.core.cycle.ranked import Ranked
 from scheduler.core.policies import POLICIES
 from scheduler.core.policies.least_attained import by_queues
 from scheduler.core.types import ClusterState, Preempt, Resize, Start, Wait
@@ -65,9 +68,23 @@ def test_srtf_leaves_a_running_job_alone(left: float, more: dict[str, object]) -
 
 def test_a_job_that_was_just_stopped_evicts_nobody() -> None:
     holder = running("long", option(gpus=1, duration_s=1000), ("n", 0))
-    cooling = job("short", ONE, first_started_at=-90.0, stopped_at=-30.0)
+    cooling = job("short", ONE, first_started_at=-90.0, stopped_at=-30.0, preempted_at=-30.0)
     assert isinstance(decide("srtf", [holder, cooling], [node("n", 0, total=1)])["short"], Wait)
     assert isinstance(decide("srtf", [holder, cooling], [node("n", 0, total=1)], now=31.0)["short"], Start)
+
+
+def test_a_job_that_lost_its_node_evicts_at_once() -> None:
+    holder = running("long", option(gpus=1, duration_s=1000), ("n", 0))
+    unlucky = job("short", ONE, first_started_at=-90.0, stopped_at=-30.0)
+    assert isinstance(decide("srtf", [holder, unlucky], [node("n", 0, total=1)])["short"], Start)
+
+
+@pytest.mark.parametrize(("unsaved_s", "stopped"), [(0.0, True), (950.0, False)])
+def test_nobody_is_stopped_who_ends_before_the_stop_pays(unsaved_s: float, stopped: bool) -> None:
+    """The stop would cost the unsaved work and a restart of 60 s; 1,000 s are left."""
+    holder = running("long", option(duration_s=1000), ("n", 0), unsaved_s=unsaved_s, restart_s=60.0)
+    plan = decide("srtf", [holder, job("short", ONE)], [node("n", 0, total=1)])
+    assert isinstance(plan.get("long"), Preempt) == stopped
 
 
 def test_the_victims_are_those_that_lose_least_and_no_more_than_needed() -> None:

@@ -1,4 +1,7 @@
-"""Leases count only time in which the portal served: worked examples in seconds, with a lease of 90."""
+"""Leases count only time in which the portal served.
+
+The worked examples are in seconds, with a lease of 90.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ def at(seconds: float) -> datetime:
     return START + timedelta(seconds=seconds)
 
 
-def door(*times: float) -> Reachability:
+def reachability(*times: float) -> Reachability:
     """Something came through at these times."""
     made = Reachability(heard_at=at(times[0]), since=at(times[0]))
     for time in times[1:]:
@@ -48,11 +51,13 @@ STEADY = tuple(range(0, 2000, 10))
 def test_whose_silence_proves_what(
     web: tuple[float, ...], nodes: tuple[float, ...], several: bool, now: float, lost: float | None
 ) -> None:
-    found = lost_before(TERMS, web=door(*web), nodes=door(*nodes), several=several, now=at(now))
+    found = lost_before(
+        TERMS, web=reachability(*web), nodes=reachability(*nodes), several=several, now=at(now)
+    )
     assert found == (None if lost is None else at(lost))
 
 
-def test_a_clock_that_steps_back_a_little_opens_no_door_anew() -> None:
-    back = door(*STEADY[:11], 99.9)
+def test_a_clock_that_steps_back_a_little_starts_no_new_period() -> None:
+    back = reachability(*STEADY[:11], 99.9)
     assert (back.since, back.heard_at) == (at(0), at(100))
     assert lost_before(TERMS, web=back, nodes=back, several=False, now=at(99.9)) == at(9.9)

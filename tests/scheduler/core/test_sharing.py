@@ -21,7 +21,10 @@ def test_the_gittins_index_of_the_worked_example() -> None:
 
 
 def test_gittins_prefers_the_job_that_is_likely_to_end() -> None:
-    """Jobs end at 3,600 or at 36,000: one that has 3,000 is nearly done, one that has 20,000 is not."""
+    """Gittins prefers a job of 3,000 GPU seconds to one of 20,000.
+
+    Jobs end at 3,600 or at 36,000: the first is nearly done, the second is not.
+    """
     ended = [3600.0] * 8 + [36000.0] * 2
     jobs = [job("near", ONE, attained_gpu_s=3000.0), job("far", ONE, attained_gpu_s=20000.0)]
     plan = decide("gittins", jobs, [node("n", 1)], ended=ended)

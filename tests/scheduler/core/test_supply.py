@@ -1,4 +1,7 @@
-"""Policies that divide a cluster: a job counts on the GPUs that can train by its method, and no others."""
+"""Policies that divide a cluster.
+
+A job counts on the GPUs that can train by its method, and on no others.
+"""
 
 from __future__ import annotations
 
@@ -7,16 +10,17 @@ from dataclasses import replace
 import pytest
 
 from scheduler.core.divide.capacity import Capacity
-from scheduler.core.policies.gavel import time_shares
+from scheduler.core.divide.time_shares import time_shares
 from scheduler.core.policies.pollux import POLLUX
-from scheduler.core.types import ClusterState, Node, Start, Wait
+from scheduler.core.types import ClusterState, NodeInfo, Start, Wait
 from tests.scheduler.core.clusters import by_qlora, decide, job, node, option, running
 
 DIVIDING = ("sia", "pollux", "gavel")
 LACKS = frozenset({"qlora"})
+UNNAMED = replace(option(gpus=1), config=replace(option(gpus=1).config, method=""))  # as in simulations
 
 
-def cluster(able: int, unable: int) -> list[Node]:
+def cluster(able: int, unable: int) -> list[NodeInfo]:
     return [node("able", able), node("unable", unable, cannot_train=LACKS)]
 
 
@@ -31,6 +35,19 @@ def test_a_method_that_not_all_nodes_can_train_has_a_limit_of_its_own() -> None:
     supply.take(lora)
     assert supply.gpus == {("A100", ""): 4, ("A100", "qlora"): 8}
     assert not supply.has(qlora)
+
+
+def test_an_option_without_a_method_counts_once() -> None:
+    supply = Capacity({("A100", ""): 8})
+    supply.take(UNNAMED)
+    assert supply.gpus == {("A100", ""): 7}
+
+
+@pytest.mark.parametrize("policy", DIVIDING)
+def test_two_priorities_of_jobs_without_a_method_fill_the_cluster(policy: str) -> None:
+    jobs = [job(f"j{number}", UNNAMED, priority=number % 2) for number in range(8)]
+    found = decide(policy, jobs, [node("n", 8)])
+    assert all(isinstance(found[one.id], Start) for one in jobs)
 
 
 @pytest.mark.parametrize("policy", DIVIDING)
@@ -52,7 +69,11 @@ def test_jobs_that_can_run_anywhere_leave_room_for_those_that_cannot(policy: str
 
 @pytest.mark.parametrize("policy", ["sia", "pollux"])
 def test_jobs_share_the_gpus_that_they_can_use_instead_of_some_taking_all(policy: str) -> None:
-    """Four GPUs can train by qlora. By all twelve each of the jobs would be wished two, and one got none."""
+    """Jobs share the GPUs that can train by their method.
+
+    Only four GPUs can train by qlora. With all twelve counted, each job would be wished two, and
+    one would get none.
+    """
     small, large = by_qlora(option(gpus=1, rate=10)), by_qlora(option(gpus=2, rate=11))
     nodes = [node("a", 2), node("b", 2), node("unable", 8, cannot_train=LACKS)]
     found = decide(policy, [job(name, small, large) for name in "xyz"], nodes)
@@ -64,13 +85,16 @@ def test_gavel_normalises_by_the_share_that_a_job_could_have() -> None:
     one = option(gpus=1, rate=10)
     supply = Capacity({("A100", ""): 2, ("A100", "qlora"): 1})
     picky = by_qlora(one)
-    shares = time_shares([job("a", one), job("b", picky), job("c", picky)],
-                         [{"A100": one}, {"A100": picky}, {"A100": picky}], supply)  # fmt: skip
-    assert [shares[row, "A100"] for row in range(3)] == pytest.approx([1.0, 0.5, 0.5], abs=1e-3)
+    options = {"a": {"A100": one}, "b": {"A100": picky}, "c": {"A100": picky}}
+    shares = time_shares([job(name, found["A100"]) for name, found in options.items()], options, supply)
+    assert [shares[name]["A100"] for name in "abc"] == pytest.approx([1.0, 0.5, 0.5], abs=1e-3)
 
 
 def test_pollux_compares_with_a_fair_share_of_what_a_job_can_use() -> None:
-    """A running job stays on its one GPU rather than move to four that its method has not."""
+    """Pollux compares with a fair share of the GPUs that a job can use.
+
+    A running job stays on its one GPU rather than move to four that cannot train by its method.
+    """
     small, large = by_qlora(option(gpus=1, rate=10)), by_qlora(option(gpus=4, rate=40))
     holder = replace(running("old", small, ("able", 0)), options=(large, small))
     supply = Capacity({("A100", ""): 8, ("A100", "qlora"): 1})

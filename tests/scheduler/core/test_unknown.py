@@ -1,4 +1,7 @@
-"""Jobs about which nothing is foretold overtake nobody, promise nothing, and are served all the same."""
+"""Jobs without any prediction.
+
+They overtake no other job, promise nothing, and are served all the same.
+"""
 
 from __future__ import annotations
 
@@ -8,12 +11,12 @@ import pytest
 
 from knowledge.core.domain.types import Interval, Option, Source
 from scheduler.core.policies import POLICIES
-from scheduler.core.types import ClusterState, Node, Start, Wait
+from scheduler.core.types import ClusterState, NodeInfo, Start, Wait
 from tests.scheduler.core.clusters import decide, job, node, option, running
 
 
 def unknown(gpus: int = 1) -> Option:
-    """As knowledge states it when advice failed: values of 0."""
+    """As knowledge states it when a recommendation failed: values of 0."""
     nothing = Interval(0.0)
     return replace(
         option(gpus=gpus), source=Source.DEFAULT, tokens_per_second=nothing, duration_s=nothing, cost=nothing
@@ -71,5 +74,5 @@ def test_due_times_count_while_such_a_job_runs(policy: str) -> None:
 
 @pytest.mark.parametrize("policy", sorted(POLICIES))
 def test_a_node_without_gpus_is_no_place(policy: str) -> None:
-    empty = Node(id="n", gpu_model="A100", total=0, free=())
+    empty = NodeInfo(id="n", gpu_model="A100", total=0, free=())
     assert isinstance(decide(policy, [job("a", option())], [empty])["a"], Wait)

@@ -31,14 +31,45 @@ def test_a_step_that_no_column_keeps_is_refused_and_the_node_goes_on(
     assert Attempt.objects.get().metrics.get().step == 1
 
 
+@pytest.mark.parametrize("together", [True, False], ids=["in one sync", "apart"])
+def test_a_step_beyond_the_last_one_is_refused_and_the_next_is_heard(node: FakeNode, together: bool) -> None:
+    job = world.placed_job(node)
+    order = node.take_up()
+    start = {"kind": "start", "body": {"steps_total": 50}}
+    if together:
+        node.run(order, start, step(51))
+    else:
+        node.run(order, start)
+        assert node.run(order, step(51)).claims[0].error == "bad_report"
+    node.run(order, step(50))
+    job.refresh_from_db()
+    assert (job.step, job.total_steps) == (50, 50)
+
+
 @pytest.mark.parametrize("number", [1e308, 10**400], ids=["1e308", "10^400"])
-@pytest.mark.parametrize("kind", ["memory", "step", "result", "start"])
+@pytest.mark.parametrize("kind", ["memory", "result", "start"])
 def test_a_measurement_beyond_all_reason_is_refused(node: FakeNode, kind: str, number: float) -> None:
     world.placed_job(node)
     order = node.take_up()
     body = {"step": 1, "memory_bytes": number, "peak_memory_bytes": number, "startup_s": number}
     assert node.run(order, {"kind": kind, "body": body}).claims[0].error == "bad_report"
     assert node.run(order, step(2)).claims[0].acked_seq == 2
+
+
+@pytest.mark.parametrize("number", [10**400, -1, "much"], ids=["10^400", "-1", "text"])
+def test_a_step_with_one_figure_that_cannot_be_is_kept_without_it(node: FakeNode, number: object) -> None:
+    job = world.placed_job(node)
+    order = node.take_up()
+    for number_of_step in (1, 2):
+        report = step(number_of_step, loss=2.5, memory_bytes=number, step_s=number)
+        assert node.run(order, report).claims[0].error == ""
+    job.refresh_from_db()
+    assert (job.step, job.loss) == (2, 2.5)
+    kept = Attempt.objects.get().metrics.order_by("step")
+    assert [(row.loss, row.memory_bytes) for row in kept] == [(2.5, None)] * 2
+    (note,) = job.events.filter(kind="metric_left_out")
+    assert "step 1 is left out" in note.reason
+    assert note.data["metric"] == "memory_bytes"
 
 
 @pytest.mark.parametrize("text", ["\x00", LONE])

@@ -1,4 +1,7 @@
-"""Checking uploads: large ones beside the web process, with the same answers, and never for minutes."""
+"""Checks of uploads.
+
+Large ones are checked beside the web process, with the same answers, and never for minutes.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Checkpoints that lie on one node alone, and are gone when a job is to go on from them."""
+"""Checkpoints that lie on one node alone.
+
+They may be gone when a job is to go on from them.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,11 @@ def resumed_at(node: FakeNode) -> tuple[ClaimOrder, int]:
 
 
 def test_a_job_goes_on_from_what_is_left_when_a_node_has_deleted_its_checkpoints(node: FakeNode) -> None:
-    """As after a pause of days: else each new start would be declined until the job fails."""
+    """A job goes on from an older checkpoint once its node has deleted newer ones.
+
+    This happens after a pause of days. Otherwise each new start would be declined until the job
+    fails.
+    """
     job = world.placed_job(node)
     first = node.take_up()
     node.save_checkpoint(first, 10)

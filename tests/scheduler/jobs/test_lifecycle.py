@@ -1,11 +1,14 @@
-"""A job's life through the door of the node agents: fences, budgets, stops, checkpoints, executions."""
+"""A job's life through the endpoint of the node agents.
+
+Fences, budgets, stops, checkpoints and executions are tested.
+"""
 
 from __future__ import annotations
 
 import pytest
 
 from knowledge.models import Execution
-from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Node
 from scheduler.states import JobState, NodeState
@@ -183,10 +186,10 @@ def test_out_of_memory_with_everything_fixed_fails_and_says_what_to_do(node: Fak
     node.end(node.take_up(), "oom", reason="Out of memory.")
     refresh_options()
     assert world.state_of(job) == JobState.FAILED
-    assert "Free a parameter" in job.failure_reason
+    assert "Leave a parameter open" in job.failure_reason
 
 
-def test_the_trainers_exact_count_brings_a_new_forecast(node: FakeNode) -> None:
+def test_the_trainers_exact_count_brings_a_new_prediction(node: FakeNode) -> None:
     job = world.placed_job(node)
     order = node.take_up()
     promised = job.attempts.get().option
@@ -196,9 +199,9 @@ def test_the_trainers_exact_count_brings_a_new_forecast(node: FakeNode) -> None:
     node.run(order, {"kind": "start", "body": counted})
     job.refresh_from_db()
     assert job.total_steps == 7
-    forecast = job.attempts.get().forecast
-    assert forecast is not None
+    prediction = job.attempts.get().prediction
+    assert prediction is not None
     before = promised["duration_s"]["value"] - promised["startup_s"]
-    assert forecast["duration_s"]["value"] - forecast["startup_s"] < before
-    assert forecast["padded_tokens"] == pytest.approx(promised["padded_tokens"] / 2, rel=0.1)
-    assert forecast["startup_s"] < 5  # what it took, not what was expected
+    assert prediction["duration_s"]["value"] - prediction["startup_s"] < before
+    assert prediction["padded_tokens"] == pytest.approx(promised["padded_tokens"] / 2, rel=0.1)
+    assert prediction["startup_s"] < 5  # what it took, not what was expected

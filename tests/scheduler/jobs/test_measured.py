@@ -1,4 +1,7 @@
-"""What the training process told of an attempt, and the address that stood beside it once."""
+"""Measurements that the training process reports of an attempt.
+
+An address once stood beside them.
+"""
 
 from __future__ import annotations
 

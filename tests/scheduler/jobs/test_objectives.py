@@ -14,7 +14,7 @@ from portal.accounts.models import User
 from portal.clock import database_now
 from scheduler.errors import BadParameters
 from scheduler.loop import snapshot
-from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Job, Node
 from tests.harness import world
@@ -36,7 +36,7 @@ def ask(owner: User, **values: Any) -> Job:
     return world.job(owner, model="llama3.2-1b", params={"max_steps": 2000, "method": "lora"}, **values)
 
 
-def forecasts(owner: User) -> dict[str, Option]:
+def predictions(owner: User) -> dict[str, Option]:
     """The best option on each GPU model."""
     options = [read_option(raw) for raw in ask(owner).options]
     Job.objects.all().delete()
@@ -49,14 +49,14 @@ def placed_on(job: Job) -> str:
 
 
 def test_the_goals_differ_where_speed_has_its_price(owner: User) -> None:
-    of = forecasts(owner)
+    of = predictions(owner)
     assert of[FAST].duration_s.value < of[CHEAP].duration_s.value / 1.3
     assert placed_on(ask(owner, goal=Goal.FASTEST)) == FAST
     assert placed_on(ask(owner, goal=Goal.CHEAPEST)) == CHEAP
 
 
 def test_the_goal_deadline_takes_the_cheapest_that_ends_in_time(owner: User) -> None:
-    of, now = forecasts(owner), database_now()
+    of, now = predictions(owner), database_now()
     ample = now + timedelta(seconds=2 * of[CHEAP].duration_s.value)
     tight = now + timedelta(seconds=1.1 * of[FAST].duration_s.value)
     assert placed_on(ask(owner, goal=Goal.DEADLINE, deadline_at=tight)) == FAST
@@ -64,13 +64,13 @@ def test_the_goal_deadline_takes_the_cheapest_that_ends_in_time(owner: User) -> 
 
 
 def test_the_goal_budget_takes_the_fastest_that_costs_no_more(owner: User) -> None:
-    of = forecasts(owner)
+    of = predictions(owner)
     assert placed_on(ask(owner, goal=Goal.BUDGET, budget=2 * of[FAST].cost.value)) == FAST
     assert placed_on(ask(owner, goal=Goal.BUDGET, budget=2 * of[CHEAP].cost.value)) == CHEAP
 
 
 def test_limits_come_before_every_goal(owner: User) -> None:
-    of = forecasts(owner)
+    of = predictions(owner)
     job = ask(owner, goal=Goal.FASTEST, budget=2 * of[CHEAP].cost.value)
     assert job.promise is not None
     assert job.promise["config"]["gpu_model"] == CHEAP
@@ -78,7 +78,7 @@ def test_limits_come_before_every_goal(owner: User) -> None:
 
 
 def test_a_deadline_that_comes_nearer_while_the_job_waits_lets_it_take_the_dearer_gpu(owner: User) -> None:
-    ample = database_now() + timedelta(seconds=2 * forecasts(owner)[CHEAP].duration_s.value)
+    ample = database_now() + timedelta(seconds=2 * predictions(owner)[CHEAP].duration_s.value)
     Node.objects.update(state="draining")
     job = ask(owner, goal=Goal.DEADLINE, deadline_at=ample)
     tick()
@@ -95,7 +95,7 @@ def test_limits_that_nothing_keeps_leave_the_nearest_option_and_say_so(owner: Us
 
 
 def test_options_that_are_refreshed_keep_the_limits(owner: User) -> None:
-    tight = database_now() + timedelta(seconds=1.1 * forecasts(owner)[FAST].duration_s.value)
+    tight = database_now() + timedelta(seconds=1.1 * predictions(owner)[FAST].duration_s.value)
     job = ask(owner, goal=Goal.DEADLINE, deadline_at=tight)
     Job.objects.update(options_for="other nodes", options=[])
     assert refresh_options() == 1

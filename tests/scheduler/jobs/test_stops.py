@@ -1,4 +1,7 @@
-"""Stops in the life of a job: cancel, pause, drain, deadlines, and the checkpoints they leave."""
+"""Stops in the life of a job.
+
+Cancel, pause, drain and deadlines are tested, with the checkpoints they leave.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from django.db.models import F
 from knowledge.models import Execution
 from portal.clock import database_now
 from scheduler.errors import IllegalTransition
-from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, Checkpoint, Claim, JobEvent, Node
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
@@ -136,7 +139,10 @@ def test_a_start_that_makes_rows_ready_is_given_time_and_one_that_repeats_itself
     """L4"""
 
     def prepared(rows: int) -> str:
-        """The job's state after a time longer than any start may take, with a report at its end."""
+        """Return the job's state after a time longer than any start may take.
+
+        A report comes at the end of that time.
+        """
         world.age_state(job, 10_000)
         ago = timedelta(seconds=10_000)
         Claim.objects.filter(prepared_at__isnull=False).update(prepared_at=F("prepared_at") - ago)
@@ -167,7 +173,10 @@ def test_three_declined_starts_block_the_node_for_a_while(node: FakeNode) -> Non
 
 
 def test_a_node_that_takes_up_nothing_is_blocked_like_one_that_declines(node: FakeNode) -> None:
-    """L4: it goes on saying that it lives, and the job would use up all its tries there."""
+    """A node that takes up nothing is blocked like one that declines.
+
+    L4: the node keeps reporting that it is alive, and the job would use up all its tries there.
+    """
     job = world.placed_job(node)
     for _ in range(3):
         node.sync()

@@ -1,4 +1,7 @@
-"""Rows keep options and promises for years: every release reads what earlier ones wrote."""
+"""Rows keep options and promises for years.
+
+Every release reads the rows that earlier ones wrote.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from django.test import Client
 
 from knowledge.core.domain import option_json as layouts
 from knowledge.core.domain.option_json import option_json, read_option
-from scheduler.loop.option_cache import options_of
+from scheduler.loop.options.option_cache import options_of
 from scheduler.models import Attempt, Job
 from scheduler.selectors.analysis import track_record
 from tests.harness import world
@@ -42,11 +45,15 @@ def test_rows_without_a_version_are_read(name: str) -> None:
     raw = rows_of_version_1()[name]
     option = read_option(raw)
     assert option.config.model_name == "builtin/tiny-llama"
-    assert json.loads(json.dumps(option.as_json())) == raw
+    since = {"price_per_gpu_hour": None, "gpu_memory_bytes": None}  # any node will do
+    assert json.loads(json.dumps(option.as_json())) == raw | since
 
 
 def test_a_field_that_was_renamed_since_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The layout of today as if it were the second, whose rates had another name in the first."""
+    """A field is found after it was renamed.
+
+    Today's layout is treated as the second one; in the first, rates had another name.
+    """
 
     def upgrade(layout: dict[str, Any]) -> dict[str, Any]:
         return {("tokens_per_second" if name == "rate" else name): value for name, value in layout.items()}
@@ -85,14 +92,14 @@ def test_a_job_of_version_1_is_shown_and_decided_about(client: Client) -> None:
     Job.objects.filter(pk=job.pk).update(
         options=rows["job_options"], promise=rows["job_promise"], binding=rows["job_binding"]
     )
-    Attempt.objects.update(option=rows["attempt_option"], forecast=rows["attempt_forecast"])
+    Attempt.objects.update(option=rows["attempt_option"], prediction=rows["attempt_prediction"])
     job.refresh_from_db()
-    assert options_of([job])[job.pk][0] == read_option(rows["job_binding"])
+    assert options_of([job])[job.pk].options[0] == read_option(rows["job_binding"])
     shown = token_client(person).get(f"/api/jobs/{job.pk}/").json()
     assert shown["promise"]["duration_s"] == rows["job_promise"]["duration_s"]
     assert shown["attempts"][0]["config"] == rows["attempt_option"]["config"]
     assert shown["attempts"][0]["promise"].keys() == shown["promise"].keys()
     page = client.get(f"/jobs/{job.pk}/").content.decode()
     assert "1 × cpu" in page
-    assert "New forecast" in page
+    assert "New prediction" in page
     assert "1 × cpu" in client.get(f"/jobs/{job.pk}/tabs/attempts/").content.decode()

@@ -1,4 +1,7 @@
-"""Death of a process between two transactions: at the first point, at the second, and so on to the last."""
+"""Death of a process between two transactions.
+
+The process dies at the first point, at the second, and so on to the last.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +22,10 @@ class Crash(BaseException):
 
 
 class Death:
-    """Strikes after `after` transactions. Counts blocks and single statements outside of them.
+    """A death that strikes after `after` transactions.
 
-    What a test does is itself in a transaction, which is taken back: blocks right below it are the ones that
-    a process would commit.
+    It counts blocks and single statements outside of them. A test itself runs in a transaction,
+    which is rolled back: blocks right below it are the ones that a process would commit.
     """
 
     def __init__(self, after: int) -> None:
@@ -51,7 +54,10 @@ class Death:
 
 @contextmanager
 def dying(after: int) -> Iterator[Death]:
-    """Whoever works in here dies after so many transactions; `struck` tells whether there were as many."""
+    """Let the code in this context die after so many transactions.
+
+    `struck` tells whether there were as many.
+    """
     death, leave = Death(after), Atomic.__exit__
 
     def leave_block(block: Atomic, failed: Any, error: Any, trace: Any) -> None:

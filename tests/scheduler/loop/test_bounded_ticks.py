@@ -1,4 +1,7 @@
-"""A tick does a bounded amount of work, leases first; hints that come meanwhile are one more tick."""
+"""A tick does a bounded amount of work, leases first.
+
+Hints that arrive meanwhile cause one more tick.
+"""
 
 from __future__ import annotations
 
@@ -92,13 +95,17 @@ def test_a_dead_rack_is_lost_a_few_nodes_at_a_time_and_gets_no_starts_meanwhile(
 
 
 def test_hints_of_before_a_tick_are_that_tick(node: FakeNode) -> None:
-    """Each says which tick was the newest when it was asked for: a later one has seen all there was."""
+    """Hints from before a tick are answered by that tick.
+
+    Each hint names the newest tick at the time of its request: a later tick has seen everything
+    since.
+    """
     tick()
-    newest, ticks = hints._newest_tick(), Epoch.objects.get().ticks
+    newest, ticks = hints.newest_tick(), Epoch.objects.get().ticks
     for _ in range(20):
         tick(after=newest)
     assert Epoch.objects.get().ticks == ticks + 1
-    tick(after=hints._newest_tick())
+    tick(after=hints.newest_tick())
     tick()
     assert Epoch.objects.get().ticks == ticks + 3
 
@@ -106,7 +113,7 @@ def test_hints_of_before_a_tick_are_that_tick(node: FakeNode) -> None:
 @pytest.mark.django_db(transaction=True)
 def test_a_hint_says_after_which_tick_it_came(node: FakeNode, monkeypatch: pytest.MonkeyPatch) -> None:
     sent: list[dict[str, int]] = []
-    monkeypatch.setattr(hints, "_quiet_until", 0.0)
+    monkeypatch.setattr(hints, "quiet_until", 0.0)
     monkeypatch.setattr(hints.current_app, "connection_for_write", lambda **_: nullcontext())
     monkeypatch.setattr(hints.current_app, "send_task", lambda name, kwargs, **_: sent.append(kwargs))
     tick()

@@ -1,6 +1,7 @@
-"""F1, F2, F3: whoever works dies once between any two transactions of a submission, a tick, a sync, an end.
+"""F1, F2, F3: a death between any two transactions.
 
-Nobody lists the points: each scenario is played again, a transaction further each time, until it ends alive.
+The process works on a submission, a tick, a sync or an end, and dies once. The points are not
+listed: each scenario is played again, a transaction further each time, until it ends alive.
 """
 
 from __future__ import annotations
@@ -21,15 +22,17 @@ from django.test import Client
 from portal.accounts.models import Scope
 from portal.accounts.services import create_token
 from portal.clock import database_now
-from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Epoch, Job, Node
+from scheduler.models import Attempt, Epoch, Job, Node, PendingStart
 from scheduler.services.jobs.verbs import cancel_job, pause_job
 from scheduler.services.nodes.state import drain_node
+from scheduler.services.policy import choose_policy
 from scheduler.states import TERMINAL
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
-from tests.harness.invariants import CHECKS, ENDED, assert_sound, violations
+from tests.harness.invariant_checks import CHECKS, ENDED
+from tests.harness.invariants import assert_sound, violations
 from tests.scheduler.loop.crashing import dying
 from trainer.protocol import ClaimOrder
 
@@ -40,7 +43,10 @@ OUTCOMES = ("succeeded", "error", "oom", "stopped", "killed", "timeout", "declin
 
 @dataclass
 class Scene:
-    """`act` is cut off by a death, and done again by whoever comes next; `nodes` then work on."""
+    """A scenario in which `act` is cut off by a death.
+
+    The act is repeated by a successor; `nodes` then work on.
+    """
 
     act: Callable[[], Any]
     nodes: list[FakeNode] = field(default_factory=list)
@@ -79,7 +85,10 @@ def starts() -> Scene:
 
 
 def everything_due() -> Scene:
-    """One tick in which a lease, three deadlines and a drain are over while a job waits."""
+    """Return one tick with everything due while a job waits.
+
+    A lease, three deadlines and a drain are over.
+    """
     silent, _, _ = placed()
     slow = world.fake_node(slots=1)
     late = world.placed_job(slow)
@@ -134,10 +143,52 @@ def saved() -> Scene:
     return Scene(lambda: node.save_checkpoint(order, 5), [node])
 
 
+def preempting() -> tuple[FakeNode, ClaimOrder]:
+    """A node whose job has run for long, while another waits that received less."""
+    node, _, order = placed(params={"max_steps": 100_000})
+    choose_policy(name="las", actor=world.admin(), reason="r", now=database_now())
+    node.run(order, step(1))
+    world.age_starts(1000)
+    world.job(params={"max_steps": 10_000})
+    return node, order
+
+
+def stops_for_another() -> Scene:
+    node, _ = preempting()
+    return Scene(tick, [node])
+
+
+def leaves_to_another() -> Scene:
+    """The victim saves its work and leaves; then the tick that starts the other."""
+    node, order = preempting()
+    tick()
+
+    def leave() -> None:
+        if Attempt.objects.filter(claims=order.claim, ended_at=None).exists():
+            node.save_checkpoint(order, 5)
+            node.end(order, "stopped")
+        tick()
+
+    return Scene(leave, [node])
+
+
+def lapses() -> Scene:
+    """GPUs are kept for a job that is cancelled."""
+    node, _ = preempting()
+    tick()
+    waiting = PendingStart.objects.get().job
+    cancel_job(job=waiting, actor=waiting.owner, now=database_now())
+    world.job()
+    return Scene(tick, [node])
+
+
 SCENES: dict[str, Callable[[], Scene]] = {
     "submission": submission,
     "tick that starts jobs": starts,
     "tick in which everything is due": everything_due,
+    "tick that stops a job for another": stops_for_another,
+    "tick that starts the other": leaves_to_another,
+    "tick in which a pending start lapses": lapses,
     "sync of a start": taken_up,
     "sync with progress": saying("running", step(2), {"kind": "log", "body": {"text": "x"}}),
     "sync with a checkpoint": saved,
@@ -149,7 +200,10 @@ SCENES: dict[str, Callable[[], Scene]] = {
 
 
 def play(scene: Scene, after: int) -> tuple[bool, Counter[str]]:
-    """Whether somebody died, and in which states the jobs ended all the same; everything is taken back."""
+    """Play a scene with a death and return whether the death struck.
+
+    The final states of the jobs are returned too; everything is rolled back.
+    """
     kept = [(dict(node.seqs), dict(node.orders)) for node in scene.nodes]  # what agents have on disk
 
     def from_disk() -> None:
@@ -185,7 +239,10 @@ def go_on_to_the_end(nodes: list[FakeNode]) -> None:
 
 
 def end_what_runs(node: FakeNode) -> None:
-    """As an agent whose trainings end at once; of claims it does not know it says that they are lost."""
+    """End all trainings of a node at once, as its agent would.
+
+    Claims that the node does not know are reported as lost.
+    """
     for order in node.sync().claims:
         if order.error:
             continue

@@ -1,4 +1,7 @@
-"""Starts that nodes decline: no job fails for them, and no node is asked again and again (docs/adr/0011)."""
+"""Starts that nodes decline.
+
+No job fails for them, and no node is asked again and again (docs/adr/0011).
+"""
 
 from __future__ import annotations
 
@@ -47,6 +50,7 @@ def one_gpu_job() -> Job:
     return world.job(params={"number_gpus": 1})
 
 
+@pytest.mark.one_database
 def test_nodes_with_full_disks_fail_no_job_which_goes_on_by_itself_once_there_is_room() -> None:
     nodes = [world.fake_node(name=name) for name in ("left", "right")]
     job = one_gpu_job()
@@ -64,6 +68,7 @@ def test_nodes_with_full_disks_fail_no_job_which_goes_on_by_itself_once_there_is
     assert world.state_of(job) == JobState.RUNNING
 
 
+@pytest.mark.one_database
 def test_a_job_keeps_away_from_a_node_longer_each_time_until_it_starts_there(node: FakeNode) -> None:
     one_gpu_job()
     for away_s in (60, 600, 1200, 1800, 1800):
@@ -94,6 +99,7 @@ def test_one_job_alone_takes_no_node_out_and_several_do(node: FakeNode, settings
     assert blocked.events.filter(kind="declined", reason=FULL).count() == 3
 
 
+@pytest.mark.one_database
 def test_who_keeps_away_from_a_node_holds_nobody_up_there_and_tells_both_reasons() -> None:
     """By the policy nobody passes who wants the same GPUs."""
     busy = world.fake_node(slots=1)
@@ -115,6 +121,7 @@ def test_who_keeps_away_from_a_node_holds_nobody_up_there_and_tells_both_reasons
     assert "full declined it and is asked again at" in first.wait_text
 
 
+@pytest.mark.one_database
 def test_a_gang_keeps_away_from_the_one_of_its_nodes_that_declined(settings: Any) -> None:
     settings.MAX_NODES_PER_JOB = 2
     nodes = [world.fake_node(), world.fake_node()]

@@ -1,4 +1,7 @@
-"""Absences of the portal, of what stands before it and of nodes, by a clock of the test's own (F12, L2)."""
+"""Absences of the portal, of its proxy and of nodes (F12, L2).
+
+Time follows a clock of the test's own.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,10 @@ STEP_S = 10
 
 
 class Time:
-    """Passes in steps; in each the web server beats, nodes are heard and ticks run, unless they are away."""
+    """Time that passes in steps.
+
+    In each step the web server beats, nodes are heard and ticks run, unless they are away.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = clock.read()
@@ -28,7 +34,10 @@ class Time:
     def passes(
         self, seconds: float, *heard: FakeNode, web: bool = True, ticks: int = 1, until_lost: bool = False
     ) -> float:
-        """Returns the seconds that passed, no more than until the first node is lost if that is asked."""
+        """Let time pass and return the seconds that passed.
+
+        With `until_lost` the time ends when the first node is lost.
+        """
         for passed in range(STEP_S, round(seconds) + 1, STEP_S):
             self.now += timedelta(seconds=STEP_S)
             if web:
@@ -58,13 +67,18 @@ def running(node: FakeNode) -> Job:
     return job
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("away", "seconds"), [("web", 84), ("web", 99), ("web and loop", 600), ("proxy", 99), ("proxy", 600)]
 )
 def test_no_node_is_lost_by_an_absence_of_the_portal_or_the_proxy(
     time: Time, away: str, seconds: float
 ) -> None:
-    """They come back one by one: agents wait up to a third of the lease, and may have just timed out."""
+    """No node is lost by an absence of the portal or the proxy.
+
+    The nodes come back one by one: agents wait up to a third of the lease, and may have just timed
+    out.
+    """
     nodes = [world.fake_node(slots=1) for _ in range(6)]
     job = running(nodes[0])
     *others, dead = nodes
@@ -81,6 +95,7 @@ def test_no_node_is_lost_by_an_absence_of_the_portal_or_the_proxy(
     assert world.state_of(job) == JobState.RUNNING
 
 
+@pytest.mark.one_database
 def test_a_single_node_is_not_lost_by_an_absence_of_the_web_server(time: Time) -> None:
     node = world.fake_node()
     job = running(node)
@@ -94,6 +109,7 @@ def test_a_single_node_is_not_lost_by_an_absence_of_the_web_server(time: Time) -
     assert world.state_of(job) == JobState.QUEUED
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("nodes", [1, 2, 6])
 def test_a_dead_node_is_lost_within_its_lease(time: Time, nodes: int) -> None:
     """L2"""
@@ -113,6 +129,7 @@ def test_a_node_that_joins_does_not_renew_the_lease_of_a_dead_one(time: Time) ->
     assert time.passes(100, other, until_lost=True) <= 40
 
 
+@pytest.mark.one_database
 def test_a_jump_of_the_clock_loses_nobody(time: Time) -> None:
     """F14"""
     nodes = [world.fake_node(slots=1) for _ in range(2)]

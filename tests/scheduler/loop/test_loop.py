@@ -1,4 +1,7 @@
-"""The loop: single ticks, replaced schedulers, leases after a gap, reasons, stale options."""
+"""The loop: single ticks, replaced schedulers, leases, reasons, stale options.
+
+Leases are tested after a gap.
+"""
 
 from __future__ import annotations
 
@@ -13,10 +16,9 @@ from knowledge.models import Execution
 from portal.clock import database_now
 from scheduler.core.types import Plan, Start, Wait
 from scheduler.errors import SchedulerReplaced
-from scheduler.loop import leadership as epochs
-from scheduler.loop import leases, snapshot
+from scheduler.loop import leadership, leases, snapshot
 from scheduler.loop.apply import apply
-from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Claim, Epoch, Job, Node
 from scheduler.services.jobs.verbs import cancel_job
@@ -31,7 +33,7 @@ pytestmark = pytest.mark.django_db
 def test_a_tick_does_nothing_while_another_one_runs() -> None:
     world.fake_node()
     world.job()
-    assert epochs.acquire() is not None
+    assert leadership.acquire() is not None
     assert not tick().ran
     world.free_the_epoch()
     assert tick().started == 1
@@ -40,7 +42,7 @@ def test_a_tick_does_nothing_while_another_one_runs() -> None:
 def test_a_scheduler_that_was_replaced_changes_nothing() -> None:
     """I19, F17"""
     node, job = world.fake_node(), world.job()
-    old = epochs.acquire()
+    old = leadership.acquire()
     assert old is not None
     state = snapshot.take_snapshot({}, database_now())
     option = state.jobs[0].options[0]
@@ -48,10 +50,10 @@ def test_a_scheduler_that_was_replaced_changes_nothing() -> None:
     Epoch.objects.update(since=database_now() - timedelta(hours=1))  # paused for an hour
     assert tick().started == 1
     with pytest.raises(SchedulerReplaced):
-        apply(old, plan, database_now())
+        apply(old, state, plan, database_now())
     assert Attempt.objects.count() == 1
     memory = Epoch.objects.get().memory
-    epochs.release(old, {"mine": 1})
+    leadership.release(old, {"mine": 1})
     assert Epoch.objects.get().memory == memory
 
 
@@ -59,7 +61,7 @@ def test_a_dead_scheduler_is_replaced_after_a_while() -> None:
     """F2"""
     world.fake_node()
     world.job()
-    epochs.acquire()
+    leadership.acquire()
     Epoch.objects.update(since=database_now() - timedelta(seconds=11))
     assert tick().started == 1
 
@@ -69,10 +71,10 @@ def test_a_stale_decision_is_dropped_and_decided_anew() -> None:
     node, job = world.fake_node(), world.job()
     state = snapshot.take_snapshot({}, database_now())
     Job.objects.filter(pk=job.pk).update(state=JobState.PAUSED)
-    epoch = epochs.acquire()
+    epoch = leadership.acquire()
     assert epoch is not None
     plan = Plan((Start(job.pk, state.jobs[0].options[0], ((node.node_id, 0),)),))
-    assert apply(epoch, plan, database_now()) == 0
+    assert apply(epoch, state, plan, database_now()) == 0
     assert not Attempt.objects.exists()
 
 
@@ -82,18 +84,30 @@ def test_a_node_that_began_to_drain_after_the_snapshot_gets_nothing() -> None:
     state = snapshot.take_snapshot({}, database_now())
     row = Node.objects.get()
     drain_node(node=row, actor=world.admin(), reason="New fans", move_jobs=False, now=database_now())
-    epoch = epochs.acquire()
+    epoch = leadership.acquire()
     assert epoch is not None
     plan = Plan((Start(job.pk, state.jobs[0].options[0], ((node.node_id, 0),)),))
-    assert apply(epoch, plan, database_now()) == 0
+    assert apply(epoch, state, plan, database_now()) == 0
     assert not Attempt.objects.exists()
+
+
+def test_a_start_on_a_gpu_that_another_job_holds_leaves_nothing_behind() -> None:
+    """I4: not even the attempt that was made before the GPU was looked at."""
+    node = world.fake_node(slots=1)
+    world.placed_job(node)
+    job, epoch = world.job(), leadership.acquire()
+    state = snapshot.take_snapshot({}, database_now())
+    assert epoch is not None
+    plan = Plan((Start(job.pk, state.jobs[1].options[0], ((node.node_id, 0),)),))
+    assert apply(epoch, state, plan, database_now()) == 0
+    assert not Attempt.objects.filter(job=job).exists()
 
 
 def test_a_scheduler_that_was_replaced_loses_no_node(node: FakeNode) -> None:
     """I19"""
     tick()
     world.served_for_long()
-    old = epochs.acquire()
+    old = leadership.acquire()
     assert old is not None
     Epoch.objects.update(since=database_now() - timedelta(hours=1))
     assert tick().ran
@@ -236,7 +250,7 @@ def test_a_job_that_is_cancelled_while_its_reason_is_written_keeps_none(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     job = world.job()
-    epoch = epochs.acquire()
+    epoch = leadership.acquire()
     assert epoch is not None
     written = Job.objects.none().__class__.bulk_update
 
@@ -245,7 +259,8 @@ def test_a_job_that_is_cancelled_while_its_reason_is_written_keeps_none(
         return written(*args, **kwargs)
 
     monkeypatch.setattr(Job.objects.none().__class__, "bulk_update", cancelled_meanwhile)
-    apply(epoch, Plan((Wait(job.pk, WaitState.BUSY, "Others go first."),)), database_now())
+    state = snapshot.take_snapshot({}, database_now())
+    apply(epoch, state, Plan((Wait(job.pk, WaitState.BUSY, "Others go first."),)), database_now())
     job.refresh_from_db()
     assert (job.state, job.wait_text) == (JobState.CANCELLED, "")
 

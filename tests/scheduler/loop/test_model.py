@@ -1,6 +1,8 @@
-"""A state machine plays users, nodes and time against the lifecycle; invariants must hold after each step.
+"""A state machine plays users, nodes and time against the lifecycle.
 
-`LOG_LEVEL=ERROR MODEL_EXAMPLES=10000 pytest -p no:logging tests/scheduler/loop/test_model.py` for a long run.
+Invariants must hold after each step. For a long run:
+
+`LOG_LEVEL=ERROR MODEL_EXAMPLES=10000 pytest -p no:logging tests/scheduler/loop/test_model.py`
 """
 
 from __future__ import annotations
@@ -24,11 +26,12 @@ from hypothesis.stateful import (
 
 from portal.clock import database_now
 from scheduler.errors import SchedulerError
-from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Job, Node
+from scheduler.models import Job, Node, PendingStart
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.services.nodes.state import drain_node, resume_node
+from scheduler.services.policy import choose_policy
 from scheduler.states import TERMINAL, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
@@ -62,14 +65,41 @@ class Lifecycle(RuleBasedStateMachine):
         self.owner, self.admin = world.user(), world.admin()
         self.file = world.data_file(self.owner)
         self.nodes = [world.fake_node(slots=slots) for slots in (1, 2)]
+        self.another_policy("las")
 
     @rule(target=jobs, retries=st.integers(0, 1), gpus=st.sampled_from([None, 1, 2]))
     def submit(self, retries: int, gpus: int | None) -> Job:
-        params = {"number_gpus": gpus} if gpus else {}
+        params = {"max_steps": 100_000, **({"number_gpus": gpus} if gpus else {})}
         return world.job(self.owner, training_file=self.file, retries=retries, params=params)
 
     @rule()
     def look(self) -> None:
+        tick()
+
+    @rule()
+    def one_more_waits_for_jobs_that_run(self) -> None:
+        """Whoever received less may stop them."""
+        self.jobs_run_for_long()
+        self.submit(0, 1)
+        tick()
+
+    @rule(name=st.sampled_from(["fifo", "las", "tiresias", "srtf"]))
+    def another_policy(self, name: str) -> None:
+        choose_policy(name=name, actor=self.admin, reason="test", now=database_now())
+
+    @rule()
+    def jobs_run_for_long(self) -> None:
+        """Long enough to be stopped for others."""
+        for node in self.nodes:
+            for order in node.sync().claims:
+                if order.want == "run" and order.claim in node.orders:
+                    self._say(node, node.orders[order.claim], "running")
+        world.age_starts(1000)
+        tick()
+
+    @rule()
+    def what_is_kept_expires(self) -> None:
+        PendingStart.objects.update(expires_at=database_now())
         tick()
 
     @rule()

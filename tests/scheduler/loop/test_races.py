@@ -1,4 +1,7 @@
-"""Two at once: real connections, real commits, one of the two orders and nothing else (F15, F16)."""
+"""Two calls at once on real connections with real commits.
+
+One of the two orders results, and nothing else (F15, F16).
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ import pytest
 
 from portal import clock
 from portal.clock import database_now
-from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, Job, Node
 from scheduler.services.jobs.verbs import cancel_job, pause_job
@@ -119,7 +122,10 @@ def test_many_schedulers_at_once_place_each_job_once() -> None:
 
 
 def test_two_control_workers_lose_a_dead_node(monkeypatch: pytest.MonkeyPatch) -> None:
-    """L2: one worker reads the clock, and before it does anything the other one has a whole tick."""
+    """L2: two control workers lose a dead node once.
+
+    One worker reads the clock, and before it does anything else the other one completes a tick.
+    """
     world.fake_node()
     dead = world.fake_node()
     read, readings = clock.read, itertools.count()

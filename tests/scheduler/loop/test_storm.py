@@ -1,8 +1,11 @@
-"""Everybody at once for a while: two schedulers, users, administrators, three nodes that each speak twice.
+"""Many users and processes at once for a while.
+
+Two schedulers, users, administrators, and three nodes that each speak twice.
 
 `STORM_S=60 STORM_SEED=7 pytest -m slow tests/scheduler/loop/test_storm.py`, best on PostgreSQL.
-Leases and deadlines are seconds, so that they run out; nodes repeat old messages and fall silent. Judged by
-the rows.
+
+Leases and deadlines are seconds, so that they run out; nodes repeat old messages and fall
+silent. The rows decide.
 """
 
 from __future__ import annotations
@@ -22,11 +25,12 @@ from django.test import Client
 
 from portal.clock import database_now
 from scheduler.errors import SchedulerError
-from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Job, Node
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.services.nodes.state import drain_node, resume_node
+from scheduler.services.policy import choose_policy
 from scheduler.states import TERMINAL
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, step
@@ -36,7 +40,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.django_db(transaction=True)]
 STORM_S = float(os.environ.get("STORM_S", "20"))
 SEED = os.environ.get("STORM_SEED", "1")
 SHORT_S = {"NODE_SUSPECT_S": 1.0, "NODE_LOST_S": 1.5, "STOP_GRACE_S": 1.0, "ASSIGNED_TIMEOUT_S": 3.0}
-SHAPES = ({}, {"number_gpus": 1}, {"number_gpus": 2}, {"number_nodes": 2})
+LONG = {"max_steps": 100_000}
+SHAPES = (LONG, {**LONG, "number_gpus": 1}, {**LONG, "number_gpus": 2}, {**LONG, "number_nodes": 2})
+AT_ONCE = {"min_run_s": 0.0, "cooldown_s": 0.5, "limit": 100}  # whoever received less stops others
 ENDS = ("succeeded", "error", "oom", "killed", "declined", "timeout")
 VERBS = (cancel_job, *[pause_job] * 4, *[resume_job] * 8)
 
@@ -87,7 +93,10 @@ class Agent:
 
 
 def storm(calls: list[Callable[[random.Random], Any]]) -> None:
-    """Call each again and again from a thread of its own; pytest sees whatever is no refusal."""
+    """Call each function again and again from a thread of its own.
+
+    Errors other than refusals reach pytest.
+    """
     until = time.monotonic() + STORM_S
 
     def blow(call: Callable[[random.Random], Any], seed: str) -> None:
@@ -106,14 +115,18 @@ def storm(calls: list[Callable[[random.Random], Any]]) -> None:
         thread.join()
 
 
-def test_whatever_happens_at_once_the_rows_are_sound(settings: Any) -> None:
-    """F15 to F17, I2 to I9, I11"""
+@pytest.mark.parametrize(("policy", "parameters"), [("fifo", {}), ("las", AT_ONCE)])
+def test_whatever_happens_at_once_the_rows_are_sound(
+    settings: Any, policy: str, parameters: dict[str, float]
+) -> None:
+    """F15 to F17, I2 to I9, I11, I18"""
     settings.MAX_NODES_PER_JOB = 2
     for name, seconds in SHORT_S.items():
         setattr(settings, name, seconds)
     nodes = [world.fake_node(slots=2) for _ in range(3)]
     owner, admin = world.user(), world.admin()
     file = world.data_file(owner)
+    choose_policy(name=policy, parameters=parameters, actor=admin, reason="storm", now=database_now())
 
     def submit(rng: random.Random) -> None:
         if Job.objects.exclude(state__in=TERMINAL).count() < 10:
@@ -138,4 +151,5 @@ def test_whatever_happens_at_once_the_rows_are_sound(settings: Any) -> None:
     agents = [Agent(node) for node in nodes for _ in range(2)]
     storm([schedule, schedule, submit, ask, ask, administer, lambda _: refresh_options(), *agents])
     assert Attempt.objects.exists()
+    assert Attempt.objects.filter(stopped_for__isnull=False).exists() == bool(parameters)
     assert_sound()

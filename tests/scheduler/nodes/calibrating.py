@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from tests.harness.fake_node import FakeNode, result, step
 
@@ -10,7 +10,10 @@ RATES = (4000.0, 5000.0, 6000.0, 7000.0)
 
 
 class Worker:
-    """Trains whatever the node is given, at rates of its own; every fourth run does not fit."""
+    """A worker that trains every job given to the node, at rates of its own.
+
+    Every fourth run does not fit.
+    """
 
     def __init__(self, node: FakeNode) -> None:
         self.node, self.done = node, 0

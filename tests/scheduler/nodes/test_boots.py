@@ -1,4 +1,7 @@
-"""Starts of agents: what comes late changes nothing, and two at once block the node (docs/adr/0012)."""
+"""Starts of agents (docs/adr/0012).
+
+Late messages change nothing, and two agents at once block the node.
+"""
 
 from __future__ import annotations
 
@@ -121,7 +124,7 @@ def test_two_agents_side_by_side_block_the_node_until_one_of_them_is_stopped(
     side_by_side(second, first, times=30)
     blocked = row()
     assert (blocked.state, blocked.block_kind) == (NodeState.BLOCKED, "identity")
-    assert "Two agents speak with this node's token" in blocked.reason
+    assert "Two agents use this node's token" in blocked.reason
     assert NodeEvent.objects.filter(kind="blocked").count() == 1
     for _ in range(4):
         let_pass(60)

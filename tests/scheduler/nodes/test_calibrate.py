@@ -41,7 +41,7 @@ def test_every_run_is_recorded_those_out_of_memory_too(
     assert {row.status for row in recorded} == {"ok", "oom"}
     assert {row.source for row in recorded} == {"own"}
     assert f"8 jobs, {len(recorded)} executions recorded." in said
-    assert "each foretold without itself and its likes" in said
+    assert "each predicted from dissimilar ones only" in said
     assert Job.objects.count() == 8
 
 
@@ -74,7 +74,7 @@ def test_when_the_budget_is_over_what_has_not_ended_is_cancelled(
     def time_passes() -> None:
         Calibration.objects.update(until=F("requested_at"), turn=F("turn") + 1)
 
-    assert "The time was over; 4 of 4 runs had not ended." in run(node, time_passes, monkeypatch, runs=4)
+    assert "Time ran out; 4 of 4 runs were unfinished." in run(node, time_passes, monkeypatch, runs=4)
     assert Job.objects.exists()
     assert set(Job.objects.values_list("state", flat=True)) == {JobState.CANCELLED}
 

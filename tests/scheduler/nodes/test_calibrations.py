@@ -1,4 +1,7 @@
-"""A calibration that workers move on: asked for, run, cancelled, and safe from dying workers."""
+"""A calibration that is moved on by workers.
+
+It is requested, run and cancelled, and survives dying workers.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ import pytest
 from django.db import IntegrityError
 
 from knowledge.models import Execution
-from knowledge.recommender import AdviceFailed, Recommender
+from knowledge.recommendations.recommender import RecommendationFailed, Recommender
 from portal.accounts.models import AuditEntry, User
 from portal.clock import database_now
 from scheduler.errors import BadParameters, Conflict, IllegalTransition, NotFound
@@ -59,6 +62,9 @@ def test_workers_run_all_of_the_plan_a_few_at_a_time_and_compare_the_errors(node
     assert done.error_before is not None
     assert done.error_after is not None
     assert {row.status for row in Execution.objects.filter(attempt_id__isnull=False)} == {"ok", "oom"}
+    names = set(Job.objects.values_list("name", flat=True))
+    assert len(names) > 1, "their rows can be told apart"
+    assert all(name.startswith("calibration: tiny-llama, ") for name in names)
     work()
     assert Job.objects.count() == 8, "an ended one is left alone"
 
@@ -69,7 +75,7 @@ def test_of_two_workers_that_see_the_same_state_one_submits_nothing(node: FakeNo
     advance(made, now=database_now())
     before = Job.objects.count()
     with pytest.raises(CalibrationReplaced):
-        moving._submit(twin, [moving.Config(**twin.plan[0])], database_now())
+        moving.submit_next(twin, [moving.Config(**twin.plan[0])], database_now())
     assert Job.objects.count() == before == AT_ONCE
 
 
@@ -89,7 +95,7 @@ def test_when_the_time_is_over_what_has_not_ended_is_cancelled_and_the_rest_judg
     work()
     advance_all(now=lambda: made.until + timedelta(seconds=1))
     over = now_of(made)
-    assert (over.state, over.reason) == ("done", "The time was over; 4 of 4 runs had not ended.")
+    assert (over.state, over.reason) == ("done", "Time ran out; 4 of 4 runs were unfinished.")
     assert (over.error_before, over.judged_runs) == (None, 0)
     assert set(Job.objects.values_list("state", flat=True)) == {JobState.CANCELLED}
 
@@ -122,7 +128,7 @@ def test_what_ended_by_itself_is_not_cancelled(node: FakeNode) -> None:
 
 def test_a_node_has_one_calibration_at_a_time(node: FakeNode) -> None:
     first = ask(node)
-    with pytest.raises(Conflict, match="has not ended yet"):
+    with pytest.raises(Conflict, match="is still going on"):
         ask(node)
     with pytest.raises(IntegrityError):
         Calibration.objects.create(
@@ -160,7 +166,7 @@ def test_a_plan_that_cannot_be_made_is_refused_in_words(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object, **__: object) -> None:
-        raise AdviceFailed("the predictor is damaged")
+        raise RecommendationFailed("the predictor is damaged")
 
     monkeypatch.setattr(Recommender, "informative", fails)
     with pytest.raises(Conflict, match="cannot be planned now"):
@@ -181,7 +187,7 @@ def test_errors_that_cannot_be_computed_do_not_keep_it_open(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def fails(*_: object) -> None:
-        raise AdviceFailed("no predictor")
+        raise RecommendationFailed("no predictor")
 
     monkeypatch.setattr(moving, "errors_of", fails)
     made = ask(node, runs=1)
@@ -189,17 +195,18 @@ def test_errors_that_cannot_be_computed_do_not_keep_it_open(
     assert (now_of(made).state, now_of(made).error_before) == ("done", None)
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("wanted", "field", "says"),
     [
         ({"budget_s": 0.0}, "budget_s", "above 0"),
         ({"budget_s": float("nan")}, "budget_s", "above 0"),
         ({"budget_s": 1e6}, "budget_s", "at most"),
-        ({"budget_s": 1e-3}, "budget_s", "give more time or a smaller model"),
+        ({"budget_s": 1e-3}, "budget_s", "allow more time or a smaller model"),
         ({"runs": 0}, "runs", "between 1 and"),
         ({"models": ["tiny-lama"]}, "models", "Did you mean"),
         ({"models": ["random/granite-4.0-h-tiny"]}, "models", "choose another model"),
-        ({"models": ["builtin/tiny-llama"] * 21}, "models", "20 models at most"),
+        ({"models": ["builtin/tiny-llama"] * 21}, "models", "at most 20 models"),
     ],
 )
 def test_a_bad_wish_is_refused_by_field(

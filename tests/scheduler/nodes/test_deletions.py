@@ -1,4 +1,7 @@
-"""A node that is taken out for good: nothing finds it any more but the history of jobs."""
+"""A node that is deleted for good.
+
+Only the history of jobs still knows it.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""The life of a node: every state with everything that can happen to it, and the mover against the table."""
+"""The life of a node: every state with every event.
+
+The transitions of the code are compared with the table.
+"""
 
 from __future__ import annotations
 
@@ -116,6 +119,7 @@ def test_the_matrix_has_every_state_every_block_and_every_input() -> None:
     assert {str(state) for state in NodeState if state != NodeState.BLOCKED} <= follows
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(("situation", "name", "expected"), cells())
 def test_what_follows(node: FakeNode, situation: str, name: str, expected: str) -> None:
     row, now = Node.objects.get(), database_now()

@@ -1,4 +1,7 @@
-"""A node's state: what an administrator wants of it outlasts whatever happens to it."""
+"""A node's state through all events.
+
+An administrator's wish for it outlasts them.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,7 @@ import pytest
 
 from portal.clock import database_now
 from scheduler.errors import Conflict
-from scheduler.loop import leadership as epochs
-from scheduler.loop import leases
+from scheduler.loop import leadership, leases
 from scheduler.loop.tick import tick
 from scheduler.models import Epoch, Node, NodeEvent
 from scheduler.services.jobs.verbs import cancel_job, preempt_job
@@ -190,18 +192,18 @@ def test_a_heartbeat_that_comes_while_leases_are_looked_at_counts(
     node: FakeNode, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """I7, F13: the list of silent nodes is old by the time that each is looked at."""
-    job, other, hold = world.placed_job(node), world.fake_node(), epochs.hold
+    job, other, hold = world.placed_job(node), world.fake_node(), leadership.hold
     world.fake_node()
     for silent in (node, other):
         world.silence(silent, 1000)
-    epoch = epochs.acquire()
+    epoch = leadership.acquire()
     assert epoch is not None
 
     def heartbeat_meanwhile(of: Epoch) -> None:
         node.sync()
         hold(of)
 
-    monkeypatch.setattr(epochs, "hold", heartbeat_meanwhile)
+    monkeypatch.setattr(leadership, "hold", heartbeat_meanwhile)
     leases.expire_leases(epoch, database_now())
     assert world.state_of(job) == JobState.ASSIGNED
     assert Node.objects.get(pk=node.node_id).state == NodeState.READY

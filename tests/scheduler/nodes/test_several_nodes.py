@@ -10,7 +10,7 @@ import pytest
 from knowledge.core.domain.option_json import read_option
 from portal.clock import database_now
 from scheduler.errors import CannotPlace
-from scheduler.loop.option_refresh import refresh_options
+from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Claim, Job, Node
 from scheduler.selectors.checkpoints import resumable
@@ -72,10 +72,15 @@ def test_a_gang_takes_equal_shares_of_its_nodes_or_nothing(gang: Gang) -> None:
     assert waiting.wait_text.startswith("Needs 4 CPU slots on 2 nodes; 0 are free.")
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize(
     ("most", "params", "why"),
     [
-        (1, {"number_nodes": 2}, "at most here and number_nodes is 2; leave it out or set it to 1."),
+        (
+            1,
+            {"number_nodes": 2},
+            "and you asked for 2; leave the number of nodes empty or set it to 1.",
+        ),
         (3, {"number_nodes": 3}, "No 3 nodes of the same GPU model, price and network are registered"),
         (2, {"number_nodes": 2, "number_gpus": 8}, "cannot give 8 GPUs to one job on 2 nodes"),
         (2, {"number_nodes": 1, "number_gpus": 4}, "cannot give 4 GPUs to one job on a single node"),
@@ -96,6 +101,7 @@ def test_the_other_nodes_hear_where_the_first_one_waits(gang: Gang) -> None:
     assert order_for(gang.second, gang.orders[1]).rendezvous == ADDRESS
 
 
+@pytest.mark.one_database
 @pytest.mark.parametrize("address", ["", "10.0.0.1", "10.0.0.1:x", "a b:1", 7])
 def test_an_address_that_is_none_is_refused(gang: Gang, address: Any) -> None:
     said = gang.first.say(gang.orders[0], "starting", {"kind": "rendezvous", "body": {"address": address}})
@@ -232,7 +238,10 @@ def test_nodes_that_do_not_find_each_other_are_named_with_the_remedy(gang: Gang,
 
 
 def test_a_gang_that_lost_its_nodes_goes_on_in_another_shape() -> None:
-    """Its checkpoint serves any number of processes; what it learns was bound when it was submitted."""
+    """A gang that lost its nodes goes on in another shape.
+
+    Its checkpoint serves any number of processes; the amount of training was fixed at submission.
+    """
     pair = [world.fake_node(), world.fake_node()]
     job = world.job(params={"number_gpus": 4})
     assert tick().started == 1

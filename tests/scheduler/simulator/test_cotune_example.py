@@ -1,4 +1,7 @@
-"""CoTune's worked example: what knowing the options is worth under FIFO, on one node of 8 GPUs."""
+"""CoTune's worked example on one node of 8 GPUs.
+
+It shows the value of knowing the options under FIFO.
+"""
 
 from __future__ import annotations
 

@@ -1,22 +1,63 @@
-"""The quick way of asking a policy decides exactly what the whole state would have it decide."""
+"""One walk decides for a live tick and for the simulator: what a plain one decides over the whole state."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowledge.core.domain.types import Option
-from scheduler.core.cycle.cycle import Ranked
-from scheduler.core.placement.fit import Shares
+from scheduler.core.cycle.cycle import acceptable
+from scheduler.core.cycle.options import HeadOfLine
+from scheduler.core.cycle.ranked import Ranked, RankedQueue
+from scheduler.core.placement.fit import FreeGpus, Shares
 from scheduler.core.policies import POLICIES
+from scheduler.core.types import ClusterState, Plan, Policy, Start, Wait
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
-from scheduler.simulator.policy_drivers import can_stand
-from scheduler.simulator.world.ground_truth import RecordedTruth, Throughput, table_rates
+from scheduler.simulator.world.ground_truth import GroundTruth, RecordedTruth, Throughput, table_rates
+from tests.scheduler.core import clusters
 from tests.scheduler.simulator.worlds import finishes, job, play
 
-QUICK = sorted(name for name, policy in POLICIES.items() if isinstance(policy, Ranked) and can_stand(policy))
+RANKED = {name: policy for name, policy in POLICIES.items() if isinstance(policy, Ranked)}
+PATIENT = sorted(name for name, policy in RANKED.items() if not policy.preempts)
+INCREMENTAL = sorted(name for name, policy in RANKED.items() if policy.incremental)
+
+
+@dataclass(frozen=True)
+class Plain:
+    """A ranking policy that stops nobody, as plainly as it can be said; `policy` lends key and rules."""
+
+    policy: Ranked
+    name: str = "plain"
+    preempts: bool = False
+    round_s: float | None = None
+    description: Any = None
+
+    def decide(self, state: ClusterState, now: float) -> Plan:
+        key, rules = self.policy.key, self.policy.rules
+        free = FreeGpus(state.nodes, rules.placement)
+        started: list[Start] = []
+        withheld: set[str] = set()  # GPU models that a job further ahead waits for
+        for one in sorted(
+            state.waiting, key=lambda job: (-job.priority, key(job, now), job.submitted_at, job.id)
+        ):
+            options = () if one.hold else acceptable(one, free, rules)
+            for option in options:
+                gpus = None if option.gpu_model in withheld else free.place(option, one)
+                if gpus:
+                    free.take(option, gpus)
+                    started.append(Start(one.id, option, gpus))
+                    break
+            else:
+                if options and not one.avoids and rules.blocks is HeadOfLine.ALL:
+                    withheld = set(free.pools)
+                elif not one.avoids and rules.blocks is HeadOfLine.MODELS:
+                    withheld |= {option.gpu_model for option in options}
+        return Plan(tuple(started), state.memory)
 
 
 def _lives(engine: Engine) -> list[tuple[object, ...]]:
@@ -38,18 +79,38 @@ def _traces(draw: st.DrawFn) -> list[TraceJob]:
     ]
 
 
-def test_the_policies_that_large_traces_need_are_quick() -> None:
-    assert {"fifo", "fifo-strict", "fifo-distributed", "sjf", "lucid"} <= set(QUICK)
+def test_the_policies_that_large_traces_need_are_incremental() -> None:
+    assert {"fifo", "fifo-strict", "fifo-distributed", "sjf", "lucid"} <= set(INCREMENTAL)
 
 
-@pytest.mark.parametrize("policy", QUICK)
+@pytest.mark.parametrize("policy", PATIENT)
+@given(state=clusters.cluster_states())
+@settings(max_examples=60, deadline=None)
+def test_a_live_tick_starts_what_the_plain_walk_starts(policy: str, state: ClusterState) -> None:
+    decided = POLICIES[policy].decide(state, 0.0).actions
+    plain = Plain(RANKED[policy]).decide(state, 0.0).actions
+    assert tuple(action for action in decided if isinstance(action, Start)) == plain
+    assert POLICIES[policy].decide(replace(state, explain=False), 0.0).actions == plain
+
+
+@pytest.mark.parametrize("policy", INCREMENTAL)
 @given(jobs=_traces())
 @settings(max_examples=60, deadline=None)
-def test_both_ways_of_asking_give_the_same_lives(policy: str, jobs: list[TraceJob]) -> None:
+def test_a_queue_that_is_kept_gives_jobs_the_lives_that_the_plain_walk_gives(
+    policy: str, jobs: list[TraceJob]
+) -> None:
     lose = (CapacityChange(60, "a", 1), CapacityChange(120, "a", 2))
-    quick = play(jobs, "a:2x4,b:1x8", policy, capacity=lose, checkpoint_s=10)
-    whole = play(jobs, "a:2x4,b:1x8", policy, capacity=lose, checkpoint_s=10, snapshots=True)
-    assert _lives(quick) == _lives(whole)
+    kept = play(jobs, "a:2x4,b:1x8", policy, capacity=lose, checkpoint_s=10)
+    plain = play(jobs, "a:2x4,b:1x8", Plain(RANKED[policy]), capacity=lose, checkpoint_s=10)
+    assert _lives(kept) == _lives(plain)
+
+
+def test_a_queue_that_is_kept_says_each_time_why_a_job_waits() -> None:
+    full = clusters.node("n", 0, total=1)
+    state = ClusterState(jobs=(clusters.job("a", clusters.option()),), nodes=(full,))
+    queue = RankedQueue(RANKED["fifo"], state, 0.0)
+    assert all(isinstance(action, Wait) for now in (0.0, 1.0) for action in queue.decide(now))
+    assert len(queue.decide(2.0)) == 1
 
 
 RATES = [{"profile": "m", "gpu_type": kind, "gpus": gpus, "rate": rate}
@@ -63,9 +124,12 @@ class Mixed(RecordedTruth):
         measured = table_rates(RATES) if job.duration_s is None else super()
         return measured.pace(job, option, shares, done)
 
+    def left_s(self, job: TraceJob, option: Option, shares: Shares, done: float = 0.0) -> float | None:
+        return GroundTruth.left_s(self, job, option, shares, done)
 
-@pytest.mark.parametrize("snapshots", [False, True])
-def test_with_two_pools_a_job_that_waits_for_one_does_not_hold_up_the_other(snapshots: bool) -> None:
+
+@pytest.mark.parametrize("policy", [RANKED["fifo"], Plain(RANKED["fifo"])], ids=["kept", "plain"])
+def test_with_two_pools_a_job_that_waits_for_one_does_not_hold_up_the_other(policy: Policy) -> None:
     # `m` runs three times as fast on `a`, so it waits for `a` although `b` is free
     jobs = [
         job("holds-a", gpus=4, runs_s=100, gpu_type="a", profile="x"),
@@ -73,7 +137,7 @@ def test_with_two_pools_a_job_that_waits_for_one_does_not_hold_up_the_other(snap
         job("on-b", 2, gpus=4, runs_s=50, gpu_type="b", profile="x"),
         job("behind-on-a", 3, gpus=4, runs_s=10, gpu_type="a", profile="x"),
     ]  # fmt: skip
-    engine = play(jobs, "a:1x4,b:1x4", "fifo", truth=Mixed(), snapshots=snapshots)
+    engine = play(jobs, "a:1x4,b:1x4", policy, truth=Mixed())
     assert finishes(engine) == pytest.approx(
         {"holds-a": 100, "waits-for-a": 200, "on-b": 52, "behind-on-a": 210}
     )

@@ -1,4 +1,7 @@
-"""Lucid's pairs: who shares GPUs with whom, at which pace, and what is left when one ends."""
+"""Lucid's pairs of jobs that share GPUs.
+
+The tests cover the choice of pairs, their pace, and the rest after one ends.
+"""
 
 from __future__ import annotations
 
@@ -24,10 +27,10 @@ FRIENDS = MeasuredPairs({("p", "q"): 0.8, ("q", "p"): 1.0, ("p", "p"): 0.79})
 
 def packed(jobs: list[TraceJob], cluster: str = "gpu:1x2", policy: str = "lucid", **more: object) -> Engine:
     pools, truth = parse_cluster(cluster), RecordedTruth()
-    foresight = PredictionModel(Fidelity.ORACLE, truth, pools)
+    predictions = PredictionModel(Fidelity.ORACLE, truth, pools)
     pairs = more.pop("pairs", FRIENDS)
     capacity = more.pop("capacity", ())
-    engine = Engine(jobs, pools, POLICIES[policy], truth, foresight, None, capacity, None, Packing(pairs))  # type: ignore[arg-type]
+    engine = Engine(jobs, pools, POLICIES[policy], truth, predictions, None, capacity, None, Packing(pairs))  # type: ignore[arg-type]
     engine.run()
     return engine
 

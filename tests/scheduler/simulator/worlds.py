@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from scheduler.core.policies import POLICIES
+from scheduler.core.types import Policy
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.inputs.cluster import Cluster, parse_cluster
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
@@ -19,7 +20,7 @@ def job(name: str, at: float = 0.0, *, gpus: float = 1, runs_s: float = 100.0, *
 def play(
     jobs: list[TraceJob],
     cluster: str | Cluster = "gpu:1x4",
-    policy: str = "fifo",
+    policy: str | Policy = "fifo",
     *,
     level: Fidelity = Fidelity.ORACLE,
     truth: GroundTruth | None = None,
@@ -34,7 +35,7 @@ def play(
     engine = Engine(
         jobs,
         pools,
-        POLICIES[policy],
+        POLICIES[policy] if isinstance(policy, str) else policy,
         truth,
         PredictionModel(level, truth, pools, error=error),
         SimulationSettings(**settings),  # type: ignore[arg-type]

@@ -14,15 +14,15 @@ from typing import Any
 import psutil
 import pytest
 
-from tests.trainer.agent.driver import COMMAND
-from tests.trainer.agent.fake_portal import JOIN, PAUSE_S, FakePortal
+from tests.trainer.agent.fakes import driver
+from tests.trainer.agent.fakes.fake_portal import JOIN, PAUSE_S, FakePortal
 from trainer.agent import loop
 from trainer.agent.__main__ import build
 from trainer.agent.claims import claim
 from trainer.agent.executors.process import CLAIM_MARK
 from trainer.agent.executors.table import EXECUTORS
 from trainer.agent.loop import Agent
-from trainer.agent.node.discovery import _processor
+from trainer.agent.node.discovery import processor_name
 from trainer.agent.settings import Settings
 from trainer.agent.storage.folder import write_json
 
@@ -44,11 +44,14 @@ def portal() -> Iterator[FakePortal]:
 
 @pytest.fixture
 def node_dir(tmp_path: Path) -> Iterator[Path]:
-    """The agent's folder, with a measured slot; whatever still runs in it afterwards is ended."""
+    """The agent's folder, with a measured slot.
+
+    Processes that still run in it afterwards are ended.
+    """
     folder = tmp_path / "node"
     folder.mkdir()
     write_json(
-        folder / "facts.json", {"processor": _processor(), "peak_flops": 1e11, "bandwidth_bytes_s": 1e10}
+        folder / "facts.json", {"processor": processor_name(), "peak_flops": 1e11, "bandwidth_bytes_s": 1e10}
     )
     yield folder
     for process in psutil.process_iter():
@@ -91,7 +94,9 @@ def start_agent(portal: FakePortal, node_dir: Path, executor: str) -> Iterator[S
     def start(**changes: Any) -> Running:
         values = {"name": "test", "join_token": JOIN, "slots": 2, "stop_grace_s": 3.0, **changes}
         values["executor"] = executor
-        agent = build(Settings(portal=portal.url, dir=node_dir, command=COMMAND, allow_root=True, **values))
+        agent = build(
+            Settings(portal=portal.url, dir=node_dir, command=driver.COMMAND, allow_root=True, **values)
+        )
         running = Running(agent, threading.Thread(target=agent.run, daemon=True))
         running.thread.start()
         started.append(running)
@@ -109,7 +114,7 @@ def start_process(portal: FakePortal, node_dir: Path, executor: str) -> Iterator
     started = []
 
     def start() -> subprocess.Popen[bytes]:
-        command = [sys.executable, "-m", "tests.trainer.agent.driver", portal.url, str(node_dir), executor]
+        command = [sys.executable, "-m", driver.__name__, portal.url, str(node_dir), executor]
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         started.append(subprocess.Popen(command, cwd=ROOT, env=environment))
         return started[-1]

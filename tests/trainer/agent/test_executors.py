@@ -1,4 +1,7 @@
-"""What every executor answers about a training: how it ended, what it used, and that its claim is enough."""
+"""The answers of every executor about a training.
+
+They tell how it ended and which resources it used; its claim is enough to ask.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.trainer.agent.fake_portal import until
+from tests.trainer.agent.fakes.fake_portal import until
 from trainer.agent.executors import process
 from trainer.agent.executors.base import Cause, End, Executor, Handle, Launch
 from trainer.agent.executors.process import ProcessExecutor

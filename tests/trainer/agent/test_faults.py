@@ -1,4 +1,7 @@
-"""What may break: the agent, the training, the portal, the connection (reliability.md, F3, F4, F10, F12)."""
+"""Faults of the agent, the training, the portal and the connection.
+
+See reliability.md, F3, F4, F10, F12.
+"""
 
 from __future__ import annotations
 
@@ -14,11 +17,11 @@ from typing import Any
 import pytest
 
 from tests.trainer.agent.conftest import StartAgent, StartProcess
-from tests.trainer.agent.fake_portal import FakePortal, file_of, until
-from tests.trainer.agent.seen import pid_of, runs, steps
+from tests.trainer.agent.fakes.fake_portal import FakePortal, file_of, until
+from tests.trainer.agent.fakes.seen import pid_of, runs, steps
 from trainer.agent.loop import LONGEST_PAUSE_S, back_off_s
 from trainer.agent.storage.spool import Spool
-from trainer.protocol import Kind, Outcome
+from trainer.protocol import Outcome, ReportKind
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
@@ -122,7 +125,10 @@ def test_a_training_killed_by_somebody_else_is_told_as_killed(
 def test_reports_wait_in_order_while_the_portal_is_away(
     portal: FakePortal, node_dir: Path, start_agent: StartAgent
 ) -> None:
-    """F10, F12: nothing is lost or doubled, and no training ends because of the portal."""
+    """F10, F12: reports wait in order while the portal is away.
+
+    None is lost or doubled, and no training ends because of the portal.
+    """
     given = portal.give("c1", "steady")
     start_agent()
     until(lambda: steps(given))
@@ -210,11 +216,14 @@ def test_a_checkpoint_is_uploaded_though_the_training_deletes_it_meanwhile(
 def test_a_success_stands_though_the_agents_disk_is_full_at_the_end(
     portal: FakePortal, start_agent: StartAgent, monkeypatch: pytest.MonkeyPatch, full_for: int
 ) -> None:
-    """F9. Else all of it would be trained again; and once there is room the figures follow."""
+    """F9: a success stands even if the agent's disk is full at the end.
+
+    Otherwise all of it would be trained again; once there is room, the figures follow.
+    """
     tries = count(1)
 
-    def add(spool: Spool, kind: Kind, *more: Any) -> None:
-        if kind == Kind.RESULT and next(tries) <= full_for:
+    def add(spool: Spool, kind: ReportKind, *more: Any) -> None:
+        if kind == ReportKind.RESULT and next(tries) <= full_for:
             raise OSError(28, "No space left on device")
         original(spool, kind, *more)
 

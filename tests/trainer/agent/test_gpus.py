@@ -1,4 +1,7 @@
-"""A node with GPUs, as far as the driver's library can be played: what it offers, refuses and hands out."""
+"""A node with GPUs, as far as the driver's library can be simulated.
+
+The tests cover the GPUs it offers, refuses and hands out.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,9 @@ from typing import Any
 
 import pytest
 
-from tests.trainer.agent import fake_driver
 from tests.trainer.agent.conftest import ROOT, StartAgent
-from tests.trainer.agent.fake_portal import FakePortal, until
+from tests.trainer.agent.fakes import fake_driver
+from tests.trainer.agent.fakes.fake_portal import FakePortal, until
 from trainer.agent.errors import Declined, SetupError
 from trainer.agent.node import gpu_idle, gpus
 from trainer.agent.node.discovery import cannot_train, discover
@@ -36,7 +39,7 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SetMach
     """Says which GPUs the driver shows; torch is the one that `torch` makes."""
     modules, told = tmp_path / "modules", tmp_path / "gpus.json"
     modules.mkdir()
-    (modules / "pynvml.py").write_text("from tests.trainer.agent.fake_driver import *\n")
+    (modules / "pynvml.py").write_text("from tests.trainer.agent.fakes.fake_driver import *\n")
     (modules / "torch.py").write_text(TORCH)
     monkeypatch.setenv("FAKE_GPUS", str(told))
     monkeypatch.setenv("PYTHONPATH", f"{modules}:{ROOT}")
@@ -46,10 +49,10 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SetMach
     def show(*found: dict[str, Any], error: str = "", torch_cuda: str | None = "13.0") -> None:
         numbered = [{"uuid": f"GPU-{number:04x}", **gpu} for number, gpu in enumerate(found)]
         told.write_text(json.dumps({"gpus": numbered, "error": error, "torch_cuda": torch_cuda}))
-        gpus._library.cache_clear()
+        gpus.nvml_library.cache_clear()
 
     yield show
-    gpus._library.cache_clear()
+    gpus.nvml_library.cache_clear()
 
 
 TORCH = """
@@ -117,10 +120,10 @@ def test_a_driver_that_does_not_answer_is_said_where_there_is_one(
     machine: SetMachine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine(error="Driver/library version mismatch")
-    monkeypatch.setattr(gpus, "_DRIVER", tmp_path / "none")
+    monkeypatch.setattr(gpus, "DRIVER", tmp_path / "none")
     assert find_gpus(HOST) == ()
-    monkeypatch.setattr(gpus, "_DRIVER", tmp_path)
-    gpus._library.cache_clear()
+    monkeypatch.setattr(gpus, "DRIVER", tmp_path)
+    gpus.nvml_library.cache_clear()
     with pytest.raises(SetupError, match=r"version mismatch.*restarted"):
         find_gpus(HOST)
 

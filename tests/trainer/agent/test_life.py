@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.agent.conftest import StartAgent
-from tests.trainer.agent.fake_portal import FakePortal, file_of, until
-from tests.trainer.agent.seen import steps
+from tests.trainer.agent.fakes.fake_portal import FakePortal, file_of, until
+from tests.trainer.agent.fakes.seen import steps
 from trainer.protocol import File, Outcome, Resume
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.agent.conftest import StartAgent
-from tests.trainer.agent.fake_portal import FakePortal, until
-from tests.trainer.agent.seen import steps
+from tests.trainer.agent.fakes.fake_portal import FakePortal, until
+from tests.trainer.agent.fakes.seen import steps
 from trainer.agent.node.models import HUB, make_room
 from trainer.agent.settings import read_settings
 

@@ -1,4 +1,8 @@
-"""Starting an agent: addresses, tokens, the folder, what the machine is made of, whom trainings run as."""
+"""Starting an agent.
+
+Addresses, tokens, the folder, the machine's hardware and the user that trainings run as are
+tested.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.agent.conftest import ROOT
-from tests.trainer.agent.fake_portal import FakePortal, until
+from tests.trainer.agent.fakes.fake_portal import FakePortal, until
 from trainer.agent.errors import SetupError
 from trainer.agent.executors.base import Launch
 from trainer.agent.executors.process import ProcessExecutor
@@ -104,12 +108,13 @@ def test_the_command_says_what_is_wrong_and_exits_2(
             node_dir,
             "--slots=1",
             "--allow-root",
+            "--no-speed-test",
             *options,
         ],
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=300,
     )
     assert done.returncode == 2
     assert said in done.stderr

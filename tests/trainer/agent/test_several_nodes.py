@@ -1,4 +1,7 @@
-"""One node's share of a training over several: who says where to meet, who waits, what ends the waiting."""
+"""One node's share of a training over several.
+
+The tests cover the meeting point, the waiting, and its ends.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from typing import Any
 import pytest
 
 from tests.trainer.agent.conftest import StartAgent
-from tests.trainer.agent.fake_portal import FakePortal, Given, until
+from tests.trainer.agent.fakes.fake_portal import FakePortal, Given, until
 from trainer.agent.claims import rendezvous
 from trainer.agent.claims.rendezvous import Rendezvous
 from trainer.agent.claims.store import ClaimRecord, load_record

@@ -9,7 +9,7 @@ import pytest
 
 from trainer.agent.claims.collect import MAX_BACKLOG, Collector
 from trainer.agent.storage.spool import EVENTS, LOG, Spool
-from trainer.protocol import MAX_LOG_BYTES, Kind
+from trainer.protocol import MAX_LOG_BYTES, ReportKind
 
 
 @pytest.fixture
@@ -22,29 +22,29 @@ def numbers(spool: Spool, limit: int = 500, limit_bytes: int = 10**6) -> list[in
 
 
 def test_numbers_and_positions_go_on_after_a_restart(spool: Spool, tmp_path: Path) -> None:
-    spool.add(Kind.STEP, {"step": 1}, EVENTS, 30)
-    spool.add(Kind.LOG, {"text": "x"}, LOG, 5)
+    spool.add(ReportKind.STEP, {"step": 1}, EVENTS, 30)
+    spool.add(ReportKind.LOG, {"text": "x"}, LOG, 5)
     again = Spool(tmp_path / "reports.jsonl")
     assert (again.offset(EVENTS), again.offset(LOG)) == (30, 5)
-    again.add(Kind.STEP, {"step": 2}, EVENTS, 60)
+    again.add(ReportKind.STEP, {"step": 2}, EVENTS, 60)
     again.acknowledge(1)
     assert numbers(again) == [2, 3]
 
 
 @pytest.mark.parametrize("cut", [15, -1])
 def test_a_line_that_was_cut_off_is_written_again(spool: Spool, tmp_path: Path, cut: int) -> None:
-    spool.add(Kind.STEP, {"step": 1}, EVENTS, 30)
-    spool.add(Kind.STEP, {"step": 2}, EVENTS, 60)
+    spool.add(ReportKind.STEP, {"step": 1}, EVENTS, 30)
+    spool.add(ReportKind.STEP, {"step": 2}, EVENTS, 60)
     first, second = (tmp_path / "reports.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "reports.jsonl").write_text(first + second[:cut])
     again = Spool(tmp_path / "reports.jsonl")
-    again.add(Kind.STEP, {"step": 2}, EVENTS, 60)
+    again.add(ReportKind.STEP, {"step": 2}, EVENTS, 60)
     lines = (tmp_path / "reports.jsonl").read_text().splitlines()
     assert [json.loads(line)["seq"] for line in lines] == [1, 2]
 
 
 def test_nothing_is_sent_before_the_portal_said_what_it_has(spool: Spool) -> None:
-    spool.add(Kind.STEP, {"step": 1})
+    spool.add(ReportKind.STEP, {"step": 1})
     assert numbers(spool) == []
     spool.acknowledge(0)
     assert numbers(spool) == [1]
@@ -53,12 +53,12 @@ def test_nothing_is_sent_before_the_portal_said_what_it_has(spool: Spool) -> Non
 def test_a_portal_that_was_restored_from_a_backup_gets_again_what_it_lost(spool: Spool) -> None:
     spool.acknowledge(0)
     for step in range(5):
-        spool.add(Kind.STEP, {"step": step})
+        spool.add(ReportKind.STEP, {"step": step})
     spool.acknowledge(4)
     assert numbers(spool) == [5]
     spool.acknowledge(2)
     assert numbers(spool) == [3, 4, 5]
-    spool.add(Kind.STEP, {"step": 6})
+    spool.add(ReportKind.STEP, {"step": 6})
     spool.acknowledge(5)
     assert numbers(spool) == [6]
 
@@ -66,15 +66,15 @@ def test_a_portal_that_was_restored_from_a_backup_gets_again_what_it_lost(spool:
 def test_numbers_that_a_power_failure_took_back_are_not_used_again(spool: Spool, tmp_path: Path) -> None:
     """The portal has them: it would take what comes under them for known."""
     for step in range(5):
-        spool.add(Kind.STEP, {"step": step})
+        spool.add(ReportKind.STEP, {"step": step})
     lines = (tmp_path / "reports.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "reports.jsonl").write_text("".join(lines[:3]))
     again = Spool(tmp_path / "reports.jsonl")
-    again.add(Kind.LOG, {"text": "late"}, LOG, 70)  # before the portal was asked
+    again.add(ReportKind.LOG, {"text": "late"}, LOG, 70)  # before the portal was asked
     again.acknowledge(5)
-    again.add(Kind.RESULT, {"step": 5})
+    again.add(ReportKind.RESULT, {"step": 5})
     told = [(report.seq, report.kind) for report in again.pending(500, 10**6)]
-    assert told == [(6, Kind.LOG), (7, Kind.RESULT)]
+    assert told == [(6, ReportKind.LOG), (7, ReportKind.RESULT)]
     third = Spool(tmp_path / "reports.jsonl")
     third.acknowledge(5)
     assert numbers(third) == [6, 7]
@@ -83,7 +83,7 @@ def test_numbers_that_a_power_failure_took_back_are_not_used_again(spool: Spool,
 
 def test_a_sync_takes_a_limited_number_and_size_of_reports_but_always_one(spool: Spool) -> None:
     for step in range(5):
-        spool.add(Kind.STEP, {"step": step})
+        spool.add(ReportKind.STEP, {"step": step})
     spool.acknowledge(0)
     assert numbers(spool, limit=3) == [1, 2, 3]
     assert numbers(spool, limit_bytes=1) == [1]
@@ -95,9 +95,9 @@ def test_events_are_reported_when_their_line_is_whole(spool: Spool, tmp_path: Pa
     collector = Collector(tmp_path, spool)
     assert collector.events() == []
     events.write_text('{"kind": "start", "steps_total": 5}\n{"kind": "step", "st')
-    assert collector.events() == [(Kind.START, {"steps_total": 5})]
+    assert collector.events() == [(ReportKind.START, {"steps_total": 5})]
     events.write_text('{"kind": "start", "steps_total": 5}\n{"kind": "step", "step": 1}\n')
-    assert collector.events() == [(Kind.STEP, {"step": 1})]
+    assert collector.events() == [(ReportKind.STEP, {"step": 1})]
     assert spool.offset(EVENTS) == events.stat().st_size
 
 
@@ -122,7 +122,7 @@ def test_no_event_is_lost_where_a_long_backlog_is_read_in_pieces(
 )  # fmt: skip
 def test_an_event_that_no_portal_could_take_is_left_out(spool: Spool, tmp_path: Path, line: str) -> None:
     (tmp_path / "events.jsonl").write_text(line + '\n{"kind": "step", "step": 1, "loss": 1e999}\n')
-    assert Collector(tmp_path, spool).events() == [(Kind.STEP, {"step": 1, "loss": None})]
+    assert Collector(tmp_path, spool).events() == [(ReportKind.STEP, {"step": 1, "loss": None})]
 
 
 def test_single_steps_are_left_out_of_a_flood(

@@ -1,4 +1,7 @@
-"""What ends trainings that could go on: the portal, a claim that is taken away, the agent's own farewell."""
+"""Ends of trainings that could go on.
+
+The causes are the portal, a claim that is taken away, and the agent's own farewell.
+"""
 
 from __future__ import annotations
 
@@ -9,12 +12,13 @@ from pathlib import Path
 import pytest
 
 from tests.trainer.agent.conftest import StartAgent, StartProcess
-from tests.trainer.agent.fake_portal import FakePortal, until
-from tests.trainer.agent.seen import pid_of, runs, steps
+from tests.trainer.agent.fakes.fake_portal import FakePortal, until
+from tests.trainer.agent.fakes.seen import pid_of, runs, steps
 from trainer.agent.claims import manager
 from trainer.protocol import Outcome
 
 LONG_TRANSFER_BYTES = 30_000_000  # half a minute where the portal is slow
+WELL_BEFORE_S = 20.0  # such a transfer could end
 
 
 @pytest.mark.parametrize(("stop_for", "kept"), [("preempt", True), ("cancel", False)])
@@ -78,7 +82,7 @@ def test_a_stop_ends_a_long_download(portal: FakePortal, node_dir: Path, start_a
     start_agent()
     until(lambda: (node_dir / "runs" / "c1" / "inputs" / "train.jsonl.part").exists())
     given.want, given.stop_for = "stop", "preempt"
-    assert until(lambda: given.end, timeout_s=5.0).outcome == Outcome.STOPPED
+    assert until(lambda: given.end, timeout_s=WELL_BEFORE_S).outcome == Outcome.STOPPED
     assert given.kinds() == []
 
 
@@ -91,7 +95,7 @@ def test_a_cancel_ends_a_long_upload(portal: FakePortal, node_dir: Path, start_a
     given.want, given.stop_for = "stop", "preempt"
     until(lambda: portal.uploads)
     given.stop_for = "cancel"
-    assert until(lambda: given.end, timeout_s=5.0).outcome == Outcome.STOPPED
+    assert until(lambda: given.end, timeout_s=WELL_BEFORE_S).outcome == Outcome.STOPPED
     assert given.bodies("checkpoint") == []
 
 

@@ -1,4 +1,7 @@
-"""Checkpoints of a running claim: found when complete, uploaded beside the training, then reported."""
+"""Checkpoints of a running claim.
+
+They are found when complete, uploaded beside the training, then reported.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from trainer.agent.errors import AgentError, Interrupted, PortalRefused, TooMuch
 from trainer.agent.portal_api.transfers import Transfers, describe
 from trainer.agent.storage.folder import open_inside, read_json
 from trainer.agent.storage.spool import Spool
-from trainer.protocol import File, Kind, ProtocolError, Spec, to_json
+from trainer.protocol import File, ProtocolError, ReportKind, Spec, to_json
 from trainer.protocol_parsing import parse_file
 
 log = logging.getLogger(__name__)
@@ -26,9 +29,10 @@ PORTAL, NODE = "portal", "node"
 
 
 def complete_files(run: Path, step: int) -> list[File] | None:
-    """The files of a checkpoint, manifest included, or None unless all are there as the manifest says.
+    """Return the files of a checkpoint, or None unless it is complete.
 
-    Paths are relative to the checkpoint's folder.
+    The manifest is included. All files must be there as the manifest says. Paths are relative
+    to the checkpoint's folder.
     """
     folder = run / "checkpoints" / f"step-{step}"
     manifest = read_json(folder / MANIFEST) or {}
@@ -49,7 +53,10 @@ def steps(run: Path) -> list[int]:
 
 
 class CheckpointUploader:
-    """Uploads the newest checkpoint in a thread of its own: neither training nor heartbeat waits for it."""
+    """Uploader of the newest checkpoint in a thread of its own.
+
+    Neither training nor heartbeat waits for it.
+    """
 
     def __init__(
         self, spec: Spec, run: Path, spool: Spool, transfers: Transfers, changed: Callable[[], None]
@@ -101,7 +108,7 @@ class CheckpointUploader:
                 return
             files = complete_files(self._run, step)
             if files is not None:
-                self._spool.add(Kind.CHECKPOINT, self._report(step, files))
+                self._spool.add(ReportKind.CHECKPOINT, self._report(step, files))
                 self._changed()
                 return
             log.warning(
@@ -123,7 +130,10 @@ class CheckpointUploader:
         return {"step": step, "stored": stored, "files": [to_json(file) for file in files]}
 
     def _upload(self, files: Sequence[File]) -> None:
-        """Held open all the while: the training deletes checkpoints when it has newer ones."""
+        """Upload the files, all held open meanwhile.
+
+        The training deletes checkpoints when it has newer ones.
+        """
         with ExitStack() as held:
             descriptors = []
             for file in files:

@@ -24,7 +24,7 @@ from trainer.agent.portal_api.client import Portal
 from trainer.agent.portal_api.transfers import Transfers
 from trainer.agent.storage.folder import CHECKPOINTS, TOKENS, read_json, write_json
 from trainer.agent.storage.spool import Spool
-from trainer.protocol import GONE, ClaimOrder, ClaimState, Kind, Outcome, Phase, Spec
+from trainer.protocol import GONE, ClaimOrder, ClaimState, Outcome, Phase, ReportKind, Spec
 
 log = logging.getLogger(__name__)
 
@@ -32,7 +32,7 @@ LOOK_EVERY_S = 0.2
 FORGET = Stop(grace_s=5.0, wanted_files=False, forget=True)
 
 
-class Claim:
+class NodeClaim:
     """A claim as the agent's loop sees it.
 
     holder: names another claim whose training is still on this one's GPUs. changed: called when the portal
@@ -76,7 +76,7 @@ class Claim:
     @property
     def _phase(self) -> Phase:
         """Running from the moment that the model is loaded and the data is counted."""
-        return Phase.RUNNING if Kind.START in self._spool.kinds else Phase.STARTING
+        return Phase.RUNNING if ReportKind.START in self._spool.kinds else Phase.STARTING
 
     @property
     def busy(self) -> bool:
@@ -104,7 +104,7 @@ class Claim:
         self._rendezvous.hear(order.rendezvous)
         if order.want == "stop":
             cancelled = order.stop_for == "cancel"
-            reason = f"asked to stop: {order.stop_for}" if order.stop_for else "asked to stop"
+            reason = f"stopped on request ({order.stop_for})" if order.stop_for else "stopped on request"
             self.stop(Stop(reason=reason, grace_s=order.grace_s, wanted_files=not cancelled))
         return self.start()
 
@@ -138,7 +138,10 @@ class Claim:
         )
 
     def dispose(self) -> bool:
-        """Forget a claim that is not ours any more; False while something of it still runs."""
+        """Forget a claim that is not ours any more.
+
+        Returns False while something of it still runs.
+        """
         if self._stop is None or not self._stop.forget or self.busy:
             return False
         self._record.folder.forget(self.spec.claim, keep=set(self._for_another_attempt()))
@@ -165,7 +168,10 @@ class Claim:
             self._thread.join(max(0.0, timeout_s))
 
     def _work(self) -> None:
-        """The thread: whatever happens, the portal hears how the claim ended and no process is left."""
+        """Work on the claim, in its thread.
+
+        Whatever happens, the portal hears how the claim ended and no process is left.
+        """
         try:
             self._live()
         except Interrupted:
@@ -174,7 +180,7 @@ class Claim:
             self.stop(FORGET)
         except Declined as error:
             if isinstance(error, CheckpointGone) and self.spec.resume:
-                self._spool.add(Kind.CHECKPOINT, {"step": self.spec.resume.step, "stored": GONE})
+                self._spool.add(ReportKind.CHECKPOINT, {"step": self.spec.resume.step, "stored": GONE})
             self._end(ClaimEnd(outcome=Outcome.DECLINED, reason=str(error)))
         except PeerAway as error:
             self._end(ClaimEnd(outcome=Outcome.LOST, reason=str(error)))
@@ -227,10 +233,10 @@ class Claim:
         log.info("training started", extra={**self._ids, "handle": handle.notes})
         return handle
 
-    def _note(self, seen: set[Kind]) -> None:
-        if Kind.START in seen:
+    def _note(self, seen: set[ReportKind]) -> None:
+        if ReportKind.START in seen:
             self._changed()
-        if Kind.CHECKPOINT in seen:
+        if ReportKind.CHECKPOINT in seen:
             self._uploader.wake()
 
     def _stopped_early(self) -> ClaimEnd:
@@ -243,7 +249,10 @@ class Claim:
         log.info("claim ended", extra={**self._ids, "outcome": ending.outcome, "reason": ending.reason})
 
     def _save(self) -> None:
-        """A full disk keeps no claim from ending; the training's own files tell a later agent the same."""
+        """Save the claim if the disk has room.
+
+        A full disk keeps no claim from ending; the training's own files tell a later agent the same.
+        """
         try:
             self._record.save()
         except OSError as error:

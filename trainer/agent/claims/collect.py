@@ -1,4 +1,7 @@
-"""From a training's files to reports: new lines of events.jsonl, new pieces of log.txt."""
+"""Reports from a training's files.
+
+They are made of new lines of events.jsonl and new pieces of log.txt.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from typing import Any
 from trainer.agent.storage.folder import read_inside
 from trainer.agent.storage.spool import EVENTS, LOG, Spool
 from trainer.agent.storage.text import clean_text, parse_object
-from trainer.protocol import MAX_LOG_BYTES, Kind
+from trainer.protocol import MAX_LOG_BYTES, ReportKind
 
 log = logging.getLogger(__name__)
 
@@ -21,18 +24,21 @@ MAX_EVENT_BYTES = 16_000
 MAX_BACKLOG = 20_000  # reports; beyond it, single steps are left out
 _READ_BYTES = 1_000_000
 # The agent reports these itself, after it has uploaded what they name.
-_UNTIL_UPLOADED = {Kind.CHECKPOINT, Kind.RESULT, Kind.LOG}
+_UNTIL_UPLOADED = {ReportKind.CHECKPOINT, ReportKind.RESULT, ReportKind.LOG}
 
 
 class Collector:
-    """Follows the two files of one claim from where the spool says that they were left."""
+    """Reader of the two files of one claim.
+
+    It starts where the spool says that they were left.
+    """
 
     def __init__(self, run: Path, spool: Spool) -> None:
         self._run, self._spool = run, spool
         self._position = spool.offset(EVENTS)
         self._log_due = 0.0
 
-    def events(self) -> list[tuple[Kind, dict[str, Any]]]:
+    def events(self) -> list[tuple[ReportKind, dict[str, Any]]]:
         """Report the whole lines that came since; returns them all, in order.
 
         Raises OSError if the spool cannot be written; the same lines come again next time.
@@ -53,7 +59,7 @@ class Collector:
             self._position = end
         return found
 
-    def rest(self) -> list[tuple[Kind, dict[str, Any]]]:
+    def rest(self) -> list[tuple[ReportKind, dict[str, Any]]]:
         """All that is left in both files once the training is over."""
         found, before = [], -1
         while before != self._position:
@@ -62,15 +68,16 @@ class Collector:
         self.log(everything=True)
         return found
 
-    def _report(self, kind: Kind, body: dict[str, Any], end: int) -> None:
-        flooded = kind in {Kind.STEP, Kind.MEMORY} and self._spool.backlog > MAX_BACKLOG
+    def _report(self, kind: ReportKind, body: dict[str, Any], end: int) -> None:
+        flooded = kind in {ReportKind.STEP, ReportKind.MEMORY} and self._spool.backlog > MAX_BACKLOG
         if kind not in _UNTIL_UPLOADED and not flooded:
             self._spool.add(kind, body, EVENTS, end)
 
     def log(self, *, everything: bool = False) -> None:
-        """Report the next piece of the log; of a flood the newest piece, with a mark where it was cut.
+        """Report the next piece of the log.
 
-        everything: the training is over, so what is left is told in several pieces.
+        Of a flood only the newest piece is reported, with a mark where it was cut.
+        everything: the training is over, so the rest is reported in several pieces.
         """
         if time.monotonic() < self._log_due and not everything:
             return
@@ -91,7 +98,7 @@ class Collector:
         text = clean_text(data.decode("utf-8", "replace"), MAX_LOG_BYTES)
         if start > told:
             text = f"[... {start - told} bytes left out here; log.txt has them ...]\n{text}"
-        self._spool.add(Kind.LOG, {"text": text}, LOG, start + len(data))
+        self._spool.add(ReportKind.LOG, {"text": text}, LOG, start + len(data))
         return True
 
 
@@ -111,11 +118,11 @@ def _read_log(run: Path, offset: int) -> bytes:
         return b""
 
 
-def _parse(line: bytes) -> tuple[Kind, dict[str, Any]] | None:
+def _parse(line: bytes) -> tuple[ReportKind, dict[str, Any]] | None:
     """One event, or None for a line that the portal could not take."""
     try:
         body = parse_object(line, MAX_EVENT_BYTES)
-        return Kind(body.pop("kind", None)), body
+        return ReportKind(body.pop("kind", None)), body
     except ValueError as error:
         log.warning("an event of the training is left out", extra={"error": f"{error}"[:200]})
         return None

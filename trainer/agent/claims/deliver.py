@@ -1,4 +1,7 @@
-"""Delivery of a finished training to the portal: checkpoint or outputs, the result, the whole log."""
+"""Delivery of a finished training to the portal.
+
+It covers the checkpoint or the outputs, the result and the whole log.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ from trainer.agent.claims.watch import read_result
 from trainer.agent.errors import Interrupted, PortalRefused, TooMuch
 from trainer.agent.portal_api.transfers import Transfers, describe
 from trainer.agent.storage.spool import Spool
-from trainer.protocol import Kind, Outcome, ProtocolError
+from trainer.protocol import Outcome, ProtocolError, ReportKind
 from trainer.protocol_parsing import parse_file
 
 log = logging.getLogger(__name__)
@@ -31,10 +34,11 @@ def deliver(
     uploader: CheckpointUploader,
     given_up: threading.Event,
 ) -> ClaimEnd:
-    """Upload and report what there is; returns how the claim ended once all that is done.
+    """Upload and report the files of a training, and return how the claim ended.
 
-    A success whose outputs the portal cannot have is an error: its owner would find nothing. A success that
-    was cancelled before its outputs were uploaded is a stop.
+    It returns once all of this is done. A success whose outputs the portal cannot have is an
+    error: its owner would find nothing. A success that was cancelled before its outputs were
+    uploaded is a stop.
     """
     ending = record.ending
     if ending is None:
@@ -53,13 +57,16 @@ def deliver(
 
 
 def _figures(record: ClaimRecord, spool: Spool, given_up: threading.Event) -> None:
-    """Report the measured figures; a disk that stays full takes them, and nothing from the ending."""
+    """Report the measured figures.
+
+    On a disk that stays full the figures are lost, but the ending is not.
+    """
     result = read_result(record.run)
-    if result is None or Kind.RESULT in spool.kinds:
+    if result is None or ReportKind.RESULT in spool.kinds:
         return
     for _ in range(FIGURES_TRIES):
         try:
-            spool.add(Kind.RESULT, result)
+            spool.add(ReportKind.RESULT, result)
             return
         except OSError as error:
             log.error("the figures are not kept", extra={"claim": record.spec.claim, "error": str(error)})
@@ -77,7 +84,10 @@ def _last_checkpoint(record: ClaimRecord, uploader: CheckpointUploader) -> None:
 
 
 def _outputs(record: ClaimRecord, transfers: Transfers, ending: ClaimEnd) -> ClaimEnd:
-    """Upload output/: only what result.json lists, and only if it is what result.json says."""
+    """Upload from output/ the files that result.json lists.
+
+    Each must be as result.json describes it.
+    """
     listed: Any = (read_result(record.run) or {}).get("output", [])
     try:
         for file in [parse_file(entry, "result.output") for entry in listed]:
@@ -92,7 +102,10 @@ def _outputs(record: ClaimRecord, transfers: Transfers, ending: ClaimEnd) -> Cla
 
 
 def _log(record: ClaimRecord, transfers: Transfers) -> None:
-    """The whole log; its end has been reported anyhow, so a refusal is no fault of the training."""
+    """Upload the whole log.
+
+    Its end has been reported anyhow, so a refusal is no fault of the training.
+    """
     try:
         if 0 < log_size(record.run) <= LOG_UPLOAD_BYTES:
             transfers.upload(record.run, "log.txt")

@@ -6,7 +6,7 @@ import logging
 import time
 from collections.abc import Callable, Sequence
 
-from trainer.agent.claims.claim import FORGET, Claim
+from trainer.agent.claims.claim import FORGET, NodeClaim
 from trainer.agent.claims.outcome import Stop
 from trainer.agent.claims.prepare import RunPreparation
 from trainer.agent.claims.store import ClaimRecord, load_record
@@ -34,11 +34,14 @@ class ClaimManager:
     ) -> None:
         self._folder, self._portal, self._executor = folder, portal, executor
         self._workshop, self._changed = workshop, changed
-        self._claims: dict[str, Claim] = {}
+        self._claims: dict[str, NodeClaim] = {}
         self._refused: dict[str, ClaimState] = {}  # ended here without ever having been taken up
 
     def recall(self) -> None:
-        """Find the claims of an earlier agent; trainings that were started are followed at once."""
+        """Find the claims of an earlier agent.
+
+        Trainings that were started are followed at once.
+        """
         for name in self._folder.known_claims():
             record = load_record(self._folder, name)
             if record is None:
@@ -53,7 +56,10 @@ class ClaimManager:
         self._folder.sweep(self._needed())
 
     def obey(self, orders: Sequence[ClaimOrder], *, take_up: bool) -> None:
-        """Make the claims what the portal says; those that it does not list are not ours any more."""
+        """Make the claims as the portal wants them.
+
+        Claims that it does not list are not ours any more.
+        """
         listed = {order.claim for order in orders}
         for name, claim in list(self._claims.items()):
             if name not in listed:
@@ -82,7 +88,10 @@ class ClaimManager:
             self._start(order, order.spec)
 
     def _start(self, order: ClaimOrder, spec: Spec) -> None:
-        """Write the claim down before anything else: an agent that dies now must still know it."""
+        """Start a claim, written down before anything else.
+
+        An agent that dies now must still know it.
+        """
         record = ClaimRecord(spec=spec, folder=self._folder)
         try:
             record.save()
@@ -96,7 +105,11 @@ class ClaimManager:
         return self._changed()
 
     def _make_room(self) -> None:
-        """Here, where no claim can be taken up meanwhile: a model that is needed must not be going."""
+        """Delete unused downloaded models, down to the limit.
+
+        It is done here, where no claim can be taken up meanwhile: a model that is needed must
+        not be deleted.
+        """
         limit_bytes = self._workshop.models_limit_bytes
         if limit_bytes is not None:
             used = [claim.spec.model for claim in self._claims.values()]
@@ -109,8 +122,8 @@ class ClaimManager:
         )
         self._changed()
 
-    def _make(self, record: ClaimRecord) -> Claim:
-        return Claim(
+    def _make(self, record: ClaimRecord) -> NodeClaim:
+        return NodeClaim(
             record,
             portal=self._portal,
             executor=self._executor,
@@ -144,7 +157,7 @@ class ClaimManager:
         loads = {name: claim.load() for name, claim in self._claims.items()}
         return {name: (load, self._claims[name].spec.gpus) for name, load in loads.items() if load}
 
-    def running(self) -> list[Claim]:
+    def running(self) -> list[NodeClaim]:
         """Claims with something left to do."""
         return [claim for claim in self._claims.values() if claim.busy]
 

@@ -22,10 +22,11 @@ class ClaimEnd:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stop:
-    """Why a claim is to stop. `outcome` and `reason` are told unless the training ended by itself first.
+    """The reason why a claim is to stop.
 
-    wanted_files: whether its last checkpoint and outputs are still to be uploaded. forget: nobody asks for
-    its end any more; it is deleted.
+    `outcome` and `reason` are reported unless the training ended by itself first.
+    wanted_files: whether its last checkpoint and outputs are still to be uploaded.
+    forget: the end is not needed any more; the claim is deleted.
     """
 
     outcome: Outcome = Outcome.STOPPED
@@ -50,13 +51,16 @@ class ExitFacts:
 
 
 def classify_end(seen: ExitFacts) -> ClaimEnd:
-    """The outcome, with a reason its owner understands. A finish that came before a stop stands."""
+    """Return the outcome of a training, with a reason its owner understands.
+
+    A finish that came before a stop stands.
+    """
     told = str((seen.result or {}).get("outcome", ""))
     code = _code(seen)
     if told == Outcome.SUCCEEDED and code in {0, None}:
         return ClaimEnd(outcome=Outcome.SUCCEEDED, exit_code=code)
     if seen.silent_s is not None:
-        reason = f"no sign of life from the training for {seen.silent_s:g} s; it was ended"
+        reason = f"the training gave no sign of life for {seen.silent_s:g} s and was ended"
         return ClaimEnd(outcome=Outcome.TIMEOUT, exit_code=code, reason=reason)
     if told == Outcome.OOM or code == EXIT_OOM or _ran_out_of_memory(seen):
         return ClaimEnd(outcome=Outcome.OOM, exit_code=code, reason=_told_reason(seen) or "out of memory")
@@ -79,7 +83,10 @@ def _stopped(stop: Stop, killed_after_grace: bool, code: int | None) -> ClaimEnd
 
 
 def _unexplained(seen: ExitFacts, code: int | None) -> ClaimEnd:
-    """The training ended although nobody asked for it, and without saying why in result.json."""
+    """Return the end of a training that ended without a request and without a reason.
+
+    Its result.json does not say why.
+    """
     if code == EXIT_NO_ROOM:
         reason = f"the node's disk is full or read-only: {seen.last_line}".removesuffix(": ")
         if not seen.begun:
@@ -92,7 +99,7 @@ def _unexplained(seen: ExitFacts, code: int | None) -> ClaimEnd:
         reason = "another node of this training was asked to stop"
         return ClaimEnd(outcome=Outcome.STOPPED, exit_code=code, reason=reason)
     if code == EXIT_STOPPED:
-        reason = "somebody else asked the training to stop; it saved a checkpoint"
+        reason = "the training was stopped by something other than the agent; it saved a checkpoint"
         return ClaimEnd(outcome=Outcome.KILLED, exit_code=code, reason=reason)
     if seen.end.cause is not Cause.EXIT and seen.end.killer:
         reason = f"the training was ended by {seen.end.killer}, which the agent did not send"
@@ -109,7 +116,10 @@ def _ran_out_of_memory(seen: ExitFacts) -> bool:
 
 
 def _code(seen: ExitFacts) -> int | None:
-    """The exit code that was seen, or after adoption the one that result.json announces."""
+    """Return the exit code that was seen.
+
+    After adoption it is the one that result.json announces.
+    """
     if seen.end.code is not None:
         return seen.end.code
     announced = (seen.result or {}).get("exit_code")

@@ -18,7 +18,11 @@ from trainer.protocol import GpuFacts, Spec, to_json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunPreparation:
-    """How trainings run on this node. gpus: all GPUs or CPU slots; command: the run folder is appended."""
+    """How trainings run on this node.
+
+    gpus: all GPUs or CPU slots.
+    command: the run folder is appended.
+    """
 
     folder: NodeFolder
     command: Sequence[str]
@@ -43,7 +47,10 @@ class RunPreparation:
 
     @property
     def threads(self) -> int:
-        """Threads of one training process: one core is one slot; beside GPUs the cores are shared out."""
+        """Threads of one training process.
+
+        One core is one slot; beside GPUs the cores are shared out.
+        """
         return max(1, (self.cores - 1) // self.slots) if self.has_gpus else 1
 
 
@@ -58,7 +65,10 @@ def check_spec(spec: Spec, workshop: RunPreparation) -> None:
 
 
 def resume_folder(spec: Spec, workshop: RunPreparation, run: Path) -> Path | None:
-    """The checkpoint to go on from. Raises CheckpointGone if it was to lie on this node and does not."""
+    """Return the folder of the checkpoint to resume from.
+
+    Raises CheckpointGone if it was to lie on this node and does not.
+    """
     if spec.resume is None:
         return None
     if spec.resume.stored == "portal":

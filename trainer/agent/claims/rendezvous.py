@@ -1,4 +1,7 @@
-"""Where the nodes of one attempt meet: the node of rank 0 says so, the others wait to hear it."""
+"""The place where the nodes of one attempt meet.
+
+The node of rank 0 tells it, the others wait for it.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from trainer.agent.claims.store import ClaimRecord
 from trainer.agent.errors import Interrupted, PeerAway
 from trainer.agent.node.network import Site
 from trainer.agent.storage.spool import Spool
-from trainer.protocol import Kind, Spec
+from trainer.protocol import ReportKind, Spec
 
 HEAR_WITHIN_S = 300.0  # the node of rank 0 may still be fetching its inputs
 _LOOK_EVERY_S = 0.2
@@ -29,9 +32,10 @@ class Rendezvous:
         self._heard = address
 
     def settle(self, stopping: threading.Event) -> Spec:
-        """The claim's spec with the address, which stays the same whatever happens to this agent.
+        """Return the claim's spec with the address of the meeting place.
 
-        Raises Interrupted, PeerAway, and Declined where this node has no address or port to offer.
+        The address stays the same whatever happens to this agent. Raises Interrupted, PeerAway,
+        and Declined where this node has no address or port to offer.
         """
         spec = self._record.spec
         if spec.nodes == 1:
@@ -40,8 +44,8 @@ class Rendezvous:
             address = self._await(stopping) if spec.rank else self._site.rendezvous()
             spec = self._record.spec = replace(spec, rendezvous=address)
             self._record.save()
-        if not spec.rank and Kind.RENDEZVOUS not in self._spool.kinds:
-            self._spool.add(Kind.RENDEZVOUS, {"address": spec.rendezvous})
+        if not spec.rank and ReportKind.RENDEZVOUS not in self._spool.kinds:
+            self._spool.add(ReportKind.RENDEZVOUS, {"address": spec.rendezvous})
             self._changed()
         return spec
 

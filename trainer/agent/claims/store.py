@@ -13,7 +13,11 @@ from trainer.protocol_parsing import parse_spec
 
 @dataclass(slots=True, kw_only=True)
 class ClaimRecord:
-    """A claim's spec and how far it came. ending: how it ended; ended: that all its files are delivered."""
+    """A claim's spec and its progress.
+
+    ending: how it ended.
+    ended: whether all its files are delivered.
+    """
 
     spec: Spec
     folder: NodeFolder

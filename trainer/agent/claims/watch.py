@@ -1,4 +1,7 @@
-"""One look after another at a running training: its events, its log, its end, and stopping it."""
+"""Watch of a running training, one look after another.
+
+It covers the events, the log, the end, and stopping it.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,7 @@ from trainer.agent.claims.outcome import ExitFacts, Stop
 from trainer.agent.executors.base import End, Executor, Handle
 from trainer.agent.storage.folder import read_inside
 from trainer.agent.storage.text import parse_object
-from trainer.protocol import Kind, Spec
+from trainer.protocol import ReportKind, Spec
 
 log = logging.getLogger(__name__)
 
@@ -39,10 +42,13 @@ class Watch:
         self._stop_began: float | None = None
         self._killed_after_grace = False
         self._silent_s: float | None = None
-        self.seen: set[Kind] = set()  # kinds of events since the last look
+        self.seen: set[ReportKind] = set()  # kinds of events since the last look
 
     def look(self, stop: Stop | None) -> ExitFacts | None:
-        """News since the last look; evidence once the training is over and nothing of it is left."""
+        """Look for news once.
+
+        Returns the evidence once the training is over and nothing of it is left.
+        """
         ended = self._executor.poll(self._handle)
         self._collect()
         if ended is not None:
@@ -51,7 +57,10 @@ class Watch:
         return None
 
     def _collect(self) -> None:
-        """A full disk must not end a training: the same lines are read again at the next look."""
+        """Collect new reports from the files.
+
+        A full disk must not end a training: the same lines are read again at the next look.
+        """
         try:
             self.seen = {kind for kind, _ in self._collector.events()}
             self._collector.log()

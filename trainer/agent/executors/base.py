@@ -13,10 +13,10 @@ from trainer.agent.node.usage import Load
 
 @dataclass(frozen=True, slots=True)
 class Handle:
-    """By which an executor finds a training again, also one that an earlier agent started.
+    """The means to find a training again, also one that an earlier agent started.
 
-    notes: the executor's own, JSON values. They are kept where the training can write, and may be lost: whose
-    training is meant is taken from the claim alone, which must be enough.
+    notes: the executor's own, JSON values. They are kept where the training can write, and may
+    be lost: the claim alone decides whose training is meant, and must be enough.
     """
 
     claim: str
@@ -44,7 +44,11 @@ class Cause(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class End:
-    """How a training ended. code: for its owner, None where nobody saw one; killer: what killed it."""
+    """How a training ended.
+
+    code: for its owner, None if it was not seen.
+    killer: the signal that killed it.
+    """
 
     cause: Cause
     code: int | None = None
@@ -55,10 +59,16 @@ class Executor(Protocol):
     """Runs trainings. Each verb returns at once and may be called from any thread."""
 
     def begin(self, claim: str) -> Handle:
-        """The handle noted before the start, so that an agent that dies meanwhile finds the training."""
+        """Return the handle to note before the start.
+
+        An agent that dies meanwhile thereby finds the training.
+        """
 
     def submit(self, launch: Launch, begun: Handle) -> Handle:
-        """Start it; the handle tells more than `begin` could. Raises OSError if that is impossible."""
+        """Start the training and return a handle with more than `begin` could give.
+
+        Raises OSError if that is impossible.
+        """
 
     def poll(self, handle: Handle) -> End | None:
         """None while it runs."""

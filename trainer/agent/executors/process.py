@@ -26,7 +26,10 @@ _GONE_WITHIN_S = 5.0
 
 
 class ProcessExecutor:
-    """Starts, watches and ends processes. Noted are pid, start time and how often memory had run out."""
+    """Executor that starts, watches and ends processes.
+
+    Noted are pid, start time and how often memory had run out.
+    """
 
     def __init__(self, run_as: RunAs | None = None) -> None:
         self._run_as = run_as
@@ -38,7 +41,10 @@ class ProcessExecutor:
         return Handle(claim, {"oom_kills": kernel_oom_kills()})
 
     def submit(self, launch: Launch, begun: Handle) -> Handle:
-        """Hand the folder to the user and start the process with nothing of the agent's but its log file."""
+        """Hand the folder to the user and start the process.
+
+        It gets nothing of the agent's but its log file.
+        """
         if self._run_as is not None:
             self._run_as.own(launch.run)
         user, group = (self._run_as.uid, self._run_as.gid) if self._run_as else (None, None)
@@ -66,7 +72,10 @@ class ProcessExecutor:
         return Handle(launch.claim, notes)
 
     def poll(self, handle: Handle) -> End | None:
-        """How the leader ended. A process that an earlier agent started has no exit code to read."""
+        """Return how the leader ended.
+
+        A process that an earlier agent started has no exit code to read.
+        """
         child = self._child(handle)
         if child is None:
             return None if self._leader(handle) else _ended(handle, None)
@@ -88,7 +97,10 @@ class ProcessExecutor:
         return Load(seconds, memory)
 
     def cancel(self, handle: Handle, *, force: bool) -> None:
-        """TERM to the leader, which saves; or KILL to every process of the claim until none is left."""
+        """Ask the leader to save and end, or kill all processes of the claim.
+
+        TERM goes to the leader; KILL goes to every process until none is left.
+        """
         if not force:
             leader = self._leader(handle)
             if leader is not None:
@@ -112,7 +124,10 @@ class ProcessExecutor:
         return self._children.get(pid) if isinstance(pid, int) else None
 
     def _leader(self, handle: Handle) -> psutil.Process | None:
-        """The leader, if it is alive and truly the one that was started: a pid alone may be reused."""
+        """Return the leader if it is alive and truly the one that was started.
+
+        A pid alone may be reused.
+        """
         pid = handle.notes.get("pid")
         if not isinstance(pid, int):  # the agent died between the start and the note of it
             return next((process for process in _alive() if _carries(process, handle.claim)), None)
@@ -128,7 +143,10 @@ class ProcessExecutor:
         return process.pid in self._children or _carries(process, handle.claim)
 
     def _members(self, handle: Handle) -> Iterator[psutil.Process]:
-        """Leader, descendants, session, and whoever carries the claim's mark, wherever it went."""
+        """Return the leader, its descendants, and all processes with the claim's mark.
+
+        They count wherever they went.
+        """
         leader = self._leader(handle)
         family = set()
         if leader is not None:
@@ -140,7 +158,10 @@ class ProcessExecutor:
 
 
 def _ended(handle: Handle, code: int | None) -> End:
-    """The end of a process with this exit code, negative for a signal, None where nobody saw one."""
+    """Return the end of a process with this exit code.
+
+    The code is negative for a signal, None if it was not seen.
+    """
     killed = code is not None and code < 0
     killer = _signal_name(-code) if code is not None and killed else ""
     if code in {-signal.SIGKILL, None} and _ran_out_of_memory(handle):
@@ -164,9 +185,9 @@ def _signal_name(number: int) -> str:
 
 
 def start_time(pid: int) -> float:
-    """When a process started, in the kernel's ticks since boot; 0 if there is no such process.
+    """Return when a process started, in the kernel's ticks since boot.
 
-    Not the time of day: that moves when the clock is set.
+    0 if there is no such process. The time of day is not used: it moves when the clock is set.
     """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()

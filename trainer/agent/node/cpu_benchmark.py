@@ -1,6 +1,7 @@
-"""Measure what one CPU slot can do: `python -m trainer.agent.node.cpu_benchmark` prints it as JSON.
+"""Measure what one CPU slot can do.
 
-A process of its own, because it needs torch and the agent must stay small. Under 1 s of work on one thread.
+`python -m trainer.agent.node.cpu_benchmark` prints it as JSON. It is a process of its own,
+because it needs torch and the agent must stay small. It takes under 1 s of work on one thread.
 """
 
 from __future__ import annotations
@@ -11,7 +12,10 @@ from collections.abc import Callable
 
 
 def _fastest_s(work: Callable[[], object], budget_s: float) -> float:
-    """Seconds of the fastest repetition within the budget: the one least disturbed by neighbours."""
+    """Return the seconds of the fastest repetition within the budget.
+
+    It is the one least disturbed by neighbours.
+    """
     work()
     fastest, end = float("inf"), time.perf_counter() + budget_s
     while (start := time.perf_counter()) < end:
@@ -21,7 +25,11 @@ def _fastest_s(work: Callable[[], object], budget_s: float) -> float:
 
 
 def measure_slot() -> dict[str, float]:
-    """peak_flops: float32 matrix products, FLOP/s. bandwidth_bytes_s: a copy, bytes read and written."""
+    """Measure one CPU slot.
+
+    peak_flops: float32 matrix products, FLOP/s.
+    bandwidth_bytes_s: a copy, bytes read and written.
+    """
     import torch
 
     torch.set_num_threads(1)

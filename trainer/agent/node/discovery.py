@@ -18,6 +18,7 @@ import psutil
 
 from trainer import __version__
 from trainer.agent.errors import SetupError
+from trainer.agent.node import speed_tests
 from trainer.agent.node.environment import IMPORT_FOLDER
 from trainer.agent.node.gpus import driver_facts, find_gpus
 from trainer.agent.storage.folder import NodeFolder, read_json, write_json
@@ -32,35 +33,45 @@ _TOLD = ("torch", "transformers", "peft", "accelerate", "bitsandbytes", "psutil"
 
 
 def discover(folder: NodeFolder, slots: int | None = None) -> NodeFacts:
-    """The node's facts. slots: how many CPU slots to offer where there is no GPU; cores - 1 unless given.
+    """Return the node's facts.
 
+    slots: how many CPU slots to offer where there is no GPU; cores - 1 unless given.
     Raises SetupError where there are GPUs, or were, and none can be offered.
     """
     cores, memory = usable_cores(), usable_memory_bytes()
     gpus = find_gpus(memory)
     _remember(gpus, folder)
     software = _software()
+    gpus = gpus or cpu_slots(slots or max(1, cores - 1), memory, folder)
+    has_gpus = gpus[0].model != "cpu"
     return NodeFacts(
         hostname=socket.gethostname()[:255],
         cores=cores,
         memory_bytes=memory,
-        gpus=gpus or cpu_slots(slots or max(1, cores - 1), memory, folder),
+        gpus=gpus,
         software=software,
-        cannot_train=cannot_train(software, has_gpus=bool(gpus)),
+        cannot_train=cannot_train(software, has_gpus=has_gpus),
+        speed_tests=speed_tests.known(folder, gpus),
         # Whole GiB, so that facts do not change with every log line.
         disk_free_bytes=shutil.disk_usage(folder.root).free // GIB * GIB,
     )
 
 
 def cannot_train(software: Mapping[str, str], *, has_gpus: bool) -> dict[str, str]:
-    """The methods that trainings here would fail with, and why. software: versions by package."""
+    """Return the methods that trainings here would fail with, and why.
+
+    software: versions by package.
+    """
     if not has_gpus:
         return {"qlora": NO_GPU}
     return {} if "bitsandbytes" in software else {"qlora": NO_BITSANDBYTES}
 
 
 def _remember(gpus: tuple[GpuFacts, ...], folder: NodeFolder) -> None:
-    """A node that offered GPUs does not become one of CPU slots when its driver comes up late or never."""
+    """Raise SetupError if a node that offered GPUs shows none.
+
+    A driver that comes up late or never must not turn it into a node of CPU slots.
+    """
     known = read_json(folder.facts_file) or {}
     before = known.get("gpus")
     if before and not gpus:
@@ -73,7 +84,10 @@ def _remember(gpus: tuple[GpuFacts, ...], folder: NodeFolder) -> None:
 
 
 def cpu_slots(slots: int, memory_bytes: int, folder: NodeFolder) -> tuple[GpuFacts, ...]:
-    """One CPU core each, offered as a GPU of the model `cpu`, with an equal share of the memory."""
+    """Return CPU slots, each one core with an equal share of the memory.
+
+    A slot is offered as a GPU of the model `cpu`.
+    """
     measured = _measured(folder)
     return tuple(
         GpuFacts(
@@ -113,7 +127,7 @@ def _first_line(path: str) -> str:
         return ""
 
 
-def _processor() -> str:
+def processor_name() -> str:
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
@@ -127,7 +141,7 @@ def _software() -> dict[str, str]:
         "foretune": __version__,
         "python": platform.python_version(),
         "system": platform.platform(terse=True),
-        "cpu": _processor(),
+        "cpu": processor_name(),
     }
     for name in _TOLD:
         try:
@@ -140,7 +154,7 @@ def _software() -> dict[str, str]:
 def _measured(folder: NodeFolder) -> dict[str, float]:
     """Speed of one slot: measured once for a processor, then read from the folder."""
     known = read_json(folder.facts_file)
-    processor = _processor()
+    processor = processor_name()
     if known and known.get("processor") == processor:
         return {key: float(known[key]) for key in ("peak_flops", "bandwidth_bytes_s") if key in known}
     measured = _measure()

@@ -1,4 +1,7 @@
-"""The clean environment a training starts with: what it needs and nothing of the agent's own."""
+"""The clean environment a training starts with.
+
+It holds the variables that the training needs and nothing of the agent's own.
+"""
 
 from __future__ import annotations
 

@@ -18,20 +18,22 @@ _USED_BY_NOBODY_BYTES = 2 * GIB
 
 
 def await_vacancy(gpus: Sequence[GpuFacts], left: Callable[[], str], stopping: threading.Event) -> None:
-    """Wait until nobody uses these GPUs. Raises Declined if somebody stays: the training would run out of
-    memory for no fault of its own, and what it measured would be wrong.
+    """Wait until no process uses these GPUs.
 
-    left: names a training of this node that still has them. The portal gives away the GPUs of a training
-    that lost another node before this one has stopped it.
+    Raises Declined if a process stays: the training would run out of memory for no fault of its
+    own, and its measurements would be wrong.
+    left: names a training of this node that still has them. The portal gives away the GPUs of a
+    training that lost another node before this one has stopped it.
     """
     deadline = time.monotonic() + LEAVE_WITHIN_S
-    while (busy := left() or _busy(gpus)) and not stopping.is_set():
+    while (who := left() or busy(gpus)) and not stopping.is_set():
         if time.monotonic() > deadline:
-            raise Declined(busy)
+            raise Declined(who)
         stopping.wait(_LOOK_EVERY_S)
 
 
-def _busy(gpus: Sequence[GpuFacts]) -> str:
+def busy(gpus: Sequence[GpuFacts]) -> str:
+    """Return who uses these GPUs though no training should; empty if nobody does."""
     for gpu, use in zip(gpus, gpu_use(gpus), strict=False):
         if use.memory_used_bytes > max(_USED_BY_NOBODY_BYTES, _USED_BY_NOBODY * gpu.memory_bytes):
             return (

@@ -1,4 +1,7 @@
-"""NVIDIA GPUs through the driver's management library (NVML), numbered as `nvidia-smi` does it."""
+"""NVIDIA GPUs through the driver's management library (NVML).
+
+They are numbered as `nvidia-smi` does it.
+"""
 
 from __future__ import annotations
 
@@ -16,14 +19,15 @@ log = logging.getLogger(__name__)
 
 # Names as `nvidia-smi topo -m` prints them, by the level of the nearest common ancestor.
 _TOPOLOGY = {0: "same-board", 10: "pix", 20: "pxb", 30: "phb", 40: "node", 50: "sys"}
-_DRIVER = Path("/dev/nvidiactl")  # there wherever the driver is, also in a container that may use it
+DRIVER = Path("/dev/nvidiactl")  # there wherever the driver is, also in a container that may use it
 
 
 @functools.cache
-def _library() -> Any:
-    """The library, initialised once (that wakes the driver, which takes its time), or None.
+def nvml_library() -> Any:
+    """Return the library, or None.
 
-    Raises SetupError where there is a driver that does not answer.
+    It is initialised once (that wakes the driver, which takes its time). Raises SetupError where there is a
+    driver that does not answer.
     """
     try:
         import pynvml
@@ -37,7 +41,7 @@ def _library() -> Any:
 
 
 def _no_library(error: Exception) -> None:
-    if _DRIVER.exists():
+    if DRIVER.exists():
         raise SetupError(
             f"this machine has an NVIDIA driver, but its GPUs cannot be listed: {error}. See what nvidia-smi "
             "says; after an update of the driver the machine must be restarted"
@@ -45,12 +49,12 @@ def _no_library(error: Exception) -> None:
 
 
 def find_gpus(host_memory_bytes: int) -> tuple[GpuFacts, ...]:
-    """Every GPU that can be offered, with its memory and links to the others, in the order of the PCI bus.
+    """Return every GPU that can be offered, in the order of the PCI bus.
 
-    A GPU without memory of its own (a unified one) has the host's. Raises SetupError where there are GPUs and
-    none can be offered.
+    Each has its memory and its links to the others. A GPU without memory of its own (a unified
+    one) has the host's. Raises SetupError where there are GPUs and none can be offered.
     """
-    nvml = _library()
+    nvml = nvml_library()
     if nvml is None:
         return ()
     try:
@@ -80,7 +84,10 @@ def _is_wanted(nvml: Any, index: int) -> bool:
 
 
 def _usable(nvml: Any, index: int) -> Any:
-    """The GPU's handle, or None (and a line in the log) if trainings cannot have it as a whole."""
+    """Return the GPU's handle, or None if trainings cannot have it as a whole.
+
+    In that case a line is logged.
+    """
     try:
         handle = nvml.nvmlDeviceGetHandleByIndex(index)
         nvml.nvmlDeviceGetUUID(handle)
@@ -115,7 +122,11 @@ def _facts(nvml: Any, handles: Sequence[Any], index: int, host_memory_bytes: int
 
 
 def _link(nvml: Any, one: Any, other: Any) -> str:
-    """`nvlink` where peers reach each other that way (directly or by a switch), else the PCI relation."""
+    """Return the kind of link between two GPUs.
+
+    It is `nvlink` where peers reach each other that way (directly or by a switch), else the PCI
+    relation.
+    """
     try:
         if (
             nvml.nvmlDeviceGetP2PStatus(one, other, nvml.NVML_P2P_CAPS_INDEX_NVLINK)
@@ -132,7 +143,7 @@ def _link(nvml: Any, one: Any, other: Any) -> str:
 
 def gpu_use(gpus: Sequence[GpuFacts]) -> tuple[GpuUse, ...]:
     """Load and memory of these GPUs now; what cannot be read is 0."""
-    nvml = _library()
+    nvml = nvml_library()
     return () if nvml is None else tuple(_use(nvml, gpu) for gpu in gpus)
 
 
@@ -149,7 +160,7 @@ def _use(nvml: Any, gpu: GpuFacts) -> GpuUse:
 
 def driver_facts() -> dict[str, str]:
     """Versions of driver and CUDA, where there are any."""
-    nvml = _library()
+    nvml = nvml_library()
     if nvml is None:
         return {}
     try:

@@ -22,7 +22,10 @@ def kernel_oom_kills() -> int:
 
 
 def _group_files() -> list[Path]:
-    """Where control groups of version 2 and 1 count; inside a container the group is the mount's root."""
+    """Return the files where control groups of version 2 and 1 count.
+
+    Inside a container the group is the mount's root.
+    """
     root = Path("/sys/fs/cgroup")
     own = ""
     try:

@@ -1,4 +1,7 @@
-"""The base models that trainings downloaded, and which of them go when they take too much room."""
+"""The base models that trainings downloaded.
+
+The module decides which of them go when they take too much room.
+"""
 
 from __future__ import annotations
 
@@ -16,9 +19,11 @@ _PREFIX = "models--"
 
 
 def make_room(models: Path, limit_bytes: int, used: Iterable[str]) -> None:
-    """Delete downloaded models, those unused for the longest time first, until they keep to the limit.
+    """Delete downloaded models until they keep to the limit.
 
-    used: names of the models of all claims here; they stay, whatever they take, and count as used now.
+    Those unused for the longest time go first.
+    used: names of the models of all claims here; they stay, however large, and count as used
+    now.
     Models outside of the hub client's cache are never touched.
     """
     kept = {models / HUB / (_PREFIX + name.replace("/", "--")) for name in used}

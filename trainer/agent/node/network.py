@@ -15,7 +15,10 @@ from trainer.agent.errors import Declined
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Site:
-    """This node as others see it. ports: those that may be served on; 0 stands for any free one."""
+    """This node as others see it.
+
+    ports: those that may be served on; 0 stands for any free one.
+    """
 
     portal: str
     address: str = ""
@@ -27,7 +30,10 @@ class Site:
         return f"[{address}]:{self._port()}" if ":" in address else f"{address}:{self._port()}"
 
     def interface(self) -> str:
-        """The network interface that has the address; empty where none has, as behind a translated one."""
+        """Return the network interface that has the address.
+
+        Empty where none has it, as behind a translated one.
+        """
         try:
             found = socket.getaddrinfo(self.address or _way_to(self.portal), None)
         except (OSError, Declined):
@@ -49,7 +55,10 @@ class Site:
 
 
 def _way_to(portal: str) -> str:
-    """The local address that connections to the portal come from. Nothing is sent. Raises Declined."""
+    """Return the local address that connections to the portal come from.
+
+    Nothing is sent. Raises Declined.
+    """
     parts = urlsplit(portal)
     port = parts.port or (443 if parts.scheme == "https" else 80)
     try:

@@ -1,7 +1,8 @@
-"""Can torch train on these GPUs? `python -m trainer.agent.node.torch_check NUMBER` prints what is in the way.
+"""Check that torch can train on these GPUs.
 
-A process of its own, because it needs torch and the agent must stay small. Nothing is put on a GPU: trainings
-of an earlier agent may be on it.
+`python -m trainer.agent.node.torch_check NUMBER` prints the obstacle. It is a process of its
+own, because it needs torch and the agent must stay small. Nothing is put on a GPU: trainings of
+an earlier agent may be on it.
 """
 
 from __future__ import annotations
@@ -23,9 +24,10 @@ _REMEDY = "docs/nodes.md says how to install one that fits"
 
 
 def check_torch(gpus: Sequence[GpuFacts], run_as: RunAs | None) -> None:
-    """Raises SetupError if trainings could not use these GPUs: else each job would fail here in turn.
+    """Raise SetupError if trainings could not use these GPUs.
 
-    run_as: whom they run as; not every user may open the driver's files.
+    Otherwise each job would fail here in turn.
+    run_as: the user they run as; not every user may open the driver's files.
     """
     environment = {
         **os.environ,
@@ -60,7 +62,10 @@ def check_torch(gpus: Sequence[GpuFacts], run_as: RunAs | None) -> None:
 
 
 def obstacle(torch: Any, expected: int) -> str:
-    """The obstacle to training on `expected` GPUs, with the remedy; empty if there is none."""
+    """Return the obstacle to training on `expected` GPUs, with the remedy.
+
+    It is empty if there is none.
+    """
     if torch.version.cuda is None:
         return f"torch {torch.__version__} is a build without CUDA; {_REMEDY}"
     with warnings.catch_warnings(record=True) as said:

@@ -21,14 +21,22 @@ Loads = Mapping[str, tuple[Load, Sequence[int]]]
 
 
 class SlotUse:
-    """Load of all GPUs by the driver; of CPU slots by the processor time of the trainings that hold them."""
+    """Load of the GPUs or CPU slots.
+
+    That of GPUs comes from the driver, that of CPU slots from the processor time of the
+    trainings that hold them.
+    """
 
     def __init__(self, slots: Sequence[GpuFacts], *, has_gpus: bool) -> None:
         self._slots, self._has_gpus = slots, has_gpus
         self._seen: dict[str, tuple[float, float]] = {}  # training -> (monotonic time, processor seconds)
 
     def read(self, loads: Callable[[], Loads]) -> tuple[GpuUse, ...]:
-        """loads: of each training, with its slots, which share its load evenly; asked for CPU slots alone."""
+        """Return the use of every slot.
+
+        loads: the load of each training, with its slots, which share the load evenly; asked for
+        CPU slots alone.
+        """
         if self._has_gpus:
             return gpu_use(self._slots)
         use = {slot: GpuUse(index=slot, util=0.0, memory_used_bytes=0) for slot in range(len(self._slots))}

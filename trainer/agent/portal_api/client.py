@@ -1,4 +1,7 @@
-"""The portal as a node sees it: four calls over HTTPS, each answer turned into a value or an error."""
+"""The portal as a node sees it: four calls over HTTPS.
+
+Each answer is turned into a value or an error.
+"""
 
 from __future__ import annotations
 
@@ -71,7 +74,10 @@ class Portal:
             raise PortalAway(f"the answer to the sync is not understood: {error}") from error
 
     def fetch(self, claim: str, fence: int, file: File, destination: Path, stopping: threading.Event) -> None:
-        """Download an input. Raises PortalRefused if what arrives is not what `file` says, Interrupted."""
+        """Download an input.
+
+        Raises Interrupted, and PortalRefused if the content is not as `file` says.
+        """
         partial = destination.with_name(destination.name + ".part")
         partial.parent.mkdir(parents=True, exist_ok=True)
         url = f"claims/{claim}/inputs/{quote(file.path)}"
@@ -100,9 +106,9 @@ class Portal:
         partial.replace(destination)
 
     def upload(self, claim: str, fence: int, file: File, descriptor: int, stopping: threading.Event) -> None:
-        """Store a file as the claim's artifact `file.path`; takes over and closes `descriptor`.
+        """Store a file as the claim's artifact `file.path`.
 
-        Raises Interrupted.
+        Takes over and closes `descriptor`. Raises Interrupted.
         """
         with os.fdopen(descriptor, "rb") as body:
             try:
@@ -136,7 +142,10 @@ class Portal:
 
 
 def _until(stopping: threading.Event, chunks: Iterator[bytes]) -> Iterator[bytes]:
-    """The chunks of a transfer, which may take hours. Raises Interrupted once nobody waits for it."""
+    """Yield the chunks of a transfer, which may take hours.
+
+    Raises Interrupted once the transfer is not needed any more.
+    """
     for chunk in chunks:
         if stopping.is_set():
             raise Interrupted("stopped during a transfer")
@@ -158,11 +167,11 @@ def _raise_for(answer: httpx.Response) -> None:
     if status == 413:
         raise TooMuch(said)
     if status in {408, 425, 429} or status >= 500:
-        raise PortalAway(said, _retry_after_s(answer))
+        raise PortalAway(said, retry_after_s(answer))
     raise PortalRefused(said)
 
 
-def _retry_after_s(answer: httpx.Response) -> float:
+def retry_after_s(answer: httpx.Response) -> float:
     value = answer.headers.get("Retry-After", "")
     return min(float(value), 60.0) if value.isascii() and value.isdigit() else 0.0
 

@@ -32,10 +32,11 @@ def enrol(
     facts: NodeFacts,
     stopped: Callable[[], bool] = lambda: False,
 ) -> bool:
-    """Exchange the join token for a node token and keep it; waits while the portal is away.
+    """Exchange the join token for a node token and keep it.
 
-    The node token is chosen here and written down first, so that asking again never makes a second node.
-    False when stopped meanwhile. Raises SetupError if there is no join token or it is not accepted.
+    Waits while the portal is away. The node token is chosen here and written down first, so
+    that asking again never makes a second node. False when stopped meanwhile. Raises SetupError
+    if there is no join token or it is not accepted.
     """
     if not settings.join_token:
         raise SetupError(

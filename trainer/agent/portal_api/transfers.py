@@ -22,7 +22,10 @@ SPARE_BYTES = 100 * 2**20  # a node needs this much more than the inputs to star
 
 
 class Transfers:
-    """Uploads and downloads of one claim. `given_up` ends the attempts: nobody needs the file any more."""
+    """Uploads and downloads of one claim.
+
+    given_up: ends the attempts: the file is not needed any more.
+    """
 
     def __init__(self, portal: Portal, spec: Spec, given_up: threading.Event) -> None:
         self._portal, self._spec, self._given_up = portal, spec, given_up
@@ -63,7 +66,10 @@ class Transfers:
         return file
 
     def send(self, file: File, opened: Callable[[], int]) -> None:
-        """Upload what `opened()`, a new descriptor for each attempt, reads. Raises as `upload` does."""
+        """Upload the content that `opened()` reads.
+
+        It returns a new descriptor for each attempt. Raises as `upload` does.
+        """
         self._persist(
             f"uploading {file.path}",
             lambda: self._portal.upload(self._spec.claim, self._spec.fence, file, opened(), self._given_up),
@@ -92,7 +98,10 @@ def _resume_files(spec: Spec) -> list[File]:
 
 
 def describe(folder: Path, name: str, path: str) -> File:
-    """Size and digest of a file below `folder`, under the name `path`. Raises OSError if it has none."""
+    """Return size and digest of a file below `folder`, under the name `path`.
+
+    Raises OSError if it has none.
+    """
     if not safe_path(name):
         raise OSError(f"{name!r} is not a name of a file that may be uploaded")
     with os.fdopen(open_inside(folder, name), "rb") as file:

@@ -1,8 +1,9 @@
-"""The agent's own folder: who holds it, the node token, and where each claim's files lie.
+"""The agent's own folder: its holder, the node token, and each claim's files.
 
 DIR/token.json        the node token (mode 600)
 DIR/enrolment.json    the node token that was asked for, until an answer comes (mode 600)
 DIR/facts.json        what was measured once
+DIR/speed_tests.json  the newest speed test of each model of GPU
 DIR/spool/CLAIM/      the agent's records of a claim; trainings cannot enter it
 DIR/runs/CLAIM/       the training's own folder
 DIR/models/           built-in and downloaded base models, shared by all trainings
@@ -29,7 +30,10 @@ KEEP_CHECKPOINTS_S = 24 * 3600.0
 
 
 def write_json(path: Path, value: Any, mode: int = 0o600) -> None:
-    """Replace a file in one step. A link that a training put in its place is replaced, never followed."""
+    """Replace a file in one step.
+
+    A link that a training put in its place is replaced, never followed.
+    """
     handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=".agent-")
     try:
         with os.fdopen(handle, "w") as file:
@@ -42,7 +46,10 @@ def write_json(path: Path, value: Any, mode: int = 0o600) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The object in a file, or None where there is no such file or it holds something else."""
+    """Return the object in a file.
+
+    None where there is no such file or it holds something else.
+    """
     try:
         value = json.loads(read_inside(path.parent, path.name))
     except (OSError, ValueError, RecursionError):
@@ -82,10 +89,14 @@ class NodeFolder:
         self.token_file = self.root / "token.json"
         self.enrolment_file = self.root / "enrolment.json"
         self.facts_file = self.root / "facts.json"
+        self.speed_tests_file = self.root / "speed_tests.json"
         self._lock: int | None = None
 
     def prepare(self) -> None:
-        """Make the folders. Others may pass through to a run that is theirs, and list nothing."""
+        """Make the folders.
+
+        Others may pass through to a run that is theirs, and list nothing.
+        """
         for path, mode in ((self.root, 0o711), (self.runs, 0o711), (self.spool, 0o700), (self.models, 0o755)):
             path.mkdir(parents=True, exist_ok=True)
             path.chmod(mode)
@@ -111,8 +122,11 @@ class NodeFolder:
         return sorted(path.parent.name for path in self.spool.glob("*/claim.json"))
 
     def forget(self, claim: str, *, keep: Collection[str] = ()) -> None:
-        """Delete what is known of a claim. Folders of its run in `keep` stay for a day: checkpoints that only
-        this node has, tokens that need not be made again."""
+        """Delete the files of a claim.
+
+        Folders of its run in `keep` stay for a day: checkpoints that only this node has, tokens
+        that need not be made again.
+        """
         run = self.runs / claim
         if any((run / name).is_dir() for name in keep):
             _remove(path for path in run.glob("*") if path.name not in keep)

@@ -15,7 +15,7 @@ from collections import deque
 from pathlib import Path
 from typing import Any
 
-from trainer.protocol import Kind, Report
+from trainer.protocol import Report, ReportKind
 
 log = logging.getLogger(__name__)
 
@@ -23,7 +23,10 @@ EVENTS, LOG, AGENT = "events", "log", "agent"  # sources of reports
 
 
 class Spool:
-    """Appends reports, hands out those that the portal lacks. Safe to use from several threads."""
+    """Store that appends reports and hands out those that the portal lacks.
+
+    Safe to use from several threads.
+    """
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -33,7 +36,7 @@ class Spool:
         self._acked: int | None = None
         self._offsets = {EVENTS: 0, LOG: 0, AGENT: 0}
         self._checkpoints: dict[int, str] = {}  # step -> where it is stored
-        self.kinds: set[Kind] = set()  # kinds of all reports ever made
+        self.kinds: set[ReportKind] = set()  # kinds of all reports ever made
         self._size = self._load()
         self._loaded = self._last  # the last number that an earlier agent left
 
@@ -57,13 +60,13 @@ class Spool:
     def _remember(self, entry: dict[str, Any], size: int) -> None:
         self._last = entry["seq"]
         self._offsets[entry["source"]] = entry["offset"]
-        report = Report(seq=entry["seq"], kind=Kind(entry["kind"]), body=entry["body"])
-        if report.kind == Kind.CHECKPOINT:
+        report = Report(seq=entry["seq"], kind=ReportKind(entry["kind"]), body=entry["body"])
+        if report.kind == ReportKind.CHECKPOINT:
             self._checkpoints[int(report.body["step"])] = str(report.body["stored"])
         self.kinds.add(report.kind)
         self._pending.append((report, size))
 
-    def add(self, kind: Kind, body: dict[str, Any], source: str = AGENT, offset: int = 0) -> None:
+    def add(self, kind: ReportKind, body: dict[str, Any], source: str = AGENT, offset: int = 0) -> None:
         """Append a report. offset: where the next reading of the source starts.
 
         Raises OSError if the disk takes no more; nothing is recorded then.
@@ -71,7 +74,7 @@ class Spool:
         with self._lock:
             self._append(kind, body, source, offset)
 
-    def _append(self, kind: Kind, body: dict[str, Any], source: str, offset: int) -> None:
+    def _append(self, kind: ReportKind, body: dict[str, Any], source: str, offset: int) -> None:
         entry = {"seq": self._last + 1, "kind": kind, "body": body, "source": source, "offset": offset}
         line = json.dumps(entry).encode() + b"\n"
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -101,7 +104,10 @@ class Spool:
         return len(self._pending)
 
     def acknowledge(self, seq: int) -> None:
-        """The portal has everything up to `seq`: less than before if it was restored from a backup."""
+        """Note that the portal has everything up to `seq`.
+
+        That is less than before if it was restored from a backup.
+        """
         with self._lock:
             if seq < (self._acked or 0):
                 self._pending.clear()
@@ -113,15 +119,21 @@ class Spool:
                 self._pending.popleft()
 
     def _go_on_after(self, seq: int) -> None:
-        """The portal has more than the disk: the machine lost its power before all was written. What was
-        added since would be taken for known under numbers that are used, so it is numbered anew."""
+        """Continue numbering after `seq`, where the portal has more than the disk.
+
+        The machine lost its power before all was written. Reports added since would be taken
+        for known under numbers that are used, so they are numbered anew.
+        """
         new = [report for report, _ in self._pending if report.seq > self._loaded]
         self._last = seq
         for report in new:
             self._append(report.kind, report.body, AGENT, 0)
 
     def pending(self, limit: int, limit_bytes: int) -> tuple[Report, ...]:
-        """The first reports that the portal lacks, in order; none before it said which it has."""
+        """Return the first reports that the portal lacks, in order.
+
+        None are returned before the portal said which it has.
+        """
         with self._lock:
             chosen: list[Report] = []
             if self._acked is None:

@@ -1,4 +1,7 @@
-"""Text and JSON from trainings, made safe for every parser and database that it will pass."""
+"""Text and JSON from trainings, made safe.
+
+They are safe for every parser and database that they will pass.
+"""
 
 from __future__ import annotations
 

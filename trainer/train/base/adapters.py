@@ -1,7 +1,8 @@
-"""LoRA adapters (Hu et al., 2021) and a base model in 4 bits (Dettmers et al., QLoRA, 2023).
+"""LoRA adapters (Hu et al., 2021) and base models in 4 bits (QLoRA, 2023).
 
-Adapted are, in all architectures, the linear layers that text passes through: attention, dense MLPs and
-experts that every token uses. The head, routers and the experts they choose from stay as they are.
+The source of the second is Dettmers et al. Adapted are, in all architectures, the linear layers
+that text passes through: attention, dense MLPs and experts that every token uses. The head,
+routers and the experts they choose from stay as they are.
 """
 
 from __future__ import annotations
@@ -35,7 +36,11 @@ def four_bit(dtype: torch.dtype) -> Any:
 
 
 def with_adapter(model: Any, order: TrainingSpec, reach: Reach | None) -> Any:
-    """The model with float32 adapters; reach: None where text reaches all of it. Raises TrainError."""
+    """Return the model with float32 adapters.
+
+    reach: None where text reaches all of it.
+    Raises TrainError.
+    """
     from peft import LoraConfig, get_peft_model
 
     settings = order.settings
@@ -70,8 +75,9 @@ def targets(model: Any, reach: Reach | None) -> Iterator[str]:
 
 
 def expert_pools(model: Any, routed: int) -> Iterator[str]:
-    """Names of the modules that hold the experts of a layer, mostly as one weight of three dimensions.
+    """Yield the names of the modules that hold the experts of a layer.
 
+    They mostly are one weight of three dimensions.
     routed: how many there are, 0 for a model without.
     """
     for name, module in model.named_modules() if routed else ():
@@ -81,7 +87,10 @@ def expert_pools(model: Any, routed: int) -> Iterator[str]:
 
 
 def _is_routed(name: str, module: Any, pools: list[str], routed: int) -> bool:
-    """Is this an expert, or what weighs the experts beside it: a score for each, or one for a shared one?"""
+    """Tell whether this is an expert, or weighs the experts beside it.
+
+    Such a module gives a score for each, or one for a shared one.
+    """
     scores = getattr(module, "out_features", None) in (1, routed)
     beside = (pool.rpartition(".")[0] for pool in pools)
     return any(name.startswith(f"{pool}.") for pool in pools) or (

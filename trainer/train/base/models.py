@@ -1,5 +1,8 @@
-"""The base model and its tokenizer, prepared for the method. Code from a model's repository never runs
-(`trust_remote_code` stays off) and weights come from safetensors only."""
+"""The base model and its tokenizer, prepared for the method.
+
+Code from a model's repository never runs (`trust_remote_code` stays off) and weights come from
+safetensors only.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,10 @@ _NOT_REACHED = "couldn't connect to"  # as transformers says it
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The model on its device, trainable parts on; `scope` says what learns and what does not."""
+    """The model on its device, trainable parts on.
+
+    scope: which parts learn and which do not.
+    """
 
     model: Any
     tokenizer: Any
@@ -65,17 +71,20 @@ def load(order: TrainingSpec, world: World, source: str) -> Loaded:
 
 
 def _limit_waiting() -> None:
-    """The hub's client waits without end for answers about models, though not for their files."""
+    """Limit how long the hub's client waits for answers about models.
+
+    It waits without end for these, though not for their files.
+    """
     from huggingface_hub import get_session
 
     get_session().timeout = HUB_ANSWERS_WITHIN_S
 
 
 def locate(order: TrainingSpec) -> str:
-    """The folder of the model, or the hub id that transformers resolves. Raises TrainError.
+    """Return the folder of the model, or the hub id that transformers resolves.
 
-    To be called before the processes meet: among several, transformers saves files in the first one only, and
-    a builtin model that another process makes would lack them.
+    Raises TrainError. To be called before the processes meet: among several, transformers saves
+    files in the first one only, and a builtin model that another process makes would lack them.
     """
     name = order.spec.model
     if random_weights.is_random(order):
@@ -91,7 +100,10 @@ def locate(order: TrainingSpec) -> str:
 
 
 def _local(name: str, order: TrainingSpec) -> Path:
-    """The real folder. Whatever the portal asked for, what lies outside the roots is not even looked at."""
+    """Return the real folder of a model directory.
+
+    Whatever the portal asked for, a folder outside the roots is not even looked at.
+    """
     folder = roots.find(name, order.model_roots)
     config = folder and roots.find(folder / "config.json", order.model_roots)
     if folder and config and not config.is_file():
@@ -132,7 +144,10 @@ def _tokenizer(source: str, order: TrainingSpec) -> Any:
 
 
 def _own(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> Loaded:
-    """A model for this process alone, read straight to its device: the host never holds it."""
+    """Return a model for this process alone, read straight to its device.
+
+    The host never holds it.
+    """
     dtype = _stored_dtype(order)
     if not random_weights.is_random(order):
         model = _pretrained(source, order, dtype, world.device)
@@ -151,7 +166,10 @@ def _own(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> Load
 
 
 def _shared(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> Loaded:
-    """This process's shards. Rank 0 reads the model into the host's memory and deals it out."""
+    """Return this process's shards.
+
+    Rank 0 reads the model into the host's memory and deals it out.
+    """
     dtype = _stored_dtype(order)
     config = _config(source, order)
     model = sharding.skeleton(config, dtype)
@@ -179,7 +197,10 @@ def _shared(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> L
 
 
 def _stored_dtype(order: TrainingSpec) -> torch.dtype:
-    """Of the weights: what learns is float32, and autocast computes in the chosen precision."""
+    """Return the dtype of the stored weights.
+
+    Weights that learn are float32, and autocast computes in the chosen precision.
+    """
     dtype: torch.dtype = getattr(torch, order.settings.precision)
     return torch.float32 if order.settings.method == "full" else dtype
 

@@ -1,7 +1,8 @@
-"""One pass of a few tokens through a base model: what text reaches, and whether a token sees later ones.
+"""One pass of a few tokens through a base model.
 
-Both follow from the gradient alone, so no architecture needs to be known by name. Towers for images and
-sound, and layers that attend to them, stay as they are: what text never reaches can learn nothing.
+It shows which parts text reaches, and whether a token sees later ones. Both follow from the
+gradient alone, so no architecture needs to be known by name. Towers for images and sound, and
+layers that attend to them, stay as they are: a part that text never reaches can learn nothing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ _LEAK = 1e-4  # of the largest gradient; exactly 0 where tokens cannot see later
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """Names of the modules that text passes through and of the weights that its logits depend on."""
+    """Modules that text passes through and weights that its logits depend on.
+
+    Both are given by name.
+    """
 
     modules: frozenset[str]
     weights: frozenset[str]
@@ -30,9 +34,11 @@ class Reach:
 
 
 def probe(model: Any, tokenizer: Any, name: str) -> Reach:
-    """To be called before adapters and shards. No weight gets a gradient. Raises TrainError.
+    """Find out what text reaches in a model.
 
-    In training mode: some architectures take another path then, and some refuse text alone.
+    To be called before adapters and shards. No weight gets a gradient. The pass is in training
+    mode: some architectures take another path then, and some refuse text alone. Raises
+    TrainError.
     """
     ids = torch.tensor([_ids(tokenizer)], device=model.get_input_embeddings().weight.device)
     model.train()
@@ -53,7 +59,10 @@ def _ids(tokenizer: Any) -> list[int]:
 
 @contextmanager
 def _watched(model: Any) -> Iterator[tuple[set[str], list[torch.Tensor]]]:
-    """The names of the modules called, and what the embeddings answered, filled in meanwhile."""
+    """Yield the names of the modules called and the output of the embeddings.
+
+    Both are filled in meanwhile.
+    """
     called: set[str] = set()
     embedded: list[torch.Tensor] = []
 

@@ -1,4 +1,7 @@
-"""Models of a real architecture with random weights, for runs that measure speed and memory alone."""
+"""Models of a real architecture with random weights.
+
+They are for runs that measure speed and memory alone.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ def is_random(order: TrainingSpec) -> bool:
 
 
 def prepare(order: TrainingSpec) -> Path:
-    """A folder of the run with the model's config.json and a tokenizer of bytes. Raises TrainError."""
+    """Make a folder of the run with the model's config.json and a byte tokenizer.
+
+    Raises TrainError.
+    """
     if not order.spec.shape:
         raise TrainError(
             f"The portal knows no sizes of {order.spec.model}: give {RANDOM_MODEL}NAME with a model of the"
@@ -37,7 +43,10 @@ def prepare(order: TrainingSpec) -> Path:
 
 
 def build(source: str, order: TrainingSpec, device: torch.device, dtype: torch.dtype) -> Any:
-    """The model with the sizes of `source`/config.json, the same weights in every process."""
+    """Build the model with the sizes of `source`/config.json.
+
+    The weights are the same in every process.
+    """
     from transformers import AutoModelForCausalLM
 
     torch.manual_seed(order.settings.seed)
@@ -46,8 +55,10 @@ def build(source: str, order: TrainingSpec, device: torch.device, dtype: torch.d
 
 
 def store(source: str, order: TrainingSpec, device: torch.device, dtype: torch.dtype) -> None:
-    """Write the weights into `source`. Unquantised they may be too large for the GPU: then the host makes
-    them, which takes longer."""
+    """Write the weights into `source`.
+
+    Unquantised they may be too large for the GPU: then the host makes them, which takes longer.
+    """
     size = sum(weight.numel() for weight in skeleton(_config(source), dtype).parameters()) * dtype.itemsize
     fits = size < _MOST_OF_THE_GPU * free_bytes(device)
     build(source, order, device if fits else torch.device("cpu"), dtype).save_pretrained(source)

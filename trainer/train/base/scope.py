@@ -1,4 +1,7 @@
-"""The parts of a base model that learn, are in 4 bits or stay as they are: sentences for log and card."""
+"""The parts of a base model that learn, are in 4 bits or stay as they are.
+
+They are sentences for log and card.
+"""
 
 from __future__ import annotations
 
@@ -51,7 +54,11 @@ def _experts(model: Any) -> Iterator[Any]:
 
 
 def _aside(model: Any, reach: Reach) -> dict[str, int]:
-    """Parameters by the largest modules that text does not reach, or by the weight that is on its own."""
+    """Return the counts of parameters that text does not reach, by module.
+
+    The modules are the largest ones that text does not reach; a weight that is on its own goes
+    by its own name.
+    """
     left = {name: size(weight) for name, weight in model.named_parameters() if not _reached(name, reach)}
     kept = {name for name, _ in model.named_parameters()} - left.keys()
     inner = {parent for name in kept for parent in _parents(name)}

@@ -1,4 +1,7 @@
-"""Can this base model be trained on text as asked for? What cannot is refused before the first step."""
+"""Checks that a base model can be trained on text as asked for.
+
+An unsuitable model is refused before the first step.
+"""
 
 from __future__ import annotations
 
@@ -63,7 +66,11 @@ def check_complete(order: TrainingSpec, model: Any, missing: Collection[str]) ->
 
 
 def check_stored(order: TrainingSpec, model: Any, reach: Reach | None) -> None:
-    """Raises TrainError where weights that are to learn are quantised already, or others are not to be."""
+    """Raise TrainError where the stored weights do not suit the method.
+
+    That is where weights that are to learn are quantised already, or where layers that are to
+    be in 4 bits are not.
+    """
     whole = order.settings.method == "full" or order.settings.sharding == "fsdp"
     if whole and not all(map(torch.is_floating_point, model.parameters())):
         raise TrainError(

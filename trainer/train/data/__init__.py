@@ -1,4 +1,7 @@
-"""From rows to micro-batches: rendering, tokenising once a node, and what of a row counts in the loss."""
+"""From rows to micro-batches.
+
+The package renders rows, tokenises them once a node, and finds which parts count in the loss.
+"""
 
 from trainer.train.data.batches import IGNORED, Batch, Sample, collate
 from trainer.train.data.preparation import Data, prepare

@@ -15,8 +15,12 @@ IGNORED = -100  # what torch's cross entropy leaves out
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """A row, cut to the longest length. codes: for each token its id, or the complement of its id (a negative
-    number) where it counts in the loss. targets: predicted tokens that count."""
+    """A row, cut to the longest length.
+
+    codes: for each token its id, or the complement of its id (a negative number) where it
+    counts in the loss.
+    targets: predicted tokens that count.
+    """
 
     codes: Codes
     targets: int
@@ -37,7 +41,10 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A micro-batch, padded on the right to its longest row; three tensors of (rows, tokens)."""
+    """A micro-batch, padded on the right to its longest row.
+
+    The three tensors are of (rows, tokens).
+    """
 
     ids: torch.Tensor
     mask: torch.Tensor

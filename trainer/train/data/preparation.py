@@ -13,7 +13,7 @@ from typing import Any
 
 from trainer import checkpoint
 from trainer.formats import FormatError, Unused, rows
-from trainer.protocol import Kind
+from trainer.protocol import ReportKind
 from trainer.train.data.batches import Sample
 from trainer.train.data.render import Renderer
 from trainer.train.data.store import Tokens, Writer, adopt
@@ -25,14 +25,16 @@ from trainer.train.memory import peak_bytes
 from trainer.train.settings import TrainingSpec
 
 VERSION = 1  # of codes; tokens of another one are made anew
-_SLICE_S = 5.0
-_TOLD_EVERY_S = 10.0
+SLICE_S = 5.0
+TOLD_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class Data:
-    """The data of a training, and notes for a checkpoint: a digest of the tokens, and the moment that chat
-    templates took for now."""
+    """The data of a training, and notes for a checkpoint.
+
+    The notes are a digest of the tokens, and the moment that chat templates took for now.
+    """
 
     train: Tokens
     validation: Sequence[Sample]
@@ -47,9 +49,10 @@ def prepare(
     stopped: Callable[[], bool],
     earlier: dict[str, Any],
 ) -> Data:
-    """Every process must call. earlier: the identity in the checkpoint that is resumed; its moment holds on,
-    so that a template that prints the date makes the same tokens tomorrow.
+    """Return the data of a training; every process must call.
 
+    earlier: the identity in the checkpoint that is resumed; its moment holds on, so that a
+    template that prints the date makes the same tokens tomorrow.
     Raises TrainError for a bad row or where no row has anything to learn, Stopped, and OSError.
     """
     named = {name: path for name in ("train", "validation") if (path := order.input(f"{name}.jsonl"))}
@@ -67,8 +70,11 @@ def prepare(
 
 
 def _once_a_node(world: World, work: Iterator[None], journal: Journal, stopped: Callable[[], bool]) -> None:
-    """The first process of each node works. All meet every few seconds: who waits for long in one collective
-    is ended by its time limit, and a stop must be obeyed by all at once."""
+    """Do the work in the first process of each node.
+
+    All processes meet every few seconds: a process that waits for long in one collective is
+    ended by its time limit, and a stop must be obeyed by all at once.
+    """
     busy = world.first_here
     while world.any(busy := busy and _goes_on(work)):
         journal.alive(peak_bytes(world.device))  # of a node that is done and waits for another
@@ -78,7 +84,7 @@ def _once_a_node(world: World, work: Iterator[None], journal: Journal, stopped: 
 
 def _goes_on(work: Iterator[None]) -> bool:
     """Work for a while. Is there more to do?"""
-    until = time.monotonic() + _SLICE_S
+    until = time.monotonic() + SLICE_S
     return any(time.monotonic() > until for _ in work)
 
 
@@ -115,10 +121,10 @@ class _Work:
     def _tell(self, name: str, more: int, writer: Writer) -> None:
         """The portal gives a start that goes on more time; a silent one is given up."""
         self._rows += more
-        if time.monotonic() - self._told_at > _TOLD_EVERY_S:
+        if time.monotonic() - self._told_at > TOLD_EVERY_S:
             self._told_at = time.monotonic()
             self._journal.say(f"tokenising {name}: {writer.rows:,} rows, {writer.tokens:,} tokens so far")
-            self._journal.event(Kind.PREPARE, rows=self._rows)
+            self._journal.event(ReportKind.PREPARE, rows=self._rows)
 
     def _notes(self, name: str, writer: Writer, renderer: Renderer, unused: Unused) -> Iterator[str]:
         if writer.barren == writer.rows:

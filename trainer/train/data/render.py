@@ -1,4 +1,7 @@
-"""Rows as text, and which of it is trained: completions, assistant turns, and texts without a prompt."""
+"""Rows as text, with the part of it that is trained.
+
+Trained are completions, assistant turns, and texts without a prompt.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ from trainer.train.data.template import Template
 
 @dataclass(frozen=True, slots=True)
 class Rendered:
-    """A row's text and its trained spans. closed: the text has its own end, so that none is appended."""
+    """A row's text and its trained spans.
+
+    closed: the text has its own end, so that none is appended.
+    """
 
     text: str
     spans: list[Span]

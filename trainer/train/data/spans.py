@@ -15,7 +15,10 @@ _PRIVATE_USE = range(0xE000, 0xF900)  # characters without a meaning
 
 
 class Drawn:
-    """One chat, drawn as a whole and, to find the turns in it, in part and with changes."""
+    """One chat, drawn as a whole, in part and with changes.
+
+    The latter two serve to find the turns in it.
+    """
 
     def __init__(self, tokenizer: Any, turns: list[Turn], tools: list[Turn] | None) -> None:
         self._tokenizer, self._turns, self._tools = tokenizer, turns, tools
@@ -82,9 +85,10 @@ class Drawn:
         return begin, len(told) if told is not None and known_end else self._beyond(index, place[1])
 
     def _asked(self, index: int) -> int | None:
-        """Where the prompt for a turn ends, if the text begins as the conversation before the turn does.
+        """Return where the prompt for a turn ends.
 
-        The prompt may go on (`<think>`) where a turn without reasoning does not.
+        None unless the text begins as the conversation before the turn does. The prompt may go
+        on (`<think>`) where a turn without reasoning does not.
         """
         before = self._try(self._turns[:index], add_generation_prompt=True) if index else None
         if before is None or self.text.startswith(before):
@@ -102,7 +106,10 @@ class Drawn:
         return found + len(prompt) if prompt and found >= 0 else None
 
     def _place(self, index: int) -> Span | None:
-        """Where the text changes with a turn; None if it does not, or the template takes no other turn."""
+        """Return where the text changes with a turn.
+
+        None if it does not, or the template takes no other turn.
+        """
         changed = self._try(self._changed(index))
         if changed is None or changed == self.text:
             return None
@@ -111,7 +118,11 @@ class Drawn:
         return begin, len(self.text) - min(most, _shared(self.text[::-1], changed[::-1]))
 
     def _beyond(self, index: int, end: int, **options: Any) -> int:
-        """From the end of what a turn says, on to the end of what a conversation has after it as its last."""
+        """Return the end of a turn, extended by the text that ends a last turn.
+
+        From the end of the turn's words it goes on to the end of the text that a conversation
+        has after this turn when it is the last one.
+        """
         ended = self._try(self._turns[: index + 1], **options)
         changed = self._try(self._changed(index)[: index + 1], **options)
         if ended is None or changed is None:
@@ -120,7 +131,10 @@ class Drawn:
         return end + _shared(tail, self.text[end:])
 
     def _changed(self, index: int) -> list[Turn]:
-        """The turns, one of which says nothing but a mark: as its content, or as what it calls."""
+        """Return the turns with one of them reduced to a mark.
+
+        The mark stands for its content, or for its calls.
+        """
         turn = self._turns[index]
         said = {key: turn[key] for key in _KEPT if key in turn}
         said["content"] = self._mark if turn["content"] or "tool_calls" not in turn else ""

@@ -1,7 +1,8 @@
-"""Tokens on disk: written once on a node, mapped into the memory of all its training processes.
+"""Tokens on disk: written once on a node, mapped by all its training processes.
 
-NAME.codes holds the codes of all rows (see Sample), NAME.rows for each row where it ends and how many targets
-it has, NAME.json, which is written last, what they are. A host's memory holds what is read at the moment.
+NAME.codes holds the codes of all rows (see Sample), NAME.rows for each row where it ends and
+how many targets it has, NAME.json, which is written last, what they are. A host's memory holds
+only the part that is read at the moment.
 """
 
 from __future__ import annotations
@@ -25,7 +26,12 @@ CODES, ROWS, HEADER = ".codes", ".rows", ".json"
 
 @dataclass(frozen=True, slots=True)
 class Header:
-    """key: what the tokens were made from; digest: of the tokens; notes: what people should know of them."""
+    """The header of stored tokens.
+
+    key: what the tokens were made from.
+    digest: of the tokens.
+    notes: what people should know of them.
+    """
 
     key: str
     digest: str
@@ -95,7 +101,10 @@ class Tokens(Sequence[Sample]):
 
 
 def adopt(source: Path, folder: Path, name: str, key: str) -> bool:
-    """Take over the tokens that an earlier attempt made of the same data; False where there are none."""
+    """Take over the tokens that an earlier attempt made of the same data.
+
+    False where there are none.
+    """
     stem = source / name
     try:
         header = _header(stem)
@@ -117,7 +126,10 @@ def _header(stem: Path) -> Header:
 
 
 def _digest(stem: Path) -> str:
-    """SHA-256 of both files, hexadecimal: the same wherever and by however many processes they are made."""
+    """Return the SHA-256 of both files, hexadecimal.
+
+    It is the same wherever and by however many processes they are made.
+    """
     digest = hashlib.sha256()
     for end in (ROWS, CODES):
         with stem.with_suffix(end).open("rb") as stream:

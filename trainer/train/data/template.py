@@ -18,9 +18,11 @@ _UNKNOWN = (
 
 
 class Template:
-    """Renders chats. now: what a template that prints the date takes for today, the same at each resume.
+    """Renderer of chats.
 
-    rewritten: how many turns the template cut or changed, such as the reasoning of earlier turns.
+    now: the date that a template takes for today, the same at each resume.
+    rewritten: how many turns the template cut or changed, such as the reasoning of earlier
+    turns.
     """
 
     def __init__(self, tokenizer: Any, now: datetime) -> None:
@@ -30,8 +32,11 @@ class Template:
         _stop_clock(tokenizer, now)
 
     def render(self, chat: Chat) -> tuple[str, list[Span]]:
-        """The text, and the trained spans of it. Raises TrainError where the template refuses the chat, or
-        leaves out what can only be meant to be seen: tools, their calls, the reasoning of the last turn."""
+        """Return the text of a chat and its trained spans.
+
+        Raises TrainError where the template refuses the chat, or leaves out parts that can only
+        be meant to be seen: tools, their calls, the reasoning of the last turn.
+        """
         drawn = Drawn(self._tokenizer, turns_of(chat), list(chat.tools) or None)
         self._check(chat, drawn)
         spans = drawn.spans([bool(turn.weight) for turn in chat.messages])
@@ -59,7 +64,10 @@ class Template:
 
 
 def _stop_clock(tokenizer: Any, now: datetime) -> None:
-    """Templates ask `strftime_now` for the date. transformers lets no caller replace it by an argument."""
+    """Fix the date that templates get from `strftime_now`.
+
+    transformers lets no caller replace it by an argument.
+    """
     from transformers.utils.chat_template_utils import _compile_jinja_template
 
     given = tokenizer.chat_template

@@ -1,4 +1,7 @@
-"""From rendered rows to tokens, many rows at a time: the tokenizer's threads share a batch."""
+"""From rendered rows to tokens, many rows at a time.
+
+The tokenizer's threads share a batch.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from trainer.train.data.batches import Codes
 from trainer.train.data.render import Rendered, Renderer
 from trainer.train.data.spans import Span
 
-_ROWS, _CHARACTERS = 1000, 500_000  # of a batch: tens of MB while it is tokenised, and less than a second
+ROWS, _CHARACTERS = 1000, 500_000  # of a batch: tens of MB while it is tokenised, and less than a second
 
 
 class Tokeniser:
@@ -25,13 +28,16 @@ class Tokeniser:
         self._first = _first_token(tokenizer)
 
     def batches(self, rows: Iterable[Row]) -> Iterator[list[Codes]]:
-        """All rows, in order. Raises TrainError that names a row which the chat template refuses."""
+        """Yield all rows, in order.
+
+        Raises TrainError that names a row which the chat template refuses.
+        """
         batch: list[Rendered] = []
         characters = 0
         for row in rows:
             batch.append(self._renderer.render(row))
             characters += len(batch[-1].text)
-            if len(batch) == _ROWS or characters > _CHARACTERS:
+            if len(batch) == ROWS or characters > _CHARACTERS:
                 yield self._tokenised(batch)
                 batch, characters = [], 0
         if batch:

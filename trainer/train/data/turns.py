@@ -14,7 +14,10 @@ REASONING = ("reasoning_content", "thinking")  # templates read the one or the o
 
 
 def turns_of(chat: Chat) -> list[Turn]:
-    """As transformers takes them. Calls without an id get one: some templates ask for it."""
+    """Return the turns as transformers takes them.
+
+    Calls without an id get one: some templates ask for it.
+    """
     numbers = count()
     waiting: deque[str] = deque()
     turns: list[Turn] = []

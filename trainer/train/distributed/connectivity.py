@@ -18,20 +18,22 @@ from trainer.train.errors import PeersMissing
 from trainer.train.settings import TrainingSpec
 
 Address = tuple[str, int]
-_KNOCK_S = 5.0
+_PROBE_S = 5.0
 _TRIES = 3
 
 
 def check(order: TrainingSpec, store: dist.Store, rank: int, wait_for: Callable[[str], None]) -> None:
-    """To be called by all processes, over the store that they share. `wait_for` waits a moment or raises.
+    """Check that the nodes reach each other.
 
-    Raises PeersMissing, in all of them, where a node does not reach another.
+    To be called by all processes, over the store that they share. Raises PeersMissing, in all
+    of them, where a node does not reach another.
+    wait_for: waits a moment or raises.
     """
     node, first = divmod(rank, len(order.spec.gpus))
     if not first:
-        with _door(order) as address:
-            told = _exchanged(store, "door", node, _written(address), order.spec.nodes, wait_for)
-            closed = _closed(_read(text) for other, text in enumerate(told) if other != node)
+        with listener(order) as address:
+            told = _exchanged(store, "address", node, _written(address), order.spec.nodes, wait_for)
+            closed = unreachable(_read(text) for other, text in enumerate(told) if other != node)
             closed = closed and f"{socket.gethostname()} does not reach {closed}"
             found = _exchanged(store, "way", node, closed, order.spec.nodes, wait_for)
     else:
@@ -59,8 +61,11 @@ def _awaited(store: dist.Store, what: str, nodes: int, wait_for: Callable[[str],
 
 
 @contextmanager
-def _door(order: TrainingSpec) -> Iterator[Address | None]:
-    """A port that takes connections, on the interface that the training will talk over."""
+def listener(order: TrainingSpec) -> Iterator[Address | None]:
+    """Open a port that takes connections.
+
+    It is on the interface that the training will talk over.
+    """
     host = _own_address(order)
     if not host:
         yield None
@@ -71,26 +76,29 @@ def _door(order: TrainingSpec) -> Iterator[Address | None]:
 
 
 def _own_address(order: TrainingSpec) -> str:
-    """Empty where the interface is not named in so many words: what NCCL will choose then, it alone knows."""
+    """Return this process's own address for the training's traffic.
+
+    Empty where the interface is not named in so many words: NCCL alone knows its choice then.
+    """
     variable = "NCCL_SOCKET_IFNAME" if order.device == "cuda" else "GLOO_SOCKET_IFNAME"
     found = psutil.net_if_addrs().get(os.environ.get(variable, "").removeprefix("="), [])
     family = socket.AF_INET6 if order.spec.rendezvous.startswith("[") else socket.AF_INET
     return next((at.address for at in found if at.family == family and not at.address.startswith("fe80")), "")
 
 
-def _closed(doors: Iterable[Address | None]) -> str:
-    """The first door that cannot be reached, and why; empty if all can."""
-    for door in doors:
-        if door is not None and (why := _knock(door)):
-            return f"{door[0]}:{door[1]} ({why})"
+def unreachable(addresses: Iterable[Address | None]) -> str:
+    """The first address that cannot be reached, and why; empty if all can."""
+    for address in addresses:
+        if address is not None and (why := _probe(address)):
+            return f"{address[0]}:{address[1]} ({why})"
     return ""
 
 
-def _knock(door: Address) -> str:
+def _probe(address: Address) -> str:
     why = ""
     for _ in range(_TRIES):
         try:
-            socket.create_connection(door, _KNOCK_S).close()
+            socket.create_connection(address, _PROBE_S).close()
         except OSError as error:
             why = str(error)
         else:
@@ -98,8 +106,8 @@ def _knock(door: Address) -> str:
     return why
 
 
-def _written(door: Address | None) -> str:
-    return "" if door is None else f"{door[0]} {door[1]}"
+def _written(address: Address | None) -> str:
+    return "" if address is None else f"{address[0]} {address[1]}"
 
 
 def _read(text: str) -> Address | None:

@@ -1,8 +1,9 @@
-"""The training processes of one attempt: who this one is, sums over all, and the wrapping of the model.
+"""The training processes of one attempt.
 
-One process is one GPU or CPU slot. The processes find each other through a file on one node and through a
-store of rank 0 on several (`rendezvous`). Gloo connects CPU slots, NCCL GPUs. DDP and FSDP2 (`sharding`) are
-tested over gloo on CPU slots; NCCL itself needs GPUs.
+It tells which one this process is, sums over all, and wraps the model. One process is one GPU
+or CPU slot. The processes find each other through a file on one node and through a store of
+rank 0 on several (`rendezvous`). Gloo connects CPU slots, NCCL GPUs. DDP and FSDP2 (`sharding`)
+are tested over gloo on CPU slots; NCCL itself needs GPUs.
 """
 
 from __future__ import annotations
@@ -73,9 +74,11 @@ class World:
 
 @contextmanager
 def joined(order: TrainingSpec, stopped: Callable[[], bool]) -> Iterator[World]:
-    """Meet the other processes, named by RANK and WORLD_SIZE as torchrun does; leave them at the end.
+    """Meet the other processes, and leave them at the end.
 
-    stopped: was a stop requested? Raises Stopped if so before all are there, and PeersMissing.
+    RANK and WORLD_SIZE name them as torchrun does.
+    stopped: was a stop requested?
+    Raises Stopped if so before all are there, and PeersMissing.
     """
     rank, size = int(os.environ.get("RANK", "0")), int(os.environ.get("WORLD_SIZE", "1"))
     world = World(rank, size, _device(order))
@@ -91,7 +94,10 @@ def joined(order: TrainingSpec, stopped: Callable[[], bool]) -> Iterator[World]:
 
 
 def _leave(world: World) -> None:
-    """Only when all processes end in order: after an error of one, the others would wait for it."""
+    """Leave the other processes; only for when all processes end in order.
+
+    After an error of one, the others would wait for it.
+    """
     if world.size > 1:
         dist.barrier()
         dist.destroy_process_group()
@@ -108,8 +114,11 @@ def _device(order: TrainingSpec) -> torch.device:
 
 
 def _meet(order: TrainingSpec, world: World, stopped: Callable[[], bool]) -> None:
-    """Waits as long as the agent does for a sign of life: while rank 0 writes a large model, the others are
-    in a collective, and NCCL's own limit of ten minutes would end them."""
+    """Meet the other processes.
+
+    The limit is as long as the agent waits for a sign of life: while rank 0 writes a large
+    model, the others are in a collective, and NCCL's own limit of ten minutes would end them.
+    """
     cuda = world.device.type == "cuda"
     shared = {
         "backend": "nccl" if cuda else "gloo",
@@ -126,12 +135,18 @@ def _meet(order: TrainingSpec, world: World, stopped: Callable[[], bool]) -> Non
 
 
 def is_sharded(order: TrainingSpec, world: World) -> bool:
-    """Do several processes share one copy of the model? The other way is a copy for each."""
+    """Tell whether several processes share one copy of the model.
+
+    The other way is a copy for each.
+    """
     return order.settings.sharding == "fsdp" and world.size > 1
 
 
 def replicate(model: Any, world: World) -> Any:
-    """The model as the forward pass of training calls it; `model` itself keeps its parameters' names."""
+    """Return the model as the forward pass of training calls it.
+
+    `model` itself keeps its parameters' names.
+    """
     if world.size == 1:
         return model
     return torch.nn.parallel.DistributedDataParallel(
@@ -144,9 +159,10 @@ def replicate(model: Any, world: World) -> Any:
 
 @contextmanager
 def gradients_stay_local(forward: Any, local: bool) -> Iterator[None]:
-    """Accumulate without talking to other processes; the last micro-batch of a step reduces.
+    """Accumulate gradients without talking to other processes.
 
-    Not with FSDP: a process would hold whole gradients until then, which sharding is to avoid.
+    The last micro-batch of a step reduces. This does not hold with FSDP: a process would hold
+    whole gradients until then, which sharding is to avoid.
     """
     if isinstance(forward, torch.nn.parallel.DistributedDataParallel) and local:
         with forward.no_sync():

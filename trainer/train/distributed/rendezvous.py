@@ -1,7 +1,9 @@
-"""How the training processes of several nodes find each other, before gloo or NCCL connects them.
+"""Rendezvous of the training processes of several nodes.
 
-Rank 0 serves a store at `spec.rendezvous`, and everybody signs in there. A store waits in code that no signal
-interrupts, so waiting is done here, in small pieces: a stop is obeyed, and the log says who is missing.
+They find each other here before gloo or NCCL connects them. Rank 0 serves a store at
+`spec.rendezvous`, and all processes sign in there. A store waits in code that no signal
+interrupts, so waiting is done here, in small pieces: a stop is obeyed, and the log says which
+processes are missing.
 """
 
 from __future__ import annotations
@@ -26,9 +28,10 @@ _ANSWERS_WITHIN_S = 180.0  # rank 0 is started when its address is told, and lis
 
 
 def meet(order: TrainingSpec, rank: int, size: int, stopped: Callable[[], bool]) -> dist.Store:
-    """A store shared by the `size` processes of this attempt, once all of them are there.
+    """Return a store shared by the `size` processes, once all of them are there.
 
-    Raises Stopped on request, PeersMissing after `hang_after_s`, DistNetworkError where rank 0 cannot serve.
+    They are those of this attempt. Raises Stopped on request, PeersMissing after
+    `hang_after_s`, DistNetworkError where rank 0 cannot serve.
     """
     wait = _Wait(order, stopped)
     # A process that an earlier attempt left behind, and that finds the same port, meets nobody.
@@ -56,7 +59,10 @@ def _connected(order: TrainingSpec, rank: int, wait: _Wait) -> dist.Store:
 
 
 def _silence(address: tuple[str, int]) -> str:
-    """Why nobody answers, if so. The store itself would knock for many seconds, deaf to everything else."""
+    """Return why no process answers, or an empty text.
+
+    The store itself would knock for many seconds, deaf to everything else.
+    """
     try:
         socket.create_connection(address, _KNOCK_S).close()
     except OSError as error:
@@ -69,14 +75,20 @@ def _key(rank: int) -> str:
 
 
 class _Wait:
-    """Waits piece by piece, until a stop or the deadline, and says now and then what for."""
+    """A wait piece by piece, until a stop or the deadline.
+
+    It says now and then what it waits for.
+    """
 
     def __init__(self, order: TrainingSpec, stopped: Callable[[], bool]) -> None:
         self._stopped, self._limit_s = stopped, order.spec.hang_after_s
         self._began = self._told = time.monotonic()
 
     def for_what(self, missing: str, at_most_s: float = math.inf) -> None:
-        """One piece of all the waiting, which may take no longer. Raises Stopped, PeersMissing."""
+        """Wait one piece, which may take no longer than `at_most_s`.
+
+        Raises Stopped, PeersMissing.
+        """
         now, limit_s = time.monotonic(), min(self._limit_s, at_most_s)
         if self._stopped():
             raise Stopped

@@ -1,7 +1,8 @@
-"""One model shared by several processes (FSDP2, `fully_shard`): each transformer block is one unit.
+"""One model shared by several processes (FSDP2, `fully_shard`).
 
-Every process builds the model without weights, cuts it, and gets its shards from rank 0, the only one that
-read the files: a host's memory holds one copy of a model, hardly one for each GPU.
+Each transformer block is one unit. Every process builds the model without weights, cuts it, and
+gets its shards from rank 0, the only one that read the files: a host's memory holds one copy of
+a model, hardly one for each GPU.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ Owner = tuple[torch.nn.Module, str]
 
 
 def skeleton(config: Any, dtype: torch.dtype) -> Any:
-    """A model whose weights have shapes and no memory. Buffers are real: some are computed, never stored."""
+    """Return a model whose weights have shapes and no memory.
+
+    Buffers are real: some are computed, never stored.
+    """
     from accelerate import init_empty_weights
     from transformers import AutoModelForCausalLM
 
@@ -31,7 +35,10 @@ def skeleton(config: Any, dtype: torch.dtype) -> Any:
 
 
 def shard(model: Any, order: TrainingSpec, world: World) -> None:
-    """Cut the model into shards, in place. Reductions are in float32 whatever the precision."""
+    """Cut the model into shards, in place.
+
+    Reductions are in float32 whatever the precision.
+    """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import MixedPrecisionPolicy, fully_shard
 
@@ -44,9 +51,11 @@ def shard(model: Any, order: TrainingSpec, world: World) -> None:
 
 
 def blocks(model: Any) -> list[torch.nn.Module]:
-    """The transformer's layers: what its author said must not be split, else the members of the longest list.
+    """Return the transformer's layers.
 
-    Without blocks the model would be one unit, which each process puts together as a whole.
+    They are those that the model's author says must not be split, else the members of the
+    longest list. Without blocks the model would be one unit, which each process puts together
+    as a whole.
     """
     names = set(getattr(model, "_no_split_modules", None) or ())
     named = [module for module in model.modules() if type(module).__name__ in names]
@@ -55,13 +64,19 @@ def blocks(model: Any) -> list[torch.nn.Module]:
 
 
 def named_weights(model: Any) -> Weights:
-    """Weights and buffers by name, sharing the model's memory; a weight used twice has its first name."""
+    """Return weights and buffers by name, sharing the model's memory.
+
+    A weight used twice has its first name.
+    """
     named = (*model.named_parameters(), *model.named_buffers())
     return {name: tensor.detach() for name, tensor in named}
 
 
 def fill(model: Any, weights: Weights | None, world: World) -> None:
-    """Give each process its shards of rank 0's `weights`, one weight after the other; None elsewhere."""
+    """Give each process its shards of rank 0's `weights`, one after the other.
+
+    `weights` is None in the other processes.
+    """
     from torch.distributed.tensor import distribute_tensor
 
     def received(name: str, like: torch.Tensor) -> torch.Tensor:
@@ -79,7 +94,10 @@ def fill(model: Any, weights: Weights | None, world: World) -> None:
 
 
 def fill_at_random(model: Any, world: World, deviation: float) -> None:
-    """Give each process shards of random weights, so that no process ever holds the whole model."""
+    """Give each process shards of random weights.
+
+    No process ever holds the whole model.
+    """
     for name, owners, weight in _distinct_weights(model):
         if weight.is_meta:  # adapters have been made already
             real = torch.empty_like(weight, device=world.device)
@@ -95,7 +113,10 @@ def _initial(name: str, weight: torch.Tensor, deviation: float) -> None:
 
 
 def _distinct_weights(model: Any) -> Iterator[tuple[str, list[Owner], Any]]:
-    """Name, owners and value of each weight; one that is used twice (tied embeddings) has two owners."""
+    """Yield name, owners and value of each weight.
+
+    One that is used twice (tied embeddings) has two owners.
+    """
     owners: dict[int, list[Owner]] = {}
     for module in model.modules():
         for name, weight in module.named_parameters(recurse=False):

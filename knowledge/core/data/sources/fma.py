@@ -1,4 +1,7 @@
-"""fms-acceleration benchmark history (Apache-2.0): batch and tokens/s are per GPU, memory is in MiB."""
+"""The benchmark history of fms-acceleration (Apache-2.0).
+
+Batch and tokens/s are per GPU, memory is in MiB.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import re
 
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources.table import Cells, read
-from knowledge.core.domain import catalogue
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 
 REQUIRED = (
@@ -22,16 +25,16 @@ MIB = 2**20
 PADDED_TOKENS = 4096
 
 
-def parse(text: str) -> list[Measurement]:
+def parse(text: str, catalogue: Catalogue) -> list[Measurement]:
     """The rows of runs.csv."""
-    return read(text, REQUIRED, _row)
+    return read(text, REQUIRED, _row, catalogue)
 
 
 def _row(cells: Cells) -> Measurement:
     valid, config = cells.answer("is_valid"), _config(cells)
     per_gpu = cells.number("train_tokens_per_second", 1e-6)
     reserved = cells.number("mem_nvidia_mem_reserved", 0)
-    capacity = catalogue.gpu(config.gpu_model).memory_bytes
+    capacity = cells.catalogue.gpu(config.gpu_model).memory_bytes
     fraction = None if reserved is None else min(1.0, reserved * MIB / capacity)
     full = fraction is not None and fraction > 0.95
     return Measurement(

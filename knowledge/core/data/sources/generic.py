@@ -1,4 +1,7 @@
-"""Our own CSV: a column a field of the schema, as in knowledge/data/executions.csv and the export."""
+"""Our own CSV, with one column for each field of the schema.
+
+It is the format of knowledge/data/executions.csv and of the export.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from typing import Any, get_type_hints
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources.table import Cells, read
 from knowledge.core.domain import config_space
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 
 REQUIRED = (
@@ -41,9 +45,9 @@ COLUMNS = (*(field.name for field in fields(Config)), *OUTCOMES)
 FORMULA = ("=", "+", "-", "@")  # cells that a spreadsheet would execute
 
 
-def parse(text: str) -> list[Measurement]:
+def parse(text: str, catalogue: Catalogue) -> list[Measurement]:
     """The rows of a CSV in our schema."""
-    return read(text, REQUIRED, _row)
+    return read(text, REQUIRED, _row, catalogue)
 
 
 def write(rows: Iterable[Measurement]) -> str:
@@ -52,7 +56,10 @@ def write(rows: Iterable[Measurement]) -> str:
 
 
 def lines(rows: Iterable[Measurement]) -> Iterator[str]:
-    """The same line by line, the header first: however many rows there are, few are held."""
+    """Yield the CSV line by line, the header first.
+
+    Few rows are held in memory, however many there are.
+    """
     yield _line(COLUMNS)
     for row in rows:
         values = {**asdict(row.config), **{name: getattr(row, name) for name in OUTCOMES}}
@@ -95,8 +102,13 @@ def _plain(cells: Cells, column: str) -> str | None:
     return value[1:] if value and value[0] == "'" and value[1:2] in FORMULA else value
 
 
+_OTHERS = {name: config_space.PARAMS[name] for name in config_space.OTHER_SETTINGS}
 _LOW = {"per_device_batch_size": 0, "expert_parallel": 0}
-_CHOICES = {"method": config_space.METHODS, "precision": config_space.PRECISIONS}
+_CHOICES = {
+    "method": config_space.METHODS,
+    "precision": config_space.PRECISIONS,
+    **{name: param.choices for name, param in _OTHERS.items() if param.choices},
+}
 _NAMES = {"model_name": Cells.model, "gpu_model": Cells.gpu}
 Reader = Callable[[Cells, str], Any]
 
@@ -107,6 +119,9 @@ def _reader(name: str, kind: object) -> Reader:
         return _NAMES[name]
     if name in _CHOICES:
         return partial(Cells.choice, allowed=_CHOICES[name])
+    if name in _OTHERS and _OTHERS[name].kind is not bool:
+        low = _OTHERS[name].low or 0.0
+        return partial(Cells.number, low=low) if kind == float | None else partial(Cells.whole, low=int(low))
     if kind in (int, int | None):
         return partial(Cells.whole, low=_LOW.get(name, 1))
     return Cells.flag if kind == bool | None else _plain

@@ -1,7 +1,10 @@
-"""LLMFineTuningBench (IBM Research, Apache-2.0): batch and tokens/s are of all GPUs together.
+"""LLMFineTuningBench (IBM Research, Apache-2.0).
 
-Two shapes: the sample with `origin` and `run_protocol`, and the complete data set of the hub, which states
-protocol, version and some settings only inside `identifier` and `experiment_id`.
+Batch and tokens/s are of all GPUs together.
+
+The data come in two shapes: the sample with `origin` and `run_protocol`, and the complete data
+set of the hub, which states protocol, version and some settings only inside `identifier` and
+`experiment_id`.
 """
 
 from __future__ import annotations
@@ -11,6 +14,7 @@ import re
 from knowledge.core.analytic.config_table import HYBRID, PAGED
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources.table import Cells, read
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 
 REQUIRED = (
@@ -28,9 +32,9 @@ NETWORKS = {True: "roce", False: "tcp", None: None}
 METHODS = ("full", "lora", "gptq-lora", "qlora", "prompt-tuning")
 
 
-def parse(text: str) -> list[Measurement]:
+def parse(text: str, catalogue: Catalogue) -> list[Measurement]:
     """The rows of runs.csv."""
-    return read(text, REQUIRED, _row)
+    return read(text, REQUIRED, _row, catalogue)
 
 
 def _row(cells: Cells) -> Measurement:
@@ -86,14 +90,20 @@ def _config(cells: Cells, batch: int, protocol: str | None) -> Config:
 
 
 def _inside(cells: Cells, name: str, value: str = r"\d+(?:\.\d+)*") -> str | None:
-    """The value that the complete data set states as `name.value` in one of its two identifiers."""
+    """Return the value stated as `name.value` in one of the two identifiers.
+
+    Only the complete data set states values in this way.
+    """
     text = f"{cells.text('identifier') or ''}-{cells.text('experiment_id') or ''}"
     found = re.search(rf"-{name}\.({value})", text)
     return found[1] if found else None
 
 
 def _protocol(cells: Cells) -> str | None:
-    """How long a run was measured; the sample says so, the complete data set's experiment tells."""
+    """Return the protocol, which says how long a run was measured.
+
+    The sample states it; for the complete data set it follows from the experiment.
+    """
     experiment = cells.text("experiment_id")
     if experiment is None:
         return cells.text("run_protocol")
@@ -127,7 +137,11 @@ def _sharding(cells: Cells, gpus: int, nodes: int) -> str:
 
 
 def _optimizer(cells: Cells) -> str | None:
-    """Which states the optimiser keeps. All runs of one version that state it had the paged one."""
+    """Return which states the optimiser keeps.
+
+    All runs of one version that state it had the paged optimiser, so its silent runs count as
+    paged.
+    """
     stated = cells.text("optim") or _inside(cells, "optim", r"\w+")
     silent = stated is None and _version(cells) == "2.7.1"
     return PAGED if stated == "paged_adamw_32bit" or silent else None
@@ -139,7 +153,10 @@ def _reentrant(cells: Cells) -> bool | None:
 
 
 def _fast_kernels(cells: Cells) -> bool | None:
-    """The complete data set lists the kernels in use, and leaves the cell empty where none is."""
+    """Return whether fast kernels are used.
+
+    The complete data set lists the kernels in use, and leaves the cell empty where none is.
+    """
     if cells.text("experiment_id") is None:
         return cells.flag("fast_kernels")
     return "true" in (cells.text("fast_kernels") or "").lower()

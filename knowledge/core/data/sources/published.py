@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources.table import Cells, read
-from knowledge.core.domain import catalogue
+from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 
 MLPERF_TOKENS = 8192
@@ -14,19 +14,22 @@ VECTORLM = ("model_name", "method", "gpu_model", "number_gpus", "per_device_batc
 LITGPT = ("model_name", "method", "gpu_model", "train_runtime_min", "peak_memory_gb", "is_valid")
 
 
-def parse_mlperf(text: str) -> list[Measurement]:
-    """MLPerf Training result logs; only finished runs are published, so validity is not learnt."""
-    return read(text, MLPERF, _mlperf)
+def parse_mlperf(text: str, catalogue: Catalogue) -> list[Measurement]:
+    """Parse MLPerf Training result logs.
+
+    Only finished runs are published, so validity is not learnt from them.
+    """
+    return read(text, MLPERF, _mlperf, catalogue)
 
 
-def parse_vectorlm(text: str) -> list[Measurement]:
+def parse_vectorlm(text: str, catalogue: Catalogue) -> list[Measurement]:
     """VectorLM's throughput table; rows without a stated sequence length are left out."""
-    return read(text, VECTORLM, _vectorlm)
+    return read(text, VECTORLM, _vectorlm, catalogue)
 
 
-def parse_litgpt(text: str) -> list[Measurement]:
+def parse_litgpt(text: str, catalogue: Catalogue) -> list[Measurement]:
     """LitGPT's fine-tuning table: memory and validity, no throughput."""
-    return read(text, LITGPT, _litgpt)
+    return read(text, LITGPT, _litgpt, catalogue)
 
 
 def _mlperf(cells: Cells) -> Measurement:
@@ -36,7 +39,7 @@ def _mlperf(cells: Cells) -> Measurement:
     steps = cells.whole("gradient_accumulation_steps", 1) or 1
     software = cells.text("framework") or ""
     config = Config(
-        model_name=catalogue.model("llama2_70b_lora").model_name,
+        model_name=cells.catalogue.model("llama2_70b_lora").model_name,
         method="lora",
         gpu_model=cells.gpu("accelerator_model_name"),
         number_gpus=gpus,
@@ -68,12 +71,19 @@ def _mlperf(cells: Cells) -> Measurement:
 
 
 def _is_fused(software: str) -> bool:
-    """NeMo and its likes have the Transformer Engine; DeepSpeed ran the reference, in bfloat16."""
+    """Return whether the software uses fused kernels.
+
+    NeMo and similar software have the Transformer Engine; DeepSpeed ran the reference, in bfloat16.
+    """
     return not ("deepspeed" in software.lower() or software == HABANA)
 
 
 def _mlperf_sharding(software: str, gpus: int) -> str:
-    """DeepSpeed submissions shard as FSDP does (ZeRO-3); the others keep a model-parallel copy a replica."""
+    """Return the sharding of an MLPerf submission.
+
+    DeepSpeed submissions shard as FSDP does (ZeRO-3); the others keep one model-parallel copy per
+    replica.
+    """
     if gpus == 1:
         return "none"
     return "fsdp" if "deepspeed" in software.lower() else "ddp"
@@ -95,7 +105,7 @@ def _vectorlm(cells: Cells) -> Measurement | None:
 def _litgpt(cells: Cells) -> Measurement:
     config = _small(cells, cells.count("tokens_per_sample"), cells.count("per_device_batch_size"))
     memory = cells.number("peak_memory_gb", 0)
-    capacity = catalogue.gpu(config.gpu_model).memory_bytes
+    capacity = cells.catalogue.gpu(config.gpu_model).memory_bytes
     return Measurement(
         config=config,
         status="ok" if cells.answer("is_valid") else "oom",

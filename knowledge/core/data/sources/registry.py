@@ -1,4 +1,7 @@
-"""The sources that can be imported, by name, and how to tell them apart by their columns."""
+"""The sources that can be imported, by name.
+
+They are told apart by their columns.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,9 @@ from collections.abc import Callable, Sequence
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import fma, generic, lfb, published
 from knowledge.core.data.sources.table import BadTable, header
+from knowledge.core.domain.catalogue import Catalogue
 
-SOURCES: dict[str, tuple[Sequence[str], Callable[[str], list[Measurement]]]] = {
+SOURCES: dict[str, tuple[Sequence[str], Callable[[str, Catalogue], list[Measurement]]]] = {
     "lfb": (lfb.REQUIRED, lfb.parse),
     "fma": (fma.REQUIRED, fma.parse),
     "mlperf": (published.MLPERF, published.parse_mlperf),
@@ -18,15 +22,21 @@ SOURCES: dict[str, tuple[Sequence[str], Callable[[str], list[Measurement]]]] = {
 }
 
 
-def parse(text: str, source: str | None = None) -> list[Measurement]:
-    """The rows of a CSV text of the named source, or of the one whose columns it has. Raises BadTable."""
+def parse(text: str, catalogue: Catalogue, source: str | None = None) -> list[Measurement]:
+    """Parse the rows of a CSV text of the named source.
+
+    Without a name, the source is detected by its columns. Raises BadTable.
+    """
     name = source or detect(text)
     if name not in SOURCES:
         raise BadTable([(1, "source", f"{name!r} is unknown; known are {', '.join(SOURCES)}")])
-    return SOURCES[name][1](text)
+    return SOURCES[name][1](text, catalogue)
 
 
 def detect(text: str) -> str:
-    """The first source all of whose columns are there; `csv` (our schema) if none fits."""
+    """Return the first source all of whose columns are there.
+
+    If none fits, this is `csv` (our schema).
+    """
     names = set(header(text))
     return next((name for name, (required, _) in SOURCES.items() if names >= set(required)), "csv")

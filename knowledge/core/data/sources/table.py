@@ -1,4 +1,7 @@
-"""Reading CSV text with errors that name line, column and remedy; nothing is accepted if a row is bad."""
+"""Reading CSV text with errors that name line, column and remedy.
+
+Nothing is accepted if a row is bad.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from knowledge.core.data.measurement import Measurement, finished, flag_implausible
-from knowledge.core.domain import catalogue
+from knowledge.core.domain.catalogue import Catalogue, UnknownGpu
 
 MAX_ERRORS = 20
 MAX_CELL = 2000
@@ -54,6 +57,7 @@ class Cells:
     """One line with typed access; an empty cell or a missing column reads as None."""
 
     raw: dict[str, str]
+    catalogue: Catalogue
 
     def text(self, column: str) -> str | None:
         value = (self.raw.get(column) or "").strip()
@@ -120,28 +124,32 @@ class Cells:
     def gpu(self, column: str) -> str:
         value = self.need(column)
         try:
-            return catalogue.gpu(value).gpu_model
-        except catalogue.UnknownGpu as unknown:
+            return self.catalogue.gpu(value).gpu_model
+        except UnknownGpu as unknown:
             raise BadCell(column, str(unknown)) from None
 
     def model(self, column: str) -> str:
-        """The catalogue's key, or the name as it is: unknown models are kept, not learnt from."""
-        value = self.need(column)
-        found = catalogue.known_model(value)
-        return found.model_name if found else value
+        """Return the catalogue's key, or the name as it is if the model is unknown.
+
+        Unknown models are kept, but not learnt from.
+        """
+        return self.catalogue.model_key(self.need(column))
 
 
 def read(
-    text: str, required: Sequence[str], make: Callable[[Cells], Measurement | None]
+    text: str, required: Sequence[str], make: Callable[[Cells], Measurement | None], catalogue: Catalogue
 ) -> list[Measurement]:
-    """The rows of a CSV text; `make` turns a line into a row, or None to leave it out. Raises BadTable."""
-    lines = _lines(text, required)
+    """Read the rows of a CSV text.
+
+    `make` turns a line into a row, or into None to leave it out. Raises BadTable.
+    """
+    lines = _lines(text, required, catalogue)
     rows: list[Measurement] = []
     errors: list[tuple[int, str, str]] = []
     for number, cells in lines:
         try:
             row = make(cells)
-            kept = None if row is None else _storable(finished(row))
+            kept = None if row is None else _storable(finished(row, catalogue))
         except BadCell as wrong:
             errors.append((number, wrong.column, str(wrong)))
             if len(errors) >= MAX_ERRORS:
@@ -151,11 +159,14 @@ def read(
                 rows.append(kept)
     if errors:
         raise BadTable(errors)
-    return flag_implausible(rows)
+    return flag_implausible(rows, catalogue)
 
 
 def _storable(row: Measurement) -> Measurement:
-    """The row, remarks cut to what the database holds. Raises BadCell for a setting it cannot hold."""
+    """Return the row with remarks cut to the length that the database holds.
+
+    Raises BadCell for a setting that the database cannot hold.
+    """
     config = row.config
     for name, longest in LONGEST_SETTING.items():
         if len(getattr(config, name) or "") > longest:
@@ -177,7 +188,10 @@ def header(text: str) -> list[str]:
 
 
 def _split(text: str) -> Iterator[tuple[int, list[str]]]:
-    """Line number and cells of every line that has any; blank ones are left out. Raises BadTable."""
+    """Yield line number and cells of every line that is not blank.
+
+    Raises BadTable.
+    """
     reader = csv.reader(_bounded(io.StringIO(text.lstrip("\ufeff"))))
     try:
         for values in reader:
@@ -196,7 +210,7 @@ def _bounded(lines: Iterable[str]) -> Iterator[str]:
         yield line
 
 
-def _lines(text: str, required: Sequence[str]) -> Iterator[tuple[int, Cells]]:
+def _lines(text: str, required: Sequence[str], catalogue: Catalogue) -> Iterator[tuple[int, Cells]]:
     names = header(text)
     doubled = sorted(name for name, times in Counter(names).items() if times > 1)
     if doubled:
@@ -205,13 +219,13 @@ def _lines(text: str, required: Sequence[str]) -> Iterator[tuple[int, Cells]]:
     if missing:
         hint = "; columns must be separated by commas" if len(names) == 1 else ""
         raise BadTable([(1, name, f"this column is missing{hint}") for name in missing])
-    return _cells(text, names)
+    return _cells(text, names, catalogue)
 
 
-def _cells(text: str, names: list[str]) -> Iterator[tuple[int, Cells]]:
+def _cells(text: str, names: list[str], catalogue: Catalogue) -> Iterator[tuple[int, Cells]]:
     lines = _split(text)
     next(lines)
     for number, values in lines:
         if len(values) != len(names):
             raise BadTable([(number, "line", f"has {len(values)} cells instead of {len(names)}")])
-        yield number, Cells(dict(zip(names, values, strict=True)))
+        yield number, Cells(dict(zip(names, values, strict=True)), catalogue)

@@ -2,24 +2,26 @@
 
 from __future__ import annotations
 
+from scheduler.simulator.inputs.cells import flag, number, optional, whole
 from scheduler.simulator.inputs.files import Row
-from scheduler.simulator.inputs.importers.convert import flag, number, optional, whole
 from scheduler.simulator.inputs.trace import TraceJob
 
 _TEXTS = ("user", "group", "gpu_type", "work_unit", "profile", "method", "model", "status", "pred_source")
 _COUNTS = ("nodes", "min_gpus", "max_gpus", "batch_size", "priority")
-_NUMBERS = ("duration_s", "work", "deadline_s", "restart_s", "pred_duration_s")
+_NUMBERS = ("duration_s", "work", "deadline_s", "slo", "restart_s", "pred_duration_s")
 
 
 def native(row: Row) -> TraceJob:
-    """One row of the schema in docs/simulator.md; what is empty or missing keeps its default."""
+    """Read one row of the schema in docs/simulator.md.
+
+    Columns that are empty or missing keep their default.
+    """
     return TraceJob(
         job_id=row["job_id"],
         submit_s=number(row, "submit_s"),
         gpus=number(row, "gpus"),
         weight=number(row, "weight") if row.get("weight") else 1.0,
         preemptible=flag(row, "preemptible", default=True),
-        spot_ok=flag(row, "spot_ok", default=False),
         **{name: row.get(name) or "" for name in _TEXTS},  # type: ignore[arg-type]
         **{name: whole(row, name) if row.get(name) else 0 for name in _COUNTS},  # type: ignore[arg-type]
         **{name: optional(row, name) for name in _NUMBERS},  # type: ignore[arg-type]

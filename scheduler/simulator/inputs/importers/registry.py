@@ -8,6 +8,7 @@ from pathlib import Path
 
 from scheduler.simulator.errors import TraceError
 from scheduler.simulator.inputs import files
+from scheduler.simulator.inputs.cells import converted, number, whole
 from scheduler.simulator.inputs.importers import profiled_traces, rigid_traces
 from scheduler.simulator.inputs.importers.native import native
 from scheduler.simulator.inputs.trace import COLUMNS, CapacityChange, Refusal, Trace, TraceJob
@@ -15,12 +16,18 @@ from scheduler.simulator.inputs.trace import COLUMNS, CapacityChange, Refusal, T
 
 @dataclass(frozen=True, slots=True)
 class Importer:
-    """Rows with these columns are this trace's. `wall_clock`: its times count from its first job."""
+    """A reader of one trace's rows.
+
+    Rows with these columns are this trace's.
+    wall_clock: its times count from its first job.
+    separate: its groups are traces of their own, each with its own clock.
+    """
 
     name: str
     columns: frozenset[str]
     job: Callable[[files.Row], TraceJob]
     wall_clock: bool = False
+    separate: bool = False
 
 
 def _columns(text: str) -> frozenset[str]:
@@ -40,7 +47,10 @@ IMPORTERS = (
     Importer("openb", _columns("name,num_gpu,gpu_milli,gpu_spec,qos,creation_time"), rigid_traces.openb),
     Importer("sia", _columns("name,time,application,num_replicas,batch_size"), profiled_traces.sia),
     Importer(
-        "gavel-lists", _columns("trace,idx,job_type,total_steps,scale_factor"), profiled_traces.gavel_physical
+        "gavel-lists",
+        _columns("trace,idx,job_type,total_steps,scale_factor"),
+        profiled_traces.gavel_physical,
+        separate=True,
     ),
     Importer("gavel", _columns("vc,idx,job_type,total_steps,scale_factor"), profiled_traces.gavel_arrivals),
     Importer("elasticflow", _columns("job_id,submit_time,ddl,num_gpu,duration"), rigid_traces.elasticflow),
@@ -50,11 +60,14 @@ IMPORTERS = (
 )
 
 
-def load_trace(path: Path) -> Trace:
-    """Read a public trace or our own schema; a folder holds `jobs.csv` and its side files.
+def load_trace(path: Path, group: str | None = None) -> Trace:
+    """Read a public trace or our own schema.
 
-    Bad rows are refused one by one, with the reason; times of wall clocks count from the first job.
-    Raises TraceError when the file is no known trace or no row of it is good.
+    A folder holds `jobs.csv` and its side files. Bad rows are refused one by one, with the
+    reason; times of wall clocks count from the first job. Raises TraceError when the file is no
+    known trace, no row of it is good, or it holds several traces and no group says which.
+
+    group: only the jobs of this virtual cluster, queue or named trace.
     """
     table = _jobs_file(path)
     importer = _importer(table)
@@ -62,12 +75,22 @@ def load_trace(path: Path) -> Trace:
     if not jobs:
         first = f"; row {refused[0].row}: {refused[0].reason}" if refused else ""
         raise TraceError(f"{table}: no row can be simulated{first}")
+    jobs = _of_group(jobs, group, importer, table)
     jobs.sort(key=lambda job: job.submit_s)
     if importer.wall_clock:
         origin = jobs[0].submit_s
         jobs = [replace(job, submit_s=job.submit_s - origin) for job in jobs]
     meta = {"source": importer.name, "origin": "first job" if importer.wall_clock else "as recorded"}
     return Trace(jobs=tuple(jobs), refused=tuple(refused), capacity=_capacity(path), meta=meta)
+
+
+def _of_group(jobs: list[TraceJob], group: str | None, importer: Importer, table: Path) -> list[TraceJob]:
+    groups = sorted({job.group for job in jobs})
+    if group is None and importer.separate and len(groups) > 1:
+        raise TraceError(f"{table}: holds {len(groups)} traces; name one with --group: {', '.join(groups)}")
+    if group is not None and group not in groups:
+        raise TraceError(f"--group: {table} has no group {group!r}; there are {', '.join(groups) or 'none'}")
+    return jobs if group is None else [job for job in jobs if job.group == group]
 
 
 def _jobs_file(path: Path) -> Path:
@@ -106,27 +129,28 @@ def _read(importer: Importer, table: Path) -> tuple[list[TraceJob], list[Refusal
 
 
 def _converted(importer: Importer, table: Path) -> Iterator[tuple[int, TraceJob | None, str | None]]:
-    for number, row in enumerate(files.read_rows(table), start=1):
+    for count, row in enumerate(files.read_rows(table), start=1):
         if None in row or None in row.values():
-            yield number, None, "it has more or fewer cells than there are columns"
+            yield count, None, "it has more or fewer cells than there are columns"
             continue
         try:
             job = importer.job(row)
         except KeyError as missing:
             raise TraceError(f"{table}: {importer.name} needs the column {missing}, too") from missing
         except (ValueError, OverflowError) as error:
-            yield number, None, str(error)
+            yield count, None, str(error)
         else:
-            yield number, job, job.problem()
+            yield count, job, job.problem()
 
 
 def _capacity(path: Path) -> tuple[CapacityChange, ...]:
     side = path / "capacity.csv" if path.is_dir() else None
     if side is None or not side.exists():
         return ()
-    rows = list(files.read_rows(side))
-    try:
-        changes = [CapacityChange(float(row["t_s"]), row["node"], int(row["available"])) for row in rows]
-    except (KeyError, TypeError, ValueError) as error:
-        raise TraceError(f"{side}: needs the columns t_s, node and available as numbers: {error}") from error
+    needs = "t_s, node and available as numbers"
+    changes = converted(files.read_rows(side), _capacity_change, file=side.name, needs=needs)
     return tuple(sorted(changes, key=lambda change: change.t_s))
+
+
+def _capacity_change(row: files.Row) -> CapacityChange:
+    return CapacityChange(number(row, "t_s"), row["node"], whole(row, "available"))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from scheduler.simulator.inputs.cells import number, optional, wall_clock, whole
 from scheduler.simulator.inputs.files import Row
-from scheduler.simulator.inputs.importers.convert import number, optional, wall_clock, whole
 from scheduler.simulator.inputs.trace import TraceJob
 
 
@@ -19,7 +19,10 @@ def philly(row: Row) -> TraceJob:
 
 
 def venus(row: Row) -> TraceJob:
-    """SenseTime Helios, cluster Venus (Hu et al., SC'21); EBM's prediction where there is one."""
+    """Read a job of SenseTime Helios, cluster Venus (Hu et al., SC'21).
+
+    EBM's prediction is used where there is one.
+    """
     return TraceJob(
         job_id=row["job_id"],
         submit_s=wall_clock(row, "submit_time"),
@@ -44,7 +47,10 @@ def venus_bench(row: Row) -> TraceJob:
 
 
 def helios(row: Row) -> TraceJob:
-    """Helios' and Acme's own logs: zone-aware times, jobs without GPUs are no GPU jobs."""
+    """Read a job of Helios' or Acme's own logs.
+
+    Their times are zone-aware; jobs without GPUs are not GPU jobs.
+    """
     return TraceJob(
         job_id=row["job_id"],
         submit_s=wall_clock(row, "submit_time"),

@@ -1,4 +1,7 @@
-"""The worked numbers of the physics prior, and what must hold for every configuration."""
+"""The worked numbers of the physics prior.
+
+Besides, some properties must hold for every configuration.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from hypothesis import strategies as st
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns
 from knowledge.core.domain.types import Config
+from tests.knowledge.conftest import CATALOGUE
 
 LLAMA = Config(
     model_name="meta-llama/Llama-3.1-8B",
@@ -39,7 +43,7 @@ LORA = replace(LLAMA, method="lora", lora_r=16)
     ],
 )
 def test_memory_of_an_8b_model(config: Config, total_gb: float) -> None:
-    total = cost_model.memory(columns([config])).total[0]
+    total = cost_model.memory(columns([config], CATALOGUE)).total[0]
     assert total / 1e9 == pytest.approx(total_gb, abs=0.06)
 
 
@@ -53,27 +57,32 @@ def test_memory_of_an_8b_model(config: Config, total_gb: float) -> None:
     ],
 )
 def test_flops_per_token_of_an_8b_model(config: Config, gflop: float) -> None:
-    assert cost_model.flops_per_token(columns([config]))[0] / 1e9 == pytest.approx(gflop, abs=0.005)
+    assert cost_model.flops_per_token(columns([config], CATALOGUE))[0] / 1e9 == pytest.approx(
+        gflop, abs=0.005
+    )
 
 
 def test_adapter_size_of_an_8b_model() -> None:
-    assert columns([LORA]).lora_parameters[0] == 41_943_040
+    assert columns([LORA], CATALOGUE).lora_parameters[0] == 41_943_040
 
 
 def test_of_a_mixture_of_experts_the_attention_alone_is_adapted() -> None:
-    assert columns([replace(LORA, model_name="mixtral-8x7b")]).lora_parameters[0] == 13_631_488
+    assert columns([replace(LORA, model_name="mixtral-8x7b")], CATALOGUE).lora_parameters[0] == 13_631_488
 
 
 def test_a_tower_is_held_and_never_trained() -> None:
     full = replace(MIXED, model_name="google/gemma-3-4b-pt")
     for config, bytes_each in ((full, 4.0), (replace(full, method="lora"), 2.0)):
-        c = columns([config])
+        c = columns([config], CATALOGUE)
         bare = cost_model.memory(replace(c, towers=np.zeros(1)))
         assert cost_model.memory(c).total[0] - bare.total[0] == pytest.approx(bytes_each * 419_816_304)
 
 
 def test_fsdp_step_without_overlap_matches_the_public_measurement() -> None:
-    """8.17B parameters, pure bf16, 8 A100: 2541 tokens/s alone become 2277 (measured 2263)."""
+    """Physics without overlap comes close to a published measurement.
+
+    8.17B parameters, pure bf16, 8 A100: 2541 tokens/s alone become 2277 (measured 2263).
+    """
     compute = 4096 / 2541
     bytes_of_model = np.array([2 * 8.17e9])
     network = cost_model.ring_bytes(np.array([8.0]), bytes_of_model, bytes_of_model) / 230e9
@@ -114,7 +123,7 @@ CONFIGS = st.builds(
 def test_memory_grows_with_batch_and_length(config: Config) -> None:
     more = replace(config, per_device_batch_size=config.per_device_batch_size + 1)
     longer = replace(config, tokens_per_sample=config.tokens_per_sample * 2)
-    here, of_more, of_longer = cost_model.memory(columns([config, more, longer])).total
+    here, of_more, of_longer = cost_model.memory(columns([config, more, longer], CATALOGUE)).total
     assert here < of_more
     assert here < of_longer
 
@@ -123,7 +132,7 @@ def test_memory_grows_with_batch_and_length(config: Config) -> None:
 @settings(max_examples=60, deadline=None)
 def test_sharding_never_raises_memory_and_rates_are_positive(config: Config) -> None:
     whole, shared = replace(config, sharding="ddp"), replace(config, sharding="fsdp")
-    c = columns([whole, shared])
+    c = columns([whole, shared], CATALOGUE)
     of_whole, of_shared = cost_model.memory(c).total
     assert of_shared <= of_whole
     assert (cost_model.throughput(c) > 0).all()
@@ -133,14 +142,14 @@ def test_sharding_never_raises_memory_and_rates_are_positive(config: Config) -> 
 @settings(max_examples=40, deadline=None)
 def test_sharding_over_more_gpus_never_raises_memory(config: Config, more: int) -> None:
     sharded = replace(config, number_gpus=2, sharding="fsdp")
-    few, many = cost_model.memory(columns([sharded, replace(sharded, number_gpus=2 * more)])).total
+    few, many = cost_model.memory(columns([sharded, replace(sharded, number_gpus=2 * more)], CATALOGUE)).total
     assert many <= few
 
 
 @given(config=CONFIGS)
 @settings(max_examples=40, deadline=None)
 def test_the_same_configuration_has_the_same_figures(config: Config) -> None:
-    one, other = columns([config]), columns([config, config])
+    one, other = columns([config], CATALOGUE), columns([config, config], CATALOGUE)
     assert cost_model.throughput(one)[0] == cost_model.throughput(other)[1]
     assert cost_model.memory(one).total[0] == cost_model.memory(other).total[1]
 
@@ -148,7 +157,10 @@ def test_the_same_configuration_has_the_same_figures(config: Config) -> None:
 def test_layers_put_together_from_shards_cost_experts_gigabytes() -> None:
     sharded = replace(LLAMA, number_gpus=8, sharding="fsdp")
     mixture = replace(sharded, model_name="mistralai/Mixtral-8x7B-v0.1")
-    found = cost_model.collected(columns([LLAMA, sharded, replace(sharded, method="lora"), mixture])) / 1e9
+    found = (
+        cost_model.collected(columns([LLAMA, sharded, replace(sharded, method="lora"), mixture], CATALOGUE))
+        / 1e9
+    )
     assert found == pytest.approx([0.0, 1.31, 0.87, 8.7], abs=0.05)
 
 
@@ -157,7 +169,8 @@ PAGED = replace(LLAMA, optimizer_state="paged-adamw-fp32")
 
 def test_paged_states_give_way_to_the_rest_and_cost_time_instead() -> None:
     whole, paged = (
-        columns([replace(LLAMA, optimizer_state=name)]) for name in ("adamw-fp32", PAGED.optimizer_state)
+        columns([replace(LLAMA, optimizer_state=name)], CATALOGUE)
+        for name in ("adamw-fp32", PAGED.optimizer_state)
     )
     assert cost_model.fits(whole)[0] < 1 <= cost_model.fits(paged)[0] * 1.0001
     moved = cost_model.paging_bytes(paged)[0]
@@ -167,31 +180,38 @@ def test_paged_states_give_way_to_the_rest_and_cost_time_instead() -> None:
 
 def test_paged_states_that_fit_stay_where_they_are() -> None:
     config = replace(PAGED, number_gpus=8, sharding="fsdp")
-    c = columns([config])
+    c = columns([config], CATALOGUE)
     assert cost_model.paging_bytes(c)[0] == 0
-    mixed = columns([replace(config, optimizer_state="adamw-fp32")])
+    mixed = columns([replace(config, optimizer_state="adamw-fp32")], CATALOGUE)
     assert cost_model.memory(c).total[0] == cost_model.memory(mixed).total[0]
 
 
 def test_what_fsdp_shards_is_kept_in_float32_but_for_experts_that_gpus_share() -> None:
     mixture = replace(LLAMA, model_name="mistralai/Mixtral-8x7B-v0.1", optimizer_state=None, number_gpus=8)
-    one, shared = columns([replace(mixture, expert_parallel=degree) for degree in (1, 8)]).state_bytes
+    one, shared = columns(
+        [replace(mixture, expert_parallel=degree) for degree in (1, 8)], CATALOGUE
+    ).state_bytes
     assert (one, shared) == (16, 8)
     alone, unstated = columns(
-        [replace(LLAMA, optimizer_state=None), replace(mixture, precision=None)]
+        [replace(LLAMA, optimizer_state=None), replace(mixture, precision=None)], CATALOGUE
     ).state_bytes
     assert (alone, unstated) == (8, 8)
 
 
 def test_a_run_whose_states_no_gpu_has_room_for_must_have_paged_them() -> None:
     unstated = replace(LLAMA, optimizer_state=None, gpu_model="L40S", number_gpus=2, sharding="fsdp")
-    c = columns([unstated, replace(unstated, number_gpus=4), replace(unstated, optimizer_state="adamw-fp32")])
+    c = columns(
+        [unstated, replace(unstated, number_gpus=4), replace(unstated, optimizer_state="adamw-fp32")],
+        CATALOGUE,
+    )
     assert cost_model.paging_bytes(c) == pytest.approx([12 * 8.03e9, 0, 0], rel=0.01)
 
 
 def test_gpus_of_one_rack_exchange_over_its_links_however_many_nodes_they_are() -> None:
     rack = replace(LLAMA, gpu_model="GB200-186GB", number_gpus=72, number_nodes=18, sharding="fsdp")
-    c = columns([rack, replace(rack, number_gpus=144, number_nodes=36), replace(rack, gpu_model="B200")])
+    c = columns(
+        [rack, replace(rack, number_gpus=144, number_nodes=36), replace(rack, gpu_model="B200")], CATALOGUE
+    )
     inside, across = cost_model.network_times(c)
     assert (inside > 0).tolist() == [True, False, False]
     assert (across > 0).tolist() == [False, True, True]
@@ -201,7 +221,7 @@ def test_hybrid_shards_need_the_memory_of_one_node_and_little_of_the_network() -
     whole = replace(LLAMA, number_gpus=32, number_nodes=4, sharding="fsdp", network="tcp")
     hybrid = replace(whole, sharding="hybrid")
     node = replace(whole, number_gpus=8, number_nodes=1)
-    there, spread, here = (columns([x]) for x in (hybrid, whole, node))
+    there, spread, here = (columns([x], CATALOGUE) for x in (hybrid, whole, node))
     assert (
         cost_model.memory(there).total[0]
         == cost_model.memory(here).total[0]
@@ -210,15 +230,15 @@ def test_hybrid_shards_need_the_memory_of_one_node_and_little_of_the_network() -
     inside, across = cost_model.network_times(there)
     assert inside[0] == cost_model.network_time(here)[0]
     assert across[0] < 0.6 * cost_model.network_time(spread)[0]
-    adapters = columns([replace(hybrid, method="lora")])
+    adapters = columns([replace(hybrid, method="lora")], CATALOGUE)
     assert cost_model.network_times(adapters)[1][0] < 0.1
 
 
 def test_our_trainer_holds_logits_of_some_positions_only() -> None:
     whole = replace(LORA, tokens_per_sample=8192)
-    stated = cost_model.memory(columns([whole, replace(whole, chunked_loss=True)])).logits
+    stated = cost_model.memory(columns([whole, replace(whole, chunked_loss=True)], CATALOGUE)).logits
     assert stated[0] == 10 * 128_256 * 8192
     assert stated[1] == pytest.approx(10 / 12 * 2**29, rel=0.01)
     short = replace(whole, tokens_per_sample=64)
-    alike = cost_model.memory(columns([short, replace(short, chunked_loss=True)])).logits
+    alike = cost_model.memory(columns([short, replace(short, chunked_loss=True)], CATALOGUE)).logits
     assert alike[0] == alike[1]

@@ -1,4 +1,7 @@
-"""Peaks fitted in parts to what was measured, and what a measurement can show of them."""
+"""Peaks fitted in parts to measurements.
+
+The tests also cover what a measurement can show of each part.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from knowledge.core.analytic.config_table import columns
 from knowledge.core.analytic.peak_memory import PeakMemory, peak_parts
 from knowledge.core.domain import config_space
 from knowledge.core.domain.types import Config
+from tests.knowledge.conftest import CATALOGUE
 from tests.knowledge.core.analytic.test_step_time import BASE
 
 CONFIGS = [
@@ -25,7 +29,7 @@ HASHES = [config_space.config_hash(x) for x in CONFIGS]
 
 
 def test_what_frameworks_hold_beyond_the_prior_is_learnt() -> None:
-    c = columns(CONFIGS)
+    c = columns(CONFIGS, CATALOGUE)
     weights = np.exp(np.random.default_rng(0).normal(0.3, 0.3, peak_parts(c).shape[1]))
     measured = np.minimum(peak_parts(c) @ weights, c.memory)
     found = PeakMemory().fit(c, measured, HASHES)
@@ -35,7 +39,7 @@ def test_what_frameworks_hold_beyond_the_prior_is_learnt() -> None:
 def test_a_full_gpu_says_only_that_the_peak_is_not_lower() -> None:
     full = replace(CONFIGS[-1], method="full", number_gpus=1, optimizer_state="adamw-fp32")
     large = [replace(full, per_device_batch_size=batch) for batch in (1, 2, 4)]
-    c = columns(large)
+    c = columns(large, CATALOGUE)
     found = PeakMemory().fit(c, c.memory, [config_space.config_hash(x) for x in large])
     assert np.all(found.value(c) > 1.2 * c.memory)
     assert np.all(found.observed(c) == c.memory)
@@ -43,17 +47,17 @@ def test_a_full_gpu_says_only_that_the_peak_is_not_lower() -> None:
 
 @pytest.mark.parametrize("config", [CONFIGS[0], CONFIGS[-1]])
 def test_shares_of_a_peak_make_the_whole(config: Config) -> None:
-    c = columns(CONFIGS)
+    c = columns(CONFIGS, CATALOGUE)
     found = PeakMemory().fit(c, np.minimum(peak_parts(c).sum(axis=1), c.memory), HASHES)
-    features = found.features(columns([config]))[0]
+    features = found.features(columns([config], CATALOGUE))[0]
     assert features[1:].sum() == pytest.approx(1.0)
-    assert np.exp(features[0]) == pytest.approx(found.value(columns([config]))[0] / c.memory[0])
+    assert np.exp(features[0]) == pytest.approx(found.value(columns([config], CATALOGUE))[0] / c.memory[0])
 
 
 def test_what_checkpointed_runs_kept_says_nothing_of_runs_that_keep_all() -> None:
-    c = columns(CONFIGS)
+    c = columns(CONFIGS, CATALOGUE)
     stated = peak_parts(c).sum(axis=1)
     lean = np.minimum(stated - 0.6 * cost_model.memory(c).activations, c.memory)
     found = PeakMemory().fit(c, lean, HASHES)
-    whole = columns([replace(CONFIGS[-1], gradient_checkpointing=False)])
+    whole = columns([replace(CONFIGS[-1], gradient_checkpointing=False)], CATALOGUE)
     assert found.value(whole)[0] > cost_model.memory(whole).activations[0]

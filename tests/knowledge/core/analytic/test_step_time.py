@@ -1,4 +1,7 @@
-"""Physics fitted to measured steps, and what is believed of it for models and GPUs never seen."""
+"""Physics fitted to measured steps.
+
+The tests also cover how far the fit is trusted for models and GPUs never seen.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +20,7 @@ from knowledge.core.domain.types import Config
 from knowledge.core.model import features
 from knowledge.core.model.regressor import Regressor
 from knowledge.core.model.training_support import TrainingSupport
+from tests.knowledge.conftest import CATALOGUE
 
 MODELS = ("llama3.2-1b", "llama3.2-3b", "mistral-7b-v0.1", "llama3.1-8b")
 BASE = Config(
@@ -43,10 +47,10 @@ def _stated(c: ConfigTable) -> Array:
 
 
 def test_short_steps_of_sharded_adapters_last_as_long_as_the_host_needs() -> None:
-    one, four = (columns([replace(BASE, number_gpus=gpus)]) for gpus in (1, 4))
+    one, four = (columns([replace(BASE, number_gpus=gpus)], CATALOGUE) for gpus in (1, 4))
     alone, sharded = (step_seconds(step_parts(c), _stated(c))[0] for c in (one, four))
     assert sharded > 3 * alone
-    longer = columns([replace(BASE, number_gpus=4, per_device_batch_size=2)])
+    longer = columns([replace(BASE, number_gpus=4, per_device_batch_size=2)], CATALOGUE)
     assert step_seconds(step_parts(longer), _stated(longer))[0] < 1.1 * sharded
 
 
@@ -54,14 +58,14 @@ def test_plain_layers_start_fewer_operations_and_adapters_add_some() -> None:
     short = replace(BASE, tokens_per_sample=64)
     gated, plain = replace(short, model_name="granite-7b-base"), replace(short, model_name="granite-13b-v2")
     full = replace(gated, method="full")
-    c = columns([gated, plain, full])
+    c = columns([gated, plain, full], CATALOGUE)
     host = step_parts(c)[1].sum(axis=1) / (c.layers * np.array([3, 3, 4]))
     assert host[1] < 0.5 * host[0]
     assert host[0] == pytest.approx(1.5 * host[2], rel=0.1)
 
 
 def test_weights_are_recovered_from_steps_that_follow_them() -> None:
-    c = columns(CONFIGS)
+    c = columns(CONFIGS, CATALOGUE)
     weights = np.exp(np.random.default_rng(0).normal(0.0, 0.5, len(_stated(c))))
     measured = step_tokens(c) / step_seconds(step_parts(c), weights)
     found = StepTime().fit(c, measured, [config_space.config_hash(x) for x in CONFIGS])
@@ -69,14 +73,14 @@ def test_weights_are_recovered_from_steps_that_follow_them() -> None:
 
 
 def test_few_rows_leave_the_stated_weights_nearly_as_they_are() -> None:
-    c = columns(CONFIGS[:2])
+    c = columns(CONFIGS[:2], CATALOGUE)
     stated = step_tokens(c) / step_seconds(step_parts(c), _stated(c))
     found = StepTime().fit(c, 1.5 * stated, ["a", "b"])
     assert np.all((found.weights_ > 0.5) & (found.weights_ <= 1.0 + 1e-9))
 
 
 def test_a_gpu_that_was_never_seen_gets_a_wider_interval_and_physics_alone_where_few_are_known() -> None:
-    c = columns(CONFIGS)
+    c = columns(CONFIGS, CATALOGUE)
     slow = np.array([0.3 if x.gpu_model == "L40S" else 1.0 for x in CONFIGS])
     rates = step_tokens(c) / step_seconds(step_parts(c), _stated(c)) * slow
     X = features.matrix(CONFIGS, c, {})
@@ -90,7 +94,7 @@ def test_a_gpu_that_was_never_seen_gets_a_wider_interval_and_physics_alone_where
 
 def test_a_handful_of_runs_makes_no_gpu_known() -> None:
     kept = [x for x in CONFIGS if x.gpu_model != "L40S"] + [x for x in CONFIGS if x.gpu_model == "L40S"][:4]
-    c = columns(kept)
+    c = columns(kept, CATALOGUE)
     rates = step_tokens(c) / step_seconds(step_parts(c), _stated(c))
     found = Regressor(StepTime).fit(kept, c, features.matrix(kept, c, {}), rates)
     none = np.zeros(len(kept), dtype=bool)
@@ -102,7 +106,7 @@ def test_a_handful_of_runs_makes_no_gpu_known() -> None:
 
 def test_physics_of_a_gpu_with_a_handful_of_runs_is_fitted_without_them() -> None:
     kept = [x for x in CONFIGS if x.gpu_model != "L40S"] + [x for x in CONFIGS if x.gpu_model == "L40S"][:4]
-    c, few = columns(kept), np.array([x.gpu_model == "L40S" for x in kept])
+    c, few = columns(kept, CATALOGUE), np.array([x.gpu_model == "L40S" for x in kept])
     rates = step_tokens(c) / step_seconds(step_parts(c), _stated(c)) * np.where(few, 0.3, 1.0)
     X, none = features.matrix(kept, c, {}), np.zeros(len(kept), dtype=bool)
     found = Regressor(StepTime).fit(kept, c, X, rates).predict(kept, c, X, none, none)
@@ -124,14 +128,15 @@ def test_samples_shared_by_gpus_keep_the_batch_of_the_log() -> None:
         "global_batch_size,accelerator_model_name,total_accelerators,samples_per_second,framework,"
         "gradient_accumulation_steps,number_of_nodes\n8,NVIDIA H100-SXM5-80GB,64,10.5,NeMo,1,8\n"
     )
-    config = registry.parse(text)[0].config
+    config = registry.parse(text, CATALOGUE)[0].config
     assert (config.model_parallel, config.per_device_batch_size, config.effective_batch_size) == (8, 1, 8)
-    assert columns([config]).micro_tokens[0] == 1024
+    assert columns([config], CATALOGUE).micro_tokens[0] == 1024
 
 
 def test_what_one_model_showed_of_a_gpu_is_no_word_on_others_there() -> None:
     there, elsewhere = replace(BASE, gpu_model="L40S"), replace(BASE, model_name=MODELS[1])
-    seen = TrainingSupport.of([BASE, there, elsewhere], columns([BASE, there, elsewhere]))
-    other = replace(there, model_name=MODELS[2])
-    assert seen.unseen_gpu([BASE, there, elsewhere, other]).tolist() == [False, False, False, True]
-    assert not seen.unseen_gpu([replace(there, model_name="meta-llama/Llama-3.2-1B")])[0]
+    seen = TrainingSupport.of([BASE, there, elsewhere], columns([BASE, there, elsewhere], CATALOGUE))
+    other, same = replace(there, model_name=MODELS[2]), replace(there, model_name="meta-llama/Llama-3.2-1B")
+    asked = [BASE, there, elsewhere, other, same]
+    unseen = seen.unseen_gpu(asked, columns(asked, CATALOGUE))
+    assert unseen.tolist() == [False, False, False, True, False]

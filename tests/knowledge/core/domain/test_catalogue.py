@@ -1,4 +1,7 @@
-"""The shipped table of GPUs: one GPU to a name, dense rates, and links whose speed is known."""
+"""The shipped table of GPUs.
+
+It has one GPU per name, dense rates, and links whose speed is known.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +14,9 @@ import pytest
 
 import knowledge
 from knowledge.core.analytic import config_table
-from knowledge.core.domain import catalogue
-from knowledge.core.domain.types import Config
+from knowledge.core.domain.catalogue import UnknownModel
+from knowledge.core.domain.types import Config, GpuPool, Inventory
+from tests.knowledge.conftest import CATALOGUE, GIB
 
 TABLE = Path(knowledge.__file__).parent / "data" / "gpus.csv"
 ROWS = {row["gpu_model"]: row for row in csv.DictReader(TABLE.read_text(encoding="utf-8").splitlines())}
@@ -21,15 +25,15 @@ GPUS = {name: row for name, row in ROWS.items() if name != "cpu"}
 
 @pytest.mark.parametrize("name", ["unsloth/Llama-3.2-1B-Instruct", "random/unsloth/llama_3.2-1b"])
 def test_a_model_is_known_under_the_names_of_its_mirrors(name: str) -> None:
-    assert catalogue.model(name).model_name == "meta-llama/Llama-3.2-1B"
+    assert CATALOGUE.model(name).model_name == "meta-llama/Llama-3.2-1B"
 
 
 @pytest.mark.parametrize(
     "name", ["/srv/gpt2", "acme/gpt2/last", "acme/", "/gpt2", "gpt2/acme", "acme/tiny-qwen"]
 )
 def test_a_folder_and_other_names_are_no_mirrors(name: str) -> None:
-    with pytest.raises(catalogue.UnknownModel):
-        catalogue.model(name)
+    with pytest.raises(UnknownModel):
+        CATALOGUE.model(name)
 
 
 def _figure(row: dict[str, str], column: str) -> float:
@@ -40,7 +44,7 @@ def test_a_name_leads_to_one_gpu_however_it_is_spelt() -> None:
     owners = defaultdict(set)
     for key, row in ROWS.items():
         for name in (key, *filter(None, row["aliases"].split("|"))):
-            owners[catalogue.gpu(name.upper().replace("-", " ")).gpu_model].add(key)
+            owners[CATALOGUE.gpu(name.upper().replace("-", " ")).gpu_model].add(key)
     assert {key: {key} for key in ROWS} == owners
 
 
@@ -71,16 +75,16 @@ def test_a_name_leads_to_one_gpu_however_it_is_spelt() -> None:
     ],
 )
 def test_gpus_are_known_by_the_name_that_their_driver_reports(reported: str, gpu_model: str) -> None:
-    assert catalogue.gpu(reported).gpu_model == gpu_model
+    assert CATALOGUE.gpu(reported).gpu_model == gpu_model
 
 
 @pytest.mark.parametrize("gpu_model", ROWS)
-def test_every_gpu_has_the_figures_a_forecast_needs_and_says_where_from(gpu_model: str) -> None:
+def test_every_gpu_has_the_figures_a_prediction_needs_and_says_where_from(gpu_model: str) -> None:
     row = ROWS[gpu_model]
     needed = ("memory_bandwidth_gb_s", "link_gb_s_per_direction_total")
     assert all(_figure(row, column) > 0 for column in needed)
     assert gpu_model == "cpu" or _figure(row, "memory_gib") > 0
-    assert catalogue.gpu(gpu_model).peak_flops(None) > 1e9
+    assert CATALOGUE.gpu(gpu_model).peak_flops(None) > 1e9
     assert row["link"] in config_table.LINKS
     assert row["source"]
 
@@ -111,7 +115,7 @@ def test_consumer_tensor_cores_run_at_half_the_rate_of_professional_ones(gpu_mod
     "gpu_model", [n for n in GPUS if n.startswith(("T4", "V100", "Quadro", "TITAN", "RTX-2"))]
 )
 def test_volta_and_turing_have_no_bfloat16(gpu_model: str) -> None:
-    sheet = catalogue.gpu(gpu_model)
+    sheet = CATALOGUE.gpu(gpu_model)
     assert sheet.bf16_flops is None
     assert sheet.peak_flops("bfloat16") == sheet.fp16_flops
 
@@ -126,9 +130,23 @@ def test_a_link_that_was_cut_moves_less_than_its_class() -> None:
         per_device_batch_size=1,
     )
     whole, cut, bridge = (
-        config_table.columns([replace(config, gpu_model=name)]).link_bytes_s[0]
+        config_table.columns([replace(config, gpu_model=name)], CATALOGUE).link_bytes_s[0]
         for name in ("H100-SXM5-80GB", "H800-SXM5-80GB", "H100-NVL-94GB")
     )
     assert whole == pytest.approx(370e9, rel=0.01)
     assert cut == pytest.approx(whole * 200 / 450)
     assert bridge == pytest.approx(whole * 300 / 450)
+
+
+def test_gpus_of_an_inventory_have_what_its_nodes_measured_and_the_least_memory() -> None:
+    volta = GpuPool(gpu_model="V100-SXM2-32GB", node_sizes=(1,), memory_bytes=31 * GIB, peak_flops=5e13)
+    small = GpuPool(gpu_model="V100-SXM2-32GB", node_sizes=(1,), memory_bytes=16 * GIB, peak_flops=5e13)
+    odd = GpuPool(gpu_model="Exotic-9000", node_sizes=(1,), memory_bytes=64 * GIB)
+    here = CATALOGUE.on(Inventory(pools=(small, volta, odd)))
+    found, sheet = here.gpu("V100-SXM2-32GB"), CATALOGUE.gpu("V100-SXM2-32GB")
+    assert (found.memory_bytes, found.bandwidth_bytes_s) == (16 * GIB, sheet.bandwidth_bytes_s)
+    assert {found.peak_flops(precision) for precision in (None, "float16", "float32")} == {5e13}
+    assert found.bf16_flops is None, "a measured peak brings no units that the GPU lacks"
+    assert sheet.memory_bytes == 32 * GIB
+    assert here.known_gpu("Exotic-9000") is None
+    assert here.same_gpu("V100-SXM2-32GB", "Tesla V100-SXM2-32GB")

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from knowledge.core.domain import catalogue
-from knowledge.core.domain.catalogue_fallback import gpu_like, model_like, nearest_facts, parameters_of
+from knowledge.core.domain.catalogue_fallback import gpu_like, model_like, nearest_catalogue, parameters_of
+from tests.knowledge.conftest import CATALOGUE, GIB, TINY
+
+NEAREST = nearest_catalogue(CATALOGUE)
 
 
 @pytest.mark.parametrize(
@@ -25,7 +29,7 @@ def test_a_name_states_its_size(name: str, parameters: float | None) -> None:
     ],
 )
 def test_the_nearest_size_and_then_the_nearest_name_stand_in_for_a_model(name: str, alike: str) -> None:
-    assert model_like(name).model_name == alike
+    assert model_like(name, CATALOGUE).model_name == alike
 
 
 @pytest.mark.parametrize(
@@ -39,13 +43,16 @@ def test_the_nearest_size_and_then_the_nearest_name_stand_in_for_a_model(name: s
 def test_the_nearest_name_stands_in_for_a_gpu_and_the_usual_one_where_none_is_near(
     name: str, alike: str
 ) -> None:
-    assert gpu_like(name).gpu_model == alike
+    assert gpu_like(name, CATALOGUE).gpu_model == alike
 
 
-def test_borrowed_facts_keep_the_new_name_and_what_it_states_and_are_given_back() -> None:
-    with nearest_facts() as borrowed:
-        assert catalogue.model("acme-7b").model_name == "acme-7b"
-        assert catalogue.gpu("ACME 1 96GB").memory_bytes == 96 * catalogue.GIB
-        assert set(borrowed.models | borrowed.gpus) == {"acme-7b", "ACME 1 96GB"}
-    with pytest.raises(catalogue.UnknownModel):
-        catalogue.model("acme-7b")
+def test_borrowed_facts_keep_the_new_name_and_what_it_states() -> None:
+    assert NEAREST.model("acme-7b").model_name == "acme-7b"
+    assert NEAREST.gpu("ACME 1 96GB").memory_bytes == 96 * GIB
+    assert NEAREST.known_model("random/acme-7b") == replace(NEAREST.model("acme-7b"), bytes_per_token=1.0)
+
+
+def test_the_names_that_the_catalogue_lacks_are_told_with_what_answers_for_them() -> None:
+    unknown = replace(TINY, model_name="acme-7b", gpu_model="ACME 1 96GB")
+    assert NEAREST.borrowed(unknown).keys() == {"acme-7b", "ACME 1 96GB"}
+    assert NEAREST.borrowed(TINY) == {}

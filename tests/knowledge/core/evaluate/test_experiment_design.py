@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from knowledge.core.analytic.config_table import columns, hardware
+from knowledge.core.analytic.config_table import columns
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain import config_space
 from knowledge.core.domain.types import Config, Inventory
@@ -15,21 +15,23 @@ from knowledge.core.evaluate.experiment_design import candidates, choose_experim
 from knowledge.core.predict.base import PriorPredictor
 from knowledge.core.predict.exact_matches import Observations
 from knowledge.core.predict.predictor import LearnedPredictor
-from tests.knowledge.conftest import A100, CPU
+from tests.knowledge.conftest import A100, CATALOGUE, CPU
 
 TINY = ("builtin/tiny-llama", "builtin/tiny-qwen")
 
 
 def test_candidates_of_a_cpu_slot_train_in_float32_without_4_bits() -> None:
-    found = candidates(TINY, CPU)
+    found = candidates(TINY, CPU, CATALOGUE)
     assert {config.precision for config in found} == {"float32"}
     assert {config.method for config in found} == {"lora", "full"}
-    assert all(config_space.refused(config) is None for config in found)
+    assert all(config_space.refused(config, CATALOGUE) is None for config in found)
 
 
 def test_the_chosen_are_distinct_and_spread_over_models_methods_and_sizes() -> None:
     chosen = choose_experiments(
-        candidates(TINY, CPU), PriorPredictor(here=hardware(Inventory(pools=(CPU,)))), 12
+        candidates(TINY, CPU, CATALOGUE),
+        PriorPredictor(catalogue=CATALOGUE.on(Inventory(pools=(CPU,)))),
+        12,
     )
     assert len(set(chosen)) == 12
     for name, values in (("model_name", 2), ("method", 2), ("gradient_checkpointing", 2)):
@@ -39,23 +41,23 @@ def test_the_chosen_are_distinct_and_spread_over_models_methods_and_sizes() -> N
 
 
 def test_what_cannot_fit_is_never_chosen() -> None:
-    predictor = PriorPredictor(here=hardware(Inventory(pools=(A100,))))
-    chosen = choose_experiments(candidates(("llama3.1-70b", "llama3.2-1b"), A100), predictor, 20)
+    predictor = PriorPredictor(catalogue=CATALOGUE.on(Inventory(pools=(A100,))))
+    chosen = choose_experiments(candidates(("llama3.1-70b", "llama3.2-1b"), A100, CATALOGUE), predictor, 20)
     assert chosen
     assert not any(x.model_name.endswith("70B") and x.method == "full" for x in chosen)
 
 
 def test_the_same_choice_every_time() -> None:
-    predictor = PriorPredictor(here=hardware(Inventory(pools=(CPU,))))
-    assert choose_experiments(candidates(TINY, CPU), predictor, 5) == choose_experiments(
-        candidates(TINY, CPU), predictor, 5
+    predictor = PriorPredictor(catalogue=CATALOGUE.on(Inventory(pools=(CPU,))))
+    assert choose_experiments(candidates(TINY, CPU, CATALOGUE), predictor, 5) == choose_experiments(
+        candidates(TINY, CPU, CATALOGUE), predictor, 5
     )
 
 
 def test_the_chosen_runs_leave_less_uncertain_than_random_ones() -> None:
-    predictor = LearnedPredictor(knowledge={}, here=hardware(Inventory(pools=(A100,))))
-    configs = candidates(("llama3.2-1b", "llama3.1-8b"), A100)
-    c = columns(configs, predictor.here)
+    predictor = LearnedPredictor(knowledge={}, catalogue=CATALOGUE.on(Inventory(pools=(A100,))))
+    configs = candidates(("llama3.2-1b", "llama3.1-8b"), A100, CATALOGUE)
+    c = columns(configs, predictor.catalogue)
     rates = predictor.score(configs, c).rate
 
     def left(ran: list[Config]) -> float:
@@ -65,7 +67,7 @@ def test_the_chosen_runs_leave_less_uncertain_than_random_ones() -> None:
             )
             for one in ran
         ]
-        own = replace(predictor, observations=Observations.of(rows))
+        own = replace(predictor, observations=Observations.of(rows, CATALOGUE))
         return float(np.trace(own.covariance(configs, c)))
 
     drawn = [left(random.Random(seed).sample(configs, 5)) for seed in range(5)]
@@ -73,10 +75,10 @@ def test_the_chosen_runs_leave_less_uncertain_than_random_ones() -> None:
 
 
 def test_what_own_runs_have_told_is_not_asked_again() -> None:
-    predictor = LearnedPredictor(knowledge={}, here=hardware(Inventory(pools=(CPU,))))
-    configs = candidates(TINY, CPU)
+    predictor = LearnedPredictor(knowledge={}, catalogue=CATALOGUE.on(Inventory(pools=(CPU,))))
+    configs = candidates(TINY, CPU, CATALOGUE)
     first = choose_experiments(configs, predictor, 3)
     rows = [Measurement(config=one, status="ok", source="own", tokens_per_second=1000.0) for one in first]
     assert not set(first) & set(
-        choose_experiments(configs, replace(predictor, observations=Observations.of(rows)), 3)
+        choose_experiments(configs, replace(predictor, observations=Observations.of(rows, CATALOGUE)), 3)
     )

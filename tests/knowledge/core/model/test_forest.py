@@ -1,4 +1,4 @@
-"""What trees learn where runs repeat, thrash, or come from a GPU of which little was measured."""
+"""Trees where runs repeat, thrash, or come from a GPU with few measurements."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from knowledge.core.data import splits
 from knowledge.core.data.splits import Dataset
 from knowledge.core.domain import config_space
 from knowledge.core.model.estimators import Forest
+from tests.knowledge.conftest import CATALOGUE
 from tests.knowledge.core.analytic.test_step_time import BASE
 
 
@@ -37,7 +38,7 @@ def test_few_runs_on_a_new_gpu_count_beside_many_on_another() -> None:
     few = [replace(BASE, gpu_model="L40S", per_device_batch_size=batch) for batch in range(1, 5)]
     configs = [*many, *few]
     hashes = [config_space.config_hash(x) for x in configs]
-    rows = Dataset(configs, hashes, columns(configs), np.zeros((104, 0)), np.ones(104))
+    rows = Dataset(configs, hashes, columns(configs, CATALOGUE), np.zeros((104, 0)), np.ones(104))
     counts = splits.importance(rows)
     assert counts[:100].sum() == pytest.approx(10.0)
     assert counts[100:].sum() == pytest.approx(2.0)
@@ -46,5 +47,7 @@ def test_few_runs_on_a_new_gpu_count_beside_many_on_another() -> None:
 def test_four_repeats_count_as_much_as_two_runs() -> None:
     configs = [BASE] * 4 + [replace(BASE, per_device_batch_size=2)]
     hashes = [config_space.config_hash(x) for x in configs]
-    counts = splits.importance(Dataset(configs, hashes, columns(configs), np.zeros((5, 0)), np.ones(5)))
+    counts = splits.importance(
+        Dataset(configs, hashes, columns(configs, CATALOGUE), np.zeros((5, 0)), np.ones(5))
+    )
     assert counts[:4].sum() == pytest.approx(2 * counts[4])

@@ -1,4 +1,7 @@
-"""Worked numbers of conformal intervals and of blending own measurements with a prediction."""
+"""Worked numbers of conformal intervals and of blending.
+
+Blending combines own measurements with a prediction.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +10,13 @@ import math
 import numpy as np
 import pytest
 
+from knowledge.core.analytic.config_table import columns
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config
 from knowledge.core.model import intervals
-from knowledge.core.predict.exact_matches import Observations
+from knowledge.core.predict.exact_matches import ExactMatch, Observations
 from knowledge.core.predict.gp_residual import ResidualPosterior
+from tests.knowledge.conftest import CATALOGUE
 
 RESIDUALS = [0.02, 0.03, 0.05, 0.06, 0.08, 0.10, 0.12, 0.15, 0.22]
 
@@ -62,10 +67,14 @@ def _row(rate: float | None, status: str = "ok") -> Measurement:
     return Measurement(config=config, status=status, source="own", tokens_per_second=rate)
 
 
-def test_repeats_answer_with_their_median_from_the_second_run_on() -> None:
-    one, two = Observations.of([_row(900)]), Observations.of([_row(900), _row(1100)])
+def _repeat(seen: Observations, padded: float | None = None) -> ExactMatch | None:
     config = _row(None).config
-    first, second = one.repeat(config, None), two.repeat(config, None)
+    return seen.repeat(config, columns([config], CATALOGUE, [padded]), 0)
+
+
+def test_repeats_answer_with_their_median_from_the_second_run_on() -> None:
+    one, two = Observations.of([_row(900)], CATALOGUE), Observations.of([_row(900), _row(1100)], CATALOGUE)
+    first, second = _repeat(one), _repeat(two)
     assert first is not None
     assert first.rate is None
     assert second is not None
@@ -73,11 +82,11 @@ def test_repeats_answer_with_their_median_from_the_second_run_on() -> None:
 
 
 def test_repeats_count_only_on_data_of_about_the_same_length() -> None:
-    seen = Observations.of([_row(900), _row(1100)])
-    assert seen.repeat(_row(None).config, 40.0) is None
+    seen = Observations.of([_row(900), _row(1100)], CATALOGUE)
+    assert _repeat(seen, padded=40.0) is None
 
 
 def test_out_of_memory_is_remembered() -> None:
-    seen = Observations.of([_row(None, status="oom")]).repeat(_row(None).config, None)
+    seen = _repeat(Observations.of([_row(None, status="oom")], CATALOGUE))
     assert seen is not None
     assert (seen.runs, seen.out_of_memory) == (0, 1)

@@ -7,6 +7,7 @@ import pytest
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import lfb
 from knowledge.core.data.sources.table import BadTable
+from tests.knowledge.conftest import CATALOGUE
 
 PLAIN = {
     "model_name": "llama3.1-8b",
@@ -30,7 +31,7 @@ PLAIN = {
 
 def row(**changed: str) -> Measurement:
     values = PLAIN | changed
-    return lfb.parse(",".join(values) + "\n" + ",".join(values.values()) + "\n")[0]
+    return lfb.parse(",".join(values) + "\n" + ",".join(values.values()) + "\n", CATALOGUE)[0]
 
 
 def test_the_optimiser_and_the_variant_of_checkpointing_are_read() -> None:

@@ -1,4 +1,7 @@
-"""Own runs teach the whole GPU model they ran on, as far as it is unfamiliar, and nothing else."""
+"""Own runs correct predictions for the whole GPU model they ran on.
+
+They do so only as far as the GPU model is unfamiliar, and correct nothing else.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,6 @@ import random
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,10 +22,11 @@ from knowledge.core.predict.base import PredictionBatch, PriorPredictor
 from knowledge.core.predict.exact_matches import RECENT, Observations
 from knowledge.core.predict.local_correction import median_factors
 from knowledge.core.predict.predictor import LearnedPredictor
+from tests.knowledge.conftest import CATALOGUE
 
 MODELS = ("llama3.2-1b", "llama3.2-3b", "llama3.1-8b", "mistral-7b", "qwen2.5-7b")
 GPU, OTHER = "H100-SXM5-80GB", "A100-SXM4-80GB"
-PRIOR = LearnedPredictor(knowledge={})
+PRIOR = LearnedPredictor(knowledge={}, catalogue=CATALOGUE)
 
 
 def config(
@@ -45,12 +48,12 @@ ASKED = [config(model, method, batch) for model in MODELS for method in ("lora",
 
 
 def scores(predictor: LearnedPredictor | PriorPredictor, asked: Sequence[Config] = ASKED) -> PredictionBatch:
-    return predictor.score(asked, columns(asked))
+    return predictor.score(asked, columns(asked, CATALOGUE))
 
 
 def runs(configs: Sequence[Config], factors: Sequence[float]) -> list[Measurement]:
     """Own runs that were so many times as fast as physics says."""
-    rates = PriorPredictor().score(configs, columns(configs)).rate
+    rates = PriorPredictor(catalogue=CATALOGUE).score(configs, columns(configs, CATALOGUE)).rate
     return [
         Measurement(config=one, status="ok", source="own", tokens_per_second=float(rate * factor))
         for one, rate, factor in zip(configs, rates, factors, strict=True)
@@ -58,12 +61,12 @@ def runs(configs: Sequence[Config], factors: Sequence[float]) -> list[Measuremen
 
 
 def taught(rows: Sequence[Measurement], predictor: LearnedPredictor = PRIOR) -> LearnedPredictor:
-    return replace(predictor, observations=Observations.of(rows))
+    return replace(predictor, observations=Observations.of(rows, CATALOGUE))
 
 
 def moved(predictor: LearnedPredictor, asked: Sequence[Config] = ASKED) -> np.ndarray:
     """ln of the factor between predictions with and without own runs."""
-    without = replace(predictor, observations=Observations.of([]))
+    without = replace(predictor, observations=Observations.of([], CATALOGUE))
     return np.log(scores(predictor, asked).rate / scores(without, asked).rate)
 
 
@@ -79,7 +82,7 @@ def test_predictions_that_own_runs_corrected_say_so_on_that_gpu_alone() -> None:
 
 
 def test_without_own_runs_nothing_changes() -> None:
-    with_none, physics = scores(taught([])), scores(PriorPredictor())
+    with_none, physics = scores(taught([])), scores(PriorPredictor(catalogue=CATALOGUE))
     for name in ("rate", "rate_low", "rate_high", "memory", "p_valid"):
         assert np.array_equal(getattr(with_none, name), getattr(physics, name))
 
@@ -87,7 +90,9 @@ def test_without_own_runs_nothing_changes() -> None:
 def test_runs_on_one_gpu_never_move_another() -> None:
     elsewhere = [replace(one, gpu_model=OTHER) for one in ASKED]
     predictor = taught(runs(ASKED, [0.5] * len(ASKED)))
-    assert np.array_equal(scores(predictor, elsewhere).rate, scores(PriorPredictor(), elsewhere).rate)
+    assert np.array_equal(
+        scores(predictor, elsewhere).rate, scores(PriorPredictor(catalogue=CATALOGUE), elsewhere).rate
+    )
     assert np.array_equal(width(predictor, elsewhere), width(PRIOR, elsewhere))
 
 
@@ -145,7 +150,7 @@ def test_measured_peaks_move_those_of_the_same_model_and_method_alone() -> None:
 def test_a_model_trained_daily_does_not_push_out_the_runs_of_others() -> None:
     rare = runs([config(MODELS[1])], [1.0])
     daily = runs([config(batch=2 ** (n % 5)) for n in range(2 * RECENT)], [1.0] * 2 * RECENT)
-    (kept,) = Observations.of(rare + daily).gpus.values()
+    (kept,) = Observations.of(rare + daily, CATALOGUE).gpus.values()
     assert len(kept) == RECENT
     assert rare[0] in kept
 
@@ -164,7 +169,7 @@ def history() -> list[Measurement]:
 
 @pytest.fixture(scope="module")
 def learned(history: list[Measurement]) -> LearnedPredictor:
-    return evaluation.predictor(history)
+    return evaluation.predictor(history, CATALOGUE)
 
 
 def test_on_a_familiar_gpu_other_models_hardly_move(learned: LearnedPredictor) -> None:
@@ -178,7 +183,7 @@ def test_on_a_familiar_gpu_other_models_hardly_move(learned: LearnedPredictor) -
 
 def test_runs_that_may_have_been_learnt_from_make_no_interval_narrower(learned: LearnedPredictor) -> None:
     familiar = [replace(one, gpu_model=OTHER) for one in ASKED]
-    again = Observations.of(runs(familiar, [1.0] * len(familiar)))
+    again = Observations.of(runs(familiar, [1.0] * len(familiar)), CATALOGUE)
     assert np.all(width(replace(learned, observations=again), familiar) >= width(learned, familiar) - 1e-9)
 
 
@@ -194,17 +199,17 @@ def test_an_unfamiliar_gpu_is_moved_and_its_intervals_shrink(learned: LearnedPre
 
 
 def test_a_handful_of_others_runs_on_a_gpu_counts_as_own_ones_do_and_is_kept_in_the_file(
-    history: list[Measurement], learned: LearnedPredictor, tmp_path: Path
+    history: list[Measurement], learned: LearnedPredictor
 ) -> None:
     few = [
         Measurement(config=one, status="ok", source="lfb", tokens_per_second=float(rate * 0.7))
         for one, rate in zip(ASKED[::2], scores(learned).rate[::2], strict=True)
     ]
-    predictor = evaluation.predictor([*history, *few])
+    predictor = evaluation.predictor([*history, *few], CATALOGUE)
     move = np.log(scores(predictor).rate / scores(learned).rate)
     assert np.all((move > np.log(0.7)) & (move < np.log(0.7) / 2))
-    path = tmp_path / "predictor.skops"
-    again = LearnedPredictor(knowledge=store.load(path, store.save(predictor.knowledge, path), tmp_path))
+    kept = store.loads(store.dumps(predictor.knowledge), "predictor.skops")
+    again = LearnedPredictor(knowledge=kept, catalogue=CATALOGUE)
     assert scores(again).rate == pytest.approx(scores(predictor).rate)
 
 

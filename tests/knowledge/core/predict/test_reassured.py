@@ -1,4 +1,7 @@
-"""Probabilities just below what a recommendation may risk, where the forecast leaves room."""
+"""Probabilities just below the limit of what a recommendation may risk.
+
+They are raised where the prediction leaves room.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,11 @@
-"""Configurations as columns say the same as configurations one by one, and a shortlist keeps the best."""
+"""Configurations as columns agree with configurations one by one.
+
+A shortlist keeps the best of them.
+"""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import product
 
 import numpy as np
@@ -16,7 +19,7 @@ from knowledge.core.domain.types import Config, GpuPool
 from knowledge.core.predict.base import MIN_P_VALID, PriorPredictor
 from knowledge.core.recommend import search
 from knowledge.core.recommend.candidates import Candidates, best_of_each
-from tests.knowledge.conftest import A100, CPU, DATA, L40S
+from tests.knowledge.conftest import A100, CATALOGUE, CPU, DATA, L40S
 
 LENGTHS, BATCHES, STEPS = (512, 1024, 2048), (0, 1, 2, 4, 8, 16, 32, 64), (1, 2, 4, 8)
 
@@ -38,12 +41,13 @@ def kind(pool: GpuPool, gpus: int, method: str = "lora", sharding: str = "ddp", 
 
 def every() -> Candidates:
     sizes = list(product(LENGTHS, BATCHES, STEPS))
-    return Candidates.of(
+    found = (
         (kind(pool, gpus, method, sharding, gradient_checkpointing=checkpointing), pool, sizes)
         for pool, gpus, method, sharding, checkpointing in product(
             (A100, L40S, CPU), (1, 2, 4, 8), ("full", "lora", "qlora"), ("none", "ddp", "fsdp"), (True, False)
         )
     )
+    return Candidates.of(found, CATALOGUE)
 
 
 def test_what_is_enumerated_is_what_no_launch_rule_refuses() -> None:
@@ -51,8 +55,8 @@ def test_what_is_enumerated_is_what_no_launch_rule_refuses() -> None:
     kinds = product((A100, L40S, CPU), (1, 2, 4, 8), ("full", "lora", "qlora"), ("none", "ddp", "fsdp"))
     for (pool, gpus, method, sharding), batch in product(kinds, (0, 4)):
         config = kind(pool, gpus, method, sharding, gradient_checkpointing=True)
-        sized = Candidates.of([(config, pool, [(512, batch, 2)])])
-        asked = config_space.refused(config) is None and batch > 0
+        sized = Candidates.of([(config, pool, [(512, batch, 2)])], CATALOGUE)
+        asked = config_space.refused(config, CATALOGUE) is None and batch > 0
         assert len(sized) == asked
         assert not asked or config_space.config_hash(sized.config(0)) in found
 
@@ -63,20 +67,21 @@ def test_columns_are_those_of_the_configurations() -> None:
     padded = [
         workload.padded_length(DATA, int(t), int(b)) for t, b in zip(some.tokens, some.batch, strict=True)
     ]
-    here, expected = some.columns(None, DATA), columns(some.configs(), None, padded)
+    here, expected = some.columns(CATALOGUE, DATA), columns(some.configs(), CATALOGUE, padded)
+    expected = replace(expected, memory=np.array([some.pool(row).memory_bytes for row in range(len(some))]))
     for field in fields(here):
-        assert np.array_equal(getattr(here, field.name), getattr(expected, field.name)), field.name
+        assert np.array_equal([*getattr(here, field.name)], [*getattr(expected, field.name)]), field.name
 
 
 def test_few_candidates_are_all_scored() -> None:
     found = every().take(np.arange(search.SHORTLIST))
-    short, _ = search.shortlisted(found, found.columns(), PriorPredictor())
+    short, _ = search.shortlisted(found, found.columns(CATALOGUE), PriorPredictor(catalogue=CATALOGUE))
     assert short is found
 
 
 def test_of_many_candidates_the_shortlist_keeps_the_best_of_every_bundle() -> None:
-    found, predictor = every(), PriorPredictor()
-    c = found.columns()
+    found, predictor = every(), PriorPredictor(catalogue=CATALOGUE)
+    c = found.columns(CATALOGUE)
     assert len(found) > search.SHORTLIST
     short, of_short = search.shortlisted(found, c, predictor)
     assert len(short) <= search.SHORTLIST
@@ -94,15 +99,18 @@ def test_of_many_candidates_the_shortlist_keeps_the_best_of_every_bundle() -> No
 
 def test_the_shortlist_is_the_same_each_time() -> None:
     found = every()
-    one, other = (search.shortlisted(found, found.columns(), PriorPredictor())[0] for _ in range(2))
+    one, other = (
+        search.shortlisted(found, found.columns(CATALOGUE), PriorPredictor(catalogue=CATALOGUE))[0]
+        for _ in range(2)
+    )
     assert one.configs() == other.configs()
 
 
 def test_where_nothing_fits_the_nearest_are_kept() -> None:
     tight = Candidates.of(
-        [(kind(L40S, 1, "full", "none"), L40S, [(8192, 512, step) for step in range(1, 4000)])]
+        [(kind(L40S, 1, "full", "none"), L40S, [(8192, 512, step) for step in range(1, 4000)])], CATALOGUE
     )
-    short, c = search.shortlisted(tight, tight.columns(), PriorPredictor())
+    short, c = search.shortlisted(tight, tight.columns(CATALOGUE), PriorPredictor(catalogue=CATALOGUE))
     assert 0 < len(short) <= search.SHORTLIST
     assert (cost_model.fits(c) < 1).all()
 

@@ -32,9 +32,11 @@ def announce(
     headers: dict[str, str] | None = None,
     **environ: str,
 ) -> tuple[int, dict[str, Any]]:
-    """Status and JSON of a request whose body is only announced, straight at the WSGI application.
+    """Return status and JSON of a request whose body is only announced.
 
-    headers: filled with the answer's.
+    It goes straight to the WSGI application.
+
+    headers: filled with the answer's
     """
     request = RequestFactory().generic("POST", path)
     sent = {**request.environ, "CONTENT_TYPE": FORM, "CONTENT_LENGTH": str(size), **environ}

@@ -1,4 +1,7 @@
-"""Which bodies are read: judged by size, session and origin before a byte of them reaches memory or disk."""
+"""Whether a body is read is decided by size, session and origin.
+
+The decision comes before a byte of the body reaches memory or disk.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""A body that ends before its announced length: refused whole, wherever its beginning would make sense."""
+"""A body that ends before its announced length is refused whole.
+
+This holds even where its beginning would make sense.
+"""
 
 from __future__ import annotations
 

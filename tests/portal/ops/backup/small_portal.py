@@ -1,8 +1,9 @@
-"""A portal in a process of its own, which loads the portal once and runs each command in a fork of itself.
+"""A portal in a process of its own.
 
-Reads `{"command": [...], "path": PATH}` a line and answers with `{"code", "out", "err"}`. Beside the commands
-of manage.py there are `fill`, which makes a portal with something of everything, and `tell`, which says what
-is there.
+It loads the portal once and runs each command in a fork of itself. It reads one `{"command":
+[...], "path": PATH}` per line and answers with `{"code", "out", "err"}`. Beside the commands of
+manage.py there are `fill`, which makes a portal with something of everything, and `tell`, which
+reports its contents.
 """
 
 from __future__ import annotations
@@ -49,7 +50,10 @@ def in_a_fork(command: Sequence[str], path: str) -> dict[str, Any]:
 
 
 def run(command: Sequence[str]) -> int:
-    """The exit code of a command; nothing is raised, or the fork would go on as its parent."""
+    """Run a command and return its exit code.
+
+    Nothing is raised, or the fork would go on as its parent.
+    """
     try:
         if command[0] in OWN:
             print(json.dumps(OWN[command[0]]()))

@@ -1,4 +1,7 @@
-"""`manage.py backup` and `manage.py restore`, as an administrator runs them, on both databases."""
+"""`manage.py backup` and `manage.py restore` as an administrator runs them.
+
+The tests run on both databases.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,12 @@ REPOSITORY = Path(__file__).resolve().parents[4]
 
 
 class Portal:
-    """A portal of its own folder and database, reached by commands only; path: where programs are found."""
+    """A portal with a folder and a database of its own.
+
+    It is reached by commands only.
+
+    path: the folders in which programs are found
+    """
 
     def __init__(self, data: Path, database_url: str, path: str = os.environ["PATH"]) -> None:
         self.data, self.path = data, path
@@ -46,7 +54,10 @@ class Portal:
         return str(done["out"])
 
     def refuses(self, *command: str, path: str | None = None) -> str:
-        """What the command says when it fails; a traceback is no sentence for an administrator."""
+        """Return the error text of a command that fails.
+
+        It must not be a traceback, which is no help to an administrator.
+        """
         done = self._run(command, path)
         assert done["code"] == 1, done["out"]
         assert "Traceback" not in done["err"]
@@ -74,7 +85,10 @@ def postgres() -> Iterator[Postgres]:
 
 @pytest.fixture(scope="module", params=["sqlite", "postgresql"])
 def portals(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portals]:
-    """Two empty databases; the first becomes a portal with something of everything in it."""
+    """Two portals on empty databases.
+
+    The first becomes a portal with something of everything in it.
+    """
     root = tmp_path_factory.mktemp(request.param)
     for name in ("first", "second"):
         (root / name).mkdir()

@@ -1,4 +1,7 @@
-"""Archives that are damaged, foreign or hostile are refused before anything changes."""
+"""Archives that are damaged, foreign or hostile.
+
+They are refused before anything changes.
+"""
 
 from __future__ import annotations
 
@@ -116,7 +119,10 @@ def test_a_file_that_is_no_archive_is_refused(content: bytes, tmp_path: Path) ->
 
 
 def sparse(name: str, size: int) -> bytes:
-    """A member of GNU's old sparse format: no content at all, and `size` bytes once it is written."""
+    """Return a member of GNU's old sparse format.
+
+    It has no content at all, and `size` bytes once it is written.
+    """
     head = tarfile.TarInfo(name)
     head.type, head.size = tarfile.GNUTYPE_SPARSE, 0
     block = bytearray(head.tobuf(tarfile.GNU_FORMAT))

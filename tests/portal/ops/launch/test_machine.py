@@ -43,7 +43,7 @@ def test_trainings_that_outlived_their_agent_are_ended(tmp_path: Path) -> None:
     training = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", str(run)])
     other = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)", "elsewhere"])
     preflight.end_leftovers(tmp_path)
-    assert training.wait(timeout=5) == -9
+    assert training.wait(timeout=60) == -9
     assert other.poll() is None
     other.kill()
     other.wait()

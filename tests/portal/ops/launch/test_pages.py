@@ -11,9 +11,10 @@ from portal.web.urls import urlpatterns
 
 # What answers with a part of a page, or acts and goes elsewhere.
 PARTS = {
+    "job-intent",
     "job-upload",
     "job-file",
-    "job-advice",
+    "job-recommendation",
     "job-live",
     "job-tab",
     "job-chart",

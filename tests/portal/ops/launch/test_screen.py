@@ -9,21 +9,17 @@ from portal.ops.launch import terminal
 
 
 def job(**more: Any) -> dict[str, Any]:
-    interval = {"value": 60.0, "low": 40.0, "high": 90.0}
-    attempt = {
-        "created_at": "2026-01-01T10:00:00Z",
-        "ended_at": "2026-01-01T10:01:40Z",
-        "peak_memory_bytes": 600 * 2**20,
-        "measured": {"tokens_per_s": 7000.0},
-        "promise": {
-            "duration_s": interval,
-            "tokens_per_second": {"value": 6000.0, "low": 5000.0, "high": 9000.0},
-            "peak_memory_bytes": {"value": 500 * 2**20, "low": None, "high": None},
-        },
-    }
+    names = ("name", "value", "low", "high", "actual", "inside")
+    lines = (
+        ("duration_s", 60.0, 40.0, 90.0, 100.0, False),
+        ("tokens_per_second", 6000.0, 5000.0, 9000.0, 7000.0, True),
+        ("peak_memory_bytes", 500 * 2**20, None, None, 600 * 2**20, None),
+    )
+    comparison = [dict(zip(names, line, strict=True)) for line in lines]
     progress = {"step": 0, "total_steps": 50, "loss": None, "tokens_per_second": None, "eta_s": None}
     fields = {"model": "builtin/tiny-llama", "training_file": "file-1", "params": {}, "wait": None}
-    return {**fields, "state": "running", "internal_state": "running", "attempts": [attempt],
+    return {**fields, "state": "running", "internal_state": "running", "stage": "", "comparison": comparison,
+            "currency": "EUR",
             "progress": progress, **more}  # fmt: skip
 
 
@@ -57,10 +53,16 @@ def test_the_configuration_gives_every_value_its_author_and_reason(width: int) -
     assert "max_steps" not in text
 
 
-def test_the_comparison_says_what_was_inside_and_what_was_never_foretold() -> None:
+def test_the_comparison_says_what_was_inside_and_what_was_never_predicted() -> None:
     duration, throughput, memory = shown(terminal.comparison(job())).splitlines()[4:7]
     assert duration.split()[-1] == "no"
     assert "100 s" in duration
     assert throughput.split()[-1] == "yes"
-    assert "not foretold" in memory
+    assert "not predicted" in memory
     assert "600 MiB" in memory
+
+
+def test_a_cost_is_told_in_the_portals_currency() -> None:
+    line = {"name": "cost", "value": 12.5, "low": 10.0, "high": 0.25, "actual": 1069.4, "inside": False}
+    told = shown(terminal.comparison(job(comparison=[line])))
+    assert all(part in told for part in ("12.5 EUR", "10 to 0.25", "1,069 EUR"))

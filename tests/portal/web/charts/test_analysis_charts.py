@@ -1,11 +1,16 @@
-"""Charts of the queue, the cluster and the promises: pure functions that tell their story in words too."""
+"""Charts of the queue, the cluster and the promises.
+
+They are pure functions that tell their story in words too.
+"""
 
 from __future__ import annotations
 
 import json
 from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
+from django.utils import timezone
 
 from knowledge.models import TrackRecord
 from portal.accounts.models import User
@@ -32,9 +37,7 @@ def drawable(chart: Chart) -> Chart:
 
 def test_a_distribution_is_told_by_its_quantiles() -> None:
     chart = drawable(distributions.distribution(of([(409, 98), (819, 2)]), distributions.WAIT))
-    assert chart.summary == (
-        "The wait for the first start over 100 jobs: 1 min (p50), 1 min (p95), 1 h (p99)."
-    )
+    assert chart.summary == ("The time queued over 100 jobs: 1 min (p50), 1 min (p95), 1 h (p99).")
     assert [trace["name"] for trace in chart.data][1:] == ["p50: 1 min", "p95: 1 min", "p99: 1 h"]
 
 
@@ -55,13 +58,13 @@ def test_nothing_measured_is_said_and_not_drawn() -> None:
 def test_utilisation_shows_the_own_share_beside_the_clusters() -> None:
     found = Utilisation(offered=[7200, 7200], held=[3600, 7200], own=[0, 3600])
     chart = drawable(usage.utilisation_chart(found, SLICES))
-    assert chart.summary.startswith("On average 75% of the GPU time was used; at most 100%")
+    assert chart.summary.startswith("On average 75% of the GPU time was used; the peak was 100%")
     assert [trace["y"] for trace in chart.data] == [[0.5, 1.0], [0, 0.5]]
 
 
 def test_failures_are_named_in_words() -> None:
     chart = drawable(usage.failures_chart({"oom": 3, "lost": 1}, {"resource": 1}))
-    assert chart.summary == "4 attempts ended badly. Failed for good: 1 of resources."
+    assert chart.summary == "4 attempts failed. Jobs that failed: 1 because of resources."
     assert chart.rows[0] == ("attempts", "out of memory", "3")
 
 
@@ -70,12 +73,24 @@ def test_lanes_are_cut_at_the_window_and_hide_strangers_names() -> None:
     chart = drawable(
         gpu_timeline.lanes_chart([Lane(name="box", gpus=2, bars=bars)], since=NOW - 6 * HOUR, now=NOW)
     )
-    assert chart.data[0]["base"] == ["2026-03-01T06:00:00+00:00"]
+    assert chart.data[0]["base"] == ["2026-03-01T06:00:00"]
     assert chart.data[0]["x"] == [6 * 3600 * 1000]
-    assert chart.rows == [("box", "1", "a job of another user", "2026-03-01 03:00:00", "held now")]
+    assert chart.rows == [("box", "1", "another user's job", "2026-03-01 03:00:00", "still allocated")]
     assert chart.summary.startswith(
-        "Of the GPUs shown, 1 of 2 are held now; over the last 6 h, 50% of their time was held."
+        "Of the GPUs shown, 1 of 2 are allocated now; over the last 6 h, 50% of their time was allocated."
     )
+
+
+def test_moments_stand_at_the_readers_clock_and_the_axis_names_its_zone() -> None:
+    bars = (Bar(node="n", gpu_index=0, start=NOW - HOUR, end=NOW, job=None),)
+    with timezone.override(ZoneInfo("Asia/Kolkata")):
+        chart = drawable(
+            gpu_timeline.lanes_chart([Lane(name="box", gpus=1, bars=bars)], since=NOW - HOUR, now=NOW)
+        )
+    assert chart.data[0]["base"] == ["2026-03-01T16:30:00"]
+    assert chart.layout["xaxis"]["range"] == ["2026-03-01T16:30:00", "2026-03-01T17:30:00"]
+    assert chart.layout["xaxis"]["title"]["text"] == "time in Asia/Kolkata"
+    assert chart.rows[0][-2:] == ("2026-03-01 16:30:00", "2026-03-01 17:30:00")
 
 
 def test_the_axes_of_few_things_have_room_and_whole_ticks() -> None:
@@ -109,7 +124,7 @@ def test_a_single_judged_day_is_the_only_tick() -> None:
     chart = drawable(nightly([record]))
     assert chart.layout["xaxis"]["tickvals"] == ["2026-03-01"]
     assert "of the last 1 run ended" in chart.summary
-    assert chart.summary.endswith("An alarm was raised on 0 of 1 day.")
+    assert chart.summary.endswith("There was an alarm on 0 of 1 day.")
 
 
 def test_lanes_without_nodes_say_so() -> None:
@@ -122,7 +137,7 @@ def pair(measured: float, at: datetime = NOW) -> Pair:
 
 def test_the_scatter_parts_kept_promises_from_broken_ones() -> None:
     chart = drawable(track_record.scatter("duration_s", [pair(100.0), pair(200.0)]))
-    assert [trace["name"] for trace in chart.data] == ["as promised", "inside the interval", "outside"]
+    assert [trace["name"] for trace in chart.data] == ["as promised", "within the interval", "outside"]
     assert chart.data[0]["x"] == [100.0, 200.0]
     assert chart.data[1]["error_x"]["arrayminus"] == [20.0]
     assert [row[-1] for row in chart.rows] == ["outside", "inside"]
@@ -131,7 +146,7 @@ def test_the_scatter_parts_kept_promises_from_broken_ones() -> None:
 def test_only_the_latest_are_drawn_and_that_is_said() -> None:
     chart = drawable(track_record.scatter("duration_s", [pair(100.0)] * 400))
     assert len(chart.data[1]["x"]) == track_record.SHOWN
-    assert "The latest 200 are drawn" in chart.summary
+    assert "Only the latest 200 are shown" in chart.summary
 
 
 def test_the_rolling_error_needs_a_window_and_follows_a_drift() -> None:

@@ -1,7 +1,8 @@
-"""The colours of kinds (GPU models, say) are told apart on both grounds and with any colour vision.
+"""The colours of kinds, such as GPU models, can be told apart.
 
-Vision is simulated with the matrices of Machado, Oliveira and Fernandes, "A Physiologically-based Model for
-Simulation of Color Vision Deficiency", 2009, severity 1.0; differences are CIE 1976 ΔE.
+They can on both grounds and with any colour vision. Vision is simulated with the matrices of
+Machado, Oliveira and Fernandes, "A Physiologically-based Model for Simulation of Color Vision
+Deficiency", 2009, severity 1.0; differences are CIE 1976 ΔE.
 """
 
 from __future__ import annotations

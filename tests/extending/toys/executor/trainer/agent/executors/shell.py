@@ -1,4 +1,7 @@
-"""Trainings as children of a shell that nobody waits for; it writes down how its child ended."""
+"""Trainings as children of a shell that is never waited for.
+
+The shell writes down how its child ended.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,10 @@ SCRIPT = '("$@" >>log.txt 2>&1; echo $? >"$CODE.part"; mv "$CODE.part" "$CODE") 
 
 
 class ShellExecutor:
-    """Notes nothing: processes carry a mark, and exit codes lie in a folder of its own."""
+    """An executor that keeps no notes.
+
+    Its processes carry a mark, and exit codes lie in a folder of its own.
+    """
 
     def __init__(self, _run_as: RunAs | None = None) -> None:
         self._codes = Path(tempfile.gettempdir())
@@ -58,7 +64,10 @@ class ShellExecutor:
         return Load(seconds, memory)
 
     def cancel(self, handle: Handle, *, force: bool) -> None:
-        """The shell itself is left to write down the end; its child may still be on its way."""
+        """Signal the training, but not the shell around it.
+
+        The shell is left to write down the end; its child may still be on its way.
+        """
         number, give_up = signal.SIGKILL if force else signal.SIGTERM, time.monotonic() + PATIENCE_S
         while not self._signal(handle, number) and any(_marked(handle)) and time.monotonic() < give_up:
             time.sleep(0.02)

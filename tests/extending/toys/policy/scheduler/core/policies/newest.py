@@ -1,12 +1,16 @@
-"""Last in, first out: the newest job first. Nobody is stopped. Source: the classic rule."""
+"""Last in, first out: the newest job first.
+
+Running jobs are never stopped. Source: the classic rule.
+"""
 
 from __future__ import annotations
 
-from scheduler.core.cycle.cycle import Rank, Ranked
-from scheduler.core.types import Description, Job
+from scheduler.core.cycle.ranked import Ranked
+from scheduler.core.cycle.ranking import Rank
+from scheduler.core.types import Description, JobInfo
 
 
-def by_novelty(job: Job, _now: float) -> Rank:
+def by_novelty(job: JobInfo, _now: float) -> Rank:
     """Latest submission first."""
     return (-job.submitted_at,)
 

@@ -1,0 +1,125 @@
+"""Time and queries of one turn of the live loop.
+
+python benchmarks/scheduler/live_tick.py [--jobs 1000] [--nodes 100] [--policy fifo]
+    (bar: 200 ms on PostgreSQL)
+
+The time includes reads and writes of the database. First with a cluster whose GPUs are all
+held, so that every job waits with a reason; then with the same cluster and one free node.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from datetime import timedelta
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+REPEATS = 7
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=1000)
+    parser.add_argument("--nodes", type=int, default=100)
+    parser.add_argument("--policy", default="fifo")
+    options = parser.parse_args()
+    from tests.harness.servers import Postgres
+
+    server = Postgres()
+    with tempfile.TemporaryDirectory() as data:
+        os.environ.update(
+            DATABASE_URL=server.url, DATA_DIR=data, SECRET_KEY="benchmark", POLICY=options.policy,
+            LOG_LEVEL="ERROR", DJANGO_SETTINGS_MODULE="portal.settings",
+        )  # fmt: skip
+        try:
+            measure(options)
+        finally:
+            server.remove()
+
+
+def measure(options: argparse.Namespace) -> None:
+    import django
+
+    django.setup()
+    from django.core.management import call_command
+
+    call_command("migrate", verbosity=0)
+    build(options.jobs, options.nodes)
+    for jobs in (options.jobs // 10, options.jobs):
+        keep_waiting(jobs)
+        seconds, queries = ticks()
+        print(
+            f"{options.policy}: {jobs:6} queued jobs, {options.nodes} nodes:"
+            f" {1000 * seconds:6.0f} ms a tick, {queries} queries"
+        )
+
+
+def build(jobs: int, nodes: int) -> None:
+    """Nodes of 8 GPUs, all held by one job, and a queue with three options each."""
+    from portal.clock import database_now
+    from scheduler.loop.tick import tick
+    from scheduler.models import Gpu, Job, Node
+    from tests.harness import world
+    from tests.scheduler.core.clusters import option
+
+    now = database_now()
+    rows = [
+        Node(name=f"n{n}", state="ready", state_since=now, token_hash=str(n), enrolled_at=now,
+             last_seen_at=now + timedelta(hours=1))
+        for n in range(nodes)
+    ]  # fmt: skip
+    Node.objects.bulk_create(rows)
+    Gpu.objects.bulk_create(
+        Gpu(node=row, index=index, model="A100", memory_bytes=1) for row in rows for index in range(8)
+    )
+    owner = world.user()
+    file = world.data_file(owner)
+
+    def job(gpus: tuple[int, ...], **values: Any) -> Job:
+        ways = [option(gpus=count, duration_s=1000 / count).as_json() for count in gpus]
+        return Job(owner=owner, model="m", training_file=file, version=1, state_since=now, submitted_at=now,
+                   options=ways, **values)  # fmt: skip
+
+    Job.objects.bulk_create(job((8,)) for _ in range(nodes))
+    while tick().started:
+        pass  # a tick starts so many at most
+    assert Job.objects.filter(state="assigned").count() == nodes
+    Job.objects.bulk_create(job((1, 2, 4)) for _ in range(jobs))
+
+
+def keep_waiting(jobs: int) -> None:
+    """Leave this many jobs in the queue; park the rest."""
+    from scheduler.models import Job
+
+    Job.objects.filter(state="paused").update(state="queued")
+    extra = Job.objects.filter(state="queued").order_by("-id")[jobs:]
+    Job.objects.filter(pk__in=list(extra.values_list("pk", flat=True))).update(state="paused")
+
+
+def ticks() -> tuple[float, int]:
+    """Median seconds of a tick in which nothing changes, and its number of queries."""
+    from django.db import connection
+    from django.test.utils import CaptureQueriesContext
+
+    from scheduler.loop.tick import tick
+
+    tick()  # writes the reasons once
+    seconds = []
+    for _ in range(REPEATS):
+        began = time.perf_counter()
+        assert tick().ran
+        seconds.append(time.perf_counter() - began)
+    with CaptureQueriesContext(connection) as queries:
+        tick()
+    return median(seconds), len(queries)
+
+
+if __name__ == "__main__":
+    main()

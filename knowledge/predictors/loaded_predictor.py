@@ -1,0 +1,90 @@
+"""The predictor that answers now.
+
+It is loaded once per process, and again when another version is promoted.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from functools import lru_cache
+from pathlib import Path
+
+from django.conf import settings
+
+from knowledge import selectors
+from knowledge.catalogue.portal_catalogue import with_folders
+from knowledge.core.domain.catalogue import Catalogue
+from knowledge.core.domain.types import Inventory
+from knowledge.core.model.fitted_model import FittedModel
+from knowledge.core.predict.exact_matches import Observations
+from knowledge.core.predict.predictor import LearnedPredictor
+from knowledge.core.predict.store import BadPredictor
+from knowledge.models import PredictorVersion
+from knowledge.predictors import predictor_files
+from knowledge.selectors import KnowledgeState
+
+log = logging.getLogger(__name__)
+
+
+def folder() -> Path:
+    """Where predictor files are written to and loaded from, and nowhere else."""
+    return Path(settings.DATA_DIR) / "predictors"
+
+
+def predictor_for(state: KnowledgeState, catalogue: Catalogue, inventory: Inventory) -> LearnedPredictor:
+    """The state's predictor with its own measurements, on the inventory's GPUs.
+
+    Physics alone as long as none was trained, or where its file cannot be used: it then has no version.
+    """
+    knowledge = knowledge_of(state.active)
+    observations, known = _observations(state.last_own, catalogue)
+    return LearnedPredictor(
+        knowledge=knowledge or {},
+        catalogue=_with_scarce(known, knowledge or {}).on(inventory),
+        observations=observations,
+        version=state.number if knowledge is not None else None,
+    )
+
+
+def predictor_before(execution: int, catalogue: Catalogue, inventory: Inventory) -> LearnedPredictor:
+    """Return the predictor that answered before the execution was recorded.
+
+    It has no own measurements. It is physics alone in the same cases as `predictor_for`.
+    """
+    version = selectors.predictor_before(execution)
+    knowledge = knowledge_of(version) or {}
+    return LearnedPredictor(knowledge=knowledge, catalogue=_with_scarce(catalogue, knowledge).on(inventory))
+
+
+def _with_scarce(catalogue: Catalogue, knowledge: Mapping[str, FittedModel]) -> Catalogue:
+    """The catalogue with models in folders that the knowledge keeps runs of."""
+    runs = (run for found in knowledge.values() for run in found.scarce)
+    return with_folders(catalogue, (run.config.model_name for run in runs))
+
+
+def knowledge_of(version: PredictorVersion | None) -> Mapping[str, FittedModel] | None:
+    """The fitted models of a version; None without a version or a usable file."""
+    if version is None:
+        return None
+    try:
+        return load_fitted(folder() / version.path, version.sha256)
+    except BadPredictor as bad:
+        log.error("predictor not usable", extra={"predictor": version.number, "reason": str(bad)})
+        return None
+
+
+@lru_cache(maxsize=2)
+def load_fitted(path: Path, sha256: str) -> Mapping[str, FittedModel]:
+    return predictor_files.load(path, sha256, folder())
+
+
+@lru_cache(maxsize=1)
+def _observations(last_own: int, catalogue: Catalogue) -> tuple[Observations, Catalogue]:
+    """Own runs, and the catalogue with those of their models that lie in folders.
+
+    `last_own` names the newest own execution: the cache holds until there is another, or another catalogue.
+    """
+    rows = [run.row for run in selectors.own_runs(up_to=last_own)]
+    known = with_folders(catalogue, (row.config.model_name for row in rows))
+    return Observations.of(rows, known), known

@@ -1,0 +1,57 @@
+"""What of a reading a new job of this portal takes, and why the rest is not taken."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from knowledge.reading.types import FieldValue, Reading
+from trainer.recipes import SFT, Binds, ParamError
+
+LEAST_CONFIDENCE = 0.7
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """Parameters that a new job takes from a reading, by name.
+
+    `params` are settled at submission; others are left to the recommendation, or refused.
+    """
+
+    params: dict[str, Any]
+    left: dict[str, Any]
+    refused: dict[str, str]
+
+
+def taken(reading: Reading) -> Taken:
+    """Return the values that fill the form of a new job.
+
+    Where it runs is left to the recommendation.
+    """
+    params: dict[str, Any] = {}
+    left: dict[str, Any] = {}
+    refused: dict[str, str] = {}
+    for name, param in SFT.params.items():
+        value = reading.values.get(name)
+        if value is None or value.confidence < LEAST_CONFIDENCE:
+            continue
+        try:
+            cleaned = param.clean(_in_kind(value, param.kind))
+        except ValueError as wrong:
+            refused[name] = f"{value.value} {wrong}."
+            continue
+        (params if param.binds is Binds.SUBMIT else left)[name] = cleaned
+    try:
+        SFT.clean(params)
+    except ParamError as wrong:
+        for name, why in wrong.fields.items():
+            params.pop(name, None)
+            refused[name] = f"It {why}."
+    return Taken(params, left, refused)
+
+
+def _in_kind(value: FieldValue, kind: type) -> Any:
+    """Whole numbers may be written as 3.0, and others as 3."""
+    if kind is int and isinstance(value.value, float) and value.value.is_integer():
+        return int(value.value)
+    return float(value.value) if kind is float and type(value.value) is int else value.value

@@ -1,0 +1,1 @@
+"""Requests for recommendations, from plain values to plain values."""

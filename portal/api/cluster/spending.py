@@ -1,0 +1,64 @@
+"""What jobs used and cost in a period."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import CurrencyField, StrictSerializer, ZonedDateTime
+from portal.api.common.pages import read_query
+from portal.clock import database_now
+from scheduler.selectors.analysis.period import Period
+from scheduler.selectors.analysis.spending import SpendingLine, spending
+
+USUAL = timedelta(days=30)
+
+
+class SpendingQuery(StrictSerializer):
+    since = ZonedDateTime(required=False, help_text="30 days before the end unless given.")
+    until = ZonedDateTime(required=False, help_text="The end of the period; now unless given.")
+
+
+class SpendingLineOut(serializers.Serializer[SpendingLine]):
+    id = serializers.CharField(allow_null=True, help_text="Null for jobs of no team, and for the total.")
+    name = serializers.CharField()
+    jobs = serializers.IntegerField(help_text="That held a GPU in the period.")
+    gpu_s = serializers.FloatField(help_text="Seconds of GPUs held, waiting and pauses left out.")
+    cost = serializers.FloatField(
+        source="cost.amount", default=None, allow_null=True, help_text="Null where no GPU had a price."
+    )
+    estimated = serializers.BooleanField(source="cost.estimated", default=False)
+
+
+class SpendingOut(serializers.Serializer[dict[str, Any]]):
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    currency = CurrencyField()
+    by_team = SpendingLineOut(many=True)
+    by_node = SpendingLineOut(many=True)
+    total = SpendingLineOut()
+
+
+class SpendingApi(APIView):
+    @extend_schema(operation_id="spending_retrieve", parameters=[SpendingQuery], responses=SpendingOut)
+    def get(self, request: ApiRequest) -> Response:
+        """GPU time and cost of the jobs that you may see, by team and by node.
+
+        An allocation counts for its part within the period, at the prices that held then.
+        """
+        query = read_query(SpendingQuery, request.query_params)
+        now = database_now()
+        until = min(query.get("until") or now, now)
+        since = query.get("since") or until - USUAL
+        if since >= until:
+            raise serializers.ValidationError({"since": ["must lie before the end of the period"]})
+        found = spending(request.user, Period(since, until))
+        told: dict[str, Any] = {"since": since, "until": until}
+        told |= {name: getattr(found, name) for name in ("by_team", "by_node", "total")}
+        return Response(SpendingOut(told).data)

@@ -1,0 +1,85 @@
+"""Figures of jobs as programs see them; docs/figures.md defines each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from scheduler.core.job_warnings import Risk
+from scheduler.core.spending import Spent
+from scheduler.selectors.figures.job import JobFigures
+from scheduler.selectors.figures.promise import PredictedAndActual
+from scheduler.selectors.figures.times import Ending
+from scheduler.selectors.figures.warnings import JobWarning
+
+
+class EndOut(serializers.Serializer[Ending]):
+    """When the job will end.
+
+    The bounds are those of an interval that holds four times in five.
+    """
+
+    at = serializers.DateTimeField()
+    earliest = serializers.DateTimeField()
+    latest = serializers.DateTimeField()
+
+
+class WarningOut(serializers.Serializer[JobWarning]):
+    """A limit that the job will probably pass, and what can be done."""
+
+    code = serializers.ChoiceField(choices=[cause.value for cause in Risk])
+    text = serializers.CharField()
+    remedy = serializers.CharField()
+    since = serializers.DateTimeField()
+
+
+class ProgressOut(serializers.Serializer[JobFigures]):
+    """Progress as of the last report.
+
+    `tokens_per_second` is told while the job trains, `eta_s` and `end` while it runs.
+    """
+
+    step = serializers.IntegerField()
+    total_steps = serializers.IntegerField(allow_null=True)
+    loss = serializers.FloatField(allow_null=True)
+    tokens_per_second = serializers.FloatField(allow_null=True)
+    eta_s = serializers.FloatField(source="time_left_s", allow_null=True)
+    end = EndOut(source="ending", allow_null=True)
+
+
+class FiguresOut(serializers.Serializer[Any]):
+    """As docs/figures.md defines them; times are those of all attempts together."""
+
+    waiting_s = serializers.FloatField()
+    startup_s = serializers.FloatField()
+    duration_s = serializers.FloatField()
+    peak_memory_bytes = serializers.FloatField(allow_null=True)
+
+
+class CostOut(serializers.Serializer[Spent]):
+    amount = serializers.FloatField(help_text="In the currency of node prices.")
+    estimated = serializers.BooleanField(help_text="A price of it was set before prices were kept.")
+
+
+class ComparedOut(serializers.Serializer[PredictedAndActual]):
+    """A promised figure beside what became of it.
+
+    `inside` is null until that is final.
+    """
+
+    name = serializers.CharField()
+    value = serializers.FloatField(allow_null=True)
+    low = serializers.FloatField(allow_null=True)
+    high = serializers.FloatField(allow_null=True)
+    actual = serializers.FloatField(allow_null=True)
+    inside = serializers.BooleanField(allow_null=True)
+
+
+class ActualOut(serializers.Serializer[Any]):
+    """What became of the attempt's promise, under the same names."""
+
+    duration_s = serializers.FloatField(allow_null=True)
+    tokens_per_second = serializers.FloatField(allow_null=True)
+    peak_memory_bytes = serializers.FloatField(allow_null=True)
+    cost = serializers.FloatField(allow_null=True)

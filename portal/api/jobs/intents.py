@@ -1,0 +1,118 @@
+"""A sentence, read into the values of a job.
+
+Nothing is stored and nothing is submitted.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.utils import timezone
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts import time_zones
+from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import StrictSerializer, StrictText
+from portal.clock import database_now
+from portal.intents.core.combine import shown
+from portal.intents.core.types import INFERRED, MAX_CHARACTERS, STATED, Question
+from portal.intents.services import Understood, understand
+
+
+class IntentIn(StrictSerializer):
+    text = StrictText(
+        max_length=MAX_CHARACTERS, trim_whitespace=False, help_text="What is to be trained, in English."
+    )
+    timezone = StrictText(
+        max_length=64, required=False, help_text="Of clock times in the text; without it your own."
+    )
+    now = serializers.DateTimeField(
+        required=False, help_text="Times count from here instead of the present (administrators)."
+    )
+
+
+class Span(serializers.ListField):
+    """The first character of some words, and the one after the last."""
+
+    child = serializers.IntegerField(min_value=0)
+
+
+class IntentFieldOut(serializers.Serializer[Any]):
+    value = serializers.JSONField(help_text="As a job's own field; files by name.")
+    origin = serializers.ChoiceField(choices=[STATED, INFERRED])
+    words = Span(allow_null=True, help_text="The words of the text that say so.")
+    note = serializers.CharField()
+
+
+class OfferOut(serializers.Serializer[Any]):
+    value = serializers.JSONField(help_text="As the body of a job takes it.")
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"field": serializers.CharField(), **super().get_fields(), "label": serializers.CharField()}
+
+
+class QuestionOut(serializers.Serializer[Any]):
+    text = serializers.CharField()
+    choices = OfferOut(many=True)
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"field": serializers.CharField(), **super().get_fields()}
+
+
+class IntentOut(serializers.Serializer[Any]):
+    question = QuestionOut(allow_null=True)
+    unknown = serializers.ListField(child=Span(), help_text="Words that nothing was made of.")
+    complaints = serializers.DictField(
+        child=serializers.CharField(), help_text="Why a submission would refuse a value, by field."
+    )
+    notes = serializers.ListField(child=serializers.CharField())
+    draft = serializers.DictField(help_text="The body for POST /api/jobs/, as far as the text says it.")
+
+    def get_fields(self) -> dict[str, Any]:
+        return {"fields": serializers.DictField(child=IntentFieldOut()), **super().get_fields()}
+
+
+class IntentsApi(APIView):
+    @extend_schema(operation_id="intents_create", request=IntentIn, responses=IntentOut)
+    def post(self, request: ApiRequest) -> Response:
+        """Read a sentence into the values of a job.
+
+        Nothing is stored and nothing is submitted.
+        """
+        data = IntentIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        asked = data.validated_data
+        if "now" in asked and not request.user.is_admin:
+            raise ValidationError({"now": ["is for administrators; leave it out"]})
+        now = asked.get("now") or database_now()
+        zone = time_zones.zone_for(asked.get("timezone") or request.user.time_zone, "")
+        if zone is None and "timezone" in asked:
+            raise ValidationError({"timezone": ["is no time zone; give one such as Europe/Berlin"]})
+        zone_or_portals = zone or timezone.get_default_timezone()
+        found = understand(user=request.user, text=asked["text"], now=now, zone=zone_or_portals)
+        return Response(IntentOut(intent_json(found)).data)
+
+
+def intent_json(found: Understood) -> dict[str, Any]:
+    """What was understood, as JSON has it."""
+    fields = {
+        name: {"value": shown(one.value), "origin": one.origin, "words": one.words, "note": one.note}
+        for name, one in found.reading.fields.items()
+    }
+    return {
+        "fields": fields,
+        "question": found.question and _question(found.question),
+        "unknown": found.reading.unknown,
+        "complaints": found.complaints,
+        "notes": found.reading.notes,
+        "draft": found.draft,
+    }
+
+
+def _question(asked: Question) -> dict[str, Any]:
+    choices = [{"field": o.field, "value": shown(o.value), "label": o.label} for o in asked.choices]
+    return {"field": asked.field, "text": asked.text, "choices": choices}

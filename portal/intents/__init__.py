@@ -1,0 +1,1 @@
+"""A sentence becomes a filled form, shown before anything happens."""

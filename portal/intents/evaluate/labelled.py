@@ -1,0 +1,105 @@
+"""A labelled set: one JSON object a line, read, answered and scored."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from knowledge.catalogue.shipped_catalogue import shipped_catalogue
+from portal.intents.core.combine import shown
+from portal.intents.core.reading import read
+from portal.intents.core.types import IntentReading, NodeKind, Setting
+from portal.intents.draft import complaints
+from portal.intents.evaluate import baseline
+from portal.intents.evaluate.scoring import score
+
+TOLD = (
+    "cases", "precision", "recall", "f1", "exact", "wrong_stated", "needed_asked", "asked_without_need",
+    "forbidden_filled",
+)  # fmt: skip
+P95 = 0.95
+
+
+class BadSet(ValueError):
+    """A set that cannot be read; the message names the line and the remedy."""
+
+
+def cases_of(path: Path) -> list[dict[str, Any]]:
+    """The cases of a file. Raises BadSet."""
+    found = []
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as wrong:
+        raise BadSet(f"{path} cannot be read ({wrong}); give a JSONL file in UTF-8") from wrong
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            case = json.loads(line)
+            setting_of(case)
+            found.append({"id": case["id"], "text": str(case["text"]), "gold": dict(case["gold"]), **case})
+        except (KeyError, TypeError, ValueError, ZoneInfoNotFoundError) as wrong:
+            raise BadSet(
+                f"line {number} is no case ({wrong!r}); see the format in docs/intents.md"
+            ) from wrong
+    if not found:
+        raise BadSet(f"{path} holds no case")
+    return found
+
+
+def setting_of(case: dict[str, Any]) -> Setting:
+    """The setting that a case gives, with the shipped catalogue."""
+    return Setting(
+        now=datetime.fromisoformat(case["now"]),
+        zone=ZoneInfo(case["timezone"]),
+        catalogue=shipped_catalogue(),
+        files=tuple(case.get("files", ())),
+        nodes=tuple(NodeKind(**kind) for kind in case.get("nodes", ())),
+        newest_job_file=case.get("newest_job_file"),
+        teams=tuple(case.get("teams", ())),
+        currency=case.get("currency", ""),
+    )
+
+
+def answer_of(reading: IntentReading, now: datetime) -> dict[str, Any]:
+    """A reading in the form that is scored."""
+    asked = reading.question
+    return {
+        "fields": {n: {"value": shown(f.value), "origin": f.origin} for n, f in reading.fields.items()},
+        "question": asked
+        and {
+            "field": asked.field,
+            "choices": [shown(offer.value) for offer in asked.choices if offer.field == asked.field],
+        },
+        "complaints": sorted({*reading.complaints, *complaints(reading.fields, now)}),
+    }
+
+
+def evaluate(cases: Sequence[dict[str, Any]]) -> dict[str, float | int]:
+    """Measure the readers, the baseline's F1 and the time.
+
+    The time is the 95th percentile of the readers' on one core, in ms: the clock also tells how busy the
+    machine is.
+    """
+    answers, plain, took = {}, {}, []
+    if cases:
+        read(
+            "", setting_of(cases[0])
+        )  # the catalogue's names are indexed once a process, not by each sentence
+    for case in cases:
+        setting = setting_of(case)
+        begun = time.process_time()
+        reading = read(case["text"], setting)
+        took.append(time.process_time() - begun)
+        answers[case["id"]] = answer_of(reading, setting.now)
+        plain[case["id"]] = {"fields": baseline.read(case["text"], setting)}
+    gpu = shipped_catalogue().gpu_key
+    scores = score(cases, answers, gpu)
+    told = {name: scores[name] for name in TOLD}
+    p95 = sorted(took)[min(len(took) - 1, int(P95 * len(took)))] * 1000
+    return {**told, "baseline_f1": score(cases, plain, gpu)["f1"], "p95_ms": p95}

@@ -1,0 +1,99 @@
+"""Reading what a person says.
+
+It is read in the setting of their own files, teams and nodes; nothing is stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime, tzinfo
+from typing import Any
+
+from django.conf import settings
+
+from knowledge.catalogue.portal_catalogue import portal_catalogue
+from portal.accounts.models import User
+from portal.accounts.selectors import own_teams
+from portal.intents.core.reading import read
+from portal.intents.core.types import IntentReading, NodeKind, Question, Setting
+from portal.intents.draft import body_of, complaints
+from scheduler.selectors.cluster.inventory import inventory
+from scheduler.selectors.files import visible_files
+from scheduler.selectors.jobs import visible_jobs
+from scheduler.services.jobs.recommend import clean_request
+from trainer.recipes import RECIPES
+
+MOST_FILES, MOST_JOBS = 10_000, 50
+FILES = ("training_file", "validation_file")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Understood:
+    """A reading for a person.
+
+    It has their files by id, every complaint, and the body of a submission.
+    """
+
+    reading: IntentReading
+    file_ids: Mapping[str, str]
+    complaints: Mapping[str, str]
+    draft: Mapping[str, Any]
+
+    @property
+    def question(self) -> Question | None:
+        """The question, with ids as the values of files."""
+        asked = self.reading.question
+        if asked is None or asked.field not in FILES:
+            return asked
+        choices = tuple(replace(offer, value=self.file_ids[offer.value]) for offer in asked.choices)
+        return replace(asked, choices=choices)
+
+
+def understand(*, user: User, text: str, now: datetime, zone: tzinfo) -> Understood:
+    """Read a sentence for a person. What it says is judged as a submission would be."""
+    rows = visible_files(user).values_list("filename", "pk")[:MOST_FILES]
+    ids = dict(reversed(list(rows)))  # of equal names the newest
+    reading = read(text, _setting(user, tuple(reversed(ids)), now, zone))
+    body = body_of(reading.fields)
+    for name in FILES:
+        if name in body:
+            body[name] = ids[body[name]]
+    told = {**reading.complaints, **_judged(reading, now)}
+    return Understood(reading=reading, file_ids=ids, complaints=told, draft=body)
+
+
+def _judged(reading: IntentReading, now: datetime) -> dict[str, str]:
+    model = reading.fields.get("model")
+
+    def clean(params: Mapping[str, Any]) -> Mapping[str, Any]:
+        if model is None:
+            return RECIPES["sft"].clean(params)
+        return clean_request(model=model.value, params=params)
+
+    return complaints(reading.fields, now, clean)
+
+
+def _setting(user: User, files: tuple[str, ...], now: datetime, zone: tzinfo) -> Setting:
+    jobs = visible_jobs(user).order_by("-submitted_at")
+    newest = jobs.filter(owner=user, training_file__deleted_at=None).select_related("training_file").first()
+    last = newest.training_file.filename if newest and newest.training_file else None
+    return Setting(
+        now=now,
+        zone=zone,
+        catalogue=portal_catalogue(),
+        files=files,
+        nodes=_nodes(),
+        newest_job_file=last if last in files else None,
+        teams=tuple(own_teams(user).values_list("name", flat=True)),
+        currency=settings.CURRENCY,
+        ran_models=tuple(dict.fromkeys(jobs.values_list("model", flat=True)[:MOST_JOBS])),
+    )
+
+
+def _nodes() -> tuple[NodeKind, ...]:
+    return tuple(
+        NodeKind(gpu_model=pool.gpu_model, gpus=size, nodes=pool.node_sizes.count(size))
+        for pool in inventory().pools
+        for size in sorted(set(pool.node_sizes))
+    )

@@ -1,0 +1,87 @@
+"""Form fields of moments and time zones.
+
+Moments of these forms stay in the zone that the page told.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from django import forms
+from django.core.exceptions import ValidationError
+from django.utils import timezone
+
+from portal.accounts import time_zones
+from portal.web.common.form_base import StyledForm
+
+FORMAT = "%Y-%m-%dT%H:%M"
+
+
+class MomentField(forms.DateTimeField):
+    """A date and time by the clock of a zone, which the form names beside it."""
+
+    def __init__(self, **options: Any) -> None:
+        widget = forms.DateTimeInput(attrs={"type": "datetime-local"}, format=FORMAT)
+        super().__init__(widget=widget, **options)
+
+    def to_python(self, value: Any) -> datetime | None:
+        try:
+            moment = super().to_python(value)
+            return moment and moment.astimezone(UTC)
+        except OverflowError as too_far:
+            raise ValidationError("Choose a year between 2 and 9998.") from too_far
+        except ValidationError as wrong:
+            if wrong.code != "ambiguous_timezone" or not wrong.params:
+                raise
+            raise ValidationError(_odd(wrong.params["datetime"]), code=wrong.code) from wrong
+
+    def prepare_value(self, value: Any) -> Any:
+        aware = isinstance(value, datetime) and timezone.is_aware(value)
+        return time_zones.local(value).replace(tzinfo=None) if aware else value
+
+
+def _odd(naive: datetime) -> str:
+    """Why a clock's time names no moment, or two of them."""
+    zone = timezone.get_current_timezone()
+    there_and_back = naive.replace(tzinfo=zone).astimezone(UTC).astimezone(zone).replace(tzinfo=None)
+    comes = "comes twice" if there_and_back == naive else "is skipped"
+    return (
+        f"{naive:%Y-%m-%d %H:%M} {comes} in {zone}, as the clocks change;"
+        " choose a time an hour earlier or later."
+    )
+
+
+class ZoneField(forms.CharField):
+    """The name of a time zone, however it is capitalised; empty for none."""
+
+    def clean(self, value: Any) -> str:
+        text = super().clean(value)
+        zone = time_zones.named(text)
+        if text and zone is None:
+            raise ValidationError("There is no time zone of this name; choose one such as Europe/Berlin.")
+        return zone.key if zone else ""
+
+
+class TimedForm(StyledForm):
+    """A form with moments: they are read in the zone in which the page showed them.
+
+    The browser's zone may be learnt, or change, between the two.
+    """
+
+    time_zone = ZoneField(max_length=64, required=False, widget=forms.HiddenInput)
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        given = self.data.get("time_zone", "") if self.is_bound else ""
+        self.zone = time_zones.named(given) or timezone.get_current_timezone()
+        self.fields["time_zone"].initial = str(self.zone)
+        for field in self.fields.values():
+            if isinstance(field, MomentField):
+                field.help_text = f"Time in {self.zone}. {field.help_text}".strip()
+
+    def full_clean(self) -> None:
+        with timezone.override(self.zone):
+            super().full_clean()
+        for problem in self.errors.get("time_zone", ()):  # of a field that nobody sees
+            self.add_error(None, problem)

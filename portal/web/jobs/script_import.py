@@ -1,0 +1,178 @@
+"""Read a training script and begin a new job with what it states.
+
+Nothing is stored, nothing is run.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.contrib.auth.decorators import login_required
+from django.core import signing
+from django.core.files.uploadedfile import UploadedFile
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_http_methods
+
+from knowledge.reading.manifest import ScriptManifest, UnreadableUpload, from_upload
+from knowledge.reading.reader import read
+from knowledge.reading.reading_json import evidence
+from knowledge.reading.recipe_values import Taken, taken
+from knowledge.reading.types import FIELDS, FieldValue, Reading, Statement, Tree
+from portal.accounts.requests import PageRequest
+from portal.limits.bodies import SCRIPTS, takes_files
+from portal.web.common.form_base import StyledForm
+from portal.web.common.param_fields import PREFIX, form_value
+from portal.web.templatetags.portal_format import words
+
+SALT = "script-values"
+VALID_S = 24 * 3600
+CERTAIN = 0.85
+
+
+class ScriptForm(StyledForm):
+    """An archive or a file, or a script as text, with the command that starts it."""
+
+    upload = forms.FileField(
+        required=False,
+        label="Files",
+        help_text="A zip or tar.gz of the training's files, or one file of them.",
+    )
+    text = forms.CharField(
+        required=False,
+        max_length=200_000,
+        strip=False,
+        label="or a script or configuration as text",
+        widget=forms.Textarea(attrs={"rows": 6, "spellcheck": "false"}),
+    )
+    command = forms.CharField(
+        required=False,
+        max_length=4_000,
+        help_text="Optional: what starts the training, e.g. accelerate launch train.py --config c.yaml",
+    )
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        if not self.errors and not any(values.get(name) for name in ("upload", "text", "command")):
+            self.add_error("upload", "Choose a file, or paste a script or a command.")
+        return values
+
+
+@dataclass(frozen=True, slots=True)
+class ReadLine:
+    """A field as it is shown.
+
+    It has its value, where it stands, how sure it is, and what it won over.
+    """
+
+    label: str
+    value: str
+    file: str
+    line: int
+    text: str
+    certain: bool
+    derived: bool
+    lost: tuple[str, ...]
+
+
+@takes_files(SCRIPTS)
+@login_required
+@require_http_methods(["GET", "POST"])
+def import_script(request: PageRequest) -> HttpResponse:
+    """Show what a script states, line by line, with a link that begins a job with it."""
+    sent = request.method == "POST"
+    form = ScriptForm(request.POST, request.FILES) if sent else ScriptForm()
+    if not sent or not form.is_valid():
+        return render(request, "jobs/import.html", {"form": form}, status=400 if form.is_bound else 200)
+    try:
+        manifest = _manifest(form.cleaned_data["upload"], form.cleaned_data["text"])
+    except UnreadableUpload as refused:
+        form.add_error("upload", str(refused))
+        return render(request, "jobs/import.html", {"form": form}, status=400)
+    reading = read(Tree(manifest.files, form.cleaned_data["command"] or None))
+    return render(request, "jobs/import.html", {"form": form, **_context(reading, manifest)})
+
+
+def values_of(token: str) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return the form's values and origins that a link of this page carries.
+
+    There are none if it is too old.
+    """
+    try:
+        found = signing.loads(token, salt=SALT, max_age=VALID_S)
+    except signing.BadSignature:
+        return {}, {}
+    return found["values"], found["origins"]
+
+
+def _manifest(upload: UploadedFile[Any] | None, text: str) -> ScriptManifest:
+    if upload is not None:
+        return from_upload(upload.name or "script", upload.read())
+    name = "script.py" if "import " in text else "script.sh" if text.startswith("#!") else "script.yaml"
+    return from_upload(name, text.encode())
+
+
+def _context(reading: Reading, manifest: ScriptManifest) -> dict[str, Any]:
+    job = taken(reading)
+    lines = [_line(name, reading.values[name], manifest) for name in FIELDS if name in reading.values]
+    torn = [
+        (words(name.replace("+", " and ")), [_side(one, manifest) for one in found])
+        for name, found in reading.contradictions.items()
+    ]
+    return {
+        "lines": lines,
+        "torn": torn,
+        "unsupported": [words(name) for name in reading.unsupported],
+        "unreadable": reading.unreadable,
+        "left_out": manifest.left_out,
+        "left": [words(name) for name in job.left],
+        "refused": {words(name): why for name, why in job.refused.items()},
+        "read": True,
+        "token": _token(reading, job, manifest),
+    }
+
+
+def _line(name: str, value: FieldValue, manifest: ScriptManifest) -> ReadLine:
+    place = evidence(value.evidence[0], manifest)
+    lost = tuple(f"{_shown(one.value)} in {_side(one, manifest)}" for one in value.overridden[:3])
+    return ReadLine(
+        label=words(name),
+        value=_shown(value.value),
+        file=place["file"],
+        line=place["line"],
+        text=place["text"],
+        certain=value.confidence >= CERTAIN,
+        derived=value.derived,
+        lost=lost,
+    )
+
+
+def _side(one: Statement, manifest: ScriptManifest) -> str:
+    place = evidence(one.place, manifest)
+    return "the command" if place["file"] == "command" else f"{place['file']}, line {place['line']}"
+
+
+def _shown(value: Any) -> str:
+    return ", ".join(str(part) for part in value) if isinstance(value, list) else str(form_value(value))
+
+
+def _token(reading: Reading, job: Taken, manifest: ScriptManifest) -> str:
+    """Sign the values for the form of a new job.
+
+    So nobody else writes such a link.
+    """
+    values = {PREFIX + name: form_value(value) for name, value in job.params.items()}
+    sources = {PREFIX + name: reading.values[name] for name in job.params}
+    model = reading.values.get("base_model")
+    if model is not None and isinstance(model.value, str):
+        values["model"], sources["model"] = model.value, model
+    origins = {name: _origin(value, manifest) for name, value in sources.items()}
+    return signing.dumps({"values": values, "origins": origins}, salt=SALT, compress=True) if values else ""
+
+
+def _origin(value: FieldValue, manifest: ScriptManifest) -> str:
+    place = evidence(value.evidence[0], manifest)
+    where = "the command" if place["file"] == "command" else f"{place['file']}, line {place['line']}"
+    return f"Follows from {where}." if value.derived else f"From {where}."

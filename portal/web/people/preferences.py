@@ -1,0 +1,31 @@
+"""Preferences of the signed-in person.
+
+They are shown times in the zone that they choose.
+"""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.contrib.auth.decorators import login_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_http_methods
+
+from portal.accounts import time_zones
+from portal.accounts.requests import PageRequest
+from portal.clock import database_now
+from portal.web.people.forms import PreferencesForm
+
+
+@login_required
+@require_http_methods(["GET", "POST"])
+def preferences(request: PageRequest) -> HttpResponse:
+    """The time zone: chosen by name, or the browser's."""
+    form = PreferencesForm(request.POST or None, initial={"time_zone": request.user.time_zone})
+    if request.method == "POST" and form.is_valid():
+        zone = time_zones.named(form.cleaned_data["time_zone"])
+        time_zones.choose_time_zone(user=request.user, zone=zone)
+        messages.info(request, "Your settings are saved.")
+        return redirect("preferences")
+    context = {"form": form, "now": database_now(), "names": time_zones.names()}
+    return render(request, "people/preferences.html", context, status=400 if form.is_bound else 200)

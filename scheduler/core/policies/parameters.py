@@ -1,0 +1,149 @@
+"""Parameters that an administrator may set.
+
+They are set when choosing a policy that stops running jobs. They are the policy's own figures and its
+rules on stopping; a policy keeps its default for what is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
+from scheduler.core.cycle.ranked import Ranked
+from scheduler.core.policies.gittins import QUANTUM_GPU_S, Gittins
+from scheduler.core.policies.least_attained import LIMITS_GPU_S, PROMOTION, TIRESIAS, by_queues
+from scheduler.core.policies.uwfq import Uwfq
+from scheduler.core.types import Policy
+from scheduler.errors import BadParameters
+from trainer.strict_json import is_number
+
+Values = Mapping[str, Any]
+A_DAY_S = 86_400.0
+MOST_QUEUES = 8
+STOPS_A_DAY = 3  # a job that was stopped so often within a day is left alone
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parameter:
+    """One figure, or a rising list of figures (`many`).
+
+    `low` and `high` bound it, or each of the list.
+    """
+
+    name: str
+    help: str
+    default: Any
+    low: float = 0.0
+    high: float = A_DAY_S
+    whole: bool = False
+    many: bool = False
+
+    def clean(self, value: object) -> Any:
+        """The value as stored. Raises ValueError, saying what is allowed."""
+        if not self.many:
+            return self._number(value)
+        if not isinstance(value, Sequence) or isinstance(value, str) or not 1 <= len(value) <= MOST_QUEUES:
+            raise ValueError(f"must be a list of 1 to {MOST_QUEUES} numbers")
+        numbers = [self._number(one) for one in value]
+        if sorted(set(numbers)) != numbers:
+            raise ValueError("must rise from each number to the next")
+        return numbers
+
+    def _number(self, value: object) -> float | int:
+        if not is_number(value) or not self.low <= value <= self.high or (self.whole and value != int(value)):
+            kind = "a whole number" if self.whole else "a number"
+            raise ValueError(f"must be {kind} from {self.low:g} to {self.high:g}")
+        return int(value) if self.whole else float(value)
+
+
+def parameters_of(policy: Policy) -> tuple[Parameter, ...]:
+    """The parameters of a policy; none if it stops nobody or its figures are fixed."""
+    rules = getattr(policy, "rules", None)
+    if rules is None or not rules.preempts:
+        return ()
+    return (*_own(policy), *_rules(policy))
+
+
+def _own(policy: Policy) -> tuple[Parameter, ...]:
+    if policy.name == TIRESIAS.name:
+        return (
+            Parameter(
+                name="limits_gpu_s", default=list(LIMITS_GPU_S), low=1.0, high=1e9, many=True,
+                help="GPU-seconds at which a job sinks into the next queue, rising.",
+            ),
+            Parameter(
+                name="promotion", default=PROMOTION, high=1e6,
+                help="A job that waited so many times as long as it ran starts in the first queue; 0: never.",
+            ),
+        )  # fmt: skip
+    if isinstance(policy, Gittins):
+        text = "GPU-seconds ahead for which a job's chance to end is judged."
+        return (Parameter(name="quantum", default=QUANTUM_GPU_S, low=1.0, high=1e9, help=text),)
+    if isinstance(policy, Uwfq):
+        text = "Seconds that a job runs between two moments at which it may be stopped."
+        low = 2 * policy.rules.boundary_s
+        return (Parameter(name="segment_s", default=policy.rules.segment_s, low=low, help=text),)
+    return ()
+
+
+def _rules(policy: Any) -> tuple[Parameter, ...]:
+    rules = policy.rules
+    found = [
+        Parameter(
+            name="cooldown_s", default=rules.cooldown_s,
+            help="Seconds in which a job that was stopped for another stops nobody.",
+        ),
+        Parameter(
+            name="limit", default=STOPS_A_DAY, high=1000, whole=True,
+            help="Times that a job may be stopped for others within a day.",
+        ),
+    ]  # fmt: skip
+    if rules.segment_s is None:
+        text = "Seconds that a job runs at least before it may be stopped."
+        found.insert(0, Parameter(name="min_run_s", default=rules.min_run_s, help=text))
+    if rules.hysteresis:
+        text = "How much better a waiting job must rank than a running one to stop it, as a share."
+        found.append(Parameter(name="hysteresis", default=rules.hysteresis, high=10.0, help=text))
+    return tuple(found)
+
+
+def clean_parameters(policy: Policy, raw: Values) -> dict[str, Any]:
+    """Return the values that were given, as they are stored.
+
+    Raises BadParameters, naming each wrong one.
+    """
+    known = {parameter.name: parameter for parameter in parameters_of(policy)}
+    values, wrong = {}, {}
+    for name, value in raw.items():
+        try:
+            if name not in known:
+                raise ValueError(f"is no parameter of {policy.name}; it has {', '.join(known) or 'none'}")
+            values[name] = known[name].clean(value)
+        except ValueError as bad:
+            wrong[f"parameters.{name}"] = str(bad)
+    if wrong:
+        raise BadParameters(wrong)
+    return values
+
+
+def values_of(policy: Policy, given: Values) -> dict[str, Any]:
+    """All parameters of a policy with the values that hold."""
+    return {one.name: given.get(one.name, one.default) for one in parameters_of(policy)}
+
+
+def with_parameters(policy: Policy, given: Values) -> Policy:
+    """Return the policy with these values.
+
+    It has the defaults of the live portal for the rest.
+    """
+    values = values_of(policy, given)
+    if not isinstance(policy, Ranked | Gittins | Uwfq) or not values:
+        return policy
+    of_rules = {field.name for field in fields(policy.rules)}
+    rules = replace(policy.rules, **{name: value for name, value in values.items() if name in of_rules})
+    if isinstance(policy, Gittins):
+        return replace(policy, rules=rules, quantum=values["quantum"])
+    if isinstance(policy, Ranked) and policy.name == TIRESIAS.name:
+        return replace(policy, rules=rules, key=by_queues(tuple(values["limits_gpu_s"]), values["promotion"]))
+    return replace(policy, rules=rules)

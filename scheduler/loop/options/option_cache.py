@@ -1,0 +1,65 @@
+"""Jobs' options as values, parsed once.
+
+Most of a long queue is the same from tick to tick.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from knowledge.core.domain.option_json import read_option
+from knowledge.core.domain.types import Option
+from scheduler.models import Job
+
+SLICE = 1000  # ids a query: databases limit the number of values
+
+
+class JobOptions(NamedTuple):
+    """The options of a job, and the cost that its owner accepted.
+
+    The cost is that of the promise at submission.
+    """
+
+    options: tuple[Option, ...] = ()
+    promised_cost: float | None = None
+
+
+# job -> (version, inventory and predictor, options): both change whenever the options or the binding do.
+_parsed: dict[str, tuple[int, str, JobOptions]] = {}
+
+
+def options_of(jobs: Iterable[Job]) -> dict[str, JobOptions]:
+    """Return the options of each job.
+
+    For a job that ran before, the option it ran with comes first. Only options not known yet
+    are read. The jobs need `version` and `options_for`. Jobs that are not asked for are
+    forgotten.
+    """
+    wanted = {job.pk: (job.version, job.options_for) for job in jobs}
+    for gone in _parsed.keys() - wanted.keys():
+        del _parsed[gone]
+    unknown = [pk for pk, key in wanted.items() if pk not in _parsed or _parsed[pk][:2] != key]
+    for start in range(0, len(unknown), SLICE):
+        _read(unknown[start : start + SLICE])
+    return {pk: _parsed[pk][2] if pk in _parsed else JobOptions() for pk in wanted}
+
+
+def _read(job_ids: list[str]) -> None:
+    rows = Job.objects.filter(pk__in=job_ids)
+    for job in rows.only("version", "options_for", "options", "binding", "promise"):
+        promised = job.promised.cost.value if job.promised else None
+        _parsed[job.pk] = (job.version, job.options_for, JobOptions(_options(job), promised))
+
+
+def _options(job: Job) -> tuple[Option, ...]:
+    """Return a job's options, the one that it ran with first.
+
+    A checkpoint can be resumed on any of them: only values that bind at submission decide what
+    is learnt.
+    """
+    options = tuple(map(read_option, job.options))
+    if not job.binding:
+        return options
+    before = read_option(job.binding)
+    return (before, *(option for option in options if option.place != before.place))

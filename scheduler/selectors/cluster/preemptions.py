@@ -1,0 +1,75 @@
+"""Jobs that were stopped for others, and GPUs that are being freed for somebody.
+
+The jobs of others stay nameless.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from portal.accounts.models import User
+from scheduler.models import Job, PendingStart
+from scheduler.selectors.checkpoints import resumable
+from scheduler.selectors.jobs import sees, visible_jobs
+from scheduler.selectors.public_states import shown_state
+from scheduler.states import QUEUED
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preempted:
+    """A job that was stopped by the policy and goes on later.
+
+    saving: its nodes have not confirmed the stop yet. moves: it was stopped only to go on elsewhere.
+    cause: the job that got its GPUs, where the user may see it. from_step: of the checkpoint so far; 0: none.
+    """
+
+    at: datetime
+    saving: bool
+    moves: bool
+    cause: Job | None
+    from_step: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReservedGpus:
+    """GPUs that are kept for a job until others have left them.
+
+    `job` is None for another user's.
+    """
+
+    job: Job | None
+    gpus: tuple[str, ...]
+    since: datetime
+    until: datetime
+
+
+def preempted(job: Job, user: User) -> Preempted | None:
+    """How a job came to wait, if it was stopped for another or to be moved; else None."""
+    if shown_state(job) != QUEUED:
+        return None
+    last = max(job.attempts.all(), key=lambda attempt: attempt.fence, default=None)
+    if last is None or last.stopped_for_id is None:
+        return None
+    checkpoint = resumable(job)
+    return Preempted(
+        at=last.ended_at or job.state_since,
+        saving=last.ended_at is None,
+        moves=last.stopped_for_id == job.pk,
+        cause=visible_jobs(user).filter(pk=last.stopped_for_id).first(),
+        from_step=checkpoint.step if checkpoint else 0,
+    )
+
+
+def reservations(user: User) -> list[ReservedGpus]:
+    """All pending starts, oldest first; two queries."""
+    starts = PendingStart.objects.select_related("job").prefetch_related("gpus__gpu__node")
+    return [
+        ReservedGpus(
+            job=start.job if sees(user, start.job) else None,
+            gpus=tuple(f"{kept.gpu.node.name} {kept.gpu.index}" for kept in start.gpus.all()),
+            since=start.made_at,
+            until=start.expires_at,
+        )
+        for start in starts.order_by("made_at", "pk")
+    ]

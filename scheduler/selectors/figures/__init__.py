@@ -1,0 +1,1 @@
+"""One definition for each figure of a job, for every interface: docs/figures.md."""

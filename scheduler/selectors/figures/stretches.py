@@ -1,0 +1,49 @@
+"""A job's events as stretches of time.
+
+People think in these: queued, running, paused and so on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduler.models import JobEvent
+from scheduler.selectors.figures.times import lasted_s
+from scheduler.states import TERMINAL, JobState, public_state
+
+KINDS = ("state", "submitted")  # of the events that tell a state
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateSpan:
+    """A public state and how long it lasted, in seconds.
+
+    None for one that time does not end.
+    """
+
+    state: str
+    began_at: datetime
+    duration_s: float | None
+    reason: str
+
+
+def stretches(events: Iterable[JobEvent], now: datetime) -> list[StateSpan]:
+    """The public states in order; neighbours that look alike from outside are one."""
+    changes: list[JobEvent] = []
+    for event in events:
+        if event.kind in KINDS and (not changes or _shown(event) != _shown(changes[-1])):
+            changes.append(event)
+    ends = [following.at for following in changes[1:]] + [now]
+    return [_stretch(event, end) for event, end in zip(changes, ends, strict=True)]
+
+
+def _shown(event: JobEvent) -> str:
+    return public_state(JobState(event.new), event.stop_for)
+
+
+def _stretch(event: JobEvent, end: datetime) -> StateSpan:
+    state = _shown(event)  # cancelled already while it stops
+    lasted = None if state in TERMINAL else lasted_s(event.at, end)
+    return StateSpan(state=state, began_at=event.at, duration_s=lasted, reason=event.reason)

@@ -1,0 +1,42 @@
+"""What a running job is warned of, in words for its owner."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduler.core.job_warnings import ADVICE, Risk
+from scheduler.models import Attempt, Job
+from scheduler.states import JobState
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobWarning:
+    """A limit that the job will probably pass.
+
+    It says what can be done, and since when that is likely.
+    """
+
+    code: str
+    text: str
+    remedy: str
+    since: datetime
+
+    @property
+    def label(self) -> str:
+        """A word or two for a list."""
+        return self.code.replace("-", " ")
+
+
+def job_warnings(job: Job, attempts: Sequence[Attempt]) -> tuple[JobWarning, ...]:
+    """The warnings of the live attempt of a job that trains."""
+    if job.state != JobState.RUNNING:
+        return ()
+    told = [warning for attempt in attempts if attempt.ended_at is None for warning in attempt.warnings]
+    return tuple(_warning(warning["code"], warning["since"]) for warning in told)
+
+
+def _warning(code: str, since: str) -> JobWarning:
+    advice = ADVICE[Risk(code)]
+    return JobWarning(code=code, text=advice.text, remedy=advice.remedy, since=datetime.fromisoformat(since))

@@ -1,0 +1,62 @@
+"""Say it in a sentence: from a sentence, an answer and a correction to a submitted job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler.models import Job
+from tests.harness import world
+from tests.portal.browser.looking import look, sign_in
+
+
+def say(page: Any, text: str) -> Any:
+    """Type a sentence, and send it with the keyboard."""
+    page.get_by_label("Say it in a sentence").fill(text)
+    page.keyboard.press("Enter")
+    return page.locator("#understood")
+
+
+def test_a_sentence_a_question_a_correction_and_the_job(page: Any, person: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.fake_node(slots=2)
+    file = world.data_file(person)
+    sign_in(page)
+    page.goto("/jobs/new/")
+    page.get_by_label("Name", exact=True).fill("mine")
+    told = say(page, "lora on builtin/tiny-llama, rank 8, 40 steps, call it theirs, then deploy it")
+    expect(told).to_contain_text("deploying")
+    expect(page.get_by_label("LoRA rank", exact=True)).to_have_value("8")
+    expect(page.locator("#id_params-lora_r_said")).to_have_text("stated: “rank 8”")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("mine")
+    expect(page.locator("#id_name_said")).to_contain_text("theirs")
+    look(page, "say-it")
+    page.get_by_label("Max steps").fill("50")
+    expect(page.locator("#id_params-max_steps_said")).to_have_count(0)
+    say(page, "lora on builtin/tiny-llama, rank 4, 40 steps")
+    expect(page.get_by_label("LoRA rank", exact=True)).to_have_value("4")
+    expect(page.get_by_label("Max steps")).to_have_value("50")
+    told.get_by_role("button", name=file.filename).press("Enter")
+    expect(page.locator("#id_training_file")).to_have_value(file.pk)
+    assert not Job.objects.exists()
+    page.get_by_role("button", name="Submit job").click()
+    page.wait_for_url("**/jobs/ftjob-*/")
+    job = Job.objects.get()
+    assert (job.name, job.fixed) == ("mine", {"method": "lora", "lora_r": 4, "max_steps": 50})
+
+
+def test_what_the_sentence_filled_is_cleared_and_nothing_else(page: Any, person: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.data_file(person)
+    sign_in(page)
+    page.goto("/jobs/new/")
+    page.get_by_label("Name", exact=True).fill("mine")
+    told = say(page, "phi-4, 3 epochs, cheap")
+    expect(page.get_by_label("Goal")).to_have_value("cheapest")
+    told.get_by_role("button", name="Clear what the sentence filled").click()
+    expect(page.get_by_label("Base model")).to_have_value("")
+    expect(page.get_by_label("Epochs")).to_have_value("")
+    expect(page.get_by_label("Goal")).to_have_value("balanced")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("mine")
+    expect(page.locator("[id$=_said]")).to_have_count(0)

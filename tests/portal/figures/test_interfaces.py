@@ -1,0 +1,213 @@
+"""Every figure, in every state and through every interface, is what docs/figures.md says."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Callable
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import call_command
+from django.test import Client
+from rest_framework.test import APIClient
+from rich.console import Console
+
+from portal.ops.launch import terminal
+from portal.web.templatetags.portal_format import FIGURES, duration, figure, loss, number
+from scheduler.states import TRANSITIONS
+from tests.portal.figures import pages
+from tests.portal.figures.by_hand import FINAL, ByHand, Lines
+from tests.portal.figures.stories import STORIES
+from tests.portal.figures.story import Story
+
+about = pytest.approx
+pytestmark = pytest.mark.django_db
+
+
+@pytest.mark.parametrize(
+    "priced", [True, pytest.param(False, marks=pytest.mark.one_database)], ids=["priced", "free"]
+)
+@pytest.mark.parametrize("name", STORIES)
+def test_every_interface_tells_the_same(
+    tell: Callable[..., Story], name: str, priced: bool, api: APIClient, browser: Client, tmp_path: Path
+) -> None:
+    story = tell(name, priced=priced)
+    told = ByHand(story)
+    rest = api.get(f"/api/jobs/{story.job.pk}/").json()
+    check_rest(rest, told)
+    check_list(api.get("/api/jobs/").json()["data"][0], rest)
+    check_terminal(rest, told)
+    check_page(browser, story, told)
+    check_fragments(browser, story, told)
+    check_lists(browser, story, told)
+    check_trace(tmp_path / "past.csv", story, told)
+
+
+@pytest.mark.one_database
+def test_the_stories_are_in_every_state_of_the_table(tell: Callable[..., Story]) -> None:
+    assert {tell(name, priced=False).job.state for name in STORIES} == set(TRANSITIONS)
+
+
+def check_rest(rest: dict[str, Any], told: ByHand) -> None:
+    assert rest["state"] == told.state
+    assert pages.datetime.fromisoformat(rest["state_since"]) == told.since
+    assert rest["stage"] == ("starting: process, model, data" if told.internal == "starting" else "")
+    assert rest["progress"] == {
+        "step": told.step, "total_steps": told.total_steps, "loss": told.loss,
+        "tokens_per_second": told.tokens_per_second, "eta_s": about(told.time_left_s),
+        "end": rest["progress"]["end"],
+    }  # fmt: skip
+    ends = [pages.datetime.fromisoformat(at) for at in (rest["progress"]["end"] or {}).values()]
+    assert [end.timestamp() for end in ends] == about([end.timestamp() for end in told.ends])
+    assert rest["warnings"] == []
+    assert rest["figures"] == {
+        "waiting_s": about(told.waiting_s), "startup_s": about(told.startup_s),
+        "duration_s": about(told.duration_s), "peak_memory_bytes": told.peak_memory_bytes,
+    }  # fmt: skip
+    assert rest["first_loss"] == (told.losses[0] if told.losses else None)
+    assert (rest["ended_at"] is None) == (told.ended_at is None)
+    cost = {"amount": about(told.cost), "estimated": False} if told.cost else None
+    assert rest["cost"] == cost
+    for name, by_hand in both_comparisons(told).items():
+        lines = {line["name"]: tuple(line.values())[1:] for line in rest[name]}
+        assert lines == {
+            name: (*line[:3], None if line[3] is None else about(line[3]), line[4])
+            for name, line in by_hand.items()
+        }
+
+
+def both_comparisons(told: ByHand) -> dict[str, Lines]:
+    """As they stand on the page: that with the promise at submission comes first, if there is one."""
+    return {"submission_comparison": told.submission_comparison, "comparison": told.comparison}
+
+
+def check_list(brief: dict[str, Any], whole: dict[str, Any]) -> None:
+    assert {name: whole[name] for name in brief} == brief
+
+
+def shown(thing: Any) -> str:
+    console = Console(width=160, color_system=None)
+    with console.capture() as captured:
+        console.print(thing)
+    return captured.get()
+
+
+def check_terminal(rest: dict[str, Any], told: ByHand) -> None:
+    line = shown(terminal.progress_line(rest))
+    assert line.startswith(f"[{told.state}]")
+    assert ("starting: process" in line) == (told.internal == "starting")
+    if told.state != "queued" and told.internal != "starting":
+        assert f"step {told.step}/{told.total_steps or '?'}" in line
+        assert ("loss" in line) == (told.loss is not None)
+        assert told.loss is None or f"loss {told.loss:.3f}" in line
+        rate, left = told.tokens_per_second, told.time_left_s
+        assert ("tokens/s" in line) == (rate is not None)
+        assert rate is None or f"{rate:,.0f} tokens/s" in line
+        assert (" s left" in line) == (left is not None)
+        assert left is None or f"{left:.0f} s left" in line
+    table = shown(terminal.comparison(rest)).splitlines()
+    for title, name in (("duration", "duration_s"), ("throughput", "tokens_per_second"), ("cost", "cost")):
+        row = next((row.split() for row in table if row.split()[:1] == [title]), [])
+        if line_by_hand := told.comparison.get(name):
+            *_, actual, inside = line_by_hand
+            assert (row[-1] in ("yes", "no")) == (inside is not None)
+            assert inside is None or row[-1] == ("yes" if inside else "no")
+            text = number(actual) if name == "cost" else f"{actual or 0:,.0f}"
+            assert (text if actual is not None else "unknown") in row
+    if told.losses:
+        assert terminal.loss(rest) == f"{told.losses[0]:.3f} -> {told.losses[-1]:.3f}"
+
+
+def check_page(browser: Client, story: Story, told: ByHand) -> None:
+    page = browser.get(f"/jobs/{story.job.pk}/").content.decode()
+    live = page.partition('id="live"')[2]
+    assert pages.state(live) == told.state
+    assert pages.moments(live)[0] == told.since
+    assert ("starting: process" in live) == (told.internal == "starting")
+    facts = pages.facts(live)
+    of = f" of {told.total_steps}" if told.total_steps else ""
+    assert facts["Step"] == f"{told.step}{of}"
+    assert facts["Loss"] == loss(told.loss)
+    rate = told.tokens_per_second
+    assert facts["Speed"] == (f"{number(rate)} tokens/s" if rate else "–")
+    if told.internal in FINAL:
+        assert told.ended_at in pages.moments(live.partition("<dt>Ended")[2])
+        assert "Time left" not in facts
+    else:
+        left = told.time_left
+        bounds = f" {duration(left.low)} to {duration(left.high)}" if left else ""
+        assert facts["Time left"] == duration(told.time_left_s) + bounds
+        assert ("End" in facts) == (left is not None)
+    on_page = [lines for lines in both_comparisons(told).values() if lines]
+    for rows, lines in zip(pages.tables(page, "Figure Promised"), on_page, strict=True):
+        check_comparison({row[0]: row for row in rows}, lines)
+    check_stretches(page, told)
+
+
+def check_comparison(rows: dict[str, list[str]], lines: Lines) -> None:
+    assert list(rows) == [FIGURES[name][0] for name in lines]
+    for name, (value, low, high, actual, inside) in lines.items():
+        _, promised, *_, said = rows[FIGURES[name][0]]
+        verdict = {True: " inside", False: " outside", None: ""}[inside]
+        assert said == f"{figure(actual, name)}{verdict}"
+        interval = f" {figure(low, name)} to {figure(high, name)}" if low is not None else ""
+        assert promised.startswith(f"{figure(value, name)}{interval}")
+
+
+def check_stretches(page: str, told: ByHand) -> None:
+    part = page.partition('<ol class="stretches">')[2].partition("</ol>")[0]
+    texts = [pages.plain(text) for text in part.split("</li>") if text.strip()]
+    waits = [text.removeprefix("queued ") for text in texts if text.startswith("queued ")]
+    if len(waits) == 1:
+        assert waits == [duration(told.waiting_s)]
+    assert texts[-1].split()[0] == told.state
+
+
+def check_fragments(browser: Client, story: Story, told: ByHand) -> None:
+    """What is fetched anew says what the page said."""
+    path = f"/jobs/{story.job.pk}/"
+    page = browser.get(path).content.decode()
+    live = browser.get(f"{path}live/").content.decode()
+    assert pages.facts(live) == pages.facts(page)
+    assert (pages.state(live), pages.moments(live)[0]) == (told.state, told.since)
+    overview = browser.get(f"{path}tabs/overview/").content.decode()
+    assert pages.tables(overview, "Figure Promised") == pages.tables(page, "Figure Promised")
+    caption = browser.get(f"{path}charts/loss/").json()["summary"]
+    if told.losses:
+        assert f"went from {loss(told.losses[0])} at" in caption
+        assert f"to {loss(told.loss)} at step" in caption
+        assert f"lowest was {loss(min(told.losses))}." in caption
+
+
+def check_lists(browser: Client, story: Story, told: ByHand) -> None:
+    left = duration(told.time_left_s) if told.time_left_s is not None else ""
+    for path in ("/jobs/", "/"):
+        page = browser.get(path).content.decode()
+        if path == "/" and told.internal in FINAL:
+            continue  # the start page has what goes on
+        row = pages.table(page, "Job Model")[0]
+        assert row[2] == told.state
+        assert row[4] == left
+        if told.internal in FINAL:
+            assert row[5] == number(told.cost)
+        assert f'aria-valuenow="{told.percent}"' in page or told.percent is None
+        assert ("Next to finish" in page) == (path == "/" and told.time_left_s is not None)
+    queue = browser.get("/queue/").content.decode()
+    if told.internal == "queued":
+        assert told.since in pages.moments(queue.partition("<tbody>")[2].partition("</tbody>")[0])
+
+
+def check_trace(path: Path, story: Story, told: ByHand) -> None:
+    """The export of ended jobs that trained."""
+    call_command("export_trace", str(path), stdout=StringIO())
+    with path.open() as stream:
+        rows = list(csv.DictReader(stream))
+    trained = [one for one in told.tries if one.trained_at and one.end]
+    if told.internal not in FINAL or not trained:
+        assert rows == []
+        return
+    gpu_s = sum((one.end - one.trained_at).total_seconds() * len(one.gpus) for one in trained)  # type: ignore[operator]
+    assert float(rows[0]["duration_s"]) == about(gpu_s / len(trained[-1].gpus))
+    assert (rows[0]["status"], float(rows[0]["submit_s"])) == (told.state, 0.0)

@@ -1,0 +1,138 @@
+"""A sentence through REST and on the page of a new job: shown, marked, and never submitted."""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from portal.accounts.models import Membership, Role, Team, User
+from scheduler.models import DatasetFile, Job
+from tests.harness import world
+
+API, PAGE = "/api/intents/", "/jobs/new/intent/"
+NOW = "2026-03-10T15:00:00+01:00"
+
+
+def asked(client: APIClient, text: str, **more: Any) -> dict[str, Any]:
+    answer = client.post(API, {"text": text, **more}, format="json")
+    assert answer.status_code == 200, answer.content
+    found: dict[str, Any] = answer.json()
+    return found
+
+
+def page(client: Client, said: str, **more: str) -> tuple[str, list[dict[str, str]]]:
+    answer = client.post(PAGE, {"said": said, **more})
+    assert answer.status_code == 200
+    text = answer.content.decode()
+    filled = re.search(r'<script id="intent-fill" type="application/json">(.*?)</script>', text)
+    return text, json.loads(filled[1]) if filled else []
+
+
+@pytest.fixture
+def poems(person: User) -> DatasetFile:
+    file = world.data_file(person)
+    file.filename = "poems.jsonl"
+    file.save()
+    return file
+
+
+def test_a_draft_is_what_a_submission_takes(api: APIClient, poems: DatasetFile) -> None:
+    found = asked(api, "lora on builtin/tiny-llama with my poems, rank 8, in 6 hours, call it haiku")
+    assert found["fields"]["training_file"]["origin"] == "inferred"
+    assert found["draft"]["training_file"] == poems.pk
+    assert found["question"] is None
+    assert not Job.objects.exists()
+    answer = api.post("/api/jobs/", found["draft"], format="json")
+    assert answer.status_code == 201, answer.content
+    job = Job.objects.get()
+    assert (job.name, job.fixed, job.goal) == ("haiku", {"method": "lora", "lora_r": 8}, "deadline")
+
+
+def test_complaints_are_those_of_the_ordinary_check(api: APIClient, poems: DatasetFile) -> None:
+    text = "full fine-tuning of builtin/tiny-llama on poems.jsonl with rank 16 and a budget of 0"
+    found = asked(api, text)
+    refused = api.post("/api/jobs/", found["draft"], format="json")
+    assert refused.status_code == 400
+    assert found["complaints"].keys() == {"lora_r", "budget"}
+
+
+def test_a_strangers_file_is_as_one_that_does_not_exist(stranger: APIClient, poems: DatasetFile) -> None:
+    for text in ("phi-4 on poems.jsonl", "phi-4 on the poems"):
+        found = asked(stranger, text)
+        assert "training_file" not in found["fields"]
+        assert found["question"]["field"] == "training_file"
+        assert found["question"]["choices"] == []
+
+
+def test_only_own_teams_are_read(api: APIClient, person: User) -> None:
+    Membership.objects.create(team=Team.objects.create(name="nlp"), user=person, role=Role.MEMBER)
+    Team.objects.create(name="search")
+    assert asked(api, "for the nlp team")["draft"]["team"] == "nlp"
+    assert "team" not in asked(api, "for the search team")["draft"]
+
+
+def test_times_count_in_the_named_zone_and_from_the_given_moment(admin_api: APIClient) -> None:
+    found = asked(admin_api, "phi-4 by tomorrow 9am", timezone="Asia/Tokyo", now=NOW)
+    assert found["fields"]["deadline_at"]["value"] == "2026-03-11T09:00:00+09:00"
+
+
+@pytest.mark.parametrize(
+    ("body", "field"),
+    [
+        ({"text": ""}, "text"),
+        ({"text": "x" * 1001}, "text"),
+        ({"text": 7}, "text"),
+        ({"text": "hi", "timezone": "Mars/Olympus"}, "timezone"),
+        ({"text": "hi", "now": NOW}, "now"),
+        ({"text": "hi", "model": "phi-4"}, "model"),
+    ],
+)
+def test_bad_input_names_the_field(api: APIClient, body: dict[str, Any], field: str) -> None:
+    answer = api.post(API, body, format="json")
+    assert answer.status_code == 400
+    assert list(answer.json()["error"]["fields"]) == [field]
+
+
+def test_the_page_shows_values_words_and_what_the_form_takes(browser: Client, poems: DatasetFile) -> None:
+    text, rows = page(browser, "tiny llama on my poems, 3 epochs, deploy it", time_zone="Europe/Berlin")
+    by_name = {row["name"]: row for row in rows}
+    assert by_name["training_file"]["value"] == poems.pk
+    assert by_name["params-epochs"] == {
+        "name": "params-epochs", "value": "3", "label": "3", "mark": "stated: “3 epochs”",
+    }  # fmt: skip
+    assert by_name["training_file"]["mark"].startswith("inferred: ")
+    assert "<em>deploy</em>" in text
+    assert not Job.objects.exists()
+
+
+def test_a_deadline_stands_in_the_zone_of_the_form(browser: Client) -> None:
+    text, rows = page(browser, "by 2030-03-12 17:00", time_zone="Asia/Tokyo")
+    (deadline,) = [row for row in rows if row["name"] == "deadline_at"]
+    assert deadline["value"] == "2030-03-12T17:00"
+    assert "Asia/Tokyo" in text
+
+
+def test_a_question_is_buttons_that_fill_a_field(browser: Client, poems: DatasetFile) -> None:
+    text, _ = page(browser, "phi-4")
+    (fill,) = re.findall(r'data-fill="([^"]+)"', text)
+    assert json.loads(html.unescape(fill)) == {"training_file": poems.pk}
+
+
+def test_what_was_typed_is_escaped(browser: Client) -> None:
+    text, _ = page(browser, "<script>alert(1)</script> {{ 7*7 }} call it '<b>x</b>'")
+    assert "<script>alert" not in text
+    assert "<b>x" not in text
+    assert "49" not in text
+
+
+@pytest.mark.parametrize("said", ["", "x" * 1001, "phi-4 \x00"])
+def test_a_sentence_that_cannot_be_read_is_answered_in_words(browser: Client, said: str) -> None:
+    text, rows = page(browser, said)
+    assert 'role="alert"' in text
+    assert rows == []

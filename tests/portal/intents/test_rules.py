@@ -1,0 +1,193 @@
+"""One rule a line: what a clause adds to a form whose model and file are named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.portal.intents.saying import said, values
+
+NAMED = "phi-4 on poems.jsonl"
+FORM = {"model": "microsoft/phi-4", "training_file": "poems.jsonl"}
+
+
+def deadline(at: str) -> dict[str, Any]:
+    return {"deadline_at": at, "goal": "deadline"}
+
+
+CLAUSES: dict[str, dict[str, Any]] = {
+    # numbers, units, corrections
+    "1.5k steps": {"max_steps": 1500},
+    "1.500 steps": {"max_steps": 1500},
+    "two hundred and fifty steps": {"max_steps": 250},
+    "half an epoch": {"epochs": 0.5},
+    "one and a half epochs": {"epochs": 1.5},
+    "2 epcohs, learnign rate 2e-4": {"epochs": 2, "learning_rate": 2e-4},
+    "lr=2x10^-4": {"learning_rate": 2e-4},
+    "no more than 2 epochs": {"epochs": 2},
+    "more than 2 epochs": {},
+    "2-3 epochs": {},
+    "3 epochs, no, make that 4": {"epochs": 4},
+    "not 3 epochs but 5": {"epochs": 5},
+    "rank 16, no wait, 32": {"lora_r": 32},
+    "rank of 16 and not 64": {"lora_r": 16},
+    "3, 16, 25": {},
+    "warmup 100 steps, save every 50 steps": {},
+    "seed 42, 3 retries, priority 9": {},
+    "batch size 16 epochs 3": {"effective_batch_size": 16, "epochs": 3},
+    "batch of 4 per GPU": {"per_device_batch_size": 4},
+    "context of 8,192 tokens": {"tokens_per_sample": 8192},
+    "the last run took 3 hours on 2 A100s, lora": {"method": "lora"},
+    "rank/alpha 16/32": {"lora_r": 16, "lora_alpha": 32},
+    "rank 8... no 16": {"lora_r": 16},
+    "last year we did 5 epochs": {},
+    # methods
+    "4-bit": {"method": "qlora"},
+    "all weights, not LoRA": {"method": "full"},
+    "full speed": {},
+    "ddp off, fsdp instead": {"sharding": "fsdp"},
+    "no gradient checkpointing": {"gradient_checkpointing": False},
+    "half precision": {"precision": "float16"},
+    # GPUs
+    "2 nodes with 4 L40S each": {"number_nodes": 2, "number_gpus": 8, "gpu_model": "L40S"},
+    "on 8x8 A100": {"number_nodes": 8, "number_gpus": 64, "gpu_model": "A100-SXM4-80GB"},
+    "A100 x 4": {"number_gpus": 4, "gpu_model": "A100-SXM4-80GB"},
+    "8 GPUs on two nodes": {"number_gpus": 8, "number_nodes": 2},
+    "one node of 8": {"number_gpus": 8, "number_nodes": 1},
+    "A100:4": {"number_gpus": 4, "gpu_model": "A100-SXM4-80GB"},
+    "on both A100 nodes": {"number_nodes": 2, "gpu_model": "A100-SXM4-80GB"},
+    "not on A100s": {},
+    "my 24 GB card": {},
+    # money
+    "€1,250.50 at most": {"budget": 1250.5, "goal": "budget"},
+    "don't spend more than 15": {"budget": 15, "goal": "budget"},
+    "thirty euros": {"budget": 30, "goal": "budget"},
+    "budget 25-30": {},
+    "€20-30": {},
+    "under 30 minutes": {},
+    "2 euros per GPU hour": {},
+    "budget 40 — sorry, 60": {"budget": 60, "goal": "budget"},
+    # time
+    "by Tuesday": deadline("2026-03-17T18:00:00+01:00"),
+    "by Friday, no, Saturday": deadline("2026-03-14T18:00:00+01:00"),
+    "tonight": deadline("2026-03-11T00:00:00+01:00"),
+    "by 12 March": deadline("2026-03-12T18:00:00+01:00"),
+    "by 2026-03-12T08:15": deadline("2026-03-12T08:15:00+01:00"),
+    "before 3/13": deadline("2026-03-13T18:00:00+01:00"),
+    "by the 15th at noon": deadline("2026-03-15T12:00:00+01:00"),
+    "due Wendesday at half past eight pm": deadline("2026-03-11T20:30:00+01:00"),
+    "in an hour and a half": deadline("2026-03-10T16:30:00+01:00"),
+    "in 2 days": deadline("2026-03-12T15:00:00+01:00"),
+    "Friday EOD": deadline("2026-03-13T18:00:00+01:00"),
+    "needed Thursday morning": deadline("2026-03-12T09:00:00+01:00"),
+    "in max. 5 h": deadline("2026-03-10T20:00:00+01:00"),
+    "by close of business tomorrow": deadline("2026-03-11T18:00:00+01:00"),
+    "monday's batch": {},
+    "for 2 hours": {},
+    "it takes 2 hours": {},
+    "over the weekend": {},
+    "start at 9pm": {},
+    "today I am here": {},
+    "I have a demo on Friday at 9am": {},
+    "an export of 12 March": {},
+    "you may take your time": {},
+    # goals
+    "asap": {"goal": "fastest"},
+    "no hurry, keep costs down": {"goal": "cheapest"},
+    "cheap but fast": {"goal": "balanced"},
+    "by tomorrow, 20 euros, fast": {
+        "deadline_at": "2026-03-11T18:00:00+01:00",
+        "budget": 20,
+        "goal": "budget",
+    },
+    # team and name
+    "for the nlp team": {"team": "nlp"},
+    "for the finance team": {},
+    'call it "Spring poems 2"': {"name": "Spring poems 2"},
+}
+
+
+@pytest.mark.parametrize("clause", CLAUSES)
+def test_a_clause_adds_these_fields_and_no_others(clause: str) -> None:
+    assert values(f"{NAMED}, {clause}") == FORM | CLAUSES[clause]
+    assert values(f"{clause}: {NAMED}")["model"] == FORM["model"]
+
+
+MODELS = {
+    "llama3.1:8b": "meta-llama/Llama-3.1-8B",
+    "lama 3.1 8B instrct": "meta-llama/Llama-3.1-8B-Instruct",
+    "the 8b llama 3.1, instruct version": "meta-llama/Llama-3.1-8B-Instruct",
+    "Qwen 2.5 7B Coder": "Qwen/Qwen2.5-Coder-7B",
+    "code llama 34b": "codellama/CodeLlama-34b-hf",
+    "gemma, the 9b,": "google/gemma-2-9b",
+    "my-org/my-llama-7b": "my-org/my-llama-7b",
+    "not llama-2-7b but llama-3.1-8b": "meta-llama/Llama-3.1-8B",
+    "gemma-2-2b, sorry, I meant phi-2,": "microsoft/phi-2",
+    # digits, dots and glued words must agree
+    "llama 70b": None,
+    "Qwen2.5-8B": None,
+    "mistral 7b v0.9": None,
+    "llama-3.1-8b-german": None,
+    "GPT-4": None,
+    "mixtral": None,
+    "qwen2.5 7b vs llama 3.1 8b": None,
+    "llama 3.1 8b, err, the 70b": None,
+    "llama 3.1 8b or the 70b": None,
+    "/models/llama-3.1-8b": None,
+    "https://huggingface.co/microsoft/phi-4": None,
+    "mistrаl 7b": None,  # a Cyrillic letter
+}
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_model_is_one_of_the_catalogue_or_asked_for(name: str) -> None:
+    text = f"{name} on poems.jsonl"
+    assert values(text).get("model") == MODELS[name]
+    asked = said(text).question
+    assert (asked and asked.field) == (None if MODELS[name] else "model")
+
+
+@pytest.mark.parametrize(
+    ("text", "field"),
+    [
+        ("phi-4", "training_file"),
+        ("phi-4 on tickets-2024.jsonl", "training_file"),
+        ("phi-4 on /home/me/poems.jsonl", "training_file"),
+        ("phi-4 on poems.jsonl, 3 epochs, 500 steps", "epochs"),
+        ("phi-4 on poems.jsonl on an H100", "gpu_model"),
+        ("phi-4 on poems.jsonl by 04/05/2026", "deadline_at"),
+        ("phi-4 on poems.jsonl by tomorrow at 8", "deadline_at"),
+        ("phi-4 on poems.jsonl, lora or qlora", "method"),
+        ("hi", "model"),
+        ("Bitte trainiere ein Modell mit meinen Daten bis Freitag", "model"),
+    ],
+)
+def test_what_is_open_is_asked_once_and_left_empty(text: str, field: str) -> None:
+    reading = said(text)
+    assert reading.question is not None
+    assert reading.question.field == field
+    assert field not in reading.fields
+
+
+@pytest.mark.parametrize(
+    ("clause", "field"),
+    [
+        ("for $50", "budget"),
+        ("budget 1e400", "budget"),
+        ("by 31 April", "deadline_at"),
+        ("by 29 February", "deadline_at"),
+    ],
+)
+def test_a_value_that_cannot_be_is_complained_about_and_unset(clause: str, field: str) -> None:
+    reading = said(f"{NAMED}, {clause}")
+    assert field in reading.complaints
+    assert field not in reading.fields
+
+
+def test_files_are_found_by_words_of_one_name_and_by_the_newest_job() -> None:
+    assert values("phi-4 on my tickets")["training_file"] == "tickets-2025.jsonl"
+    assert values("phi-4 on the same data as last time")["training_file"] == "tickets-2025.jsonl"
+    files = ("essays_v2.jsonl", "essays_v1.jsonl")
+    assert "training_file" not in values("phi-4 on the essays", files=files)
+    assert values("phi-4 on the essays, v2", files=files)["training_file"] == "essays_v2.jsonl"

@@ -1,0 +1,141 @@
+"""The scheduling policy on its page and in Django's admin."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from portal.accounts.models import AuditEntry, User
+from portal.clock import database_now
+from scheduler.core.policies import LIVE, POLICIES
+from scheduler.loop import leadership
+from scheduler.models import Epoch, PolicyChoice
+from scheduler.selectors.policy import current_choice, current_policy
+from scheduler.services.policy import choose_policy
+from tests.harness import world
+
+ADD = "/admin/scheduler/policychoice/add/"
+MARKUP = "<script>alert(1)</script>"
+
+
+@pytest.fixture
+def admin(person: User) -> User:
+    person.is_staff = True
+    person.save()
+    return person
+
+
+def test_every_policy_is_said_in_one_sentence() -> None:
+    summaries = [policy.description.summary for policy in POLICIES.values()]
+    assert all(text.endswith(".") and text.count(". ") == 0 for text in summaries)
+
+
+def test_everybody_sees_who_chose_what_and_why_and_administrators_choose(
+    browser: Client, person: User
+) -> None:
+    shown = browser.get("/policy/").content.decode()
+    assert "never changed here" in shown
+    assert all(POLICIES[name].description.summary in shown.replace("&#x27;", "'") for name in LIVE)
+    assert '<form method="post" class' not in shown
+    assert browser.post("/policy/", {"name": "sjf", "reason": "x", "seen": "0"}).status_code == 403
+    User.objects.filter(pk=person.pk).update(is_staff=True)
+    browser.post("/policy/", {"name": "sjf", "reason": "short jobs first", "seen": "0"})
+    shown = browser.get("/policy/").content.decode()
+    assert current_policy() == "sjf"
+    assert "by ada" in shown
+    assert "short jobs first" in shown
+    assert AuditEntry.objects.get(action="policy chosen").actor_name == "ada"
+    assert b'href="/policy/">Policy: sjf' in browser.get("/queue/").content
+
+
+@pytest.mark.parametrize("address", ["/policy/", ADD])
+def test_of_two_administrators_who_saw_the_same_choice_the_second_meets_a_conflict(
+    address: str, browser: Client, admin: User
+) -> None:
+    seen = str(current_choice())
+    browser.post(address, {"name": "easy", "reason": "mine", "seen": seen})
+    late = browser.post(address, {"name": "fair", "reason": "theirs", "seen": seen}, follow=True)
+    assert b"Someone else has changed the policy" in late.content
+    assert PolicyChoice.objects.get().name == "easy"
+    browser.post(address, {"name": "fair", "reason": "theirs", "seen": str(current_choice())})
+    assert current_policy() == "fair"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("name", ""),
+        ("name", "sia"),
+        ("las.min_run_s", "NaN"),
+        ("las.min_run_s", "-1"),
+        ("tiresias.limits_gpu_s", "ten"),
+        ("name", "a\x00b"),
+        ("reason", ""),
+        ("reason", "x" * 501),
+        ("seen", "NaN"),
+        ("seen", "9" * 400),
+        ("seen", "-1"),
+    ],
+)
+def test_a_choice_that_cannot_be_made_is_told_at_its_field(
+    browser: Client, admin: User, field: str, value: str
+) -> None:
+    answer = browser.post("/policy/", {"name": "easy", "reason": "why", "seen": "0", field: value})
+    assert answer.status_code == 400
+    assert list(answer.context["form"].errors) == [field]
+    assert not PolicyChoice.objects.exists()
+
+
+def test_a_reason_is_shown_as_plain_text(browser: Client, admin: User) -> None:
+    browser.post("/policy/", {"name": "easy", "reason": MARKUP, "seen": "0"})
+    assert MARKUP not in browser.get("/policy/").content.decode()
+
+
+def test_the_admin_adds_choices_and_changes_none(browser: Client, admin: User) -> None:
+    assert b"shortest predicted duration" in browser.get(ADD).content
+    answer = browser.post(ADD, {"name": "sjf", "reason": "short first", "seen": "0"})
+    assert answer.status_code == 302
+    made = PolicyChoice.objects.get()
+    assert (made.name, made.reason, made.chosen_by) == ("sjf", "short first", admin)
+    assert AuditEntry.objects.filter(action="policy chosen").count() == 1
+    path = f"/admin/scheduler/policychoice/{made.pk}/"
+    assert b"short first" in browser.get(path + "change/").content
+    assert browser.post(path + "change/", {"name": "fifo"}).status_code == 403
+    assert browser.post(path + "delete/", {"post": "yes"}).status_code == 403
+    User.objects.update(is_staff=False)
+    assert browser.get(ADD).status_code == 302
+
+
+@pytest.mark.django_db
+def test_a_tick_under_way_does_not_bring_the_old_policys_memory_back() -> None:
+    epoch = leadership.acquire()
+    assert epoch is not None
+    choose_policy(name="fair", actor=world.admin(), reason="", now=database_now())
+    leadership.release(epoch, {"of": "the policy before"})
+    assert Epoch.objects.get().memory == {}
+    assert leadership.acquire() is not None
+
+
+def test_over_rest_a_choice_that_was_not_seen_is_409(browser: Client, admin: User) -> None:
+    def post(**values: object) -> int:
+        return browser.post("/api/policy/", values, content_type="application/json").status_code
+
+    seen = browser.get("/api/policy/").json()["version"]
+    assert post(name="easy", seen=seen) == 200
+    assert post(name="fair", seen=seen) == 409
+    assert post(name="fair") == 200
+    assert browser.get("/api/policy/").json()["summaries"]["fair"] == POLICIES["fair"].description.summary
+
+
+def test_parameters_are_set_on_the_page_and_explained_there(browser: Client, admin: User) -> None:
+    shown = browser.get("/policy/").content.decode()
+    assert "Seconds that a job runs at least before it may be stopped." in shown
+    choice = {"name": "tiresias", "reason": "why", "seen": "0", "las.min_run_s": "5"}
+    refused = browser.post("/policy/", {**choice, "tiresias.limits_gpu_s": "20, 10"})
+    assert refused.status_code == 400
+    assert b"must rise from each number to the next" in refused.content
+    browser.post("/policy/", {**choice, "tiresias.limits_gpu_s": "10, 20", "tiresias.min_run_s": "60"})
+    assert PolicyChoice.objects.get().parameters == {"limits_gpu_s": [10.0, 20.0]}
+    shown = browser.get("/policy/").content.decode()
+    assert 'value="10, 20"' in shown
+    assert "limits_gpu_s [10.0, 20.0]" in shown

@@ -1,0 +1,69 @@
+"""Parameters of policies that stop running jobs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduler.core.policies import LIVE, POLICIES
+from scheduler.core.policies.parameters import clean_parameters, parameters_of, values_of, with_parameters
+from scheduler.core.types import ClusterState, Preempt
+from scheduler.errors import BadParameters
+from tests.scheduler.core.clusters import job, node, option, running
+
+STOPPING = [name for name in LIVE if POLICIES[name].preempts]
+
+
+def test_policies_that_stop_nobody_have_none() -> None:
+    assert {name for name in LIVE if parameters_of(POLICIES[name])} == set(STOPPING)
+
+
+@pytest.mark.parametrize("name", STOPPING)
+def test_defaults_are_allowed_and_change_nothing_but_the_limit(name: str) -> None:
+    policy = POLICIES[name]
+    defaults = values_of(policy, {})
+    assert clean_parameters(policy, defaults) == defaults
+    changed: Any = with_parameters(policy, {})
+    assert changed.rules.limit == defaults["limit"] == 3
+    assert all(one.help.endswith(".") for one in parameters_of(policy))
+
+
+@pytest.mark.parametrize(
+    ("policy", "wrong"),
+    [
+        ("las", {"min_run_s": -1}),
+        ("las", {"min_run_s": "60"}),
+        ("las", {"min_run_s": True}),
+        ("las", {"min_run_s": float("nan")}),
+        ("las", {"limit": 1.5}),
+        ("las", {"segment_s": 900}),
+        ("fifo", {"min_run_s": 60}),
+        ("tiresias", {"limits_gpu_s": []}),
+        ("tiresias", {"limits_gpu_s": [10, 10]}),
+        ("tiresias", {"limits_gpu_s": [10, 5]}),
+        ("tiresias", {"limits_gpu_s": 10}),
+        ("tiresias", {"limits_gpu_s": "10"}),
+        ("uwfq", {"segment_s": 60}),
+        ("gittins", {"quantum": 0}),
+    ],
+)
+def test_a_value_that_makes_no_sense_is_refused_by_name(policy: str, wrong: dict[str, Any]) -> None:
+    with pytest.raises(BadParameters) as refused:
+        clean_parameters(POLICIES[policy], wrong)
+    assert set(refused.value.fields) == {f"parameters.{name}" for name in wrong}
+
+
+def test_a_policy_follows_its_parameters() -> None:
+    """Tiresias with a first queue of 10 GPU-seconds, and nobody stopped within 30 s."""
+    holder = running("old", option(duration_s=1e5), ("n", 0), since=-20.0, attained_gpu_s=20.0)
+    state = ClusterState(jobs=(holder, job("new", option(duration_s=1e5))), nodes=(node("n", 0, total=1),))
+
+    def stops(**values: Any) -> bool:
+        plan = with_parameters(POLICIES["tiresias"], values).decide(state, 0.0)
+        return any(isinstance(action, Preempt) for action in plan.actions)
+
+    assert not stops()
+    assert not stops(limits_gpu_s=[10.0])
+    assert not stops(min_run_s=10.0)
+    assert stops(limits_gpu_s=[10.0], min_run_s=10.0)

@@ -1,0 +1,91 @@
+"""Gavel and Pollux: their worked numbers, and how rounds realise them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from scheduler.core.divide.capacity import Capacity
+from scheduler.core.divide.time_shares import max_min
+from scheduler.core.policies.gavel import GAVEL
+from scheduler.core.policies.pollux import POLLUX
+from scheduler.core.types import ClusterState, Preempt, Resize, Start
+from tests.scheduler.core.clusters import decide, job, node, option, running
+
+RATES = np.array([[10.0, 4.0], [6.0, 4.0]])
+
+
+def test_gavel_gives_both_jobs_half_of_each_type() -> None:
+    each_type = np.stack([np.tile(column, (2, 1)) for column in np.eye(2)])
+    ones = np.ones((2, 2))
+    shares = max_min(RATES, ones, each_type, np.ones(2), ones, np.ones(2))
+    assert shares == pytest.approx(np.full((2, 2), 0.5), abs=1e-3)
+    assert (RATES * shares).sum(axis=1) == pytest.approx([7, 5], abs=1e-2)
+
+
+def test_gavel_gives_a_user_of_twice_the_weight_twice_the_throughput() -> None:
+    one = np.ones((2, 1))
+    shares = max_min(one, one, one[None], np.ones(1), one, np.array([2.0, 1.0]))
+    assert shares.ravel() == pytest.approx([2 / 3, 1 / 3], abs=1e-3)
+
+
+def test_gavel_gives_a_job_on_one_gpu_twice_the_time_of_one_on_two() -> None:
+    """Both gain the same by a second: 2 GPUs for 1/2 of the time cost as much as 1 GPU for all of it."""
+    one, gpus = np.ones((2, 1)), np.array([[2.0], [1.0]])
+    shares = max_min(one, gpus, gpus[None], np.array([2.0]), 2 * one, np.ones(2))
+    assert shares.ravel() == pytest.approx([0.5, 1.0], abs=1e-3)
+
+
+def test_gavels_rounds_alternate_two_jobs_on_one_gpu() -> None:
+    one = option(gpus=1)
+    first = GAVEL.decide(ClusterState(jobs=(job("a", one), job("b", one)), nodes=(node("n", 1),)), 0.0)
+    assert [action.job for action in first.actions if isinstance(action, Start)] == ["a"]
+    holder = running("a", one, ("n", 0), since=0.0, at=0.0)
+    state = ClusterState(jobs=(holder, job("b", one)), nodes=(node("n", 0, total=1),), memory=first.memory)
+    second = GAVEL.decide(state, 360.0)
+    assert second.memory["received"] == {"a": {"A100": 360.0}}
+    assert {action.job: type(action) for action in second.actions} == {"a": Preempt, "b": Start}
+
+
+def test_gavels_shares_stay_until_they_are_old_whoever_comes() -> None:
+    one = option(gpus=1)
+    memory = GAVEL.decide(ClusterState(jobs=(job("a", one),), nodes=(node("n", 1),)), 0.0).memory
+    holder = running("a", one, ("n", 0), since=0.0, at=0.0)
+    for now, jobs_with_shares in ((1800.0, {"a"}), (2160.0, {"a", "b"})):
+        jobs = (holder, job("b", one, at=1000.0))
+        state = ClusterState(jobs=jobs, nodes=(node("n", 0, total=1),), memory=memory)
+        plan = GAVEL.decide(state, now)
+        assert plan.memory["shares"].keys() == jobs_with_shares
+        assert plan.memory["received"] == ({"a": {"A100": 1800.0}} if jobs_with_shares == {"a"} else {})
+
+
+def test_gavel_uses_gpus_that_shares_leave_over() -> None:
+    plan = decide("gavel", [job(f"j{i}", option(gpus=1)) for i in range(3)], [node("n", 4)])
+    assert all(isinstance(action, Start) for action in plan.values())
+
+
+def test_pollux_gives_a_lone_job_what_serves_it_best() -> None:
+    bundles = [option(gpus=gpus, rate=rate) for gpus, rate in ((1, 10), (2, 18.5), (4, 33.4), (8, 30))]
+    plan = decide("pollux", [job("j", *bundles)], [node("n", 8)])
+    assert isinstance(plan["j"], Start)
+    assert plan["j"].option is bundles[2]
+
+
+def test_pollux_shares_rather_than_leave_a_job_without_gpus() -> None:
+    small, large = option(gpus=2, rate=19), option(gpus=4, rate=36)
+    holder = replace(running("old", large, *[("n", i) for i in range(4)]), options=(large, small))
+    plan = decide("pollux", [holder, job("new", small, large)], [node("n", 0, total=4)])
+    assert isinstance(plan["old"], Resize)
+    assert isinstance(plan["new"], Start)
+
+
+def test_pollux_leaves_a_young_job_alone_when_moving_gains_little() -> None:
+    small, large = option(gpus=2, rate=19), option(gpus=4, rate=21)
+    holder = replace(
+        running("old", small, ("n", 0), ("n", 1), at=-100.0, restart_s=60.0), options=(large, small)
+    )
+    plan = decide("pollux", [holder], [replace(node("n", 0, total=4), free=(2, 3))])
+    assert plan == {}
+    assert POLLUX.choose([holder], [[small, large]], Capacity({("A100", ""): 4}), 0.0) == [(holder, small)]

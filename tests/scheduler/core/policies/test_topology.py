@@ -1,0 +1,130 @@
+"""Close GPUs, and whom to stop for them: the worked example and the invariants."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import partial
+
+import pytest
+from hypothesis import given, settings
+
+from scheduler.core.placement.topology import TopologyLevel, closest, spots
+from scheduler.core.policies.topology import TOPOLOGY
+from scheduler.core.types import ClusterState, GpuSite, JobInfo, Preempt, Start, Topology, Wait
+from tests.scheduler.core.clusters import cluster_states, decide, job, node, option, running
+
+SITES = tuple(GpuSite(socket=i // 4, numa=i // 2, switch=i) for i in range(8))
+ONE, TWO = option(gpus=1), option(gpus=2)
+topology = partial(decide, "topology")
+
+
+def example() -> tuple[list[JobInfo], JobInfo]:
+    """Return two sockets of two NUMA nodes of two GPUs, and a job.
+
+    g6 is free, g0 and g3 are held by a high priority.
+    """
+    held = {"high0": (0, 9), "a": (1, 1), "b": (2, 1), "high3": (3, 9), "c": (4, 2), "d": (5, 1), "e": (7, 3)}
+    holders = [running(name, ONE, ("n", gpu), priority=priority) for name, (gpu, priority) in held.items()]
+    return holders, job("new", TWO, priority=5, topology=Topology.GUARANTEED, level=TopologyLevel.NUMA)
+
+
+NODE = replace(node("n", 0, total=8, sites=SITES), free=(6,))
+
+
+@pytest.mark.parametrize(
+    ("victims", "level"),
+    [
+        ("a", TopologyLevel.NODE),
+        ("c", TopologyLevel.SOCKET),
+        ("d", TopologyLevel.SOCKET),
+        ("e", TopologyLevel.NUMA),
+        ("cd", TopologyLevel.NUMA),
+    ],
+)
+def test_the_level_of_the_worked_example(victims: str, level: TopologyLevel) -> None:
+    holders = {held.id: held for held in example()[0]}
+    free = {6, *(held.holds.gpus[0][1] for name in victims if (held := holders[name]).holds)}
+    assert closest(SITES, free, 2)[0] == level
+
+
+def test_a_guarantee_picks_the_fewest_victims_of_the_least_cost_at_the_level() -> None:
+    holders, new = example()
+    plan = topology([*holders, new], [NODE])
+    assert {name for name, action in plan.items() if isinstance(action, Preempt)} == {"e"}
+    assert plan["new"] == Start("new", TWO, (("n", 6), ("n", 7)))
+
+
+def test_sets_with_an_unnecessary_victim_are_left_out() -> None:
+    holders, _ = example()
+    candidates = [held for held in holders if held.priority < 5]
+    found = {
+        "".join(sorted(v.id for v in spot.victims)) for spot in spots(NODE, 2, TopologyLevel.NUMA, candidates)
+    }
+    assert found == {"e", "cd"}
+
+
+def test_without_a_wish_the_cheapest_victim_goes() -> None:
+    holders, new = example()
+    plan = topology([*holders, replace(new, topology=Topology.NONE)], [NODE])
+    victims = [name for name, action in plan.items() if isinstance(action, Preempt)]
+    assert len(victims) == 1
+    assert victims[0] in {"a", "b", "d"}
+
+
+def test_best_effort_weighs_closeness_against_what_is_lost() -> None:
+    holders, new = example()
+    soft = replace(new, topology=Topology.BEST_EFFORT)
+    assert isinstance(topology([*holders, soft], [NODE])["d"], Preempt)
+    eager = replace(TOPOLOGY, alpha=0.99)
+    plan = eager.decide(ClusterState(jobs=(*holders, soft), nodes=(NODE,)), 0.0)
+    assert {action.job for action in plan.actions if isinstance(action, Preempt)} == {"c", "d"}
+
+
+def test_nobody_is_stopped_if_free_gpus_reach_the_level() -> None:
+    holders, new = example()
+    other = node("m", 2, total=8, sites=SITES)
+    plan = topology([*holders, new], [NODE, other])
+    assert plan["new"] == Start("new", TWO, (("m", 0), ("m", 1)))
+    assert len(plan) == 1
+
+
+def test_a_guaranteed_job_waits_rather_than_start_below_its_level_and_holds_up_nobody() -> None:
+    _, new = example()
+    far = replace(node("n", 0, total=8, sites=SITES), free=(1, 6))
+    plan = topology([new, job("any", ONE)], [far])
+    assert isinstance(plan["new"], Wait)
+    assert plan["new"].reason.startswith("Needs 2 A100 GPUs; 2 are free. It asks for GPUs close together")
+    assert isinstance(plan["any"], Start)
+
+
+def test_nvlink_is_closer_than_a_shared_switch() -> None:
+    linked = tuple(GpuSite(socket=0, numa=0, switch=i // 2, nvlink=i % 2) for i in range(4))
+    assert closest(linked, {0, 1, 2}, 2) == (TopologyLevel.NVLINK, (0, 2))
+    assert closest(linked, {0, 1}, 2) == (TopologyLevel.PCIE, (0, 1))
+    assert closest((), {3, 1, 2}, 2) == (TopologyLevel.NODE, (1, 2))
+
+
+def test_with_too_many_victims_to_try_all_sets_the_dearest_stay_where_they_can() -> None:
+    holders = [running(f"r{i}", ONE, ("n", i), unsaved_s=float(i)) for i in range(8)]
+    new = job("new", option(gpus=7), priority=1)
+    plan = topology([*holders, new], [node("n", 0, total=8, sites=SITES)])
+    assert {name for name, action in plan.items() if isinstance(action, Preempt)} == {
+        f"r{i}" for i in range(7)
+    }
+
+
+@given(state=cluster_states())
+@settings(max_examples=60, deadline=None)
+def test_a_guarantee_is_kept_and_only_lower_priorities_are_stopped(state: ClusterState) -> None:
+    plan = TOPOLOGY.decide(state, 0.0)
+    jobs, nodes = {job.id: job for job in state.jobs}, {node.id: node for node in state.nodes}
+    starts = [action for action in plan.actions if isinstance(action, Start)]
+    for action in starts:
+        started = jobs[action.job]
+        if started.topology is Topology.GUARANTEED and action.option.nodes == 1:
+            sites = nodes[action.gpus[0][0]].sites
+            level, _ = closest(sites, {index for _, index in action.gpus}, action.option.gpus)
+            assert level >= started.level
+    for action in plan.actions:
+        if isinstance(action, Preempt):
+            assert any(jobs[start.job].priority > jobs[action.job].priority for start in starts)

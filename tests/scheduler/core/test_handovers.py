@@ -1,0 +1,84 @@
+"""Plans taken apart into jobs that take GPUs, and the jobs that are stopped for each."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+
+from scheduler.core.handovers import Handover, handovers
+from scheduler.core.policies import LIVE, POLICIES
+from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start
+from tests.scheduler.core.clusters import cluster_states, job, node, option, running
+from tests.scheduler.core.test_properties import random_clusters
+
+ONE, TWO = option(gpus=1), option(gpus=2)
+STATE = ClusterState(
+    jobs=(running("a", TWO, ("n", 0), ("n", 1)), running("b", ONE, ("n", 2)), job("c", ONE), job("d", ONE)),
+    nodes=(node("n", 0, total=3), node("m", 2)),
+)
+
+
+def of(*actions: Start | Preempt | Resize) -> dict[str, Handover]:
+    found, idle = handovers(STATE, Plan(actions))
+    assert not idle
+    return {change.takes.job: change for change in found}
+
+
+def test_a_victim_leaves_for_the_first_job_that_takes_one_of_its_gpus() -> None:
+    changes = of(Preempt("a", "why"), Start("c", ONE, (("n", 1),)), Start("d", ONE, (("n", 0),)))
+    assert changes["c"].victims == {"a": "why"}
+    assert (changes["d"].victims, changes["d"].held_by) == ({}, {"a"})
+
+
+def test_a_start_on_free_gpus_stops_nobody() -> None:
+    change = of(Start("c", ONE, (("m", 0),)))["c"]
+    assert (change.held_by, change.victims, change.moves) == (set(), {}, False)
+
+
+def test_a_moved_victim_moves_only_if_it_was_stopped() -> None:
+    changes = of(Start("c", ONE, (("n", 1),)), Resize("a", TWO, (("m", 0), ("m", 1))))
+    assert set(changes["c"].victims) == {"a"}
+    assert (changes["a"].moves, changes["a"].evicted) == (True, True)
+
+
+def test_one_who_moves_for_a_moved_victim_waits_for_both() -> None:
+    a, b = Resize("a", TWO, (("n", 2), ("m", 0))), Resize("b", ONE, (("m", 1),))
+    changes = of(Start("c", ONE, (("n", 1),)), a, b)
+    assert set(changes["a"].victims) == {"b"}
+    assert changes["b"].evicted
+
+
+def test_jobs_that_change_places_stop_each_other() -> None:
+    a, b = Resize("a", TWO, (("n", 2), ("m", 0))), Resize("b", ONE, (("n", 0),))
+    changes = of(a, b)
+    assert set(changes["a"].victims) == {"b"}
+    assert set(changes["b"].victims) == {"a"}
+    assert not changes["a"].evicted
+
+
+def test_a_job_that_has_already_what_it_is_given_is_left_alone() -> None:
+    assert of(Resize("b", ONE, (("n", 2),))) == {}
+
+
+def test_a_stop_from_which_nobody_gains_is_told_apart() -> None:
+    stop = Preempt("a", "why")
+    assert handovers(STATE, Plan((stop,))) == ([], [stop])
+
+
+@pytest.mark.parametrize("name", [name for name in LIVE if POLICIES[name].preempts])
+@given(state=cluster_states())
+@random_clusters
+def test_a_ranking_policy_stops_nobody_in_vain(name: str, state: ClusterState) -> None:
+    """Each stop has one cause, of no lower priority, and whatever a job takes is free or left by a victim."""
+    plan = POLICIES[name].decide(state, 0.0)
+    changes, idle = handovers(state, plan)
+    assert not idle
+    priority = {one.id: one.priority for one in state.jobs}
+    stopped = [victim for change in changes for victim in change.victims]
+    assert len(stopped) == len(set(stopped))
+    asked = {action.job for action in plan.actions if isinstance(action, Preempt | Resize)}
+    assert set(stopped) == asked
+    for change in changes:
+        assert change.held_by <= asked
+        assert all(priority[change.takes.job] >= priority[victim] for victim in change.victims)
+        assert change.evicted == change.moves

@@ -1,0 +1,27 @@
+"""The larger priority is served first, whatever the policy."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.core.policies import POLICIES
+from scheduler.core.types import ClusterState, Start, Wait
+from tests.scheduler.core.clusters import decide, job, node, option, running
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+def test_the_larger_priority_starts_first(policy: str) -> None:
+    jobs = [
+        job("early", option(), at=-20.0, user="u"),
+        job("urgent", option(duration_s=1e4), priority=1, user="v"),
+    ]
+    found = decide(policy, jobs, [node("n", 1)])
+    assert isinstance(found["urgent"], Start)
+    assert isinstance(found["early"], Wait)
+
+
+def test_easy_promises_gpus_to_the_largest_priority() -> None:
+    holder = running("r", option(duration_s=100.0), ("n", 1))
+    jobs = (holder, job("early", option(gpus=2), at=-20.0), job("urgent", option(gpus=2), priority=1))
+    plan = POLICIES["easy"].decide(ClusterState(jobs=jobs, nodes=(node("n", 1, total=2),)), 0.0)
+    assert plan.memory["job"] == "urgent"

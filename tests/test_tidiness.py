@@ -1,0 +1,60 @@
+"""One name for one thing; first lines and folders that can be taken in at a glance."""
+
+from __future__ import annotations
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+PRODUCT = ("portal", "scheduler", "knowledge", "trainer")
+FOLDERS = (*PRODUCT, "tests", "benchmarks", "templates", "static", "docs")
+MOST_FILES = 15
+LONGEST_FIRST_LINE = 80
+GROWS = {"migrations", "adr"}  # numbered, and read one by one
+
+
+def modules() -> Iterator[Path]:
+    for package in PRODUCT:
+        yield from (file for file in sorted((ROOT / package).rglob("*.py")) if "migrations" not in file.parts)
+
+
+def test_no_class_name_is_given_twice() -> None:
+    """Classes within others, private ones and Django's commands are named by where they stand."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for file in modules():
+        for node in ast.parse(file.read_text(encoding="utf-8")).body:
+            if (
+                isinstance(node, ast.ClassDef)
+                and not node.name.startswith("_")
+                and "commands" not in file.parts
+            ):
+                places[node.name].append(str(file.relative_to(ROOT)))
+    assert places
+    assert {name: found for name, found in places.items() if len(found) > 1} == {}
+
+
+def test_no_folder_holds_more_files_than_a_reader_takes_in() -> None:
+    folders = [
+        folder
+        for name in FOLDERS
+        for folder in (ROOT / name, *(ROOT / name).rglob("*"))
+        if folder.is_dir() and folder.name not in {*GROWS, "__pycache__"}
+    ]
+    files = {
+        str(folder.relative_to(ROOT)): sum(path.is_file() for path in folder.iterdir()) for folder in folders
+    }
+    assert files["portal"] > 0
+    assert {folder: count for folder, count in files.items() if count > MOST_FILES} == {}
+
+
+def test_the_first_line_of_each_docstring_is_short() -> None:
+    long: dict[str, str] = {}
+    for file in (*modules(), ROOT / "run.py"):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                first = (ast.get_docstring(node) or "").partition("\n")[0]
+                if len(first) > LONGEST_FIRST_LINE:
+                    long[f"{file.relative_to(ROOT)}:{node.body[0].lineno}"] = first
+    assert long == {}

@@ -1,0 +1,60 @@
+"""Architectures of the catalogue with random weights: the sizes are right, and a training measures them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from knowledge.catalogue.shipped_catalogue import shipped_catalogue
+from knowledge.core.domain.config_json import UnknownSizes, config_json
+from tests.trainer.runs import Run
+
+CATALOGUE = shipped_catalogue()
+
+pytestmark = pytest.mark.torch
+TINY = {**config_json(CATALOGUE.model("builtin/tiny-llama")), "vocab_size": 4000}
+
+
+def parameters(name: str) -> int:
+    """Counted on the meta device, where weights take no memory."""
+    import torch
+    from transformers import AutoConfig, AutoModelForCausalLM
+
+    shape = config_json(CATALOGUE.model(name))
+    with torch.device("meta"):
+        model = AutoModelForCausalLM.from_config(AutoConfig.for_model(**shape))
+    return sum(weight.numel() for weight in model.parameters())
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["llama3.1-8b", "smollm2-135m", "qwen2.5-0.5b", "granite-3.1-2b", "mixtral-8x7b", "pythia-160m", "phi-4"],
+)
+def test_a_built_architecture_has_the_parameters_of_the_real_one(name: str):
+    assert parameters(name) == pytest.approx(CATALOGUE.model(name).parameters, rel=0.01)
+
+
+@pytest.mark.parametrize("name", ["granite-4.0-h-tiny", "gpt_bigcode-santacoder"])
+def test_what_sizes_cannot_describe_is_refused_with_a_remedy(name: str):
+    with pytest.raises(UnknownSizes, match="choose another model"):
+        config_json(CATALOGUE.model(name))
+
+
+@pytest.mark.parametrize("method", ["lora", "full"])
+def test_a_training_measures_speed_and_memory_and_leaves_no_weights(run: Run, method: str):
+    run.model, run.node = "random/some/model", {"shape": TINY}
+    run.params |= {"method": method, "max_steps": 3}
+    if method == "full":
+        run.params |= {"lora_r": None, "lora_alpha": None}
+    assert run.write().start().wait(120) == 0
+    result = json.loads((run.path / "result.json").read_text())
+    assert result["tokens_per_s"] > 0
+    assert result["peak_memory_bytes"] > 0
+    assert {path.name for path in (run.path / "output").iterdir()} == {"metrics.csv", "README.md"}
+
+
+def test_without_sizes_the_reason_is_said(run: Run):
+    run.model = "random/some/model"
+    assert run.write().start().wait(120) != 0
+    assert "knows no sizes of random/some/model" in (run.path / "result.json").read_text()
