@@ -277,6 +277,7 @@ STOP_GRACE_S = env.float("STOP_GRACE_S", default=60.0)
 HANG_AFTER_S = env.float("HANG_AFTER_S", default=1800.0)
 CHECKPOINT_EVERY_S = env.float("CHECKPOINT_EVERY_S", default=60.0)
 CHECKPOINT_UPLOAD_BYTES = env.int("CHECKPOINT_UPLOAD_BYTES", default=2_000_000_000)
+DECIDE_FOR_S = env.float("DECIDE_FOR_S", default=20.0)  # a decision that takes longer is given up
 TICK_TAKEOVER_S = env.float("TICK_TAKEOVER_S", default=10.0)  # a tick older than this may be replaced
 CHANGES_PER_TICK = env.int("CHANGES_PER_TICK", default=50)  # of each: starts, losses, ends of the overdue
 CHANGES_FOR_S = env.float("CHANGES_FOR_S", default=3.0)  # and for how long; the next tick does the rest

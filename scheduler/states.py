@@ -45,6 +45,7 @@ class WaitState(StrEnum):
     CHECKPOINT_NODE = "checkpoint-node"  # the one node that has its checkpoint is not ready
     BUSY = "busy"  # other jobs hold what it needs
     BEHIND = "behind"  # what it needs is kept for jobs that go first
+    ROUND = "round"  # the policy decides in rounds, and the next one has not begun
     PENDING = "pending"  # GPUs are kept for it that other jobs are leaving
     OPTIONS = "options"  # held until its options have been computed anew, which also ends this state
 

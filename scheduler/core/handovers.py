@@ -7,9 +7,11 @@ nobody is stopped unless the job that gains is still there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from scheduler.core.cycle.wait_reasons import amount
 from scheduler.core.types import ClusterState, GpuId, Plan, Preempt, Resize, Start
 
 MOVES = "It moves to other GPUs and goes on from its checkpoint."
@@ -20,13 +22,15 @@ class Handover:
     """One job and the GPUs that it takes.
 
     held_by: jobs that hold some of these GPUs now. victims: those of them that are stopped for this one,
-    with the reason. evicted: it runs, is stopped for another job, or for one that such a stop moves, and
-    moves itself.
+    with the reason. moving: the victims that are given other GPUs at once. why: it runs itself and leaves its
+    own GPUs for that reason. evicted: it is a victim of a change further ahead.
     """
 
     takes: Start | Resize
     held_by: frozenset[str] = frozenset()
     victims: Mapping[str, str] = field(default_factory=dict)
+    moving: frozenset[str] = frozenset()
+    why: str = ""
     evicted: bool = False
 
     @property
@@ -45,37 +49,62 @@ def handovers(state: ClusterState, plan: Plan) -> tuple[list[Handover], list[Pre
     reasons = {action.job: action.reason for action in plan.actions if isinstance(action, Preempt)}
     starts = [action for action in plan.actions if isinstance(action, Start)]
     moves = [action for action in plan.actions if isinstance(action, Resize) and not _is_there(action, state)]
-    reasons |= {move.job: MOVES for move in moves}
+    reasons |= {move.job: _why(move, state) for move in moves}
+    causes: dict[str, str] = {}
     taking: list[Start | Resize] = [*starts, *moves]
-    causes: dict[str, Start | Resize] = {}
     for action in taking:
         for gpu in action.gpus:
             holder = holders.get(gpu)
             if holder in reasons and holder != action.job:
-                causes.setdefault(holder, action)
-    found = [
-        Handover(
-            takes=action,
-            held_by=frozenset(holders[gpu] for gpu in action.gpus if gpu in holders) - {action.job},
-            victims={job: reasons[job] for job, cause in sorted(causes.items()) if cause is action},
-            evicted=_for_a_start(action.job, causes),
+                causes.setdefault(holder, action.job)
+    moving = frozenset(move.job for move in moves)
+    victims: dict[str, list[str]] = defaultdict(list)
+    for job in sorted(causes):
+        victims[causes[job]].append(job)
+    found: list[Handover] = []
+    placed: set[str] = set()
+    for action in _causes_first(starts, moves, causes, victims):
+        found.append(
+            Handover(
+                takes=action,
+                held_by=frozenset(holders[gpu] for gpu in action.gpus if gpu in holders) - {action.job},
+                victims={job: reasons[job] for job in victims[action.job]},
+                moving=moving.intersection(victims[action.job]),
+                why=reasons.get(action.job, ""),
+                evicted=causes.get(action.job) in placed,
+            )
         )
-        for action in taking
-    ]
-    moving = {move.job for move in moves}
+        placed.add(action.job)
     idle = [Preempt(job, reasons[job]) for job in reasons if job not in causes and job not in moving]
     return found, idle
 
 
-def _for_a_start(job: str, causes: Mapping[str, Start | Resize]) -> bool:
-    """Is it stopped for a job that starts, or for one that moves because it was?"""
-    seen = set[str]()
-    while job not in seen and (cause := causes.get(job)):
-        if isinstance(cause, Start):
-            return True
-        seen.add(job)
-        job = cause.job
-    return False
+def _causes_first(
+    starts: Sequence[Start],
+    moves: Sequence[Resize],
+    causes: Mapping[str, str],
+    victims: Mapping[str, Sequence[str]],
+) -> Iterator[Start | Resize]:
+    """Yield each job before its victims that move; jobs may change places."""
+    left = {move.job: move for move in moves}
+    roots = [move.job for move in moves if move.job not in causes]
+    yield from starts
+    ahead = [job for start in starts for job in victims.get(start.job, ())]
+    for job in (*ahead, *roots, *(move.job for move in moves)):
+        line = [job]
+        while line:
+            if move := left.pop(line.pop(0), None):
+                yield move
+                line += victims.get(move.job, ())
+
+
+def _why(move: Resize, state: ClusterState) -> str:
+    """Why a running job is stopped that is given GPUs at once."""
+    held = next((job.holds.option for job in state.running if job.id == move.job and job.holds), None)
+    if held is None or (held.gpu_model, held.gpus) == (move.option.gpu_model, move.option.gpus):
+        return MOVES
+    gains = f"{amount(move.option)} instead of {amount(held)}"
+    return f"The policy gives it {gains}; it goes on from its checkpoint."
 
 
 def _is_there(action: Resize, state: ClusterState) -> bool:

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import logging
 from datetime import datetime
+from typing import NamedTuple
 
 from django.db import transaction
 
 from scheduler.core.handovers import Handover, handovers
-from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wait
+from scheduler.core.types import ClusterState, Plan, Policy, Preempt, Resize, Start, Wait
 from scheduler.errors import CannotPlace, StaleJob
 from scheduler.loop import leadership
 from scheduler.loop.budget import TickBudget
@@ -24,16 +25,24 @@ MOST = 500  # characters that a job keeps of why it waits
 log = logging.getLogger(__name__)
 
 
-def apply(epoch: Epoch, state: ClusterState, plan: Plan, now: datetime) -> int:
-    """Carry out a plan as far as a tick may go, and return the number of jobs started.
+class Applied(NamedTuple):
+    """The number of jobs started, and whether the whole plan was looked at."""
+
+    started: int
+    whole: bool
+
+
+def apply(epoch: Epoch, state: ClusterState, plan: Plan, now: datetime) -> Applied:
+    """Carry out a plan as far as a tick may go.
 
     Raises SchedulerReplaced. Each start and each stop is a hint for the next tick, which decides
     anew about the remaining actions.
     """
-    started, budget = 0, TickBudget()
+    started, whole, budget = 0, True, TickBudget()
     changes, idle = handovers(state, plan)
     for change in changes:
         if not budget.allows():
+            whole = False
             break
         if change.moves or change.held_by:
             budget.spend(_hand_over(epoch, change, now))
@@ -41,11 +50,25 @@ def apply(epoch: Epoch, state: ClusterState, plan: Plan, now: datetime) -> int:
             started += 1
             budget.spend()
     for stop in idle:
-        if budget.allows():
+        whole = whole and budget.allows()
+        if whole:
             _stop(epoch, stop, now)
             budget.spend()
     _explain(epoch, [action for action in plan.actions if isinstance(action, Wait)])
-    return started
+    return Applied(started, whole)
+
+
+def wait_for_the_round(epoch: Epoch, policy: Policy) -> int:
+    """Tell jobs that came since the last round what they wait for.
+
+    Returns how many jobs wait.
+    """
+    waiting = Job.objects.filter(state=JobState.QUEUED)
+    text = f"{policy.name} decides every {policy.round_s:g} s; it looks at this job in the next round."
+    with transaction.atomic():
+        leadership.hold(epoch)
+        waiting.filter(wait_code="").update(wait_code=WaitState.ROUND, wait_text=text)
+    return waiting.count()
 
 
 def _start(epoch: Epoch, action: Start | Resize, now: datetime) -> bool:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from typing import Any
 
 from django.conf import settings
 from django.db import OperationalError, transaction
@@ -66,12 +65,13 @@ def row(epoch: Epoch, **ids: str) -> Iterator[None]:
         log.exception("a row was left as it is", extra=ids)
 
 
-def release(epoch: Epoch, memory: Mapping[str, Any]) -> None:
+def release(epoch: Epoch) -> None:
     """End the tick and keep what it knows; nothing if another scheduler took over."""
     Epoch.objects.filter(pk=epoch.pk, number=epoch.number).update(
         busy=False,
         last_tick_at=database_now(),
         ticks=F("ticks") + 1,
-        memory=dict(memory),
+        memory=epoch.memory,
+        round_at=epoch.round_at,
         **{name: getattr(epoch, name) for name in Epoch.REACHABILITY},
     )

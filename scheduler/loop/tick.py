@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
+from datetime import datetime
 
 from portal.clock import database_now
 from scheduler import hints
-from scheduler.core.types import Plan, Start, Wait
+from scheduler.core.rounds import next_round
+from scheduler.core.types import Plan, Policy, Start, Wait
 from scheduler.errors import SchedulerReplaced
 from scheduler.loop import leadership, leases, snapshot, timeouts
-from scheduler.loop.apply import apply
+from scheduler.loop.apply import apply, wait_for_the_round
+from scheduler.loop.deciding import decide
 from scheduler.loop.pending import settle_pending
 from scheduler.models import Epoch
 from scheduler.selectors.policy import live_policy
@@ -38,27 +41,42 @@ def tick(*, after: int | None = None) -> TickReport:
     epoch = leadership.acquire()
     if epoch is None:
         return TickReport(ran=False)
-    kept = epoch.memory
     try:
         now = database_now()  # not before: another scheduler may have had a whole tick meanwhile
         leases.renew_leases_after_a_clock_step(epoch, now)
         web = leases.expire_leases(epoch, now)
         timeouts.enforce_all(epoch, web, now)
         started = settle_pending(epoch, now)
-        policy = live_policy()
-        # Kept by name: another policy, chosen by a setting or an upgrade, cannot read this one's memory.
-        state = snapshot.take_snapshot(kept.get(policy.name, {}), now)
-        plan = policy.decide(state, now.timestamp())
-        applied = apply(epoch, state, plan, database_now())
-        started += applied
-        waiting = sum(isinstance(action, Start | Wait) for action in plan.actions) - applied
-        kept = {policy.name: dict(plan.memory), Epoch.ORDER: _waiting(plan)}
+        more, waiting = _round(epoch, live_policy(), now)
     except SchedulerReplaced as replaced:
         log.warning("tick given up", extra={"reason": str(replaced)})
         return TickReport(ran=False)
     finally:
-        leadership.release(epoch, kept)
-    return TickReport(ran=True, started=started, waiting=waiting)
+        leadership.release(epoch)
+    return TickReport(ran=True, started=started + more, waiting=waiting)
+
+
+def _round(epoch: Epoch, policy: Policy, now: datetime) -> tuple[int, int]:
+    """Let the policy decide, if its last round is over.
+
+    Returns how many jobs started, and how many wait. A round goes on with the next tick until its plan is
+    carried out. Where nobody is there to decide about, none begins, so that the first job to come does not
+    wait.
+    """
+    # Kept by name: another policy, chosen by a setting or an upgrade, cannot read this one's memory.
+    last = epoch.round_at.timestamp() if epoch.round_at and policy.name in epoch.memory else None
+    if next_round(last, policy.round_s, now.timestamp()) > now.timestamp():
+        return 0, wait_for_the_round(epoch, policy)
+    state = snapshot.take_snapshot(epoch.memory.get(policy.name, {}), now)
+    plan = decide(policy, state, now.timestamp(), lambda: leases.expire_leases(epoch, database_now()))
+    if plan is None:
+        epoch.memory.setdefault(policy.name, {})
+        epoch.round_at = now
+        return 0, len(state.waiting)
+    done = apply(epoch, state, plan, database_now())
+    epoch.memory = {policy.name: dict(plan.memory), Epoch.ORDER: _waiting(plan)}
+    epoch.round_at = now if done.whole and state.jobs else None
+    return done.started, sum(isinstance(action, Start | Wait) for action in plan.actions) - done.started
 
 
 def _waiting(plan: Plan) -> list[str]:

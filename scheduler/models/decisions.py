@@ -19,6 +19,7 @@ class Epoch(models.Model):
     ticks = models.BigIntegerField(default=0)
     memory = models.JSONField(default=dict)  # the policy's own, under its name; and, under ORDER, whom it
     # would start first: ids of waiting jobs, as far as anybody looks
+    round_at = models.DateTimeField(null=True, blank=True)  # when that policy decided last
     # scheduler.core.serving.Reachability: of the web server, and of the nodes that reach it
     web_heard_at = models.DateTimeField(null=True, blank=True)
     web_since = models.DateTimeField(null=True, blank=True)

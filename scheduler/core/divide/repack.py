@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
 from scheduler.core.divide.capacity import Capacity
+from scheduler.core.divide.rules import DivideRules
 from scheduler.core.placement.fit import FreeGpus, Placement
 from scheduler.core.types import (
     Action,
@@ -32,34 +33,36 @@ Places = dict[str, tuple[Option, tuple[GpuId, ...]]]
 # (jobs, their options, GPUs) -> who should have which option; who is missing should have none.
 Choose = Callable[[Sequence[JobInfo], Sequence[Sequence[Option]], Capacity], list[tuple[JobInfo, Option]]]
 SHARED = "Its GPUs go to other jobs in this round."
+ANY = DivideRules()
 
 
-def movable(state: ClusterState) -> list[JobInfo]:
-    """Return the jobs among which GPUs are divided.
+def movable(state: ClusterState, rules: DivideRules, now: float) -> list[JobInfo]:
+    """Return the jobs among which GPUs are divided, in the order of submission.
 
     These are waiting jobs that may start and running ones that may be moved.
     """
     ready = {node.id for node in state.nodes if node.ready}
-    return [
+    found = [
         job
         for job in state.jobs
         if (
-            job.preemptible and all(node in ready for node, _ in job.holds.gpus)
+            rules.movable(job, now) and all(node in ready for node, _ in job.holds.gpus)
             if job.holds
             else not job.hold
         )
     ]
+    return sorted(found, key=lambda job: (job.submitted_at, job.id))
 
 
-def possible(job: JobInfo, free: FreeGpus) -> list[Option]:
+def possible(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Option]:
     """Return the job's options that the empty cluster could hold.
 
-    There is one per bundle, smallest first.
+    The rules allow them. There is one per bundle, smallest first.
     """
     bundles = {
         bundle(option): option
         for option in job.options[::-1]
-        if free.could_hold(option, job.only_node, job.avoids)
+        if free.could_hold(option, job.only_node, job.avoids) and rules.worth(job, option)
     }
     return [bundles[key] for key in sorted(bundles, key=lambda key: (key[2], key[1], key[0]))]
 
@@ -70,15 +73,17 @@ def bundle(option: Option) -> tuple[str, int, int]:
     return config.gpu_model, config.number_nodes, config.number_gpus
 
 
-def divide(state: ClusterState, placement: Placement, choose: Choose) -> Plan:
+def divide(
+    state: ClusterState, now: float, choose: Choose, placement: Placement, rules: DivideRules = ANY
+) -> Plan:
     """Divide the GPUs among all jobs: what a priority leaves, the next one divides."""
-    jobs = sorted(movable(state), key=lambda job: (job.submitted_at, job.id))
+    jobs = movable(state, rules, now)
     free = FreeGpus(state.nodes, placement)
     left = Capacity.of(state, jobs)
     wishes: dict[str, Option] = {}
     for priority in sorted({job.priority for job in jobs}, reverse=True):
         peers = [job for job in jobs if job.priority == priority]
-        for job, option in choose(peers, [possible(job, free) for job in peers], left):
+        for job, option in choose(peers, [possible(job, free, rules) for job in peers], left):
             wishes[job.id] = option
             left.take(option)
     return Plan(realize(state, jobs, wishes, placement), state.memory)

@@ -18,6 +18,7 @@ from scheduler.core.remaining_work import known_rates
 from scheduler.core.types import JobInfo
 
 Floats = NDArray[np.float64]
+TIME_LIMIT_S = 5.0
 SUM_WEIGHT = 1e-4  # breaks ties among max-min solutions towards more throughput in all
 
 
@@ -27,7 +28,7 @@ def max_min(
     """Return the time shares X that maximise the least weighted normalised throughput.
 
     X has shape (jobs, types). A throughput counts times the GPUs that it takes, so that of two
-    jobs that gain the same the smaller one gets more time.
+    jobs that gain the same the smaller one gets more time. If the solver gives up, all get equal shares.
     rates: (jobs, types), throughput of each job alone on each type, 0 where it cannot run.
     gpus: (jobs, types), the GPUs that it takes there.
     uses: (limits, jobs, types), those of them that count against each limit.
@@ -61,8 +62,15 @@ def max_min(
     bound = np.concatenate([np.zeros(count), np.ones(count), limits])
     gain = np.append(-SUM_WEIGHT / count * normal.ravel(), -1.0)
     bounds = [(0.0, 1.0 if rate > 0 else 0.0) for rate in rates.ravel()] + [(0.0, None)]
-    found = linprog(gain, A_ub=matrix.tocsr(), b_ub=bound, bounds=bounds, method="highs")
-    return np.zeros(rates.shape) if found.x is None else np.asarray(found.x[:-1]).reshape(rates.shape)
+    found = linprog(
+        gain,
+        A_ub=matrix.tocsr(),
+        b_ub=bound,
+        bounds=bounds,
+        method="highs",
+        options={"time_limit": TIME_LIMIT_S},
+    )
+    return equal if found.x is None else np.asarray(found.x[:-1]).reshape(rates.shape)
 
 
 def time_shares(

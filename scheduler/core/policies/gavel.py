@@ -14,12 +14,13 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from knowledge.core.domain.types import Option, all_priced
 from scheduler.core.divide.capacity import Capacity
 from scheduler.core.divide.repack import movable, possible, realize
+from scheduler.core.divide.rules import DivideRules
 from scheduler.core.divide.time_shares import time_shares
 from scheduler.core.placement.fit import FreeGpus, Placement
 from scheduler.core.remaining_work import known_rates
@@ -44,16 +45,17 @@ class Gavel:
     round_s: float | None = 360.0
     reset_s: float = 1920.0
     placement: Placement = Placement.BEST_FIT
+    rules: DivideRules = field(default_factory=DivideRules)
 
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Give this round's GPUs to the jobs furthest behind their shares.
 
         Larger priorities go first.
         """
-        jobs = sorted(movable(state), key=lambda job: (job.submitted_at, job.id))
+        jobs = movable(state, self.rules, now)
         free = FreeGpus(state.nodes, self.placement)
         left = Capacity.of(state, jobs)
-        options = {job.id: _by_model(job, possible(job, free)) for job in jobs}
+        options = {job.id: _by_model(job, possible(job, free, self.rules)) for job in jobs}
         gpus = {model: left.gpus[model, ""] for model in left.models}
         ledger = _remembered(state, now)
         if ledger is None or (now - ledger.since >= self.reset_s and ledger.is_old(jobs, gpus)):

@@ -1,7 +1,7 @@
 """Parameters that an administrator may set.
 
-They are set when choosing a policy that stops running jobs. They are the policy's own figures and its
-rules on stopping; a policy keeps its default for what is left out.
+They are set when choosing a policy that stops running jobs. They are the policy's own figures, its rounds and
+its rules on stopping; a policy keeps its default for what is left out.
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from scheduler.core.cycle.ranked import Ranked
+from scheduler.core.divide.rules import DivideRules
+from scheduler.core.policies.gavel import Gavel
 from scheduler.core.policies.gittins import QUANTUM_GPU_S, Gittins
 from scheduler.core.policies.least_attained import LIMITS_GPU_S, PROMOTION, TIRESIAS, by_queues
+from scheduler.core.policies.sia import Sia
 from scheduler.core.policies.uwfq import Uwfq
 from scheduler.core.types import Policy
 from scheduler.errors import BadParameters
@@ -21,6 +24,7 @@ from trainer.strict_json import is_number
 Values = Mapping[str, Any]
 A_DAY_S = 86_400.0
 MOST_QUEUES = 8
+A_MINUTE_S = 60.0
 STOPS_A_DAY = 3  # a job that was stopped so often within a day is left alone
 
 
@@ -62,7 +66,7 @@ def parameters_of(policy: Policy) -> tuple[Parameter, ...]:
     rules = getattr(policy, "rules", None)
     if rules is None or not rules.preempts:
         return ()
-    return (*_own(policy), *_rules(policy))
+    return (*_own(policy), *_rounds(policy), *_rules(policy))
 
 
 def _own(policy: Policy) -> tuple[Parameter, ...]:
@@ -84,21 +88,49 @@ def _own(policy: Policy) -> tuple[Parameter, ...]:
         text = "Seconds that a job runs between two moments at which it may be stopped."
         low = 2 * policy.rules.boundary_s
         return (Parameter(name="segment_s", default=policy.rules.segment_s, low=low, help=text),)
+    if isinstance(policy, Sia):
+        return (
+            Parameter(
+                name="power", default=policy.power, low=-2.0, high=-0.1,
+                help="Below 0; the lower, the less a job gains from ever more GPUs.",
+            ),
+            Parameter(
+                name="idle", default=policy.idle, low=1.01, high=100.0,
+                help="What a job without GPUs costs; one with its slowest option costs 1.",
+            ),
+            Parameter(
+                name="change", default=policy.change, high=1.0,
+                help="What each change to a job's GPUs costs, beside its restart.",
+            ),
+        )  # fmt: skip
+    if isinstance(policy, Gavel):
+        text = "Seconds for which shares of time hold at least, whichever jobs come or end."
+        return (Parameter(name="reset_s", default=policy.reset_s, low=1.0, help=text),)
     return ()
+
+
+def _rounds(policy: Any) -> tuple[Parameter, ...]:
+    """The rounds of a policy; a ranking costs little, so that nobody waits for one."""
+    if not isinstance(policy, Sia | Gavel):
+        text = "Seconds between two decisions; new jobs wait for the next one. 0: whenever anything changes."
+        return (Parameter(name="round_s", default=0.0, high=3600.0, help=text),)
+    text = "Seconds between two decisions; new jobs wait for the next one."
+    return (Parameter(name="round_s", default=policy.round_s, low=1.0, high=3600.0, help=text),)
 
 
 def _rules(policy: Any) -> tuple[Parameter, ...]:
     rules = policy.rules
     found = [
         Parameter(
-            name="cooldown_s", default=rules.cooldown_s,
-            help="Seconds in which a job that was stopped for another stops nobody.",
-        ),
-        Parameter(
             name="limit", default=STOPS_A_DAY, high=1000, whole=True,
             help="Times that a job may be stopped for others within a day.",
         ),
     ]  # fmt: skip
+    if isinstance(rules, DivideRules):
+        text = "Seconds that a job runs at least before it may be stopped, moved or resized."
+        return (Parameter(name="min_run_s", default=A_MINUTE_S, help=text), *found)
+    text = "Seconds in which a job that was stopped for another stops nobody."
+    found.insert(0, Parameter(name="cooldown_s", default=rules.cooldown_s, help=text))
     if rules.segment_s is None:
         text = "Seconds that a job runs at least before it may be stopped."
         found.insert(0, Parameter(name="min_run_s", default=rules.min_run_s, help=text))
@@ -138,12 +170,17 @@ def with_parameters(policy: Policy, given: Values) -> Policy:
     It has the defaults of the live portal for the rest.
     """
     values = values_of(policy, given)
-    if not isinstance(policy, Ranked | Gittins | Uwfq) or not values:
+    if not isinstance(policy, Ranked | Gittins | Uwfq | Sia | Gavel) or not values:
         return policy
-    of_rules = {field.name for field in fields(policy.rules)}
-    rules = replace(policy.rules, **{name: value for name, value in values.items() if name in of_rules})
-    if isinstance(policy, Gittins):
-        return replace(policy, rules=rules, quantum=values["quantum"])
-    if isinstance(policy, Ranked) and policy.name == TIRESIAS.name:
-        return replace(policy, rules=rules, key=by_queues(tuple(values["limits_gpu_s"]), values["promotion"]))
-    return replace(policy, rules=rules)
+    changes: dict[str, Any] = {"rules": replace(policy.rules, **_among(values, policy.rules))}
+    if isinstance(policy, Sia | Gavel):
+        changes["rules"] = replace(changes["rules"], worthwhile=True)
+    if policy.name == TIRESIAS.name:
+        changes["key"] = by_queues(tuple(values["limits_gpu_s"]), values["promotion"])
+    return replace(policy, **_among(values, policy), **changes)
+
+
+def _among(values: Values, of: Any) -> dict[str, Any]:
+    """Those of the values that are its fields."""
+    names = {field.name for field in fields(of)}
+    return {name: value for name, value in values.items() if name in names}

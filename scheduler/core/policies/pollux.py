@@ -50,7 +50,7 @@ class Pollux:
 
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Divide the GPUs among all jobs, larger priorities first."""
-        return divide(state, self.placement, partial(self.choose, now=now))
+        return divide(state, now, partial(self.choose, now=now), self.placement)
 
     def choose(
         self, jobs: Sequence[JobInfo], options: Sequence[Sequence[Option]], supply: Capacity, now: float

@@ -11,7 +11,7 @@ by the job's minimum GPUs (1 here), rounds to 2 decimals, clips and never uses l
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import ClassVar
 
@@ -21,6 +21,7 @@ from knowledge.core.domain.types import Option
 from scheduler.core.divide.assignment import MILP_COLUMNS, Columns, assign
 from scheduler.core.divide.capacity import Capacity, uses
 from scheduler.core.divide.repack import bundle, divide
+from scheduler.core.divide.rules import DivideRules
 from scheduler.core.placement.fit import Placement
 from scheduler.core.remaining_work import known_rates
 from scheduler.core.types import ClusterState, Description, JobInfo, Plan
@@ -53,13 +54,14 @@ class Sia:
     decimals: int | None = None
     placement: Placement = Placement.BEST_FIT
     milp_columns: int = MILP_COLUMNS
+    rules: DivideRules = field(default_factory=DivideRules)
 
     def decide(self, state: ClusterState, now: float) -> Plan:
         """Divide the GPUs among all jobs at the least total cost.
 
         Larger priorities go first.
         """
-        return divide(state, self.placement, partial(self.choose, now=now))
+        return divide(state, now, partial(self.choose, now=now), self.placement, self.rules)
 
     def choose(
         self, jobs: Sequence[JobInfo], options: Sequence[Sequence[Option]], supply: Capacity, now: float

@@ -16,7 +16,7 @@ from django.db import transaction
 
 from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Option
-from scheduler.core.handovers import MOVES, Handover
+from scheduler.core.handovers import Handover
 from scheduler.core.types import GpuId
 from scheduler.errors import CannotPlace
 from scheduler.models import Allocation, Attempt, Gpu, Job, PendingGpu, PendingStart
@@ -53,9 +53,9 @@ def hand_over(*, change: Handover, now: datetime) -> PendingStart:
     if staying := [pk for pk in holders - change.victims.keys() if not _leaves(jobs.get(pk))]:
         raise CannotPlace(f"Job {staying[0]} holds a GPU and is not stopped for this.")
     for pk in sorted(holders & change.victims.keys()):
-        _stop(jobs[pk], taker, change.victims[pk], now)
+        _stop(jobs[pk], jobs[pk] if pk in change.moving else taker, change.victims[pk], now)
     if change.moves and not change.evicted:
-        taker = _stop(taker, taker, MOVES, now)
+        taker = _stop(taker, taker, change.why, now)
     return _keep(taker, change.takes.option, gpus, now)
 
 
@@ -99,7 +99,7 @@ def _leaves(job: Job | None) -> bool:
 
 
 def _stop(victim: Job, taker: Job | None, reason: str, now: datetime) -> Job:
-    """Stop a job that runs; its attempt names the job that gains."""
+    """Stop a job that runs; its attempt names the job that gains, or itself."""
     if victim.state not in STOPPABLE:
         return victim  # it leaves already
     live = Attempt.objects.filter(job=victim, ended_at__isnull=True)

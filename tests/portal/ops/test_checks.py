@@ -25,7 +25,7 @@ def test_a_job_on_no_node_is_explained(settings: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "expected"), [("sjf", []), ("sia", ["portal.E006"]), ("x", ["portal.E006"])]
+    ("name", "expected"), [("sjf", []), ("pollux", ["portal.E006"]), ("x", ["portal.E006"])]
 )
 def test_a_policy_that_cannot_run_live_is_explained(settings: Any, name: str, expected: list[str]) -> None:
     settings.POLICY = name

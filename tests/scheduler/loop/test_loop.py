@@ -53,7 +53,8 @@ def test_a_scheduler_that_was_replaced_changes_nothing() -> None:
         apply(old, state, plan, database_now())
     assert Attempt.objects.count() == 1
     memory = Epoch.objects.get().memory
-    leadership.release(old, {"mine": 1})
+    old.memory = {"mine": 1}
+    leadership.release(old)
     assert Epoch.objects.get().memory == memory
 
 
@@ -74,7 +75,7 @@ def test_a_stale_decision_is_dropped_and_decided_anew() -> None:
     epoch = leadership.acquire()
     assert epoch is not None
     plan = Plan((Start(job.pk, state.jobs[0].options[0], ((node.node_id, 0),)),))
-    assert apply(epoch, state, plan, database_now()) == 0
+    assert apply(epoch, state, plan, database_now()).started == 0
     assert not Attempt.objects.exists()
 
 
@@ -87,7 +88,7 @@ def test_a_node_that_began_to_drain_after_the_snapshot_gets_nothing() -> None:
     epoch = leadership.acquire()
     assert epoch is not None
     plan = Plan((Start(job.pk, state.jobs[0].options[0], ((node.node_id, 0),)),))
-    assert apply(epoch, state, plan, database_now()) == 0
+    assert apply(epoch, state, plan, database_now()).started == 0
     assert not Attempt.objects.exists()
 
 
@@ -99,7 +100,7 @@ def test_a_start_on_a_gpu_that_another_job_holds_leaves_nothing_behind() -> None
     state = snapshot.take_snapshot({}, database_now())
     assert epoch is not None
     plan = Plan((Start(job.pk, state.jobs[1].options[0], ((node.node_id, 0),)),))
-    assert apply(epoch, state, plan, database_now()) == 0
+    assert apply(epoch, state, plan, database_now()).started == 0
     assert not Attempt.objects.filter(job=job).exists()
 
 

@@ -28,7 +28,7 @@ from portal.clock import database_now
 from scheduler.errors import SchedulerError
 from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Job, Node, PendingStart
+from scheduler.models import Epoch, Job, Node, PendingStart
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.services.nodes.state import drain_node, resume_node
 from scheduler.services.policy import choose_policy
@@ -83,7 +83,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.submit(0, 1)
         tick()
 
-    @rule(name=st.sampled_from(["fifo", "las", "tiresias", "srtf"]))
+    @rule(name=st.sampled_from(["fifo", "las", "tiresias", "srtf", "sia", "gavel"]))
     def another_policy(self, name: str) -> None:
         choose_policy(name=name, actor=self.admin, reason="test", now=database_now())
 
@@ -95,6 +95,11 @@ class Lifecycle(RuleBasedStateMachine):
                 if order.want == "run" and order.claim in node.orders:
                     self._say(node, node.orders[order.claim], "running")
         world.age_starts(1000)
+        tick()
+
+    @rule()
+    def the_next_round_begins(self) -> None:
+        Epoch.objects.update(round_at=None)
         tick()
 
     @rule()

@@ -38,6 +38,7 @@ def test_every_live_policy_runs_all_jobs_to_their_end(name: str) -> None:
     for gpus in (1, 2, 1, 1):
         world.job(owner, training_file=file, params={"number_gpus": gpus})
     for _ in range(6):
+        Epoch.objects.update(round_at=None)  # the next round begins
         tick()
         assert Epoch.objects.get().ticks > 0
         assert Allocation.objects.filter(released_at__isnull=True).count() <= 2
@@ -101,7 +102,7 @@ def test_parameters_are_chosen_with_the_policy_and_stand_in_the_audit_record() -
     assert post(admin, {"name": "las", "parameters": [1]}) == 400
     assert current_policy() == "fifo"
     assert post(admin, {"name": "las", "parameters": {"min_run_s": 300}}) == 200
-    held = {"min_run_s": 300.0, "cooldown_s": 60.0, "limit": 3, "hysteresis": 0.1}
+    held = {"round_s": 0.0, "min_run_s": 300.0, "cooldown_s": 60.0, "limit": 3, "hysteresis": 0.1}
     assert AuditEntry.objects.get(action="policy chosen").data["parameters"] == held
     client = Client()
     client.force_login(admin)

@@ -65,7 +65,7 @@ def test_of_two_administrators_who_saw_the_same_choice_the_second_meets_a_confli
     ("field", "value"),
     [
         ("name", ""),
-        ("name", "sia"),
+        ("name", "pollux"),
         ("las.min_run_s", "NaN"),
         ("las.min_run_s", "-1"),
         ("tiresias.limits_gpu_s", "ten"),
@@ -111,7 +111,8 @@ def test_a_tick_under_way_does_not_bring_the_old_policys_memory_back() -> None:
     epoch = leadership.acquire()
     assert epoch is not None
     choose_policy(name="fair", actor=world.admin(), reason="", now=database_now())
-    leadership.release(epoch, {"of": "the policy before"})
+    epoch.memory = {"of": "the policy before"}
+    leadership.release(epoch)
     assert Epoch.objects.get().memory == {}
     assert leadership.acquire() is not None
 
