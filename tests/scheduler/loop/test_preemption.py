@@ -154,7 +154,8 @@ def test_a_node_that_drains_keeps_nothing_for_anybody() -> None:
 
 def test_a_job_that_ends_sooner_than_a_stop_would_pay_is_left_alone() -> None:
     node = world.fake_node(slots=1)
-    victim, _ = running(node, max_steps=2)
+    victim, order = running(node, max_steps=2)
+    node.run(order, step(2))  # it has only to save
     world.job()
     tick()
     assert (world.state_of(victim), kept()) == ("running", set())
