@@ -47,7 +47,10 @@ def test_every_interface_tells_the_same(
 
 @pytest.mark.one_database
 def test_the_stories_are_in_every_state_of_the_table(tell: Callable[..., Story]) -> None:
-    assert {tell(name, priced=False).job.state for name in STORIES} == set(TRANSITIONS)
+    """One story for each state is enough: all stories are told above."""
+    told_by = {"stopping": "pausing", "cancelled": "cancelled in the queue"}
+    for state in TRANSITIONS:
+        assert tell(told_by.get(state, state), priced=False).job.state == state
 
 
 def check_rest(rest: dict[str, Any], told: ByHand) -> None:
