@@ -75,6 +75,15 @@ def test_another_executor_finds_a_training_by_its_claim_alone(executor: Executor
     assert another.poll(Handle(handle.claim)) is not None
 
 
+def test_a_training_in_the_middle_of_exec_is_found(executor: Executor, tmp_path: Path) -> None:
+    """A process that does nothing but exec itself shows no environment at many moments."""
+    again = 'exec /bin/sh -c "$0" "$0"'
+    handle = start(executor, tmp_path, ["/bin/sh", "-c", again, again])
+    another = type(executor)()
+    assert [end for _ in range(200) if (end := another.poll(Handle(handle.claim)))] == []
+    executor.cancel(handle, force=True)
+
+
 @pytest.mark.parametrize(
     ("text", "kills", "end"),
     [

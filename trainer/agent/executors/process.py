@@ -23,6 +23,7 @@ log = logging.getLogger(__name__)
 
 CLAIM_MARK = "FORETUNE_CLAIM"  # every process of a training carries it, also one that left its group
 _GONE_WITHIN_S = 5.0
+_EXEC_WITHIN_S = 0.05
 
 
 class ProcessExecutor:
@@ -210,6 +211,18 @@ def _alive() -> Iterator[psutil.Process]:
 
 def _carries(process: psutil.Process, claim: str) -> bool:
     try:
-        return process.environ().get(CLAIM_MARK) == claim
+        return _environment(process).get(CLAIM_MARK) == claim
     except (psutil.Error, OSError):
         return False
+
+
+def _environment(process: psutil.Process) -> dict[str, str]:
+    """Return the environment of a process, also of one that is in the middle of exec.
+
+    Linux shows none from the moment exec drops the old image until it has laid out the new one; a
+    process of the kernel, without a program, has none at all.
+    """
+    deadline = time.monotonic() + _EXEC_WITHIN_S
+    while not (environment := process.environ()) and time.monotonic() < deadline and process.exe():
+        time.sleep(0.001)
+    return environment
