@@ -138,12 +138,14 @@ class ClusterState:
     """Everything that a policy may know at one moment.
 
     It consists of waiting and running jobs, nodes and the policy's own memory.
+    solved: what a solver found in this state before (`Plan.solved`); it is taken instead of solving.
     """
 
     jobs: Sequence[JobInfo]
     nodes: tuple[NodeInfo, ...]
     memory: Mapping[str, Any] = field(default_factory=dict)
     explain: bool = True  # False: leave the Waits out of the plan, which saves a simulation their cost
+    solved: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def waiting(self) -> Sequence[JobInfo]:
@@ -215,10 +217,12 @@ class Plan:
 
     All GPUs of preempted and resized jobs are released before any Resize or Start takes GPUs.
     The memory is made of JSON values only. A running job without an action keeps what it holds.
+    solved: what a solver with a time limit found, in JSON values: an equal state may bring another result.
     """
 
     actions: tuple[Action, ...]
     memory: Mapping[str, Any] = field(default_factory=dict)
+    solved: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -232,7 +236,10 @@ class Description:
 
 
 class Policy(Protocol):
-    """A pure function of the cluster's state. Equal inputs give equal plans."""
+    """A pure function of the cluster's state.
+
+    Equal inputs give equal plans, what a solver found included.
+    """
 
     @property
     def name(self) -> str: ...

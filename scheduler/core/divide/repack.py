@@ -9,6 +9,7 @@ where it was, or waits.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
@@ -76,17 +77,37 @@ def bundle(option: Option) -> tuple[str, int, int]:
 def divide(
     state: ClusterState, now: float, choose: Choose, placement: Placement, rules: DivideRules = ANY
 ) -> Plan:
-    """Divide the GPUs among all jobs: what a priority leaves, the next one divides."""
+    """Divide the GPUs among all jobs: what a priority leaves, the next one divides.
+
+    The plan keeps who was to have which bundle, by priority.
+    """
     jobs = movable(state, rules, now)
     free = FreeGpus(state.nodes, placement)
     left = Capacity.of(state, jobs)
     wishes: dict[str, Option] = {}
+    solved: dict[str, Any] = {}
     for priority in sorted({job.priority for job in jobs}, reverse=True):
         peers = [job for job in jobs if job.priority == priority]
-        for job, option in choose(peers, [possible(job, free, rules) for job in peers], left):
+        options = [possible(job, free, rules) for job in peers]
+        known = state.solved.get(str(priority))
+        chosen = choose(peers, options, left) if known is None else _chosen(known, peers, options)
+        solved[str(priority)] = [[job.id, *bundle(option)] for job, option in chosen]
+        for job, option in chosen:
             wishes[job.id] = option
             left.take(option)
-    return Plan(realize(state, jobs, wishes, placement), state.memory)
+    return Plan(realize(state, jobs, wishes, placement), state.memory, solved)
+
+
+def _chosen(
+    known: Sequence[Sequence[Any]], jobs: Sequence[JobInfo], options: Sequence[Sequence[Option]]
+) -> list[tuple[JobInfo, Option]]:
+    """The jobs with the options of the bundles that were chosen before, in that order."""
+    places = {
+        (job.id, *bundle(option)): (job, option)
+        for job, found in zip(jobs, options, strict=True)
+        for option in found
+    }
+    return [places[job, model, nodes, gpus] for job, model, nodes, gpus in known]
 
 
 def realize(

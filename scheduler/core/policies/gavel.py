@@ -57,16 +57,18 @@ class Gavel:
         left = Capacity.of(state, jobs)
         options = {job.id: _by_model(job, possible(job, free, self.rules)) for job in jobs}
         gpus = {model: left.gpus[model, ""] for model in left.models}
-        ledger = _remembered(state, now)
+        ledger, solved = _remembered(state, now), {}
         if ledger is None or (now - ledger.since >= self.reset_s and ledger.is_old(jobs, gpus)):
-            ledger = _Ledger(now, time_shares(jobs, options, left), gpus, {})
+            known = state.solved.get("shares")
+            solved = {"shares": time_shares(jobs, options, left) if known is None else known}
+            ledger = _Ledger(now, solved["shares"], gpus, {})
         wishes: dict[str, Option] = {}
         for job, model in _turns(jobs, options, ledger, (self.round_s or 1.0) / 2):
             option = options[job.id][model]
             if job.id not in wishes and left.has(option):
                 wishes[job.id] = option
                 left.take(option)
-        return Plan(realize(state, jobs, wishes, self.placement), ledger.as_memory(now))
+        return Plan(realize(state, jobs, wishes, self.placement), ledger.as_memory(now), solved)
 
 
 @dataclass(frozen=True, slots=True)

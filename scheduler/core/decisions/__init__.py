@@ -1,0 +1,1 @@
+"""Decisions as they are kept: read again, played again, and explained."""

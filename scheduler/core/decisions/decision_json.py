@@ -1,0 +1,241 @@
+"""Decisions as JSON: what a policy knew, and what it decided.
+
+Equal values come back, floats to the last bit, so that a policy decides the same again. Options of jobs are
+large and rarely change, so that inputs name them by digests, under which they are kept apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, fields, is_dataclass
+from functools import cache
+from typing import Any, NamedTuple, TypeVar
+
+from knowledge.core.domain.option_json import VERSION, read_option
+from knowledge.core.domain.types import Goal, Option
+from scheduler.core.types import (
+    Action,
+    ClusterState,
+    GpuSite,
+    Holding,
+    JobInfo,
+    NodeInfo,
+    Plan,
+    Preempt,
+    Resize,
+    Start,
+    Topology,
+    Wait,
+)
+from scheduler.states import WaitState
+
+LAYOUT = 1  # of what is written
+DIGEST_BYTES = 16
+
+Options = tuple[Option, ...]
+Raw = dict[str, Any]
+T = TypeVar("T")
+
+
+class UnreadableDecision(ValueError):
+    """A decision, or options that it names, cannot be read; the message says why."""
+
+
+class PolicyInput(NamedTuple):
+    """What a policy was given."""
+
+    state: ClusterState
+    now: float
+
+
+def pack_options(options: Options) -> bytes:
+    """The options of a job, as they are kept under their digest."""
+    return _packed([_raw(option) for option in options])
+
+
+def options_digest(packed: bytes) -> str:
+    """The name of packed options."""
+    return hashlib.blake2b(packed, digest_size=DIGEST_BYTES).hexdigest()
+
+
+def unpack_options(packed: bytes) -> Options:
+    """Raises UnreadableDecision."""
+    return _read(lambda: tuple(read_option(raw) for raw in _unpacked(packed)))
+
+
+def pack_input(given: PolicyInput, digests: Mapping[str, str]) -> bytes:
+    """What a policy was given; `digests`: of the options of each job that has any."""
+    state = given.state
+    jobs = [_raw(job) for job in state.jobs]
+    for raw in jobs:
+        options = raw.pop("options")
+        if options:
+            raw["options"] = digests[raw["id"]]
+    return _packed(
+        {
+            "layout": LAYOUT,
+            "now": given.now,
+            "explain": state.explain,
+            "jobs": jobs,
+            "nodes": [_raw(node) for node in state.nodes],
+            "memory": dict(state.memory),
+            "solved": dict(state.solved),
+        }
+    )
+
+
+class PackedInput:
+    """What a policy was given, read as far as it is asked for.
+
+    Raises UnreadableDecision.
+    """
+
+    def __init__(self, packed: bytes) -> None:
+        raw = _read(lambda: _unpacked(packed))
+        layout = raw.get("layout") if isinstance(raw, dict) else None
+        if layout != LAYOUT:
+            raise UnreadableDecision(
+                f"It is kept in layout {layout}, and this release reads layout {LAYOUT} alone; replay it with"
+                " the release that made it."
+            )
+        self._raw: Raw = raw
+        self._jobs: dict[str, Raw] = _read(lambda: {job["id"]: job for job in raw["jobs"]})
+
+    def digests(self, jobs: Iterable[str] | None = None) -> set[str]:
+        """Of the options of these jobs, or of all."""
+        found = self._jobs.values() if jobs is None else [self._jobs.get(job, {}) for job in jobs]
+        return {job["options"] for job in found if "options" in job}
+
+    def job(self, job_id: str, options: Mapping[str, Options]) -> JobInfo | None:
+        """One of its jobs; None if it had none such.
+
+        options: by digest.
+        """
+        raw = self._jobs.get(job_id)
+        return None if raw is None else _job(raw, options)
+
+    @property
+    def now(self) -> float:
+        return float(self._raw["now"])
+
+    @property
+    def nodes(self) -> tuple[NodeInfo, ...]:
+        return _read(lambda: tuple(_value(NodeInfo, raw) for raw in self._raw["nodes"]))
+
+    @property
+    def waiting(self) -> int:
+        """How many jobs waited."""
+        return sum("holds" not in job for job in self._jobs.values())
+
+    def given(self, options: Mapping[str, Options]) -> PolicyInput:
+        """All of it. `options`: by digest."""
+        state = ClusterState(
+            jobs=tuple(_job(raw, options) for raw in self._jobs.values()),
+            nodes=self.nodes,
+            memory=self._raw["memory"],
+            explain=self._raw["explain"],
+            solved=self._raw["solved"],
+        )
+        return PolicyInput(state, self.now)
+
+
+def pack_plan(plan: Plan) -> bytes:
+    """A policy's decision; what a solver found belongs to the input."""
+    actions = [{"verb": type(action).__name__, **_raw(action)} for action in plan.actions]
+    return _packed({"actions": actions, "memory": dict(plan.memory)})
+
+
+def unpack_plan(packed: bytes) -> Plan:
+    """Raises UnreadableDecision."""
+    raw = _read(lambda: _unpacked(packed))
+    return _read(lambda: Plan(tuple(map(_action, raw["actions"])), raw["memory"]))
+
+
+def _action(raw: Raw) -> Action:
+    kind = ACTIONS[raw.pop("verb")]
+    return _value(kind, raw)
+
+
+def _job(raw: Raw, options: Mapping[str, Options]) -> JobInfo:
+    digest = raw.get("options")
+    if digest is not None and digest not in options:
+        raise UnreadableDecision(f"The options {digest} of the job {raw['id']} are not kept any more.")
+    found = options[digest] if digest else ()
+    return _read(lambda: _value(JobInfo, {**raw, "options": found}))
+
+
+def _gpus(raw: list[list[Any]]) -> tuple[tuple[str, int], ...]:
+    return tuple((node, index) for node, index in raw)
+
+
+ACTIONS: dict[str, type[Action]] = {action.__name__: action for action in (Start, Wait, Preempt, Resize)}
+# The fields that JSON does not bring back by itself.
+READ: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
+    JobInfo: {
+        "goal": Goal,
+        "topology": Topology,
+        "avoids": frozenset,
+        "holds": lambda raw: _value(Holding, raw),
+    },
+    Holding: {"option": read_option, "gpus": _gpus},
+    NodeInfo: {
+        "free": tuple,
+        "cannot_train": frozenset,
+        "sites": lambda raw: tuple(GpuSite(*site) for site in raw),
+    },
+    Start: {"option": read_option, "gpus": _gpus},
+    Resize: {"option": read_option, "gpus": _gpus},
+    Wait: {"code": WaitState},
+    Preempt: {},
+}
+
+PLAIN = frozenset({str, int, float, bool, tuple})  # most values by far
+
+
+def _value(kind: type[T], raw: Raw) -> T:
+    read = READ[kind]
+    return kind(**{name: read[name](value) if name in read else value for name, value in raw.items()})
+
+
+def _raw(value: Any) -> Any:
+    """A value for JSON; a field with its default is left out."""
+    kind = type(value)
+    if kind is frozenset:
+        return sorted(value)
+    if kind in PLAIN or not is_dataclass(kind):
+        return value
+    raw = {"version": VERSION} if kind is Option else {}
+    for name, default in _defaults(kind):
+        if (held := getattr(value, name)) != default:
+            raw[name] = _raw(held)
+    return raw
+
+
+@cache
+def _defaults(kind: type[Any]) -> list[tuple[str, Any]]:
+    return [
+        (field.name, field.default if field.default_factory is MISSING else field.default_factory())
+        for field in fields(kind)
+    ]
+
+
+def _packed(raw: Raw | list[Any]) -> bytes:
+    return zlib.compress(json.dumps(raw, separators=(",", ":")).encode())
+
+
+def _unpacked(packed: bytes) -> Any:
+    return json.loads(zlib.decompress(packed))
+
+
+def _read(read: Callable[[], T]) -> T:
+    try:
+        return read()
+    except UnreadableDecision:
+        raise
+    except (zlib.error, ValueError) as wrong:
+        raise UnreadableDecision(f"It is damaged: {wrong}.") from wrong
+    except (KeyError, TypeError, AttributeError) as wrong:
+        raise UnreadableDecision(f"It does not fit this release: {wrong}.") from wrong

@@ -1,0 +1,127 @@
+"""A decision that is kept is made again: the same input, the identical plan."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from dataclasses import replace
+from math import inf, nextafter
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+from scheduler.core.decisions.decision_json import (
+    PackedInput,
+    UnreadableDecision,
+    pack_plan,
+    unpack_options,
+    unpack_plan,
+)
+from scheduler.core.decisions.replay import differences, replay
+from scheduler.core.divide import assignment, time_shares
+from scheduler.core.policies import LIVE, POLICIES
+from scheduler.core.policies.parameters import with_parameters
+from scheduler.core.types import ClusterState, Plan, Resize, Start
+from tests.scheduler.core.clusters import cluster_states, job, node, option
+from tests.scheduler.core.decisions.kept import Kept
+
+NOW = 1_790_000_000.123456
+
+
+def kept_and_replayed(name: str, state: ClusterState, now: float) -> Plan:
+    """The plan of a policy, after a look at what is kept of it."""
+    plan = with_parameters(POLICIES[name], {}).decide(state, now)
+    given = Kept(replace(state, solved=plan.solved), now).read()
+    assert given.now == now
+    assert given.state == replace(state, solved=given.state.solved)
+    back = unpack_plan(pack_plan(plan))
+    assert back.actions == plan.actions
+    assert list(differences(back, replay(name, {}, given))) == []
+    return plan
+
+
+@given(state=cluster_states(), later=cluster_states())
+@settings(
+    max_examples=20, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+)
+def test_every_live_policy_decides_the_same_again(state: ClusterState, later: ClusterState) -> None:
+    """Twice in a row, so that its memory is an input as well."""
+    for name in LIVE:
+        plan = kept_and_replayed(name, state, NOW)
+        memory = json.loads(json.dumps(dict(plan.memory)))  # as the epoch's row brings it
+        kept_and_replayed(name, replace(later, memory=memory), NOW + 2000.1)
+
+
+def test_numbers_survive_to_the_last_bit() -> None:
+    odd = (nextafter(0.1, 1), 1e-308, inf, 1e22)
+    state = ClusterState(
+        jobs=tuple(job(f"j{n}", option(duration_s=value), due_at=value) for n, value in enumerate(odd)),
+        nodes=(node("n", 1),),
+        memory={"at": nextafter(1.0, 2), "whole": 3, "of": {"ü": [None, True]}},
+    )
+    assert Kept(state, nextafter(NOW, inf)).read().state == state
+
+
+@pytest.mark.parametrize(("name", "solver"), [("sia", assignment), ("gavel", time_shares)])
+def test_a_solver_that_would_find_something_else_is_not_asked_again(
+    name: str, solver: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it found within its time limit is part of the input."""
+    state = ClusterState(
+        jobs=(job("a", option(gpus=1), option(gpus=2, rate=1900.0), priority=1), job("b", option(gpus=2))),
+        nodes=(node("n", 3),),
+    )
+    policy = with_parameters(POLICIES[name], {})
+    plan = policy.decide(state, NOW)
+    assert any(isinstance(action, Start) for action in plan.actions)
+    given = Kept(replace(state, solved=plan.solved), NOW).read()
+    found = "_solve" if name == "sia" else "max_min"
+
+    def gives_up(*args: Any, **more: Any) -> None:
+        raise AssertionError("solved again")
+
+    monkeypatch.setattr(solver, found, gives_up)
+    assert list(differences(plan, replay(name, {}, given))) == []
+    with pytest.raises(AssertionError, match="solved again"):
+        policy.decide(state, NOW)
+
+
+def test_differences_are_named() -> None:
+    one = Start("a", option(), (("n", 0),))
+    other = Plan((replace(one, gpus=(("n", 1),)), Resize("b", option(), (("n", 0),))), {"at": 1.0})
+    assert list(differences(Plan((one,), {"at": 1.0}), Plan((one,), {"at": 1.0}))) == []
+    job_a, job_b, memory = differences(Plan((one,)), other)
+    assert job_a.startswith("a: Start(")
+    assert job_b.startswith("b: nothing, now Resize(")
+    assert memory == "the policy's memory"
+
+
+def altered(packed: bytes, **changes: Any) -> bytes:
+    return zlib.compress(json.dumps({**json.loads(zlib.decompress(packed)), **changes}).encode())
+
+
+def test_odd_records_are_refused_in_words() -> None:
+    kept = Kept(ClusterState(jobs=(job("a", option()),), nodes=(node("n", 1),)), NOW)
+    odd = {
+        b"no zlib": "damaged",
+        zlib.compress(b"no json"): "damaged",
+        zlib.compress(b"[1]"): "layout None",
+        altered(kept.packed, layout=7): "layout 7, and this release reads layout 1",
+        altered(kept.packed, nodes=[{"id": "n"}]): "does not fit this release: .* missing 3 required",
+        altered(kept.packed, jobs=[{"id": "a", "submitted_at": 1.0, "of_later": 2}]): "of_later",
+        altered(kept.packed, jobs=3): "does not fit",
+    }
+    for packed, why in odd.items():
+        with pytest.raises(UnreadableDecision, match=why):
+            PackedInput(packed).given(kept.options)
+    with pytest.raises(UnreadableDecision, match=r"options \w+ of the job a are not kept any more"):
+        PackedInput(kept.packed).given({})
+    with pytest.raises(UnreadableDecision, match="version 99"):
+        unpack_options(zlib.compress(b'[{"version": 99}]'))
+    with pytest.raises(UnreadableDecision, match="damaged"):
+        unpack_plan(b"")
+    with pytest.raises(UnreadableDecision, match="no policy gone"):
+        replay("gone", {}, kept.read())
+    with pytest.raises(UnreadableDecision, match="gavel of this release cannot read it"):
+        replay("gavel", {}, Kept(replace(kept.read().state, memory={"since": 1.0}), NOW).read())
