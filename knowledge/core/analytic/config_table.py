@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from knowledge.core.domain import adapted_layers, config_space
+from knowledge.core.domain import adapted_layers, config_space, layer_kinds
 from knowledge.core.domain.arrays import Array, Mask, Names
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
@@ -46,6 +46,8 @@ class ConfigTable:
     chunked: Mask  # logits of some positions at a time; unknown counts as all at once
     paged: Mask  # optimiser states that move to the host where memory is short
     silent: Mask  # which states the optimiser keeps is unknown
+    autocast: Mask  # weights that learn are float32 beside a computation in less
+    eager: Mask  # attention keeps its scores; unknown counts as not
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
     network_bytes_s: Array
     settings: Array  # those without a word of their own here, shape (n, k), as OTHER_SETTINGS lists them
@@ -56,6 +58,8 @@ class ConfigTable:
     hidden: Array
     queries: Array
     keys: Array
+    heads: Array
+    kept: Array  # elements that a layer keeps for a token, shape (n, k), as layer_kinds.KEPT lists them
     mlp: Array
     mlp_matrices: Array
     vocab: Array
@@ -184,6 +188,8 @@ def columns(
         chunked=np.array([c.chunked_loss is True for c in configs], dtype=bool),
         paged=np.array([c.optimizer_state == PAGED for c in configs], dtype=bool),
         silent=np.array([c.optimizer_state is None for c in configs], dtype=bool),
+        autocast=np.array([_autocasts(c) for c in configs], dtype=bool),
+        eager=np.array([c.flash_attention is False for c in configs], dtype=bool),
         settings=_settings(configs),
         **_model_facts(configs, catalogue),
         **_gpu_facts(configs, catalogue),
@@ -192,6 +198,12 @@ def columns(
 
 def _is_fsdp(config: Config) -> bool:
     return config.number_gpus > 1 and config.sharding in (None, "fsdp", HYBRID) and config.gpu_model != "cpu"
+
+
+def _autocasts(config: Config) -> bool:
+    if config.precision == "float32" or _is_fsdp(config):  # which casts what it gathers
+        return False
+    return config.optimizer_state in {"adamw-fp32", PAGED}
 
 
 def _state_bytes(config: Config) -> float:
@@ -242,6 +254,7 @@ def _model_facts(configs: Sequence[Config], catalogue: Catalogue) -> dict[str, A
         "hidden": [m.hidden for m in models],
         "queries": [m.heads * m.head_dim for m in models],
         "keys": [m.kv_heads * m.head_dim for m in models],
+        "heads": [m.heads for m in models],
         "mlp": [m.active_mlp_width for m in models],
         "mlp_matrices": [3 if m.mlp_gated else 2 for m in models],
         "vocab": [m.vocab for m in models],
@@ -257,6 +270,7 @@ def _model_facts(configs: Sequence[Config], catalogue: Catalogue) -> dict[str, A
     }
     return {
         **{name: np.array(values, dtype=float)[codes] for name, values in facts.items()},
+        "kept": np.array([layer_kinds.kept(m) for m in models]).reshape(-1, len(layer_kinds.KEPT))[codes],
         "model_key": Names([m.model_name for m in models], codes),
         "family": Names([m.architecture for m in models], codes),
     }

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from knowledge.core.analytic import activations
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array
 from trainer.logits import positions_at_once
@@ -112,11 +113,12 @@ def throughput(c: ConfigTable) -> Array:
 
 def memory(c: ConfigTable) -> Memory:
     """The peak of one GPU in its parts, bytes; 1.08 times the total must fit."""
-    width = np.where(c.float32, 4.0, 2.0)
+    width = activations.compute_bytes(c)
     frozen = np.where(c.quantized, 0.516 * c.blocks + width * (c.parameters - c.blocks), width * c.parameters)
-    weights = np.where(c.adapter, frozen, width * c.parameters)
+    stored = activations.residual_bytes(c)
+    weights = np.where(c.adapter, frozen, stored * c.parameters)
     trained = np.where(c.adapter, 0.0, c.parameters)
-    gradients = trained * np.where(c.state_bytes == 16, np.where(c.float32, 4.0, 2.0), 2.0)
+    gradients = trained * np.where(c.state_bytes == 16, stored, 2.0)
     states = trained * c.state_bytes - np.where(c.adapter, 0.0, weights) - gradients
     towers = c.towers * np.where(c.adapter, np.where(c.quantized, 0.516, width), 4.0)
     whole = Memory(
@@ -125,7 +127,7 @@ def memory(c: ConfigTable) -> Memory:
         optimizer=states / c.shards,
         activations=_activation_bytes(c),
         logits=_logit_bytes(c),
-        adapters=16 * c.lora_parameters,
+        adapters=_adapter_bytes(c) * c.lora_parameters,
         context=np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES),
     )
     return replace(whole, optimizer=np.where(c.paged, _resident(c, whole), whole.optimizer))
@@ -186,12 +188,15 @@ def _resident(c: ConfigTable, whole: Memory) -> Array:
 
 
 def _activation_bytes(c: ConfigTable) -> Array:
-    tokens = c.peak_tokens
-    mlp_bytes = np.where(c.mlp_matrices == 3, 8.0, 4.0) * c.mlp
-    layer = (12 * c.hidden + 4 * c.keys + mlp_bytes) * tokens
-    kept: Array = np.where(c.checkpointing, 2 * c.hidden * c.layers * tokens + layer, c.layers * layer)
-    kept *= np.where(c.float32, 2.0, 1.0)
+    layer = activations.of_layer(c) * c.peak_tokens
+    boundaries = activations.of_boundary(c) * c.layers * c.peak_tokens
+    kept: Array = np.where(c.checkpointing, boundaries + layer, c.layers * layer)
     return kept
+
+
+def _adapter_bytes(c: ConfigTable) -> Array:
+    """Bytes of an adapter's weight, its gradient and its states; float32 if unknown."""
+    return np.where(c.silent, 16.0, c.state_bytes)
 
 
 def _logit_bytes(c: ConfigTable) -> Array:

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.django_db
 LLAMA = "meta-llama/Llama-3.1-8B"
 HUGE = "llama3.1-405b"
 BIG = "llama3.1-70b"
-SHORTER = "samples of at most 32,768 tokens or a node with 1 × A100-SXM4-80GB"
+SHORTER = "samples of at most 32,768 tokens or a node with 1 × H200-SXM5-141GB"
 H200 = "H200-SXM5-141GB"
 METHODS = "the method lora, the method qlora"
 ONE_L40S = replace(L40S, node_sizes=(1,))

@@ -34,11 +34,11 @@ LORA = replace(LLAMA, method="lora", lora_r=16)
 @pytest.mark.parametrize(
     ("config", "total_gb"),
     [
-        (MIXED, 137.0),
-        (LLAMA, 72.8),
-        (replace(MIXED, number_gpus=8, sharding="fsdp"), 24.6),
+        (MIXED, 138.4),
+        (LLAMA, 72.9),
+        (replace(MIXED, number_gpus=8, sharding="fsdp"), 24.7),
         (LORA, 25.3),
-        (replace(LORA, gradient_checkpointing=False), 45.5),
+        (replace(LORA, gradient_checkpointing=False), 47.7),
         (replace(LORA, method="qlora"), 14.9),
     ],
 )
@@ -174,7 +174,7 @@ def test_paged_states_give_way_to_the_rest_and_cost_time_instead() -> None:
     )
     assert cost_model.fits(whole)[0] < 1 <= cost_model.fits(paged)[0] * 1.0001
     moved = cost_model.paging_bytes(paged)[0]
-    assert moved == pytest.approx(2 * 12 * 8.03e9, rel=0.01)
+    assert moved == pytest.approx(2 * 8 * 8.03e9, rel=0.01)  # both moments, in float32
     assert cost_model.paging_bytes(whole)[0] == 0
 
 

@@ -1,0 +1,187 @@
+"""Tiny models of many architectures, and the bytes that PyTorch holds to train them."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from peft import LoraConfig, get_peft_model
+from transformers import AutoConfig, AutoModelForCausalLM
+
+from knowledge.core.domain.types import Config
+from trainer.train.base.adapters import targets
+
+TOKENS = 192  # of a sample
+HIDDEN, WIDTH, HEADS, KV_HEADS, VOCABULARY, RANK = 256, 704, 8, 2, 512, 8
+DEPTHS, SAMPLES = (1, 2), (2, 3)  # of one sample, some copies are views
+
+_USUAL: dict[str, Any] = {
+    "vocab_size": VOCABULARY,
+    "hidden_size": HIDDEN,
+    "intermediate_size": WIDTH,
+    "num_attention_heads": HEADS,
+    "num_key_value_heads": KV_HEADS,
+    "max_position_embeddings": TOKENS,  # few, since some learn a vector for each
+    "pad_token_id": 0,
+}
+_HEAD = {"head_dim": HIDDEN // HEADS}
+_NO_GROUPS = {"num_key_value_heads": HEADS}
+_GPT2 = {"n_embd": HIDDEN, "n_inner": WIDTH, "n_head": HEADS, "n_positions": TOKENS}
+_NO_DROPOUT = {"resid_pdrop": 0.0, "embd_pdrop": 0.0, "attn_pdrop": 0.0}
+# What differs from the usual: of an architecture, the keys of its config.json.
+ARCHITECTURES: dict[str, dict[str, Any]] = {
+    "llama": {},
+    "mistral": _HEAD,
+    "qwen2": {},
+    "qwen3": _HEAD,
+    "gemma": _HEAD,
+    "gemma2": _HEAD,
+    "gemma3_text": _HEAD,
+    "granite": {},
+    "olmo2": {},
+    "phi": _NO_GROUPS,
+    "phi3": {},
+    "smollm3": {},
+    "gpt2": {"vocab_size": VOCABULARY, **_GPT2, **_NO_DROPOUT},
+    "gpt_neox": _NO_GROUPS,
+    "opt": {"word_embed_proj_dim": HIDDEN, "ffn_dim": WIDTH, "dropout": 0.0, **_NO_GROUPS},
+    "qwen3_moe": {**_HEAD, "num_experts": 8, "num_experts_per_tok": 2, "moe_intermediate_size": 128},
+    "mixtral": {"num_local_experts": 4, "num_experts_per_tok": 2},
+}
+DEPTH = {"gpt2": "n_layer"}
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One way to train: what learns, the width of weights and of the computation, and the attention."""
+
+    name: str
+    method: str
+    weights: torch.dtype
+    compute: torch.dtype
+    state: str
+    eager: bool = False
+
+    def config(self, model_name: str) -> Config:
+        """The configuration as the product states it, of one sample at a time."""
+        return Config(
+            model_name=model_name,
+            method=self.method,
+            gpu_model="A100-SXM4-80GB",
+            number_gpus=1,
+            tokens_per_sample=TOKENS,
+            per_device_batch_size=1,
+            precision=str(self.compute).removeprefix("torch."),
+            lora_r=RANK if self.method == "lora" else None,
+            optimizer_state=self.state,
+            flash_attention=not self.eager,
+            gradient_checkpointing=False,
+        )
+
+
+_WAYS = (
+    Case("all weights, float32", "full", torch.float32, torch.float32, "adamw-fp32"),
+    Case("all weights, float32 under autocast", "full", torch.float32, torch.bfloat16, "adamw-fp32"),
+    Case("all weights, bfloat16", "full", torch.bfloat16, torch.bfloat16, "adamw-bf16"),
+    Case("LoRA, float32", "lora", torch.float32, torch.float32, "adamw-fp32"),
+    Case("LoRA in float32 on bfloat16", "lora", torch.bfloat16, torch.bfloat16, "adamw-fp32"),
+    Case("LoRA, bfloat16", "lora", torch.bfloat16, torch.bfloat16, "adamw-bf16"),
+)
+CASES = tuple(
+    Case(way.name, way.method, way.weights, way.compute, way.state, eager)
+    for eager in (False, True)
+    for way in _WAYS
+)
+
+
+def configuration(architecture: str, layers: int) -> Any:
+    """The config.json of the tiny model."""
+    own = ARCHITECTURES[architecture]
+    usual = {} if architecture in DEPTH else _USUAL
+    return AutoConfig.for_model(
+        architecture, **{**usual, **own, DEPTH.get(architecture, "num_hidden_layers"): layers}
+    )
+
+
+def built(architecture: str, case: Case, layers: int) -> Any:
+    """The model as the trainer prepares it."""
+    torch.manual_seed(0)
+    attention = "eager" if case.eager else "sdpa"
+    model = AutoModelForCausalLM.from_config(
+        configuration(architecture, layers), dtype=case.weights, attn_implementation=attention
+    )
+    if case.method == "lora":
+        names = list(targets(model, None))
+        model = get_peft_model(model, LoraConfig(r=RANK, target_modules=names, task_type="CAUSAL_LM"))
+        if case.state == "adamw-bf16":
+            model = model.to(torch.bfloat16)
+    return model.train()
+
+
+def kept_by_layer(architecture: str, case: Case, checkpointing: bool) -> float:
+    """Bytes that one layer keeps for one sample."""
+    (few, many), (one, two) = DEPTHS, SAMPLES
+    found = {
+        (layers, samples): kept
+        for layers in DEPTHS
+        for samples, kept in zip(SAMPLES, _kept(architecture, case, layers, checkpointing), strict=True)
+    }
+    more = (found[many, two] - found[many, one]) - (found[few, two] - found[few, one])
+    return more / (many - few) / (two - one)
+
+
+def _kept(architecture: str, case: Case, layers: int, checkpointing: bool) -> Iterator[int]:
+    """Bytes that the whole model keeps, for each number of samples."""
+    model = built(architecture, case, layers)
+    if checkpointing:
+        model.gradient_checkpointing_enable(gradient_checkpointing_kwargs={"use_reentrant": False})
+    body = model.base_model.model if case.method == "lora" else model
+    own = {id_(weight) for weight in itertools.chain(model.parameters(), model.buffers())}
+    for samples in SAMPLES:
+        held: dict[int, torch.UntypedStorage] = {}
+
+        def keep(tensor: torch.Tensor, held: dict[int, torch.UntypedStorage] = held) -> torch.Tensor:
+            if id_(tensor) not in own:
+                held[id_(tensor)] = tensor.untyped_storage()
+            return tensor
+
+        ids = torch.randint(1, VOCABULARY, (samples, TOKENS))
+        with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor), _cast(case):
+            # kept until it is counted, lest storages share an address one after the other
+            result = getattr(body, body.base_model_prefix)(input_ids=ids, use_cache=False)
+        yield sum(storage.nbytes() for storage in held.values())
+        del result
+
+
+def id_(tensor: torch.Tensor) -> int:
+    """What tells one storage from another."""
+    return int(tensor.untyped_storage()._cdata)
+
+
+def objects(architecture: str, case: Case) -> dict[str, int]:
+    """Bytes of weights, gradients and optimiser states after one step."""
+    model = built(architecture, case, DEPTHS[1])
+    learning = [weight for weight in model.parameters() if weight.requires_grad]
+    optimizer = torch.optim.AdamW(learning, lr=1e-4)
+    ids = torch.randint(1, VOCABULARY, (1, 16))
+    with _cast(case):
+        model(input_ids=ids, labels=ids).loss.backward()
+    gradients = [weight.grad for weight in learning if weight.grad is not None]
+    optimizer.step()
+    states = [value for state in optimizer.state.values() for value in state.values() if value.dim()]
+    frozen = [weight for weight in model.parameters() if not weight.requires_grad]
+    if case.method == "lora":
+        return {"weights": _bytes(frozen), "adapters": _bytes([*learning, *gradients, *states])}
+    return {"weights": _bytes(learning), "gradients": _bytes(gradients), "optimizer": _bytes(states)}
+
+
+def _bytes(tensors: list[torch.Tensor]) -> int:
+    return sum({id_(tensor): tensor.untyped_storage().nbytes() for tensor in tensors}.values())
+
+
+def _cast(case: Case) -> torch.autocast:
+    enabled = case.state == "adamw-fp32" and case.compute is not torch.float32
+    return torch.autocast("cpu", torch.bfloat16, enabled=enabled)

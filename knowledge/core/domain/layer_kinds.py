@@ -1,0 +1,145 @@
+"""The tensors that a decoder layer keeps for its backward pass, by architecture.
+
+Read off what autograd saves of each architecture (`benchmarks/knowledge/memory_terms.py`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from knowledge.core.domain.adapted_layers import ONE_GATE_LAYER, ONE_QUERY_LAYER
+from knowledge.core.domain.catalogue import Model
+
+GATED, RELU, GELU, COMPOSED_GELU = 4, 1, 2, 5  # MLP-wide tensors that the activation and its products keep
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LayerKind:
+    """How a layer is built; the defaults are Llama's.
+
+    norms: norms over the hidden width.
+    inputs: distinct tensors of the hidden width that linear layers read.
+    root_mean_square: such norms compute in float32 and keep that copy of their input.
+    float32_scale: their weights are applied in float32.
+    query_key_norm: queries and keys are normed, too.
+    rotated: positions turn queries and keys, which are then held beside their projections.
+    partly_rotated: heads are put together from turned and other parts; attention's output is copied.
+    capped: scores pass through a tanh.
+    plain: MLP-wide tensors kept where the MLP has no gate.
+    """
+
+    norms: int = 2
+    norm_inputs: int = 2
+    inputs: int = 2
+    root_mean_square: bool = True
+    float32_scale: bool = False
+    query_key_norm: bool = False
+    rotated: bool = True
+    partly_rotated: bool = False
+    capped: bool = False
+    plain: int = GELU
+
+
+_LAYER_NORM = LayerKind(root_mean_square=False)
+_GPT2 = LayerKind(root_mean_square=False, rotated=False, plain=COMPOSED_GELU)
+KINDS: Mapping[str, LayerKind] = {
+    "falcon": LayerKind(root_mean_square=False, norms=1, norm_inputs=1, inputs=1),
+    "gemma": LayerKind(float32_scale=True),
+    "gemma2": LayerKind(norms=4, norm_inputs=4, float32_scale=True, capped=True),
+    "gemma3": LayerKind(norms=4, norm_inputs=4, float32_scale=True, query_key_norm=True),
+    "gpt2": _GPT2,
+    "gpt_bigcode": LayerKind(root_mean_square=False, rotated=False),
+    "gpt_neox": LayerKind(root_mean_square=False, norm_inputs=1, partly_rotated=True),
+    "olmo": _LAYER_NORM,
+    "olmo2": LayerKind(float32_scale=True, query_key_norm=True),
+    "opt": LayerKind(root_mean_square=False, rotated=False, plain=RELU),
+    "phi3": LayerKind(partly_rotated=True),
+    "phi": LayerKind(
+        root_mean_square=False, norms=1, norm_inputs=1, inputs=1, partly_rotated=True, plain=COMPOSED_GELU
+    ),
+    "qwen3": LayerKind(query_key_norm=True),
+    "qwen3_moe": LayerKind(query_key_norm=True),
+    "stablelm": LayerKind(root_mean_square=False, partly_rotated=True),
+}
+KEPT = (
+    "float32",
+    "residual",
+    "learnt",
+    "learnt_heads",
+    "learnt_float32",
+    "inputs",
+    "router",
+    "copies",
+    "attention",
+    "eager_attention",
+    "outputs",
+    "mlp",
+    "relu",
+    "experts",
+    "frozen_experts",
+    "capped",
+)
+
+
+def kept(model: Model) -> tuple[float, ...]:
+    """Return the elements that one layer keeps for each token, as KEPT lists them.
+
+    float32: inputs of norms that compute in float32.
+    residual: inputs of other norms, as wide as the residual stream.
+    learnt, learnt_heads: what the weights of norms learn from, as wide as the residual stream and as
+    the computation; learnt_float32: the same where such weights are applied in float32.
+    inputs: inputs of linear layers, each once; router: that of a router whose experts are the whole MLP;
+    copies: inputs with a copy for each layer that reads them.
+    attention: queries, keys, values and their result, without scores; eager_attention: the same where
+    keys and values are copied for all heads; outputs: the copy of the result, if there is one.
+    mlp: within the MLP that every token passes through; experts, frozen_experts: within the chosen
+    experts, with what is gathered for them and what they give, where they learn and where they do not.
+    capped: heads whose scores are kept once more.
+    relu: results that serve as inputs of the next layer, and are copied for its adapter.
+    """
+    kind = kind_of(model)
+    queries, keys = model.heads * model.head_dim, model.kv_heads * model.head_dim
+    heads = (queries + keys) if kind.query_key_norm else 0
+    dense, chosen = (
+        (model.shared_mlp_width, model.experts_per_token) if model.experts else (model.mlp_width, 0)
+    )
+    routed = bool(chosen) and not dense
+    rms, scaled = kind.root_mean_square, kind.norms * model.hidden if kind.root_mean_square else 0
+    return (
+        (kind.norm_inputs * model.hidden + heads) if rms else 0.0,
+        0.0 if rms else kind.norm_inputs * model.hidden,
+        *((0.0, 0.0, scaled + heads) if kind.float32_scale else (scaled, heads, 0.0)),
+        (1 if routed else kind.inputs) * model.hidden,
+        model.hidden if routed else 0.0,
+        readers(model) * model.hidden,
+        _of_attention(model, kind),
+        4 * queries,
+        queries if kind.partly_rotated else 0.0,
+        (GATED if model.mlp_gated else kind.plain) * dense,
+        dense if not model.mlp_gated and kind.plain == RELU else 0.0,
+        GATED * chosen * model.mlp_width + 2 * chosen * model.hidden,
+        (GATED - 1) * chosen * model.mlp_width + chosen * model.hidden,
+        model.heads if kind.capped else 0.0,
+    )
+
+
+def kind_of(model: Model) -> LayerKind:
+    """The kind of the model's layers."""
+    return KINDS.get(model.architecture.removesuffix("_text"), LayerKind())
+
+
+def readers(model: Model) -> int:
+    """Return how many linear layers of a layer read the residual stream."""
+    of_queries = 1 if model.architecture in ONE_QUERY_LAYER else 3
+    if model.experts and not model.shared_mlp_width:
+        return of_queries
+    return of_queries + (2 if model.mlp_gated and model.architecture not in ONE_GATE_LAYER else 1)
+
+
+def _of_attention(model: Model, kind: LayerKind) -> float:
+    queries, keys = model.heads * model.head_dim, model.kv_heads * model.head_dim
+    held = queries + 2 * keys
+    if kind.rotated and model.architecture in ONE_QUERY_LAYER:
+        held += queries + keys  # values are a view of the whole projection
+    return held + queries

@@ -1,0 +1,23 @@
+"""What the product counts of a layer's memory, beside what autograd saves of it."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.torch
+
+EXACT = 0.05
+ARCHITECTURES = ("llama", "gemma3_text", "opt", "phi3", "qwen3_moe")
+
+
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_every_term_is_within_five_percent(architecture: str) -> None:
+    """As our trainer stores and computes; the other precisions are the benchmark's."""
+    from benchmarks.knowledge.memory_models import CASES
+    from benchmarks.knowledge.memory_terms import errors
+
+    ours = [case for case in CASES if case.state == "adamw-fp32" and not case.eager]
+    assert len(ours) == 4
+    for case in ours:
+        for term, error in errors(architecture, case).items():
+            assert abs(error) < EXACT, (case.name, term)
