@@ -278,6 +278,8 @@ HANG_AFTER_S = env.float("HANG_AFTER_S", default=1800.0)
 CHECKPOINT_EVERY_S = env.float("CHECKPOINT_EVERY_S", default=60.0)
 CHECKPOINT_UPLOAD_BYTES = env.int("CHECKPOINT_UPLOAD_BYTES", default=2_000_000_000)
 DECIDE_FOR_S = env.float("DECIDE_FOR_S", default=20.0)  # a decision that takes longer is given up
+DECISION_KEEP_DAYS = env.float("DECISION_KEEP_DAYS", default=30.0)  # with what they were made of; the oldest
+DECISION_KEEP_BYTES = env.int("DECISION_KEEP_BYTES", default=1_000_000_000)  # go earlier beyond this
 TICK_TAKEOVER_S = env.float("TICK_TAKEOVER_S", default=10.0)  # a tick older than this may be replaced
 CHANGES_PER_TICK = env.int("CHANGES_PER_TICK", default=50)  # of each: starts, losses, ends of the overdue
 CHANGES_FOR_S = env.float("CHANGES_FOR_S", default=3.0)  # and for how long; the next tick does the rest

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 
 from scheduler import hints
 from scheduler.models import JoinToken
+from scheduler.services.decisions import forget_old_decisions
 from scheduler.services.files.quotas import HOLD_LIFETIME, forget_old_holds
 from scheduler.services.files.storage import forget_cut_off
 from scheduler.services.files.uploads import forget_deleted
@@ -24,7 +25,7 @@ def sweep(now: datetime) -> None:
 
     Old are idempotency keys, join tokens that expired a day ago, and what killed processes were taking in or
     out. Simulations that are lost are looked after, the jobs of people who are locked out, and jobs that are
-    silent or need ever more memory.
+    silent or need ever more memory. Decisions are forgotten that were kept for long enough.
     """
     ask_again(now=now)
     settle(now=now)
@@ -35,12 +36,14 @@ def sweep(now: datetime) -> None:
     holds = forget_old_holds(now)
     files = forget_cut_off(before=now - HOLD_LIFETIME)
     deleted = forget_deleted(now)
-    if keys or tokens or holds or files or deleted:
+    decisions = forget_old_decisions(now)
+    if keys or tokens or holds or files or deleted or decisions:
         counted = {
             "keys": keys,
             "join_tokens": tokens,
             "upload_holds": holds,
             "cut_off_files": files,
             "deleted_files": deleted,
+            "decisions": decisions,
         }
         log.info("swept", extra=counted)

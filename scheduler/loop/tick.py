@@ -8,15 +8,17 @@ from datetime import datetime
 
 from portal.clock import database_now
 from scheduler import hints
+from scheduler.core.decisions.decision_json import PolicyInput
 from scheduler.core.rounds import next_round
-from scheduler.core.types import Plan, Policy, Start, Wait
+from scheduler.core.types import Plan, Start, Wait
 from scheduler.errors import SchedulerReplaced
 from scheduler.loop import leadership, leases, snapshot, timeouts
 from scheduler.loop.apply import apply, wait_for_the_round
 from scheduler.loop.deciding import decide
 from scheduler.loop.pending import settle_pending
+from scheduler.loop.recording import record
 from scheduler.models import Epoch
-from scheduler.selectors.policy import live_policy
+from scheduler.selectors.policy import LivePolicy, live_policy
 
 log = logging.getLogger(__name__)
 
@@ -56,13 +58,14 @@ def tick(*, after: int | None = None) -> TickReport:
     return TickReport(ran=True, started=started + more, waiting=waiting)
 
 
-def _round(epoch: Epoch, policy: Policy, now: datetime) -> tuple[int, int]:
+def _round(epoch: Epoch, live: LivePolicy, now: datetime) -> tuple[int, int]:
     """Let the policy decide, if its last round is over.
 
     Returns how many jobs started, and how many wait. A round goes on with the next tick until its plan is
     carried out. Where nobody is there to decide about, none begins, so that the first job to come does not
     wait.
     """
+    policy = live.policy
     # Kept by name: another policy, chosen by a setting or an upgrade, cannot read this one's memory.
     last = epoch.round_at.timestamp() if epoch.round_at and policy.name in epoch.memory else None
     if next_round(last, policy.round_s, now.timestamp()) > now.timestamp():
@@ -73,6 +76,7 @@ def _round(epoch: Epoch, policy: Policy, now: datetime) -> tuple[int, int]:
         epoch.memory.setdefault(policy.name, {})
         epoch.round_at = now
         return 0, len(state.waiting)
+    record(epoch, live, PolicyInput(state, now.timestamp()), plan)
     done = apply(epoch, state, plan, database_now())
     epoch.memory = {policy.name: dict(plan.memory), Epoch.ORDER: _waiting(plan)}
     epoch.round_at = now if done.whole and state.jobs else None

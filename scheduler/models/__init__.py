@@ -1,4 +1,5 @@
 from scheduler.models.calibrations import Calibration, CalibrationState
+from scheduler.models.decision_records import Decision, DecisionJob, OptionSet
 from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice, WebBeat
 from scheduler.models.files import DatasetFile, UploadHold
 from scheduler.models.jobs import Allocation, Attempt, Claim, Job, JobEvent
@@ -16,6 +17,8 @@ __all__ = [
     "Checkpoint",
     "Claim",
     "DatasetFile",
+    "Decision",
+    "DecisionJob",
     "Epoch",
     "Gpu",
     "IdempotencyKey",
@@ -28,6 +31,7 @@ __all__ = [
     "NodeEvent",
     "NodePrice",
     "NodeSpeedTest",
+    "OptionSet",
     "PendingGpu",
     "PendingStart",
     "PolicyChoice",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.conf import settings
 from django.db.models import QuerySet
@@ -30,11 +30,21 @@ def current_parameters() -> dict[str, Any]:
     return PolicyChoice.objects.values_list("parameters", flat=True).order_by("-id").first() or {}
 
 
-def live_policy() -> Policy:
-    """The policy that decides now, with its parameters."""
+class LivePolicy(NamedTuple):
+    """The policy that decides now.
+
+    parameters: those that were given with its choice.
+    """
+
+    policy: Policy
+    parameters: dict[str, Any]
+
+
+def live_policy() -> LivePolicy:
+    """The policy that decides now."""
     newest = PolicyChoice.objects.values_list("name", "parameters").order_by("-id").first()
     name, given = newest or (str(settings.POLICY), {})
-    return with_parameters(POLICIES[name], given)
+    return LivePolicy(with_parameters(POLICIES[name], given), given)
 
 
 def policy_history() -> QuerySet[PolicyChoice]:

@@ -10,11 +10,12 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields, is_dataclass
+from dataclasses import MISSING, fields
 from functools import cache
+from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from knowledge.core.domain.option_json import VERSION, read_option
+from knowledge.core.domain.option_json import INTERVALS, VERSION, read_option
 from knowledge.core.domain.types import Goal, Option
 from scheduler.core.types import (
     Action,
@@ -172,7 +173,7 @@ def _gpus(raw: list[list[Any]]) -> tuple[tuple[str, int], ...]:
 
 
 ACTIONS: dict[str, type[Action]] = {action.__name__: action for action in (Start, Wait, Preempt, Resize)}
-# The fields that JSON does not bring back by itself.
+# The fields that JSON does not bring back as they were.
 READ: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
     JobInfo: {
         "goal": Goal,
@@ -192,34 +193,44 @@ READ: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
     Preempt: {},
 }
 
-PLAIN = frozenset({str, int, float, bool, tuple})  # most values by far
-
 
 def _value(kind: type[T], raw: Raw) -> T:
     read = READ[kind]
     return kind(**{name: read[name](value) if name in read else value for name, value in raw.items()})
 
 
-def _raw(value: Any) -> Any:
-    """A value for JSON; a field with its default is left out."""
-    kind = type(value)
-    if kind is frozenset:
-        return sorted(value)
-    if kind in PLAIN or not is_dataclass(kind):
-        return value
-    raw = {"version": VERSION} if kind is Option else {}
-    for name, default in _defaults(kind):
-        if (held := getattr(value, name)) != default:
-            raw[name] = _raw(held)
-    return raw
+def _raw(value: Any) -> Raw:
+    """A dataclass for JSON; a field with its default is left out."""
+    kind: Any = type(value)
+    names, defaults, values_of = _fields(kind)
+    values = zip(names, values_of(value), defaults, strict=True)
+    raw = {name: held for name, held, default in values if held != default}
+    for name, write in WRITTEN.get(kind, {}).items():
+        if name in raw:
+            raw[name] = write(raw[name])
+    return {"version": VERSION, **raw} if kind is Option else raw
+
+
+# The fields that JSON does not take as they are.
+WRITTEN: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
+    JobInfo: {"avoids": sorted, "holds": _raw},
+    Holding: {"option": _raw},
+    NodeInfo: {"cannot_train": sorted},
+    Start: {"option": _raw},
+    Resize: {"option": _raw},
+    Option: dict.fromkeys(("config", *INTERVALS), _raw),
+}
 
 
 @cache
-def _defaults(kind: type[Any]) -> list[tuple[str, Any]]:
-    return [
-        (field.name, field.default if field.default_factory is MISSING else field.default_factory())
-        for field in fields(kind)
+def _fields(kind: type[Any]) -> tuple[list[str], list[Any], Callable[[Any], tuple[Any, ...]]]:
+    """The names of its fields, their defaults, and what reads them all."""
+    found = fields(kind)
+    names = [field.name for field in found]
+    defaults = [
+        field.default if field.default_factory is MISSING else field.default_factory() for field in found
     ]
+    return names, defaults, attrgetter(*names)
 
 
 def _packed(raw: Raw | list[Any]) -> bytes:

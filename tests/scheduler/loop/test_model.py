@@ -27,7 +27,8 @@ from portal.clock import database_now
 from scheduler.errors import SchedulerError
 from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Epoch, Job, Node, PendingStart
+from scheduler.models import Decision, Epoch, Job, Node, PendingStart
+from scheduler.selectors.decisions import replay_decision
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.services.nodes.state import drain_node, resume_node
 from scheduler.services.policy import choose_policy
@@ -54,6 +55,7 @@ class Lifecycle(RuleBasedStateMachine):
         self.sent: list[tuple[FakeNode, dict[str, Any]]] = []
         self.ends: dict[str, str] = {}
         self.drained: set[str] = set()
+        self.replayed = 0
 
     def teardown(self) -> None:
         transaction.set_rollback(True)
@@ -174,6 +176,14 @@ class Lifecycle(RuleBasedStateMachine):
         """I2"""
         for job in Job.objects.filter(state__in=TERMINAL):
             assert self.ends.setdefault(job.pk, job.state) == job.state
+
+    @invariant()
+    def the_newest_decision_is_made_again_from_what_is_kept(self) -> None:
+        """Whatever the cluster has become since."""
+        newest = Decision.objects.first()
+        if newest and newest.pk != self.replayed:
+            self.replayed = newest.pk
+            assert replay_decision(newest).differences == []
 
     @invariant()
     def the_rows_are_sound(self) -> None:

@@ -110,4 +110,4 @@ def test_parameters_are_chosen_with_the_policy_and_stand_in_the_audit_record() -
     assert shown["parameters"] == held
     assert shown["history"][0]["parameters"] == {"min_run_s": 300.0}
     assert shown["defaults"]["las"] == {**held, "min_run_s": 60.0}
-    assert getattr(live_policy(), "rules").min_run_s == 300.0  # noqa: B009 - not all policies have rules
+    assert getattr(live_policy().policy, "rules").min_run_s == 300.0  # noqa: B009 - not all policies have rules

@@ -1,0 +1,70 @@
+"""Decisions kept, so that anybody can make them again and ask why.
+
+A decision is kept before it is carried out. One that says the same again is not kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from knowledge.selectors import active_predictor
+from scheduler.core.decisions.decision_json import PolicyInput, pack_input, pack_plan
+from scheduler.core.decisions.news import VERBS, news, news_digest
+from scheduler.core.types import Action, Plan, Wait
+from scheduler.loop import leadership
+from scheduler.loop.options.option_sets import PackedOptions, pack_all, store
+from scheduler.models import Decision, DecisionJob, Epoch, Job
+from scheduler.selectors.policy import LivePolicy
+from scheduler.states import JobState
+from trainer import __version__
+
+
+def record(epoch: Epoch, live: LivePolicy, given: PolicyInput, plan: Plan) -> None:
+    """Keep a decision if it is news for any job.
+
+    given: what the policy was asked. An error is logged and holds up no decision. Raises SchedulerReplaced.
+    """
+    found = news(plan, _told() if any(isinstance(action, Wait) for action in plan.actions) else {})
+    if not found:
+        return
+    digest = news_digest(found, given.state)
+    with leadership.row(epoch, decision=digest):
+        newest = Decision.objects.order_by("-id").only("pk", "at", "digest").first()
+        if newest is None or newest.digest != digest:
+            decision, options = _kept(live, given, plan, digest)
+            DecisionJob.objects.bulk_create(_of_job(decision, action) for action in found)
+            store(options, decision, newest)
+
+
+def _told() -> dict[str, str]:
+    """Which code each queued job was told of why it waits."""
+    return dict(Job.objects.filter(state=JobState.QUEUED).values_list("pk", "wait_code"))
+
+
+def _kept(
+    live: LivePolicy, given: PolicyInput, plan: Plan, digest: str
+) -> tuple[Decision, dict[str, PackedOptions]]:
+    """The decision's new row, and the options that it names."""
+    options = pack_all(given.state)
+    digests = {job: packed.digest for job, packed in options.items()}
+    predictor = active_predictor()
+    solved = given._replace(state=replace(given.state, solved=plan.solved))
+    packed, packed_plan = pack_input(solved, digests), pack_plan(plan)
+    decision = Decision.objects.create(
+        at=datetime.fromtimestamp(given.now, tz=UTC),
+        policy=live.policy.name,
+        parameters=live.parameters,
+        predictor_version=predictor.number if predictor else None,
+        release=__version__,
+        digest=digest,
+        size=len(packed) + len(packed_plan),
+        input=packed,
+        plan=packed_plan,
+    )
+    return decision, options
+
+
+def _of_job(decision: Decision, action: Action) -> DecisionJob:
+    code = action.code if isinstance(action, Wait) else ""
+    return DecisionJob(decision=decision, job_id=action.job, verb=VERBS[type(action)], code=code)
