@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
+from django.db.models import QuerySet
+
 from scheduler.core.decisions.decision_json import (
     Options,
     PackedInput,
@@ -12,8 +14,11 @@ from scheduler.core.decisions.decision_json import (
     unpack_options,
     unpack_plan,
 )
-from scheduler.core.decisions.replay import differences, replay
-from scheduler.models import Decision, OptionSet
+from scheduler.core.decisions.replay import differences, policy_of, replay
+from scheduler.core.decisions.told import DecisionMoment, Told, tell
+from scheduler.core.decisions.weighed import WeighedOption, weigh
+from scheduler.core.types import Action, Resize, Start
+from scheduler.models import Decision, DecisionJob, Job, Node, OptionSet
 
 SLICE = 1000  # values a query: databases limit their number
 
@@ -52,4 +57,58 @@ def options_by_digest(digests: Iterable[str]) -> Mapping[str, Options]:
     return found
 
 
-__all__ = ["Replayed", "UnreadableDecision", "options_by_digest", "replay_decision"]
+class Explained(NamedTuple):
+    """A decision for one job, in words, and the options that were weighed.
+
+    unreadable: why nothing can be told of it; empty where it can.
+    """
+
+    row: DecisionJob
+    told: Told
+    options: list[WeighedOption]
+    unreadable: str = ""
+
+
+def decisions_of(job: Job) -> QuerySet[DecisionJob]:
+    """What was decided about the job, newest first."""
+    return DecisionJob.objects.filter(job=job).select_related("decision").order_by("-pk")
+
+
+def explain(row: DecisionJob) -> Explained:
+    """Why here, why now, and what else was weighed."""
+    try:
+        return _explained(row)
+    except UnreadableDecision as wrong:
+        return Explained(row, Told("", ""), [], str(wrong))
+
+
+def _explained(row: DecisionJob) -> Explained:
+    decision = row.decision
+    policy = policy_of(decision.policy, decision.parameters)
+    packed, plan = PackedInput(bytes(decision.input)), unpack_plan(bytes(decision.plan))
+    job = packed.job(row.job_id, options_by_digest(packed.digests([row.job_id])))
+    action = next((action for action in plan.actions if action.job == row.job_id), None)
+    if job is None or action is None:
+        raise UnreadableDecision(f"It says nothing of the job {row.job_id}.")
+    weighed = weigh(policy, job, packed.nodes, plan, packed.now)
+    moment = DecisionMoment(packed.now, plan, packed.waiting)
+    return Explained(row, tell(policy, job, action, weighed, moment, _names(action)), weighed)
+
+
+def _names(action: Action) -> dict[str, str]:
+    """Of the nodes that a job was given."""
+    if not isinstance(action, Start | Resize):
+        return {}
+    nodes = Node.objects.filter(pk__in={node for node, _ in action.gpus})
+    return dict(nodes.values_list("pk", "name"))
+
+
+__all__ = [
+    "Explained",
+    "Replayed",
+    "UnreadableDecision",
+    "decisions_of",
+    "explain",
+    "options_by_digest",
+    "replay_decision",
+]

@@ -75,7 +75,7 @@ def read_script(page: Page) -> None:
 
 SCRIPT = f"base_model: {MODEL}\nadapter: lora\nlora_r: 16\nlearning_rate: 2e-4\nnum_epochs: 3\n"
 JOB = "#rows td a"
-JOB_TABS = ("log", "parameters", "attempts", "events", "repeat")
+JOB_TABS = ("log", "parameters", "attempts", "decisions", "events", "repeat")
 
 _STATES = (
     Shot("sign-in", "/login/", "login", person=""),

@@ -13,6 +13,7 @@ from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
 from scheduler.models import Job
 from scheduler.selectors.checkpoints import of_job
+from scheduler.selectors.decisions import decisions_of, explain
 from scheduler.selectors.figures.cost import job_costs
 from scheduler.selectors.figures.promise import (
     comparison,
@@ -24,7 +25,7 @@ from scheduler.selectors.figures.stretches import KINDS, stretches
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import artifacts, events, log_tail
 
-EVENTS, CHECKPOINTS = 200, 50  # the last ones; the API has all events
+EVENTS, CHECKPOINTS, DECISIONS = 200, 50, 10  # the last ones; the API has all events and decisions
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +70,10 @@ def _events(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     return {"events": reversed(events(job).order_by("-number")[:EVENTS])}
 
 
+def _decisions(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
+    return {"decisions": [explain(row) for row in decisions_of(job)[:DECISIONS]]}
+
+
 def _repeat(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     return {"curl": as_curl(job, portal=request.build_absolute_uri("/").rstrip("/"))}
 
@@ -78,6 +83,7 @@ TABS = {
     "log": Tab("Log", "jobs/tabs/log.html", _log),
     "parameters": Tab("Parameters", "jobs/tabs/parameters.html", _parameters),
     "attempts": Tab("Attempts", "jobs/tabs/attempts.html", _attempts),
+    "decisions": Tab("Decisions", "jobs/tabs/decisions.html", _decisions),
     "events": Tab("Events", "jobs/tabs/events.html", _events),
     "repeat": Tab("API call", "jobs/tabs/repeat.html", _repeat),
 }

@@ -9,7 +9,7 @@ from typing import Any
 from scheduler.core.decisions.decision_json import PolicyInput, UnreadableDecision
 from scheduler.core.policies import POLICIES
 from scheduler.core.policies.parameters import with_parameters
-from scheduler.core.types import Action, Plan
+from scheduler.core.types import Action, Plan, Policy
 
 
 def replay(policy: str, parameters: Mapping[str, Any], given: PolicyInput) -> Plan:
@@ -17,12 +17,21 @@ def replay(policy: str, parameters: Mapping[str, Any], given: PolicyInput) -> Pl
 
     Raises UnreadableDecision.
     """
-    if policy not in POLICIES:
-        raise UnreadableDecision(f"This release has no policy {policy}.")
+    decides = policy_of(policy, parameters)
     try:
-        return with_parameters(POLICIES[policy], parameters).decide(given.state, given.now)
+        return decides.decide(given.state, given.now)
     except (KeyError, TypeError, ValueError) as wrong:
         raise UnreadableDecision(f"{policy} of this release cannot read it: {wrong!r}.") from wrong
+
+
+def policy_of(name: str, parameters: Mapping[str, Any]) -> Policy:
+    """The policy as this release has it.
+
+    Raises UnreadableDecision.
+    """
+    if name not in POLICIES:
+        raise UnreadableDecision(f"This release has no policy {name}.")
+    return with_parameters(POLICIES[name], parameters)
 
 
 def differences(before: Plan, after: Plan) -> Iterator[str]:

@@ -29,15 +29,15 @@ class OptionFate(StrEnum):
 class WeighedOption:
     """One option as it stood.
 
-    score: by the job's goal, as a multiple of the best option that the ready nodes could hold; None: none
-    could. cost: what the policy's own program counts for it. free: GPUs on which it could run and that
-    nobody held, those left out that jobs further ahead took.
+    score: by the job's goal, as a multiple of the best that the ready nodes could hold; None: none could.
+    program_cost: what the policy's own program counts for it. free: GPUs on which it could run, without those
+    that are held or that jobs further ahead took.
     """
 
     option: Option
     fate: OptionFate
     score: float | None
-    cost: float | None
+    program_cost: float | None
     free: int
 
     @property
@@ -67,7 +67,9 @@ def weigh(
         elif option in possible:
             fate = OptionFate.PASSED if free.place(option, job) else OptionFate.FULL
         room = free.count_for(option, job.avoids)
-        found.append(WeighedOption(option=option, fate=fate, score=score, cost=costs.get(option), free=room))
+        found.append(
+            WeighedOption(option=option, fate=fate, score=score, program_cost=costs.get(option), free=room)
+        )
     return sorted(found, key=lambda one: (one.score is None, one.score or 0.0, bundle(one.option)))
 
 

@@ -83,7 +83,7 @@ def test_a_busy_node_shows_its_gpus_links_and_jobs(page: Any) -> None:
 
     admin = world.user("ada", is_staff=True)
     node = world.fake_node(name="gpu-box", slots=4, model="NVIDIA-A100-SXM4-80GB", memory_bytes=80 << 30)
-    world.placed_job(node, owner=admin, name="long one")
+    job = world.placed_job(node, owner=admin, name="long one")
     Gpu.objects.update(util=0.7, memory_used_bytes=30 << 30)
     for gpu in Gpu.objects.all():
         gpu.links = {str(other): "NV12" for other in range(4) if other != gpu.index}
@@ -95,6 +95,10 @@ def test_a_busy_node_shows_its_gpus_links_and_jobs(page: Any) -> None:
     expect(page.get_by_text("long one")).to_be_visible()
     expect(page.get_by_text("NV12").first).to_be_visible()
     look(page, "node")
+    page.goto(f"/jobs/{job.pk}/?tab=decisions")
+    expect(page.get_by_text("of its options by its goal, balanced")).to_be_visible()
+    expect(page.get_by_role("strong").get_by_text("chosen")).to_be_visible()
+    look(page, "job-decisions")
 
 
 def test_administrators_run_people_and_read_the_record(page: Any) -> None:

@@ -20,6 +20,7 @@ from scheduler.services.decisions import forget_old_decisions
 from scheduler.services.policy import choose_policy
 from tests.harness import world
 from tests.harness.preempting import preempting
+from trainer import __version__
 
 pytestmark = pytest.mark.django_db
 ONE_GPU = {"number_gpus": 1}
@@ -52,7 +53,7 @@ def test_starts_and_new_reasons_are_kept_and_the_same_again_is_not() -> None:
     tick()
     assert verbs()[1:] == [("start", "", waits.pk), ("wait", "busy", other.pk)]
     first, second = Decision.objects.order_by("pk")
-    assert (second.policy, second.parameters, second.release) == ("fifo", {}, "0.1.0")
+    assert (second.policy, second.parameters, second.release) == ("fifo", {}, __version__)
     assert second.size == len(second.input) + len(second.plan)
     assert replayed(second.pk, first.pk).count("identical") == 2
     assert replayed(all=True).endswith("2 decisions, all identical.\n")
@@ -163,4 +164,4 @@ def test_the_command_names_what_differs_and_what_cannot_be_read() -> None:
     with pytest.raises(CommandError, match="came out otherwise"):
         call_command("replay_decision", "--all", stdout=out)
     assert "cannot be made again. It is damaged" in out.getvalue()
-    assert "made by release 0.1.0" in out.getvalue()
+    assert f"made by release {__version__}" in out.getvalue()

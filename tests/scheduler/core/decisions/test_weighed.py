@@ -59,7 +59,7 @@ def test_a_running_job_is_weighed_with_its_own_gpus() -> None:
         id="n", gpu_model="A100", total=2, free=(1,)),))  # fmt: skip
     found = weighed("sia", state, "r")
     assert found["A100:1x2"].free == 2
-    costs = [one.cost for one in found.values()]
+    costs = [one.program_cost for one in found.values()]
     assert all(cost is not None for cost in costs)
     assert found["A100:1x1"].fate is OptionFate.PASSED
 
