@@ -33,6 +33,13 @@ class StopFor(StrEnum):
     DRAIN = "drain"
 
 
+class DependencyKind(StrEnum):
+    """What must have become of a job before another may start."""
+
+    SUCCEEDED = "succeeded"
+    ENDED = "ended"  # in whatever way
+
+
 class WaitState(StrEnum):
     """Why a queued job does not run yet.
 
@@ -43,6 +50,8 @@ class WaitState(StrEnum):
     NO_NODE = "no-node"  # nodes could, and none of them is ready
     DECLINED = "declined"  # the ready ones that could declined it lately
     CHECKPOINT_NODE = "checkpoint-node"  # the one node that has its checkpoint is not ready
+    BEGIN_TIME = "begin-time"  # its owner wants it to begin later
+    DEPENDENCY = "dependency"  # jobs that it comes after have not ended yet
     BUSY = "busy"  # other jobs hold what it needs
     BEHIND = "behind"  # what it needs is kept for jobs that go first
     ROUND = "round"  # the policy decides in rounds, and the next one has not begun

@@ -79,6 +79,8 @@ class JobInfo:
     avoids: frozenset[str] = frozenset()  # nodes that declined it lately and are not asked yet
     declined: str = ""  # which nodes those are, why and until when, in words for its owner
     no_option: str = ""  # why no registered node can run it, in words for its owner
+    begins_at: float | None = None  # it may not start before
+    awaits: tuple[str, ...] = ()  # jobs that must end before it may start
     hold: str = ""  # why it waits for new options and may not start, in words for its owner
     dearer: str = ""  # why it leaves out GPUs that cost more than it may, in words for its owner
 

@@ -22,6 +22,7 @@ from scheduler.loop.options.within_budget import within_budget
 from scheduler.loop.stop_costs import preempted, restart_s, saved_at, unsaved_s
 from scheduler.models import Allocation, Attempt, Gpu, Job, PendingStart
 from scheduler.selectors.checkpoints import only_nodes
+from scheduler.selectors.dependencies import awaited
 from scheduler.selectors.nodes import trusted_since
 from scheduler.services.jobs.hand_over import gpu_ids
 from scheduler.services.jobs.objectives import objective_of
@@ -29,7 +30,7 @@ from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, WaitState
 
 COLUMNS = (
     "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
-    "goal", "state", "state_since", "stop_for", "step", "total_steps", "wait_code", "wait_text",
+    "begin_at", "goal", "state", "state_since", "stop_for", "step", "total_steps", "wait_code", "wait_text",
 )  # fmt: skip
 ATTEMPT_COLUMNS = (
     "job_id", "fence", "option", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
@@ -50,6 +51,7 @@ class _Rows:
     avoided: Mapping[str, Avoided]
     pending: Mapping[str, Holding]
     saved_at: Mapping[str, datetime]
+    awaited: Mapping[str, tuple[str, ...]]
 
 
 def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
@@ -71,6 +73,7 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
         avoided=avoided_by(present, now),
         pending=_pending(),
         saved_at=saved_at(present),
+        awaited=awaited(present.filter(state=JobState.QUEUED)),
     )
     taken = {gpu for gpus in rows.held.values() for gpu in gpus}
     taken |= {gpu for holding in rows.pending.values() for gpu in holding.gpus}
@@ -132,6 +135,8 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
         declined=avoided.text,
         no_option=rows.no_option.get(job.pk, "") or paid.why_none,
         dearer=paid.why_fewer,
+        begins_at=job.begin_at.timestamp() if job.begin_at else None,
+        awaits=rows.awaited.get(job.pk, ()),
         hold=_hold(job),
     )
 

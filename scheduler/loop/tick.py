@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from portal.clock import database_now
 from scheduler import hints
 from scheduler.core.decisions.decision_json import PolicyInput
+from scheduler.core.eligibility import eligible
 from scheduler.core.rounds import next_round
 from scheduler.core.types import Plan, Start, Wait
 from scheduler.errors import SchedulerReplaced
@@ -71,12 +72,14 @@ def _round(epoch: Epoch, live: LivePolicy, now: datetime) -> tuple[int, int]:
     if next_round(last, policy.round_s, now.timestamp()) > now.timestamp():
         return 0, wait_for_the_round(epoch, policy)
     state = snapshot.take_snapshot(epoch.memory.get(policy.name, {}), now)
-    plan = decide(policy, state, now.timestamp(), lambda: leases.expire_leases(epoch, database_now()))
+    considered, not_yet = eligible(state, now.timestamp())
+    plan = decide(policy, considered, now.timestamp(), lambda: leases.expire_leases(epoch, database_now()))
     if plan is None:
         epoch.memory.setdefault(policy.name, {})
         epoch.round_at = now
         return 0, len(state.waiting)
-    record(epoch, live, PolicyInput(state, now.timestamp()), plan)
+    record(epoch, live, PolicyInput(considered, now.timestamp()), plan)
+    plan = replace(plan, actions=(*plan.actions, *not_yet))
     done = apply(epoch, state, plan, database_now())
     epoch.memory = {policy.name: dict(plan.memory), Epoch.ORDER: _waiting(plan)}
     epoch.round_at = now if done.whole and state.jobs else None

@@ -16,7 +16,9 @@ from scheduler.loop import leadership
 from scheduler.loop.budget import TickBudget
 from scheduler.loop.leases import terms
 from scheduler.models import Attempt, Claim, Epoch, Job, Node
+from scheduler.selectors.dependencies import hopeless
 from scheduler.services.jobs.attempts import end_attempt
+from scheduler.services.jobs.dependencies import cancel_hopeless
 from scheduler.services.jobs.transitions import locked
 from scheduler.services.jobs.verbs import preempt_job
 from scheduler.services.nodes.state import block_node, finish_drain, readmit_node, record_decline
@@ -36,6 +38,20 @@ def enforce_all(epoch: Epoch, web: Reachability, now: datetime) -> None:
     enforce(epoch, web, now, budget)
     end_stuck_gangs(epoch, web, now, budget)
     expire_blocks_and_drain(epoch, now, budget)
+    cancel_what_cannot_start(epoch, now, budget)
+
+
+def cancel_what_cannot_start(epoch: Epoch, now: datetime, budget: TickBudget) -> None:
+    """Cancel jobs that come after the success of one that ended otherwise.
+
+    What comes after those in turn is cancelled in the next ticks.
+    """
+    for dependency in hopeless().order_by("?")[: settings.CHANGES_PER_TICK]:
+        if not budget.allows():
+            return
+        with leadership.row(epoch, job=dependency.job_id):
+            cancel_hopeless(dependency, now=now)
+            budget.spend()
 
 
 def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: TickBudget) -> None:

@@ -1,6 +1,7 @@
 from scheduler.models.calibrations import Calibration, CalibrationState
 from scheduler.models.decision_records import Decision, DecisionJob, OptionSet
 from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice, WebBeat
+from scheduler.models.dependencies import JobDependency
 from scheduler.models.files import DatasetFile, UploadHold
 from scheduler.models.jobs import Allocation, Attempt, Claim, Job, JobEvent
 from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent, NodePrice, NodeSpeedTest
@@ -23,6 +24,7 @@ __all__ = [
     "Gpu",
     "IdempotencyKey",
     "Job",
+    "JobDependency",
     "JobEvent",
     "JoinToken",
     "LogPiece",

@@ -38,6 +38,7 @@ class Job(models.Model):
     validation_file = models.ForeignKey(DatasetFile, models.PROTECT, null=True, blank=True, related_name="+")
     goal = models.CharField(max_length=20, default="balanced")
     deadline_at = models.DateTimeField(null=True, blank=True)
+    begin_at = models.DateTimeField(null=True, blank=True)  # it may not start before
     budget = models.FloatField(null=True, blank=True)
     retries = models.IntegerField(default=0)  # the user's own, for errors of data or code
 

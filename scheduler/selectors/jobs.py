@@ -5,11 +5,21 @@ from __future__ import annotations
 from pathlib import Path
 
 from django.conf import settings
-from django.db.models import Prefetch, Q, QuerySet
+from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
 from portal.accounts.models import User
 from scheduler.errors import NotFound
-from scheduler.models import Allocation, Artifact, Attempt, Claim, Job, JobEvent, LogPiece, Metric
+from scheduler.models import (
+    Allocation,
+    Artifact,
+    Attempt,
+    Claim,
+    Job,
+    JobDependency,
+    JobEvent,
+    LogPiece,
+    Metric,
+)
 
 DETAILS = ("options", "evidence", "notes", "chosen", "params", "binding", "fixed")
 
@@ -50,6 +60,7 @@ def get_job(user: User, job_id: str) -> Job:
         visible_jobs(user)
         .filter(pk=job_id)
         .select_related("owner", "team", "training_file", "validation_file")
+        .annotate(follows=Exists(JobDependency.objects.filter(job=OuterRef("pk"))))
         .prefetch_related(Prefetch("attempts", attempts))
         .first()
     )

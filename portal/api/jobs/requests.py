@@ -22,9 +22,12 @@ from portal.api.common.fields import (
 from portal.api.common.pages import PageQuery
 from scheduler.errors import NotFound
 from scheduler.selectors.files import get_file
+from scheduler.selectors.jobs import visible_jobs
 from scheduler.selectors.public_states import PUBLIC_STATES
+from scheduler.services.jobs.dependencies import After
 from scheduler.services.jobs.objectives import MAX_BUDGET
 from scheduler.services.jobs.verbs import MAX_RETRIES
+from scheduler.states import DependencyKind
 
 
 class Params(serializers.DictField):
@@ -53,6 +56,15 @@ class RecommendationIn(StrictSerializer):
     params = Params(default=dict, help_text="Fixed parameters; the recommendation fills in the others.")
 
 
+class AfterIn(StrictSerializer):
+    job = StrictText(max_length=40, help_text="Id of a job that you see.")
+    kind = ChoiceField(
+        choices=[kind.value for kind in DependencyKind],
+        default=DependencyKind.SUCCEEDED.value,
+        help_text="`ended`: in whatever way. If it cannot succeed any more, the new job is cancelled.",
+    )
+
+
 class JobIn(RecommendationIn):
     validation_file = StrictText(max_length=64, required=False, allow_null=True)
     name = Name(max_length=200, required=False, allow_blank=True)
@@ -61,6 +73,11 @@ class JobIn(RecommendationIn):
         help_text="Name of one of your teams, as `me/` lists them; its members see the job.",
     )  # fmt: skip
     deadline_at = ZonedDateTime(required=False, allow_null=True, help_text="Required for the goal deadline.")
+    begin_at = ZonedDateTime(
+        required=False, allow_null=True,
+        help_text="The job does not start before; a time in the past is no limit.",
+    )  # fmt: skip
+    after = AfterIn(many=True, required=False, help_text="Jobs that must end before this one may start.")
     budget = Number(
         min_value=0, max_value=MAX_BUDGET, required=False, allow_null=True,
         help_text="In the currency of node prices; required for the goal budget.",
@@ -85,8 +102,17 @@ def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
                 found[field] = get_file(user, file_id)
             except NotFound as unknown:
                 raise ValidationError({field: ["is not one of your files; upload it first"]}) from unknown
+    if after := values.get("after"):
+        found["after"] = [_after(user, number, **one) for number, one in enumerate(after)]
     if name := values.get("team"):
         found["team"] = own_teams(user).filter(name=name).first()
         if found["team"] is None:
             raise ValidationError({"team": ["is not the name of one of your teams"]})
     return found
+
+
+def _after(user: User, number: int, job: str, kind: str) -> After:
+    found = visible_jobs(user).filter(pk=job).first()
+    if found is None:
+        raise ValidationError({"after": {str(number): {"job": ["is not the id of one of your jobs"]}}})
+    return After(found, DependencyKind(kind))

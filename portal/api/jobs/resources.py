@@ -15,11 +15,12 @@ from portal.accounts.models import Team
 from portal.api.common.fields import CurrencyField
 from portal.api.jobs.figures import ActualOut, ComparedOut, CostOut, FiguresOut, ProgressOut, WarningOut
 from scheduler.core.spending import Spent
-from scheduler.models import Attempt, Job, JobEvent, Metric
+from scheduler.models import Attempt, Job, JobDependency, JobEvent, Metric
+from scheduler.selectors.dependencies import dependencies_of
 from scheduler.selectors.figures.cost import costs_of_job, totals
 from scheduler.selectors.figures.job import elapsed, first_loss, job_figures
 from scheduler.selectors.figures.promise import actual_of_attempt, comparison, comparison_with_submission
-from scheduler.states import JobState
+from scheduler.states import JobState, public_state
 from trainer.step_metrics import STEP_METRICS, StepMetric
 
 
@@ -89,7 +90,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
             *("id", "name", "state", "internal_state", "stage", "state_since", "model", "team"),
             *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
             *("progress", "warnings", "wait", "error"),
-            *("submitted_at", "first_started_at", "ended_at"),
+            *("submitted_at", "begin_at", "first_started_at", "ended_at"),
         ]
 
     def to_representation(self, job: Job) -> Any:
@@ -170,6 +171,18 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
         return _promise(attempt.promised)
 
 
+class AfterOut(serializers.ModelSerializer[JobDependency]):
+    job = serializers.CharField(source="on_id")
+    state = serializers.SerializerMethodField()
+
+    class Meta:
+        model = JobDependency
+        fields = ["job", "kind", "state"]
+
+    def get_state(self, dependency: JobDependency) -> str:
+        return public_state(JobState(dependency.on.state), dependency.on.stop_for)
+
+
 class JobOut(JobBrief):
     """Everything about one job."""
 
@@ -187,14 +200,23 @@ class JobOut(JobBrief):
     )
     evidence = serializers.SerializerMethodField(help_text="Similar measured executions of any user.")
     notes = serializers.JSONField()
+    after = serializers.SerializerMethodField(help_text="Jobs that it comes after, and what they must do.")
     deleted_files = serializers.SerializerMethodField(help_text="Fields whose files have been deleted since.")
     predictor_version = serializers.IntegerField(allow_null=True)
 
     class Meta(JobBrief.Meta):
         fields = [
             *JobBrief.Meta.fields,
-            *("params", "promise", "attempts", "evidence", "notes", "predictor_version"),
-            *("deleted_files", "figures", "first_loss", "cost", "comparison", "submission_comparison"),
+            *("params", "promise", "after", "attempts", "evidence", "notes", "predictor_version"),
+            *(
+                "after",
+                "deleted_files",
+                "figures",
+                "first_loss",
+                "cost",
+                "comparison",
+                "submission_comparison",
+            ),
         ]
 
     def to_representation(self, job: Job) -> Any:
@@ -228,6 +250,10 @@ class JobOut(JobBrief):
     def get_submission_comparison(self, job: Job) -> Any:
         lines = comparison_with_submission(job, self.spent, self.context["now"])
         return [ComparedOut(line).data for line in lines]
+
+    @extend_schema_field(AfterOut(many=True))
+    def get_after(self, job: Job) -> Any:
+        return AfterOut(dependencies_of(job), many=True).data
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_deleted_files(self, job: Job) -> list[str]:

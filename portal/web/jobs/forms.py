@@ -21,10 +21,13 @@ from portal.web.common.currency import in_currency
 from portal.web.common.form_base import NameField
 from portal.web.common.param_fields import PREFIX, param_fields
 from portal.web.common.time_fields import MomentField, TimedForm
-from scheduler.models import DatasetFile
+from scheduler.models import DatasetFile, Job
 from scheduler.selectors.files import Storage, storage_of, visible_files
+from scheduler.selectors.jobs import visible_jobs
+from scheduler.services.jobs.dependencies import After
 from scheduler.services.jobs.objectives import DEADLINE
 from scheduler.services.jobs.verbs import MAX_RETRIES
+from scheduler.states import TERMINAL, DependencyKind
 from trainer.recipes import RECIPES
 
 GOALS = {
@@ -36,8 +39,13 @@ GOALS = {
 }
 # The field that takes an upload, and the one that then shows the stored file.
 UPLOADS = {"upload": "training_file", "validation_upload": "validation_file"}
-MORE = ("validation_file", "validation_upload", "team", "deadline_at", "budget", "retries")
-SHOWN_FILES = 50
+LIMITS = ("deadline_at", "budget", "retries", "begin_at", "after")
+MORE = ("validation_file", "validation_upload", "team", *LIMITS)
+KINDS = {
+    DependencyKind.SUCCEEDED: "succeed (the job is cancelled if one does not)",
+    DependencyKind.ENDED: "end, in whatever way",
+}
+SHOWN_FILES = SHOWN_JOBS = 50
 
 
 class UploadField(forms.FileField):
@@ -83,6 +91,20 @@ class SubmitForm(TimedForm):
     )
     deadline_at = MomentField(required=False, label="Deadline")
     budget = forms.FloatField(required=False, min_value=0, max_value=1e12, help_text=in_currency)
+    begin_at = MomentField(
+        required=False, label="Not before", help_text="The job does not start before this time."
+    )
+    after = forms.ModelMultipleChoiceField(
+        Job.objects.none(),
+        required=False,
+        label="After these jobs",
+        help_text="The job starts once they have ended.",
+    )
+    after_kind = forms.ChoiceField(
+        choices=[(kind.value, text) for kind, text in KINDS.items()],
+        required=False,
+        label="Provided that they",
+    )
     retries = forms.IntegerField(
         required=False,
         min_value=0,
@@ -98,6 +120,7 @@ class SubmitForm(TimedForm):
         self.fields["key"].initial = uuid.uuid4().hex
         self.fields["params-gpu_model"].widget.attrs["list"] = "gpu-models"
         self._offer_files()
+        self._offer_jobs()
         teams: forms.ModelChoiceField[Team] = self.fields["team"]  # type: ignore[assignment]
         teams.queryset = own_teams(user)
 
@@ -124,6 +147,20 @@ class SubmitForm(TimedForm):
                 chosen = shown.filter(pk=pk).first() if pk and pk not in newest else None
             offered = newest if chosen is None or chosen.pk in newest else {chosen.pk: str(chosen), **newest}
             field.widget.choices = [("", field.empty_label), *offered.items()]
+
+    def _offer_jobs(self) -> None:
+        """Show the newest jobs that have not ended; every visible one may be named."""
+        visible = visible_jobs(self.user).only("id", "name")
+        jobs: forms.ModelMultipleChoiceField[Job] = self.fields["after"]  # type: ignore[assignment]
+        jobs.queryset = visible
+        shown = visible.exclude(state__in=TERMINAL)[:SHOWN_JOBS]
+        jobs.widget.choices = [(job.pk, f"{job.name} ({job.pk})" if job.name else job.pk) for job in shown]
+
+    @property
+    def order(self) -> list[After]:
+        """What the job comes after."""
+        kind = DependencyKind(self.cleaned_data["after_kind"] or DependencyKind.SUCCEEDED)
+        return [After(job, kind) for job in self.cleaned_data["after"]]
 
     def clean(self) -> dict[str, Any]:
         values = self.cleaned_data

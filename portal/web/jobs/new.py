@@ -71,7 +71,8 @@ def _context(form: SubmitForm) -> dict[str, Any]:
 
 def _submitted(request: PageRequest, form: SubmitForm) -> Job | None:
     """The job, or None with the reasons in the form."""
-    body = {name: str(value) for name, value in request.POST.items() if name != "csrfmiddlewaretoken"}
+    body = {name: list(map(str, values)) for name, values in request.POST.lists()}
+    body.pop("csrfmiddlewaretoken", None)
     try:
         job, _ = once(
             owner=request.user,
@@ -108,6 +109,8 @@ def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job:
         name=values["name"],
         team=values["team"],
         deadline_at=values["deadline_at"],
+        begin_at=values["begin_at"],
+        after=form.order,
         budget=values["budget"],
         retries=values["retries"] or 0,
         now=database_now(),

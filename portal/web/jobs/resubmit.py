@@ -11,7 +11,9 @@ from django.core.serializers.json import DjangoJSONEncoder
 
 from portal.clock import database_now
 from portal.web.common.param_fields import as_form_values
-from scheduler.models import Job
+from scheduler.models import Job, JobDependency
+from scheduler.selectors.dependencies import dependencies_of
+from scheduler.states import TERMINAL
 
 
 def request_of(job: Job) -> dict[str, Any]:
@@ -26,7 +28,9 @@ def request_of(job: Job) -> dict[str, Any]:
         "goal": job.goal,
         "name": job.name,
         "team": job.team and job.team.name,
-        "deadline_at": _still_to_come(job),
+        "deadline_at": _if_to_come(job.deadline_at),
+        "begin_at": _if_to_come(job.begin_at),
+        "after": [{"job": one.on_id, "kind": one.kind} for one in _to_come_after(job)],
         "budget": job.budget,
         "retries": job.retries,
         "params": job.fixed,
@@ -34,9 +38,13 @@ def request_of(job: Job) -> dict[str, Any]:
     return {name: value for name, value in asked.items() if value}
 
 
-def _still_to_come(job: Job) -> datetime | None:
-    """The deadline, unless it has passed: nobody could submit that again."""
-    return job.deadline_at if job.deadline_at and job.deadline_at > database_now() else None
+def _if_to_come(moment: datetime | None) -> datetime | None:
+    """A deadline or a beginning, unless it has passed: that means nothing any more."""
+    return moment if moment and moment > database_now() else None
+
+
+def _to_come_after(job: Job) -> list[JobDependency]:
+    return [one for one in dependencies_of(job) if one.on.state not in TERMINAL]
 
 
 def as_curl(job: Job, *, portal: str) -> str:
@@ -53,4 +61,6 @@ def as_curl(job: Job, *, portal: str) -> str:
 def as_form(job: Job) -> dict[str, Any]:
     """The job's own values as the first values of the form of a new one."""
     asked = request_of(job)
-    return {**asked, **as_form_values(asked.pop("params", {})), "team": job.team_id}
+    after = asked.pop("after", [])
+    order = {"after": [one["job"] for one in after], "after_kind": after[0]["kind"]} if after else {}
+    return {**asked, **order, **as_form_values(asked.pop("params", {})), "team": job.team_id}

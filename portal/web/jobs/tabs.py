@@ -9,11 +9,13 @@ from typing import Any
 
 from django.http import HttpRequest
 
+from portal.accounts.models import User
 from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
-from scheduler.models import Job
+from scheduler.models import Job, JobDependency
 from scheduler.selectors.checkpoints import of_job
 from scheduler.selectors.decisions import decisions_of, explain
+from scheduler.selectors.dependencies import dependencies_of
 from scheduler.selectors.figures.cost import job_costs
 from scheduler.selectors.figures.promise import (
     comparison,
@@ -23,7 +25,7 @@ from scheduler.selectors.figures.promise import (
 )
 from scheduler.selectors.figures.stretches import KINDS, stretches
 from scheduler.selectors.figures.training import attempt_that_counts
-from scheduler.selectors.jobs import artifacts, events, log_tail
+from scheduler.selectors.jobs import artifacts, events, log_tail, sees
 
 EVENTS, CHECKPOINTS, DECISIONS = 200, 50, 10  # the last ones; the API has all events and decisions
 
@@ -35,7 +37,7 @@ class Tab:
     context: Callable[[HttpRequest, Job, datetime], dict[str, Any]]
 
 
-def _overview(_: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
+def _overview(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
     attempt = attempt_that_counts(list(job.attempts.all()))
     prediction = new_prediction(job, now)
     spent = job_costs([job], now).get(job.pk)
@@ -47,8 +49,15 @@ def _overview(_: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
         "first_promise": promise_for_elsewhere(job),
         "at_submission": comparison_with_submission(job, spent, now),
         "files": list(artifacts(job)),
+        "order": _order(request, job),
         "stretches": stretches(events(job).filter(kind__in=KINDS), now),
     }
+
+
+def _order(request: HttpRequest, job: Job) -> list[tuple[JobDependency, bool]]:
+    """What the job comes after, and whether the reader may see those jobs."""
+    user: User = request.user  # type: ignore[assignment]
+    return [(one, sees(user, one.on)) for one in dependencies_of(job)]
 
 
 def _log(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any
@@ -18,6 +18,7 @@ from scheduler.models import DatasetFile, Job
 from scheduler.services.files.uploads import hold_files
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
+from scheduler.services.jobs.dependencies import After, check_order, store_order
 from scheduler.services.jobs.objectives import aim_of_request
 from scheduler.services.jobs.transitions import locked, move_job, note_job, record_submission
 from scheduler.states import STOPPABLE, TERMINAL, JobState, StopFor, public_state
@@ -40,6 +41,8 @@ def submit_job(
     deadline_at: datetime | None = None,
     budget: float | None = None,
     team: Team | None = None,
+    begin_at: datetime | None = None,
+    after: Sequence[After] = (),
     creation: Creation = unkeyed,
 ) -> Job:
     """Store a job with everything that was left out filled in from knowledge, queued.
@@ -49,6 +52,7 @@ def submit_job(
     fixed = recommend.clean_request(model=model, params=params or {})
     aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now)
     _check_retries(retries)
+    check_order(begin_at=begin_at, deadline_at=deadline_at, after=after, now=now)
     files: dict[str, Any] = {"training_file": training_file, "validation_file": validation_file}
     workload = recommend.workload_of(model=model, **files)
     recommender = recommend.current_recommender()
@@ -59,6 +63,7 @@ def submit_job(
         model=model,
         goal=goal,
         deadline_at=deadline_at,
+        begin_at=begin_at,
         budget=budget,
         retries=retries,
         fixed=fixed,
@@ -72,6 +77,7 @@ def submit_job(
     with creation() as note:
         hold_files(files)
         job.save(force_insert=True)
+        store_order(job, after)
         record_submission(job=job, now=now, actor=owner)
         note(job)
     log.info("job submitted", extra={"job": job.pk})

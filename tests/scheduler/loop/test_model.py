@@ -27,12 +27,14 @@ from portal.clock import database_now
 from scheduler.errors import SchedulerError
 from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Decision, Epoch, Job, Node, PendingStart
+from scheduler.models import Decision, Epoch, Job, JobDependency, Node, PendingStart
 from scheduler.selectors.decisions import replay_decision
+from scheduler.selectors.dependencies import MET
+from scheduler.services.jobs.dependencies import After
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.services.nodes.state import drain_node, resume_node
 from scheduler.services.policy import choose_policy
-from scheduler.states import TERMINAL, NodeState
+from scheduler.states import LIVE, TERMINAL, DependencyKind, JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
 from tests.harness.invariants import assert_sound
@@ -72,6 +74,13 @@ class Lifecycle(RuleBasedStateMachine):
     def submit(self, retries: int, gpus: int | None) -> Job:
         params = {"max_steps": 100_000, **({"number_gpus": gpus} if gpus else {})}
         return world.job(self.owner, training_file=self.file, retries=retries, params=params)
+
+    @rule(target=jobs, job=jobs, kind=st.sampled_from(DependencyKind))
+    def submit_after(self, job: Job, kind: DependencyKind) -> Job:
+        job.refresh_from_db()
+        if job.state in (JobState.FAILED, JobState.CANCELLED):
+            kind = DependencyKind.ENDED
+        return world.job(self.owner, training_file=self.file, after=[After(job, kind)])
 
     @rule()
     def look(self) -> None:
@@ -184,6 +193,11 @@ class Lifecycle(RuleBasedStateMachine):
         if newest and newest.pk != self.replayed:
             self.replayed = newest.pk
             assert replay_decision(newest).differences == []
+
+    @invariant()
+    def nothing_starts_before_what_it_comes_after(self) -> None:
+        rows = JobDependency.objects.filter(job__state__in=LIVE).exclude(MET)
+        assert not rows.exists()
 
     @invariant()
     def the_rows_are_sound(self) -> None:

@@ -46,16 +46,25 @@ def test_everything_that_can_be_said_is_kept(browser: Client, form: Form, person
     Membership.objects.create(team=team, user=person)
     validation = world.data_file(person, rows=5)
     deadline = (timezone.now() + timedelta(days=1)).replace(second=0, microsecond=0)
+    begin, first = deadline - timedelta(hours=3), world.job(person)
     said = {
         "validation_file": validation.pk,
         "team": str(team.pk),
         "deadline_at": deadline.strftime("%Y-%m-%dT%H:%M"),
+        "begin_at": begin.strftime("%Y-%m-%dT%H:%M"),
+        "after": first.pk,
+        "after_kind": "ended",
         "budget": "12.5",
         "retries": "2",
         "params-gradient_checkpointing": "false",
     }
     assert browser.post("/jobs/new/", form(**said)).status_code == 302
-    job = Job.objects.get()
+    job = Job.objects.exclude(pk=first.pk).get()
+    assert (job.begin_at, [one.on for one in job.dependencies.all()]) == (begin, [first])
+    again = browser.get(f"/jobs/new/?from={job.pk}").content.decode()
+    assert f'value="{begin:%Y-%m-%dT%H:%M}"' in again
+    assert f'<option value="{first.pk}" selected>' in again
+    assert first.pk in browser.get(f"/jobs/{job.pk}/").content.decode()
     assert (job.validation_file, job.team, job.deadline_at) == (validation, team, deadline)
     assert (job.budget, job.retries, job.fixed) == (12.5, 2, {"gradient_checkpointing": False})
 

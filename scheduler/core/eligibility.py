@@ -1,0 +1,40 @@
+"""Which waiting jobs may be considered now: one rule for every policy.
+
+Slurm calls such jobs eligible. A policy never sees the others, so none can start them, keep GPUs for
+them or stop a job for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime
+
+from scheduler.core.types import ClusterState, JobInfo, Wait
+from scheduler.states import WaitState
+
+NAMED = 3  # jobs that a reason lists by id
+
+
+def eligible(state: ClusterState, now: float) -> tuple[ClusterState, tuple[Wait, ...]]:
+    """Return the state without the jobs that may not start yet, and their Waits."""
+    waits = tuple(wait for job in state.jobs if (wait := _not_yet(job, now)))
+    if not waits:
+        return state, ()
+    left_out = {wait.job for wait in waits}
+    return replace(state, jobs=tuple(job for job in state.jobs if job.id not in left_out)), waits
+
+
+def _not_yet(job: JobInfo, now: float) -> Wait | None:
+    if job.holds is not None or job.hold:  # a hold is told first: it may end the job
+        return None
+    if job.awaits:
+        return Wait(job.id, WaitState.DEPENDENCY, _after(job.awaits))
+    if job.begins_at is not None and job.begins_at > now:
+        at = datetime.fromtimestamp(job.begins_at, UTC).isoformat(timespec="seconds")
+        return Wait(job.id, WaitState.BEGIN_TIME, f"It may not start before {at}.")
+    return None
+
+
+def _after(jobs: tuple[str, ...]) -> str:
+    named, more = ", ".join(jobs[:NAMED]), len(jobs) - NAMED
+    return f"It comes after {named}{f' and {more} more' if more > 0 else ''}."

@@ -1,0 +1,79 @@
+"""Jobs that come after others, or begin later, through REST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+from rest_framework.test import APIClient
+
+from scheduler.loop.tick import tick
+from scheduler.models import Job
+from tests.harness import world
+
+Body = Callable[..., dict[str, object]]
+
+
+def submit(api: APIClient, body: dict[str, object]) -> Any:
+    return api.post("/api/jobs/", body, format="json")
+
+
+def test_a_job_says_what_it_comes_after_and_waits_for_it(api: APIClient, body: Body) -> None:
+    world.fake_node(slots=2)
+    first = submit(api, body()).json()
+    after = [{"job": first["id"], "kind": "ended"}]
+    second = submit(api, body(after=after)).json()
+    assert second["after"] == [{"job": first["id"], "kind": "ended", "state": "queued"}]
+    tick()
+    told = api.get(f"/api/jobs/{second['id']}/").json()
+    assert told["wait"] == {"code": "dependency", "text": f"It comes after {first['id']}."}
+    assert told["after"][0]["state"] == "queued"  # as people see a job that is assigned
+
+
+def test_success_is_the_usual_condition(api: APIClient, body: Body) -> None:
+    first = submit(api, body()).json()
+    told = submit(api, body(after=[{"job": first["id"]}])).json()
+    assert told["after"][0]["kind"] == "succeeded"
+
+
+def test_a_job_begins_later(api: APIClient, body: Body) -> None:
+    world.fake_node()
+    at = timezone.now() + timedelta(hours=1)
+    job = submit(api, body(begin_at=at.isoformat())).json()
+    tick()
+    told = api.get(f"/api/jobs/{job['id']}/").json()
+    assert told["wait"]["code"] == "begin-time"
+    assert told["begin_at"] == at.isoformat().replace("+00:00", "Z")
+
+
+def test_a_job_of_somebody_else_cannot_be_told_from_none(api: APIClient, body: Body) -> None:
+    theirs = world.job(world.user("other"))
+    answers = [submit(api, body(after=[{"job": pk}])) for pk in (theirs.pk, "ftjob-none", "a\x00b")]
+    assert [answer.status_code for answer in answers] == [400, 400, 400]
+    texts = [answer.content.decode().replace(theirs.pk, "ftjob-none") for answer in answers]
+    assert texts[0] == texts[1]
+    assert "is not the id of one of your jobs" in texts[0]
+    assert Job.objects.count() == 1
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        ("after", "ftjob-1"),
+        ("after", [{"kind": "ended"}]),
+        ("after", [{"job": 5}]),
+        ("after", [{"job": "a", "kind": "began"}]),
+        ("after", [{"job": "a", "unless": "b"}]),
+        ("begin_at", "tomorrow"),
+        ("begin_at", "2026-11-23T10:00:00"),
+        ("begin_at", "9999-12-31T00:00:00Z"),
+    ],
+)
+def test_bad_order_is_refused_at_its_field(api: APIClient, body: Body, field: str, value: object) -> None:
+    answer = submit(api, body(**{field: value}))
+    assert answer.status_code == 400, answer.content
+    assert field in answer.content.decode()
+    assert not Job.objects.exists()

@@ -1,0 +1,113 @@
+"""Jobs that come after others, or begin later."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from portal.clock import database_now
+from scheduler.errors import BadParameters
+from scheduler.loop.tick import tick
+from scheduler.models import Job, JobDependency
+from scheduler.services.jobs.dependencies import After
+from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
+from scheduler.states import DependencyKind, WaitState
+from tests.harness import world
+from tests.harness.invariants import assert_sound
+
+pytestmark = pytest.mark.django_db
+SUCCEEDED, ENDED = DependencyKind
+
+
+def wait_of(job: Job) -> tuple[str, str]:
+    job.refresh_from_db()
+    return job.state, job.wait_code
+
+
+def test_a_job_begins_at_its_time_and_others_go_before_it() -> None:
+    world.fake_node()
+    later = world.job(begin_at=database_now() + timedelta(hours=1))
+    other = world.job(owner=later.owner)
+    tick()
+    assert wait_of(later) == ("queued", WaitState.BEGIN_TIME)
+    assert wait_of(other) == ("assigned", "")
+    cancel_job(job=other, actor=None, now=database_now())
+    Job.objects.filter(pk=later.pk).update(begin_at=database_now())
+    world.fake_node()
+    assert tick().started == 1
+    assert wait_of(later) == ("assigned", "")
+
+
+@pytest.mark.parametrize(
+    ("kind", "outcome"), [(SUCCEEDED, "succeeded"), (ENDED, "succeeded"), (ENDED, "error")]
+)
+def test_a_job_starts_once_the_one_before_it_has_ended(kind: DependencyKind, outcome: str) -> None:
+    node = world.fake_node(slots=2)
+    first = world.job()
+    second = world.job(owner=first.owner, after=[After(first, kind)])
+    assert tick().started == 1
+    assert wait_of(second) == ("queued", WaitState.DEPENDENCY)
+    assert first.pk in second.wait_text
+    order = node.take_up()
+    node.run(order)
+    assert tick().started == 0
+    node.end(order, outcome)
+    assert tick().started == 1
+    assert wait_of(second) == ("assigned", "")
+    assert_sound()
+
+
+def test_what_follows_a_job_that_fails_is_cancelled_down_the_line() -> None:
+    node = world.fake_node()
+    first = world.job()
+    second = world.job(owner=first.owner, after=[After(first)])
+    third = world.job(owner=first.owner, after=[After(second)])
+    anyway = world.job(owner=first.owner, after=[After(third, ENDED)])
+    pause_job(job=third, actor=None, now=database_now())
+    tick()
+    order = node.take_up()
+    node.run(order)
+    node.end(order, "error")
+    tick()
+    tick()
+    assert wait_of(second) == wait_of(third) == ("cancelled", "")
+    assert f"after {first.pk} had succeeded, which has failed" in second.events.last().reason
+    assert f"after {second.pk} had succeeded, which has been cancelled" in third.events.last().reason
+    tick()
+    assert wait_of(anyway) == ("assigned", "")
+    assert_sound()
+
+
+def test_a_pause_only_delays() -> None:
+    world.fake_node(slots=2)
+    first = world.job()
+    second = world.job(owner=first.owner, after=[After(first)])
+    pause_job(job=first, actor=None, now=database_now())
+    tick()
+    assert wait_of(second) == ("queued", WaitState.DEPENDENCY)
+    resume_job(job=first, actor=None, now=database_now())
+    tick()
+    assert wait_of(first) == ("assigned", "")
+
+
+def test_what_could_never_begin_is_refused_and_nothing_is_stored() -> None:
+    world.fake_node()
+    first, now = world.job(), database_now()
+    cancel_job(job=first, actor=None, now=now)
+    first.refresh_from_db()
+    year, hour = now + timedelta(days=367), now + timedelta(hours=1)
+    wrong = [
+        ({"begin_at": year}, "begin_at", "within a year"),
+        ({"begin_at": hour, "deadline_at": hour}, "begin_at", "before the deadline"),
+        ({"after": [After(first)]}, "after", "already been cancelled"),
+        ({"after": [After(first, ENDED)] * 2}, "after", "twice"),
+        ({"after": [After(Job(pk=str(one)), ENDED) for one in range(101)]}, "after", "at most 100"),
+    ]
+    for values, field, told in wrong:
+        with pytest.raises(BadParameters) as refused:
+            world.job(owner=first.owner, **values)
+        assert told in refused.value.fields[field]
+    assert (Job.objects.count(), JobDependency.objects.count()) == (1, 0)
+    world.job(owner=first.owner, after=[After(first, ENDED)], begin_at=now - timedelta(days=1))
+    assert tick().started == 1
