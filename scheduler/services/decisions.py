@@ -17,8 +17,6 @@ def forget_old_decisions(now: datetime) -> int:
 
     They go beyond `DECISION_KEEP_DAYS` or `DECISION_KEEP_BYTES`, and with them the options that none of those
     left can name. Returns the number of decisions.
-    They go beyond `DECISION_KEEP_DAYS` or `DECISION_KEEP_BYTES`. Options that none of those left can
-    name go as well. Returns the number of decisions.
     """
     expired = now - timedelta(days=settings.DECISION_KEEP_DAYS)
     excess = _kept_bytes() - settings.DECISION_KEEP_BYTES

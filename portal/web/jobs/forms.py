@@ -42,8 +42,8 @@ UPLOADS = {"upload": "training_file", "validation_upload": "validation_file"}
 LIMITS = ("deadline_at", "budget", "retries", "begin_at", "after")
 MORE = ("validation_file", "validation_upload", "team", *LIMITS)
 KINDS = {
-    DependencyKind.SUCCEEDED: "succeed (the job is cancelled if one does not)",
-    DependencyKind.ENDED: "end, in whatever way",
+    DependencyKind.SUCCEEDED: "succeed",
+    DependencyKind.ENDED: "end in whatever way",
 }
 SHOWN_FILES = SHOWN_JOBS = 50
 
@@ -104,6 +104,7 @@ class SubmitForm(TimedForm):
         choices=[(kind.value, text) for kind, text in KINDS.items()],
         required=False,
         label="Provided that they",
+        help_text="If one of them cannot succeed any more, the job is cancelled.",
     )
     retries = forms.IntegerField(
         required=False,
@@ -154,7 +155,9 @@ class SubmitForm(TimedForm):
         jobs: forms.ModelMultipleChoiceField[Job] = self.fields["after"]  # type: ignore[assignment]
         jobs.queryset = visible
         shown = visible.exclude(state__in=TERMINAL)[:SHOWN_JOBS]
-        jobs.widget.choices = [(job.pk, f"{job.name} ({job.pk})" if job.name else job.pk) for job in shown]
+        jobs.widget.choices = [
+            (job.pk, f"{job.name} …{job.pk[-6:]}" if job.name else job.pk) for job in shown
+        ]
 
     @property
     def order(self) -> list[After]:

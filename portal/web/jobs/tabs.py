@@ -26,6 +26,7 @@ from scheduler.selectors.figures.promise import (
 from scheduler.selectors.figures.stretches import KINDS, stretches
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import artifacts, events, log_tail, sees
+from scheduler.states import JobState, public_state
 
 EVENTS, CHECKPOINTS, DECISIONS = 200, 50, 10  # the last ones; the API has all events and decisions
 
@@ -54,10 +55,13 @@ def _overview(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
     }
 
 
-def _order(request: HttpRequest, job: Job) -> list[tuple[JobDependency, bool]]:
-    """What the job comes after, and whether the reader may see those jobs."""
+def _order(request: HttpRequest, job: Job) -> list[tuple[JobDependency, bool, str]]:
+    """What the job comes after, whether the reader sees it, and its state."""
     user: User = request.user  # type: ignore[assignment]
-    return [(one, sees(user, one.on)) for one in dependencies_of(job)]
+    return [
+        (one, sees(user, one.on), public_state(JobState(one.on.state), one.on.stop_for))
+        for one in dependencies_of(job)
+    ]
 
 
 def _log(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
