@@ -41,6 +41,7 @@ class SpendingOut(serializers.Serializer[dict[str, Any]]):
     until = serializers.DateTimeField()
     currency = CurrencyField()
     by_team = SpendingLineOut(many=True)
+    by_person = SpendingLineOut(many=True)
     by_node = SpendingLineOut(many=True)
     total = SpendingLineOut()
 
@@ -48,7 +49,7 @@ class SpendingOut(serializers.Serializer[dict[str, Any]]):
 class SpendingApi(APIView):
     @extend_schema(operation_id="spending_retrieve", parameters=[SpendingQuery], responses=SpendingOut)
     def get(self, request: ApiRequest) -> Response:
-        """GPU time and cost of the jobs that you may see, by team and by node.
+        """GPU time and cost of the jobs that you may see, by team, by person and by node.
 
         An allocation counts for its part within the period, at the prices that held then.
         """
@@ -60,5 +61,5 @@ class SpendingApi(APIView):
             raise serializers.ValidationError({"since": ["must lie before the end of the period"]})
         found = spending(request.user, Period(since, until))
         told: dict[str, Any] = {"since": since, "until": until}
-        told |= {name: getattr(found, name) for name in ("by_team", "by_node", "total")}
+        told |= {name: getattr(found, name) for name in ("by_team", "by_person", "by_node", "total")}
         return Response(SpendingOut(told).data)

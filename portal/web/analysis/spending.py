@@ -1,4 +1,4 @@
-"""What jobs used and cost: by team and by node."""
+"""What jobs used and cost: by team, by person and by node."""
 
 from __future__ import annotations
 

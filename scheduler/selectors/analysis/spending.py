@@ -1,4 +1,4 @@
-"""What jobs used and cost in a period: by team and by node."""
+"""What jobs used and cost in a period: by team, by person and by node."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from scheduler.selectors.analysis.period import Period
 from scheduler.selectors.figures.cost import GpuCost, gpu_costs, totals
 from scheduler.selectors.jobs import visible_jobs
 
-Key = TypeVar("Key", int | None, str)
+Key = TypeVar("Key", int | None, int, str)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingLine:
     """What a group of jobs used.
 
-    id: of the team or node; None for jobs of no team, and for the sum of all. cost: None where no GPU had a
-    price.
+    id: of the team, person or node; None for jobs of no team, and for the sum of all. cost: None where
+    no GPU had a price.
     """
 
     id: str | None
@@ -41,12 +41,13 @@ class SpendingLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """The same allocations summed up three times.
+    """The same allocations summed up in several ways.
 
     The most expensive group comes first, then the largest.
     """
 
     by_team: list[SpendingLine]
+    by_person: list[SpendingLine]
     by_node: list[SpendingLine]
     total: SpendingLine
 
@@ -54,7 +55,7 @@ class Spending:
 def spending(user: User, period: Period) -> Spending:
     """Sum up what the jobs that the user may see used in the period.
 
-    Each GPU is cut to it; it takes five queries.
+    Each GPU is cut to it; it takes six queries.
     """
     held = Allocation.objects.filter(
         Q(released_at__isnull=True) | Q(released_at__gt=period.start), allocated_at__lt=period.end
@@ -63,9 +64,11 @@ def spending(user: User, period: Period) -> Spending:
         held = held.filter(claim__attempt__job__in=visible_jobs(user).values("pk"))
     costs = gpu_costs(held, period.end, since=period.start)
     teams = dict(Team.objects.filter(pk__in={one.team for one in costs}).values_list("pk", "name"))
+    people = dict(User.objects.filter(pk__in={one.owner for one in costs}).values_list("pk", "username"))
     nodes = dict(Node.objects.filter(pk__in={one.node for one in costs}).values_list("pk", "name"))
     return Spending(
         by_team=_lines(costs, lambda one: one.team, lambda team: teams.get(team, "") if team else ""),
+        by_person=_lines(costs, lambda one: one.owner, lambda owner: people[owner]),
         by_node=_lines(costs, lambda one: one.node, lambda node: nodes[node]),
         total=_line(None, "", costs),
     )

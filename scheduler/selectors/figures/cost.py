@@ -19,8 +19,8 @@ from scheduler.core.spending import Price, Spent, spent
 from scheduler.models import Allocation, Job, NodePrice
 
 COLUMNS = (
-    "claim__attempt__job_id", "claim__attempt__job__team_id", "claim__attempt_id", "gpu__node_id",
-    "allocated_at", "released_at",
+    "claim__attempt__job_id", "claim__attempt__job__team_id", "claim__attempt__job__owner_id",
+    "claim__attempt_id", "gpu__node_id", "allocated_at", "released_at",
 )  # fmt: skip
 Key = TypeVar("Key", bound=Hashable)
 
@@ -31,6 +31,7 @@ class GpuCost:
 
     job: str
     team: int | None
+    owner: int
     attempt: UUID
     node: str
     held_s: float
@@ -45,14 +46,15 @@ def gpu_costs(
     It counts from `since` on if that is given.
     """
     rows = list(allocations.order_by("pk").values_list(*COLUMNS))
-    prices = _prices({node for _, _, _, node, _, _ in rows})
+    prices = _prices({node for *_, node, _, _ in rows})
     costs = []
-    for job, team, attempt, node, allocated_at, released_at in rows:
+    for job, team, owner, attempt, node, allocated_at, released_at in rows:
         start, end = max(allocated_at, since or allocated_at), min(released_at or now, now)
         costs.append(
             GpuCost(
                 job=job,
                 team=team,
+                owner=owner,
                 attempt=attempt,
                 node=node,
                 held_s=max(0.0, (end - start).total_seconds()),

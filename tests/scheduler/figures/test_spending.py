@@ -46,6 +46,8 @@ def test_teams_nodes_and_jobs_add_up_to_the_same() -> None:
         ("Vision", 2, 4 * 3600.0),
         ("", 1, 2 * 3600.0),
     ]
+    assert sorted(line.name for line in found.by_person) == sorted(job.owner.username for job in jobs)
+    assert sum(line.gpu_s for line in found.by_person) == 6 * 3600.0
     costs = [line.cost.amount if line.cost else None for line in found.by_node]
     assert costs == [4.0, 1.0, None], "the node without a price has no cost, rather than one of 0"
     assert found.total.cost is not None
@@ -73,6 +75,7 @@ def test_people_see_what_their_own_and_their_teams_jobs_used() -> None:
     ended_job(2.0, team=team)
     ended_job(3.0)
     assert [line.name for line in spending(member, DAY).by_team] == ["Vision"]
+    assert len(spending(member, DAY).by_person) == 1
     assert spending(world.user(), DAY).total.jobs == 0
 
 
