@@ -24,6 +24,7 @@ from tests.chaos.cluster import NODES, Cluster, running
 from tests.chaos.faults.kinds import CAPABILITIES, KINDS
 from tests.chaos.judging.judge import judge
 from tests.chaos.judging.recovery import Struck, table
+from tests.chaos.judging.replays import replayed
 from tests.chaos.judging.report import Report
 from tests.chaos.judging.silence import Silences
 from tests.chaos.judging.work import work
@@ -90,6 +91,7 @@ def disturbed(cluster: Cluster, options: argparse.Namespace) -> Report:
         silences=silences,
         nodes=len(cluster.nodes),
     )
+    found += replayed(stack.supervisor.env)
     found += [Violation("F", "no process ends by itself", name, "") for name in died]
     found += [Violation("-", "a client went on to the end", error, "") for error in crowd.errors]
     if options.keep:
