@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import UTC, datetime
 
-from scheduler.core.types import ClusterState, JobInfo, Wait
+from scheduler.core.types import ClusterState, JobInfo, Plan, Wait
 from scheduler.states import WaitState
 
 NAMED = 3  # jobs that a reason lists by id
@@ -22,6 +22,11 @@ def eligible(state: ClusterState, now: float) -> tuple[ClusterState, tuple[Wait,
         return state, ()
     left_out = {wait.job for wait in waits}
     return replace(state, jobs=tuple(job for job in state.jobs if job.id not in left_out)), waits
+
+
+def with_waits(plan: Plan, not_yet: tuple[Wait, ...]) -> Plan:
+    """The plan with the jobs that the policy never saw."""
+    return replace(plan, actions=(*plan.actions, *not_yet))
 
 
 def _not_yet(job: JobInfo, now: float) -> Wait | None:

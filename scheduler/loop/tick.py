@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import logging
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 from portal.clock import database_now
 from scheduler import hints
 from scheduler.core.decisions.decision_json import PolicyInput
-from scheduler.core.eligibility import eligible
+from scheduler.core.eligibility import eligible, with_waits
 from scheduler.core.rounds import next_round
 from scheduler.core.types import Plan, Start, Wait
 from scheduler.errors import SchedulerReplaced
@@ -78,8 +78,8 @@ def _round(epoch: Epoch, live: LivePolicy, now: datetime) -> tuple[int, int]:
         epoch.memory.setdefault(policy.name, {})
         epoch.round_at = now
         return 0, len(state.waiting)
-    record(epoch, live, PolicyInput(considered, now.timestamp()), plan)
-    plan = replace(plan, actions=(*plan.actions, *not_yet))
+    plan = with_waits(plan, not_yet)
+    record(epoch, live, PolicyInput(state, now.timestamp()), plan)
     done = apply(epoch, state, plan, database_now())
     epoch.memory = {policy.name: dict(plan.memory), Epoch.ORDER: _waiting(plan)}
     epoch.round_at = now if done.whole and state.jobs else None

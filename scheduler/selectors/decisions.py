@@ -17,9 +17,11 @@ from scheduler.core.decisions.decision_json import (
 from scheduler.core.decisions.replay import differences, policy_of, replay
 from scheduler.core.decisions.told import DecisionMoment, Told, tell
 from scheduler.core.decisions.weighed import WeighedOption, weigh
-from scheduler.core.types import Action, Resize, Start
+from scheduler.core.types import Action, Resize, Start, Wait
 from scheduler.models import Decision, DecisionJob, Job, Node, OptionSet
+from scheduler.states import WaitState
 
+NOT_CONSIDERED = {WaitState.BEGIN_TIME, WaitState.DEPENDENCY}  # no option is weighed before
 SLICE = 1000  # values a query: databases limit their number
 
 
@@ -90,7 +92,8 @@ def _explained(row: DecisionJob) -> Explained:
     action = next((action for action in plan.actions if action.job == row.job_id), None)
     if job is None or action is None:
         raise UnreadableDecision(f"It says nothing of the job {row.job_id}.")
-    weighed = weigh(policy, job, packed.nodes, plan, packed.now)
+    is_weighed = not isinstance(action, Wait) or action.code not in NOT_CONSIDERED
+    weighed = weigh(policy, job, packed.nodes, plan, packed.now) if is_weighed else []
     moment = DecisionMoment(packed.now, plan, packed.waiting)
     return Explained(row, tell(policy, job, action, weighed, moment, _names(action)), weighed)
 

@@ -179,6 +179,7 @@ READ: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
         "goal": Goal,
         "topology": Topology,
         "avoids": frozenset,
+        "awaits": tuple,
         "holds": lambda raw: _value(Holding, raw),
     },
     Holding: {"option": read_option, "gpus": _gpus},

@@ -16,6 +16,7 @@ from scheduler.loop.options import option_sets
 from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
 from scheduler.models import Decision, DecisionJob, Job, OptionSet
+from scheduler.selectors.decisions import explain
 from scheduler.services.decisions import forget_old_decisions
 from scheduler.services.policy import choose_policy
 from tests.harness import world
@@ -57,6 +58,21 @@ def test_starts_and_new_reasons_are_kept_and_the_same_again_is_not() -> None:
     assert second.size == len(second.input) + len(second.plan)
     assert replayed(second.pk, first.pk).count("identical") == 2
     assert replayed(all=True).endswith("2 decisions, all identical.\n")
+
+
+def test_a_job_that_may_not_start_yet_is_kept_as_one_that_waits() -> None:
+    """No policy saw it."""
+    world.fake_node(slots=2)
+    later = world.job(params=ONE_GPU, begin_at=database_now() + timedelta(days=1))
+    tick()
+    tick()
+    now = world.job(params=ONE_GPU)
+    tick()
+    assert verbs() == [("wait", "begin-time", later.pk), ("start", "", now.pk)]
+    assert replayed(all=True).endswith("2 decisions, all identical.\n")
+    explained = explain(DecisionJob.objects.get(job=later))
+    assert explained.told.here.startswith("It may not start before")
+    assert explained.options == []
 
 
 def test_a_decision_that_cannot_be_carried_out_yet_is_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,12 +6,14 @@ import json
 import zlib
 from dataclasses import replace
 from math import inf, nextafter
-from typing import Any
+from types import UnionType
+from typing import Any, get_args, get_type_hints
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from scheduler.core.decisions.decision_json import (
+    READ,
     PackedInput,
     UnreadableDecision,
     pack_plan,
@@ -61,6 +63,18 @@ def test_numbers_survive_to_the_last_bit() -> None:
         memory={"at": nextafter(1.0, 2), "whole": 3, "of": {"ü": [None, True]}},
     )
     assert Kept(state, nextafter(NOW, inf)).read().state == state
+
+
+@pytest.mark.parametrize("kind", list(READ), ids=lambda kind: kind.__name__)
+def test_every_field_that_json_would_bring_back_otherwise_is_in_the_table(kind: type[Any]) -> None:
+    """Also one that is added: plain are those whose type JSON knows."""
+    plain = {str, int, float, bool, type(None)}
+    types = {
+        name: {*get_args(hint)} if isinstance(hint, UnionType) else {hint}
+        for name, hint in get_type_hints(kind).items()
+    }
+    odd = {name for name, either in types.items() if not either <= plain}
+    assert odd - {"options"} == set(READ[kind])
 
 
 @pytest.mark.parametrize(("name", "solver"), [("sia", assignment), ("gavel", time_shares)])
