@@ -70,11 +70,7 @@ def unpack_options(packed: bytes) -> Options:
 def pack_input(given: PolicyInput, digests: Mapping[str, str]) -> bytes:
     """What a policy was given; `digests`: of the options of each job that has any."""
     state = given.state
-    jobs = [_raw(job) for job in state.jobs]
-    for raw in jobs:
-        options = raw.pop("options")
-        if options:
-            raw["options"] = digests[raw["id"]]
+    jobs = [_raw_job(job, digests) for job in state.jobs]
     return _packed(
         {
             "layout": LAYOUT,
@@ -160,16 +156,40 @@ def _action(raw: Raw) -> Action:
     return _value(kind, raw)
 
 
+def _raw_job(job: JobInfo, digests: Mapping[str, str]) -> Raw:
+    """A job for JSON.
+
+    The option that it runs with is named by its number among the job's options, if it is one of them.
+    """
+    raw = _raw(job)
+    if raw.pop("options"):
+        raw["options"] = digests[job.id]
+    if held := job.holds:
+        place = job.options.index(held.option) if held.option in job.options else _raw(held.option)
+        raw["holds"] = {**_raw(held), "option": place}
+    return raw
+
+
 def _job(raw: Raw, options: Mapping[str, Options]) -> JobInfo:
     digest = raw.get("options")
     if digest is not None and digest not in options:
         raise UnreadableDecision(f"The options {digest} of the job {raw['id']} are not kept any more.")
-    found = options[digest] if digest else ()
-    return _read(lambda: _value(JobInfo, {**raw, "options": found}))
+    return _read(lambda: _job_info(raw, options[digest] if digest else ()))
+
+
+def _job_info(raw: Raw, options: Options) -> JobInfo:
+    held = raw.get("holds")
+    if held and isinstance(held["option"], int):
+        raw = {**raw, "holds": {**held, "option": options[held["option"]]}}
+    return _value(JobInfo, {**raw, "options": options})
 
 
 def _gpus(raw: list[list[Any]]) -> tuple[tuple[str, int], ...]:
     return tuple((node, index) for node, index in raw)
+
+
+def _held_option(raw: Raw | Option) -> Option:
+    return raw if isinstance(raw, Option) else read_option(raw)
 
 
 ACTIONS: dict[str, type[Action]] = {action.__name__: action for action in (Start, Wait, Preempt, Resize)}
@@ -182,7 +202,7 @@ READ: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
         "awaits": tuple,
         "holds": lambda raw: _value(Holding, raw),
     },
-    Holding: {"option": read_option, "gpus": _gpus},
+    Holding: {"option": _held_option, "gpus": _gpus},
     NodeInfo: {
         "free": tuple,
         "cannot_train": frozenset,
@@ -214,8 +234,7 @@ def _raw(value: Any) -> Raw:
 
 # The fields that JSON does not take as they are.
 WRITTEN: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
-    JobInfo: {"avoids": sorted, "holds": _raw},
-    Holding: {"option": _raw},
+    JobInfo: {"avoids": sorted},
     NodeInfo: {"cannot_train": sorted},
     Start: {"option": _raw},
     Resize: {"option": _raw},
@@ -249,5 +268,5 @@ def _read(read: Callable[[], T]) -> T:
         raise
     except (zlib.error, ValueError) as wrong:
         raise UnreadableDecision(f"It is damaged: {wrong}.") from wrong
-    except (KeyError, TypeError, AttributeError) as wrong:
+    except (LookupError, TypeError, AttributeError) as wrong:
         raise UnreadableDecision(f"It does not fit this release: {wrong}.") from wrong

@@ -25,7 +25,7 @@ from scheduler.core.divide import assignment, time_shares
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import with_parameters
 from scheduler.core.types import ClusterState, Plan, Resize, Start
-from tests.scheduler.core.clusters import cluster_states, job, node, option
+from tests.scheduler.core.clusters import cluster_states, job, node, option, running
 from tests.scheduler.core.decisions.kept import Kept
 
 NOW = 1_790_000_000.123456
@@ -113,6 +113,27 @@ def test_differences_are_named() -> None:
 
 def altered(packed: bytes, **changes: Any) -> bytes:
     return zlib.compress(json.dumps({**json.loads(zlib.decompress(packed)), **changes}).encode())
+
+
+def test_the_option_that_a_job_runs_with_is_kept_once_or_by_itself() -> None:
+    """A job that runs again may run with one that it would not be offered any more."""
+    state = ClusterState(
+        jobs=(
+            running("one", option(), ("n", 0)),
+            replace(running("own", option(gpus=2), ("n", 1), ("n", 2)), options=(option(),)),
+            replace(running("none", option(gpus=1), ("n", 3)), options=()),
+        ),
+        nodes=(node("n", 0, total=4),),
+    )
+    kept = Kept(state, NOW)
+    assert kept.read().state == state
+    held = [job["holds"]["option"] for job in json.loads(zlib.decompress(kept.packed))["jobs"]]
+    assert held[0] == 0
+    assert [one["config"]["number_gpus"] for one in held[1:]] == [2, 1]
+    raw = json.loads(zlib.decompress(kept.packed))["jobs"]
+    raw[0]["holds"]["option"] = 5
+    with pytest.raises(UnreadableDecision, match="does not fit"):
+        PackedInput(altered(kept.packed, jobs=raw)).given(kept.options)
 
 
 def test_odd_records_are_refused_in_words() -> None:
