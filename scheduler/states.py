@@ -52,6 +52,7 @@ class WaitState(StrEnum):
     CHECKPOINT_NODE = "checkpoint-node"  # the one node that has its checkpoint is not ready
     BEGIN_TIME = "begin-time"  # its owner wants it to begin later
     DEPENDENCY = "dependency"  # jobs that it comes after have not ended yet
+    ARRAY_LIMIT = "array-limit"  # as many jobs of its array run as may at a time
     BUSY = "busy"  # other jobs hold what it needs
     BEHIND = "behind"  # what it needs is kept for jobs that go first
     ROUND = "round"  # the policy decides in rounds, and the next one has not begun

@@ -10,7 +10,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from portal.api import docs
 from portal.api.cluster import policy, simulations, spending
-from portal.api.jobs import decisions, files, intents, jobs, parts, script_imports
+from portal.api.jobs import arrays, decisions, files, intents, jobs, parts, script_imports
 from portal.api.knowledge import catalogue, executions, recommendations
 from portal.api.nodes import calibrations, nodes
 from portal.api.people import audit, me, teams, users
@@ -18,6 +18,9 @@ from portal.api.people import audit, me, teams, users
 urlpatterns = [
     path("files/", files.FilesApi.as_view()),
     path("files/<str:file_id>/", files.FileApi.as_view()),
+    path("arrays/", arrays.ArraysApi.as_view()),
+    path("arrays/<str:array_id>/", arrays.ArrayApi.as_view()),
+    path("arrays/<str:array_id>/cancel/", arrays.ArrayCancelApi.as_view()),
     path("jobs/", jobs.JobsApi.as_view()),
     path("jobs/<str:job_id>/", jobs.JobApi.as_view()),
     path("jobs/<str:job_id>/cancel/", jobs.CancelApi.as_view()),

@@ -6,6 +6,8 @@ them or stop a job for them.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
@@ -17,11 +19,12 @@ NAMED = 3  # jobs that a reason lists by id
 
 def eligible(state: ClusterState, now: float) -> tuple[ClusterState, tuple[Wait, ...]]:
     """Return the state without the jobs that may not start yet, and their Waits."""
-    waits = tuple(wait for job in state.jobs if (wait := _not_yet(job, now)))
+    waits = [wait for job in state.jobs if (wait := _not_yet(job, now))]
+    waits += _beyond_limits(state.jobs, {wait.job for wait in waits})
     if not waits:
         return state, ()
     left_out = {wait.job for wait in waits}
-    return replace(state, jobs=tuple(job for job in state.jobs if job.id not in left_out)), waits
+    return replace(state, jobs=tuple(job for job in state.jobs if job.id not in left_out)), tuple(waits)
 
 
 def with_waits(plan: Plan, not_yet: tuple[Wait, ...]) -> Plan:
@@ -38,6 +41,18 @@ def _not_yet(job: JobInfo, now: float) -> Wait | None:
         at = datetime.fromtimestamp(job.begins_at, UTC).isoformat(timespec="seconds")
         return Wait(job.id, WaitState.BEGIN_TIME, f"It may not start before {at}.")
     return None
+
+
+def _beyond_limits(jobs: Sequence[JobInfo], not_yet: Collection[str]) -> Iterator[Wait]:
+    """Of each array only as many jobs are shown as may still start, the first ones."""
+    holding = Counter(job.array for job in jobs if job.array and job.holds is not None)
+    for job in jobs:
+        if not job.array or job.holds is not None or job.hold or job.id in not_yet:
+            continue
+        holding[job.array] += 1
+        if holding[job.array] > job.array_limit:
+            text = f"At most {job.array_limit} of the jobs of {job.array} may run at a time."
+            yield Wait(job.id, WaitState.ARRAY_LIMIT, text)
 
 
 def _after(jobs: tuple[str, ...]) -> str:

@@ -80,6 +80,8 @@ class JobInfo:
     declined: str = ""  # which nodes those are, why and until when, in words for its owner
     no_option: str = ""  # why no registered node can run it, in words for its owner
     begins_at: float | None = None  # it may not start before
+    array: str = ""  # the array that it belongs to, if that limits how many of its jobs run
+    array_limit: int = 0  # how many that are
     awaits: tuple[str, ...] = ()  # jobs that must end before it may start
     hold: str = ""  # why it waits for new options and may not start, in words for its owner
     dearer: str = ""  # why it leaves out GPUs that cost more than it may, in words for its owner

@@ -20,7 +20,7 @@ from scheduler.loop.options.option_cache import JobOptions, options_of
 from scheduler.loop.options.unsupported import explain_missing_options
 from scheduler.loop.options.within_budget import within_budget
 from scheduler.loop.stop_costs import preempted, restart_s, saved_at, unsaved_s
-from scheduler.models import Allocation, Attempt, Gpu, Job, PendingStart
+from scheduler.models import Allocation, Attempt, Gpu, Job, JobArray, PendingStart
 from scheduler.selectors.checkpoints import only_nodes
 from scheduler.selectors.dependencies import awaited
 from scheduler.selectors.nodes import trusted_since
@@ -30,7 +30,8 @@ from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, WaitState
 
 COLUMNS = (
     "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
-    "begin_at", "goal", "state", "state_since", "stop_for", "step", "total_steps", "wait_code", "wait_text",
+    "array_id", "begin_at", "goal", "state", "state_since", "stop_for", "step", "total_steps",
+    "wait_code", "wait_text",
 )  # fmt: skip
 ATTEMPT_COLUMNS = (
     "job_id", "fence", "option", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
@@ -52,6 +53,7 @@ class _Rows:
     pending: Mapping[str, Holding]
     saved_at: Mapping[str, datetime]
     awaited: Mapping[str, tuple[str, ...]]
+    array_limits: Mapping[str | None, int]
 
 
 def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
@@ -73,6 +75,7 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
         avoided=avoided_by(present, now),
         pending=_pending(),
         saved_at=saved_at(present),
+        array_limits=_array_limits(jobs),
         awaited=awaited(present.filter(state=JobState.QUEUED)),
     )
     taken = {gpu for gpus in rows.held.values() for gpu in gpus}
@@ -98,6 +101,13 @@ def _pending() -> dict[str, Holding]:
         start.job_id: Holding(option=start.promised, gpus=gpu_ids(start), since=start.made_at.timestamp())
         for start in starts
     }
+
+
+def _array_limits(jobs: list[Job]) -> dict[str | None, int]:
+    """The limits of the arrays that have one."""
+    arrays = {job.array_id for job in jobs if job.array_id}
+    limits = JobArray.objects.filter(pk__in=arrays).values_list("pk", "limit") if arrays else ()
+    return {array: limit for array, limit in limits if limit is not None}
 
 
 def _history(jobs: QuerySet[Job]) -> dict[str, list[Attempt]]:
@@ -135,6 +145,8 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
         declined=avoided.text,
         no_option=rows.no_option.get(job.pk, "") or paid.why_none,
         dearer=paid.why_fewer,
+        array=(job.array_id or "") if job.array_id in rows.array_limits else "",
+        array_limit=rows.array_limits.get(job.array_id, 0),
         begins_at=job.begin_at.timestamp() if job.begin_at else None,
         awaits=rows.awaited.get(job.pk, ()),
         hold=_hold(job),

@@ -1,3 +1,4 @@
+from scheduler.models.arrays import JobArray
 from scheduler.models.calibrations import Calibration, CalibrationState
 from scheduler.models.decision_records import Decision, DecisionJob, OptionSet
 from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice, WebBeat
@@ -24,6 +25,7 @@ __all__ = [
     "Gpu",
     "IdempotencyKey",
     "Job",
+    "JobArray",
     "JobDependency",
     "JobEvent",
     "JoinToken",

@@ -21,6 +21,10 @@ def new_job_id() -> str:
     return new_id("ftjob-")
 
 
+def new_array_id() -> str:
+    return new_id("ftarray-")
+
+
 def new_file_id() -> str:
     return new_id("file-")
 

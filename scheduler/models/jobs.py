@@ -15,6 +15,7 @@ from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Option
 from scheduler.core.measured import Measured
 from scheduler.core.remaining_time import Remaining
+from scheduler.models.arrays import JobArray
 from scheduler.models.files import DatasetFile
 from scheduler.models.ids import new_job_id
 from scheduler.models.nodes import Gpu, Node
@@ -38,6 +39,7 @@ class Job(models.Model):
     validation_file = models.ForeignKey(DatasetFile, models.PROTECT, null=True, blank=True, related_name="+")
     goal = models.CharField(max_length=20, default="balanced")
     deadline_at = models.DateTimeField(null=True, blank=True)
+    array = models.ForeignKey(JobArray, models.SET_NULL, null=True, blank=True, related_name="jobs")
     begin_at = models.DateTimeField(null=True, blank=True)  # it may not start before
     budget = models.FloatField(null=True, blank=True)
     retries = models.IntegerField(default=0)  # the user's own, for errors of data or code

@@ -15,6 +15,7 @@ from scheduler.models import (
     Attempt,
     Claim,
     Job,
+    JobArray,
     JobDependency,
     JobEvent,
     LogPiece,
@@ -67,6 +68,19 @@ def get_job(user: User, job_id: str) -> Job:
     if found is None:
         raise NotFound(f"There is no job {job_id}.")
     return found
+
+
+def get_array(user: User, array_id: str) -> JobArray:
+    """An array of which the user sees a job at least. Raises NotFound."""
+    found = JobArray.objects.filter(pk=array_id, pk__in=visible_jobs(user).values("array_id")).first()
+    if found is None:
+        raise NotFound(f"There is no array {array_id}.")
+    return found
+
+
+def array_jobs(user: User, array: JobArray) -> QuerySet[Job]:
+    """The jobs of an array that the user sees, in the order of its values."""
+    return for_lists(visible_jobs(user).filter(array=array)).order_by("submitted_at")
 
 
 def events(job: Job) -> QuerySet[JobEvent]:

@@ -87,7 +87,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
     class Meta:
         model = Job
         fields = [
-            *("id", "name", "state", "internal_state", "stage", "state_since", "model", "team"),
+            *("id", "name", "state", "internal_state", "stage", "state_since", "array", "model", "team"),
             *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
             *("progress", "warnings", "wait", "error"),
             *("submitted_at", "begin_at", "first_started_at", "ended_at"),

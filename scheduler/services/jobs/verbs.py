@@ -6,12 +6,13 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple, Required, TypedDict, Unpack
 
 from django.db import transaction
 
 from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Goal, Recommendation
+from knowledge.recommendations.recommender import Recommender
 from portal.accounts.models import Team, User
 from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import DatasetFile, Job
@@ -27,7 +28,48 @@ log = logging.getLogger(__name__)
 MAX_RETRIES = 10
 
 
+class JobRequest(TypedDict, total=False):
+    """What a person asks for; see `prepare`."""
+
+    model: Required[str]
+    training_file: Required[DatasetFile]
+    params: Mapping[str, Any]
+    validation_file: DatasetFile | None
+    goal: str
+    name: str
+    retries: int
+    deadline_at: datetime | None
+    budget: float | None
+    team: Team | None
+    begin_at: datetime | None
+    after: Sequence[After]
+
+
 def submit_job(
+    *, owner: User, now: datetime, creation: Creation = unkeyed, **request: Unpack[JobRequest]
+) -> Job:
+    """Store a job with everything that was left out filled in from knowledge, queued.
+
+    The recommendation is asked for before the transaction that
+    `creation` opens. Raises BadParameters.
+    """
+    prepared = prepare(recommend.current_recommender(), owner=owner, now=now, **request)
+    with creation() as note:
+        store(prepared)
+        note(prepared.job)
+    log.info("job submitted", extra={"job": prepared.job.pk})
+    return prepared.job
+
+
+class Prepared(NamedTuple):
+    """A job that is not stored yet, and what it comes after."""
+
+    job: Job
+    after: Sequence[After]
+
+
+def prepare(
+    recommender: Recommender,
     *,
     owner: User,
     model: str,
@@ -43,19 +85,14 @@ def submit_job(
     team: Team | None = None,
     begin_at: datetime | None = None,
     after: Sequence[After] = (),
-    creation: Creation = unkeyed,
-) -> Job:
-    """Store a job with everything that was left out filled in from knowledge, queued.
-
-    The recommendation is asked for before the transaction that `creation` opens. Raises BadParameters.
-    """
+) -> Prepared:
+    """Return a job as it would be stored. Raises BadParameters."""
     fixed = recommend.clean_request(model=model, params=params or {})
     aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now)
     _check_retries(retries)
     check_order(begin_at=begin_at, deadline_at=deadline_at, after=after, now=now)
     files: dict[str, Any] = {"training_file": training_file, "validation_file": validation_file}
     workload = recommend.workload_of(model=model, **files)
-    recommender = recommend.current_recommender()
     job = Job(
         owner=owner,
         team=team,
@@ -74,14 +111,16 @@ def submit_job(
         **files,
         **_begun(now),
     )
-    with creation() as note:
-        hold_files(files)
-        job.save(force_insert=True)
-        store_order(job, after)
-        record_submission(job=job, now=now, actor=owner)
-        note(job)
-    log.info("job submitted", extra={"job": job.pk})
-    return job
+    return Prepared(job, after)
+
+
+def store(prepared: Prepared) -> None:
+    """Store a job, within the caller's transaction."""
+    job = prepared.job
+    hold_files({"training_file": job.training_file, "validation_file": job.validation_file})
+    job.save(force_insert=True)
+    store_order(job, prepared.after)
+    record_submission(job=job, now=job.submitted_at, actor=job.owner)
 
 
 def _check_retries(retries: int) -> None:

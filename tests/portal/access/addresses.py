@@ -20,7 +20,8 @@ from trainer.step_metrics import STEP_CHARTS
 
 # What a gap is filled with, by its name: one object, or all the words that the view knows.
 GAPS: dict[str, str] = {
-    "job_id": "{job}", "file_id": "{file}", "user_id": "{user}", "token_id": "{token}", "team_id": "{team}",
+    "job_id": "{job}", "array_id": "{array}", "file_id": "{file}", "user_id": "{user}",
+    "token_id": "{token}", "team_id": "{team}",
     "member_id": "{member}", "node_id": "{node}", "calibration_id": "{calibration}", "claim_id": "{claim}",
     "simulation_id": "{simulation}", "number": "{predictor}", "path": "{output}",
 }  # fmt: skip

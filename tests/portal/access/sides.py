@@ -19,7 +19,17 @@ from knowledge.models import PredictorVersion
 from portal.accounts.models import ApiToken, Membership, Role, Scope, Team, User
 from portal.accounts.services import create_token, revoke_token
 from portal.clock import database_now
-from scheduler.models import Attempt, Calibration, Claim, DatasetFile, Job, JoinToken, Node, Simulation
+from scheduler.models import (
+    Attempt,
+    Calibration,
+    Claim,
+    DatasetFile,
+    Job,
+    JobArray,
+    JoinToken,
+    Node,
+    Simulation,
+)
 from scheduler.services.files.uploads import store_file
 from scheduler.services.jobs.verbs import submit_job
 from scheduler.services.nodes.register import create_join_token
@@ -188,8 +198,11 @@ def places(first: Side, admin: User) -> dict[str, str]:
         name="added-gpu", memory_gib=64, tflops=300, bandwidth_gb_s=2000, link="pcie4", now=now, actor=admin
     )
     add_model(name="added-model", text=json.dumps(SHAPE), now=now, actor=admin)
+    array = JobArray.objects.create(owner=first.owner, submitted_at=now)
+    Job.objects.filter(pk=first.job.pk).update(array=array)
     return {
         "job": first.job.pk,
+        "array": array.pk,
         "file": first.file.pk,
         "user": str(first.owner.pk),
         "team": str(first.team.pk),

@@ -51,6 +51,38 @@ def test_a_plain_reference_shows_the_same_jobs(orders: list[tuple[float | None, 
     assert {wait.job for wait in waits} == {one.id for one in jobs} - set(may)
 
 
+members = st.lists(st.tuples(st.sampled_from(["", "a", "b"]), st.booleans(), st.booleans()), max_size=9)
+
+
+@given(members=members, limit=st.integers(1, 3))
+def test_no_more_of_an_array_are_shown_than_may_still_start(
+    members: list[tuple[str, bool, bool]], limit: int
+) -> None:
+    """members: array, whether it runs, and whether it may not start yet."""
+    jobs = tuple(
+        running(f"j{i}", option(), ("n", i), array=array, array_limit=limit)
+        if runs
+        else job(f"j{i}", option(), array=array, array_limit=limit, begins_at=NOW + 1 if late else None)
+        for i, (array, runs, late) in enumerate(members)
+    )
+    expected = {f"j{i}" for i, (array, runs, late) in enumerate(members) if runs or (not array and not late)}
+    for name in "ab":
+        of_it = [(i, runs, late) for i, (array, runs, late) in enumerate(members) if array == name]
+        room = max(0, limit - sum(runs for _, runs, _ in of_it))
+        expected |= {f"j{i}" for i, runs, late in of_it if not runs and not late} & {
+            f"j{i}" for i in [i for i, runs, late in of_it if not runs and not late][:room]
+        }
+    state, waits = eligible(ClusterState(jobs=jobs, nodes=NODES), NOW)
+    assert {one.id for one in state.jobs} == expected
+    codes = {wait.job: wait.code for wait in waits}
+    assert all(
+        codes[f"j{i}"] == WaitState.BEGIN_TIME
+        for i, (_, runs, late) in enumerate(members)
+        if late and not runs
+    )
+    assert set(codes) == {one.id for one in jobs} - expected
+
+
 def test_what_runs_stays_whatever_it_was_to_wait_for() -> None:
     one = running("r", option(), ("n", 0), begins_at=NOW + 1, awaits=("x",))
     assert eligible(ClusterState(jobs=(one,), nodes=NODES), NOW)[0].jobs == (one,)

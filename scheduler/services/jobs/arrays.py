@@ -1,0 +1,95 @@
+"""Arrays: jobs over a list of values, submitted and cancelled together."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Unpack
+
+from portal.accounts.models import User
+from scheduler.errors import BadParameters, IllegalTransition
+from scheduler.models import JobArray
+from scheduler.services.idempotency import Creation, unkeyed
+from scheduler.services.jobs import recommend
+from scheduler.services.jobs.verbs import JobRequest, Prepared, cancel_job, prepare, store
+from scheduler.states import TERMINAL
+
+log = logging.getLogger(__name__)
+FEWEST, MOST = 2, 100
+NAME = 190  # characters that leave room for the number
+
+
+def submit_array(
+    *,
+    owner: User,
+    values: Sequence[Mapping[str, Any]],
+    now: datetime,
+    limit: int | None = None,
+    creation: Creation = unkeyed,
+    **same: Unpack[JobRequest],
+) -> JobArray:
+    """Store a job for each of the values, all or none.
+
+    values: parameters of each job, over those that all have in common. limit: how many run at a
+    time. Raises BadParameters naming the value.
+    """
+    _check(values, limit)
+    recommender, prepared = recommend.current_recommender(), []
+    for number, value in enumerate(values):
+        at = now + timedelta(microseconds=number)  # so that they are ordered as they were listed
+        try:
+            prepared.append(prepare(recommender, owner=owner, now=at, **_with_value(same, number, value)))
+        except BadParameters as wrong:
+            raise BadParameters(_of_value(number, wrong)) from wrong
+    array = JobArray(owner=owner, limit=limit, submitted_at=now)
+    with creation() as note:
+        array.save(force_insert=True)
+        _store(array, prepared)
+        note(array)
+    log.info("array submitted", extra={"array": array.pk, "jobs": len(prepared)})
+    return array
+
+
+def cancel_array(*, array: JobArray, actor: User, now: datetime) -> None:
+    """Cancel all jobs of the array that have not ended."""
+    for job in array.jobs.exclude(state__in=TERMINAL).order_by("-submitted_at"):  # none starts meanwhile
+        try:
+            cancel_job(job=job, actor=actor, now=now, reason=f"The array {array.pk} was cancelled.")
+        except IllegalTransition:
+            continue  # it has just ended
+
+
+def _check(values: Sequence[Mapping[str, Any]], limit: int | None) -> None:
+    errors = {}
+    if not FEWEST <= len(values) <= MOST:
+        errors["values"] = f"must list {FEWEST} to {MOST} values"
+    elif not all(values):
+        errors["values"] = "must each set a parameter at least"
+    elif len({json.dumps(value, sort_keys=True, default=str) for value in values}) < len(values):
+        errors["values"] = "must differ from each other"
+    if limit is not None and limit < 1:
+        errors["limit"] = "must be 1 at least"
+    if errors:
+        raise BadParameters(errors)
+
+
+def _with_value(same: JobRequest, number: int, value: Mapping[str, Any]) -> JobRequest:
+    found: JobRequest = {**same, "params": {**same.get("params", {}), **value}}
+    if name := same.get("name"):
+        found["name"] = f"{name[:NAME]} {number + 1}"
+    return found
+
+
+def _of_value(number: int, wrong: BadParameters) -> dict[str, str]:
+    return {
+        f"values.{number}.{field.removeprefix('params.')}" if field.startswith("params.") else field: told
+        for field, told in wrong.fields.items()
+    }
+
+
+def _store(array: JobArray, prepared: Sequence[Prepared]) -> None:
+    for one in prepared:
+        one.job.array = array
+        store(one)
