@@ -15,7 +15,7 @@ HIDDEN = ("state", "after")
 
 
 class JobFilters(forms.Form):
-    q = forms.CharField(required=False, max_length=200, label="Name or id")
+    q = forms.CharField(required=False, max_length=200, label="Name, id or array")
     model = forms.CharField(required=False, max_length=300, label="Base model")
     owner = forms.CharField(required=False, max_length=150, label="Submitted by")
     state = forms.ChoiceField(required=False, choices=[("", "all"), *((s, s) for s in PUBLIC_STATES)])
@@ -48,7 +48,7 @@ class JobFilters(forms.Form):
         if chosen["state"]:
             jobs = in_public_state(jobs, chosen["state"])
         if text := chosen["q"]:
-            jobs = jobs.filter(Q(name__icontains=text) | Q(pk__icontains=text))
+            jobs = jobs.filter(Q(name__icontains=text) | Q(pk__icontains=text) | Q(array=text))
         if chosen["model"]:
             jobs = jobs.filter(model__icontains=chosen["model"])
         if owner := chosen.get("owner"):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.test import Client
 from rest_framework.test import APIClient
 
 from portal.accounts.models import User
@@ -35,6 +36,18 @@ def test_a_job_for_each_value_and_as_many_at_a_time_as_asked(api: APIClient, bod
     assert (last["array"], last["wait"]["code"]) == (told["id"], "array-limit")
     node.end(node.take_up(), "succeeded", result())
     assert tick().started == 1
+
+
+def test_the_page_of_a_job_leads_to_the_others_of_its_array(
+    api: APIClient, body: Body, browser: Client
+) -> None:
+    array = submit(api, body(values=RATES)).json()
+    submit(api, body(values=RATES))
+    page = browser.get(f"/jobs/{array['jobs'][0]['id']}/").content.decode()
+    assert f'href="/jobs/?q={array["id"]}"' in page
+    found = browser.get(f"/jobs/?q={array['id']}").content.decode()
+    assert [found.count(job["id"]) > 0 for job in array["jobs"]] == [True] * 3
+    assert found.count('href="/jobs/ftjob-') == 3
 
 
 def test_an_array_is_cancelled_as_a_whole(api: APIClient, body: Body) -> None:
