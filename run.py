@@ -110,6 +110,8 @@ class Environment:
             self.stamp.write_text(json.dumps(have, indent=1))
 
     def create(self) -> None:
+        if self.folder.is_symlink():  # what it leads to belongs to another clone, and would be emptied
+            raise SetupFailed(f"{self.folder} is a link to another environment: remove it, then start again")
         foreign = self.folder.exists() and not (self.folder / "pyvenv.cfg").exists()
         if foreign and any(self.folder.iterdir()):
             raise SetupFailed(f"{self.folder} is not a virtual environment: move it away, then start again")

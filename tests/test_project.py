@@ -95,3 +95,15 @@ def test_each_file_of_tests_belongs_to_one_of_the_two_stages_on_sqlite() -> None
     paths = [ROOT / path for stage in (suite.SQLITE, suite.SQLITE_PORTAL) for path in stage.paths]
     files = list((ROOT / "tests").rglob("test_*.py"))
     assert [file for file in files if sum(file.is_relative_to(path) for path in paths) != 1] == []
+
+
+def test_the_environment_of_another_clone_is_not_emptied(tmp_path: Path) -> None:
+    import run
+
+    other, link = tmp_path / "other", tmp_path / "link"
+    other.mkdir()
+    (other / "pyvenv.cfg").touch()
+    link.symlink_to(other)
+    with pytest.raises(run.SetupFailed, match="link to another environment"):
+        run.Environment(str(link)).create()
+    assert (other / "pyvenv.cfg").exists()
