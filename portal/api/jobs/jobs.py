@@ -62,7 +62,7 @@ class JobApi(APIView):
 
 def _whole(request: ApiRequest, job_id: str, *, status: int = 200) -> Response:
     """The job as it is now."""
-    job = JobOut(get_job(request.user, job_id), context={"now": database_now()})
+    job = JobOut(get_job(request.user, job_id), context={"now": database_now(), "user": request.user})
     return Response(job.data, status=status)
 
 

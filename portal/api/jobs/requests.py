@@ -24,7 +24,7 @@ from scheduler.errors import NotFound
 from scheduler.selectors.files import get_file
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.selectors.public_states import PUBLIC_STATES
-from scheduler.services.jobs.dependencies import After
+from scheduler.services.jobs.dependencies import MOST, After
 from scheduler.services.jobs.objectives import MAX_BUDGET
 from scheduler.services.jobs.verbs import MAX_RETRIES
 from scheduler.states import DependencyKind
@@ -77,7 +77,9 @@ class JobIn(RecommendationIn):
         required=False, allow_null=True,
         help_text="The job does not start before; a time in the past is no limit.",
     )  # fmt: skip
-    after = AfterIn(many=True, required=False, help_text="Jobs that must end before this one may start.")
+    after = AfterIn(  # type: ignore[call-arg]  # the length is the list's
+        many=True, required=False, max_length=MOST, help_text="Jobs that must end before this one may start."
+    )  # fmt: skip
     budget = Number(
         min_value=0, max_value=MAX_BUDGET, required=False, allow_null=True,
         help_text="In the currency of node prices; required for the goal budget.",
@@ -103,7 +105,7 @@ def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
             except NotFound as unknown:
                 raise ValidationError({field: ["is not one of your files; upload it first"]}) from unknown
     if after := values.get("after"):
-        found["after"] = [_after(user, number, **one) for number, one in enumerate(after)]
+        found["after"] = _after(user, after)
     if name := values.get("team"):
         found["team"] = own_teams(user).filter(name=name).first()
         if found["team"] is None:
@@ -111,8 +113,9 @@ def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _after(user: User, number: int, job: str, kind: str) -> After:
-    found = visible_jobs(user).filter(pk=job).first()
-    if found is None:
-        raise ValidationError({"after": {str(number): {"job": ["is not the id of one of your jobs"]}}})
-    return After(found, DependencyKind(kind))
+def _after(user: User, asked: list[dict[str, str]]) -> list[After]:
+    jobs = visible_jobs(user).in_bulk([one["job"] for one in asked])
+    for number, one in enumerate(asked):
+        if one["job"] not in jobs:
+            raise ValidationError({"after": {str(number): {"job": ["is not the id of one of your jobs"]}}})
+    return [After(jobs[one["job"]], DependencyKind(one["kind"])) for one in asked]

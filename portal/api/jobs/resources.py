@@ -20,6 +20,7 @@ from scheduler.selectors.dependencies import dependencies_of
 from scheduler.selectors.figures.cost import costs_of_job, totals
 from scheduler.selectors.figures.job import elapsed, first_loss, job_figures
 from scheduler.selectors.figures.promise import actual_of_attempt, comparison, comparison_with_submission
+from scheduler.selectors.jobs import sees
 from scheduler.states import JobState, public_state
 from trainer.step_metrics import STEP_METRICS, StepMetric
 
@@ -173,13 +174,15 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
 
 class AfterOut(serializers.ModelSerializer[JobDependency]):
     job = serializers.CharField(source="on_id")
-    state = serializers.SerializerMethodField()
+    state = serializers.SerializerMethodField(help_text="Null if you may not see that job any more.")
 
     class Meta:
         model = JobDependency
         fields = ["job", "kind", "state"]
 
-    def get_state(self, dependency: JobDependency) -> str:
+    def get_state(self, dependency: JobDependency) -> str | None:
+        if not sees(self.context["user"], dependency.on):
+            return None
         return public_state(JobState(dependency.on.state), dependency.on.stop_for)
 
 
@@ -253,7 +256,7 @@ class JobOut(JobBrief):
 
     @extend_schema_field(AfterOut(many=True))
     def get_after(self, job: Job) -> Any:
-        return AfterOut(dependencies_of(job), many=True).data
+        return AfterOut(dependencies_of(job), many=True, context=self.context).data
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_deleted_files(self, job: Job) -> list[str]:

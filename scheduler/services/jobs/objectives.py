@@ -17,7 +17,10 @@ AT_LEAST_S = 1.0  # a deadline that has passed: as soon as possible
 
 @dataclass(frozen=True, slots=True)
 class Objective:
-    """`deadline_s` counts from now; `budget` is in the currency of the nodes' prices."""
+    """`deadline_s` counts from now, or from when the job may begin.
+
+    `budget` is in the currency of the nodes' prices.
+    """
 
     goal: Goal = Goal.BALANCED
     deadline_s: float | None = None
@@ -25,7 +28,12 @@ class Objective:
 
 
 def aim_of_request(
-    *, goal: str, deadline_at: datetime | None, budget: float | None, now: datetime
+    *,
+    goal: str,
+    deadline_at: datetime | None,
+    budget: float | None,
+    now: datetime,
+    begin_at: datetime | None = None,
 ) -> Objective:
     """Return the checked aim of a person who submits.
 
@@ -43,12 +51,12 @@ def aim_of_request(
         errors[needed] = why_needed(goal)
     if errors:
         raise BadParameters(errors)
-    return _aim(goal, deadline_at, budget, now)
+    return _aim(goal, deadline_at, budget, max(now, begin_at or now))
 
 
 def objective_of(job: Job, now: datetime) -> Objective:
     """The aim of a job that waits."""
-    return _aim(job.goal, job.deadline_at, job.budget, now)
+    return _aim(job.goal, job.deadline_at, job.budget, max(now, job.begin_at or now))
 
 
 def _aim(goal: str, deadline_at: datetime | None, budget: float | None, now: datetime) -> Objective:

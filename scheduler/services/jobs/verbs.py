@@ -88,7 +88,7 @@ def prepare(
 ) -> Prepared:
     """Return a job as it would be stored. Raises BadParameters."""
     fixed = recommend.clean_request(model=model, params=params or {})
-    aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now)
+    aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now, begin_at=begin_at)
     _check_retries(retries)
     check_order(begin_at=begin_at, deadline_at=deadline_at, after=after, now=now)
     files: dict[str, Any] = {"training_file": training_file, "validation_file": validation_file}

@@ -33,6 +33,14 @@ def test_a_job_says_what_it_comes_after_and_waits_for_it(api: APIClient, body: B
     assert told["after"][0]["state"] == "queued"  # as people see a job that is assigned
 
 
+def test_a_job_that_is_not_seen_any_more_keeps_its_state_to_itself(api: APIClient, body: Body) -> None:
+    first = submit(api, body()).json()
+    second = submit(api, body(after=[{"job": first["id"]}])).json()
+    Job.objects.filter(pk=first["id"]).update(owner=world.user())
+    told = api.get(f"/api/jobs/{second['id']}/").json()["after"]
+    assert told == [{"job": first["id"], "kind": "succeeded", "state": None}]
+
+
 def test_success_is_the_usual_condition(api: APIClient, body: Body) -> None:
     first = submit(api, body()).json()
     told = submit(api, body(after=[{"job": first["id"]}])).json()
@@ -67,6 +75,7 @@ def test_a_job_of_somebody_else_cannot_be_told_from_none(api: APIClient, body: B
         ("after", [{"job": 5}]),
         ("after", [{"job": "a", "kind": "began"}]),
         ("after", [{"job": "a", "unless": "b"}]),
+        ("after", [{"job": "a"}] * 101),
         ("begin_at", "tomorrow"),
         ("begin_at", "2026-11-23T10:00:00"),
         ("begin_at", "9999-12-31T00:00:00Z"),

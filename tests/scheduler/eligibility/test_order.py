@@ -11,6 +11,7 @@ from scheduler.errors import BadParameters
 from scheduler.loop.tick import tick
 from scheduler.models import Job, JobDependency
 from scheduler.services.jobs.dependencies import After
+from scheduler.services.jobs.objectives import objective_of
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.states import DependencyKind, WaitState
 from tests.harness import world
@@ -89,6 +90,13 @@ def test_a_pause_only_delays() -> None:
     resume_job(job=first, actor=None, now=database_now())
     tick()
     assert wait_of(first) == ("assigned", "")
+
+
+def test_a_deadline_leaves_the_time_from_the_beginning_on() -> None:
+    now, hour = database_now(), timedelta(hours=1)
+    job = world.job(begin_at=now + 9 * hour, deadline_at=now + 10 * hour)
+    assert objective_of(job, now).deadline_s == pytest.approx(3600)
+    assert objective_of(job, now + 9.5 * hour).deadline_s == pytest.approx(1800)
 
 
 def test_what_could_never_begin_is_refused_and_nothing_is_stored() -> None:
