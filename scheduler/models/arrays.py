@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
+from django.urls import reverse
 
 from scheduler.models.ids import new_array_id
 
@@ -24,3 +25,6 @@ class JobArray(models.Model):
 
     def __str__(self) -> str:
         return self.pk
+
+    def get_absolute_url(self) -> str:
+        return f"{reverse('jobs')}?q={self.pk}"

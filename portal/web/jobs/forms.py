@@ -20,6 +20,7 @@ from portal.accounts.selectors import own_teams
 from portal.web.common.currency import in_currency
 from portal.web.common.form_base import NameField
 from portal.web.common.param_fields import PREFIX, param_fields
+from portal.web.common.sweep_fields import SweepFields
 from portal.web.common.time_fields import MomentField, TimedForm
 from scheduler.models import DatasetFile, Job
 from scheduler.selectors.files import Storage, storage_of, visible_files
@@ -39,11 +40,11 @@ GOALS = {
 }
 # The field that takes an upload, and the one that then shows the stored file.
 UPLOADS = {"upload": "training_file", "validation_upload": "validation_file"}
-LIMITS = ("deadline_at", "budget", "retries", "begin_at", "after")
+LIMITS = ("deadline_at", "budget", "retries", "begin_at", "after", "sweep", "sweep_values")
 MORE = ("validation_file", "validation_upload", "team", *LIMITS)
 KINDS = {
-    DependencyKind.SUCCEEDED: "succeed",
-    DependencyKind.ENDED: "end in whatever way",
+    "": "succeed",
+    DependencyKind.ENDED.value: "end in whatever way",
 }
 SHOWN_FILES = SHOWN_JOBS = 50
 
@@ -65,7 +66,7 @@ def _files(label: str, nothing: str) -> forms.ModelChoiceField[DatasetFile]:
     )
 
 
-class SubmitForm(TimedForm):
+class SubmitForm(SweepFields, TimedForm):
     renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in RECIPES["sft"].params}
 
     model = forms.CharField(
@@ -101,7 +102,7 @@ class SubmitForm(TimedForm):
         help_text="The job starts once they have ended.",
     )
     after_kind = forms.ChoiceField(
-        choices=[(kind.value, text) for kind, text in KINDS.items()],
+        choices=list(KINDS.items()),
         required=False,
         label="Provided that they",
         help_text="If one of them cannot succeed any more, the job is cancelled.",

@@ -23,10 +23,11 @@ from portal.web.jobs.resubmit import as_form
 from portal.web.jobs.script_import import values_of
 from portal.web.jobs.uploads import REFUSALS, complaints, stored
 from scheduler.errors import BadParameters, Conflict, KeyInUse, KeyReused
-from scheduler.models import DatasetFile, Job
-from scheduler.selectors.jobs import get_job
+from scheduler.models import DatasetFile, Job, JobArray
+from scheduler.selectors.jobs import get_array, get_job
 from scheduler.services.idempotency import Creation, once
-from scheduler.services.jobs.verbs import submit_job
+from scheduler.services.jobs.arrays import submit_array
+from scheduler.services.jobs.verbs import JobRequest, submit_job
 
 
 @takes_files(TRAINING_DATA)
@@ -41,8 +42,8 @@ def new_job(request: PageRequest) -> HttpResponse:
     initial = {**_initial(request), **values}
     form = SubmitForm(request.POST or None, request.FILES or None, user=request.user, initial=initial)
     form.tell_origins(origins)
-    if request.method == "POST" and form.is_valid() and (job := _submitted(request, form)):
-        return redirect(job)
+    if request.method == "POST" and form.is_valid() and (made := _submitted(request, form)):
+        return redirect(made)
     status = 400 if form.is_bound else 200
     return render(request, "jobs/new.html", _context(form), status=status)
 
@@ -69,19 +70,20 @@ def _context(form: SubmitForm) -> dict[str, Any]:
     }
 
 
-def _submitted(request: PageRequest, form: SubmitForm) -> Job | None:
-    """The job, or None with the reasons in the form."""
-    body = {name: list(map(str, values)) for name, values in request.POST.lists()}
+def _submitted(request: PageRequest, form: SubmitForm) -> Job | JobArray | None:
+    """The job or the array, or None with the reasons in the form."""
+    # Without empty fields, which the page may lack: it offers jobs to come after where there are any.
+    body = {name: list(map(str, values)) for name, values in request.POST.lists() if any(values)}
     body.pop("csrfmiddlewaretoken", None)
     try:
-        job, _ = once(
+        made, _ = once(
             owner=request.user,
             route="form",
             key=form.cleaned_data["key"] or form.fields["key"].initial,
             body_digest=hashlib.sha256(json.dumps(body, sort_keys=True).encode()).hexdigest(),
             now=database_now(),
             create=partial(_create, request, form),
-            load=partial(get_job, request.user),
+            load=partial(get_array if form.cleaned_data["sweep"] else get_job, request.user),
         )
     except BadParameters as wrong:
         form.take(wrong.fields)
@@ -93,29 +95,30 @@ def _submitted(request: PageRequest, form: SubmitForm) -> Job | None:
     except (KeyInUse, Conflict):
         form.add_error(None, "This form is already being submitted; check your jobs in a moment.")
     else:
-        return job
+        return made
     return None
 
 
-def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job:
+def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job | JobArray:
     values = form.cleaned_data
-    return submit_job(
-        owner=request.user,
-        model=values["model"],
-        training_file=_file(request, form, "upload"),  # type: ignore[arg-type]  # the form requires one
-        validation_file=_file(request, form, "validation_upload"),
-        params=form.params,
-        goal=values["goal"] or "balanced",
-        name=values["name"],
-        team=values["team"],
-        deadline_at=values["deadline_at"],
-        begin_at=values["begin_at"],
-        after=form.order,
-        budget=values["budget"],
-        retries=values["retries"] or 0,
-        now=database_now(),
-        creation=creation,
-    )
+    asked: JobRequest = {
+        "model": values["model"],
+        "training_file": _file(request, form, "upload"),  # type: ignore[typeddict-item]  # the form requires one
+        "validation_file": _file(request, form, "validation_upload"),
+        "params": form.params,
+        "goal": values["goal"] or "balanced",
+        "name": values["name"],
+        "team": values["team"],
+        "deadline_at": values["deadline_at"],
+        "begin_at": values["begin_at"],
+        "after": form.order,
+        "budget": values["budget"],
+        "retries": values["retries"] or 0,
+    }
+    who: dict[str, Any] = {"owner": request.user, "now": database_now(), "creation": creation}
+    if each := values["sweep_values"]:
+        return submit_array(values=each, limit=values["sweep_limit"], **who, **asked)
+    return submit_job(**who, **asked)
 
 
 def _file(request: PageRequest, form: SubmitForm, upload: str) -> DatasetFile | None:

@@ -13,7 +13,7 @@ from portal.clock import database_now
 from portal.web.common.param_fields import as_form_values
 from scheduler.models import Job, JobDependency
 from scheduler.selectors.dependencies import dependencies_of
-from scheduler.states import TERMINAL
+from scheduler.states import TERMINAL, DependencyKind
 
 
 def request_of(job: Job) -> dict[str, Any]:
@@ -58,9 +58,15 @@ def as_curl(job: Job, *, portal: str) -> str:
     )
 
 
+def _kind_of_all(after: list[dict[str, str]]) -> str:
+    """The form has one for all: empty where one of them must succeed."""
+    kinds = {one["kind"] for one in after}
+    return DependencyKind.ENDED.value if kinds == {DependencyKind.ENDED.value} else ""
+
+
 def as_form(job: Job) -> dict[str, Any]:
     """The job's own values as the first values of the form of a new one."""
     asked = request_of(job)
     after = asked.pop("after", [])
-    order = {"after": [one["job"] for one in after], "after_kind": after[0]["kind"]} if after else {}
+    order = {"after": [one["job"] for one in after], "after_kind": _kind_of_all(after)}
     return {**asked, **order, **as_form_values(asked.pop("params", {})), "team": job.team_id}

@@ -26,7 +26,10 @@ def test_one_job_follows_another(opened: Any) -> None:
     expect(page.locator("#recommended").get_by_text("Peak memory per GPU")).to_be_visible()
     page.get_by_text("More", exact=False).first.click()
     page.get_by_label("After these jobs").select_option(first.pk)
-    page.get_by_label("Not before").fill(f"{database_now() + timedelta(days=1):%Y-%m-%dT%H:%M}")
+    later = f"{database_now() + timedelta(days=1):%Y-%m-%dT%H:%M}"
+    with page.expect_response(lambda answer: "advice" in answer.url and later[:10] in answer.url):
+        page.get_by_label("Not before").fill(later)
+        page.get_by_label("Not before").blur()
     look(page, "order-new")
     page.get_by_label("Not before").fill("")
     page.get_by_role("button", name="Submit").click()

@@ -16,7 +16,7 @@ from django.test import Client
 from django.utils import timezone
 
 from portal.accounts.models import Membership, Team, User
-from scheduler.models import DatasetFile, Job
+from scheduler.models import DatasetFile, Job, JobArray
 from scheduler.services.files.uploads import path_of
 from tests.harness import world
 
@@ -67,6 +67,42 @@ def test_everything_that_can_be_said_is_kept(browser: Client, form: Form, person
     assert first.pk in browser.get(f"/jobs/{job.pk}/").content.decode()
     assert (job.validation_file, job.team, job.deadline_at) == (validation, team, deadline)
     assert (job.budget, job.retries, job.fixed) == (12.5, 2, {"gradient_checkpointing": False})
+
+
+def test_a_job_for_each_of_some_values(browser: Client, form: Form) -> None:
+    said = form(sweep="learning_rate", sweep_values="1e-4, 2e-4,5e-4", sweep_limit="2", name="rates")
+    answer = browser.post("/jobs/new/", said)
+    array = JobArray.objects.get()
+    assert (answer.status_code, answer["Location"]) == (302, f"/jobs/?q={array.pk}")
+    jobs = array.jobs.order_by("submitted_at")
+    assert [job.fixed["learning_rate"] for job in jobs] == [1e-4, 2e-4, 5e-4]
+    assert ([job.name for job in jobs], array.limit) == (["rates 1", "rates 2", "rates 3"], 2)
+    again = browser.post("/jobs/new/", said)
+    assert (again["Location"], Job.objects.count()) == (answer["Location"], 3)
+
+
+@pytest.mark.parametrize(
+    ("sweep", "values", "told"),
+    [
+        ("learning_rate", "", "Give 2 to 100 values"),
+        ("learning_rate", "1e-4", "Give 2 to 100 values"),
+        ("learning_rate", "1e-4,,2e-4", "Give 2 to 100 values"),
+        ("learning_rate", "1e-4, fast", "fast: Enter a number."),
+        ("learning_rate", "1e-4, nan", "nan: Enter a number."),
+        ("lora_r", "8, 1000000", "1000000: "),
+        ("lora_r", "8, 8", "Give each value once."),
+        ("", "8, 16", "Choose the parameter"),
+        ("method", "lora, lara", "lara: Select a valid choice"),
+        ("nothing", "1, 2", "Select a valid choice"),
+    ],
+)
+def test_bad_values_are_told_at_their_field(
+    browser: Client, form: Form, sweep: str, values: str, told: str
+) -> None:
+    answer = browser.post("/jobs/new/", form(sweep=sweep, sweep_values=values))
+    assert answer.status_code == 400
+    assert told in answer.content.decode()
+    assert not Job.objects.exists()
 
 
 def test_files_can_be_sent_with_the_form(browser: Client) -> None:
