@@ -80,8 +80,10 @@ def test_a_training_in_the_middle_of_exec_is_found(executor: Executor, tmp_path:
     again = 'exec /bin/sh -c "$0" "$0"'
     handle = start(executor, tmp_path, ["/bin/sh", "-c", again, again])
     another = type(executor)()
-    assert [end for _ in range(200) if (end := another.poll(Handle(handle.claim)))] == []
-    executor.cancel(handle, force=True)
+    try:
+        assert [end for _ in range(60) if (end := another.poll(Handle(handle.claim)))] == []
+    finally:
+        executor.cancel(handle, force=True)
 
 
 @pytest.mark.parametrize(

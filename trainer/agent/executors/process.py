@@ -23,7 +23,8 @@ log = logging.getLogger(__name__)
 
 CLAIM_MARK = "FORETUNE_CLAIM"  # every process of a training carries it, also one that left its group
 _GONE_WITHIN_S = 5.0
-_EXEC_WITHIN_S = 0.05
+_EXEC_WITHIN_S = 2.0  # of a machine with much to do
+_BARE_LOOKS = 20
 
 
 class ProcessExecutor:
@@ -219,10 +220,13 @@ def _carries(process: psutil.Process, claim: str) -> bool:
 def _environment(process: psutil.Process) -> dict[str, str]:
     """Return the environment of a process, also of one that is in the middle of exec.
 
-    Linux shows none from the moment exec drops the old image until it has laid out the new one; a
-    process of the kernel, without a program, has none at all.
+    Linux shows none from the moment exec drops the old image until it has laid out the new one, and
+    no arguments either. A process of the kernel, without a program, has none at all.
     """
-    deadline = time.monotonic() + _EXEC_WITHIN_S
-    while not (environment := process.environ()) and time.monotonic() < deadline and process.exe():
+    deadline, bare = time.monotonic() + _EXEC_WITHIN_S, 0
+    while not (environment := process.environ()) and bare < _BARE_LOOKS:
+        if time.monotonic() > deadline or not process.exe():
+            break
+        bare += bool(process.cmdline())  # with arguments and yet without environment
         time.sleep(0.001)
     return environment
