@@ -24,7 +24,7 @@ log = logging.getLogger(__name__)
 CLAIM_MARK = "FORETUNE_CLAIM"  # every process of a training carries it, also one that left its group
 _GONE_WITHIN_S = 5.0
 _EXEC_WITHIN_S = 2.0  # of a machine with much to do
-_BARE_LOOKS = 20
+_BARE_LOOKS = 5
 
 
 class ProcessExecutor:
