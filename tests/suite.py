@@ -21,7 +21,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
-from tests.harness.servers import NotInstalled, Postgres
+from tests.harness.servers import NotInstalled, Postgres, postgres_binaries
 from tests.harness.tools import provide
 
 REPOSITORY = Path(__file__).resolve().parent.parent
@@ -50,16 +50,18 @@ class Outcome:
     green: bool
 
 
-def all_but(folder: str) -> tuple[str, ...]:
+def all_but(folder: str, within: str = "tests") -> tuple[str, ...]:
     """All other folders and files of tests: two stages share what one lane would run too long."""
-    tests = (REPOSITORY / "tests").iterdir()
+    tests = (REPOSITORY / within).iterdir()
     found = [path for path in tests if path.name.startswith("test_") or (path / "__init__.py").exists()]
     return tuple(sorted({path.relative_to(REPOSITORY).as_posix() for path in found} - {folder}))
 
 
 ORDINARY = "not torch and not stack and not slow"
 PORTAL = "tests/portal"
-ON_SQLITE = ("-m", f"{ORDINARY} and not browser")
+PAGES = "tests/portal/web"
+ON_POSTGRESQL = " and not postgresql" if postgres_binaries() else ""
+ON_SQLITE = ("-m", f"{ORDINARY} and not browser{ON_POSTGRESQL}")
 SQLITE_PORTAL = Stage(title="SQLite, the portal's", paths=(PORTAL,), options=ON_SQLITE)
 SQLITE = Stage(title="SQLite, all others", paths=all_but(PORTAL), options=ON_SQLITE)
 BROWSER = Stage(title="browser", paths=("tests/portal/browser",), options=("-m", "browser"))
@@ -73,10 +75,14 @@ STACK = Stage(title="live stack", paths=("tests/stack",), options=("-m", "stack"
 
 
 def postgres_stage(database_url: str) -> Stage:
-    """The tests that touch the database, again. Redis has its part in the live stack."""
+    """The tests that touch the database, again. Redis has its part in the live stack.
+
+    Of the pages' own tests one looks at every page; what pages read is tested below them.
+    """
+    portal = (*all_but(PAGES, within=PORTAL), f"{PAGES}/test_pages.py")
     return Stage(
         title="PostgreSQL",
-        paths=("tests/scheduler", "tests/knowledge", "tests/portal"),
+        paths=("tests/scheduler", "tests/knowledge", *portal),
         options=("-m", f"{ORDINARY} and not browser", "--database-only"),
         env={"DATABASE_URL": database_url},
     )

@@ -73,6 +73,7 @@ def ids_that_exist(person: User) -> dict[str, Any]:
     return {**ids, "token": token}
 
 
+@pytest.mark.postgresql  # odd values have tests of their own, on both databases
 @described.parametrize()
 @settings(
     max_examples=EXAMPLES,

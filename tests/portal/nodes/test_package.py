@@ -163,6 +163,7 @@ def machine(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.one_database
 @pytest.mark.django_db(transaction=True)
 def test_the_command_of_the_page_makes_a_machine_a_node(live_server: LiveServer, machine: Path) -> None:
     token = create_join_token(actor=world.admin(), now=database_now())
@@ -191,6 +192,7 @@ def test_the_command_of_the_page_makes_a_machine_a_node(live_server: LiveServer,
     assert Node.objects.get().software["foretune"] == __version__
 
 
+@pytest.mark.one_database
 @pytest.mark.django_db(transaction=True)
 def test_pip_refuses_a_wheel_that_is_not_the_one_of_the_command(
     live_server: LiveServer, machine: Path

@@ -22,7 +22,7 @@ from tests.harness import world
 from tests.harness.fake_node import FakeNode
 from tests.scheduler.analysis.past import past
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 
 
 def ask(*policies: str, **values: object) -> Simulation:
