@@ -53,6 +53,9 @@ class WaitState(StrEnum):
     BEGIN_TIME = "begin-time"  # its owner wants it to begin later
     DEPENDENCY = "dependency"  # jobs that it comes after have not ended yet
     ARRAY_LIMIT = "array-limit"  # as many jobs of its array run as may at a time
+    QUOTA_TEAM = "quota-team"  # its team holds what it may
+    QUOTA_USER = "quota-user"  # its owner's jobs hold what they may
+    HOURS_USER = "hours-user"  # its owner's GPU-hours of this month do not last for it
     BUSY = "busy"  # other jobs hold what it needs
     BEHIND = "behind"  # what it needs is kept for jobs that go first
     ROUND = "round"  # the policy decides in rounds, and the next one has not begun

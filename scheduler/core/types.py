@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from knowledge.core.domain.types import Goal, Option
+from scheduler.core.limits import NO_TEAM, Limits
 from scheduler.states import WaitState
 
 GpuId = tuple[str, int]  # (node, index)
@@ -58,13 +59,15 @@ class JobInfo:
     options: tuple[Option, ...]
     goal: Goal = Goal.BALANCED
     user: str = ""
+    team: str = NO_TEAM
     weight: float = 1.0  # of its user, for fair shares
     priority: int = 0  # larger goes first and may evict smaller; equals are ranked by the policy
     due_at: float | None = None
     work_left: float = 1.0  # share of the job that is still to do, 0 to 1
     attained_gpu_s: float = 0.0  # GPU-seconds received so far
     restart_s: float = 0.0  # what stopping and starting it again costs
-    preemptible: bool = True
+    preemptible: bool = True  # may it be stopped now?
+    borrows: bool = True  # may it ever be, so that it may use what is guaranteed to others?
     preemptions: int = 0
     restarts: int = 0  # how often it started again, after preemptions, resizes and losses of nodes
     first_started_at: float | None = None
@@ -143,6 +146,7 @@ class ClusterState:
 
     It consists of waiting and running jobs, nodes and the policy's own memory.
     solved: what a solver found in this state before (`Plan.solved`); it is taken instead of solving.
+    limits: kept for every policy (scheduler.core.quotas), which need not look at them.
     """
 
     jobs: Sequence[JobInfo]
@@ -150,6 +154,7 @@ class ClusterState:
     memory: Mapping[str, Any] = field(default_factory=dict)
     explain: bool = True  # False: leave the Waits out of the plan, which saves a simulation their cost
     solved: Mapping[str, Any] = field(default_factory=dict)
+    limits: Limits = field(default_factory=Limits)
 
     @property
     def waiting(self) -> Sequence[JobInfo]:

@@ -15,6 +15,7 @@ from threading import Thread
 
 from django.conf import settings
 
+from scheduler.core.quotas import admission
 from scheduler.core.types import ClusterState, Plan, Policy
 
 LOOK_EVERY_S = 1.0
@@ -24,7 +25,7 @@ _unfinished: list[Future[Plan]] = []  # given up, but nothing can end a thread
 
 
 def decide(policy: Policy, state: ClusterState, now: float, meanwhile: Callable[[], object]) -> Plan | None:
-    """Return the policy's plan; None if it takes longer than `DECIDE_FOR_S`.
+    """Return the policy's plan within all limits; None if it takes longer than `DECIDE_FOR_S`.
 
     meanwhile: called every second while the policy decides; what it raises gives the decision up as well.
     """
@@ -59,7 +60,7 @@ def decide(policy: Policy, state: ClusterState, now: float, meanwhile: Callable[
 
 def _decide(future: Future[Plan], policy: Policy, state: ClusterState, now: float) -> None:
     try:
-        future.set_result(policy.decide(state, now))
+        future.set_result(admission.decide(policy, state, now))
     except Exception as wrong:  # noqa: BLE001 - the tick raises it
         future.set_exception(wrong)
 

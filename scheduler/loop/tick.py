@@ -9,7 +9,6 @@ from datetime import datetime
 from portal.clock import database_now
 from scheduler import hints
 from scheduler.core.decisions.decision_json import PolicyInput
-from scheduler.core.eligibility import eligible, with_waits
 from scheduler.core.rounds import next_round
 from scheduler.core.types import Plan, Start, Wait
 from scheduler.errors import SchedulerReplaced
@@ -72,13 +71,11 @@ def _round(epoch: Epoch, live: LivePolicy, now: datetime) -> tuple[int, int]:
     if next_round(last, policy.round_s, now.timestamp()) > now.timestamp():
         return 0, wait_for_the_round(epoch, policy)
     state = snapshot.take_snapshot(epoch.memory.get(policy.name, {}), now)
-    considered, not_yet = eligible(state, now.timestamp())
-    plan = decide(policy, considered, now.timestamp(), lambda: leases.expire_leases(epoch, database_now()))
+    plan = decide(policy, state, now.timestamp(), lambda: leases.expire_leases(epoch, database_now()))
     if plan is None:
         epoch.memory.setdefault(policy.name, {})
         epoch.round_at = now
         return 0, len(state.waiting)
-    plan = with_waits(plan, not_yet)
     record(epoch, live, PolicyInput(state, now.timestamp()), plan)
     done = apply(epoch, state, plan, database_now())
     epoch.memory = {policy.name: dict(plan.memory), Epoch.ORDER: _waiting(plan)}

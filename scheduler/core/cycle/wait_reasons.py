@@ -41,8 +41,13 @@ def busy(job: JobInfo, option: Option, free: int, *, behind: str = "") -> Wait:
 
 def amount(option: Option) -> str:
     """An option's demand in words, e.g. `4 A100 GPUs on 2 nodes`."""
-    unit = "CPU slot" if option.gpu_model == "cpu" else f"{option.gpu_model} GPU"
-    text = f"{option.gpus} {unit}{'' if option.gpus == 1 else 's'}"
+    text = counted_gpus(option.gpus, option.gpu_model)
     if option.config.quantization not in (None, "none"):
         text = f"{text} for {option.config.method}"  # not every node can train it
     return text if option.nodes == 1 else f"{text} on {option.nodes} nodes"
+
+
+def counted_gpus(number: int, model: str = "") -> str:
+    """So many GPUs of a model, or of any, e.g. `1 A100 GPU`."""
+    unit = "CPU slot" if model == "cpu" else f"{model} GPU".strip()
+    return f"{number} {unit}{'' if number == 1 else 's'}"

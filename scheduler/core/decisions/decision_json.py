@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from knowledge.core.domain.option_json import INTERVALS, VERSION, read_option
 from knowledge.core.domain.types import Goal, Option
+from scheduler.core.limits import Limits, Quota, UserLimit
 from scheduler.core.types import (
     Action,
     ClusterState,
@@ -80,6 +81,7 @@ def pack_input(given: PolicyInput, digests: Mapping[str, str]) -> bytes:
             "nodes": [_raw(node) for node in state.nodes],
             "memory": dict(state.memory),
             "solved": dict(state.solved),
+            **({"limits": _raw(state.limits)} if state.limits else {}),
         }
     )
 
@@ -135,6 +137,7 @@ class PackedInput:
             memory=self._raw["memory"],
             explain=self._raw["explain"],
             solved=self._raw["solved"],
+            limits=_read(lambda: _value(Limits, self._raw.get("limits", {}))),
         )
         return PolicyInput(state, self.now)
 
@@ -212,6 +215,12 @@ READ: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
     Resize: {"option": read_option, "gpus": _gpus},
     Wait: {"code": WaitState},
     Preempt: {},
+    Limits: {
+        "quotas": lambda raw: tuple(_value(Quota, quota) for quota in raw),
+        "users": lambda raw: tuple(_value(UserLimit, limit) for limit in raw),
+    },
+    Quota: {},
+    UserLimit: {},
 }
 
 
@@ -232,12 +241,17 @@ def _raw(value: Any) -> Raw:
     return {"version": VERSION, **raw} if kind is Option else raw
 
 
+def _raw_all(values: Iterable[Any]) -> list[Raw]:
+    return [_raw(value) for value in values]
+
+
 # The fields that JSON does not take as they are.
 WRITTEN: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
     JobInfo: {"avoids": sorted},
     NodeInfo: {"cannot_train": sorted},
     Start: {"option": _raw},
     Resize: {"option": _raw},
+    Limits: dict.fromkeys(("quotas", "users"), _raw_all),
     Option: dict.fromkeys(("config", *INTERVALS), _raw),
 }
 

@@ -7,21 +7,20 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from scheduler.core.decisions.decision_json import PolicyInput, UnreadableDecision
-from scheduler.core.eligibility import eligible, with_waits
 from scheduler.core.policies import POLICIES
 from scheduler.core.policies.parameters import with_parameters
+from scheduler.core.quotas.admission import decide
 from scheduler.core.types import Action, Plan, Policy
 
 
 def replay(policy: str, parameters: Mapping[str, Any], given: PolicyInput) -> Plan:
     """The plan that the policy makes of this input today.
 
-    It decides about the jobs that may start. Raises UnreadableDecision.
+    Raises UnreadableDecision.
     """
     decides = policy_of(policy, parameters)
-    considered, not_yet = eligible(given.state, given.now)
     try:
-        return with_waits(decides.decide(considered, given.now), not_yet)
+        return decide(decides, given.state, given.now)
     except (KeyError, TypeError, ValueError) as wrong:
         raise UnreadableDecision(f"{policy} of this release cannot read it: {wrong!r}.") from wrong
 

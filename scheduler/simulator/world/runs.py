@@ -143,6 +143,7 @@ class Run:
             options=self.options,
             goal=goal,
             user=job.user or job.group,
+            team=job.group,
             weight=job.weight,
             priority=job.priority,
             due_at=job.deadline_s,

@@ -1,0 +1,1 @@
+"""Quotas of teams and limits of people, kept by every policy."""

@@ -1,0 +1,121 @@
+"""A policy's plan within all quotas and limits.
+
+The policy decides about what it is shown; where a start would exceed a limit, that option is barred and the
+policy decides again. So every policy keeps every limit, and none has to know of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from knowledge.core.domain.types import Option
+from scheduler.core.eligibility import eligible, with_waits
+from scheduler.core.quotas.ledger import Ledger
+from scheduler.core.quotas.reclaim import reclaim
+from scheduler.core.types import ClusterState, JobInfo, Plan, Policy, Preempt, Resize, Start, Wait
+
+PASSES = 8  # decisions of one tick; after the last, starts beyond a limit are left out
+
+
+def decide(policy: Policy, state: ClusterState, now: float) -> Plan:
+    """The policy's plan about the jobs that may start now, within all limits."""
+    considered, not_yet = eligible(state, now)
+    decided = _within_limits(policy, considered, now) if state.limits else policy.decide(considered, now)
+    return with_waits(decided, not_yet)
+
+
+def _within_limits(policy: Policy, state: ClusterState, now: float) -> Plan:
+    barred = _Barred(state)
+    # A policy that stops jobs may free a share; what fits an empty cluster is open until it has decided.
+    nobody = replace(state, jobs=tuple(job for job in state.waiting))
+    ledger = Ledger(replace(nobody, jobs=()) if policy.preempts else state)
+    barred.refused_by(ledger, state.waiting)
+    for _ in range(PASSES):
+        plan = policy.decide(barred.shown(), now)
+        ledger, excess = _walk(state, plan)
+        if not excess:
+            break
+        accepted = {action.job for action in plan.actions if isinstance(action, Start)} - excess.keys()
+        for job_id, wait in excess.items():
+            barred.bar(job_id, _option_of(plan, job_id), wait)
+        barred.refused_by(ledger, (job for job in state.waiting if job.id not in accepted))
+    else:
+        left = tuple(action for action in plan.actions if action.job not in excess)
+        plan = replace(plan, actions=(*left, *excess.values()))
+    plan = replace(plan, actions=(*plan.actions, *barred.waits()))
+    return reclaim(state, plan, ledger, now) if policy.preempts else plan
+
+
+class _Barred:
+    """Options that jobs may not take in this decision, and why."""
+
+    def __init__(self, state: ClusterState) -> None:
+        self.state = state
+        self.jobs = {job.id: job for job in state.jobs}
+        self.why: dict[str, Wait] = {}
+        self._left: dict[str, tuple[Option, ...]] = {}
+
+    def refused_by(self, ledger: Ledger, jobs: Iterable[JobInfo]) -> None:
+        for job in jobs:
+            if job.hold:
+                continue
+            for option in self._left.get(job.id, job.options):
+                if wait := ledger.refusal(job, option):
+                    self.bar(job.id, option, wait)
+
+    def bar(self, job_id: str, option: Option, wait: Wait) -> None:
+        left = self._left.get(job_id, self.jobs[job_id].options)
+        self._left[job_id] = tuple(other for other in left if other != option)
+        self.why.setdefault(job_id, wait)
+
+    def shown(self) -> ClusterState:
+        """What the policy sees: jobs without barred options, and none whose options are all barred."""
+        if not self._left:
+            return self.state
+        jobs = (self._seen(job) for job in self.state.jobs)
+        return replace(self.state, jobs=tuple(job for job in jobs if job))
+
+    def waits(self) -> list[Wait]:
+        """Of the jobs that the policy did not see."""
+        return [self.why[job.id] for job in self.state.jobs if self._seen(job) is None]
+
+    def _seen(self, job: JobInfo) -> JobInfo | None:
+        left = self._left.get(job.id)
+        if left is None:
+            return job
+        return replace(job, options=left) if left or job.holds else None
+
+
+def _walk(state: ClusterState, plan: Plan) -> tuple[Ledger, dict[str, Wait]]:
+    """The ledger after a plan, and the starts and moves that exceed a limit, which it leaves out."""
+    jobs, ledger = {job.id: job for job in state.jobs}, Ledger(state)
+    excess: dict[str, Wait] = {}
+    for action in plan.actions:
+        if isinstance(action, Preempt):
+            ledger.give(jobs[action.job])
+    for action in plan.actions:
+        if not isinstance(action, Start | Resize):
+            continue
+        job = jobs[action.job]
+        if (wait := ledger.refusal(job, action.option)) and not _shrinks(job, action.option):
+            excess[action.job] = wait
+        elif isinstance(action, Start):
+            ledger.take(job, action.option)
+        else:
+            ledger.swap(job, action.option)
+    return ledger, excess
+
+
+def _shrinks(job: JobInfo, option: Option) -> bool:
+    """Does a running job keep to its GPU model and to no more GPUs? A limit set since stops nobody."""
+    held = job.holds.option if job.holds else None
+    return held is not None and held.gpu_model == option.gpu_model and option.gpus <= held.gpus
+
+
+def _option_of(plan: Plan, job_id: str) -> Option:
+    return next(
+        action.option
+        for action in plan.actions
+        if action.job == job_id and isinstance(action, Start | Resize)
+    )

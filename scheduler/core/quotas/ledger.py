@@ -1,0 +1,176 @@
+"""What teams and people hold, and whether one more start stays within their limits."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from knowledge.core.domain.types import Option
+from scheduler.core.cycle.wait_reasons import counted_gpus
+from scheduler.core.limits import ALL_MODELS, Quota, UserLimit
+from scheduler.core.types import ClusterState, JobInfo, Wait
+from scheduler.states import WaitState
+
+Share = tuple[str, str]  # (GPU model or ALL_MODELS, team)
+
+
+class Ledger:
+    """Running totals of a cluster, as a plan takes and gives back GPUs.
+
+    A team may always use what it is guaranteed. Beyond that it borrows: at most its borrow limit, and only
+    GPUs that are idle, which are those that no other team keeps. A team keeps what it does not lend, and as
+    much of its guarantee as its waiting jobs ask for.
+    """
+
+    def __init__(self, state: ClusterState) -> None:
+        self.quotas: dict[str, dict[str, Quota]] = defaultdict(dict)
+        for quota in state.limits.quotas:
+            self.quotas[quota.gpu_model][quota.team] = quota
+        self.limits = {limit.user: limit for limit in state.limits.users}
+        self.capacity: Counter[str] = Counter()
+        for node in state.nodes:
+            if node.ready:
+                self.capacity.update({node.gpu_model: node.total, ALL_MODELS: node.total})
+        self.held: Counter[Share] = Counter()
+        self.in_all: Counter[str] = Counter()
+        self.demand: Counter[Share] = Counter()
+        self.jobs_of: Counter[str] = Counter()
+        self.gpus_of: Counter[str] = Counter()
+        self.gpu_s_of: defaultdict[str, float] = defaultdict(float)
+        for job in state.jobs:
+            if job.holds is not None:
+                self.take(job, job.holds.option)
+            elif not job.hold:
+                self._want(job, 1)
+
+    def take(self, job: JobInfo, option: Option) -> None:
+        """The job holds the GPUs of this option from now on."""
+        self._count(job, option, 1)
+        if job.holds is None:
+            self._want(job, -1)
+
+    def give(self, job: JobInfo) -> None:
+        """A running job is stopped; it waits again."""
+        if job.holds is not None:
+            self._count(job, job.holds.option, -1)
+            self._want(job, 1)
+
+    def swap(self, job: JobInfo, option: Option) -> None:
+        """A running job moves to another option."""
+        if job.holds is not None:
+            self._count(job, job.holds.option, -1)
+            self._count(job, option, 1)
+
+    def refusal(self, job: JobInfo, option: Option) -> Wait | None:
+        """Why the job may not take this option now; None if it may.
+
+        What it holds itself does not count.
+        """
+        if job.holds is not None:
+            self._count(job, job.holds.option, -1)
+        refused = self._of_user(job, option) or next(self._of_team(job, option), None)
+        if job.holds is not None:
+            self._count(job, job.holds.option, 1)
+        return refused
+
+    def guarantees(self, job: JobInfo, option: Option) -> bool:
+        """Is this option within what the job's team is guaranteed?"""
+        asked = [self.quotas[model] for model in _models(option) if self.quotas.get(model)]
+        return bool(asked) and all(
+            (quota := quotas.get(job.team)) is not None
+            and self.held[quota.gpu_model, job.team] + option.gpus <= quota.guaranteed
+            for quotas in asked
+        )
+
+    def borrowed(self, team: str, model: str) -> int:
+        """GPUs of this model, or of all, that a team uses beyond its guarantee."""
+        quotas = self.quotas.get(model)
+        if not quotas:
+            return 0
+        return max(0, self.held[model, team] - (quotas[team].guaranteed if team in quotas else 0))
+
+    def _of_user(self, job: JobInfo, option: Option) -> Wait | None:
+        limit = self.limits.get(job.user)
+        if limit is None:
+            return None
+        jobs, gpus = self.jobs_of[job.user], self.gpus_of[job.user]
+        if limit.running_jobs is not None and jobs >= limit.running_jobs:
+            text = f"Its owner runs {jobs} jobs, and may run at most {limit.running_jobs} at a time."
+            return Wait(job.id, WaitState.QUOTA_USER, text)
+        if limit.gpus is not None and gpus + option.gpus > limit.gpus:
+            most = counted_gpus(limit.gpus)
+            text = f"Its owner's jobs hold {gpus} of at most {most}; it needs {option.gpus}."
+            return Wait(job.id, WaitState.QUOTA_USER, text)
+        return self._of_hours(job, option, limit)
+
+    def _of_hours(self, job: JobInfo, option: Option, limit: UserLimit) -> Wait | None:
+        if limit.gpu_s_left is None:
+            return None
+        left_s = limit.gpu_s_left - self.gpu_s_of[job.user]
+        if left_s > 0 and _gpu_s(job, option) <= left_s:
+            return None
+        text = (
+            f"It needs about {_gpu_s(job, option) / 3600:,.1f} GPU-hours, and of its owner's hours of this"
+            f" month {max(0.0, left_s) / 3600:,.1f} are left."
+        )
+        return Wait(job.id, WaitState.HOURS_USER, text)
+
+    def _of_team(self, job: JobInfo, option: Option) -> Iterator[Wait]:
+        for model in _models(option):
+            quotas = self.quotas.get(model)
+            if not quotas:
+                continue
+            quota = quotas.get(job.team) or Quota(team=job.team, gpu_model=model)
+            held = self.held[model, job.team]
+            borrows = held + option.gpus - quota.guaranteed
+            if borrows > 0 and (why := self._no_loan(job, quota, borrows, option.gpus)):
+                whose = "Its team's jobs hold" if job.team else "Jobs without a team hold"
+                has = f"{whose} {counted_gpus(held, model)}, and {quota.guaranteed} are guaranteed."
+                yield Wait(job.id, WaitState.QUOTA_TEAM, f"{has} It needs {option.gpus}{why}")
+
+    def _no_loan(self, job: JobInfo, quota: Quota, borrows: int, gpus: int) -> str:
+        """Why its team may not borrow so many; empty if it may."""
+        if not job.borrows:
+            return ", and a job that may not be stopped borrows none."
+        if quota.borrow_limit is not None and borrows > quota.borrow_limit:
+            return f", and the team may borrow at most {quota.borrow_limit}."
+        kept = self._kept(quota.gpu_model, quota.team)
+        idle = self.capacity[quota.gpu_model] - self.in_all[quota.gpu_model] - kept
+        if gpus > idle:
+            return f"; {max(0, idle)} are idle that other teams do not need."
+        return ""
+
+    def _kept(self, model: str, team: str) -> int:
+        """Idle GPUs that the other teams keep."""
+        return sum(
+            max(quota.kept - held, min(quota.guaranteed - held, self.demand[model, other]), 0)
+            for other, quota in self.quotas[model].items()
+            if other != team and (held := self.held[model, other]) < quota.guaranteed
+        )
+
+    def _count(self, job: JobInfo, option: Option, sign: int) -> None:
+        for model in _models(option):
+            self.held[model, job.team] += sign * option.gpus
+            self.in_all[model] += sign * option.gpus
+        self.jobs_of[job.user] += sign
+        self.gpus_of[job.user] += sign * option.gpus
+        self.gpu_s_of[job.user] += sign * _gpu_s(job, option)
+
+    def _want(self, job: JobInfo, sign: int) -> None:
+        """The least that a waiting job asks for, of each model that it could run on."""
+        options = (*job.options, job.holds.option) if job.holds else job.options
+        least: dict[str, int] = {}
+        for option in options:
+            for model in _models(option):
+                least[model] = min(option.gpus, least.get(model, option.gpus))
+        for model, gpus in least.items():
+            self.demand[model, job.team] += sign * gpus
+
+
+def _models(option: Option) -> tuple[str, str]:
+    return option.gpu_model, ALL_MODELS
+
+
+def _gpu_s(job: JobInfo, option: Option) -> float:
+    """GPU-seconds that the job is still going to use, as predicted."""
+    return max(0.0, option.duration_s.value) * job.work_left * option.gpus

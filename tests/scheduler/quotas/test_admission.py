@@ -1,0 +1,171 @@
+"""Quotas of teams and limits of people, whatever the policy."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from scheduler.core.limits import Limits, Quota, UserLimit
+from scheduler.core.policies import LIVE, POLICIES
+from scheduler.core.quotas.admission import decide
+from scheduler.core.types import Action, ClusterState, JobInfo, NodeInfo, Preempt, Start, Wait
+from scheduler.states import WaitState
+from tests.scheduler.core.clusters import job, node, option, running
+
+EIGHT = (node("n", 8),)
+STOPS_OTHERS = [name for name in LIVE if POLICIES[name].preempts]
+OWED = Quota(team="vision", gpu_model="A100", guaranteed=4)
+
+
+def decided(
+    jobs: list[JobInfo],
+    *quotas: Quota,
+    policy: str = "fifo",
+    nodes: tuple[NodeInfo, ...] = EIGHT,
+    users: tuple[UserLimit, ...] = (),
+) -> dict[str, Action]:
+    taken = {gpu for job in jobs if job.holds for gpu in job.holds.gpus}
+    left = (replace(node, free=tuple(i for i in node.free if (node.id, i) not in taken)) for node in nodes)
+    state = ClusterState(jobs=tuple(jobs), nodes=tuple(left), limits=Limits(quotas, users))
+    return {action.job: action for action in decide(POLICIES[policy], state, 0.0).actions}
+
+
+def one(name: str, team: str = "vision", gpus: int = 1, **more: Any) -> JobInfo:
+    return job(name, option(gpus=gpus), team=team, **more)
+
+
+def held(name: str, team: str, gpus: int, first: int = 0, since: float = -1e6, **more: Any) -> JobInfo:
+    at = tuple(("n", index) for index in range(first, first + gpus))
+    return running(name, option(gpus=gpus), *at, since=since, team=team, **more)
+
+
+def started(actions: dict[str, Action]) -> set[str]:
+    return {name for name, action in actions.items() if isinstance(action, Start)}
+
+
+def code(action: Action) -> WaitState:
+    assert isinstance(action, Wait), action
+    return action.code
+
+
+@pytest.mark.parametrize("policy", LIVE)
+def test_a_team_starts_no_more_than_it_is_owed_and_may_borrow(policy: str) -> None:
+    limited = Quota(team="vision", gpu_model="A100", guaranteed=2, borrow_limit=1)
+    actions = decided([one(f"j{i}", at=i) for i in range(5)], limited, policy=policy)
+    assert len(started(actions)) == 3
+    late = next(action for action in actions.values() if isinstance(action, Wait))
+    assert late.code == WaitState.QUOTA_TEAM
+    assert late.reason == (
+        "Its team's jobs hold 3 A100 GPUs, and 2 are guaranteed. It needs 1, and the team may borrow at most"
+        " 1."
+    )
+
+
+def test_the_order_within_a_team_is_the_policys() -> None:
+    limited = Quota(team="vision", gpu_model="A100", guaranteed=1, borrow_limit=0)
+    long, short = (job(name, option(duration_s=s), team="vision") for name, s in (("a", 900.0), ("b", 9.0)))
+    assert started(decided([long, short], limited, policy="fifo")) == {"a"}
+    assert started(decided([long, short], limited, policy="sjf")) == {"b"}
+
+
+def test_idle_guaranteed_gpus_are_lent_to_others_and_not_while_they_are_asked_for() -> None:
+    others = [one(f"o{i}", "speech") for i in range(8)]
+    assert len(started(decided(others, OWED))) == 8
+    asked = decided([*others, one("mine", at=9.0, gpus=4)], OWED)
+    assert started(asked) == {"o0", "o1", "o2", "o3", "mine"}
+    assert code(asked["o4"]) == WaitState.QUOTA_TEAM
+    assert asked["o4"].reason.endswith("0 are idle that other teams do not need.")
+
+
+def test_a_lending_limit_keeps_some_at_home() -> None:
+    keeps = Quota(team="vision", gpu_model="A100", guaranteed=4, lending_limit=1)
+    assert len(started(decided([one(f"o{i}", "") for i in range(8)], keeps))) == 5
+
+
+def test_a_quota_over_all_models_counts_them_together() -> None:
+    nodes = (node("a", 4), node("l", 4, model="L40S"))
+    jobs = [job(f"j{i}", option("A100" if i % 2 else "L40S"), team="vision") for i in range(8)]
+    assert len(started(decided(jobs, Quota(team="vision", guaranteed=3, borrow_limit=0), nodes=nodes))) == 3
+
+
+def test_a_job_takes_the_option_that_fits_its_teams_share() -> None:
+    small = job("j", option(gpus=4), option(gpus=2, duration_s=150.0), team="vision")
+    limited = Quota(team="vision", gpu_model="A100", guaranteed=3, borrow_limit=0)
+    start = decided([small], limited)["j"]
+    assert isinstance(start, Start)
+    assert start.option.gpus == 2
+
+
+def test_a_job_over_its_teams_share_holds_up_nobody() -> None:
+    limited = Quota(team="vision", gpu_model="A100", guaranteed=4, borrow_limit=0)
+    actions = decided([one("big", gpus=8), one("other", "speech", gpus=8, at=1.0)], limited)
+    assert (code(actions["big"]), code(actions["other"])) == (WaitState.QUOTA_TEAM, WaitState.QUOTA_TEAM)
+    actions = decided([one("big", gpus=8), one("other", "speech", gpus=4, at=1.0)], limited)
+    assert started(actions) == {"other"}
+
+
+def test_a_job_that_may_not_be_stopped_borrows_nothing() -> None:
+    jobs = [one("a", gpus=4, borrows=False), one("b", borrows=False), one("c")]
+    actions = decided(jobs, OWED)
+    assert started(actions) == {"a", "c"}
+    assert "may not be stopped borrows none" in str(actions["b"])
+
+
+USER_CASES = {
+    "jobs": (UserLimit(user="ada", running_jobs=2), WaitState.QUOTA_USER, 2),
+    "gpus": (UserLimit(user="ada", gpus=3), WaitState.QUOTA_USER, 3),
+    "hours": (UserLimit(user="ada", gpu_s_left=450.0), WaitState.HOURS_USER, 4),
+    "no hours": (UserLimit(user="ada", gpu_s_left=0.0), WaitState.HOURS_USER, 0),
+}
+
+
+@pytest.mark.parametrize("case", USER_CASES)
+@pytest.mark.parametrize("policy", LIVE)
+def test_a_persons_limits(policy: str, case: str) -> None:
+    limit, waits, may = USER_CASES[case]
+    jobs = [one(f"j{i}", user="ada", at=i) for i in range(6)] + [one("other", user="bob", at=9.0)]
+    actions = decided(jobs, policy=policy, users=(limit,))
+    begun = started(actions)
+    assert "other" in begun
+    assert len(begun) == may + 1
+    assert {code(action) for name, action in actions.items() if name not in begun} == {waits}
+
+
+@pytest.mark.parametrize("policy", STOPS_OTHERS)
+def test_what_was_lent_is_taken_back_the_lowest_class_and_the_latest_first(policy: str) -> None:
+    borrowed = [
+        held("old", "speech", 2, 0, since=-3e5),
+        held("important", "speech", 2, 2, since=-100.0, priority=1),
+        held("new", "speech", 2, 4, since=-1e5),
+        held("own", "vision", 2, 6, since=-1e5),
+    ]
+    speech = Quota(team="speech", gpu_model="A100", guaranteed=4)
+    actions = decided([*borrowed, one("mine", gpus=2)], OWED, speech, policy=policy)
+    assert isinstance(actions["mine"], Start)
+    stopped = {name for name, action in actions.items() if isinstance(action, Preempt)}
+    assert stopped == {"new"}
+
+
+def test_without_preemption_what_was_lent_comes_back_as_jobs_end() -> None:
+    lent = [held(f"h{i}", "speech", 2, 2 * i) for i in range(4)]
+    mine, theirs = one("mine", gpus=4, at=9.0), one("theirs", "speech", gpus=2)
+    assert not started(decided([*lent, mine, theirs], OWED))
+    actions = decided([*lent[:3], mine, theirs], OWED)
+    assert not started(actions), "the first that end are kept for the owner"
+    assert code(actions["theirs"]) == WaitState.QUOTA_TEAM
+    assert "mine" in started(decided([*lent[:2], mine, theirs], OWED))
+
+
+def test_a_higher_class_is_never_stopped_for_a_guarantee() -> None:
+    lent = [held("h", "speech", 8, priority=1)]
+    assert not started(decided([*lent, one("mine", gpus=4)], OWED, policy="srtf"))
+
+
+def test_a_limit_that_is_lowered_stops_nobody() -> None:
+    over = held("h", "vision", 6)
+    limited = Quota(team="vision", gpu_model="A100", guaranteed=2, borrow_limit=0)
+    actions = decided([over, one("j")], limited, policy="las")
+    assert "h" not in actions
+    assert code(actions["j"]) == WaitState.QUOTA_TEAM
