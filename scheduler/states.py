@@ -7,7 +7,7 @@ state, and services.nodes.state a node's.
 
 from __future__ import annotations
 
-from enum import StrEnum
+from enum import IntEnum, StrEnum
 
 from trainer.protocol import Outcome as Outcome
 
@@ -38,6 +38,26 @@ class DependencyKind(StrEnum):
 
     SUCCEEDED = "succeeded"
     ENDED = "ended"  # in whatever way
+
+
+class PriorityClass(IntEnum):
+    """How urgent a job is.
+
+    Higher classes go first, and may stop lower ones where the policy stops jobs.
+    """
+
+    LOW = -1
+    NORMAL = 0
+    HIGH = 1
+    URGENT = 2
+
+    @property
+    def word(self) -> str:
+        return self.name.lower()
+
+    @classmethod
+    def of_word(cls, word: str) -> PriorityClass:
+        return cls[word.upper()]
 
 
 class WaitState(StrEnum):

@@ -25,7 +25,9 @@ _unfinished: list[Future[Plan]] = []  # given up, but nothing can end a thread
 
 
 def decide(policy: Policy, state: ClusterState, now: float, meanwhile: Callable[[], object]) -> Plan | None:
-    """Return the policy's plan within all limits; None if it takes longer than `DECIDE_FOR_S`.
+    """Return the policy's plan within all limits.
+
+    None if it takes longer than `DECIDE_FOR_S`.
 
     meanwhile: called every second while the policy decides; what it raises gives the decision up as well.
     """

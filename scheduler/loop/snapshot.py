@@ -14,6 +14,7 @@ from typing import Any
 from django.db.models import QuerySet
 
 from knowledge.core.recommend.objectives import keeping
+from scheduler.core.limits import NO_TEAM, Limits
 from scheduler.core.types import ClusterState, GpuId, Holding, JobInfo, NodeInfo
 from scheduler.loop.declines import Avoided, avoided_by
 from scheduler.loop.options.option_cache import JobOptions, options_of
@@ -24,14 +25,15 @@ from scheduler.models import Allocation, Attempt, Gpu, Job, JobArray, PendingSta
 from scheduler.selectors.checkpoints import only_nodes
 from scheduler.selectors.dependencies import awaited
 from scheduler.selectors.nodes import trusted_since
+from scheduler.selectors.quotas import limits_in_force
 from scheduler.services.jobs.hand_over import gpu_ids
 from scheduler.services.jobs.objectives import objective_of
 from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, WaitState
 
 COLUMNS = (
     "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
-    "array_id", "begin_at", "goal", "state", "state_since", "stop_for", "step", "total_steps",
-    "wait_code", "wait_text",
+    "array_id", "begin_at", "priority", "preemptible", "team_id", "goal", "state", "state_since", "stop_for",
+    "step", "total_steps", "wait_code", "wait_text",
 )  # fmt: skip
 ATTEMPT_COLUMNS = (
     "job_id", "fence", "option", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
@@ -81,7 +83,10 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
     taken = {gpu for gpus in rows.held.values() for gpu in gpus}
     taken |= {gpu for holding in rows.pending.values() for gpu in holding.gpus}
     return ClusterState(
-        jobs=tuple(_job(job, rows, now) for job in jobs), nodes=_nodes(taken, now), memory=memory
+        jobs=tuple(_job(job, rows, now) for job in jobs),
+        nodes=_nodes(taken, now),
+        memory=memory,
+        limits=limits_in_force({job.owner_id for job in jobs}, now) if jobs else Limits(),
     )
 
 
@@ -128,12 +133,15 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
         options=keeping(paid.options, aim.deadline_s, aim.budget),
         goal=aim.goal,
         user=str(job.owner_id),
+        team=str(job.team_id) if job.team_id else NO_TEAM,
+        priority=job.priority,
+        borrows=job.preemptible,
         due_at=job.deadline_at.timestamp() if job.deadline_at else None,
         work_left=1 - job.step / job.total_steps if job.total_steps and job.step <= job.total_steps else 1.0,
         attained_gpu_s=sum(_gpu_seconds(attempt, now) for attempt in attempts),
         restart_s=restart_s(attempts),
         unsaved_s=unsaved_s(attempts, rows.saved_at.get(job.pk), now),
-        preemptible=job.state in STOPPABLE,
+        preemptible=job.preemptible and job.state in STOPPABLE,
         preemptions=sum(at > now - A_DAY for at in stops),
         preempted_at=stops[-1].timestamp() if stops else None,
         restarts=max(0, len(attempts) - 1),

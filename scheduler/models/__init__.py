@@ -8,6 +8,7 @@ from scheduler.models.jobs import Allocation, Attempt, Claim, Job, JobEvent
 from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent, NodePrice, NodeSpeedTest
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
 from scheduler.models.pending import PendingGpu, PendingStart
+from scheduler.models.quotas import PersonLimit, TeamQuota
 from scheduler.models.simulations import Simulation, SimulationState
 
 __all__ = [
@@ -38,9 +39,11 @@ __all__ = [
     "OptionSet",
     "PendingGpu",
     "PendingStart",
+    "PersonLimit",
     "PolicyChoice",
     "Simulation",
     "SimulationState",
+    "TeamQuota",
     "UploadHold",
     "WebBeat",
 ]

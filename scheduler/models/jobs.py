@@ -19,7 +19,7 @@ from scheduler.models.arrays import JobArray
 from scheduler.models.files import DatasetFile
 from scheduler.models.ids import new_job_id
 from scheduler.models.nodes import Gpu, Node
-from scheduler.states import JobState, StopFor
+from scheduler.states import JobState, PriorityClass, StopFor
 from trainer.protocol import Outcome, Phase
 
 
@@ -41,6 +41,10 @@ class Job(models.Model):
     deadline_at = models.DateTimeField(null=True, blank=True)
     array = models.ForeignKey(JobArray, models.SET_NULL, null=True, blank=True, related_name="jobs")
     begin_at = models.DateTimeField(null=True, blank=True)  # it may not start before
+    priority = models.IntegerField(
+        default=0, db_default=0, choices=[(one.value, one.word) for one in PriorityClass]
+    )
+    preemptible = models.BooleanField(default=True, db_default=True)  # may it be stopped for other jobs?
     budget = models.FloatField(null=True, blank=True)
     retries = models.IntegerField(default=0)  # the user's own, for errors of data or code
 
@@ -109,6 +113,11 @@ class Job(models.Model):
 
     def get_absolute_url(self) -> str:
         return reverse("job", args=[self.pk])
+
+    @property
+    def priority_class(self) -> str:
+        """The class in a word."""
+        return PriorityClass(self.priority).word
 
     @property
     def preempting(self) -> bool:

@@ -43,7 +43,8 @@ def _within_limits(policy: Policy, state: ClusterState, now: float) -> Plan:
     else:
         left = tuple(action for action in plan.actions if action.job not in excess)
         plan = replace(plan, actions=(*left, *excess.values()))
-    plan = replace(plan, actions=(*plan.actions, *barred.waits()))
+    if state.explain:
+        plan = replace(plan, actions=(*plan.actions, *barred.waits()))
     return reclaim(state, plan, ledger, now) if policy.preempts else plan
 
 
@@ -55,6 +56,7 @@ class _Barred:
         self.jobs = {job.id: job for job in state.jobs}
         self.why: dict[str, Wait] = {}
         self._left: dict[str, tuple[Option, ...]] = {}
+        self._least: dict[str, int] = {}
 
     def refused_by(self, ledger: Ledger, jobs: Iterable[JobInfo]) -> None:
         for job in jobs:
@@ -67,10 +69,14 @@ class _Barred:
     def bar(self, job_id: str, option: Option, wait: Wait) -> None:
         left = self._left.get(job_id, self.jobs[job_id].options)
         self._left[job_id] = tuple(other for other in left if other != option)
-        self.why.setdefault(job_id, wait)
+        if option.gpus <= self._least.get(job_id, option.gpus):  # the option that is nearest to a start
+            self._least[job_id], self.why[job_id] = option.gpus, wait
 
     def shown(self) -> ClusterState:
-        """What the policy sees: jobs without barred options, and none whose options are all barred."""
+        """What the policy sees.
+
+        It sees no barred options, and no job whose options are all barred.
+        """
         if not self._left:
             return self.state
         jobs = (self._seen(job) for job in self.state.jobs)
@@ -88,7 +94,10 @@ class _Barred:
 
 
 def _walk(state: ClusterState, plan: Plan) -> tuple[Ledger, dict[str, Wait]]:
-    """The ledger after a plan, and the starts and moves that exceed a limit, which it leaves out."""
+    """The ledger after a plan, without the starts and moves that exceed a limit.
+
+    These come with the reason.
+    """
     jobs, ledger = {job.id: job for job in state.jobs}, Ledger(state)
     excess: dict[str, Wait] = {}
     for action in plan.actions:
@@ -108,7 +117,10 @@ def _walk(state: ClusterState, plan: Plan) -> tuple[Ledger, dict[str, Wait]]:
 
 
 def _shrinks(job: JobInfo, option: Option) -> bool:
-    """Does a running job keep to its GPU model and to no more GPUs? A limit set since stops nobody."""
+    """Does a running job keep to its GPU model and to no more GPUs?
+
+    A limit that was set since stops nobody.
+    """
     held = job.holds.option if job.holds else None
     return held is not None and held.gpu_model == option.gpu_model and option.gpus <= held.gpus
 

@@ -1,4 +1,4 @@
-"""What teams and people hold, and whether one more start stays within their limits."""
+"""What teams and people hold, and what one more start would exceed."""
 
 from __future__ import annotations
 

@@ -30,15 +30,16 @@ FOR_GPUS = frozenset({WaitState.BUSY, WaitState.BEHIND})
 
 
 def reclaim(state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> Plan:
-    """Stop borrowers for jobs that wait although their team is guaranteed what they need.
+    """Stop borrowers for jobs whose teams are guaranteed what they wait for.
 
     Of what a team borrows the lowest class goes first, then the latest start; no higher class is stopped.
     ledger: what teams hold after the plan; it is brought up to date.
     """
     waiting = {job.id: job for job in state.waiting}
     acted = {action.job for action in plan.actions if not isinstance(action, Wait)}
-    owed = [waiting[action.job] for action in plan.actions
-            if isinstance(action, Wait) and action.code in FOR_GPUS and action.job in waiting]  # fmt: skip
+    told = [action.job for action in plan.actions if isinstance(action, Wait) and action.code in FOR_GPUS]
+    silent = [name for name, job in waiting.items() if name not in acted and not job.hold]
+    owed = [waiting[name] for name in (told if state.explain else silent) if name in waiting]
     stopped: list[Preempt] = []
     started: list[Start] = []
     nodes = _after(state, plan)
@@ -66,7 +67,10 @@ def reclaim(state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> Plan
 def _room(
     job: JobInfo, borrowers: list[JobInfo], nodes: tuple[NodeInfo, ...], ledger: Ledger, now: float
 ) -> tuple[Option, Room] | None:
-    """Where the job goes, and what is stopped for it; None if that frees not enough, or is not owed."""
+    """Where the job goes, and what is stopped for it.
+
+    None if that does not free enough, or is not owed.
+    """
     if not borrowers or not RULES.may_evict(job, now):
         return None
     for option in job.options:

@@ -59,6 +59,11 @@ def _least_memory(node: _Node) -> int:
     return min(gpu.memory_bytes for gpu in node)
 
 
+def inventory_models() -> list[str]:
+    """The GPU models of registered nodes."""
+    return list(Gpu.present.order_by("model").values_list("model", flat=True).distinct())
+
+
 def unknown_gpus() -> dict[str, int]:
     """Return GPU models of registered nodes that the catalogue lacks.
 

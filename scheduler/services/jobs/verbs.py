@@ -21,8 +21,9 @@ from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
 from scheduler.services.jobs.dependencies import After, check_order, store_order
 from scheduler.services.jobs.objectives import aim_of_request
+from scheduler.services.jobs.priorities import check_class
 from scheduler.services.jobs.transitions import locked, move_job, note_job, record_submission
-from scheduler.states import STOPPABLE, TERMINAL, JobState, StopFor, public_state
+from scheduler.states import STOPPABLE, TERMINAL, JobState, PriorityClass, StopFor, public_state
 
 log = logging.getLogger(__name__)
 MAX_RETRIES = 10
@@ -43,6 +44,8 @@ class JobRequest(TypedDict, total=False):
     team: Team | None
     begin_at: datetime | None
     after: Sequence[After]
+    priority: int
+    preemptible: bool
 
 
 def submit_job(
@@ -85,11 +88,14 @@ def prepare(
     team: Team | None = None,
     begin_at: datetime | None = None,
     after: Sequence[After] = (),
+    priority: int = PriorityClass.NORMAL,
+    preemptible: bool = True,
 ) -> Prepared:
     """Return a job as it would be stored. Raises BadParameters."""
     fixed = recommend.clean_request(model=model, params=params or {})
     aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now, begin_at=begin_at)
     _check_retries(retries)
+    check_class(priority, actor=owner)
     check_order(begin_at=begin_at, deadline_at=deadline_at, after=after, now=now)
     files: dict[str, Any] = {"training_file": training_file, "validation_file": validation_file}
     workload = recommend.workload_of(model=model, **files)
@@ -103,6 +109,8 @@ def prepare(
         begin_at=begin_at,
         budget=budget,
         retries=retries,
+        priority=priority,
+        preemptible=preemptible,
         fixed=fixed,
         options_for=recommend.options_digest(recommender),
         **_from_recommendation(

@@ -1,4 +1,7 @@
-"""No plan of any policy exceeds a limit; counted by a plain loop over what it leaves."""
+"""No plan of any policy exceeds a limit.
+
+This is counted by a plain loop over what it leaves.
+"""
 
 from __future__ import annotations
 

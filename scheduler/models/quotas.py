@@ -1,0 +1,60 @@
+"""Quotas of teams and limits of people."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Coalesce
+
+from scheduler.states import PriorityClass
+
+CLASSES = [(one.value, one.word) for one in PriorityClass]
+
+
+class TeamQuota(models.Model):
+    """GPUs that a team is guaranteed, of one model or (empty) of all together.
+
+    A change ends the row and makes another, so that it stays known what was guaranteed when. `until` null: in
+    force. borrow_limit null: any that are idle; lending_limit null: all of them.
+    """
+
+    team = models.ForeignKey("accounts.Team", models.CASCADE, related_name="quotas")
+    gpu_model = models.CharField(max_length=100, blank=True)
+    guaranteed = models.IntegerField()
+    borrow_limit = models.IntegerField(null=True, blank=True)
+    lending_limit = models.IntegerField(null=True, blank=True)
+    since = models.DateTimeField()
+    until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["team", "gpu_model", "since"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["team", "gpu_model"], condition=Q(until__isnull=True), name="one_quota_in_force"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.team} {self.gpu_model or 'all'}: {self.guaranteed}"
+
+
+class PersonLimit(models.Model):
+    """What the jobs of a person may hold; null: any amount.
+
+    user null: of all people without a row of their own.
+    """
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="limit"
+    )
+    running_jobs = models.IntegerField(null=True, blank=True)
+    gpus = models.IntegerField(null=True, blank=True)
+    gpu_hours_month = models.FloatField(null=True, blank=True)
+    max_class = models.IntegerField(default=0, choices=CLASSES)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(Coalesce("user", 0), name="one_limit_a_person")]
+
+    def __str__(self) -> str:
+        return f"limits of {self.user or 'everybody'}"

@@ -1,0 +1,101 @@
+"""Quotas and limits in force, and what people have used of theirs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from datetime import datetime
+
+from django.db.models import Q, QuerySet
+from django.utils import timezone
+
+from portal.accounts.models import Team, User
+from scheduler.core.limits import Limits, Quota, UserLimit
+from scheduler.models import Allocation, PersonLimit, TeamQuota
+from scheduler.states import PriorityClass
+
+
+def quotas_of(team: Team) -> QuerySet[TeamQuota]:
+    """The team's quotas in force, that over all models first."""
+    return TeamQuota.objects.filter(team=team, until__isnull=True).order_by("gpu_model")
+
+
+def limit_of(user: User) -> PersonLimit | None:
+    """The person's own limits, else those of everybody; None if there are neither."""
+    rows = {row.user_id: row for row in PersonLimit.objects.filter(Q(user=user) | Q(user__isnull=True))}
+    return rows.get(user.pk) or rows.get(None)
+
+
+def default_limit() -> PersonLimit | None:
+    """The limits of everybody without limits of their own."""
+    return PersonLimit.objects.filter(user__isnull=True).first()
+
+
+def highest_class(user: User) -> PriorityClass:
+    """The highest class that the person may give to a job: any for administrators."""
+    if user.is_admin:
+        return max(PriorityClass)
+    limit = limit_of(user)
+    return PriorityClass(limit.max_class) if limit else PriorityClass.NORMAL
+
+
+def limits_in_force(people: Collection[int], now: datetime) -> Limits:
+    """All quotas, and the limits of these people, for a decision at `now`.
+
+    It takes two queries, and a third where GPU-hours are limited.
+    """
+    quotas = TeamQuota.objects.filter(until__isnull=True).order_by("team_id", "gpu_model")
+    rows = {row.user_id: row for row in PersonLimit.objects.filter(Q(user__in=people) | Q(user__isnull=True))}
+    limits = {person: row for person in sorted(people) if (row := rows.get(person) or rows.get(None))}
+    by_hours = [person for person, row in limits.items() if row.gpu_hours_month is not None]
+    used = used_this_month(by_hours, now)
+    return Limits(
+        quotas=tuple(_quota(row) for row in quotas),
+        users=tuple(_limit(person, row, used.get(person, 0.0)) for person, row in limits.items()),
+    )
+
+
+def used_this_month(people: Iterable[int], now: datetime) -> dict[int, float]:
+    """GPU-seconds that each person's jobs have held this month.
+
+    It begins by the clock of the portal's zone.
+    """
+    people = list(people)
+    if not people:
+        return {}
+    start = month_start(now)
+    held = Allocation.objects.filter(claim__attempt__job__owner__in=people).filter(
+        Q(released_at__isnull=True) | Q(released_at__gt=start)
+    )
+    used: dict[int, float] = defaultdict(float)
+    for person, begun, ended in held.values_list(
+        "claim__attempt__job__owner_id", "allocated_at", "released_at"
+    ):
+        used[person] += max(0.0, (min(ended or now, now) - max(begun, start)).total_seconds())
+    return used
+
+
+def month_start(now: datetime) -> datetime:
+    """When the month began, in the portal's zone."""
+    local = now.astimezone(timezone.get_default_timezone())
+    return local.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
+
+
+def _quota(row: TeamQuota) -> Quota:
+    return Quota(
+        team=str(row.team_id),
+        gpu_model=row.gpu_model,
+        guaranteed=row.guaranteed,
+        borrow_limit=row.borrow_limit,
+        lending_limit=row.lending_limit,
+    )
+
+
+def _limit(person: int, row: PersonLimit, used_s: float) -> UserLimit:
+    hours = row.gpu_hours_month
+    return UserLimit(
+        user=str(person),
+        running_jobs=row.running_jobs,
+        gpus=row.gpus,
+        gpu_s_left=None if hours is None else hours * 3600 - used_s,
+    )

@@ -1,0 +1,77 @@
+"""Priority classes, and changing a job that was submitted already."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from portal.accounts.errors import NotAllowed
+from portal.accounts.models import User
+from portal.accounts.teams import is_lead
+from scheduler import hints
+from scheduler.errors import BadParameters, IllegalTransition
+from scheduler.models import Job
+from scheduler.selectors.quotas import highest_class
+from scheduler.services.jobs.transitions import locked, note_job
+from scheduler.states import TERMINAL, JobState, PriorityClass, public_state
+
+
+def check_class(priority: int, *, actor: User) -> None:
+    """Raise BadParameters for a class above the highest that the person may give."""
+    highest = highest_class(actor)
+    if priority > highest:
+        raise BadParameters(
+            {"priority": f"may be {highest.word} at most; an administrator can allow you a higher class"}
+        )
+
+
+def may_change(actor: User, job: Job) -> bool:
+    """Its owner, leads of its team and administrators may change a job."""
+    return actor.is_admin or job.owner_id == actor.pk or bool(job.team and is_lead(actor, job.team))
+
+
+@transaction.atomic
+def change_job(
+    *,
+    job: Job,
+    actor: User,
+    now: datetime,
+    seen: str | None = None,
+    priority: int | None = None,
+    preemptible: bool | None = None,
+) -> Job:
+    """Change the class of a job that has not ended, or whether it may be stopped.
+
+    seen: the state in which the actor saw it, as shown to people; None does not ask. What stays as it is
+    leaves no event. Raises NotAllowed, BadParameters, IllegalTransition.
+    """
+    if not may_change(actor, job):
+        raise NotAllowed("Only its owner, a lead of its team and administrators may change a job.")
+    job = locked(job.pk)
+    state = public_state(JobState(job.state), job.stop_for)
+    if job.state in TERMINAL or seen not in (None, state):
+        told = "and cannot be changed" if job.state in TERMINAL else "now; look again, and then change it"
+        raise IllegalTransition(f"The job is {state} {told}.", state)
+    changed: dict[str, int | bool] = {}
+    if priority is not None and priority != job.priority:
+        check_class(priority, actor=actor)
+        changed["priority"] = priority
+    if preemptible is not None and preemptible != job.preemptible:
+        changed["preemptible"] = preemptible
+    if not changed:
+        return job
+    data = {name: [getattr(job, name), value] for name, value in changed.items()}
+    job = note_job(job=job, kind="changed", now=now, reason=_told(changed), actor=actor, data=data, **changed)
+    hints.tick()
+    return job
+
+
+def _told(changed: dict[str, int | bool]) -> str:
+    told = []
+    if "priority" in changed:
+        told.append(f"Its class is {PriorityClass(changed['priority']).word} now.")
+    if "preemptible" in changed:
+        can = "may" if changed["preemptible"] else "may not"
+        told.append(f"It {can} be stopped for other jobs now.")
+    return " ".join(told)

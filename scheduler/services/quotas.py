@@ -1,0 +1,152 @@
+"""Quotas of teams and limits of people, set by administrators.
+
+A limit that is lowered stops nobody: it counts for what starts from the next tick on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from portal.accounts.models import Team, User
+from portal.accounts.people import require_admin
+from portal.accounts.services import audit
+from scheduler import hints
+from scheduler.errors import BadParameters, Conflict
+from scheduler.models import PersonLimit, TeamQuota
+from scheduler.states import PriorityClass
+
+MOST_GPUS = 1_000_000
+MOST_HOURS = 1e9
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QuotaValues:
+    """What a team is guaranteed of a GPU model, or (empty) of all together."""
+
+    gpu_model: str = ""
+    guaranteed: int
+    borrow_limit: int | None = None
+    lending_limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LimitValues:
+    """What a person's jobs may hold; None: any amount."""
+
+    running_jobs: int | None = None
+    gpus: int | None = None
+    gpu_hours_month: float | None = None
+    max_class: int = PriorityClass.NORMAL
+
+
+@transaction.atomic
+def set_quotas(*, team: Team, quotas: list[QuotaValues], actor: User, now: datetime) -> None:
+    """Let these be the team's quotas, and no others.
+
+    Those that stay the same are left alone. Raises BadParameters naming the quota, NotAllowed, Conflict.
+    """
+    require_admin(actor)
+    _check_quotas(quotas)
+    if not Team.objects.select_for_update(no_key=True).filter(pk=team.pk).exists():
+        raise Conflict("The team has just been deleted.")
+    wanted = {values.gpu_model: values for values in quotas}
+    for row in TeamQuota.objects.filter(team=team, until__isnull=True):
+        if wanted.get(row.gpu_model) == _values(row):
+            del wanted[row.gpu_model]
+        else:
+            row.until = now
+            row.save(update_fields=["until"])
+    TeamQuota.objects.bulk_create(
+        TeamQuota(team=team, since=now, **asdict(values)) for values in wanted.values()
+    )
+    data = {"name": team.name, "quotas": [asdict(values) for values in quotas]}
+    audit(action="quotas set", actor=actor, target=f"team {team.pk}", data=data, now=now)
+    hints.tick()
+
+
+@transaction.atomic
+def put_quota(*, team: Team, values: QuotaValues, actor: User, now: datetime) -> None:
+    """Set one quota, beside the team's others.
+
+    Raises BadParameters, NotAllowed, Conflict.
+    """
+    _check_quotas([values], prefix="")
+    others = [quota for quota in _in_force(team) if quota.gpu_model != values.gpu_model]
+    set_quotas(team=team, quotas=[*others, values], actor=actor, now=now)
+
+
+@transaction.atomic
+def remove_quota(*, team: Team, gpu_model: str, actor: User, now: datetime) -> None:
+    """End the team's quota of a model; nothing changes if it has none.
+
+    Raises NotAllowed, Conflict.
+    """
+    others = [quota for quota in _in_force(team) if quota.gpu_model != gpu_model]
+    set_quotas(team=team, quotas=others, actor=actor, now=now)
+
+
+def _in_force(team: Team) -> list[QuotaValues]:
+    return [_values(row) for row in TeamQuota.objects.filter(team=team, until__isnull=True)]
+
+
+@transaction.atomic
+def set_limit(*, user: User | None, values: LimitValues | None, actor: User, now: datetime) -> None:
+    """Set the limits of a person, or (user None) of everybody else; None removes them.
+
+    Raises BadParameters, NotAllowed.
+    """
+    require_admin(actor)
+    if values is None:
+        PersonLimit.objects.filter(user=user).delete()
+    else:
+        _check_limit(values)
+        PersonLimit.objects.update_or_create(user=user, defaults=asdict(values))
+    data = asdict(values) if values else {}
+    target = f"user {user.pk}" if user else "everybody"
+    audit(action="limits set" if values else "limits removed", actor=actor, target=target, data=data, now=now)
+    hints.tick()
+
+
+def _values(row: TeamQuota) -> QuotaValues:
+    return QuotaValues(
+        gpu_model=row.gpu_model,
+        guaranteed=row.guaranteed,
+        borrow_limit=row.borrow_limit,
+        lending_limit=row.lending_limit,
+    )
+
+
+def _check_quotas(quotas: list[QuotaValues], prefix: str = "quotas.{number}.") -> None:
+    errors: dict[str, str] = {}
+    seen: set[str] = set()
+    for number, values in enumerate(quotas):
+        found = _out_of_range(asdict(values), ("guaranteed", "borrow_limit", "lending_limit"), MOST_GPUS)
+        if values.gpu_model in seen:
+            found["gpu_model"] = f"is named twice ({values.gpu_model or 'all models'}); give each model once"
+        if values.lending_limit is not None and values.lending_limit > values.guaranteed:
+            found.setdefault("lending_limit", "cannot exceed what is guaranteed; leave it empty to lend all")
+        seen.add(values.gpu_model)
+        errors |= {prefix.format(number=number) + field: told for field, told in found.items()}
+    if errors:
+        raise BadParameters(errors)
+
+
+def _check_limit(values: LimitValues) -> None:
+    given = asdict(values)
+    errors = _out_of_range(given, ("running_jobs", "gpus"), MOST_GPUS)
+    errors |= _out_of_range(given, ("gpu_hours_month",), MOST_HOURS)
+    if errors:
+        raise BadParameters(errors)
+
+
+def _out_of_range(given: Mapping[str, Any], fields: tuple[str, ...], most: float) -> dict[str, str]:
+    return {
+        field: f"must be between 0 and {most:,.0f}"
+        for field in fields
+        if given[field] is not None and not 0 <= given[field] <= most
+    }
