@@ -18,10 +18,12 @@ from typing import Any
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from scheduler.core.limits import Limits
 from scheduler.core.types import Policy
 from scheduler.simulator.errors import SimulatorError
 from scheduler.simulator.inputs import files
 from scheduler.simulator.inputs.cluster import Cluster, parse_cluster
+from scheduler.simulator.inputs.quotas import read_quotas
 from scheduler.simulator.output import figures_of
 from scheduler.simulator.quiet import stdout_for_results
 from scheduler.simulator.report import Result, html
@@ -58,6 +60,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--checkpoint-s", default=0.0, type=float, help="between checkpoints, if nodes fail (0: each step)")
     add("--interference", default=0.0, type=float, help="share of pace lost where multi-node jobs meet (0)")
     add("--packing", action="store_true", help="let two jobs share GPUs, as Lucid does (simulator only)")
+    add("--quotas", type=Path, help="JSON: [{team: a group of the trace, gpu_model, guaranteed, ...}]")
     add("--json", required=True, type=Path, help="where the figures go")
     add("--html", type=Path, help="where a report with charts goes")
 
@@ -120,7 +123,10 @@ def _settings(options: dict[str, Any]) -> SimulationSettings:
         if value is not None and not 0.0 <= value < math.inf:
             raise SimulatorError(f"--{name.replace('_', '-')} is {value:g}; give 0 or more")
     return SimulationSettings(
-        round_s=options["round_s"], restart_s=options["restart_s"], checkpoint_s=options["checkpoint_s"]
+        round_s=options["round_s"],
+        restart_s=options["restart_s"],
+        checkpoint_s=options["checkpoint_s"],
+        limits=read_quotas(options["quotas"]) if options["quotas"] else Limits(),
     )
 
 

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from scheduler.core.cycle.ranked import Ranked, RankedQueue
-from scheduler.core.types import Action, ClusterState, JobInfo, Policy, Release
+from scheduler.core.quotas import admission
+from scheduler.core.types import Action, ClusterState, JobInfo, Plan, Policy, Release
 from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.runs import Run
@@ -40,7 +41,7 @@ def decider(
     policy: Policy, machines: Machines, prices: Mapping[str, float], settings: SimulationSettings
 ) -> PolicyDriver:
     """The quicker one if it is right for this policy."""
-    if isinstance(policy, Ranked) and policy.incremental:
+    if isinstance(policy, Ranked) and policy.incremental and not settings.limits:
         return IncrementalDriver(policy, machines, settings)
     return Snapshots(policy, machines, prices, settings)
 
@@ -68,9 +69,17 @@ class Snapshots:
     def nodes_change(self) -> None: ...
 
     def decide(self, now: float) -> Iterable[Action]:
-        plan = self.policy.decide(self.state(now), now)
+        plan = self._within_limits(now) if self.settings.limits else self.policy.decide(self.state(now), now)
         self.memory = plan.memory
         return plan.actions
+
+    def _within_limits(self, now: float) -> Plan:
+        seen = self.state(now)
+        whole = ClusterState(
+            jobs=tuple(seen.jobs), nodes=seen.nodes, memory=seen.memory, explain=False,
+            limits=self.settings.limits,
+        )  # fmt: skip
+        return admission.decide(self.policy, whole, now)
 
     def state(self, now: float) -> ClusterState:
         """The state that the live loop would show the policy now."""

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from knowledge.core.domain.types import Goal
+from scheduler.core.limits import Limits
 from scheduler.core.types import JobInfo
 from scheduler.simulator.world.runs import Run
 
@@ -19,12 +20,14 @@ class SimulationSettings:
     restart_s: what a start costs a job that ran before, unless the trace says so itself.
     checkpoint_s: time between checkpoints, which matters when a node fails; 0 saves every step. A job that
     is stopped on purpose saves first.
+    limits: quotas of the trace's groups, and limits of its users, as the live loop keeps them.
     """
 
     round_s: float | None = None
     restart_s: float = 0.0
     checkpoint_s: float = 0.0
     goal: Goal = Goal.BALANCED
+    limits: Limits = field(default_factory=Limits)
 
     def restart_of(self, run: Run) -> float:
         return self.restart_s if run.job.restart_s is None else run.job.restart_s
