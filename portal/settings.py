@@ -231,7 +231,10 @@ SPECTACULAR_SETTINGS = {
     "SWAGGER_UI_DIST": "SIDECAR",
     "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
     "SERVE_INCLUDE_SCHEMA": False,
-    "ENUM_NAME_OVERRIDES": {"SimulationStateEnum": "scheduler.models.simulations.SimulationState"},
+    "ENUM_NAME_OVERRIDES": {
+        "SimulationStateEnum": "scheduler.models.simulations.SimulationState",
+        "PriorityClassEnum": [(word, word) for word in ("low", "normal", "high", "urgent")],
+    },
     "POSTPROCESSING_HOOKS": [
         "drf_spectacular.hooks.postprocess_schema_enums",
         "portal.api.docs.add_errors",

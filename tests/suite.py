@@ -51,7 +51,10 @@ class Outcome:
 
 
 def all_but(folder: str, within: str = "tests") -> tuple[str, ...]:
-    """All other folders and files of tests: two stages share what one lane would run too long."""
+    """All other folders and files of tests.
+
+    Two stages share what one lane would run too long.
+    """
     tests = (REPOSITORY / within).iterdir()
     found = [path for path in tests if path.name.startswith("test_") or (path / "__init__.py").exists()]
     return tuple(sorted({path.relative_to(REPOSITORY).as_posix() for path in found} - {folder}))

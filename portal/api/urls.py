@@ -13,7 +13,7 @@ from portal.api.cluster import policy, simulations, spending
 from portal.api.jobs import arrays, decisions, files, intents, jobs, parts, script_imports
 from portal.api.knowledge import catalogue, executions, recommendations
 from portal.api.nodes import calibrations, nodes
-from portal.api.people import audit, me, teams, users
+from portal.api.people import audit, limits, me, teams, users
 
 urlpatterns = [
     path("files/", files.FilesApi.as_view()),
@@ -26,6 +26,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/cancel/", jobs.CancelApi.as_view()),
     path("jobs/<str:job_id>/pause/", jobs.PauseApi.as_view()),
     path("jobs/<str:job_id>/resume/", jobs.ResumeApi.as_view()),
+    path("jobs/<str:job_id>/change/", jobs.ChangeApi.as_view()),
     path("jobs/<str:job_id>/events/", parts.EventsApi.as_view()),
     path("jobs/<str:job_id>/decisions/", decisions.DecisionsApi.as_view()),
     path("jobs/<str:job_id>/metrics/", parts.MetricsApi.as_view()),
@@ -69,11 +70,15 @@ urlpatterns = [
     path("users/<int:user_id>/deactivate/", users.DeactivateApi.as_view()),
     path("users/<int:user_id>/activate/", users.ActivateApi.as_view()),
     path("users/<int:user_id>/password/", users.PasswordApi.as_view()),
+    path("users/<int:user_id>/limits/", limits.LimitsApi.as_view()),
     path("users/<int:user_id>/tokens/", users.UserTokensApi.as_view()),
     path("users/<int:user_id>/tokens/revoke/", users.RevokeUserTokensApi.as_view()),
     path("users/<int:user_id>/tokens/<int:token_id>/revoke/", users.RevokeUserTokenApi.as_view()),
+    path("limits/", limits.DefaultLimitsApi.as_view()),
     path("teams/", teams.TeamsApi.as_view()),
     path("teams/<int:team_id>/", teams.TeamApi.as_view()),
+    path("teams/<int:team_id>/quotas/", limits.QuotasApi.as_view()),
+    path("teams/<int:team_id>/usage/", limits.UsageApi.as_view()),
     path("teams/<int:team_id>/rename/", teams.RenameApi.as_view()),
     path("teams/<int:team_id>/delete/", teams.DeleteTeamApi.as_view()),
     path("teams/<int:team_id>/members/", teams.MembersApi.as_view()),

@@ -13,7 +13,7 @@ from portal.web.analysis import predictions, simulations, spending
 from portal.web.jobs import files, job, new, recommendation, script_import, uploads
 from portal.web.navigation import PAGES
 from portal.web.nodes import calibrations, node, nodes
-from portal.web.people import people, teams, tokens
+from portal.web.people import limits, people, teams, tokens
 
 urlpatterns = [
     path("favicon.ico", RedirectView.as_view(url=f"{settings.STATIC_URL}img/icon.svg")),
@@ -42,6 +42,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/charts/<str:chart>/", job.job_chart, name="job-chart"),
     path("jobs/<str:job_id>/<str:verb>/", job.job_verb, name="job-verb"),
     path("files/<str:file_id>/delete/", files.file_delete, name="file-delete"),
+    path("users/limits/", limits.default_limits, name="limits"),
     path("users/<int:user_id>/", people.user_detail, name="user"),
     path("users/<int:user_id>/change/", people.user_change, name="user-change"),
     path("users/<int:user_id>/<str:verb>/", people.user_verb, name="user-verb"),

@@ -11,18 +11,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
-from portal.api.common.fields import CurrencyField, StrictSerializer, ZonedDateTime
+from portal.api.common.fields import CurrencyField
 from portal.api.common.pages import read_query
+from portal.api.common.period import PeriodQuery, read_period
 from portal.clock import database_now
-from scheduler.selectors.analysis.period import Period
 from scheduler.selectors.analysis.spending import SpendingLine, spending
 
 USUAL = timedelta(days=30)
-
-
-class SpendingQuery(StrictSerializer):
-    since = ZonedDateTime(required=False, help_text="30 days before the end unless given.")
-    until = ZonedDateTime(required=False, help_text="The end of the period; now unless given.")
 
 
 class SpendingLineOut(serializers.Serializer[SpendingLine]):
@@ -47,19 +42,15 @@ class SpendingOut(serializers.Serializer[dict[str, Any]]):
 
 
 class SpendingApi(APIView):
-    @extend_schema(operation_id="spending_retrieve", parameters=[SpendingQuery], responses=SpendingOut)
+    @extend_schema(operation_id="spending_retrieve", parameters=[PeriodQuery], responses=SpendingOut)
     def get(self, request: ApiRequest) -> Response:
         """GPU time and cost of the jobs that you may see, by team, by person and by node.
 
         An allocation counts for its part within the period, at the prices that held then.
         """
-        query = read_query(SpendingQuery, request.query_params)
-        now = database_now()
-        until = min(query.get("until") or now, now)
-        since = query.get("since") or until - USUAL
-        if since >= until:
-            raise serializers.ValidationError({"since": ["must lie before the end of the period"]})
-        found = spending(request.user, Period(since, until))
-        told: dict[str, Any] = {"since": since, "until": until}
+        query = read_query(PeriodQuery, request.query_params)
+        period = read_period(query, usual=USUAL, now=database_now())
+        found = spending(request.user, period)
+        told: dict[str, Any] = {"since": period.start, "until": period.end}
         told |= {name: getattr(found, name) for name in ("by_team", "by_person", "by_node", "total")}
         return Response(SpendingOut(told).data)

@@ -13,12 +13,13 @@ from rest_framework.views import APIView
 from portal.accounts.requests import ApiRequest
 from portal.api.common.idempotent import KEY, create
 from portal.api.common.pages import page, page_of, read_query
-from portal.api.jobs.requests import JobIn, JobQuery, with_objects
+from portal.api.jobs.requests import ChangeIn, JobIn, JobQuery, with_objects
 from portal.api.jobs.resources import JobBrief, JobOut
 from portal.clock import database_now
 from scheduler.models import Job
 from scheduler.selectors.jobs import for_lists, get_job, visible_jobs
 from scheduler.selectors.public_states import in_public_state
+from scheduler.services.jobs.priorities import change_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job, submit_job
 
 JobPage = page_of(JobBrief)
@@ -76,6 +77,20 @@ def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
             return _whole(request, job.pk)
 
     return VerbApi
+
+
+class ChangeApi(APIView):
+    @extend_schema(operation_id="jobs_change", request=ChangeIn, responses=JobOut)
+    def post(self, request: ApiRequest, job_id: str) -> Response:
+        """Change the class of a job, or whether it may be stopped, until it ends.
+
+        For its owner, leads of its team and administrators.
+        """
+        data = ChangeIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        job = get_job(request.user, job_id)
+        change_job(job=job, actor=request.user, now=database_now(), **data.validated_data)
+        return _whole(request, job_id)
 
 
 CancelApi = _verb("cancel", "Cancel a job that has not ended.", cancel_job)

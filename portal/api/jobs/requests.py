@@ -14,6 +14,7 @@ from portal.api.common.fields import (
     ChoiceField,
     Name,
     Number,
+    StrictBoolean,
     StrictSerializer,
     StrictText,
     WholeNumber,
@@ -27,7 +28,20 @@ from scheduler.selectors.public_states import PUBLIC_STATES
 from scheduler.services.jobs.dependencies import MOST, After
 from scheduler.services.jobs.objectives import MAX_BUDGET
 from scheduler.services.jobs.verbs import MAX_RETRIES
-from scheduler.states import DependencyKind
+from scheduler.states import DependencyKind, PriorityClass
+
+
+class PriorityField(ChoiceField):
+    """A priority class by its word."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(choices=[one.word for one in PriorityClass], **kwargs)
+
+    def to_internal_value(self, data: Any) -> PriorityClass:  # type: ignore[override]  # a number with a word
+        return PriorityClass.of_word(super().to_internal_value(data))
+
+    def to_representation(self, value: Any) -> str:
+        return PriorityClass(value).word
 
 
 class Params(serializers.DictField):
@@ -85,6 +99,26 @@ class JobIn(RecommendationIn):
         help_text="In the currency of node prices; required for the goal budget.",
     )  # fmt: skip
     retries = WholeNumber(min_value=0, max_value=MAX_RETRIES, required=False)
+    priority = PriorityField(
+        required=False,
+        help_text="Its class: higher ones go first, and may stop lower ones where the policy stops jobs.",
+    )
+    preemptible = StrictBoolean(
+        required=False,
+        help_text="May it be stopped for other jobs? If not, it borrows no GPUs of other teams.",
+    )
+
+
+class ChangeIn(StrictSerializer):
+    """What is left out stays as it is."""
+
+    seen = ChoiceField(
+        choices=PUBLIC_STATES,
+        required=False,
+        help_text="The state you saw; if it has changed since, nothing is changed (409).",
+    )
+    priority = PriorityField(required=False)
+    preemptible = StrictBoolean(required=False)
 
 
 class JobQuery(PageQuery):

@@ -84,6 +84,8 @@ class JobBrief(serializers.ModelSerializer[Job]):
     error = serializers.SerializerMethodField()
 
     currency = CurrencyField()
+    priority = serializers.CharField(source="priority_class", help_text="low, normal, high or urgent")
+    preemptible = serializers.BooleanField(help_text="May it be stopped for other jobs?")
 
     class Meta:
         model = Job
@@ -91,6 +93,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
             *("id", "name", "state", "internal_state", "stage", "state_since", "array", "model", "team"),
             *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
             *("progress", "warnings", "wait", "error"),
+            *("priority", "preemptible"),
             *("submitted_at", "begin_at", "first_started_at", "ended_at"),
         ]
 

@@ -75,7 +75,7 @@ def read_script(page: Page) -> None:
 
 SCRIPT = f"base_model: {MODEL}\nadapter: lora\nlora_r: 16\nlearning_rate: 2e-4\nnum_epochs: 3\n"
 JOB = "#rows td a"
-JOB_TABS = ("log", "parameters", "attempts", "decisions", "events", "repeat")
+JOB_TABS = ("log", "parameters", "attempts", "decisions", "events", "change", "repeat")
 
 _STATES = (
     Shot("sign-in", "/login/", "login", person=""),
@@ -112,6 +112,7 @@ _STATES = (
     Shot("token-made", "/tokens/", "tokens", "user", make_token),
     Shot("api-docs", "/api/docs/"),
     Shot("all-tables", "/admin/"),
+    Shot("limits", "/users/limits/", "limits"),
     Shot("forbidden", "/users/", "", "user", status=403),
     Shot("not-found", "/jobs/ftjob-none/", "", status=404),
 )

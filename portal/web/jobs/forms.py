@@ -18,17 +18,18 @@ from knowledge.core.recommend.objectives import needed_limit, why_needed
 from portal.accounts.models import Team, User
 from portal.accounts.selectors import own_teams
 from portal.web.common.currency import in_currency
-from portal.web.common.form_base import NameField
+from portal.web.common.form_base import NameField, StyledForm
 from portal.web.common.param_fields import PREFIX, param_fields
 from portal.web.common.sweep_fields import SweepFields
 from portal.web.common.time_fields import MomentField, TimedForm
 from scheduler.models import DatasetFile, Job
 from scheduler.selectors.files import Storage, storage_of, visible_files
 from scheduler.selectors.jobs import visible_jobs
+from scheduler.selectors.quotas import highest_class
 from scheduler.services.jobs.dependencies import After
 from scheduler.services.jobs.objectives import DEADLINE
 from scheduler.services.jobs.verbs import MAX_RETRIES
-from scheduler.states import TERMINAL, DependencyKind
+from scheduler.states import TERMINAL, DependencyKind, PriorityClass
 from trainer.recipes import RECIPES
 
 GOALS = {
@@ -40,12 +41,15 @@ GOALS = {
 }
 # The field that takes an upload, and the one that then shows the stored file.
 UPLOADS = {"upload": "training_file", "validation_upload": "validation_file"}
-LIMITS = ("deadline_at", "budget", "retries", "begin_at", "after", "sweep", "sweep_values")
+STOPS = ("priority", "preemptible")
+LIMITS = ("deadline_at", "budget", "retries", "begin_at", "after", "sweep", "sweep_values", *STOPS)
 MORE = ("validation_file", "validation_upload", "team", *LIMITS)
 KINDS = {
     "": "succeed",
     DependencyKind.ENDED.value: "end in whatever way",
 }
+STOPPING = {"": "it may be stopped, and goes on later", "0": "it is never stopped"}
+CLASS, STOPPED = "Priority class", "For jobs that go first"
 SHOWN_FILES = SHOWN_JOBS = 50
 
 
@@ -113,6 +117,19 @@ class SubmitForm(SweepFields, TimedForm):
         max_value=MAX_RETRIES,
         help_text="How often to retry after an error in data or code; 0 is usual.",
     )
+    priority = forms.TypedChoiceField(
+        required=False,
+        coerce=int,
+        label=CLASS,
+        help_text="Higher ones go first.",
+    )
+    preemptible = forms.TypedChoiceField(
+        choices=list(STOPPING.items()),
+        required=False,
+        coerce=lambda text: text != "0",
+        label=STOPPED,
+        help_text="A job that is never stopped uses no GPUs that are guaranteed to other teams.",
+    )
     # Sent back with the form: a double click, a reload or the back button gives the same job again.
     key = forms.CharField(max_length=64, widget=forms.HiddenInput, required=False)
 
@@ -125,6 +142,7 @@ class SubmitForm(SweepFields, TimedForm):
         self._offer_jobs()
         teams: forms.ModelChoiceField[Team] = self.fields["team"]  # type: ignore[assignment]
         teams.queryset = own_teams(user)
+        self._offer_classes()
 
     def tell_origins(self, origins: dict[str, str]) -> None:
         """Say below the fields where their first values come from."""
@@ -159,6 +177,13 @@ class SubmitForm(SweepFields, TimedForm):
         jobs.widget.choices = [
             (job.pk, f"{job.name} …{job.pk[-6:]}" if job.name else job.pk) for job in shown
         ]
+
+    def _offer_classes(self) -> None:
+        """The classes that the person may give; normal comes first."""
+        highest = highest_class(self.user)
+        classes: forms.TypedChoiceField = self.fields["priority"]  # type: ignore[assignment]
+        others = [(str(one.value), one.word) for one in PriorityClass if one <= highest and one]
+        classes.choices = [("", PriorityClass.NORMAL.word), *others]
 
     @property
     def order(self) -> list[After]:
@@ -218,3 +243,32 @@ class SubmitForm(SweepFields, TimedForm):
     def renew_key(self) -> None:
         """Sending the form again is then another submission."""
         self.data = {**self.data.dict(), "key": uuid.uuid4().hex}  # type: ignore[attr-defined]
+
+
+class ChangeForm(StyledForm):
+    prefix_id = "change"
+    priority = forms.TypedChoiceField(coerce=int, label=CLASS, help_text="Higher ones go first.")
+    preemptible = forms.TypedChoiceField(
+        choices=list(STOPPING.items()),
+        required=False,
+        coerce=lambda text: text != "0",
+        empty_value=None,
+        label=STOPPED,
+    )
+
+    def __init__(self, *args: Any, user: User, kept: int = PriorityClass.LOW, **kwargs: Any) -> None:
+        """kept: the class of the job; it may stay even if the person could not give it."""
+        super().__init__(*args, **kwargs)
+        highest = max(highest_class(user), kept)
+        classes: forms.TypedChoiceField = self.fields["priority"]  # type: ignore[assignment]
+        classes.choices = [(one.value, one.word) for one in PriorityClass if one <= highest]
+
+    @classmethod
+    def of(cls, job: Job, user: User) -> ChangeForm:
+        values = {"priority": job.priority, "preemptible": "" if job.preemptible else "0"}
+        return cls(initial=values, user=user, kept=job.priority)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the service takes; an empty choice says that it may be stopped."""
+        return {**self.cleaned_data, "preemptible": self.cleaned_data["preemptible"] is not False}

@@ -15,6 +15,7 @@ from portal.clock import database_now
 from portal.web.charts.step_metrics import HEADINGS, step_chart
 from portal.web.common.partials import fragment
 from portal.web.common.refusals import or_404, refusals_shown
+from portal.web.jobs.forms import ChangeForm
 from portal.web.jobs.tabs import TABS
 from scheduler.models import Job
 from scheduler.selectors.cluster.preemptions import preempted
@@ -22,6 +23,7 @@ from scheduler.selectors.figures.job import job_figures
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import get_job, metrics
 from scheduler.selectors.public_states import may
+from scheduler.services.jobs.priorities import change_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.states import TERMINAL
 from trainer.step_metrics import STEP_CHARTS
@@ -43,8 +45,12 @@ def job_detail(request: PageRequest, job_id: str) -> HttpResponse:
     if tab not in TABS:
         raise Http404
     now = database_now()
-    parts = {**_live(request, job, now), **_tab(request, job, tab, now), "tabs": TABS, "charts": HEADINGS}
-    return render(request, "jobs/detail.html", parts)
+    return render(request, "jobs/detail.html", _page(request, job, tab, now))
+
+
+def _page(request: PageRequest, job: Job, tab: str, now: datetime) -> dict[str, Any]:
+    parts = {"tabs": TABS, "charts": HEADINGS}
+    return {**_live(request, job, now), **_tab(request, job, tab, now), **parts}
 
 
 @login_required
@@ -98,10 +104,23 @@ def job_chart(request: PageRequest, job_id: str, chart: str) -> JsonResponse:
 @login_required
 @require_POST
 def job_verb(request: PageRequest, job_id: str, verb: str) -> HttpResponse:
-    """Cancel, pause or resume, then show the job again."""
+    """Cancel, pause, resume or change it, then show the job again."""
     job = own_job(request, job_id)
+    if verb == "change":
+        return _changed(request, job)
     if verb not in VERBS:
         raise Http404
     with refusals_shown(request):
         VERBS[verb](job=job, actor=request.user, now=database_now())
+    return redirect(job)
+
+
+def _changed(request: PageRequest, job: Job) -> HttpResponse:
+    """Change the job's class, or whether it may be stopped, and show it again."""
+    form, now = ChangeForm(request.POST, user=request.user, kept=job.priority), database_now()
+    if not form.is_valid():
+        shown = {**_page(request, job, "change", now), "form": form}
+        return render(request, "jobs/detail.html", shown, status=400)
+    with refusals_shown(request):
+        change_job(job=job, actor=request.user, now=now, **form.values)
     return redirect(job)

@@ -28,6 +28,7 @@ from scheduler.selectors.jobs import get_array, get_job
 from scheduler.services.idempotency import Creation, once
 from scheduler.services.jobs.arrays import submit_array
 from scheduler.services.jobs.verbs import JobRequest, submit_job
+from scheduler.states import PriorityClass
 
 
 @takes_files(TRAINING_DATA)
@@ -114,6 +115,8 @@ def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job |
         "after": form.order,
         "budget": values["budget"],
         "retries": values["retries"] or 0,
+        "priority": values["priority"] or PriorityClass.NORMAL,
+        "preemptible": values["preemptible"] is not False,
     }
     who: dict[str, Any] = {"owner": request.user, "now": database_now(), "creation": creation}
     if each := values["sweep_values"]:

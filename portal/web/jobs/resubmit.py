@@ -33,9 +33,11 @@ def request_of(job: Job) -> dict[str, Any]:
         "after": [{"job": one.on_id, "kind": one.kind} for one in _to_come_after(job)],
         "budget": job.budget,
         "retries": job.retries,
+        "priority": job.priority_class if job.priority else None,
         "params": job.fixed,
     }
-    return {name: value for name, value in asked.items() if value}
+    asked = {name: value for name, value in asked.items() if value}
+    return asked if job.preemptible else {**asked, "preemptible": False}
 
 
 def _if_to_come(moment: datetime | None) -> datetime | None:
@@ -69,4 +71,5 @@ def as_form(job: Job) -> dict[str, Any]:
     asked = request_of(job)
     after = asked.pop("after", [])
     order = {"after": [one["job"] for one in after], "after_kind": _kind_of_all(after)}
-    return {**asked, **order, **as_form_values(asked.pop("params", {})), "team": job.team_id}
+    stopping = {"priority": str(job.priority or ""), "preemptible": "" if job.preemptible else "0"}
+    return {**asked, **order, **stopping, **as_form_values(asked.pop("params", {})), "team": job.team_id}

@@ -10,6 +10,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from portal.accounts.models import User
+from portal.web.jobs.forms import ChangeForm
 from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
 from scheduler.models import Job, JobDependency
@@ -26,6 +27,7 @@ from scheduler.selectors.figures.promise import (
 from scheduler.selectors.figures.stretches import KINDS, stretches
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import artifacts, events, log_tail, sees
+from scheduler.services.jobs.priorities import may_change
 from scheduler.states import JobState, public_state
 
 EVENTS, CHECKPOINTS, DECISIONS = 200, 50, 10  # the last ones; the API has all events and decisions
@@ -87,6 +89,11 @@ def _decisions(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     return {"decisions": [explain(row) for row in decisions_of(job)[:DECISIONS]]}
 
 
+def _change(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
+    user: User = request.user  # type: ignore[assignment]
+    return {"form": ChangeForm.of(job, user) if may_change(user, job) else None}
+
+
 def _repeat(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     return {"curl": as_curl(job, portal=request.build_absolute_uri("/").rstrip("/"))}
 
@@ -98,5 +105,6 @@ TABS = {
     "attempts": Tab("Attempts", "jobs/tabs/attempts.html", _attempts),
     "decisions": Tab("Decisions", "jobs/tabs/decisions.html", _decisions),
     "events": Tab("Events", "jobs/tabs/events.html", _events),
+    "change": Tab("Change", "jobs/tabs/change.html", _change),
     "repeat": Tab("API call", "jobs/tabs/repeat.html", _repeat),
 }

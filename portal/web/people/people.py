@@ -21,6 +21,7 @@ from portal.clock import database_now
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.refusals import refusals_shown
 from portal.web.people.forms import ChangeUserForm, LockOutForm, NameSearch, NewPasswordForm, NewUserForm
+from portal.web.people.limits import LimitForm, limit_parts, save_limit
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.services.lockouts import lock_out, reset_password, revoke_all
 from scheduler.states import TERMINAL
@@ -72,12 +73,18 @@ def _form_of(person: User) -> ChangeUserForm:
     return ChangeUserForm(initial={**now, **{f"seen_{name}": value for name, value in now.items()}})
 
 
-def _page(person: User, form: ChangeUserForm, lock_out: LockOutForm | None = None) -> dict[str, Any]:
+def _page(
+    person: User,
+    form: ChangeUserForm,
+    lock_out: LockOutForm | None = None,
+    limit_form: LimitForm | None = None,
+) -> dict[str, Any]:
     teams = visible_teams(person)[:SHOWN_TEAMS] if not person.is_admin else ()
     tokens = own_tokens(person).filter(revoked_at__isnull=True)
     jobs = visible_jobs(person).filter(owner=person).exclude(state__in=TERMINAL).count()
     return {
         "person": person, "form": form, "lock_out": lock_out or LockOutForm(),
+        **limit_parts(person, limit_form),
         "password_form": NewPasswordForm(), "teams": teams, "tokens": tokens[:SHOWN_TOKENS], "jobs": jobs,
     }  # fmt: skip
 
@@ -138,8 +145,16 @@ def _new_password(request: PageRequest, person: User) -> HttpResponse:
     return render(request, "people/password.html", {"person": person, "password": password})
 
 
+def _limit(request: PageRequest, person: User) -> HttpResponse | None:
+    form = save_limit(request, person)
+    if form is None:
+        return None
+    return render(request, "people/user.html", _page(person, _form_of(person), limit_form=form), status=400)
+
+
 VERBS: dict[str, Callable[[PageRequest, User], HttpResponse | None]] = {
     "deactivate": _lock_out, "activate": _let_in, "revoke": _revoke_all, "password": _new_password,
+    "limit": _limit,
 }  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from portal.accounts import time_zones
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.people.forms import PreferencesForm
+from portal.web.people.limits import limit_parts
 
 
 @login_required
@@ -27,5 +28,5 @@ def preferences(request: PageRequest) -> HttpResponse:
         time_zones.choose_time_zone(user=request.user, zone=zone)
         messages.info(request, "Your settings are saved.")
         return redirect("preferences")
-    context = {"form": form, "now": database_now(), "names": time_zones.names()}
+    context = {"form": form, "now": database_now(), "names": time_zones.names(), **limit_parts(request.user)}
     return render(request, "people/preferences.html", context, status=400 if form.is_bound else 200)

@@ -21,6 +21,8 @@ from portal.accounts.teams import add_member, change_role, create_team, may_mana
 from portal.clock import database_now
 from portal.web.common.refusals import refusals_shown
 from portal.web.people.forms import MemberForm, NameSearch, RoleForm, TeamForm
+from portal.web.people.limits import QuotaForm, QuotaModelForm, end_team_quota, quota_parts, set_team_quota
+from scheduler.errors import BadParameters
 from scheduler.services.deletions import delete_team
 
 PAGE = 25
@@ -63,6 +65,7 @@ def _page(request: PageRequest, team: Team) -> dict[str, Any]:
         "page": Paginator(members(team), PAGE).get_page(request.GET.get("page")),
         "manages": may_manage(request.user, team),
         "roles": list(Role),
+        **quota_parts(team, database_now()),
         "member_form": MemberForm(),
         "name_form": TeamForm(initial={"name": team.name, "seen": team.name}),
     }
@@ -87,6 +90,8 @@ def team_verb(request: PageRequest, team_id: int, verb: str) -> HttpResponse:
                 return redirect("teams") if verb == "delete" else redirect("team", team_id)
             except InvalidValue as refused:
                 form.add_error(refused.field, str(refused))
+            except BadParameters as refused:
+                form.take(refused.fields)
     if form.errors:
         return render(request, "people/team.html", {**_page(request, team), place: form}, status=400)
     return redirect("team", team_id)
@@ -102,6 +107,8 @@ VERBS: dict[str, tuple[Any, Callable[..., object], str]] = {
     "add": (MemberForm, add_member, "member_form"),
     "rename": (TeamForm, rename_team, "name_form"),
     "delete": (TeamForm, _delete, "name_form"),
+    "quota": (QuotaForm, set_team_quota, "quota_form"),
+    "end-quota": (QuotaModelForm, end_team_quota, "quota_form"),
 }
 
 

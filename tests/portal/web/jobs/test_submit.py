@@ -191,10 +191,10 @@ def test_hidden_extra_fields_are_ignored_and_logged(
     browser: Client, form: Form, caplog: pytest.LogCaptureFixture, person: User
 ) -> None:
     with caplog.at_level(logging.WARNING):
-        browser.post("/jobs/new/", form(owner="1", state="succeeded", priority="9"))
+        browser.post("/jobs/new/", form(owner="1", state="succeeded", fence="9"))
     job = Job.objects.get()
     assert (job.owner, job.state) == (person, "queued")
-    assert "owner, priority, state" in caplog.text
+    assert "fence, owner, state" in caplog.text
 
 
 def test_a_clone_begins_with_what_its_job_was_asked_for(browser: Client, person: User) -> None:

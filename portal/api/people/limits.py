@@ -1,0 +1,204 @@
+"""Quotas of teams, what they used of them, and limits of people."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.permissions import BasePermission
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.models import User
+from portal.accounts.permissions import AdminOnly, Scoped
+from portal.accounts.requests import ApiRequest
+from portal.accounts.selectors import visible_teams, visible_users
+from portal.api.common.fields import Number, StrictSerializer, StrictText, WholeNumber
+from portal.api.common.pages import read_query
+from portal.api.common.period import PeriodQuery, read_period
+from portal.api.jobs.requests import PriorityField
+from portal.clock import database_now
+from scheduler.core.quotas.receipt import Receipt
+from scheduler.errors import NotFound
+from scheduler.models import PersonLimit, TeamQuota
+from scheduler.selectors.analysis.team_usage import TeamUsage, team_usage
+from scheduler.selectors.quotas import default_limit, limit_of, quotas_of, used_this_month
+from scheduler.services.quotas import MOST_GPUS, MOST_HOURS, LimitValues, QuotaValues, set_limit, set_quotas
+from scheduler.states import PriorityClass
+
+MOST_QUOTAS = 100
+USUAL = timedelta(days=30)
+
+
+class QuotaIn(StrictSerializer):
+    gpu_model = StrictText(
+        max_length=100, allow_blank=True, default="", help_text="Empty: all models together."
+    )
+    guaranteed = WholeNumber(min_value=0, max_value=MOST_GPUS, help_text="GPUs that it may always use.")
+    borrow_limit = WholeNumber(
+        min_value=0, max_value=MOST_GPUS, allow_null=True, default=None,
+        help_text="How many more it may use while they are idle; null: any.",
+    )  # fmt: skip
+    lending_limit = WholeNumber(
+        min_value=0, max_value=MOST_GPUS, allow_null=True, default=None,
+        help_text="How many of its guaranteed ones others may use while they are idle; null: all.",
+    )  # fmt: skip
+
+
+class QuotasIn(StrictSerializer):
+    quotas = QuotaIn(many=True, max_length=MOST_QUOTAS)  # type: ignore[call-arg]  # the list's
+
+
+class QuotaOut(serializers.ModelSerializer[TeamQuota]):
+    class Meta:
+        model = TeamQuota
+        fields = ["gpu_model", "guaranteed", "borrow_limit", "lending_limit", "since"]
+
+
+class QuotasOut(serializers.Serializer[Any]):
+    quotas = QuotaOut(many=True)
+
+
+class ReceiptOut(serializers.Serializer[Receipt]):
+    guaranteed_s = serializers.FloatField(help_text="GPU-seconds, as are all of these.")
+    used_s = serializers.FloatField()
+    lent_s = serializers.FloatField(help_text="Guaranteed, idle, and used by others.")
+    borrowed_s = serializers.FloatField(help_text="Used beyond what was guaranteed.")
+
+
+class TeamUsageOut(serializers.Serializer[TeamUsage]):
+    gpu_model = serializers.CharField(help_text="Empty: all models together.")
+    total = ReceiptOut()
+
+
+class UsageOut(serializers.Serializer[Any]):
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    usage = TeamUsageOut(many=True)
+
+
+class LimitIn(StrictSerializer):
+    running_jobs = WholeNumber(min_value=0, max_value=MOST_GPUS, allow_null=True, default=None)
+    gpus = WholeNumber(min_value=0, max_value=MOST_GPUS, allow_null=True, default=None)
+    gpu_hours_month = Number(min_value=0, max_value=MOST_HOURS, allow_null=True, default=None)
+    max_class = PriorityField(default=PriorityClass.NORMAL)
+
+
+class LimitOut(serializers.ModelSerializer[PersonLimit]):
+    """Null: any amount."""
+
+    own = serializers.SerializerMethodField(help_text="False: those of everybody.")
+    max_class = serializers.SerializerMethodField()
+    gpu_hours_used = serializers.SerializerMethodField(help_text="Of this month, in the portal's zone.")
+
+    class Meta:
+        model = PersonLimit
+        fields = ["running_jobs", "gpus", "gpu_hours_month", "max_class", "own", "gpu_hours_used"]
+
+    def get_own(self, limit: PersonLimit) -> bool:
+        return limit.user_id is not None
+
+    def get_max_class(self, limit: PersonLimit) -> str:
+        return PriorityClass(limit.max_class).word
+
+    def get_gpu_hours_used(self, _: PersonLimit) -> float | None:
+        user: User | None = self.context["user"]
+        return used_this_month([user.pk], database_now()).get(user.pk, 0.0) / 3600 if user else None
+
+
+class AdminsPut(APIView):
+    """Those who may see it read; administrators write."""
+
+    def get_permissions(self) -> list[BasePermission]:
+        return [AdminOnly() if self.request.method in ("PUT", "DELETE") else Scoped()]
+
+
+class QuotasApi(AdminsPut):
+    @extend_schema(operation_id="quotas_list", responses=QuotasOut)
+    def get(self, request: ApiRequest, team_id: int) -> Response:
+        """What the team is guaranteed, for its members and administrators."""
+        return Response(QuotasOut({"quotas": quotas_of(_team(request, team_id))}).data)
+
+    @extend_schema(operation_id="quotas_set", request=QuotasIn, responses=QuotasOut)
+    def put(self, request: ApiRequest, team_id: int) -> Response:
+        """Set all quotas of a team: those that are not named end (administrators)."""
+        team = _team(request, team_id)
+        data = QuotasIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        quotas = [QuotaValues(**values) for values in data.validated_data["quotas"]]
+        set_quotas(team=team, quotas=quotas, actor=request.user, now=database_now())
+        return Response(QuotasOut({"quotas": quotas_of(team)}).data)
+
+
+class UsageApi(APIView):
+    @extend_schema(operation_id="teams_usage", parameters=[PeriodQuery], responses=UsageOut)
+    def get(self, request: ApiRequest, team_id: int) -> Response:
+        """GPU time that the team was guaranteed, used, lent and borrowed in a period."""
+        team = _team(request, team_id)
+        period = read_period(read_query(PeriodQuery, request.query_params), usual=USUAL, now=database_now())
+        told = {"since": period.start, "until": period.end, "usage": team_usage(team, period)}
+        return Response(UsageOut(told).data)
+
+
+class LimitsApi(AdminsPut):
+    @extend_schema(operation_id="limits_retrieve", responses=LimitOut)
+    def get(self, request: ApiRequest, user_id: int) -> Response:
+        """The limits of a person: your own, or anybody's for administrators."""
+        return _limits(_user(request, self, user_id))
+
+    @extend_schema(operation_id="limits_set", request=LimitIn, responses=LimitOut)
+    def put(self, request: ApiRequest, user_id: int) -> Response:
+        """Give a person limits of their own (administrators)."""
+        user = _user(request, self, user_id)
+        set_limit(user=user, values=_limit_values(request), actor=request.user, now=database_now())
+        return _limits(user)
+
+    @extend_schema(operation_id="limits_remove", request=None, responses={200: LimitOut})
+    def delete(self, request: ApiRequest, user_id: int) -> Response:
+        """Let the limits of everybody hold for a person again (administrators)."""
+        user = _user(request, self, user_id)
+        set_limit(user=user, values=None, actor=request.user, now=database_now())
+        return _limits(user)
+
+
+class DefaultLimitsApi(AdminsPut):
+    @extend_schema(operation_id="limits_default", responses=LimitOut)
+    def get(self, request: ApiRequest) -> Response:
+        """The limits of everybody without limits of their own."""
+        return _limits(None)
+
+    @extend_schema(operation_id="limits_default_set", request=LimitIn, responses=LimitOut)
+    def put(self, request: ApiRequest) -> Response:
+        """Set the limits of everybody without limits of their own (administrators)."""
+        set_limit(user=None, values=_limit_values(request), actor=request.user, now=database_now())
+        return _limits(None)
+
+
+def _team(request: ApiRequest, team_id: int) -> Any:
+    found = visible_teams(request.user).filter(pk=team_id).first()
+    if found is None:
+        raise NotFound("There is no such team of yours.")
+    return found
+
+
+def _user(request: ApiRequest, view: APIView, user_id: int) -> User:
+    if user_id == request.user.pk:
+        return request.user
+    others = visible_users(request.user) if AdminOnly().has_permission(request, view) else User.objects.none()
+    found = others.filter(pk=user_id).first()
+    if found is None:
+        raise NotFound("There is no such user.")
+    return found
+
+
+def _limits(user: User | None) -> Response:
+    limit = (limit_of(user) if user else default_limit()) or PersonLimit()
+    return Response(LimitOut(limit, context={"user": user}).data)
+
+
+def _limit_values(request: ApiRequest) -> LimitValues:
+    data = LimitIn(data=request.data)
+    data.is_valid(raise_exception=True)
+    return LimitValues(**data.validated_data)

@@ -1,0 +1,56 @@
+"""What a team was guaranteed and used, as a chart and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from portal.web.charts.chart import FIRST, MUTED, SECOND, Chart, axis, by_clock, time_axis, when
+from scheduler.core.quotas.receipt import Receipt
+from scheduler.selectors.analysis.team_usage import TeamUsage
+
+HOUR_S = 3600.0
+
+
+def receipt_chart(usage: TeamUsage, starts: Sequence[datetime]) -> Chart:
+    """GPU-hours of each slice.
+
+    What was used of the guarantee and what was borrowed are bars, the guarantee is a line.
+    """
+    x = [by_clock(moment) for moment in starts]
+    own = [_hours(day.used_s - day.borrowed_s) for day in usage.days]
+    borrowed = [_hours(day.borrowed_s) for day in usage.days]
+    owed = [_hours(day.guaranteed_s) for day in usage.days]
+    bar = {"type": "bar", "x": x}
+    line = {"type": "scatter", "mode": "lines", "x": x, "y": owed}
+    return Chart(
+        name="receipt", title="GPU-hours", summary=in_words(usage.total),
+        data=[
+            {**bar, "name": "used of the guarantee", "y": own, "marker": {"color": FIRST}},
+            {**bar, "name": "borrowed", "y": borrowed, "marker": {"color": SECOND}},
+            {**line, "name": "guaranteed", "line": {"color": MUTED, "shape": "hvh"}},
+        ],
+        layout={"barmode": "stack", "xaxis": time_axis(), "yaxis": axis("GPU-hours", rangemode="tozero")},
+        columns=("from", "guaranteed", "used", "lent", "borrowed"),
+        rows=[
+            (when(moment), *(f"{_hours(seconds):,.1f}" for seconds in _figures(day)))
+            for moment, day in zip(starts, usage.days, strict=True)
+        ],
+    )  # fmt: skip
+
+
+def in_words(total: Receipt) -> str:
+    """The receipt in one sentence."""
+    owed, used, lent, borrowed = (f"{_hours(seconds):,.1f}" for seconds in _figures(total))
+    return (
+        f"The team was guaranteed {owed} GPU-hours and used {used}; {lent} of its own were lent, and"
+        f" {borrowed} of those it used were borrowed."
+    )
+
+
+def _figures(receipt: Receipt) -> tuple[float, float, float, float]:
+    return receipt.guaranteed_s, receipt.used_s, receipt.lent_s, receipt.borrowed_s
+
+
+def _hours(seconds: float) -> float:
+    return round(seconds / HOUR_S, 3)

@@ -1,0 +1,120 @@
+"""Quotas, limits and priority classes through REST."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+
+import pytest
+from rest_framework.test import APIClient
+
+from portal.accounts.models import AuditEntry, Membership, Team, User
+from portal.clock import database_now
+from scheduler.loop.tick import tick
+from scheduler.models import Allocation, Job
+from tests.harness import world
+
+Body = Callable[..., dict[str, object]]
+
+
+@pytest.fixture
+def team(person: User) -> Team:
+    made = Team.objects.create(name="Linguists")
+    Membership.objects.create(team=made, user=person)
+    return made
+
+
+def test_a_quota_is_set_read_and_kept(
+    admin_api: APIClient, api: APIClient, stranger: APIClient, team: Team, body: Body
+) -> None:
+    world.fake_node(slots=2)
+    address = f"/api/teams/{team.pk}/quotas/"
+    quotas = [{"gpu_model": "cpu", "guaranteed": 1, "borrow_limit": 0}, {"guaranteed": 3, "lending_limit": 2}]
+    assert api.put(address, {"quotas": quotas}, format="json").status_code == 403
+    answer = admin_api.put(address, {"quotas": quotas}, format="json")
+    assert answer.status_code == 200, answer.content
+    told = api.get(address).json()["quotas"]
+    fields = ("gpu_model", "guaranteed", "borrow_limit", "lending_limit")
+    assert [[one[name] for name in fields] for one in told] == [["", 3, None, 2], ["cpu", 1, 0, None]]
+    assert stranger.get(address).status_code == 404
+    assert AuditEntry.objects.filter(action="quotas set", target=f"team {team.pk}").exists()
+    for _ in range(2):
+        assert api.post("/api/jobs/", body(team="Linguists"), format="json").status_code == 201
+    assert tick().started == 1
+    waits = [job["wait"] for job in api.get("/api/jobs/").json()["data"] if job["wait"]]
+    assert [wait["code"] for wait in waits] == ["quota-team"]
+    assert admin_api.put(address, {"quotas": []}, format="json").json() == {"quotas": []}
+    assert tick().started == 1
+
+
+WRONG = {
+    "negative": ({"quotas": [{"guaranteed": -1}]}, "quotas"),
+    "a fraction": ({"quotas": [{"guaranteed": 1.5}]}, "quotas"),
+    "twice": ({"quotas": [{"guaranteed": 1}, {"guaranteed": 2}]}, "quotas.1.gpu_model"),
+    "lends more": ({"quotas": [{"guaranteed": 1, "lending_limit": 2}]}, "quotas.0.lending_limit"),
+    "unknown": ({"quotas": [{"guaranteed": 1, "borow_limit": 2}]}, "quotas"),
+    "nothing": ({}, "quotas"),
+}
+
+
+@pytest.mark.parametrize("case", WRONG)
+def test_a_wrong_quota_is_refused_at_its_field(admin_api: APIClient, team: Team, case: str) -> None:
+    sent, field = WRONG[case]
+    answer = admin_api.put(f"/api/teams/{team.pk}/quotas/", sent, format="json")
+    assert answer.status_code == 400
+    assert any(name.startswith(field) for name in answer.json()["error"]["fields"]), answer.json()
+
+
+def test_what_a_team_was_owed_and_used(admin_api: APIClient, api: APIClient, team: Team, body: Body) -> None:
+    world.fake_node(slots=2)
+    api.post("/api/jobs/", body(team="Linguists"), format="json")
+    tick()
+    Allocation.objects.update(allocated_at=database_now() - timedelta(hours=2))
+    admin_api.put(f"/api/teams/{team.pk}/quotas/", {"quotas": [{"guaranteed": 1}]}, format="json")
+    answer = api.get(f"/api/teams/{team.pk}/usage/")
+    assert answer.status_code == 200, answer.content
+    (everything,) = answer.json()["usage"]
+    assert everything["total"]["used_s"] == pytest.approx(7200, rel=0.01)
+    assert everything["total"]["borrowed_s"] == pytest.approx(7200, rel=0.01)
+    wrong = api.get(f"/api/teams/{team.pk}/usage/", {"since": "2030-01-01T00:00:00Z"})
+    assert wrong.status_code == 400
+
+
+def test_limits_of_a_person_and_of_everybody(admin_api: APIClient, api: APIClient, person: User) -> None:
+    mine = f"/api/users/{person.pk}/limits/"
+    none = {"running_jobs": None, "gpus": None, "gpu_hours_month": None, "max_class": "normal"}
+    assert api.get(mine).json() == {**none, "own": False, "gpu_hours_used": 0.0}
+    assert api.put(mine, {"gpus": 9}, format="json").status_code == 403
+    assert admin_api.put("/api/limits/", {"gpus": 2}, format="json").json()["gpus"] == 2
+    assert api.get(mine).json()["gpus"] == 2
+    assert admin_api.put(mine, {"max_class": "high"}, format="json").json()["max_class"] == "high"
+    assert (api.get(mine).json()["gpus"], api.get(mine).json()["own"]) == (None, True)
+    assert admin_api.delete(mine).json()["gpus"] == 2
+    assert api.get(f"/api/users/{world.admin().pk}/limits/").status_code == 404
+    assert admin_api.put("/api/limits/", {"gpu_hours_month": -1}, format="json").status_code == 400
+
+
+def test_a_job_has_a_class_that_can_be_changed(
+    admin_api: APIClient, api: APIClient, stranger: APIClient, person: User, body: Body
+) -> None:
+    refused = api.post("/api/jobs/", body(priority="high"), format="json")
+    assert "normal at most" in str(refused.json()["error"]["fields"]["priority"])
+    assert api.post("/api/jobs/", body(priority=1), format="json").status_code == 400
+    assert not Job.objects.exists()
+    admin_api.put(f"/api/users/{person.pk}/limits/", {"max_class": "high"}, format="json")
+    made = api.post("/api/jobs/", body(priority="high", preemptible=False), format="json").json()
+    assert (made["priority"], made["preemptible"]) == ("high", False)
+    change = f"/api/jobs/{made['id']}/change/"
+    changed = api.post(change, {"seen": "queued", "priority": "low"}, format="json").json()
+    assert (changed["priority"], changed["preemptible"]) == ("low", False)
+    assert api.post(change, {"priority": "urgent"}, format="json").status_code == 400
+    late = api.post(change, {"seen": "running", "priority": "normal"}, format="json")
+    assert late.status_code == 409
+    assert "queued" in late.json()["error"]["message"]
+    assert stranger.post(change, {"priority": "low"}, format="json").status_code == 404
+
+
+def test_an_array_takes_a_class(admin_api: APIClient, api: APIClient, body: Body) -> None:
+    rates = [{"learning_rate": rate} for rate in (1e-4, 2e-4)]
+    told = api.post("/api/arrays/", body(values=rates, priority="low"), format="json").json()
+    assert [job["priority"] for job in told["jobs"]] == ["low", "low"]

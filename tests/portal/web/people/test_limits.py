@@ -1,0 +1,100 @@
+"""Quotas on a team's page, limits of people, and the class of a job."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+
+from portal.accounts.models import Membership, Role, Team, User
+from scheduler.models import Job, PersonLimit, TeamQuota
+from tests.harness import world
+
+
+@pytest.fixture
+def team(person: User) -> Team:
+    made = Team.objects.create(name="Linguists")
+    Membership.objects.create(team=made, user=person)
+    return made
+
+
+def test_an_administrator_sets_and_ends_a_quota_that_members_see(admin_browser: Client, team: Team) -> None:
+    world.fake_node()
+    page = f"/teams/{team.pk}/"
+    assert "The team has no quota" in admin_browser.get(page).content.decode()
+    sent = {"gpu_model": "cpu", "guaranteed": "2", "borrow_limit": "0", "lending_limit": ""}
+    assert admin_browser.post(f"{page}quota/", sent).status_code == 302
+    member = world.user("bob")
+    Membership.objects.create(team=team, user=member)
+    client = Client()
+    client.force_login(member)
+    seen = client.get(page).content.decode()
+    assert "<td>2</td><td>0</td><td>all</td>" in seen
+    assert "Set a quota" not in seen
+    assert "The team was guaranteed" in seen
+    assert client.post(f"{page}end-quota/", {"gpu_model": "cpu"}).status_code == 403
+    admin_browser.post(f"{page}end-quota/", {"gpu_model": "cpu"})
+    assert TeamQuota.objects.get().until
+
+
+def test_a_wrong_quota_says_so_at_its_field(admin_browser: Client, team: Team) -> None:
+    sent = {"guaranteed": "1", "lending_limit": "2"}
+    answer = admin_browser.post(f"/teams/{team.pk}/quota/", sent)
+    assert answer.status_code == 400
+    assert "cannot exceed what is guaranteed" in answer.content.decode()
+    assert admin_browser.post(f"/teams/{team.pk}/quota/", {"guaranteed": "-1"}).status_code == 400
+    assert not TeamQuota.objects.exists()
+
+
+def test_limits_of_everybody_and_of_one_person(admin_browser: Client) -> None:
+    bob = world.user("bob")
+    admin_browser.post("/users/limits/", {"running_jobs": "3", "max_class": "0"})
+    page = admin_browser.get(f"/users/{bob.pk}/").content.decode()
+    assert "At most 3 jobs and any number of GPUs at a time" in page
+    assert "These are the limits of everybody" in page
+    sent = {"gpus": "4", "gpu_hours_month": "100", "max_class": "1"}
+    assert admin_browser.post(f"/users/{bob.pk}/limit/", sent).status_code == 302
+    client = Client()
+    client.force_login(bob)
+    own = client.get("/settings/").content.decode()
+    assert "at most 4 GPUs at a time; 100 GPU-hours a month; the highest priority class is high" in own
+    assert admin_browser.post(f"/users/{bob.pk}/limit/", {"gpus": "x", "max_class": "1"}).status_code == 400
+    admin_browser.post(f"/users/{bob.pk}/limit/", {"remove": "1"})
+    assert not PersonLimit.objects.filter(user=bob).exists()
+
+
+def test_the_form_offers_the_classes_that_a_person_may_give(
+    browser: Client, person: User, data_file: object
+) -> None:
+    world.fake_node()
+    offered = browser.get("/jobs/new/").context["form"].fields["priority"].choices
+    assert [word for _, word in offered] == ["normal", "low"]
+    file = str(getattr(data_file, "pk", ""))
+    sent = {"model": "builtin/tiny-llama", "training_file": file, "priority": "-1", "preemptible": "0"}
+    assert browser.post("/jobs/new/", sent).status_code == 302
+    job = Job.objects.get()
+    assert (job.priority, job.preemptible) == (-1, False)
+    assert "never stopped for others" in browser.get(f"/jobs/{job.pk}/").content.decode()
+    clone = browser.get("/jobs/new/", {"from": job.pk}).context["form"]
+    assert (clone["priority"].value(), clone["preemptible"].value()) == ("-1", "0")
+    assert browser.post("/jobs/new/", {**sent, "priority": "2"}).status_code == 400
+
+
+def test_a_jobs_class_is_changed_on_its_page(browser: Client, person: User) -> None:
+    job = world.job(person)
+    page = f"/jobs/{job.pk}/"
+    assert "Priority class" in browser.get(page, {"tab": "change"}).content.decode()
+    assert browser.post(f"{page}change/", {"priority": "-1"}).status_code == 302
+    job.refresh_from_db()
+    assert job.priority == -1
+    wrong = browser.post(f"{page}change/", {"priority": "2"})
+    assert wrong.status_code == 400
+    assert "is not one of the available choices" in wrong.content.decode()
+    assert "low" in browser.get(page).content.decode()
+
+
+def test_a_member_sees_that_others_may_change_a_job(browser: Client, person: User, team: Team) -> None:
+    job = world.job(world.user("carol"), team=team)
+    page = browser.get(f"/jobs/{job.pk}/", {"tab": "change"}).content.decode()
+    assert "a lead of its team and administrators may change it" in page
+    Membership.objects.filter(user=person).update(role=Role.LEAD)
+    assert "Priority class" in browser.get(f"/jobs/{job.pk}/", {"tab": "change"}).content.decode()
