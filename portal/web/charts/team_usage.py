@@ -24,7 +24,7 @@ def receipt_chart(usage: TeamUsage, starts: Sequence[datetime]) -> Chart:
     bar = {"type": "bar", "x": x}
     line = {"type": "scatter", "mode": "lines", "x": x, "y": owed}
     return Chart(
-        name="receipt", title="GPU-hours", summary=in_words(usage.total),
+        name="receipt", title="GPU-hours of 30 days", summary=in_words(usage.total),
         data=[
             {**bar, "name": "used of the guarantee", "y": own, "marker": {"color": FIRST}},
             {**bar, "name": "borrowed", "y": borrowed, "marker": {"color": SECOND}},

@@ -48,7 +48,7 @@ KINDS = {
     "": "succeed",
     DependencyKind.ENDED.value: "end in whatever way",
 }
-STOPPING = {"": "it may be stopped, and goes on later", "0": "it is never stopped"}
+STOPPING = {"": "may be stopped", "0": "is never stopped"}
 CLASS, STOPPED = "Priority class", "For jobs that go first"
 SHOWN_FILES = SHOWN_JOBS = 50
 

@@ -125,7 +125,8 @@ class Ledger:
             borrows = held + option.gpus - quota.guaranteed
             if borrows > 0 and (why := self._no_loan(job, quota, borrows, option.gpus)):
                 whose = "Its team's jobs hold" if job.team else "Jobs without a team hold"
-                has = f"{whose} {counted_gpus(held, model)}, and {quota.guaranteed} are guaranteed."
+                owed = f"{quota.guaranteed} {'is' if quota.guaranteed == 1 else 'are'} guaranteed"
+                has = f"{whose} {counted_gpus(held, model)}, and {owed}."
                 yield Wait(job.id, WaitState.QUOTA_TEAM, f"{has} It needs {option.gpus}{why}")
 
     def _no_loan(self, job: JobInfo, quota: Quota, borrows: int, gpus: int) -> str:

@@ -49,7 +49,7 @@ def test_a_team_starts_what_its_quota_allows_and_a_change_counts_from_the_next_t
     jobs = [world.job(ada, team=team) for _ in range(3)]
     assert tick().started == 1
     assert [wait_of(job)[1] for job in jobs] == ["", WaitState.QUOTA_TEAM, WaitState.QUOTA_TEAM]
-    assert jobs[1].wait_text.startswith("Its team's jobs hold 1 CPU slot, and 1 are guaranteed.")
+    assert jobs[1].wait_text.startswith("Its team's jobs hold 1 CPU slot, and 1 is guaranteed.")
     put_quota(
         team=team, values=QuotaValues(gpu_model="cpu", guaranteed=2, borrow_limit=0),
         actor=world.admin(), now=database_now(),

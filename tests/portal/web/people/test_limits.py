@@ -28,7 +28,8 @@ def test_an_administrator_sets_and_ends_a_quota_that_members_see(admin_browser: 
     client = Client()
     client.force_login(member)
     seen = client.get(page).content.decode()
-    assert "<td>2</td><td>0</td><td>all</td>" in seen
+    assert "2 guaranteed" in seen
+    assert "may borrow 0, lends all" in seen
     assert "Set a quota" not in seen
     assert "The team was guaranteed" in seen
     assert client.post(f"{page}end-quota/", {"gpu_model": "cpu"}).status_code == 403
