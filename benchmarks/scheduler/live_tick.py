@@ -1,11 +1,11 @@
 """Time and queries of one turn of the live loop.
 
-python benchmarks/scheduler/live_tick.py [--jobs 1000] [--nodes 100] [--policy fifo]
+python benchmarks/scheduler/live_tick.py [--jobs 1000] [--nodes 100] [--policy fifo] [--teams 0]
     (bar: 200 ms on PostgreSQL)
 
 The time includes reads and writes of the database. All GPUs are held, so that every job waits with a reason.
 First nothing changes; then one job is new in each tick. Each is measured with decisions being kept (bar: a
-tenth slower) and without, in turns.
+tenth slower) and without, in turns. With teams each has a quota, and jobs belong to them in turn.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=1000)
     parser.add_argument("--nodes", type=int, default=100)
     parser.add_argument("--policy", default="fifo")
+    parser.add_argument("--teams", type=int, default=0)
     options = parser.parse_args()
     from tests.harness.servers import Postgres
 
@@ -54,6 +55,7 @@ def measure(options: argparse.Namespace) -> None:
 
     call_command("migrate", verbosity=0)
     build(options.jobs, options.nodes)
+    set_quotas(options.teams, options.nodes)
     for jobs in (options.jobs // 10, options.jobs):
         keep_waiting(jobs)
         for what, change in (("nothing changes", lambda: None), ("one job is new", one_is_new)):
@@ -96,6 +98,28 @@ def build(jobs: int, nodes: int) -> None:
         pass  # a tick starts so many at most
     assert Job.objects.filter(state="assigned").count() == nodes
     Job.objects.bulk_create(job((1, 2, 4)) for _ in range(jobs))
+
+
+def set_quotas(teams: int, nodes: int) -> None:
+    """A quota for each team, of half of the GPUs together, and a limit of everybody."""
+    from portal.accounts.models import Team
+    from portal.clock import database_now
+    from scheduler.models import Job
+    from scheduler.services import quotas
+    from tests.harness import world
+
+    if not teams:
+        return
+    actor, now = world.admin(), database_now()
+    made = [Team.objects.create(name=f"team {number}") for number in range(teams)]
+    for team in made:
+        values = quotas.QuotaValues(gpu_model="A100", guaranteed=nodes * 4 // teams, borrow_limit=nodes)
+        quotas.set_quotas(team=team, quotas=[values], actor=actor, now=now)
+    limit = quotas.LimitValues(running_jobs=10 * nodes, gpu_hours_month=1e6)
+    quotas.set_limit(user=None, values=limit, actor=actor, now=now)
+    for number, job in enumerate(Job.objects.order_by("id")):
+        job.team = made[number % teams]
+        job.save(update_fields=["team"])
 
 
 def keep_waiting(jobs: int) -> None:

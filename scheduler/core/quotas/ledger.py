@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from dataclasses import replace
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle.wait_reasons import counted_gpus
@@ -36,6 +37,7 @@ class Ledger:
         self.demand: Counter[Share] = Counter()
         self.jobs_of: Counter[str] = Counter()
         self.gpus_of: Counter[str] = Counter()
+        self._refused: dict[tuple[object, ...], Wait | None] = {}  # what equal jobs are told, until a change
         self.gpu_s_of: defaultdict[str, float] = defaultdict(float)
         for job in state.jobs:
             if job.holds is not None:
@@ -68,10 +70,14 @@ class Ledger:
         """
         if job.holds is not None:
             self._count(job, job.holds.option, -1)
-        refused = self._of_user(job, option) or next(self._of_team(job, option), None)
-        if job.holds is not None:
+            refused = self._of_user(job, option) or next(self._of_team(job, option), None)
             self._count(job, job.holds.option, 1)
-        return refused
+            return refused
+        alike = (job.team, job.user, job.borrows, option.gpu_model, option.gpus)
+        if alike not in self._refused:
+            self._refused[alike] = next(self._of_team(job, option), None)
+        found = self._of_user(job, option) or self._refused[alike]
+        return replace(found, job=job.id) if found else None
 
     def guarantees(self, job: JobInfo, option: Option) -> bool:
         """Is this option within what the job's team is guaranteed?"""
@@ -150,6 +156,7 @@ class Ledger:
         )
 
     def _count(self, job: JobInfo, option: Option, sign: int) -> None:
+        self._refused.clear()
         for model in _models(option):
             self.held[model, job.team] += sign * option.gpus
             self.in_all[model] += sign * option.gpus
@@ -159,6 +166,7 @@ class Ledger:
 
     def _want(self, job: JobInfo, sign: int) -> None:
         """The least that a waiting job asks for, of each model that it could run on."""
+        self._refused.clear()
         options = (*job.options, job.holds.option) if job.holds else job.options
         least: dict[str, int] = {}
         for option in options:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 
 from knowledge.core.domain.types import Option
@@ -39,70 +38,84 @@ def reclaim(state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> Plan
     acted = {action.job for action in plan.actions if not isinstance(action, Wait)}
     told = [action.job for action in plan.actions if isinstance(action, Wait) and action.code in FOR_GPUS]
     silent = [name for name, job in waiting.items() if name not in acted and not job.hold]
-    owed = [waiting[name] for name in (told if state.explain else silent) if name in waiting]
-    stopped: list[Preempt] = []
-    started: list[Start] = []
-    nodes = _after(state, plan)
-    for job in owed:
-        borrowers = list(_borrowers(state, ledger, job, acted, now))
-        found = _room(job, borrowers, nodes, ledger, now)
-        if found is None:
-            continue
-        option, room = found
-        for victim in room.victims:
-            ledger.give(victim)
-            stopped.append(Preempt(victim.id, OWED))
-        ledger.take(job, option)
-        started.append(Start(job.id, option, room.gpus))
-        acted |= {job.id, *(victim.id for victim in room.victims)}
-        freed = {gpu for victim in room.victims if victim.holds for gpu in victim.holds.gpus}
-        nodes = _changed(nodes, freed, set(room.gpus))
-    if not started:
+    returns = _Returns(state, plan, ledger, now)
+    for name in told if state.explain else silent:
+        if name in waiting:
+            returns.serve(waiting[name])
+    if not returns.started:
         return plan
-    served = {start.job for start in started}
+    served = {start.job for start in returns.started}
     kept = (action for action in plan.actions if action.job not in served)
-    return replace(plan, actions=(*stopped, *kept, *started))
+    return replace(plan, actions=(*returns.stopped, *kept, *returns.started))
 
 
-def _room(
-    job: JobInfo, borrowers: list[JobInfo], nodes: tuple[NodeInfo, ...], ledger: Ledger, now: float
-) -> tuple[Option, Room] | None:
-    """Where the job goes, and what is stopped for it.
+class _Returns:
+    """Borrowed GPUs that return to their owners, one waiting job after the other."""
 
-    None if that does not free enough, or is not owed.
-    """
-    if not borrowers or not RULES.may_evict(job, now):
-        return None
-    for option in job.options:
-        if not ledger.guarantees(job, option) or ledger.refusal(job, option):
-            continue
-        candidates = [other for other in borrowers if _gpu_model(other) == option.gpu_model]
-        evictions = Evictions(FreeGpus(nodes), nodes, candidates, _turn)
-        if room := evictions.make_room(option, job):
-            return option, room
-    return None
+    def __init__(self, state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> None:
+        self.ledger, self.now = ledger, now
+        self.nodes = _after(state, plan)
+        acted = {action.job for action in plan.actions if not isinstance(action, Wait)}
+        able = (job for job in state.running if job.id not in acted and RULES.evictable(job, now))
+        self.able = sorted(able, key=_turn, reverse=True)
+        self.stopped: list[Preempt] = []
+        self.started: list[Start] = []
+        self._known: list[JobInfo] | None = None  # those that borrow, until something changes
+        self._failed: set[tuple[object, ...]] = set()
 
+    def serve(self, job: JobInfo) -> None:
+        """Start the job where that frees what its team is owed, if it may stop others."""
+        if not RULES.may_evict(job, self.now):
+            return
+        for option in job.options:
+            alike = (option.place, option.config.method, job.team, job.priority, job.only_node, job.avoids)
+            if alike in self._failed:
+                continue
+            if room := self._room(job, option):
+                self._carry_out(job, option, room)
+                return
+            self._failed.add(alike)
 
-def _borrowers(
-    state: ClusterState, ledger: Ledger, job: JobInfo, acted: set[str], now: float
-) -> Iterator[JobInfo]:
-    """The jobs on GPUs that their teams borrow, those that are stopped last first."""
-    able = [
-        other
-        for other in state.running
-        if other.id not in acted and other.team != job.team and other.priority <= job.priority
-        and RULES.evictable(other, now)
-    ]  # fmt: skip
-    chosen: dict[str, JobInfo] = {}
-    for team, model in sorted(
-        {(other.team, model) for other in able for model in (_gpu_model(other), ALL_MODELS)}
-    ):
-        borrowed = ledger.borrowed(team, model)
-        for other in sorted(able, key=_turn, reverse=True):
-            if borrowed > 0 and other.team == team and model in (_gpu_model(other), ALL_MODELS):
-                chosen[other.id] = other
-                borrowed -= len(other.holds.gpus) if other.holds else 0
-    yield from sorted(chosen.values(), key=_turn)
+    def _room(self, job: JobInfo, option: Option) -> Room | None:
+        if not self.ledger.guarantees(job, option) or self.ledger.refusal(job, option):
+            return None
+        candidates = [
+            other
+            for other in self._borrowers()
+            if other.team != job.team
+            and other.priority <= job.priority
+            and _gpu_model(other) == option.gpu_model
+        ]
+        if not candidates:
+            return None
+        return Evictions(FreeGpus(self.nodes), self.nodes, candidates, _turn).make_room(option, job)
+
+    def _carry_out(self, job: JobInfo, option: Option, room: Room) -> None:
+        for victim in room.victims:
+            self.ledger.give(victim)
+            self.stopped.append(Preempt(victim.id, OWED))
+        self.ledger.take(job, option)
+        self.started.append(Start(job.id, option, room.gpus))
+        gone = {victim.id for victim in room.victims}
+        self.able = [other for other in self.able if other.id not in gone]
+        freed = {gpu for victim in room.victims if victim.holds for gpu in victim.holds.gpus}
+        self.nodes = _changed(self.nodes, freed, set(room.gpus))
+        self._known = None
+        self._failed.clear()
+
+    def _borrowers(self) -> list[JobInfo]:
+        """The jobs on GPUs that their teams borrow, those that are stopped first last."""
+        if self._known is None:
+            chosen: dict[str, JobInfo] = {}
+            left: dict[tuple[str, str], int] = {}
+            for job in self.able:
+                for model in (_gpu_model(job), ALL_MODELS):
+                    borrowed = left.setdefault((job.team, model), self.ledger.borrowed(job.team, model))
+                    if borrowed > 0:
+                        chosen[job.id] = job
+                        left[job.team, model] -= len(job.holds.gpus) if job.holds else 0
+            self._known = sorted(chosen.values(), key=_turn)
+        return self._known
 
 
 def _turn(job: JobInfo) -> tuple[int, float, str]:
