@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable
 from datetime import datetime
 
@@ -10,14 +10,39 @@ from django.db.models import Q, QuerySet
 from django.utils import timezone
 
 from portal.accounts.models import Team, User
-from scheduler.core.limits import Limits, Quota, UserLimit
-from scheduler.models import Allocation, PersonLimit, TeamQuota
+from scheduler.core.cycle.wait_reasons import counted_gpus
+from scheduler.core.limits import ALL_MODELS, Limits, Quota, UserLimit
+from scheduler.models import Allocation, Gpu, PersonLimit, TeamQuota
 from scheduler.states import PriorityClass
 
 
 def quotas_of(team: Team) -> QuerySet[TeamQuota]:
     """The team's quotas in force, that over all models first."""
     return TeamQuota.objects.filter(team=team, until__isnull=True).order_by("gpu_model")
+
+
+def quota_warnings(team: Team) -> list[str]:
+    """What an administrator should know of the team's quotas: guarantees beyond the cluster.
+
+    Nodes come and go, so that they are no error.
+    """
+    present = Counter(Gpu.present.values_list("model", flat=True))
+    present[ALL_MODELS] = present.total()
+    owed: Counter[str] = Counter()
+    for model, gpus in TeamQuota.objects.filter(until__isnull=True).values_list("gpu_model", "guaranteed"):
+        owed[model] += gpus
+    return [
+        _warning(quota.gpu_model, owed[quota.gpu_model], present[quota.gpu_model])
+        for quota in quotas_of(team)
+        if owed[quota.gpu_model] > present[quota.gpu_model]
+    ]
+
+
+def _warning(model: str, owed: int, present: int) -> str:
+    if model and not present:
+        return f"No registered node has a GPU of the model {model}."
+    have = "is" if present == 1 else "are"
+    return f"All teams together are guaranteed {counted_gpus(owed, model)}, and {present} {have} registered."
 
 
 def limit_of(user: User) -> PersonLimit | None:

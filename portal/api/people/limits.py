@@ -11,7 +11,7 @@ from rest_framework.permissions import BasePermission
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from portal.accounts.models import User
+from portal.accounts.models import Team, User
 from portal.accounts.permissions import AdminOnly, Scoped
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import visible_teams, visible_users
@@ -24,7 +24,7 @@ from scheduler.core.quotas.receipt import Receipt
 from scheduler.errors import NotFound
 from scheduler.models import PersonLimit, TeamQuota
 from scheduler.selectors.analysis.team_usage import TeamUsage, team_usage
-from scheduler.selectors.quotas import default_limit, limit_of, quotas_of, used_this_month
+from scheduler.selectors.quotas import default_limit, limit_of, quota_warnings, quotas_of, used_this_month
 from scheduler.services.quotas import MOST_GPUS, MOST_HOURS, LimitValues, QuotaValues, set_limit, set_quotas
 from scheduler.states import PriorityClass
 
@@ -59,6 +59,9 @@ class QuotaOut(serializers.ModelSerializer[TeamQuota]):
 
 class QuotasOut(serializers.Serializer[Any]):
     quotas = QuotaOut(many=True)
+    warnings = serializers.ListField(
+        child=serializers.CharField(), help_text="Guarantees beyond the GPUs that are registered."
+    )
 
 
 class ReceiptOut(serializers.Serializer[Receipt]):
@@ -119,7 +122,7 @@ class QuotasApi(AdminsPut):
     @extend_schema(operation_id="quotas_list", responses=QuotasOut)
     def get(self, request: ApiRequest, team_id: int) -> Response:
         """What the team is guaranteed, for its members and administrators."""
-        return Response(QuotasOut({"quotas": quotas_of(_team(request, team_id))}).data)
+        return _quotas(_team(request, team_id))
 
     @extend_schema(operation_id="quotas_set", request=QuotasIn, responses=QuotasOut)
     def put(self, request: ApiRequest, team_id: int) -> Response:
@@ -129,7 +132,7 @@ class QuotasApi(AdminsPut):
         data.is_valid(raise_exception=True)
         quotas = [QuotaValues(**values) for values in data.validated_data["quotas"]]
         set_quotas(team=team, quotas=quotas, actor=request.user, now=database_now())
-        return Response(QuotasOut({"quotas": quotas_of(team)}).data)
+        return _quotas(team)
 
 
 class UsageApi(APIView):
@@ -176,7 +179,7 @@ class DefaultLimitsApi(AdminsPut):
         return _limits(None)
 
 
-def _team(request: ApiRequest, team_id: int) -> Any:
+def _team(request: ApiRequest, team_id: int) -> Team:
     found = visible_teams(request.user).filter(pk=team_id).first()
     if found is None:
         raise NotFound("There is no such team of yours.")
@@ -191,6 +194,10 @@ def _user(request: ApiRequest, view: APIView, user_id: int) -> User:
     if found is None:
         raise NotFound("There is no such user.")
     return found
+
+
+def _quotas(team: Team) -> Response:
+    return Response(QuotasOut({"quotas": quotas_of(team), "warnings": quota_warnings(team)}).data)
 
 
 def _limits(user: User | None) -> Response:

@@ -22,7 +22,7 @@ from scheduler.models import PersonLimit
 from scheduler.selectors.analysis.period import Period
 from scheduler.selectors.analysis.team_usage import team_usage
 from scheduler.selectors.cluster.inventory import inventory_models
-from scheduler.selectors.quotas import default_limit, limit_of, quotas_of, used_this_month
+from scheduler.selectors.quotas import default_limit, limit_of, quota_warnings, quotas_of, used_this_month
 from scheduler.services.quotas import (
     MOST_GPUS,
     MOST_HOURS,
@@ -99,6 +99,7 @@ def quota_parts(team: Team, now: datetime) -> dict[str, Any]:
     usage = team_usage(team, period)
     return {
         "quotas": list(quotas_of(team)),
+        "quota_warnings": quota_warnings(team),
         "quota_form": QuotaForm(),
         "gpu_models": inventory_models(),
         "usage": usage,

@@ -34,6 +34,7 @@ def test_a_quota_is_set_read_and_kept(
     answer = admin_api.put(address, {"quotas": quotas}, format="json")
     assert answer.status_code == 200, answer.content
     told = api.get(address).json()["quotas"]
+    assert answer.json()["warnings"] == ["All teams together are guaranteed 3 GPUs, and 2 are registered."]
     fields = ("gpu_model", "guaranteed", "borrow_limit", "lending_limit")
     assert [[one[name] for name in fields] for one in told] == [["", 3, None, 2], ["cpu", 1, 0, None]]
     assert stranger.get(address).status_code == 404
@@ -43,7 +44,7 @@ def test_a_quota_is_set_read_and_kept(
     assert tick().started == 1
     waits = [job["wait"] for job in api.get("/api/jobs/").json()["data"] if job["wait"]]
     assert [wait["code"] for wait in waits] == ["quota-team"]
-    assert admin_api.put(address, {"quotas": []}, format="json").json() == {"quotas": []}
+    assert admin_api.put(address, {"quotas": []}, format="json").json()["quotas"] == []
     assert tick().started == 1
 
 

@@ -37,6 +37,12 @@ def test_an_administrator_sets_and_ends_a_quota_that_members_see(admin_browser: 
     assert TeamQuota.objects.get().until
 
 
+def test_a_guarantee_beyond_the_cluster_is_a_warning(admin_browser: Client, team: Team) -> None:
+    admin_browser.post(f"/teams/{team.pk}/quota/", {"gpu_model": "A1OO", "guaranteed": "2"})
+    page = admin_browser.get(f"/teams/{team.pk}/").content.decode()
+    assert "No registered node has a GPU of the model A1OO." in page
+
+
 def test_a_wrong_quota_says_so_at_its_field(admin_browser: Client, team: Team) -> None:
     sent = {"guaranteed": "1", "lending_limit": "2"}
     answer = admin_browser.post(f"/teams/{team.pk}/quota/", sent)
