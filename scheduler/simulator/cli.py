@@ -55,7 +55,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--error", default=0.0, type=float, help="median error of `performance`, e.g. 0.2 for 20 %% (0)")
     add("--seed", default=0, type=int, help="of the prediction errors (0)")
-    add("--round-s", type=float, help="decide at its multiples only; 0: at every event (the policy's own)")
+    add("--round-s", type=float, help="length of a round; 0: decide at every event (the policy's own)")
     add("--restart-s", default=0.0, type=float, help="what a start costs a job that ran before (0)")
     add("--checkpoint-s", default=0.0, type=float, help="between checkpoints, if nodes fail (0: each step)")
     add("--interference", default=0.0, type=float, help="share of pace lost where multi-node jobs meet (0)")

@@ -8,13 +8,13 @@ its neighbours change.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from enum import IntEnum
 from heapq import heapify, heappop, heappush
 from typing import Any
 
 from knowledge.core.domain.types import Option
+from scheduler.core.rounds import next_round
 from scheduler.core.types import Action, GpuId, Policy, Preempt, Resize, Start
 from scheduler.simulator.errors import PolicyBroke, SimulatorError
 from scheduler.simulator.inputs.cluster import Cluster
@@ -72,6 +72,7 @@ class Engine:
         self.capacity_log: list[tuple[float, int]] = [(0.0, self.machines.ready_gpus)]
         self._next = 0  # numbers events, so that equal times keep their order
         self._round_planned = False
+        self._decided_at: float | None = None  # None also where nobody was there to decide about
         self._events: list[tuple[float, int, int, Any, int]] = []
         for job in jobs:
             self._events.append((job.submit_s, Event.ARRIVAL, self._number(), job, 0))
@@ -163,13 +164,15 @@ class Engine:
 
     def _due(self, now: float) -> bool:
         """Decide now, or plan the round in which it will be decided."""
-        if not self.round_s:
-            return True
-        if not self._round_planned and self.active:
+        at = next_round(self._decided_at, self.round_s, now)
+        if at > now and self.active:
+            self._plan_round(at)
+        return at <= now
+
+    def _plan_round(self, at: float) -> None:
+        if not self._round_planned:
             self._round_planned = True
-            at = math.ceil(now / self.round_s) * self.round_s
             self._push(at, Event.ROUND, None, 0)
-        return False
 
     def _decide(self, now: float) -> None:
         self.decisions += 1
@@ -178,9 +181,9 @@ class Engine:
             waiting = [(job, self.runs[job.id]) for job in self.queue.waiting()]
             for guest, option, host in guests(self.packing, waiting, now):
                 self._start(guest, now, option, host.gpus, host)
-        if self.round_s and self.active and not self._round_planned:
-            self._round_planned = True
-            self._push(now + self.round_s, Event.ROUND, None, 0)
+        self._decided_at = now if self.active else None
+        if self.round_s and self.active:
+            self._plan_round(now + self.round_s)
 
     def _apply(self, actions: Iterable[Action], now: float) -> None:
         """Apply the actions; jobs that are stopped or moved release their GPUs first.

@@ -16,7 +16,7 @@ RETRIES = 1  # further options after one that did not run, as the live portal gr
 class SimulationSettings:
     """All times in s.
 
-    round_s: decide at its multiples only (None: as the policy says; 0: at every event).
+    round_s: how long a round lasts from its decision on (None: as the policy says; 0: decide at every event).
     restart_s: what a start costs a job that ran before, unless the trace says so itself.
     checkpoint_s: time between checkpoints, which matters when a node fails; 0 saves every step. A job that
     is stopped on purpose saves first.

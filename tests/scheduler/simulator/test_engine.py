@@ -37,9 +37,12 @@ def test_a_preempted_job_keeps_its_progress_and_pays_its_restart() -> None:
     assert run.lost_gpu_s == pytest.approx(4 * 30)
 
 
-def test_decisions_fall_on_rounds_where_a_policy_has_them() -> None:
-    engine = play([job("a", at=10, runs_s=5)], policy="las")
-    assert engine.runs["a"].first_start == 60
+def test_rounds_begin_as_in_the_live_loop() -> None:
+    """The first event begins one; who comes meanwhile waits for the next; an empty cluster has none."""
+    times = {"first": 10, "meanwhile": 20, "at-the-end": 70, "last": 90, "after": 400.5}
+    engine = play([job(name, at=at, runs_s=5) for name, at in times.items()], policy="las")
+    starts = {name: run.first_start for name, run in engine.runs.items()}
+    assert starts == {"first": 10, "meanwhile": 70, "at-the-end": 70, "last": 130, "after": 400.5}
 
 
 @pytest.mark.parametrize(("checkpoint_s", "finish"), [(0.0, 120.0), (30.0, 130.0), (1000.0, 190.0)])
