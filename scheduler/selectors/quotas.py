@@ -22,7 +22,7 @@ def quotas_of(team: Team) -> QuerySet[TeamQuota]:
 
 
 def quota_warnings(team: Team) -> list[str]:
-    """What an administrator should know of the team's quotas: guarantees beyond the cluster.
+    """Warnings for administrators: guarantees beyond the cluster.
 
     Nodes come and go, so that they are no error.
     """
