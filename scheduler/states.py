@@ -70,6 +70,7 @@ class WaitState(StrEnum):
     NO_NODE = "no-node"  # nodes could, and none of them is ready
     DECLINED = "declined"  # the ready ones that could declined it lately
     CHECKPOINT_NODE = "checkpoint-node"  # the one node that has its checkpoint is not ready
+    HELD = "held"  # an administrator holds it
     BEGIN_TIME = "begin-time"  # its owner wants it to begin later
     DEPENDENCY = "dependency"  # jobs that it comes after have not ended yet
     ARRAY_LIMIT = "array-limit"  # as many jobs of its array run as may at a time

@@ -27,6 +27,8 @@ urlpatterns = [
     path("jobs/<str:job_id>/pause/", jobs.PauseApi.as_view()),
     path("jobs/<str:job_id>/resume/", jobs.ResumeApi.as_view()),
     path("jobs/<str:job_id>/change/", jobs.ChangeApi.as_view()),
+    path("jobs/<str:job_id>/hold/", jobs.HoldApi.as_view()),
+    path("jobs/<str:job_id>/release/", jobs.ReleaseApi.as_view()),
     path("jobs/<str:job_id>/events/", parts.EventsApi.as_view()),
     path("jobs/<str:job_id>/decisions/", decisions.DecisionsApi.as_view()),
     path("jobs/<str:job_id>/metrics/", parts.MetricsApi.as_view()),

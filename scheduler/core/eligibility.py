@@ -35,6 +35,8 @@ def with_waits(plan: Plan, not_yet: tuple[Wait, ...]) -> Plan:
 def _not_yet(job: JobInfo, now: float) -> Wait | None:
     if job.holds is not None or job.hold:  # a hold is told first: it may end the job
         return None
+    if job.held:
+        return Wait(job.id, WaitState.HELD, job.held)
     if job.awaits:
         return Wait(job.id, WaitState.DEPENDENCY, _after(job.awaits))
     if job.begins_at is not None and job.begins_at > now:

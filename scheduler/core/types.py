@@ -82,6 +82,7 @@ class JobInfo:
     avoids: frozenset[str] = frozenset()  # nodes that declined it lately and are not asked yet
     declined: str = ""  # which nodes those are, why and until when, in words for its owner
     no_option: str = ""  # why no registered node can run it, in words for its owner
+    held: str = ""  # why an administrator holds it, in words for its owner
     begins_at: float | None = None  # it may not start before
     array: str = ""  # the array that it belongs to, if that limits how many of its jobs run
     array_limit: int = 0  # how many that are

@@ -33,7 +33,7 @@ from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, WaitState
 COLUMNS = (
     "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
     "array_id", "begin_at", "priority", "preemptible", "team_id", "goal", "state", "state_since", "stop_for",
-    "step", "total_steps", "wait_code", "wait_text",
+    "step", "total_steps", "wait_code", "wait_text", "held_at", "held_note",
 )  # fmt: skip
 ATTEMPT_COLUMNS = (
     "job_id", "fence", "option", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
@@ -158,7 +158,15 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
         begins_at=job.begin_at.timestamp() if job.begin_at else None,
         awaits=rows.awaited.get(job.pk, ()),
         hold=_hold(job),
+        held=_held_by_an_administrator(job),
     )
+
+
+def _held_by_an_administrator(job: Job) -> str:
+    """The note, in words for its owner."""
+    if job.held_at is None:
+        return ""
+    return f"An administrator holds it: {job.held_note}" if job.held_note else "An administrator holds it."
 
 
 def _hold(job: Job) -> str:

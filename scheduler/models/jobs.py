@@ -44,6 +44,8 @@ class Job(models.Model):
     priority = models.IntegerField(
         default=0, db_default=0, choices=[(one.value, one.word) for one in PriorityClass]
     )
+    held_at = models.DateTimeField(null=True, blank=True)  # since when an administrator holds it
+    held_note = models.CharField(max_length=300, blank=True, default="", db_default="")
     preemptible = models.BooleanField(default=True, db_default=True)  # may it be stopped for other jobs?
     budget = models.FloatField(null=True, blank=True)
     retries = models.IntegerField(default=0)  # the user's own, for errors of data or code

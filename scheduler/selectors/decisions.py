@@ -21,7 +21,7 @@ from scheduler.core.types import Action, Resize, Start, Wait
 from scheduler.models import Decision, DecisionJob, Job, Node, OptionSet
 from scheduler.states import WaitState
 
-NOT_CONSIDERED = {WaitState.BEGIN_TIME, WaitState.DEPENDENCY}  # no option is weighed before
+NOT_CONSIDERED = {WaitState.HELD, WaitState.BEGIN_TIME, WaitState.DEPENDENCY}  # no option is weighed before
 SLICE = 1000  # values a query: databases limit their number
 
 

@@ -13,13 +13,14 @@ from rest_framework.views import APIView
 from portal.accounts.requests import ApiRequest
 from portal.api.common.idempotent import KEY, create
 from portal.api.common.pages import page, page_of, read_query
-from portal.api.jobs.requests import ChangeIn, JobIn, JobQuery, with_objects
+from portal.api.common.views import AdminApi
+from portal.api.jobs.requests import ChangeIn, HoldIn, JobIn, JobQuery, with_objects
 from portal.api.jobs.resources import JobBrief, JobOut
 from portal.clock import database_now
 from scheduler.models import Job
 from scheduler.selectors.jobs import for_lists, get_job, visible_jobs
 from scheduler.selectors.public_states import in_public_state
-from scheduler.services.jobs.priorities import change_job
+from scheduler.services.jobs.priorities import change_job, hold_job, release_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job, submit_job
 
 JobPage = page_of(JobBrief)
@@ -90,6 +91,25 @@ class ChangeApi(APIView):
         data.is_valid(raise_exception=True)
         job = get_job(request.user, job_id)
         change_job(job=job, actor=request.user, now=database_now(), **data.validated_data)
+        return _whole(request, job_id)
+
+
+class HoldApi(AdminApi):
+    @extend_schema(operation_id="jobs_hold", request=HoldIn, responses=JobOut)
+    def post(self, request: ApiRequest, job_id: str) -> Response:
+        """Keep a job from starting until it is released (administrators)."""
+        data = HoldIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        job = get_job(request.user, job_id)
+        hold_job(job=job, actor=request.user, now=database_now(), **data.validated_data)
+        return _whole(request, job_id)
+
+
+class ReleaseApi(AdminApi):
+    @extend_schema(operation_id="jobs_release", request=None, responses=JobOut)
+    def post(self, request: ApiRequest, job_id: str) -> Response:
+        """Let a job start that was held (administrators)."""
+        release_job(job=get_job(request.user, job_id), actor=request.user, now=database_now())
         return _whole(request, job_id)
 
 

@@ -121,6 +121,12 @@ class ChangeIn(StrictSerializer):
     preemptible = StrictBoolean(required=False)
 
 
+class HoldIn(StrictSerializer):
+    note = StrictText(
+        max_length=200, allow_blank=True, default="", help_text="Why, in words for the job's owner."
+    )
+
+
 class JobQuery(PageQuery):
     state = ChoiceField(choices=PUBLIC_STATES, required=False)
     model = serializers.CharField(max_length=300, required=False)

@@ -245,6 +245,11 @@ class SubmitForm(SweepFields, TimedForm):
         self.data = {**self.data.dict(), "key": uuid.uuid4().hex}  # type: ignore[attr-defined]
 
 
+class HoldForm(StyledForm):
+    prefix_id = "hold"
+    note = forms.CharField(max_length=200, required=False, help_text="Why; its owner reads it.")
+
+
 class ChangeForm(StyledForm):
     prefix_id = "change"
     priority = forms.TypedChoiceField(coerce=int, label=CLASS, help_text="Higher ones go first.")

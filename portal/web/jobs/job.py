@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 from typing import Any
 
@@ -15,7 +16,7 @@ from portal.clock import database_now
 from portal.web.charts.step_metrics import HEADINGS, step_chart
 from portal.web.common.partials import fragment
 from portal.web.common.refusals import or_404, refusals_shown
-from portal.web.jobs.forms import ChangeForm
+from portal.web.jobs.forms import ChangeForm, HoldForm
 from portal.web.jobs.tabs import TABS
 from scheduler.models import Job
 from scheduler.selectors.cluster.preemptions import preempted
@@ -23,7 +24,7 @@ from scheduler.selectors.figures.job import job_figures
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import get_job, metrics
 from scheduler.selectors.public_states import may
-from scheduler.services.jobs.priorities import change_job
+from scheduler.services.jobs.priorities import change_job, hold_job, release_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.states import TERMINAL
 from trainer.step_metrics import STEP_CHARTS
@@ -104,10 +105,10 @@ def job_chart(request: PageRequest, job_id: str, chart: str) -> JsonResponse:
 @login_required
 @require_POST
 def job_verb(request: PageRequest, job_id: str, verb: str) -> HttpResponse:
-    """Cancel, pause, resume or change it, then show the job again."""
+    """Cancel, pause, resume, change or hold it, then show the job again."""
     job = own_job(request, job_id)
-    if verb == "change":
-        return _changed(request, job)
+    if verb in FORMS:
+        return FORMS[verb](request, job)
     if verb not in VERBS:
         raise Http404
     with refusals_shown(request):
@@ -124,3 +125,27 @@ def _changed(request: PageRequest, job: Job) -> HttpResponse:
     with refusals_shown(request):
         change_job(job=job, actor=request.user, now=now, **form.values)
     return redirect(job)
+
+
+def _held(request: PageRequest, job: Job) -> HttpResponse:
+    """Hold the job with a note, or release it, and show it again."""
+    form, now = HoldForm(request.POST), database_now()
+    if not form.is_valid():
+        shown = {**_page(request, job, "change", now), "hold_form": form}
+        return render(request, "jobs/detail.html", shown, status=400)
+    with refusals_shown(request):
+        hold_job(job=job, actor=request.user, now=now, note=form.cleaned_data["note"])
+    return redirect(job)
+
+
+def _released(request: PageRequest, job: Job) -> HttpResponse:
+    with refusals_shown(request):
+        release_job(job=job, actor=request.user, now=database_now())
+    return redirect(job)
+
+
+FORMS: dict[str, Callable[[PageRequest, Job], HttpResponse]] = {
+    "change": _changed,
+    "hold": _held,
+    "release": _released,
+}

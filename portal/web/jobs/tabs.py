@@ -10,7 +10,7 @@ from typing import Any
 from django.http import HttpRequest
 
 from portal.accounts.models import User
-from portal.web.jobs.forms import ChangeForm
+from portal.web.jobs.forms import ChangeForm, HoldForm
 from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
 from scheduler.models import Job, JobDependency
@@ -91,7 +91,8 @@ def _decisions(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
 
 def _change(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     user: User = request.user  # type: ignore[assignment]
-    return {"form": ChangeForm.of(job, user) if may_change(user, job) else None}
+    form = ChangeForm.of(job, user) if may_change(user, job) else None
+    return {"form": form, "hold_form": HoldForm() if user.is_admin else None}
 
 
 def _repeat(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Priority classes, and changing a job that was submitted already."""
+"""Priority classes, and changing or holding a job that was submitted already."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from django.db import transaction
 
 from portal.accounts.errors import NotAllowed
 from portal.accounts.models import User
+from portal.accounts.people import require_admin
+from portal.accounts.services import audit
 from portal.accounts.teams import is_lead
 from scheduler import hints
 from scheduler.errors import BadParameters, IllegalTransition
@@ -63,6 +65,37 @@ def change_job(
         return job
     data = {name: [getattr(job, name), value] for name, value in changed.items()}
     job = note_job(job=job, kind="changed", now=now, reason=_told(changed), actor=actor, data=data, **changed)
+    hints.tick()
+    return job
+
+
+@transaction.atomic
+def hold_job(*, job: Job, actor: User, now: datetime, note: str = "") -> Job:
+    """Keep a job from starting until it is released; one that runs goes on.
+
+    Raises NotAllowed, IllegalTransition.
+    """
+    return _hold(job, actor, now, held_at=now, held_note=note)
+
+
+@transaction.atomic
+def release_job(*, job: Job, actor: User, now: datetime) -> Job:
+    """Let a job start that was held. Raises NotAllowed, IllegalTransition."""
+    return _hold(job, actor, now, held_at=None, held_note="")
+
+
+def _hold(job: Job, actor: User, now: datetime, *, held_at: datetime | None, held_note: str) -> Job:
+    require_admin(actor)
+    job = locked(job.pk)
+    if job.state in TERMINAL:
+        raise IllegalTransition(f"The job is {job.state} and cannot be changed.", job.state)
+    if (job.held_at is None) == (held_at is None) and job.held_note == held_note:
+        return job
+    kind = "held" if held_at else "released"
+    job = note_job(
+        job=job, kind=kind, now=now, reason=held_note, actor=actor, held_at=held_at, held_note=held_note
+    )
+    audit(action=f"job {kind}", actor=actor, target=job.pk, data={"note": held_note}, now=now)
     hints.tick()
     return job
 

@@ -26,7 +26,7 @@ GAPS: dict[str, str] = {
     "simulation_id": "{simulation}", "number": "{predictor}", "path": "{output}",
 }  # fmt: skip
 WORDS: dict[tuple[str, str], Iterable[str]] = {
-    ("jobs/", "verb"): (*job.VERBS, "change"), ("jobs/", "tab"): TABS, ("jobs/", "chart"): STEP_CHARTS,
+    ("jobs/", "verb"): (*job.VERBS, *job.FORMS), ("jobs/", "tab"): TABS, ("jobs/", "chart"): STEP_CHARTS,
     ("users/", "verb"): people.VERBS, ("teams/<int:team_id>/<", "verb"): teams.VERBS,
     ("teams/<int:team_id>/m", "verb"): ("role", "remove"), ("nodes/", "verb"): node.VERBS,
     ("catalogue/", "kind"): FORMS, ("api/models/", "name"): ("{model}",), ("api/gpus/", "name"): ("{gpu}",),

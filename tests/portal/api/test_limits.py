@@ -115,6 +115,17 @@ def test_a_job_has_a_class_that_can_be_changed(
     assert stranger.post(change, {"priority": "low"}, format="json").status_code == 404
 
 
+def test_a_job_is_held_and_released(admin_api: APIClient, api: APIClient, body: Body) -> None:
+    world.fake_node()
+    job = api.post("/api/jobs/", body(), format="json").json()["id"]
+    assert api.post(f"/api/jobs/{job}/hold/", {}, format="json").status_code == 403
+    assert admin_api.post(f"/api/jobs/{job}/hold/", {"note": "Later."}, format="json").status_code == 200
+    tick()
+    assert api.get(f"/api/jobs/{job}/").json()["wait"]["code"] == "held"
+    assert admin_api.post(f"/api/jobs/{job}/release/").status_code == 200
+    assert tick().started == 1
+
+
 def test_an_array_takes_a_class(admin_api: APIClient, api: APIClient, body: Body) -> None:
     rates = [{"learning_rate": rate} for rate in (1e-4, 2e-4)]
     told = api.post("/api/arrays/", body(values=rates, priority="low"), format="json").json()

@@ -14,7 +14,7 @@ from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Decision, Job, TeamQuota
 from scheduler.selectors.decisions import replay_decision
 from scheduler.selectors.quotas import limits_in_force, month_start, used_this_month
-from scheduler.services.jobs.priorities import change_job
+from scheduler.services.jobs.priorities import change_job, hold_job, release_job
 from scheduler.services.jobs.verbs import cancel_job
 from scheduler.services.policy import choose_policy
 from scheduler.services.quotas import LimitValues, QuotaValues, put_quota, remove_quota, set_limit, set_quotas
@@ -23,6 +23,7 @@ from tests.harness import world
 from tests.harness.invariants import assert_sound
 
 pytestmark = pytest.mark.django_db
+LONG = {"max_steps": 20_000, "number_gpus": 1}
 ONE = QuotaValues(gpu_model="cpu", guaranteed=1)
 
 
@@ -101,7 +102,7 @@ def test_a_guaranteed_owner_takes_back_what_was_lent_and_the_decision_is_made_ag
     vision, speech = team_of(ada), team_of(bob, name="speech")
     guarantee(vision, ONE)
     guarantee(speech, ONE)
-    lent = [world.job(bob, team=speech) for _ in range(2)]
+    lent = [world.job(bob, team=speech, params=LONG) for _ in range(2)]
     assert tick().started == 2
     for order in [order for order in node.sync().claims if order.spec]:
         node.sync(node.say(order, "starting"))
@@ -110,7 +111,7 @@ def test_a_guaranteed_owner_takes_back_what_was_lent_and_the_decision_is_made_ag
     Job.objects.filter(pk__in=[job.pk for job in lent]).update(first_started_at=long_ago)
     for number, job in enumerate(lent):
         job.attempts.update(created_at=long_ago + timedelta(minutes=number))
-    mine = world.job(ada, team=vision)
+    mine = world.job(ada, team=vision, params=LONG)
     tick()
     for job in lent:
         job.refresh_from_db()
@@ -156,6 +157,24 @@ def test_a_job_can_be_changed_until_it_ends_by_those_who_answer_for_it() -> None
     cancel_job(job=job, actor=ada, now=database_now())
     with pytest.raises(IllegalTransition):
         change_job(job=job, actor=ada, now=database_now(), priority=PriorityClass.NORMAL)
+
+
+def test_an_administrator_holds_a_job_and_others_pass_it() -> None:
+    world.fake_node(slots=1)
+    ada, admin = world.user(), world.admin()
+    first, second = world.job(ada), world.job(ada)
+    with pytest.raises(NotAllowed):
+        hold_job(job=first, actor=ada, now=database_now())
+    hold_job(job=first, actor=admin, now=database_now(), note="Its data is being checked.")
+    tick()
+    assert wait_of(first) == ("queued", WaitState.HELD)
+    assert first.wait_text == "An administrator holds it: Its data is being checked."
+    assert wait_of(second)[0] == "assigned"
+    cancel_job(job=second, actor=ada, now=database_now())
+    release_job(job=first, actor=admin, now=database_now())
+    world.fake_node(slots=1)
+    assert tick().started == 1
+    assert [event.kind for event in first.events.order_by("number")][:3] == ["submitted", "held", "released"]
 
 
 BAD = {

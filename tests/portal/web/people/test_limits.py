@@ -105,3 +105,16 @@ def test_a_member_sees_that_others_may_change_a_job(browser: Client, person: Use
     assert "a lead of its team and administrators may change it" in page
     Membership.objects.filter(user=person).update(role=Role.LEAD)
     assert "Priority class" in browser.get(f"/jobs/{job.pk}/", {"tab": "change"}).content.decode()
+
+
+def test_an_administrator_holds_and_releases_a_job_on_its_page(admin_browser: Client) -> None:
+    job = world.job(world.user("carol"))
+    page = f"/jobs/{job.pk}/"
+    assert admin_browser.post(f"{page}hold/", {"note": "Ask me first."}).status_code == 302
+    shown = admin_browser.get(page, {"tab": "change"}).content.decode()
+    assert "Ask me first." in shown
+    assert "Release" in shown
+    assert admin_browser.post(f"{page}hold/", {"note": "x" * 201}).status_code == 400
+    admin_browser.post(f"{page}release/")
+    job.refresh_from_db()
+    assert (job.held_at, job.held_note) == (None, "")
