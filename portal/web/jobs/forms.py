@@ -148,7 +148,7 @@ class SubmitForm(SweepFields, TimedForm):
         """Say below the fields where their first values come from."""
         for name, told in origins.items():
             field = self.fields[name]
-            field.help_text = f"{told} {field.help_text}"
+            field.help_text = self[name].help_text = f"{told} {field.help_text}"
 
     def computed_fields(self) -> dict[str, forms.Field]:
         return param_fields()

@@ -19,6 +19,7 @@ from portal.web.common.refusals import or_404, refusals_shown
 from portal.web.jobs.forms import ChangeForm, HoldForm
 from portal.web.jobs.tabs import TABS
 from scheduler.models import Job
+from scheduler.selectors.analysis.failures import explained
 from scheduler.selectors.cluster.preemptions import preempted
 from scheduler.selectors.figures.job import job_figures
 from scheduler.selectors.figures.training import attempt_that_counts
@@ -79,6 +80,7 @@ def _live(request: PageRequest, job: Job, now: datetime) -> dict[str, Any]:
         "percent": figures.percent,
         "attempt": attempt_that_counts(list(job.attempts.all())),
         "final": job.state in TERMINAL,
+        "explained": explained(job),
         "may": may(job),
         "preempted": preempted(job, request.user),
     }

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from django import forms
 
 from scheduler.models import Job
@@ -10,6 +12,7 @@ from scheduler.selectors.jobs import log_text
 # A log is read this far; a longer one is fetched over the API.
 SEARCHED_CHARACTERS = 5_000_000
 SHOWN_LINES = 500
+AROUND = 15  # lines before and after the one that a link leads to
 
 
 class LogSearch(forms.Form):
@@ -20,10 +23,22 @@ class LogSearch(forms.Form):
         widget=forms.TextInput(attrs={"class": "form-control form-control-sm", "type": "search"}),
     )
 
+    line = forms.IntegerField(required=False, min_value=1, max_value=10**9, widget=forms.HiddenInput)
+
+    def lines_around(self, job: Job) -> list[tuple[int, str]]:
+        """The line that a link leads to, between its neighbours."""
+        line: int = self.cleaned_data["line"]
+        numbered = enumerate(_lines(job), start=1)
+        return list(islice(numbered, max(0, line - 1 - AROUND), line + AROUND))
+
     def lines_of(self, job: Job) -> list[tuple[int, str]]:
         """Numbered lines that hold the text, whatever its case; the first ones only."""
         wanted = self.cleaned_data["q"].casefold()
-        text, _ = log_text(job, limit=SEARCHED_CHARACTERS)
-        numbered = enumerate(text.splitlines(), start=1)
+        numbered = enumerate(_lines(job), start=1)
         found = ((number, line) for number, line in numbered if wanted in line.casefold())
         return [line for line, _ in zip(found, range(SHOWN_LINES), strict=False)]
+
+
+def _lines(job: Job) -> list[str]:
+    text, _ = log_text(job, limit=SEARCHED_CHARACTERS)
+    return text.splitlines()

@@ -19,7 +19,7 @@ from portal.clock import database_now
 from portal.limits.bodies import TRAINING_DATA, takes_files
 from portal.web.jobs.forms import MORE, UPLOADS, SubmitForm
 from portal.web.jobs.job import own_job
-from portal.web.jobs.resubmit import as_form
+from portal.web.jobs.resubmit import as_form, mended
 from portal.web.jobs.script_import import values_of
 from portal.web.jobs.uploads import REFUSALS, complaints, stored
 from scheduler.errors import BadParameters, Conflict, KeyInUse, KeyReused
@@ -37,10 +37,14 @@ from scheduler.states import PriorityClass
 def new_job(request: PageRequest) -> HttpResponse:
     """Fill in, submit, and go to the job's page.
 
-    `?from=JOB` begins with that job's values, `?script=` with those that were read from a script.
+    `?from=JOB` begins with that job's values, with `&remedy=1` changed so that its failure does not happen
+    again, `?script=` with those that were read from a script.
     """
+    like = _like(request)
     values, origins = values_of(request.GET.get("script", ""))
-    initial = {**_initial(request), **values}
+    if like and request.GET.get("remedy"):
+        values, origins = mended(like)
+    initial = {**(as_form(like) if like else {}), **values}
     form = SubmitForm(request.POST or None, request.FILES or None, user=request.user, initial=initial)
     form.tell_origins(origins)
     if request.method == "POST" and form.is_valid() and (made := _submitted(request, form)):
@@ -49,15 +53,16 @@ def new_job(request: PageRequest) -> HttpResponse:
     return render(request, "jobs/new.html", _context(form), status=status)
 
 
-def _initial(request: PageRequest) -> dict[str, Any]:
+def _like(request: PageRequest) -> Job | None:
+    """The job whose values the form begins with, if one is named."""
     like = request.GET.get("from", "").replace("\x00", "")
     if not like:
-        return {}
+        return None
     job = own_job(request, like)
     for file in (job.training_file, job.validation_file):
         if file and file.deleted_at:
             messages.warning(request, f"{file.filename} has been deleted; choose or upload another file.")
-    return as_form(job)
+    return job
 
 
 def _context(form: SubmitForm) -> dict[str, Any]:

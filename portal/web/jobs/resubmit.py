@@ -12,6 +12,7 @@ from django.core.serializers.json import DjangoJSONEncoder
 from portal.clock import database_now
 from portal.web.common.param_fields import as_form_values
 from scheduler.models import Job, JobDependency
+from scheduler.selectors.analysis.failures import explained
 from scheduler.selectors.dependencies import dependencies_of
 from scheduler.states import TERMINAL, DependencyKind
 
@@ -73,3 +74,16 @@ def as_form(job: Job) -> dict[str, Any]:
     order = {"after": [one["job"] for one in after], "after_kind": _kind_of_all(after)}
     stopping = {"priority": str(job.priority or ""), "preemptible": "" if job.preemptible else "0"}
     return {**asked, **order, **stopping, **as_form_values(asked.pop("params", {})), "team": job.team_id}
+
+
+def mended(job: Job) -> tuple[dict[str, Any], dict[str, str]]:
+    """Return first values that remove the cause of a job's failure, and why, by field."""
+    found = explained(job)
+    if found is None:
+        return {}, {}
+    if found.cause.name == "bad-data":
+        return {"training_file": ""}, {
+            "training_file": f"{found.sentence} Choose or upload a corrected file."
+        }
+    values = as_form_values(dict(found.changes))
+    return values, dict.fromkeys(values, f"Changed: {found.sentence}")

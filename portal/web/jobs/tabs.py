@@ -70,6 +70,8 @@ def _log(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     search = LogSearch(request.GET)
     if search.is_valid() and (wanted := search.cleaned_data["q"]):
         return {"search": search, "wanted": wanted, "found": search.lines_of(job)}
+    if search.is_valid() and (line := search.cleaned_data["line"]):
+        return {"search": search, "line": line, "around": search.lines_around(job)}
     return {"search": search, "log": log_tail(job)}
 
 

@@ -1,0 +1,1 @@
+"""Why a training failed, as its log and its end tell it."""

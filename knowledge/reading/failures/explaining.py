@@ -1,0 +1,142 @@
+"""A failure's cause, the line that tells it, and its remedy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from knowledge.reading.failures.causes import CAUSES, FailureCause
+from knowledge.reading.failures.remedies import CPU, remedied
+from knowledge.reading.failures.rules import CERTAIN, SYMPTOMS, FailureRule
+from knowledge.reading.failures.troubled_lines import LogLine, TroubledLine, as_told, error_name, troubled
+from trainer.protocol import Outcome
+
+LAST_LINES = 2_000  # of a log, that are read
+SHOWN = 300  # characters of a line
+REPORTED = 0  # the number of the line that the node reported as the end
+_NO_ERROR = {"SystemExit", "ChildFailedError", "CalledProcessError", "ProcessExitedException", "Stopped"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FailureFacts:
+    """What is known besides the log.
+
+    values: what the attempt ran with. fixed: what the user fixed of it.
+    """
+
+    outcome: str = ""
+    reason: str = ""
+    values: Mapping[str, Any] = field(default_factory=dict)
+    fixed: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation:
+    """What is told about a failure.
+
+    line: the one that tells the cause; None if none does. Its number is 0 if the log has no such line.
+    """
+
+    cause: FailureCause
+    sentence: str
+    line: LogLine | None
+    changes: Mapping[str, Any]
+
+    @property
+    def remedy(self) -> str:
+        return self.cause.remedy
+
+
+def explain_failure(lines: Sequence[LogLine], facts: FailureFacts) -> Explanation:
+    """Read the reported end, then the log.
+
+    The first rule that fits names the cause.
+    """
+    lines = lines[-LAST_LINES:]
+    reported = _reported(facts.reason)
+    late, early = troubled(lines)
+    told = (
+        _by_rules(CERTAIN, reported)
+        or _told_by(late)
+        or _told_by(early)
+        or _by_error(reported)
+        or _by_rules(SYMPTOMS, reported)
+    )
+    cause, what, line = told or (_by_outcome(facts.outcome), "", None)
+    cause = _of_outcome(cause, facts)
+    if line is not None:
+        line = _in_log(line, lines, late, cause)
+    return Explanation(
+        cause=CAUSES[cause],
+        sentence=CAUSES[cause].sentence.format(what),
+        line=line and LogLine(line.number, line.text.strip()[:SHOWN]),
+        changes=remedied(cause, facts.values, facts.fixed),
+    )
+
+
+def _reported(reason: str) -> list[TroubledLine]:
+    """The reported end as lines; each may tell the cause."""
+    told = [as_told(text) for text in reason.splitlines()]
+    return [TroubledLine(LogLine(REPORTED, text), text, error_name(text)) for text in told if text]
+
+
+Told = tuple[str, str, LogLine]
+
+
+def _told_by(found: Sequence[TroubledLine]) -> Told | None:
+    return _by_rules(CERTAIN, found) or _by_error(found) or _by_rules(SYMPTOMS, found)
+
+
+def _by_rules(rules: Sequence[FailureRule], found: Sequence[TroubledLine]) -> Told | None:
+    for cause, expression in rules:
+        for one in found:
+            if match := expression.search(one.told):
+                return cause, _filled(cause, match), one.line
+    return None
+
+
+def _filled(cause: str, match: re.Match[str]) -> str:
+    what = next((group for group in match.groups() if group), "")
+    return what and (f" ({what.removeprefix('in ')})" if "{0}" in CAUSES[cause].sentence else "")
+
+
+def _by_error(found: Sequence[TroubledLine]) -> Told | None:
+    """The first error: what follows in a chain of tracebacks is its effect."""
+    for one in found:
+        if one.error == "AssertionError":
+            return "assertion", "", one.line
+        if one.error and one.error not in _NO_ERROR and not _is_symptom(one):
+            return "code-error", one.error, one.line
+    return None
+
+
+def _is_symptom(one: TroubledLine) -> bool:
+    return any(rule.expression.search(one.told) for rule in SYMPTOMS)
+
+
+def _by_outcome(outcome: str) -> str:
+    return {
+        Outcome.OOM.value: "gpu-memory",
+        Outcome.LOST.value: "node-lost",
+        Outcome.TIMEOUT.value: "silent",
+        Outcome.KILLED.value: "killed",
+    }.get(outcome, "unknown")
+
+
+def _of_outcome(cause: str, facts: FailureFacts) -> str:
+    """The trainer knows best that memory ran out; the log may tell which."""
+    if facts.outcome == Outcome.OOM and cause != "host-memory":
+        cause = "gpu-memory"
+    on_cpu = facts.values.get("gpu_model") == CPU
+    return "host-memory" if cause == "gpu-memory" and on_cpu else cause
+
+
+def _in_log(line: LogLine, lines: Sequence[LogLine], found: Sequence[TroubledLine], cause: str) -> LogLine:
+    """Return the line of the log that says what was reported, if one does."""
+    if line.number != REPORTED:
+        return line
+    same = next((one for one in reversed(lines) if line.text[:80] in one.text), None)
+    told = _by_rules([rule for rule in CERTAIN if rule.cause == cause], found)
+    return same or (told[2] if told else line)

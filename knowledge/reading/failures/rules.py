@@ -1,0 +1,143 @@
+"""Expressions that tell a cause from one line of a log.
+
+They stand in the order in which they are asked. None repeats a repetition, so that a hostile line costs
+little. The messages are those of PyTorch, CUDA, NCCL, transformers, PEFT, bitsandbytes, datasets, DeepSpeed
+and of this trainer.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+
+class FailureRule(NamedTuple):
+    """A group in the expression fills the cause's sentence."""
+
+    cause: str
+    expression: re.Pattern[str]
+
+
+def _rules(table: tuple[tuple[str, str], ...]) -> tuple[FailureRule, ...]:
+    return tuple(FailureRule(cause, re.compile(expression, re.IGNORECASE)) for cause, expression in table)
+
+
+# A cause by itself, whatever else the log says.
+CERTAIN = _rules(
+    (
+        ("gpu-fault", r"uncorrectable (?:ECC|NVLink) error|fallen off the bus|\bNVRM: Xid\b|hardware stack"),
+        ("gpu-fault", r"CUDA error: (?:unknown error|misaligned address|an illegal instruction)"),
+        ("gpu-fault", r"GPU is lost|Unable to determine the device handle|unspecified launch failure"),
+        ("gpu-driver", r"driver version is insufficient|NVIDIA driver on your system is too old"),
+        ("gpu-driver", r"no CUDA-capable device|No CUDA GPUs are available|Found no NVIDIA driver"),
+        ("gpu-driver", r"no kernel image is available|system not yet initialized|busy or unavailable"),
+        ("gpu-driver", r"CUDA Setup failed|CUDA unknown error|Torch not compiled with CUDA enabled"),
+        (
+            "gpu-driver",
+            r"libbitsandbytes_\w+\.so|native library not available|libcud\w+\.so[.\d]*: cannot open",
+        ),
+        ("gpu-driver", r"no NVIDIA GPU|No GPU found\. A GPU is needed for quantization|undefined symbol: "),
+        ("shared-memory", r"insufficient shared memory|shm/nccl|/dev/shm\b.{0,80}No space left"),
+        ("disk-full", r"No space left on device|Disk quota exceeded|File too large|disk is full"),
+        ("disk-full", r"Read-only file system|os error 28|errno 28\b|unexpected pos \d+ vs \d+"),
+        ("disk-full", r"enforce fail at inline_container|PytorchStreamWriter failed writing"),
+        (
+            "host-memory",
+            r"oom[-_]kill|Out of memory: Killed process|DefaultCPUAllocator|cannot allocate memory",
+        ),
+        ("host-memory", r"DataLoader worker .{0,40}killed by signal: Killed|std::bad_alloc|^MemoryError"),
+        (
+            "host-memory",
+            r"can't allocate memory|not enough memory: you tried|Unable to allocate [\d.]+ [KMGT]iB",
+        ),
+        ("gpu-memory", r"out of memory|OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED|HIP out of memory"),
+        ("gpu-memory", r"CUDNN_STATUS_(?:ALLOC_FAILED|INTERNAL_ERROR_HOST_ALLOCATION_FAILED)"),
+        ("gpu-memory", r"dispatched on the CPU or the disk|enough GPU RAM to fit"),
+        ("gated-model", r"gated repo|GatedRepoError|is gated\b|awaiting a review"),
+        ("missing-model", r"is not a local folder and is not a valid model identifier|Repository Not Found"),
+        (
+            "missing-model",
+            r"RepositoryNotFoundError|Incorrect path_or_model_id|HFValidationError|Repo id must",
+        ),
+        ("missing-model", r"does not appear to have a file named|no file named .{0,80}(?:found in|in) dir"),
+        ("missing-model", r"The model directory .{0,300}(?:does not exist|is not below)|There is no model "),
+        ("missing-model", r"SafetensorError|invalid header|MetadataIncompleteBuffer|EntryNotFoundError"),
+        ("missing-model", r"The model .{0,300}(?:is not on this node|cannot be loaded from)"),
+        ("gated-model", r"\b(?:401|403) Client Error.{0,200}huggingface\.co|Invalid (?:user )?token"),
+        ("missing-model", r"Can't load (?:tokenizer|the configuration|the model|config|feature)"),
+        ("hub-unreachable", r"couldn't connect to 'https?://|hub cannot be reached|LocalEntryNotFoundError"),
+        ("hub-unreachable", r"Max retries exceeded|NameResolutionError|Temporary failure in name resolution"),
+        (
+            "hub-unreachable",
+            r"outgoing traffic has been disabled|OfflineModeIsEnabled|huggingface.{0,60}timed out",
+        ),
+        ("hub-unreachable", r"(?:429|5\d\d) (?:Client|Server) Error|ReadTimeoutError|ConnectTimeout"),
+        ("hub-unreachable", r"Failed to establish a new connection|Name or service not known|SSLError"),
+        ("nothing-to-learn", r"has anything to learn within"),
+        ("no-bfloat16", r"has no bfloat16|doesn't support bf16|bf16/gpu|bfloat16 is (?:only|not) supported"),
+        ("unsuitable-model", r"Target modules .{0,300}not found in the base model|specify `?target_modules"),
+        (
+            "unsuitable-model",
+            r"not supported for (?:this|quanti)|model type `?\w+`? but Transformers does not",
+        ),
+        ("unsuitable-model", r"Unrecognized (?:model|configuration class)|chat_template|no tokenizer\.json"),
+        ("unsuitable-model", r"does not support gradient checkpointing|cannot perform fine-tuning on purely"),
+        ("unsuitable-model", r"does not support Flash ?Attention|trust_remote_code=True"),
+        ("token-range", r"device-side assert|srcIndex < srcSelectDimSize|index out of range in self"),
+        ("token-range", r"Assertion `?(?:t >= 0|-sizes)|Target -?\d+ is out of bounds"),
+        ("loss-not-finite", r"not a finite number|loss (?:is|was|became) (?:nan|inf)|(?:nan|inf) loss\b"),
+        ("loss-not-finite", r"Current loss scale already at minimum|Minimum loss scale reached"),
+        (
+            "loss-not-finite",
+            r"(?:contains?|either) `?(?:inf`?, `?)?nan|returned nan values|loss.{0,20}= ?nan",
+        ),
+        ("loss-not-finite", r"non-finite|^FloatingPointError"),
+        ("bad-data", r"\.jsonl?\b.{0,100}cannot be used.{0,20}?\b((?:line|row) [\d,]+)"),
+        ("bad-data", r"\.jsonl?\b.{0,100}cannot be used|chat template refuses a row|train\.jsonl is missing"),
+        ("bad-data", r"JSON parse error.{0,200}(in row \d+)|ArrowInvalid|Error tokenizing data"),
+        ("bad-data", r"DatasetGenerationError|DatasetGenerationCastError|DataFilesNotFoundError"),
+        ("bad-data", r"JSONDecodeError.{0,200}(line \d+)|JSONDecodeError|UnicodeDecodeError|CastError"),
+        ("bad-data", r"Unable to create tensor, you should probably|too many dimensions 'str'"),
+        (
+            "bad-data",
+            r"num_samples should be a positive integer|expected sequence of length|EmptyDatasetError",
+        ),
+        ("bad-data", r"column names don't match|Column .{0,80}(?:not in|doesn't exist)|Couldn't cast"),
+        ("bad-data", r"text input must be of type `?str|TextEncodeInput must be|Conversation roles must"),
+        (
+            "checkpoint",
+            r"checkpoint (?:cannot be resumed|is of another)|size mismatch for|Missing key\(s\) in",
+        ),
+        ("checkpoint", r"valid checkpoint found in output|loaded state dict (?:contains|has)"),
+        ("missing-package", r"No module named '?([\w.]{1,60})|cannot import name '?([\w.]{1,60})"),
+        (
+            "missing-package",
+            r"requires the following packages|PackageNotFoundError|pip install -?U? ?'?([\w-]+)",
+        ),
+        ("missing-package", r"version `?(?:GLIBC|GLIBCXX|CXXABI)\w*|([\w-]{2,40})[><=]=[\d.]+ is required"),
+        ("permission", r"PermissionError|Permission denied|Operation not permitted"),
+    )
+)
+# What follows from another cause; asked where no line tells a cause by itself.
+SYMPTOMS = _rules(
+    (
+        ("silent", r"no sign of life"),
+        ("peer-lost", r"collective operation timeout|Watchdog caught|NCCL (?:communicator|error|WARN)"),
+        ("peer-lost", r"unhandled (?:system|cuda) error|remote process exited|Connection closed by peer"),
+        (
+            "peer-lost",
+            r"Connection reset by peer|gloo/transport|DistBackendError|DistNetworkError|DistStoreError",
+        ),
+        ("peer-lost", r"other (?:nodes|training processes)|RendezvousTimeoutError|RendezvousConnectionError"),
+        ("peer-lost", r"socket timed? ?out|client socket|Broken pipe|monitoredBarrier|Timed out after \d+ms"),
+        ("crash", r"Segmentation fault|SIGSEGV|Bus error|SIGBUS|SIGABRT|core dumped|Fatal Python error"),
+        (
+            "crash",
+            r"terminate called|free\(\): invalid|double free|corrupted size|exitcode\s*: -(?:11|6|7)\b",
+        ),
+        ("crash", r"an illegal memory access"),
+        ("killed", r"^Killed\b|SIGKILL|SIGTERM|exitcode\s*: -(?:9|15)\b|Signal (?:9|15)\b|KeyboardInterrupt"),
+        ("killed", r"CANCELLED AT|DUE TO TIME LIMIT|was ended by|ended unseen|exited with (?:137|143|-9)\b"),
+        ("node-lost", r"lease|did not report|node .{0,60}(?:lost|silent|gone)|declared lost|Node failure"),
+    )
+)

@@ -1,0 +1,112 @@
+"""The lines of a log that tell of trouble.
+
+They are errors, what these go on with, and words of the system. A line that merely quotes an error, such as a
+row of the data, is none: an error stands at the beginning of its line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+LONGEST = 600  # characters of a line that are looked at
+FIRST, LAST = 200, 100  # of very many such lines; the first ones tell causes, the last ones ends
+GOES_ON = 12  # lines that may belong to an error's message
+_PREFIX = re.compile(
+    r"^(?:\s*\[[^\[\]]{1,80}\]:?|\s*\d{1,6}:(?=\s)|\s*(?:rank|worker)\s?\d+:|\s*E\s{2,})+\s*", re.I
+)
+_STAMP = re.compile(
+    r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s*(?:[-|]?\s*(?:ERROR|CRITICAL|FATAL)\s*[-|:]\s*)?"
+)
+_ERROR = re.compile(
+    r"^(?:[A-Za-z_]\w*\.)*(?P<name>[A-Z]\w*(?:Error|Exception|Invalid|Interrupt|Exit|NotFound|Failure)"
+    r"|Exception|Stopped)(?:$|:|\s*\[)"
+)
+_NATIVE = re.compile(
+    r"^(?:terminate called|what\(\):|Killed\b|Segmentation fault|Bus error|Aborted|Fatal Python error"
+    r"|slurmstepd: error|srun: error|NVRM:|CUDA error|RuntimeError|Out of memory|oom-kill|Memory cgroup"
+    r"|exitcode\s*:|traceback\s*:\s*Signal|Watchdog caught|terminating|free\(\)|double free|malloc|corrupted"
+    r"|kernel:|Signal \d|Process \d+ terminated|Root Cause|ERROR\b|FATAL\b|error:)"
+    r"|ProcessGroup\w+\.cpp|NCCL WARN|Assertion `[^`']{1,200}' failed|exits? with return code = -?\d"
+    r"|Failures?: |\bXid \(|torch\.distributed\.elastic\S* .{0,40}failed|oom_kill"
+)
+_WARNING = re.compile(r"\bwarn(?:ing)?\b|Retrying in|\[Retry |FutureWarning|UserWarning", re.I)
+_PROGRESS = re.compile(r"(?<![\d.:/])(\d{1,9})\s?/\s?(\d{1,9})(?![\d/:])")
+_FRAME = re.compile(r'^\s*(?:File "|Traceback \(|During handling|The above exception|~*\^+|raise |return )')
+
+
+class LogLine(NamedTuple):
+    """A line with its number, from 1; 0 is what the node reported about the end."""
+
+    number: int
+    text: str
+
+
+class TroubledLine(NamedTuple):
+    """`error`: the name of the error that it tells, empty in all other lines."""
+
+    line: LogLine
+    told: str
+    error: str
+
+
+def troubled(lines: Sequence[LogLine]) -> tuple[list[TroubledLine], list[TroubledLine]]:
+    """Return those after the training's last advance, and those before it.
+
+    An error after which the training went on was handled.
+    """
+    advanced = _last_advance(lines)
+    found = list(_troubled(lines))
+    late = [one for one in found if one.line.number >= advanced]
+    return _some(late), _some(found[: len(found) - len(late)])
+
+
+def _some(found: list[TroubledLine]) -> list[TroubledLine]:
+    return found if len(found) <= FIRST + LAST else found[:FIRST] + found[-LAST:]
+
+
+def as_told(text: str) -> str:
+    """The line without ranks and moments before it."""
+    stripped = _PREFIX.sub("", text[:LONGEST])
+    return _PREFIX.sub("", _STAMP.sub("", stripped)).strip().strip("│|").strip()
+
+
+def error_name(told: str) -> str:
+    match = _ERROR.match(told)
+    return match["name"] if match else ""
+
+
+def _troubled(lines: Iterable[LogLine]) -> Iterator[TroubledLine]:
+    left = 0
+    for line in lines:
+        told = as_told(line.text)
+        if name := error_name(told):
+            left = GOES_ON
+            yield TroubledLine(line, told, name)
+        elif _FRAME.match(line.text) or not told or _is_progress(told):
+            left = left if not told else 0
+        elif left or (_NATIVE.search(told) and told[0] not in "{\"'" and not _is_warning(told)):
+            left = max(0, left - 1)
+            yield TroubledLine(line, told, "")
+
+
+def _is_warning(told: str) -> bool:
+    return "NCCL WARN" not in told and bool(_WARNING.search(told))
+
+
+def _is_progress(told: str) -> bool:
+    return bool(_PROGRESS.search(told)) and ("%|" in told or told.startswith("step "))
+
+
+def _last_advance(lines: Iterable[LogLine]) -> int:
+    """The number of the last line in which a count of steps or rows grew."""
+    furthest: dict[str, int] = {}
+    last = 0
+    for line in lines:
+        told = line.text[:LONGEST]
+        if (match := _PROGRESS.search(told)) and _is_progress(told.strip()):
+            count, total = int(match[1]), match[2]
+            if count > furthest.get(total, -1):
+                furthest[total], last = count, line.number
+    return last

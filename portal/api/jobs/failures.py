@@ -1,0 +1,49 @@
+"""Why a job failed, and what helps."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema, extend_schema_field
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from knowledge.reading.failures.explaining import Explanation
+from portal.accounts.requests import ApiRequest
+from scheduler.selectors.analysis.failures import explained
+from scheduler.selectors.jobs import get_job
+
+
+class LogLineOut(serializers.Serializer[Any]):
+    number = serializers.IntegerField(help_text="In the whole log, from 1; 0: reported apart from the log.")
+    text = serializers.CharField()
+
+
+class ExplanationOut(serializers.Serializer[Explanation]):
+    cause = serializers.CharField(source="cause.name", help_text="Its short name, such as gpu-memory.")
+    failure_class = serializers.CharField(
+        source="cause.blame.value", help_text="user, resource or system; empty where no cause was found."
+    )
+    sentence = serializers.CharField()
+    line = LogLineOut(allow_null=True, help_text="The line that tells it.")
+    remedy = serializers.CharField()
+    changes = serializers.SerializerMethodField(
+        help_text="Parameters to submit again with, by name; empty where no change of them helps."
+    )
+
+    @extend_schema_field(serializers.DictField())
+    def get_changes(self, explanation: Explanation) -> dict[str, Any]:
+        return dict(explanation.changes)
+
+
+class FailureExplainedOut(serializers.Serializer[Any]):
+    failure = ExplanationOut(allow_null=True, help_text="Null if the job has not failed or never ran.")
+
+
+class FailureApi(APIView):
+    @extend_schema(operation_id="jobs_failure", responses=FailureExplainedOut)
+    def get(self, request: ApiRequest, job_id: str) -> Response:
+        """Why the job failed, as its log tells it, and what helps."""
+        found = explained(get_job(request.user, job_id))
+        return Response({"failure": ExplanationOut(found).data if found else None})

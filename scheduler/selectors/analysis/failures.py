@@ -1,0 +1,57 @@
+"""Why a job failed, told from its last attempt's log."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import asdict
+from typing import Any
+
+from knowledge.reading.failures.explaining import LAST_LINES, Explanation, FailureFacts, explain_failure
+from knowledge.reading.failures.troubled_lines import LogLine
+from scheduler.models import Attempt, Job, LogPiece
+from scheduler.states import JobState
+from trainer.recipes import RECIPES
+
+
+def explained(job: Job) -> Explanation | None:
+    """Return the cause of a job's failure.
+
+    None if it has not failed, or never ran.
+    """
+    if job.state != JobState.FAILED:
+        return None
+    attempt = Attempt.objects.filter(job=job).order_by("-fence").first()
+    if attempt is None:
+        return None
+    facts = FailureFacts(
+        outcome=attempt.outcome, reason=attempt.reason, values=_ran_with(job, attempt), fixed=job.fixed
+    )
+    return explain_failure(last_lines(attempt), facts)
+
+
+def last_lines(attempt: Attempt) -> list[LogLine]:
+    """The end of an attempt's log; numbers count the lines of the whole job's log."""
+    lines: deque[LogLine] = deque(maxlen=LAST_LINES)
+    for number, (fence, text) in enumerate(_lines(attempt.job), start=1):
+        if fence == attempt.fence:
+            lines.append(LogLine(number, text))
+    return list(lines)
+
+
+def _lines(job: Job) -> Iterator[tuple[int, str]]:
+    """Lines with the fences of their attempts; pieces may end within a line."""
+    rows = LogPiece.objects.filter(claim__attempt__job=job).order_by("claim__attempt__fence", "pk")
+    left, fence = "", 0
+    for fence, text in rows.values_list("claim__attempt__fence", "text").iterator():
+        lines = (left + text).splitlines(keepends=True)
+        left = lines.pop() if lines and not lines[-1].endswith("\n") else ""
+        yield from ((fence, line) for line in lines)
+    if left:
+        yield fence, left
+
+
+def _ran_with(job: Job, attempt: Attempt) -> dict[str, Any]:
+    """The attempt's parameters, bound at submission or by its configuration."""
+    ran = {**asdict(attempt.promised.config), **job.params}
+    return {name: ran[name] for name in RECIPES[job.recipe].params if ran.get(name) is not None}

@@ -1,0 +1,201 @@
+"""Logs of failures, and the causes that a person names.
+
+The forms of the messages are those of public threads about these libraries and of this trainer's own ends.
+"""
+
+from __future__ import annotations
+
+STEPS = "step 1/50  loss 2.1000  900 tokens/s\nstep 2/50  loss 2.0500  910 tokens/s\n"
+TRACE = 'Traceback (most recent call last):\n  File "train.py", line 88, in <module>\n    main()\n'
+
+
+def raised(error: str, *, before: str = STEPS, after: str = "") -> str:
+    return f"{before}{TRACE}{error}\n{after}"
+
+
+ELASTIC = (
+    "E1206 18:44:20.1 torch/distributed/elastic/agent.py:869] failed (exitcode: 1) local_rank: 3\n"
+    + TRACE
+    + "torch.distributed.elastic.multiprocessing.errors.ChildFailedError: \n"
+    "============================================================\ntrain.py FAILED\n"
+)
+WATCHDOG = (
+    "[rank0]:[E1206 18:44:12.7 ProcessGroupNCCL.cpp:607] [Rank 0] Watchdog caught collective operation"
+    " timeout: WorkNCCL(SeqNum=77, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600061 milliseconds before"
+    " timing out.\n"
+)
+
+CASES: dict[str, tuple[str, str]] = {
+    "torch 2": (
+        "gpu-memory",
+        raised(
+            "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.50 GiB. GPU 0 has a total"
+            " capacity of 23.65 GiB of which 1.02 GiB is free."
+        ),
+    ),
+    "torch 1, one of several ranks, the others notice": (
+        "gpu-memory",
+        raised(
+            "[rank3]: torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 96.00 MiB (GPU 3)"
+        )
+        + WATCHDOG
+        + ELASTIC,
+    ),
+    "cublas": (
+        "gpu-memory",
+        raised("RuntimeError: CUDA error: CUBLAS_STATUS_ALLOC_FAILED when calling `cublasCreate(handle)`"),
+    ),
+    "weights do not fit": (
+        "gpu-memory",
+        raised(
+            "ValueError: Some modules are dispatched on the CPU or the disk. Have you enough GPU RAM"
+            " to fit the quantized model.",
+            before="",
+        ),
+    ),
+    "data loader": (
+        "host-memory",
+        raised("RuntimeError: DataLoader worker (pid 12847) is killed by signal: Killed."),
+    ),
+    "cpu allocator": (
+        "host-memory",
+        raised(
+            "RuntimeError: [enforce fail] DefaultCPUAllocator: can't allocate memory: you tried 8589934592"
+        ),
+    ),
+    "kernel": (
+        "host-memory",
+        STEPS + "slurmstepd: error: Detected 1 oom_kill event in StepId=1.batch. oom-kill: task killed.\n",
+    ),
+    "ecc": (
+        "gpu-fault",
+        raised(
+            "RuntimeError: CUDA error: uncorrectable ECC error encountered\nCUDA kernel errors might be"
+            " asynchronously reported at some other API call."
+        ),
+    ),
+    "old driver": (
+        "gpu-driver",
+        raised("RuntimeError: The NVIDIA driver on your system is too old (found version 11040).", before=""),
+    ),
+    "bitsandbytes": (
+        "gpu-driver",
+        raised(
+            "RuntimeError: \n        CUDA Setup failed despite GPU being available. Please run the following"
+            " command to get more information:\n\n        python -m bitsandbytes",
+            before="",
+        ),
+    ),
+    "other architecture": (
+        "gpu-driver",
+        raised("RuntimeError: CUDA error: no kernel image is available for execution on the device"),
+    ),
+    "watchdog": ("peer-lost", STEPS + WATCHDOG + ELASTIC),
+    "peer closed": (
+        "peer-lost",
+        raised("torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1970, remote error"),
+    ),
+    "gloo": (
+        "peer-lost",
+        raised(
+            "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer"
+        ),
+    ),
+    "disk": ("disk-full", raised("OSError: [Errno 28] No space left on device: '/out/checkpoint-40'")),
+    "disk, torch.save": (
+        "disk-full",
+        raised("RuntimeError: [enforce fail at inline_container.cc:595] . unexpected pos 512 vs 406"),
+    ),
+    "gated": (
+        "gated-model",
+        TRACE
+        + "requests.exceptions.HTTPError: 401 Client Error: Unauthorized for url: https://huggingface.co/x/y\n\n"
+        + "The above exception was the direct cause of the following exception:\n\n"
+        + raised(
+            "OSError: You are trying to access a gated repo.\nMake sure to have access to it.", before=""
+        ),
+    ),
+    "no such model": (
+        "missing-model",
+        raised(
+            "OSError: acme/x is not a local folder and is not a valid model identifier listed on the hub\n"
+            "If this is a private repository, make sure to pass a token having permission to this repo",
+            before="",
+        ),
+    ),
+    "hub away": (
+        "hub-unreachable",
+        raised("OSError: We couldn't connect to 'https://huggingface.co' to load this file", before=""),
+    ),
+    "name resolution": (
+        "hub-unreachable",
+        raised(
+            "requests.exceptions.ConnectionError: HTTPSConnectionPool(host='huggingface.co'): Max retries"
+            " exceeded with url: /api/models (Caused by NameResolutionError)",
+            before="",
+        ),
+    ),
+    "peft": (
+        "unsuitable-model",
+        raised(
+            "ValueError: Target modules {'q_proj'} not found in the base model. Please check them.", before=""
+        ),
+    ),
+    "vocabulary": (
+        "token-range",
+        STEPS + "../aten/src/ATen/native/cuda/Indexing.cu:1146: indexSelectLargeIndex: block: [7,0,0]"
+        " Assertion `srcIndex < srcSelectDimSize` failed.\n"
+        + raised("RuntimeError: CUDA error: device-side assert triggered", before=""),
+    ),
+    "vocabulary, on the CPU": ("token-range", raised("IndexError: index out of range in self")),
+    "loss scale": (
+        "loss-not-finite",
+        raised(
+            "Exception: Current loss scale already at minimum - cannot decrease scale anymore. Exiting run."
+        ),
+    ),
+    "probabilities": (
+        "loss-not-finite",
+        raised("RuntimeError: probability tensor contains either `inf`, `nan` or element < 0"),
+    ),
+    "arrow": (
+        "bad-data",
+        raised(
+            "pyarrow.lib.ArrowInvalid: JSON parse error: Column(/text) changed from object to array in row"
+            " 17\n\nThe above exception was the direct cause of the following exception:\n\n"
+            + TRACE
+            + "datasets.exceptions.DatasetGenerationError: An error occurred while generating the dataset",
+            before="",
+        ),
+    ),
+    "json": (
+        "bad-data",
+        raised("json.decoder.JSONDecodeError: Expecting ',' delimiter: line 4 column 9 (char 80)"),
+    ),
+    "ragged": (
+        "bad-data",
+        raised("ValueError: Unable to create tensor, you should probably activate truncation and/or padding"),
+    ),
+    "package": ("missing-package", raised("ModuleNotFoundError: No module named 'flash_attn'", before="")),
+    "checkpoint": (
+        "checkpoint",
+        raised(
+            "RuntimeError: Error(s) in loading state_dict for Llama:\n\tsize mismatch for embed: copying",
+            before="",
+        ),
+    ),
+    "rights": (
+        "permission",
+        raised("PermissionError: [Errno 13] Permission denied: '/models/cache'", before=""),
+    ),
+    "assertion": ("assertion", raised("AssertionError: labels and logits differ in length")),
+    "own code": ("code-error", raised("KeyError: 'prompt_column'") + WATCHDOG + ELASTIC),
+    "segmentation fault": ("crash", STEPS + "Segmentation fault (core dumped)\n"),
+    "killed": ("killed", STEPS + "Killed\n"),
+    "handled out of memory, later another end": (
+        "code-error",
+        raised("torch.OutOfMemoryError: CUDA out of memory.", before="")
+        + "".join(f"step {n}/50  loss 2.0000  900 tokens/s\n" for n in range(1, 40))
+        + raised("TypeError: unsupported operand", before=""),
+    ),
+}

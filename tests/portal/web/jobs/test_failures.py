@@ -1,0 +1,87 @@
+"""A failed job says why, shows the line, and offers the form that mends it."""
+
+from __future__ import annotations
+
+from django.test import Client
+from rest_framework.test import APIClient
+
+from portal.accounts.models import User
+from scheduler.loop.tick import tick
+from scheduler.models import Job
+from scheduler.selectors.analysis.failures import last_lines
+from tests.harness import fake_node, world
+from tests.harness.fake_node import FakeNode
+
+LOG = (
+    "loading\nstep 1/9  loss 2.1000  90 tokens/s\n",
+    'Traceback (most recent call last):\n  File "x.py", line 1\nRuntimeError: CUDA out of',
+    " memory. Tried <b>hard</b>\n",
+)
+LINE = "RuntimeError: CUDA out of memory. Tried <b>hard</b>"
+
+
+def failed(person: User, *logs: str, outcome: str = "error", reason: str = "", **params: object) -> Job:
+    node: FakeNode = world.fake_node()
+    job = world.job(person, params=params)
+    tick()
+    order = node.take_up()
+    node.run(order, fake_node.step(3), *({"kind": "log", "body": {"text": log}} for log in logs))
+    node.end(order, outcome, reason=reason)
+    job.refresh_from_db()
+    assert job.state == "failed"
+    return job
+
+
+def test_the_page_tells_the_cause_and_leads_to_its_line(browser: Client, person: User) -> None:
+    job = failed(person, *LOG)
+    page = browser.get(f"/jobs/{job.pk}/").content.decode()
+    assert "The training needed more main memory than its node gives it." in page
+    assert f'href="/jobs/{job.pk}/?tab=log&amp;line=5">Line 5 of the log</a>' in page
+    assert "Tried &lt;b&gt;hard&lt;/b&gt;" in page
+    shown = browser.get(f"/jobs/{job.pk}/?tab=log&line=5")
+    assert (5, LINE) in shown.context["around"]
+    assert "The log has no line 900" in browser.get(f"/jobs/{job.pk}/?tab=log&line=900").content.decode()
+
+
+def test_the_button_opens_the_form_with_the_remedy(browser: Client, person: User) -> None:
+    job = failed(
+        person, reason="The loss after step 3, or its gradient, is not a finite number.", learning_rate=2e-4
+    )
+    path = f"/jobs/new/?from={job.pk}&remedy=1"
+    assert path.replace("&", "&amp;") in browser.get(f"/jobs/{job.pk}/").content.decode()
+    form = browser.get(path).context["form"]
+    assert form["params-learning_rate"].value() == 5e-5
+    assert form["params-learning_rate"].help_text.startswith("Changed: The loss became infinite")
+    assert form["model"].value() == job.model
+    unchanged = browser.get(f"/jobs/new/?from={job.pk}").context["form"]
+    assert unchanged["params-learning_rate"].value() == 2e-4
+
+
+def test_a_bad_file_is_to_be_replaced(browser: Client, person: User) -> None:
+    job = failed(person, reason="train.jsonl cannot be used: line 3: prompt is missing")
+    path = f"/jobs/new/?from={job.pk}&remedy=1"
+    form = browser.get(path).context["form"]
+    assert not form["training_file"].value()
+    assert "(line 3). Choose or upload a corrected file." in browser.get(path).content.decode()
+
+
+def test_a_job_that_has_not_failed_has_no_remedy(browser: Client, person: User) -> None:
+    job = world.job(person)
+    form = browser.get(f"/jobs/new/?from={job.pk}&remedy=1").context["form"]
+    assert form["model"].value() == job.model
+
+
+def test_programs_are_told_the_changes(api: APIClient, person: User) -> None:
+    assert api.get(f"/api/jobs/{world.job(person).pk}/failure/").json() == {"failure": None}
+    told = api.get(f"/api/jobs/{failed(person, *LOG, per_device_batch_size=4).pk}/failure/").json()["failure"]
+    assert told["line"] == {"number": 5, "text": LINE}
+    assert (told["cause"], told["failure_class"]) == ("host-memory", "resource")
+    assert told["changes"] == {"per_device_batch_size": 2}
+
+
+def test_lines_are_numbered_over_all_attempts(person: User) -> None:
+    job = failed(person, "one\ntwo\r", "\nthree\rfour", "\n\nsix")
+    lines = last_lines(job.attempts.get())
+    assert [(line.number, line.text.strip()) for line in lines] == [
+        (1, "one"), (2, "two"), (3, "three"), (4, "four"), (5, ""), (6, "six")
+    ]  # fmt: skip
