@@ -32,6 +32,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/events/", parts.EventsApi.as_view()),
     path("jobs/<str:job_id>/decisions/", decisions.DecisionsApi.as_view()),
     path("jobs/<str:job_id>/failure/", failures.FailureApi.as_view()),
+    path("jobs/<str:job_id>/questions/", failures.QuestionsApi.as_view()),
     path("jobs/<str:job_id>/metrics/", parts.MetricsApi.as_view()),
     path("jobs/<str:job_id>/logs/", parts.LogsApi.as_view()),
     path("jobs/<str:job_id>/artifacts/", parts.ArtifactsApi.as_view()),

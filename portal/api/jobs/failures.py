@@ -1,4 +1,4 @@
-"""Why a job failed, and what helps."""
+"""Why a job failed and what helps; questions about its log."""
 
 from __future__ import annotations
 
@@ -10,8 +10,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from knowledge.reading.failures.explaining import Explanation
+from knowledge.reading.logs.questions import LONGEST_QUESTION
 from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import StrictSerializer
+from portal.api.common.pages import read_query
+from portal.clock import database_now
 from scheduler.selectors.analysis.failures import explained
+from scheduler.selectors.analysis.log_questions import ask_log
 from scheduler.selectors.jobs import get_job
 
 
@@ -41,9 +46,30 @@ class FailureExplainedOut(serializers.Serializer[Any]):
     failure = ExplanationOut(allow_null=True, help_text="Null if the job has not failed or never ran.")
 
 
+class QuestionQuery(StrictSerializer):
+    q = serializers.CharField(max_length=LONGEST_QUESTION, help_text="E.g. Is the loss falling?")
+
+
+class AnswerOut(serializers.Serializer[Any]):
+    topic = serializers.CharField(
+        help_text="failure, progress, speed, loss, end or warnings; empty if the question was not understood."
+    )
+    text = serializers.CharField()
+    lines = LogLineOut(many=True, help_text="The lines that the answer comes from.")
+
+
 class FailureApi(APIView):
     @extend_schema(operation_id="jobs_failure", responses=FailureExplainedOut)
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """Why the job failed, as its log tells it, and what helps."""
         found = explained(get_job(request.user, job_id))
         return Response({"failure": ExplanationOut(found).data if found else None})
+
+
+class QuestionsApi(APIView):
+    @extend_schema(operation_id="jobs_questions", parameters=[QuestionQuery], responses=AnswerOut)
+    def get(self, request: ApiRequest, job_id: str) -> Response:
+        """Answer a question about the job's log, by rules."""
+        job = get_job(request.user, job_id)
+        question = read_query(QuestionQuery, request.query_params)["q"]
+        return Response(AnswerOut(ask_log(job, question, database_now())).data)

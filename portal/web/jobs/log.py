@@ -1,4 +1,4 @@
-"""Searching a job's log."""
+"""Searching a job's log, and asking it."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from itertools import islice
 
 from django import forms
 
+from knowledge.reading.logs.questions import LONGEST_QUESTION, QUESTIONS
 from scheduler.models import Job
 from scheduler.selectors.jobs import log_text
 
@@ -23,6 +24,18 @@ class LogSearch(forms.Form):
         widget=forms.TextInput(attrs={"class": "form-control form-control-sm", "type": "search"}),
     )
 
+    ask = forms.CharField(
+        required=False,
+        max_length=LONGEST_QUESTION,
+        label="Ask the log",
+        widget=forms.TextInput(
+            attrs={
+                "class": "form-control form-control-sm",
+                "list": "log-questions",
+                "placeholder": QUESTIONS[0],
+            }
+        ),
+    )
     line = forms.IntegerField(required=False, min_value=1, max_value=10**9, widget=forms.HiddenInput)
 
     def lines_around(self, job: Job) -> list[tuple[int, str]]:

@@ -9,11 +9,13 @@ from typing import Any
 
 from django.http import HttpRequest
 
+from knowledge.reading.logs.questions import QUESTIONS
 from portal.accounts.models import User
 from portal.web.jobs.forms import ChangeForm, HoldForm
 from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
 from scheduler.models import Job, JobDependency
+from scheduler.selectors.analysis.log_questions import ask_log
 from scheduler.selectors.checkpoints import of_job
 from scheduler.selectors.decisions import decisions_of, explain
 from scheduler.selectors.dependencies import dependencies_of
@@ -66,13 +68,16 @@ def _order(request: HttpRequest, job: Job) -> list[tuple[JobDependency, bool, st
     ]
 
 
-def _log(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
+def _log(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
     search = LogSearch(request.GET)
+    shown = {"search": search, "questions": QUESTIONS}
+    if search.is_valid() and (question := search.cleaned_data["ask"]):
+        return {**shown, "answer": ask_log(job, question, now), "log": log_tail(job)}
     if search.is_valid() and (wanted := search.cleaned_data["q"]):
-        return {"search": search, "wanted": wanted, "found": search.lines_of(job)}
+        return {**shown, "wanted": wanted, "found": search.lines_of(job)}
     if search.is_valid() and (line := search.cleaned_data["line"]):
-        return {"search": search, "line": line, "around": search.lines_around(job)}
-    return {"search": search, "log": log_tail(job)}
+        return {**shown, "line": line, "around": search.lines_around(job)}
+    return {**shown, "log": log_tail(job)}
 
 
 def _parameters(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:

@@ -32,11 +32,14 @@ def explained(job: Job) -> Explanation | None:
 
 def last_lines(attempt: Attempt) -> list[LogLine]:
     """The end of an attempt's log; numbers count the lines of the whole job's log."""
-    lines: deque[LogLine] = deque(maxlen=LAST_LINES)
+    return list(deque(log_lines(attempt), maxlen=LAST_LINES))
+
+
+def log_lines(attempt: Attempt) -> Iterator[LogLine]:
+    """The lines of an attempt's log, with their numbers in the whole job's log."""
     for number, (fence, text) in enumerate(_lines(attempt.job), start=1):
         if fence == attempt.fence:
-            lines.append(LogLine(number, text))
-    return list(lines)
+            yield LogLine(number, text)
 
 
 def _lines(job: Job) -> Iterator[tuple[int, str]]:

@@ -85,3 +85,25 @@ def test_lines_are_numbered_over_all_attempts(person: User) -> None:
     assert [(line.number, line.text.strip()) for line in lines] == [
         (1, "one"), (2, "two"), (3, "three"), (4, "four"), (5, ""), (6, "six")
     ]  # fmt: skip
+
+
+def test_the_log_is_asked_on_its_tab(browser: Client, person: User) -> None:
+    job = failed(person, *LOG)
+    page = browser.get(f"/jobs/{job.pk}/?tab=log&ask=how+far").content.decode()
+    assert "It came to step 1 of 9, 11 %." in page
+    assert '<a class="alert-link" href="?tab=log&amp;line=2">Line 2</a>' in page
+    assert "No rule understands" in browser.get(f"/jobs/{job.pk}/?tab=log&ask=weather").content.decode()
+    long = browser.get(f"/jobs/{job.pk}/?tab=log&ask={'why' * 3_000}").content.decode()
+    assert "at most 300 characters" in long
+
+
+def test_programs_ask_the_log(api: APIClient, person: User) -> None:
+    path = f"/api/jobs/{failed(person, *LOG).pk}/questions/"
+    assert api.get(path, {"q": "why did it fail"}).json() == {
+        "topic": "failure",
+        "text": "The training needed more main memory than its node gives it. "
+        "Use a node with more main memory, or a smaller model.",
+        "lines": [{"number": 5, "text": LINE}],
+    }
+    assert api.get(path, {"q": "when does it end"}).json()["text"] == "It has ended: it is failed."
+    assert api.get(path).status_code == api.get(path, {"q": "x" * 301}).status_code == 400

@@ -1,0 +1,1 @@
+"""What the log of a training tells: figures, and answers to questions."""

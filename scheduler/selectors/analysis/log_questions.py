@@ -1,0 +1,25 @@
+"""Questions about the log of a job's last attempt."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from knowledge.reading.logs.figures import read_figures
+from knowledge.reading.logs.questions import LogAnswer, LogFacts, ask
+from scheduler.models import Attempt, Job
+from scheduler.selectors.analysis.failures import explained, log_lines
+from scheduler.selectors.figures.job import job_figures
+from scheduler.states import TERMINAL
+
+
+def ask_log(job: Job, question: str, now: datetime) -> LogAnswer:
+    """Answer from the log and from what the portal knows of the job."""
+    attempt = Attempt.objects.filter(job=job).order_by("-fence").first()
+    figures = job_figures(job, now)
+    facts = LogFacts(
+        state=figures.state,
+        ended=job.state in TERMINAL,
+        explanation=explained(job),
+        left_s=figures.time_left_s,
+    )
+    return ask(question, read_figures(log_lines(attempt) if attempt else ()), facts)

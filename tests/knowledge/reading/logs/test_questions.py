@@ -1,0 +1,130 @@
+"""Figures of logs in the forms of common trainers, and answers to questions."""
+
+from __future__ import annotations
+
+import pytest
+
+from knowledge.reading.failures.troubled_lines import LogLine
+from knowledge.reading.logs.figures import LogFigures, read_figures
+from knowledge.reading.logs.questions import QUESTIONS, LogAnswer, LogFacts, ask
+from tests.harness import hostile
+
+
+def figures(log: str) -> LogFigures:
+    return read_figures(LogLine(number, text) for number, text in enumerate(log.splitlines(), start=1))
+
+
+def asked(question: str, log: str, **facts: object) -> LogAnswer:
+    return ask(question, figures(log), LogFacts(**facts))  # type: ignore[arg-type]
+
+
+BARS = " 10%|# | 50/500 [01:40<15:00]\n 12%|# | 60/500 [02:04<14:40]\n 14%|# | 70/500 [02:24<14:20]\n"
+
+
+def test_the_rate_of_a_bar_is_the_median_of_its_differences() -> None:
+    found = figures(BARS)
+    assert found.steps_per_s == pytest.approx(0.4583, abs=1e-4)
+    assert found.remaining_s == pytest.approx(938.2, abs=0.1)
+
+
+FORMS = {
+    "this trainer": ("step 12/50  loss 2.1000  900 tokens/s", 12, 50, 2.1),
+    "hugging face": (
+        "{'loss': 1.23, 'grad_norm': 0.4, 'learning_rate': 2e-05, 'epoch': 0.1}",
+        None,
+        None,
+        1.23,
+    ),
+    "lightning": ("Epoch 0:  29%|##9 | 1034/3597 [51:02<2:06:30, 2.96s/it, loss=0.279]", 1034, 3597, 0.279),
+    "deepspeed": ("steps: 10 loss: 0.6931 iter time (s): 0.512 samples/sec: 31.2", 10, None, 0.6931),
+    "plain": ("2026-01-02 03:04:05 step 10/100 loss=2.5e-1", 10, 100, 0.25),
+    "nanogpt": ("iter 40: loss 3.2511, time 120.41ms", 40, None, 3.2511),
+    "megatron": ("iteration 7/ 100 | elapsed | lm loss: 9.1E+00 |", 7, 100, 9.1),
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_lines_of_common_trainers(form: str) -> None:
+    text, *expected = FORMS[form]
+    (point,) = figures(text).points
+    assert [point.step, point.total, point.loss] == expected
+
+
+def test_validation_is_not_the_training_loss() -> None:
+    assert figures("step 4  validation loss 2.5\n{'eval_loss': 3.1}\n").losses == []
+
+
+def test_bars_of_other_work_are_left_out() -> None:
+    log = "Map: 100%|#| 9000/9000 [00:02<00:00]\n" + BARS + "100%|#| 20/20 [00:03<00:00]\n"
+    assert asked("How far is it?", log).text == "It came to step 70 of 500, 14 %."
+
+
+def test_moments_at_the_lines_give_the_rate() -> None:
+    log = "".join(f"2026-01-02 03:04:{5 * n:02} step {n}/100 loss=2\n" for n in range(10))
+    assert figures(log).steps_per_s == pytest.approx(0.2)
+    assert asked("when will it be done?", log).text.startswith("At the speed of its last steps")
+    assert asked("how quick?", log).text == "It makes 5 s a step."
+
+
+def falling(*losses: float) -> str:
+    return "".join(f"step {n}/99  loss {loss:.4f}  90 tokens/s\n" for n, loss in enumerate(losses))
+
+
+@pytest.mark.parametrize(
+    ("losses", "begins"),
+    [
+        ([4 - n / 20 for n in range(40)], "Yes: the loss fell from 3.7"),
+        ([2.0] * 40, "No: the loss stays about the same"),
+        ([1 + n / 20 for n in range(40)], "No: the loss rises"),
+        ([3.0] * 10 + [1.0] * 30, "Yes: the loss fell"),
+        ([2.0, 1.0], "Too few lines"),
+        ([2.0, float("nan")], "No: the loss became infinite"),
+        ([], "No line of the log has a loss."),
+    ],
+)
+def test_whether_the_loss_falls(losses: list[float], begins: str) -> None:
+    answer = asked("Is the loss falling?", falling(*losses))
+    assert answer.text.startswith(begins)
+    assert bool(answer.lines) == bool(losses)
+
+
+@pytest.mark.parametrize(
+    ("question", "topic"),
+    [
+        *zip(QUESTIONS, ("failure", "progress", "speed", "loss", "end", "warnings"), strict=True),
+        ("what went wrong here", "failure"),
+        ("how many steps are done", "end"),
+        ("throughput?", "speed"),
+        ("does it converge", "loss"),
+        ("the weather", ""),
+        ("", ""),
+    ],
+)
+def test_questions_are_understood_by_their_words(question: str, topic: str) -> None:
+    assert asked(question, BARS).topic == topic
+
+
+def test_what_the_portal_knows_goes_before_the_log() -> None:
+    assert "2 h" in asked("when does it end", BARS, left_s=7200.0).text
+    assert asked("when does it end", BARS, state="failed", ended=True).text == "It has ended: it is failed."
+    assert asked("why did it fail", BARS, state="running").text == "It has not failed: it is running."
+
+
+def test_warnings_are_counted_and_the_first_ones_shown() -> None:
+    answer = asked("any warnings?", "UserWarning: one\n" * 9)
+    assert answer.text == "9 lines are warnings, the first 5 of them below."
+    assert [line.number for line in answer.lines] == [1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("question", QUESTIONS)
+def test_an_empty_log_has_no_answers_but_says_so(question: str) -> None:
+    assert asked(question, "").text
+
+
+def test_hostile_logs_and_questions_cost_little() -> None:
+    with hostile.bounded(seconds=5):
+        for piece in ("1/1 [", "loss ", "step 9", "0" * 50, "\x00", "9/9 [1:00<", "train_"):
+            found = figures(f"{piece * 3_000}\n" * 200)
+            for question in QUESTIONS:
+                ask(question, found, LogFacts())
+        asked("why " * 1_000_000, BARS)
