@@ -68,6 +68,7 @@ class Engine:
         self.runs: dict[str, Run] = {}
         self.open = len(jobs)  # jobs that have not ended
         self.active = 0  # of those, the ones that have arrived
+        self.running = 0  # of those, the ones that hold GPUs
         self.decisions = 0
         self.capacity_log: list[tuple[float, int]] = [(0.0, self.machines.ready_gpus)]
         self._next = 0  # numbers events, so that equal times keep their order
@@ -182,7 +183,7 @@ class Engine:
             for guest, option, host in guests(self.packing, waiting, now):
                 self._start(guest, now, option, host.gpus, host)
         self._decided_at = now if self.active else None
-        if self.round_s and self.active:
+        if self.round_s and self.running:  # a job that may never start must not keep time going
             self._plan_round(now + self.round_s)
 
     def _apply(self, actions: Iterable[Action], now: float) -> None:
@@ -226,6 +227,7 @@ class Engine:
         if run.first_start is not None:
             delay_s += self.settings.restart_of(run)
         run.start(now, option, gpus, delay_s)
+        self.running += 1
         self.decider.starts(run)
         if self.packing:
             self._slow_down(self.packing.starts(run, host), now)
@@ -249,6 +251,7 @@ class Engine:
 
     def _release(self, run: Run, now: float) -> None:
         price = self.prices[run.held.gpu_model]
+        self.running -= 1
         if self.packing and (partner := self.packing.leaves(run)):
             self._slow_down([(partner, 1.0)], now)
             run.stop(now, price)

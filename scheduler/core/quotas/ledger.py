@@ -9,6 +9,7 @@ from dataclasses import replace
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle.wait_reasons import counted_gpus
 from scheduler.core.limits import ALL_MODELS, Quota, UserLimit
+from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.types import ClusterState, JobInfo, Wait
 from scheduler.states import WaitState
 
@@ -39,23 +40,25 @@ class Ledger:
         self.gpus_of: Counter[str] = Counter()
         self._refused: dict[tuple[object, ...], Wait | None] = {}  # what equal jobs are told, until a change
         self.gpu_s_of: defaultdict[str, float] = defaultdict(float)
-        for job in state.jobs:
+        self._wanted: dict[str, dict[str, int]] = {}
+        self._places = FreeGpus(state.nodes)
+        for job in state.running:
             if job.holds is not None:
                 self.take(job, job.holds.option)
-            elif not job.hold:
-                self._want(job, 1)
+        for job in state.waiting:
+            if not job.hold:
+                self._want(job)
 
     def take(self, job: JobInfo, option: Option) -> None:
         """The job holds the GPUs of this option from now on."""
         self._count(job, option, 1)
-        if job.holds is None:
-            self._want(job, -1)
+        self._want_no_more(job)
 
     def give(self, job: JobInfo) -> None:
         """A running job is stopped; it waits again."""
         if job.holds is not None:
             self._count(job, job.holds.option, -1)
-            self._want(job, 1)
+            self._want(job)
 
     def swap(self, job: JobInfo, option: Option) -> None:
         """A running job moves to another option."""
@@ -164,16 +167,28 @@ class Ledger:
         self.gpus_of[job.user] += sign * option.gpus
         self.gpu_s_of[job.user] += sign * _gpu_s(job, option)
 
-    def _want(self, job: JobInfo, sign: int) -> None:
-        """The least that a waiting job asks for, of each model that it could run on."""
-        self._refused.clear()
-        options = (*job.options, job.holds.option) if job.holds else job.options
+    def _want(self, job: JobInfo) -> None:
+        """Keep for the job's team what the job asks for: the least of each model.
+
+        Nothing is kept for a job that may not start anyway, or that its team's guarantee is too small for.
+        """
         least: dict[str, int] = {}
-        for option in options:
+        for option in (*job.options, job.holds.option) if job.holds else job.options:
+            if self._of_user(job, option) or not self._places.could_hold(option, job.only_node, job.avoids):
+                continue
             for model in _models(option):
-                least[model] = min(option.gpus, least.get(model, option.gpus))
+                quota = self.quotas[model].get(job.team) if model in self.quotas else None
+                if quota and self.held[model, job.team] + option.gpus <= quota.guaranteed:
+                    least[model] = min(option.gpus, least.get(model, option.gpus))
+        self._wanted[job.id] = least
         for model, gpus in least.items():
-            self.demand[model, job.team] += sign * gpus
+            self.demand[model, job.team] += gpus
+        self._refused.clear()
+
+    def _want_no_more(self, job: JobInfo) -> None:
+        for model, gpus in self._wanted.pop(job.id, {}).items():
+            self.demand[model, job.team] -= gpus
+        self._refused.clear()
 
 
 def _models(option: Option) -> tuple[str, str]:

@@ -101,8 +101,7 @@ def test_a_job_takes_the_option_that_fits_its_teams_share() -> None:
 def test_a_job_over_its_teams_share_holds_up_nobody() -> None:
     limited = Quota(team="vision", gpu_model="A100", guaranteed=4, borrow_limit=0)
     actions = decided([one("big", gpus=8), one("other", "speech", gpus=8, at=1.0)], limited)
-    assert (code(actions["big"]), code(actions["other"])) == (WaitState.QUOTA_TEAM, WaitState.QUOTA_TEAM)
-    actions = decided([one("big", gpus=8), one("other", "speech", gpus=4, at=1.0)], limited)
+    assert code(actions["big"]) == WaitState.QUOTA_TEAM
     assert started(actions) == {"other"}
 
 
@@ -169,3 +168,18 @@ def test_a_limit_that_is_lowered_stops_nobody() -> None:
     actions = decided([over, one("j")], limited, policy="las")
     assert "h" not in actions
     assert code(actions["j"]) == WaitState.QUOTA_TEAM
+
+
+ASKS_FOR_NOTHING = {
+    "its owner's limit": {"user": "ada"},
+    "no node that could hold it": {"gpus": 16},
+    "only nodes that declined it": {"avoids": frozenset({"n"})},
+}
+
+
+@pytest.mark.parametrize("case", ASKS_FOR_NOTHING)
+def test_nothing_is_kept_for_a_job_that_could_not_start_anyway(case: str) -> None:
+    mine = one("mine", at=-9.0, **ASKS_FOR_NOTHING[case])  # type: ignore[arg-type]
+    others = [one(f"o{i}", "speech") for i in range(8)]
+    actions = decided([mine, *others], OWED, users=(UserLimit(user="ada", gpus=0),))
+    assert len(started(actions)) == 8

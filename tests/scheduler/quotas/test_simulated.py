@@ -6,6 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from scheduler.core.limits import Limits, Quota
 from scheduler.core.policies import LIVE
@@ -36,6 +38,47 @@ def test_a_group_gets_back_what_it_lent() -> None:
     assert sorted(run.preemptions for run in runs.values()) == [0, 0, 0, 1, 1]
     waits = play([*lent, mine], policy="fifo", limits=LIMITED).runs
     assert waits["a"].first_start == 1000.0
+
+
+groups = st.sampled_from(["a", "b", ""])
+traces = st.lists(
+    st.tuples(groups, st.integers(0, 400), st.integers(1, 4), st.integers(20, 300)), max_size=10
+)
+few = st.integers(0, 4)
+
+
+@pytest.mark.parametrize("policy", LIVE)
+@given(
+    trace=traces,
+    owed=st.tuples(few, few),
+    borrow=st.tuples(few | st.none(), few | st.none()),
+    lend=st.tuples(few | st.none(), few | st.none()),
+)
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+def test_every_job_that_its_limits_allow_on_an_empty_cluster_ends(
+    policy: str,
+    trace: list[tuple[str, int, int, int]],
+    owed: tuple[int, int],
+    borrow: tuple[int | None, int | None],
+    lend: tuple[int | None, int | None],
+) -> None:
+    """No guarantee is kept for ever from those who could use it, and none is out of reach."""
+    quotas = [
+        Quota(team=team, guaranteed=owed[i], borrow_limit=borrow[i], lending_limit=lend[i])
+        for i, team in enumerate("ab")
+    ]
+    jobs = [
+        job(f"j{i}", at, gpus=gpus, runs_s=runs_s, group=group)
+        for i, (group, at, gpus, runs_s) in enumerate(trace)
+    ]
+    runs = play(jobs, policy=policy, limits=Limits(tuple(quotas)), round_s=10.0).runs
+    for one in jobs:
+        own = next((quota for quota in quotas if quota.team == one.group), Quota(team=""))
+        kept = sum(quota.kept for quota in quotas if quota.team != one.group)
+        borrows = one.whole_gpus - own.guaranteed
+        may = own.borrow_limit is None or borrows <= own.borrow_limit
+        if borrows <= 0 or (may and one.whole_gpus + kept <= 4):
+            assert runs[one.job_id].finished is not None
 
 
 def test_quotas_come_from_a_file(tmp_path: Path) -> None:
