@@ -42,12 +42,14 @@ class Plain:
         free = FreeGpus(state.nodes, rules.placement)
         started: list[Start] = []
         withheld: set[str] = set()  # GPU models that a job further ahead waits for
+        nodes: frozenset[str] = frozenset()  # the same, where only some nodes of a model suit it
         for one in sorted(
             state.waiting, key=lambda job: (-job.priority, key(job, now), job.submitted_at, job.id)
         ):
             options = () if one.hold else acceptable(one, free, rules)
             for option in options:
-                gpus = None if option.gpu_model in withheld else free.place(option, one)
+                kept_off = replace(one, avoids=one.avoids | nodes) if nodes else one
+                gpus = None if option.gpu_model in withheld else free.place(option, kept_off)
                 if gpus:
                     free.take(option, gpus)
                     started.append(Start(one.id, option, gpus))
@@ -56,7 +58,20 @@ class Plain:
                 if options and not one.avoids and rules.blocks is HeadOfLine.ALL:
                     withheld = set(free.pools)
                 elif not one.avoids and rules.blocks is HeadOfLine.MODELS:
-                    withheld |= {option.gpu_model for option in options}
+                    for option in options:
+                        suited = {
+                            node.id
+                            for node in state.nodes
+                            if node.ready and node.gpu_model == option.gpu_model and node.suits(option)
+                        }
+                        others = any(
+                            node.ready and node.gpu_model == option.gpu_model and node.id not in suited
+                            for node in state.nodes
+                        )
+                        if others:
+                            nodes |= suited
+                        else:
+                            withheld.add(option.gpu_model)
         return Plan(tuple(started), state.memory)
 
 
