@@ -93,12 +93,12 @@ class _Ledger:
 
 
 def _remembered(state: ClusterState, now: float) -> _Ledger | None:
-    """Return the ledger of the last round; None: there is none.
+    """Return the ledger of the last round; None: there is none, or nobody in it.
 
     It has the seconds that jobs have had in it.
     """
     memory = state.memory
-    if "since" not in memory:
+    if not memory.get("shares"):
         return None
     received = {job: dict(times) for job, times in memory["received"].items()}
     for job in state.jobs:

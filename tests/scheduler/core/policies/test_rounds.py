@@ -61,6 +61,14 @@ def test_gavels_shares_stay_until_they_are_old_whoever_comes() -> None:
         assert plan.memory["received"] == ({"a": {"A100": 1800.0}} if jobs_with_shares == {"a"} else {})
 
 
+def test_gavel_shares_time_among_the_first_jobs_at_once() -> None:
+    """A round before, nobody was there; its memory holds nobody back."""
+    nodes = (node("n", 1),)
+    nobody = GAVEL.decide(ClusterState(jobs=(), nodes=nodes), 0.0).memory
+    first = ClusterState(jobs=(job("a", option(gpus=1), at=60.0),), nodes=nodes, memory=nobody)
+    assert GAVEL.decide(first, 360.0).memory["shares"] == {"a": {"A100": pytest.approx(1.0)}}
+
+
 def test_gavel_uses_gpus_that_shares_leave_over() -> None:
     plan = decide("gavel", [job(f"j{i}", option(gpus=1)) for i in range(3)], [node("n", 4)])
     assert all(isinstance(action, Start) for action in plan.values())
