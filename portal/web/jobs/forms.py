@@ -6,10 +6,12 @@ Two values are required; everything else may stay empty and is recommended.
 from __future__ import annotations
 
 import uuid
+from functools import cache
 from typing import Any, ClassVar
 
 from django import forms
 from django.conf import settings
+from django.utils.choices import CallableChoiceIterator
 from django.utils.functional import cached_property
 
 from knowledge.core.domain.types import Goal
@@ -169,21 +171,28 @@ class SubmitForm(SweepFields, TimedForm):
             field.widget.choices = [("", field.empty_label), *offered.items()]
 
     def _offer_jobs(self) -> None:
-        """Show the newest jobs that have not ended; every visible one may be named."""
-        visible = visible_jobs(self.user).only("id", "name")
+        """Every visible job may be named; those offered are read when they are shown."""
         jobs: forms.ModelMultipleChoiceField[Job] = self.fields["after"]  # type: ignore[assignment]
-        jobs.queryset = visible
-        shown = visible.exclude(state__in=TERMINAL)[:SHOWN_JOBS]
-        jobs.widget.choices = [
-            (job.pk, f"{job.name} …{job.pk[-6:]}" if job.name else job.pk) for job in shown
-        ]
+        jobs.queryset = visible_jobs(self.user).only("id", "name")
+        jobs.widget.choices = CallableChoiceIterator(lambda: self.offered_jobs)
+
+    @cached_property
+    def offered_jobs(self) -> list[tuple[str, str]]:
+        """The newest jobs that have not ended."""
+        shown = visible_jobs(self.user).only("id", "name").exclude(state__in=TERMINAL)[:SHOWN_JOBS]
+        return [(job.pk, f"{job.name} …{job.pk[-6:]}" if job.name else job.pk) for job in shown]
 
     def _offer_classes(self) -> None:
-        """The classes that the person may give; normal comes first."""
-        highest = highest_class(self.user)
+        """The classes that the person may give; they are read when they are shown."""
+
+        @cache
+        def offered() -> list[tuple[str, str]]:
+            highest = highest_class(self.user)
+            others = [(str(one.value), one.word) for one in PriorityClass if one <= highest and one]
+            return [("", PriorityClass.NORMAL.word), *others]
+
         classes: forms.TypedChoiceField = self.fields["priority"]  # type: ignore[assignment]
-        others = [(str(one.value), one.word) for one in PriorityClass if one <= highest and one]
-        classes.choices = [("", PriorityClass.NORMAL.word), *others]
+        classes.choices = offered
 
     @property
     def order(self) -> list[After]:
