@@ -37,7 +37,7 @@ def team_usage(team: Team, period: Period) -> list[TeamUsage]:
     for row in quotas.filter(since__lt=period.end):
         until = row.until.timestamp() if row.until else end
         owed[row.gpu_model].append(GpuSpan(str(row.team_id), row.since.timestamp(), until, row.guaranteed))
-    held = _held(period)
+    held = _held(period, None if owed else team)
     edges = [slice_.timestamp() for slice_ in period.slices] + [end]
     return [
         _usage(str(team.pk), model, held[model], owed[model], edges)
@@ -46,10 +46,19 @@ def team_usage(team: Team, period: Period) -> list[TeamUsage]:
     ]
 
 
-def _held(period: Period) -> dict[str, list[GpuSpan]]:
-    rows = Allocation.objects.filter(
+def _held(period: Period, only: Team | None) -> dict[str, list[GpuSpan]]:
+    """Allocations by GPU model, of one team or of all.
+
+    What others hold matters only for what was lent to them.
+    """
+    allocations = Allocation.objects.filter(
         Q(released_at__isnull=True) | Q(released_at__gt=period.start), allocated_at__lt=period.end
-    ).values_list("claim__attempt__job__team_id", "gpu__model", "allocated_at", "released_at")
+    )
+    if only:
+        allocations = allocations.filter(claim__attempt__job__team=only)
+    rows = allocations.values_list(
+        "claim__attempt__job__team_id", "gpu__model", "allocated_at", "released_at"
+    )
     held: dict[str, list[GpuSpan]] = defaultdict(list)
     for team, model, begun, ended in rows:
         span = GpuSpan(str(team) if team else NO_TEAM, begun.timestamp(), (ended or period.end).timestamp())
