@@ -29,7 +29,7 @@ _NATIVE = re.compile(
     r"|exitcode\s*:|traceback\s*:\s*Signal|Watchdog caught|terminating|free\(\)|double free|malloc|corrupted"
     r"|kernel:|Signal \d|Process \d+ terminated|Root Cause|ERROR\b|FATAL\b|error:)"
     r"|ProcessGroup\w+\.cpp|NCCL WARN|Assertion `[^`']{1,200}' failed|exits? with return code = -?\d"
-    r"|Failures?: |\bXid \(|torch\.distributed\.elastic\S* .{0,40}failed|oom_kill"
+    r"|Failures?: |\bXid \(|torch[./]distributed[./]elastic\S*.{0,40}failed|oom_kill"
 )
 _WARNING = re.compile(r"\bwarn(?:ing)?\b|Retrying in|\[Retry |FutureWarning|UserWarning", re.I)
 _PROGRESS = re.compile(r"(?<![\d.:/])(\d{1,9})\s?/\s?(\d{1,9})(?![\d/:])")

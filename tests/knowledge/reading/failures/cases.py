@@ -191,6 +191,27 @@ CASES: dict[str, tuple[str, str]] = {
     "assertion": ("assertion", raised("AssertionError: labels and logits differ in length")),
     "own code": ("code-error", raised("KeyError: 'prompt_column'") + WATCHDOG + ELASTIC),
     "segmentation fault": ("crash", STEPS + "Segmentation fault (core dumped)\n"),
+    "only the launcher saw the end": (
+        "crash",
+        "E1119 08:26:02.7 28705 site-packages/torch/distributed/elastic/multiprocessing/api.py:882] failed"
+        " (exitcode: -11) local_rank: 0 (pid: 28773)\n" + TRACE + "torch.errors.ChildFailedError: \n=====\n",
+    ),
+    "the launcher of a subprocess": (
+        "crash",
+        TRACE + "subprocess.CalledProcessError: Command '['python']' died with <Signals.SIGSEGV: 11>.\n",
+    ),
+    "NCCL's own words": (
+        "peer-lost",
+        "n122:12251:12400 [5] misc/socket.cc:483 NCCL WARN socketStartConnect: Connect failed : aborted\n",
+    ),
+    "serialising": (
+        "disk-full",
+        raised("safetensors_rust.SafetensorError: Error while serializing: No space left (os error 28)"),
+    ),
+    "no gradient": (
+        "code-error",
+        raised("RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"),
+    ),
     "killed": ("killed", STEPS + "Killed\n"),
     "handled out of memory, later another end": (
         "code-error",

@@ -1,0 +1,42 @@
+"""A job fails; its owner is told why, mends it and submits it again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from scheduler.loop.tick import tick
+from scheduler.models import Job
+from tests.harness import fake_node, world
+from tests.portal.browser.looking import look, sign_in
+
+ERROR = "RuntimeError: CUDA out of memory. Tried to allocate 2.50 GiB. " + "0x7f" * 60
+LOG = f"step 3/50  loss 2.1000  90 tokens/s\nTraceback (most recent call last):\n{ERROR}\n"
+
+
+def test_a_failed_job_is_explained_and_mended(opened: Any) -> None:
+    from playwright.sync_api import expect
+
+    node = world.fake_node(name="gpu-box")
+    first = world.job(world.user("mira"), name="large", params={"per_device_batch_size": 4})
+    tick()
+    order = node.take_up()
+    node.run(order, fake_node.step(3), {"kind": "log", "body": {"text": LOG}})
+    node.end(order, "error", reason="")
+    page = opened()
+    sign_in(page, "mira")
+    page.goto(first.get_absolute_url())
+    expect(page.get_by_text("Next time: Batch size per GPU 2.")).to_be_visible()
+    look(page, "job-explained")
+    page.get_by_role("link", name="Line 3 of the log").click()
+    expect(page.get_by_text("Around line 3.")).to_be_visible()
+    page.get_by_label("Ask the log").fill("How far is it?")
+    page.get_by_role("button", name="Ask").click()
+    expect(page.get_by_text("It came to step 3 of 50, 6 %.")).to_be_visible()
+    look(page, "log-asked")
+    page.get_by_role("link", name="Mend it and submit again").click()
+    expect(page.get_by_text("Changed: The training needed more main memory")).to_be_visible()
+    look(page, "job-mended")
+    page.get_by_role("button", name="Submit").click()
+    page.wait_for_url("**/jobs/ftjob-*/")
+    second = Job.objects.exclude(pk=first.pk).get()
+    assert second.fixed["per_device_batch_size"] == 2
