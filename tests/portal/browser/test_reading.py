@@ -1,4 +1,7 @@
-"""A job fails; its owner is told why, mends it and submits it again."""
+"""What the portal reads, in a real browser.
+
+It is a script of another trainer, and the log of a failed job.
+"""
 
 from __future__ import annotations
 
@@ -9,8 +12,36 @@ from scheduler.models import Job
 from tests.harness import fake_node, world
 from tests.portal.browser.looking import look, sign_in
 
+SCRIPT = """base_model: meta-llama/a-model-with-a-name-that-is-rather-long-for-a-small-telephone
+adapter: lora
+lora_r: 16
+gradient_accumulation_steps: 4
+learning_rate: 3e-5
+datasets:
+  - path: acme/a-set-of-conversations-with-a-long-name
+"""
 ERROR = "RuntimeError: CUDA out of memory. Tried to allocate 2.50 GiB. " + "0x7f" * 60
 LOG = f"step 3/50  loss 2.1000  90 tokens/s\nTraceback (most recent call last):\n{ERROR}\n"
+
+
+def test_a_configuration_fills_the_form_and_says_where_from(page: Any, person: Any) -> None:
+    from playwright.sync_api import expect
+
+    sign_in(page)
+    page.goto("/jobs/new/")
+    page.get_by_role("link", name="Import a script").click()
+    page.get_by_label("or a script or configuration as text").fill(SCRIPT)
+    page.get_by_label("Command").fill("axolotl train script.yaml --lora_r 8")
+    page.get_by_role("button", name="Read it").click()
+    expect(page.get_by_text("script.yaml:5")).to_be_visible()
+    expect(page.get_by_text("instead of 16 in script.yaml, line 3")).to_be_visible()
+    look(page, "import-read")
+    page.get_by_role("link", name="Use these values").click()
+    expect(page.get_by_label("Base model")).to_have_value(
+        "meta-llama/a-model-with-a-name-that-is-rather-long-for-a-small-telephone"
+    )
+    expect(page.locator("#id_params-lora_r")).to_have_value("8")
+    expect(page.get_by_text("From script.yaml, line 5.")).to_be_visible()
 
 
 def test_a_failed_job_is_explained_and_mended(opened: Any) -> None:
