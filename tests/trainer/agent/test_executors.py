@@ -6,10 +6,14 @@ They tell how it ended and which resources it used; its claim is enough to ask.
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
+import psutil
 import pytest
 
 from tests.trainer.agent.fakes.fake_portal import until
@@ -75,15 +79,32 @@ def test_another_executor_finds_a_training_by_its_claim_alone(executor: Executor
     assert another.poll(Handle(handle.claim)) is not None
 
 
-def test_a_training_in_the_middle_of_exec_is_found(executor: Executor, tmp_path: Path) -> None:
-    """A process that does nothing but exec itself shows no environment at many moments."""
-    again = 'exec /bin/sh -c "$0" "$0"'
-    handle = start(executor, tmp_path, ["/bin/sh", "-c", again, again])
-    another = type(executor)()
+@pytest.fixture
+def looper(tmp_path: Path) -> Iterator[str]:
+    """A program of its own that is gone after the test, whether an executor finds it or not."""
+    program = shutil.copy("/bin/sh", tmp_path / "looper")
+    yield str(program)
+    while left := [found for found in psutil.process_iter() if str(program) in _command_of(found)]:
+        for one in left:
+            with suppress(psutil.NoSuchProcess):
+                one.kill()
+                one.wait(5)
+
+
+def _command_of(found: psutil.Process) -> str:
     try:
-        assert [end for _ in range(60) if (end := another.poll(Handle(handle.claim)))] == []
-    finally:
-        executor.cancel(handle, force=True)
+        return " ".join(found.cmdline())
+    except psutil.Error:
+        return ""
+
+
+def test_a_training_in_the_middle_of_exec_is_found(executor: Executor, tmp_path: Path, looper: str) -> None:
+    """A process that does nothing but exec itself shows no environment at many moments."""
+    again = f'exec {looper} -c "$0" "$0"'
+    handle = start(executor, tmp_path, [looper, "-c", again, again])
+    another = type(executor)()
+    assert [end for _ in range(60) if (end := another.poll(Handle(handle.claim)))] == []
+    executor.cancel(handle, force=True)
 
 
 @pytest.mark.parametrize(
