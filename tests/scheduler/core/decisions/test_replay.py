@@ -159,4 +159,4 @@ def test_odd_records_are_refused_in_words() -> None:
     with pytest.raises(UnreadableDecision, match="no policy gone"):
         replay("gone", {}, kept.read())
     with pytest.raises(UnreadableDecision, match="gavel of this release cannot read it"):
-        replay("gavel", {}, Kept(replace(kept.read().state, memory={"since": 1.0}), NOW).read())
+        replay("gavel", {}, Kept(replace(kept.read().state, memory={"shares": {"a": {}}}), NOW).read())
