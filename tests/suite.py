@@ -98,8 +98,8 @@ def main(arguments: Sequence[str]) -> int:
         partial(on_postgres, arguments),
         partial(run, STACK, arguments),
         partial(run, SQLITE, arguments, live=True),
-        partial(run, BROWSER, arguments),
         partial(run, SQLITE_PORTAL, arguments),
+        partial(run, BROWSER, arguments),
         partial(run, TORCH, arguments),
     ]
     lanes = ThreadPoolExecutor(max_workers=LANES)

@@ -23,7 +23,7 @@ from tests.portal.figures.stories import STORIES
 from tests.portal.figures.story import Story
 
 about = pytest.approx
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 
 
 @pytest.mark.parametrize(

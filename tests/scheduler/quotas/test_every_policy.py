@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.core.decisions.decision_json import PackedInput, PolicyInput, pack_input
@@ -51,7 +51,7 @@ rules_of_three = st.sampled_from([False, False, True])
 
 @pytest.mark.parametrize("name", LIVE)
 @given(state=limited_clusters())
-@rules.random_clusters
+@settings(rules.random_clusters, max_examples=20)
 def test_no_start_exceeds_a_limit(name: str, state: ClusterState) -> None:
     plan = decide(POLICIES[name], state, 0.0)
     rules.no_gpu_has_two_holders_and_gangs_stay_whole(name, state, plan)
