@@ -1,7 +1,8 @@
 """All tests, on both kinds of database and in both environments.
 
-`python3 run.py test [pytest arguments]`
+`python3 run.py test [--slow] [pytest arguments]`
 
+`--slow` runs, instead of the ordinary tests, those that are run on demand.
 Paths among the arguments replace the stages' own; other arguments go to every stage. Lanes run
 side by side and take one stage after the other: one stage is shown live, all others as they end.
 """
@@ -60,21 +61,23 @@ def all_but(folder: str, within: str = "tests") -> tuple[str, ...]:
     return tuple(sorted({path.relative_to(REPOSITORY).as_posix() for path in found} - {folder}))
 
 
-ORDINARY = "not torch and not stack and not slow"
+ON_DEMAND = "--slow"
+SLOW = "slow"
+SLOW_ON_SQLITE = "(slow or postgresql)" if postgres_binaries() else SLOW
 PORTAL = "tests/portal"
 PAGES = "tests/portal/web"
-ON_POSTGRESQL = " and not postgresql" if postgres_binaries() else ""
-ON_SQLITE = ("-m", f"{ORDINARY} and not browser{ON_POSTGRESQL}")
+IN_PROCESS = "not torch and not stack and not browser"
+ON_SQLITE = ("-m", f"{IN_PROCESS} and not {SLOW_ON_SQLITE}")
 SQLITE_PORTAL = Stage(title="SQLite, the portal's", paths=(PORTAL,), options=ON_SQLITE)
 SQLITE = Stage(title="SQLite, all others", paths=all_but(PORTAL), options=ON_SQLITE)
-BROWSER = Stage(title="browser", paths=("tests/portal/browser",), options=("-m", "browser"))
+BROWSER = Stage(title="browser", paths=("tests/portal/browser",), options=("-m", f"browser and not {SLOW}"))
 TORCH = Stage(
     title="training environment",
     paths=("tests/trainer",),
-    options=("-m", "torch", "-c", "tests/trainer/pytest.ini"),
+    options=("-m", f"torch and not {SLOW}", "-c", "tests/trainer/pytest.ini"),
     python=TRAINING_PYTHON,
 )
-STACK = Stage(title="live stack", paths=("tests/stack",), options=("-m", "stack"))
+STACK = Stage(title="live stack", paths=("tests/stack",), options=("-m", f"stack and not {SLOW}"))
 
 
 def postgres_stage(database_url: str) -> Stage:
@@ -86,7 +89,7 @@ def postgres_stage(database_url: str) -> Stage:
     return Stage(
         title="PostgreSQL",
         paths=("tests/scheduler", "tests/knowledge", *portal),
-        options=("-m", f"{ORDINARY} and not browser", "--database-only"),
+        options=("-m", f"{IN_PROCESS} and not {SLOW}", "--database-only"),
         env={"DATABASE_URL": database_url},
     )
 
@@ -135,14 +138,22 @@ def run(stage: Stage, arguments: Sequence[str], *, live: bool = False) -> Outcom
     paths = list(in_common(given, stage.paths)) if given else existing(stage.paths)
     if not paths:
         return Outcome(Counter(), green=True)
-    others = [word for word in arguments if word not in given]
+    others = [word for word in arguments if word not in (*given, ON_DEMAND)]
+    options = [on_demand(word) if ON_DEMAND in arguments else word for word in stage.options]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [stage.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *stage.options]
+        command = [stage.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
         command += [f"--junit-xml={report}", *others, *paths]
         code = execute(command, stage, live=live)
         counts = read_counts(report)
     return Outcome(counts, green=code == 0 or (code == NOTHING_SELECTED and bool(arguments)))
+
+
+def on_demand(option: str) -> str:
+    """The same choice of tests, but of the slow ones."""
+    for marked in (SLOW_ON_SQLITE, SLOW):
+        option = option.replace(f"and not {marked}", f"and {marked}")
+    return option
 
 
 def execute(command: Sequence[str | Path], stage: Stage, *, live: bool) -> int:

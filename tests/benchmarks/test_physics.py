@@ -82,6 +82,7 @@ def test_each_model_is_left_out_whole_and_by_itself() -> None:
         }
 
 
+@pytest.mark.slow
 def test_the_script_prints_a_line_a_split_and_writes_its_figures(tmp_path: Path) -> None:
     folder = tmp_path / "llmfinetuningbench"
     folder.mkdir()

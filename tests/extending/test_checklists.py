@@ -162,6 +162,7 @@ def test_trainings_know_what_was_added(checkout: Path) -> None:
     run_tests(checkout, "-c", "tests/trainer/pytest.ini", *tests, python=TRAINING_PYTHON)
 
 
+@pytest.mark.slow
 def test_the_life_of_a_claim_is_the_same_under_another_executor(checkout: Path) -> None:
     files = [f"tests/trainer/agent/test_{name}.py" for name in ("executors", "life", "stops", "faults")]
     told = "test_executors or test_life or adopts or saves or ignored or agent_is_told_to_leave"

@@ -86,6 +86,7 @@ def in_the_schema(route: str) -> set[str]:
     return {one["name"] for one in told.get("parameters", []) if one["in"] == "query"}
 
 
+@pytest.mark.postgresql
 def test_no_odd_value_in_a_query_is_our_mistake(ask: Ask, looked_for: set[str]) -> None:
     job = world.placed_job(world.fake_node(name="other"), owner=world.user("ada"))
     failed, statuses = [], Counter[int]()

@@ -206,6 +206,7 @@ class Lifecycle(RuleBasedStateMachine):
 
 
 @pytest.mark.django_db
+@pytest.mark.postgresql
 def test_the_lifecycle_keeps_its_invariants() -> None:
     run_state_machine_as_test(
         Lifecycle,

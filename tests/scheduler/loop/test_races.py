@@ -26,7 +26,8 @@ from tests.harness.fake_node import FakeNode, result, step
 from tests.harness.invariants import assert_sound
 from tests.harness.threads import at_once
 
-pytestmark = pytest.mark.django_db(transaction=True)
+# SQLite lets one transaction write at a time.
+pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.postgresql]
 
 
 RACERS = ("cancel", "pause", "finish", "progress", "expire", "drain", "tick")

@@ -61,6 +61,7 @@ def test_tiresias_on_pollux_workload_6() -> None:
 
 
 @pytest.mark.shared_data
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("cluster", "level", "jct_s", "within"),
     [
@@ -102,6 +103,7 @@ def test_gavel_on_its_own_lists(group: str, jct_s: float, makespan_s: float) -> 
 
 
 @pytest.mark.shared_data
+@pytest.mark.slow
 def test_all_of_philly_lands_where_kavier_does() -> None:
     metrics = played("philly/philly_jobs.csv.gz", "gpu:100x8", "fifo-distributed")
     assert metrics.jct_mean_s == pytest.approx(14_383.8, rel=0.0001)

@@ -129,6 +129,7 @@ def test_a_model_with_a_vision_tower_is_trained_on_text_and_keeps_the_tower(
         assert torch.equal(before, after) is (".language_model." not in name), name
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("sharding", "params"), [("ddp", {"method": "lora"}), ("fsdp", FULL)])
 def test_a_model_with_a_vision_tower_is_trained_by_two_processes(
     run: Run, tmp_path: Path, sharding: str, params: dict[str, Any]

@@ -41,7 +41,7 @@ def test_what_sizes_cannot_describe_is_refused_with_a_remedy(name: str):
         config_json(CATALOGUE.model(name))
 
 
-@pytest.mark.parametrize("method", ["lora", "full"])
+@pytest.mark.parametrize("method", ["lora", pytest.param("full", marks=pytest.mark.slow)])
 def test_a_training_measures_speed_and_memory_and_leaves_no_weights(run: Run, method: str):
     run.model, run.node = "random/some/model", {"shape": TINY}
     run.params |= {"method": method, "max_steps": 3}

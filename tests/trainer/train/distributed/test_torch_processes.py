@@ -55,6 +55,7 @@ def test_after_a_kill_the_last_checkpoint_leads_to_the_same_final_loss(run: Run)
     assert again.result["final_loss"] == uninterrupted(run).result["final_loss"]
 
 
+@pytest.mark.slow
 def test_term_saves_a_checkpoint_and_exits_75(run: Run):
     run.params["max_steps"] = 400
     before = cpu_of_children_s()
@@ -81,7 +82,7 @@ def test_running_out_of_memory_is_told_from_other_errors(run: Run):
     assert 100_000_000 < run.result["peak_memory_bytes"] < 1_500_000_000
 
 
-@pytest.mark.parametrize("sharding", ["ddp", "fsdp"])
+@pytest.mark.parametrize("sharding", [pytest.param("ddp", marks=pytest.mark.slow), "fsdp"])
 def test_two_slots_learn_what_one_learns(run: Run, sharding: str):
     import torch
     from safetensors.torch import load_file

@@ -12,7 +12,9 @@ pytestmark = pytest.mark.torch
 FULL = {"method": "full", "lora_r": None, "lora_alpha": None, "learning_rate": 1e-3}
 
 
-@pytest.mark.parametrize("model", ["builtin/tiny-llama", "builtin/tiny-qwen"])
+@pytest.mark.parametrize(
+    "model", ["builtin/tiny-llama", pytest.param("builtin/tiny-qwen", marks=pytest.mark.slow)]
+)
 def test_two_processes_that_share_a_model_train_all_of_it_like_one(run: Run, model: str):
     import torch
     from transformers import AutoModelForCausalLM
@@ -42,7 +44,7 @@ def test_adapters_in_float32_on_a_bfloat16_base_are_sharded_with_gradient_checkp
     assert again.result["final_loss"] == run.result["final_loss"]
 
 
-@pytest.mark.parametrize("method", ["lora", "full"])
+@pytest.mark.parametrize("method", ["lora", pytest.param("full", marks=pytest.mark.slow)])
 def test_random_weights_are_made_in_shards(run: Run, method: str):
     from tests.trainer.train.base.test_torch_random_weights import TINY
 
