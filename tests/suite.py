@@ -142,7 +142,7 @@ def run(stage: Stage, arguments: Sequence[str], *, live: bool = False) -> Outcom
     options = [on_demand(word) if ON_DEMAND in arguments else word for word in stage.options]
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
-        command = [stage.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
+        command: list[str | Path] = [stage.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", *options]
         command += [f"--junit-xml={report}", *others, *paths]
         code = execute(command, stage, live=live)
         counts = read_counts(report)
