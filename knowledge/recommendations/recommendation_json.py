@@ -5,6 +5,7 @@ It is the API's answer and the command's output.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -18,11 +19,20 @@ def recommendation_json(recommendation: Recommendation) -> dict[str, Any]:
         "options": [{**option.as_json(), "step_s": step_s(option)} for option in recommendation.options],
         "pareto": list(recommendation.pareto),
         "memory_parts": dict(recommendation.memory_parts),
+        "memory_savings": [
+            {"changes": changes_json(saving.changes), "saved_bytes": saving.saved_bytes}
+            for saving in recommendation.memory_savings
+        ],
         "evidence": [asdict(near) for near in recommendation.evidence],
         "notes": list(recommendation.notes),
         "trade": recommendation.trade,
         "predictor_version": recommendation.predictor_version,
     }
+
+
+def changes_json(changes: Mapping[str, tuple[Any, Any]]) -> dict[str, dict[str, Any]]:
+    """Changes of parameters, as programs read them."""
+    return {name: {"from": old, "to": new} for name, (old, new) in changes.items()}
 
 
 def step_s(option: Option) -> float | None:

@@ -31,6 +31,7 @@ from knowledge.core.evaluate import experiment_design
 from knowledge.core.evaluate.cross_validation import LeaveOneOutErrors, leave_one_out_errors
 from knowledge.core.explain import explanations, feasibility
 from knowledge.core.explain.feasibility import Check
+from knowledge.core.explain.memory_savings import memory_savings
 from knowledge.core.explain.trade import trade
 from knowledge.core.predict.memory_parts import memory_parts
 from knowledge.core.predict.predictor import LearnedPredictor
@@ -136,7 +137,7 @@ class Recommender:
                 *explanations.unpriced(found, goal),
             ),
             pareto=tuple(dict.fromkeys(option.key for option in objectives.pareto(found))),
-            memory_parts=self._memory_parts(best, request),
+            **self._memory(best, request),
             trade=trade(found),
         )
 
@@ -261,7 +262,12 @@ class Recommender:
         """
         return with_folders(self.catalogue, models).on(self.inventory)
 
-    def _memory_parts(self, best: Option | None, request: Request) -> dict[str, float]:
+    def _memory(self, best: Option | None, request: Request) -> dict[str, Any]:
+        """What of a recommendation tells where the memory of its first option goes."""
         if best is None or best.source is Source.DEFAULT:
             return {}
-        return memory_parts(best, self.predictor.knowledge, request.catalogue)
+        known, catalogue = self.predictor.knowledge, request.catalogue
+        return {
+            "memory_parts": memory_parts(best, known, catalogue),
+            "memory_savings": memory_savings(best, known, catalogue, request.pools),
+        }

@@ -37,10 +37,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Interval:
-    """A predicted value with the bounds of its 80 % interval.
-
-    A bound of None is unknown.
-    """
+    """A predicted value with its 80 % interval; a bound of None is unknown."""
 
     value: float
     low: float | None = None
@@ -143,9 +140,7 @@ class GpuPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inventory:
-    """The capacity of the empty cluster.
-
-    The scheduler builds it from registered nodes.
+    """The capacity of the empty cluster, built from registered nodes.
 
     max_nodes: over how many nodes one job may be spread.
     in_service: False where none of these nodes takes work now, so that they stand for what comes back.
@@ -272,14 +267,21 @@ class Evidence:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MemorySaving:
+    """Changes of parameters, and the bytes of one GPU that they save."""
+
+    changes: Mapping[str, tuple[Any, Any]]  # from, to
+    saved_bytes: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recommendation:
     """A recommendation for a request.
 
-    `bound`: what a submission fixes for good. `options`: best first by the goal.
-
-    `pareto`: keys of the options that no other beats in both time and cost, fastest first. `memory_parts`: of
-    the best option, bytes of one GPU at the peak by what holds them; empty where nothing was predicted.
-    `trade`: the best option against the runner-up, a sentence; empty without one.
+    `bound`: what a submission fixes for good. `options`: best first by the goal. `pareto`: keys of those that
+    no other beats in both time and cost, fastest first. `memory_parts`: of the best option, bytes of one GPU
+    at the peak by what holds them; empty where nothing was predicted. `memory_savings`: changes of it that
+    need less, the largest saving first. `trade`: the best option against the runner-up; empty without one.
     """
 
     bound: dict[str, Any]
@@ -290,6 +292,7 @@ class Recommendation:
     notes: tuple[str, ...] = ()
     pareto: tuple[str, ...] = ()
     memory_parts: Mapping[str, float] = field(default_factory=dict)
+    memory_savings: tuple[MemorySaving, ...] = ()
     trade: str = ""
 
     @property

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import ConfigTable, columns
 from knowledge.core.analytic.peak_memory import GATHERED, PeakMemory
+from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.catalogue import Catalogue
-from knowledge.core.domain.types import Option
+from knowledge.core.domain.types import Config, Option
 from knowledge.core.model.fitted_model import FittedModel, hardware_kind
 
 NAMES = {"context": "overhead", "optimizer": "optimiser"}
@@ -26,27 +27,41 @@ def memory_parts(
     The largest come first. They are as fitted to history, else the prior's. Together they are the option's
     peak; what each holds little of comes last, as one part.
 
-    knowledge: what was learnt, by kind of hardware. What follows from the model's size stays; activations,
-    logits and what is put together from shards are scaled so that the whole is the option's prediction.
+    knowledge: what was learnt, by kind of hardware.
     """
-    parts = _physics(knowledge.get(hardware_kind(option.config)), columns([option.config], catalogue))
-    peak, soft = option.peak_memory_bytes.value, sum(parts.get(name, 0.0) for name in SOFTWARE)
-    left = peak - (sum(parts.values()) - soft)
-    if left <= 0 or soft <= 0:
-        whole = sum(parts.values())
-        parts = {name: value * peak / whole for name, value in parts.items()}
-    else:
-        parts = {name: value * (left / soft if name in SOFTWARE else 1) for name, value in parts.items()}
+    peak = option.peak_memory_bytes.value
+    found = scaled_parts(option, (), knowledge, catalogue)
+    parts = {name: float(values[0]) for name, values in found.items()}
     large = {name: value for name, value in parts.items() if value > SMALLEST * peak or name == ALWAYS}
     rest = peak - sum(large.values())
     told = sorted(large.items(), key=lambda item: -item[1])
     return {NAMES.get(name, name): value for name, value in told} | ({REST: rest} if rest > 0.5 else {})
 
 
-def _physics(known: FittedModel | None, c: ConfigTable) -> dict[str, float]:
-    """The parts of the one row of `c`."""
+def scaled_parts(
+    option: Option, others: Sequence[Config], knowledge: Mapping[str, FittedModel], catalogue: Catalogue
+) -> dict[str, Array]:
+    """Return the parts of the option's configuration, then of others.
+
+    Each has the shape (1 + others,). Those of the first are scaled to make the option's prediction, and the
+    others' alike. What follows from the model's size stays; activations, logits and what is put together from
+    shards bear what physics misses, or all parts where these are too small.
+    """
+    known = knowledge.get(hardware_kind(option.config))
+    parts = _physics(known, columns([option.config, *others], catalogue))
+    own = {name: float(values[0]) for name, values in parts.items()}
+    peak, whole = option.peak_memory_bytes.value, sum(own.values())
+    soft = sum(own.get(name, 0.0) for name in SOFTWARE)
+    left = peak - (whole - soft)
+    if left <= 0 or soft <= 0:
+        return {name: values * (peak / whole) for name, values in parts.items()}
+    return {name: values * (left / soft if name in SOFTWARE else 1.0) for name, values in parts.items()}
+
+
+def _physics(known: FittedModel | None, c: ConfigTable) -> dict[str, Array]:
+    """The parts of each row of `c`."""
     physics = known.memory.physics_ if known and known.memory else None
     if isinstance(physics, PeakMemory):
-        return {name: float(values[0]) for name, values in physics.held(c).items()}
+        return physics.held(c)
     stated = cost_model.memory(c)
-    return {field.name: float(getattr(stated, field.name)[0]) for field in fields(stated)}
+    return {field.name: getattr(stated, field.name) for field in fields(stated)}

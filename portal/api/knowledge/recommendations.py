@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from knowledge.models import PredictorVersion
 from knowledge.predictors.model_registry import promote_version, roll_back
-from knowledge.recommendations.recommendation_json import recommendation_json, step_s
+from knowledge.recommendations.recommendation_json import changes_json, recommendation_json, step_s
 from knowledge.selectors import predictor_versions
 from portal.accounts.requests import ApiRequest
 from portal.api.common.fields import CurrencyField, StrictSerializer, StrictText, WholeNumber
@@ -32,6 +32,18 @@ class OptionOut(PromiseOut):
     step_s = serializers.FloatField(allow_null=True, help_text="Duration of one optimiser step on all GPUs.")
 
 
+class ChangeOut(serializers.Serializer[Any]):
+    """A value as it is, and the one to which it would change."""
+
+    def get_fields(self) -> dict[str, Any]:
+        return {name: serializers.JSONField() for name in ("from", "to")}
+
+
+class MemorySavingOut(serializers.Serializer[Any]):
+    changes = serializers.DictField(child=ChangeOut(), help_text="By parameter.")
+    saved_bytes = serializers.FloatField(help_text="Peak bytes of one GPU that the changes save.")
+
+
 class RecommendationOut(serializers.Serializer[Any]):
     params = serializers.DictField(child=ChoiceOut())
     options = OptionOut(many=True, help_text="Best first; empty while no node could run the job.")
@@ -42,6 +54,9 @@ class RecommendationOut(serializers.Serializer[Any]):
     memory_parts = serializers.DictField(
         child=serializers.FloatField(),
         help_text="Peak bytes of one GPU for the first option, by component.",
+    )
+    memory_savings = MemorySavingOut(
+        many=True, help_text="Single changes of the first option that save memory, the largest saving first."
     )
     evidence = serializers.JSONField(help_text="The most similar measured executions.")
     notes = serializers.ListField(child=serializers.CharField())
@@ -66,13 +81,6 @@ class RecommendationsApi(APIView):
         asked = {name: values[name] for name in USED if name in values}
         recommendation = recommend(recommender=current_recommender(), **asked, now=database_now())
         return Response(RecommendationOut(recommendation_json(recommendation)).data)
-
-
-class ChangeOut(serializers.Serializer[Any]):
-    """A value that was fixed, and the one that makes the configuration fit."""
-
-    def get_fields(self) -> dict[str, Any]:
-        return {name: serializers.JSONField() for name in ("from", "to")}
 
 
 class CheckIn(StrictSerializer):
@@ -105,7 +113,7 @@ class CheckApi(APIView):
         told = {
             "fits": found.fits,
             "reason": found.reason,
-            "changes": {name: {"from": old, "to": new} for name, (old, new) in found.changes.items()},
+            "changes": changes_json(found.changes),
             "option": {**found.option.as_json(), "step_s": step_s(found.option)} if found.option else None,
         }
         return Response(CheckOut(told).data)

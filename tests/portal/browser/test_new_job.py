@@ -138,6 +138,8 @@ def test_the_prediction_is_read_before_the_button_on_a_telephone_and_beside_it_o
     submit, name = page.get_by_role("button", name="Submit job"), page.get_by_label("Name", exact=True)
     assert top(name) < top(prediction) < top(submit) < top(reasons)
     tab_to(page, "Where the memory goes")
+    page.keyboard.press("Enter")
+    assert recommendation.get_by_text("Changes that save memory").is_visible()
     tab_to(page, "Submit job")
     look(page, "new-one-column")
     page.set_viewport_size(SIZES["wide"])

@@ -264,6 +264,8 @@ def test_the_memory_of_the_prediction_is_told_part_by_part(
     assert "Where the memory goes" in page
     for part in ("Weights", "Activations", "Overhead"):
         assert f">{part}</th>" in page
+    assert "Changes that save memory" in page
+    assert "Method: lora → qlora<br>Quantization: none → bnb-4bit</th>" in page
     body = {"model": "llama3.1-8b", "training_file": data_file.pk, "params": {"method": "full"}}
     told = api.post("/api/recommendations/", body, format="json").json()
     parts = told["memory_parts"]
@@ -271,4 +273,8 @@ def test_the_memory_of_the_prediction_is_told_part_by_part(
     assert parts["weights"] == pytest.approx(
         8.03e9 * 2 / told["options"][0]["config"]["number_gpus"], rel=0.2
     )
-    assert sum(parts.values()) == pytest.approx(told["options"][0]["peak_memory_bytes"]["value"], rel=0.03)
+    peak = told["options"][0]["peak_memory_bytes"]["value"]
+    assert sum(parts.values()) == pytest.approx(peak, rel=0.03)
+    saved = [saving["saved_bytes"] for saving in told["memory_savings"]]
+    assert peak > saved[0] > saved[-1] > 0
+    assert told["memory_savings"][0]["changes"] == {"method": {"from": "full", "to": "lora"}}
