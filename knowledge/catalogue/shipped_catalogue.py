@@ -52,6 +52,7 @@ def _gpus() -> Iterator[tuple[GpuModel, list[str]]]:
             link_bytes_s=float(row["link_gb_s_per_direction_total"]) * 1e9,
             vendor=row["vendor"],
             fp8_flops=_flops(row["fp8_tflops_dense"]),
+            usable_bytes=float(row["usable_gib"]) * GIB if row["usable_gib"] else None,
         )
         yield entry, [row["gpu_model"], *row["aliases"].split("|")]
 

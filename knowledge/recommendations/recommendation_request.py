@@ -168,7 +168,7 @@ def _pool(raw: Any, where: str, catalogue: Catalogue) -> GpuPool:
     return GpuPool(
         gpu_model=gpu.gpu_model,
         node_sizes=sizes,
-        memory_bytes=memory or int(gpu.memory_bytes),
+        memory_bytes=memory or int(gpu.capacity_bytes),
         price_per_gpu_hour=fields.number("price_per_gpu_hour", zero=True) or 0.0,
         peak_flops=fields.number("peak_flops"),
         bandwidth_bytes_s=fields.number("bandwidth_bytes_s"),

@@ -101,6 +101,7 @@ class GpuModel:
     """A GPU's data sheet; None where it states nothing.
 
     Units are bytes, FLOP/s of dense matrix products, and bytes/s.
+    memory_bytes: as the driver reports it. usable_bytes: what it leaves to programs; None: not known.
     """
 
     gpu_model: str
@@ -113,6 +114,12 @@ class GpuModel:
     link_bytes_s: float
     vendor: str = ""
     fp8_flops: float | None = None
+    usable_bytes: float | None = None
+
+    @property
+    def capacity_bytes(self) -> float:
+        """What a program may allocate, as far as that is known."""
+        return self.usable_bytes or self.memory_bytes
 
     def peak_flops(self, precision: str | None) -> float:
         """Return the dense peak in a precision.
@@ -275,6 +282,7 @@ class Catalogue:
                 found[pool.gpu_model] = replace(
                     sheet.at_rate(pool.peak_flops) if pool.peak_flops else sheet,
                     memory_bytes=min(memory, before.memory_bytes) if before else memory,
+                    usable_bytes=None,  # a node tells what its driver leaves
                     bandwidth_bytes_s=pool.bandwidth_bytes_s or sheet.bandwidth_bytes_s,
                 )
         return replace(self, measured_gpus=found)

@@ -45,9 +45,9 @@ def nodes_that_fit(request: Request, bound: Mapping[str, Any], space: SearchSpac
 def _ladder(request: Request, names: tuple[str, ...]) -> Iterator[GpuPool]:
     """One node of each model and number, the least memory in all first."""
     known = [gpu for name in names if (gpu := request.catalogue.known_gpu(name))]
-    sizes = [(count * gpu.memory_bytes, count, gpu) for gpu in known for count in COUNTS]
+    sizes = [(count * gpu.capacity_bytes, count, gpu) for gpu in known for count in COUNTS]
     for _, count, gpu in sorted(sizes, key=lambda size: size[:2]):
-        yield GpuPool(gpu_model=gpu.gpu_model, node_sizes=(count,), memory_bytes=int(gpu.memory_bytes))
+        yield GpuPool(gpu_model=gpu.gpu_model, node_sizes=(count,), memory_bytes=int(gpu.capacity_bytes))
 
 
 def _fits_on(request: Request, bound: Mapping[str, Any], pool: GpuPool, space: SearchSpace) -> bool:

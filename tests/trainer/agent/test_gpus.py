@@ -28,7 +28,7 @@ from trainer.agent.storage.folder import NodeFolder
 from trainer.protocol import Outcome
 
 A100 = {"name": "NVIDIA A100-SXM4-80GB", "mib": 81920, "mig": 0, "nvlink": True}
-T4 = {"name": "Tesla T4", "mib": 15360}
+T4 = {"name": "Tesla T4", "mib": 15360, "reserved_mib": 448}
 HOST = 2**38
 
 SetMachine = Callable[..., None]
@@ -76,9 +76,16 @@ def test_several_models_are_told_apart_with_their_links(machine: SetMachine) -> 
     assert [(gpu.index, gpu.model, gpu.memory_bytes) for gpu in found] == [
         (0, "NVIDIA A100-SXM4-80GB", 80 * 2**30),
         (1, "NVIDIA A100-SXM4-80GB", 80 * 2**30),
-        (2, "Tesla T4", 15 * 2**30),
+        (2, "Tesla T4", 14912 * 2**20),
     ]
     assert found[0].links == {"1": "nvlink", "2": "node"}
+
+
+def test_what_the_driver_keeps_is_nobodys_to_use(machine: SetMachine) -> None:
+    machine(T4, {**T4, "old_driver": True})
+    new, old = find_gpus(HOST)
+    assert (new.memory_bytes, old.memory_bytes) == (14912 * 2**20, 15360 * 2**20)
+    assert [use.memory_used_bytes for use in gpu_use((new, old))] == [500 * 2**20, 948 * 2**20]
 
 
 def test_a_gpu_without_memory_of_its_own_has_the_hosts(machine: SetMachine) -> None:

@@ -107,7 +107,7 @@ def _usable(nvml: Any, index: int) -> Any:
 def _facts(nvml: Any, handles: Sequence[Any], index: int, host_memory_bytes: int) -> GpuFacts:
     handle = handles[index]
     try:
-        memory_bytes = int(nvml.nvmlDeviceGetMemoryInfo(handle).total)
+        memory_bytes, _ = _memory(nvml, handle)
     except nvml.NVMLError:
         memory_bytes = host_memory_bytes
     return GpuFacts(
@@ -119,6 +119,20 @@ def _facts(nvml: Any, handles: Sequence[Any], index: int, host_memory_bytes: int
             str(other): _link(nvml, handle, handles[other]) for other in range(len(handles)) if other != index
         },
     )
+
+
+def _memory(nvml: Any, handle: Any) -> tuple[int, int]:
+    """Return the bytes that programs can have together, and those that they have.
+
+    The driver keeps some for itself and counts them in the total. One that is too old to tell how many left
+    them out of the total.
+    """
+    try:
+        found = nvml.nvmlDeviceGetMemoryInfo(handle, version=nvml.nvmlMemory_v2)
+        return int(found.total) - int(found.reserved), int(found.used)
+    except nvml.NVMLError:
+        found = nvml.nvmlDeviceGetMemoryInfo(handle)
+        return int(found.total), int(found.used)
 
 
 def _link(nvml: Any, one: Any, other: Any) -> str:
@@ -152,7 +166,7 @@ def _use(nvml: Any, gpu: GpuFacts) -> GpuUse:
     try:
         handle = nvml.nvmlDeviceGetHandleByUUID(gpu.uuid)
         util = nvml.nvmlDeviceGetUtilizationRates(handle).gpu / 100
-        used = int(nvml.nvmlDeviceGetMemoryInfo(handle).used)
+        _, used = _memory(nvml, handle)
     except nvml.NVMLError:
         pass
     return GpuUse(index=gpu.index, util=util, memory_used_bytes=used)

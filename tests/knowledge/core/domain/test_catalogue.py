@@ -84,6 +84,8 @@ def test_every_gpu_has_the_figures_a_prediction_needs_and_says_where_from(gpu_mo
     needed = ("memory_bandwidth_gb_s", "link_gb_s_per_direction_total")
     assert all(_figure(row, column) > 0 for column in needed)
     assert gpu_model == "cpu" or _figure(row, "memory_gib") > 0
+    if row["usable_gib"]:
+        assert 0.96 < _figure(row, "usable_gib") / _figure(row, "memory_gib") < 1
     assert CATALOGUE.gpu(gpu_model).peak_flops(None) > 1e9
     assert row["link"] in config_table.LINKS
     assert row["source"]
@@ -148,5 +150,7 @@ def test_gpus_of_an_inventory_have_what_its_nodes_measured_and_the_least_memory(
     assert {found.peak_flops(precision) for precision in (None, "float16", "float32")} == {5e13}
     assert found.bf16_flops is None, "a measured peak brings no units that the GPU lacks"
     assert sheet.memory_bytes == 32 * GIB
+    assert sheet.capacity_bytes == 31.73 * GIB
+    assert found.capacity_bytes == 16 * GIB, "the driver's share is left out by the node"
     assert here.known_gpu("Exotic-9000") is None
     assert here.same_gpu("V100-SXM2-32GB", "Tesla V100-SXM2-32GB")

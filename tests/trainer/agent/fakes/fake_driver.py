@@ -16,6 +16,7 @@ from typing import Any
 
 MIB = 2**20
 NVML_DEVICE_MIG_ENABLE = 1
+nvmlMemory_v2 = 0x02000028  # noqa: N816 - as above
 NVML_P2P_CAPS_INDEX_NVLINK, NVML_P2P_STATUS_OK = 2, 0
 
 
@@ -56,10 +57,15 @@ def nvmlDeviceGetName(gpu: dict[str, Any]) -> str:
     return str(gpu["name"])
 
 
-def nvmlDeviceGetMemoryInfo(gpu: dict[str, Any]) -> SimpleNamespace:
+def nvmlDeviceGetMemoryInfo(gpu: dict[str, Any], version: int | None = None) -> SimpleNamespace:
     if "mib" not in gpu:
         raise NVMLError("Not Supported")
-    return SimpleNamespace(total=gpu["mib"] * MIB, used=gpu.get("used_mib", 500) * MIB)
+    used, reserved = gpu.get("used_mib", 500) * MIB, gpu.get("reserved_mib", 0) * MIB
+    if version is None:
+        return SimpleNamespace(total=gpu["mib"] * MIB, used=used + reserved)
+    if version != nvmlMemory_v2 or gpu.get("old_driver"):
+        raise NVMLError("Function Not Found")
+    return SimpleNamespace(total=gpu["mib"] * MIB, used=used, reserved=reserved)
 
 
 def nvmlDeviceGetMigMode(gpu: dict[str, Any]) -> tuple[int, int]:
