@@ -224,7 +224,7 @@ def test_an_impossible_request_says_what_would_make_it_possible_and_what_sending
     page = recommendation(browser, data_file, model="llama3.1-70b")
     alert = page.split('role="alert">')[1].split("</div>")[0]
     assert "No registered node can run this job." in alert
-    assert "It would fit with a node with 1 × L40S by the method qlora in bfloat16." in alert
+    assert "It would fit with a node with 1 × A100-SXM4-80GB by the method qlora in bfloat16." in alert
     assert "the job waits until a node that can run it joins" in alert
     assert "tokens_per_sample" not in alert
     assert "when a suitable node is free" not in page
