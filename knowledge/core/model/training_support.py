@@ -10,17 +10,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.types import Config
+
+# A run that fitted says something of runs that need up to so much more of the GPU.
+STEP = 1.25
+STEP_OF_SETTING = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingSupport:
     """The reach of the training rows; what lies beyond is marked as outside.
 
-    `alone`: the model that is the only one of its GPU, by GPU.
+    `alone`: the model that is the only one of its GPU, by GPU. `reached`: of each model, GPU and setting the
+    largest share of the GPU that a run needed, by physics.
     """
 
     models: frozenset[str]
@@ -30,6 +36,7 @@ class TrainingSupport:
     settings: frozenset[str]
     low: Mapping[str, float]
     high: Mapping[str, float]
+    reached: Mapping[str, float]
 
     @classmethod
     def of(cls, configs: Sequence[Config], c: ConfigTable) -> TrainingSupport:
@@ -46,6 +53,7 @@ class TrainingSupport:
             settings=frozenset(_setting(x) for x in configs),
             low={name: float(values.min()) for name, values in ranges.items()},
             high={name: float(values.max()) for name, values in ranges.items()},
+            reached=_reached(configs, c),
         )
 
     def unseen_gpu(self, configs: Sequence[Config], c: ConfigTable) -> Mask:
@@ -67,6 +75,21 @@ class TrainingSupport:
         """Rows whose way to train, checkpoint and share was never measured."""
         return np.array([_setting(x) not in self.settings for x in configs], dtype=bool)
 
+    def beyond_reach(self, configs: Sequence[Config], c: ConfigTable) -> Mask:
+        """Rows that need more of the GPU than any run of the model, GPU or setting.
+
+        Runs with room to spare say nothing of where it ends.
+        """
+        reached = [min(self.reached.get(name, 0.0) for name in of_row) for of_row in _names(configs, c)]
+        beyond: Mask = _share(c) > STEP * np.array(reached)
+        return beyond
+
+    def untried_setting(self, configs: Sequence[Config], c: ConfigTable) -> Mask:
+        """Rows whose setting was never measured, or with far more room to spare."""
+        reached = [self.reached.get(setting, 0.0) for _, _, setting in _names(configs, c)]
+        untried: Mask = _share(c) > STEP_OF_SETTING * np.array(reached)
+        return untried
+
     def outside(self, configs: Sequence[Config], c: ConfigTable) -> Mask:
         """Return the rows with an unseen family, GPU or setting, or an unusual size.
 
@@ -77,6 +100,25 @@ class TrainingSupport:
         for name, values in _ranges(c).items():
             found |= (values < self.low[name] - 1) | (values > self.high[name] + 1)
         return found
+
+
+def _share(c: ConfigTable) -> Array:
+    """What a run needs of its GPU by the prior, which no history moves."""
+    share: Array = cost_model.memory(c).total / c.memory
+    return share
+
+
+def _names(configs: Sequence[Config], c: ConfigTable) -> list[tuple[str, str, str]]:
+    """Model, GPU and setting of each row, as keys of what was reached."""
+    keys = zip(c.model_key, c.gpu_key, map(_setting, configs), strict=True)
+    return [(f"model {model}", f"GPU {gpu}", f"setting {setting}") for model, gpu, setting in keys]
+
+
+def _reached(configs: Sequence[Config], c: ConfigTable) -> dict[str, float]:
+    found: dict[str, float] = {}
+    for names, share in zip(_names(configs, c), _share(c).tolist(), strict=True):
+        found |= {name: max(share, found.get(name, 0.0)) for name in names}
+    return found
 
 
 def _setting(config: Config) -> str:

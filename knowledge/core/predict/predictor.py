@@ -201,8 +201,9 @@ def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) 
         memory = knowledge.memory.predict(configs, c, X, unseen_model, unseen_gpu)
         memory_width = np.exp(knowledge.memory.width(configs, unseen_model, unseen_gpu))
     unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)
-    doubted = memory / np.where(seen.unseen_setting(configs), 1.0, PREDICTION_MARGIN)
-    p_valid = _p_valid(knowledge, configs, c, np.where(unfamiliar, doubted, 0.0))
+    doubtful = unfamiliar | seen.beyond_reach(configs, c)
+    doubted = memory / np.where(seen.untried_setting(configs, c), 1.0, PREDICTION_MARGIN)
+    p_valid = _p_valid(knowledge, configs, c, np.where(doubtful, doubted, 0.0))
     return PredictionBatch(
         p_valid=np.where(unfamiliar, reassured(p_valid, memory / c.memory), p_valid),
         rate=rate,
