@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import ConfigTable, columns
+from knowledge.core.analytic.config_table import STATE_BYTES, ConfigTable, columns
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.catalogue import Catalogue
@@ -20,6 +20,7 @@ from knowledge.core.domain.types import Config, Interval, Prediction, Source
 from knowledge.core.predict.error_kernel import ErrorKernel
 
 MIN_P_VALID = 0.9  # what a recommendation may risk
+WIDE, NARROW = STATE_BYTES["adamw-fp32"], STATE_BYTES["adamw-bf16"]
 MEMORY_TAU = 0.15  # stated standard deviation of ln(peak memory) around the prior
 
 
@@ -100,6 +101,19 @@ def p_fits(c: ConfigTable) -> Array:
     return fit_probability(cost_model.fits(c) * cost_model.MEMORY_MARGIN, cost_model.MEMORY_MARGIN)
 
 
+def _peaks(c: ConfigTable) -> Array:
+    """Return the prior's peaks, shape (1, n), or (2, n).
+
+    Where optimisers are not stated, the second row has the other usual states.
+    """
+    usual = cost_model.memory(c).total
+    if not c.silent.any():
+        return usual[None]
+    other = np.where(c.state_bytes == WIDE, NARROW, WIDE)
+    unlike = replace(c, state_bytes=np.where(c.silent, other, c.state_bytes))
+    return np.stack([usual, cost_model.memory(unlike).total])
+
+
 def fit_probability(room: Array, margin: float) -> Array:
     """Probability of fitting with `room` = capacity / predicted peak.
 
@@ -112,23 +126,26 @@ def fit_probability(room: Array, margin: float) -> Array:
 
 @dataclass(frozen=True, kw_only=True)
 class PriorPredictor(BasePredictor):
-    """Physics alone. Its intervals are stated, not calibrated."""
+    """Physics alone. Its intervals are stated, not calibrated.
+
+    Where the optimiser is not stated, either of the usual ones is as likely; history knows better.
+    """
 
     catalogue: Catalogue
     version: int | None = None
 
     def score(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
-        rate, memory = cost_model.throughput(c), cost_model.memory(c).total
+        rate, peaks = cost_model.throughput(c), _peaks(c)
         factor = np.exp(cost_model.Z_80 * cost_model.spread(c))
         memory_factor = np.exp(cost_model.Z_80 * MEMORY_TAU)
         return PredictionBatch(
-            p_valid=p_fits(c),
+            p_valid=np.mean(fit_probability(c.memory / peaks, cost_model.MEMORY_MARGIN), axis=0),
             rate=rate,
             rate_low=rate / factor,
             rate_high=rate * factor,
-            memory=memory,
-            memory_low=memory / memory_factor,
-            memory_high=memory * memory_factor,
+            memory=peaks[0],
+            memory_low=peaks.min(axis=0) / memory_factor,
+            memory_high=peaks.max(axis=0) * memory_factor,
             source=[Source.PRIOR] * len(configs),
             outside=np.zeros(len(configs), dtype=bool),
         )
