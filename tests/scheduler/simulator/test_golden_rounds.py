@@ -38,10 +38,14 @@ pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 
 NODES, SLOTS, JOBS = 3, 2, 6
 STEP_S, STEPS = 20, 100  # of the history; a round lasts two
+RANKS: dict[str, Any] = {"round_s": 40, "min_run_s": 40, "cooldown_s": 20}
 CHOICES: dict[str, dict[str, Any]] = {
     "sia": {"round_s": 40, "min_run_s": 40},
     "gavel": {"round_s": 40, "min_run_s": 40, "reset_s": 80},
-    "tiresias": {"round_s": 40, "min_run_s": 40, "cooldown_s": 20, "limits_gpu_s": [60, 300]},
+    "tiresias": {**RANKS, "limits_gpu_s": [60, 300]},
+    "srtf": RANKS,
+    "las": RANKS,
+    "gittins": RANKS,
 }
 # (seconds, job, its GPUs as (node, index)); no GPUs: it was stopped for others.
 Decision = tuple[float, int, tuple[tuple[int, int], ...]]
@@ -263,7 +267,12 @@ def _simulated(live: _Live) -> list[Decision]:
 
 
 @pytest.mark.parametrize(
-    ("policy", "seed"), [("sia", 3), ("gavel", 0), pytest.param("tiresias", 0, marks=pytest.mark.slow)]
+    ("policy", "seed"),
+    [
+        ("sia", 3),
+        ("gavel", 0),
+        *(pytest.param(name, 0, marks=pytest.mark.slow) for name in ("tiresias", "srtf", "las", "gittins")),
+    ],
 )
 def test_the_simulator_stops_and_resizes_what_the_live_loop_does(
     policy: str, seed: int, settings: Any, monkeypatch: pytest.MonkeyPatch
