@@ -277,6 +277,7 @@ NODE_STOPS_S = env.float("NODE_STOPS_S", default=900.0)  # --lease-stop of agent
 ASSIGNED_TIMEOUT_S = env.float("ASSIGNED_TIMEOUT_S", default=60.0)
 STARTING_TIMEOUT_S = env.float("STARTING_TIMEOUT_S", default=600.0)
 STOP_GRACE_S = env.float("STOP_GRACE_S", default=60.0)
+WINDOW_LEAD_S = env.float("WINDOW_LEAD_S", default=120.0)
 HANG_AFTER_S = env.float("HANG_AFTER_S", default=1800.0)
 CHECKPOINT_EVERY_S = env.float("CHECKPOINT_EVERY_S", default=60.0)
 CHECKPOINT_UPLOAD_BYTES = env.int("CHECKPOINT_UPLOAD_BYTES", default=2_000_000_000)

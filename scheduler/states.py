@@ -77,6 +77,7 @@ class WaitState(StrEnum):
     QUOTA_TEAM = "quota-team"  # its team holds what it may
     QUOTA_USER = "quota-user"  # its owner's jobs hold what they may
     HOURS_USER = "hours-user"  # its owner's GPU-hours of this month do not last for it
+    WINDOW = "window"  # a window closes its nodes before it would end
     BUSY = "busy"  # other jobs hold what it needs
     BEHIND = "behind"  # what it needs is kept for jobs that go first
     ROUND = "round"  # the policy decides in rounds, and the next one has not begun

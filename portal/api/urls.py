@@ -12,7 +12,7 @@ from portal.api import docs
 from portal.api.cluster import policy, simulations, spending
 from portal.api.jobs import arrays, decisions, failures, files, intents, jobs, parts, script_imports
 from portal.api.knowledge import catalogue, executions, recommendations
-from portal.api.nodes import calibrations, nodes
+from portal.api.nodes import calibrations, nodes, windows
 from portal.api.people import audit, limits, me, teams, users
 
 urlpatterns = [
@@ -78,6 +78,8 @@ urlpatterns = [
     path("users/<int:user_id>/tokens/", users.UserTokensApi.as_view()),
     path("users/<int:user_id>/tokens/revoke/", users.RevokeUserTokensApi.as_view()),
     path("users/<int:user_id>/tokens/<int:token_id>/revoke/", users.RevokeUserTokenApi.as_view()),
+    path("windows/", windows.WindowsApi.as_view()),
+    path("windows/<int:window_id>/", windows.WindowApi.as_view()),
     path("limits/", limits.DefaultLimitsApi.as_view()),
     path("teams/", teams.TeamsApi.as_view()),
     path("teams/<int:team_id>/", teams.TeamApi.as_view()),

@@ -1,4 +1,4 @@
-"""Quotas of teams and limits of people as plain values."""
+"""Quotas of teams, limits of people and windows as plain values."""
 
 from __future__ import annotations
 
@@ -50,3 +50,22 @@ class Limits:
 
     def __bool__(self) -> bool:
         return bool(self.quotas or self.users)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Window:
+    """A time in which nodes are closed to all but a team; times in s.
+
+    closes_at: some time before it begins, so that what runs there has saved its work by then. team empty:
+    closed to everybody. told: the window in words for owners of jobs.
+    """
+
+    closes_at: float
+    ends_at: float
+    nodes: frozenset[str]
+    team: str = NO_TEAM
+    told: str = ""
+
+    def admits(self, team: str) -> bool:
+        """May the jobs of this team use the nodes?"""
+        return self.team != NO_TEAM and team == self.team

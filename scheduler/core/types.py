@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any, NamedTuple, Protocol
 
 from knowledge.core.domain.types import Goal, Option
-from scheduler.core.limits import NO_TEAM, Limits
+from scheduler.core.limits import NO_TEAM, Limits, Window
 from scheduler.states import WaitState
 
 GpuId = tuple[str, int]  # (node, index)
@@ -81,6 +81,7 @@ class JobInfo:
     only_node: str | None = None  # its last checkpoint lies on this node alone
     avoids: frozenset[str] = frozenset()  # nodes that declined it lately and are not asked yet
     declined: str = ""  # which nodes those are, why and until when, in words for its owner
+    closed: str = ""  # windows that keep it off nodes, in words for its owner
     no_option: str = ""  # why no registered node can run it, in words for its owner
     held: str = ""  # why an administrator holds it, in words for its owner
     begins_at: float | None = None  # it may not start before
@@ -147,7 +148,7 @@ class ClusterState:
 
     It consists of waiting and running jobs, nodes and the policy's own memory.
     solved: what a solver found in this state before (`Plan.solved`); it is taken instead of solving.
-    limits: kept for every policy (scheduler.core.quotas), which need not look at them.
+    limits, windows: kept for every policy (scheduler.core.quotas and .windows), which need not look at them.
     """
 
     jobs: Sequence[JobInfo]
@@ -156,6 +157,7 @@ class ClusterState:
     explain: bool = True  # False: leave the Waits out of the plan, which saves a simulation their cost
     solved: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
+    windows: tuple[Window, ...] = ()
 
     @property
     def waiting(self) -> Sequence[JobInfo]:

@@ -26,6 +26,7 @@ from scheduler.selectors.checkpoints import only_nodes
 from scheduler.selectors.dependencies import awaited
 from scheduler.selectors.nodes import trusted_since
 from scheduler.selectors.quotas import limits_in_force
+from scheduler.selectors.windows import windows_in_force
 from scheduler.services.jobs.hand_over import gpu_ids
 from scheduler.services.jobs.objectives import objective_of
 from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, WaitState
@@ -87,6 +88,7 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
         nodes=_nodes(taken, now),
         memory=memory,
         limits=limits_in_force({job.owner_id for job in jobs}, now) if jobs else Limits(),
+        windows=windows_in_force(now) if jobs else (),
     )
 
 

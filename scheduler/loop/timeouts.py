@@ -17,6 +17,7 @@ from scheduler.loop.budget import TickBudget
 from scheduler.loop.leases import terms
 from scheduler.models import Attempt, Claim, Epoch, Job, Node
 from scheduler.selectors.dependencies import hopeless
+from scheduler.selectors.windows import closed_jobs, closing, in_words
 from scheduler.services.jobs.attempts import end_attempt
 from scheduler.services.jobs.dependencies import cancel_hopeless
 from scheduler.services.jobs.transitions import locked
@@ -38,6 +39,7 @@ def enforce_all(epoch: Epoch, web: Reachability, now: datetime) -> None:
     enforce(epoch, web, now, budget)
     end_stuck_gangs(epoch, web, now, budget)
     expire_blocks_and_drain(epoch, now, budget)
+    empty_closed_nodes(epoch, now, budget)
     cancel_what_cannot_start(epoch, now, budget)
 
 
@@ -203,6 +205,17 @@ def expire_blocks_and_drain(epoch: Epoch, now: datetime, budget: TickBudget) -> 
                 budget.spend()
             elif node.move_jobs:
                 budget.spend(_move_jobs_off(node, now))
+
+
+def empty_closed_nodes(epoch: Epoch, now: datetime, budget: TickBudget) -> None:
+    """Stop jobs, with a checkpoint, on nodes that a window closes to them now or soon."""
+    for window in closing(now):
+        for job in closed_jobs(window).order_by("?"):
+            if not budget.allows():
+                return
+            with leadership.row(epoch, job=job.pk):
+                preempt_job(job=job, stop_for=StopFor.DRAIN, now=now, reason=in_words(window), grace_s=None)
+                budget.spend()
 
 
 def _move_jobs_off(node: Node, now: datetime) -> int:

@@ -10,6 +10,7 @@ from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
 from scheduler.models.pending import PendingGpu, PendingStart
 from scheduler.models.quotas import PersonLimit, TeamQuota
 from scheduler.models.simulations import Simulation, SimulationState
+from scheduler.models.windows import MaintenanceWindow
 
 __all__ = [
     "Allocation",
@@ -31,6 +32,7 @@ __all__ = [
     "JobEvent",
     "JoinToken",
     "LogPiece",
+    "MaintenanceWindow",
     "Metric",
     "Node",
     "NodeEvent",

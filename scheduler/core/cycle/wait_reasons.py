@@ -16,6 +16,9 @@ def nowhere(job: JobInfo) -> Wait:
             job.no_option or "No node in service can run it; it starts when a suitable one joins or returns."
         )
         return Wait(job.id, WaitState.NO_OPTION, why)
+    if job.closed:
+        told = f" {job.declined}" if job.declined else ""
+        return Wait(job.id, WaitState.WINDOW, f"No node is open to it. {job.closed}{told}")
     if job.declined:
         return Wait(job.id, WaitState.DECLINED, f"No ready node accepts it: {job.declined}")
     if job.only_node:
@@ -36,7 +39,7 @@ def busy(job: JobInfo, option: Option, free: int, *, behind: str = "") -> Wait:
     text = f"Needs {amount(option)}; {free} {'is' if free == 1 else 'are'} free."
     why = behind or "It starts when running jobs release enough."
     code = WaitState.BEHIND if behind else WaitState.BUSY
-    return Wait(job.id, code, " ".join(filter(None, (text, why, job.dearer, job.declined))))
+    return Wait(job.id, code, " ".join(filter(None, (text, why, job.dearer, job.closed, job.declined))))
 
 
 def amount(option: Option) -> str:

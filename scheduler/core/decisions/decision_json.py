@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from knowledge.core.domain.option_json import INTERVALS, VERSION, read_option
 from knowledge.core.domain.types import Goal, Option
-from scheduler.core.limits import Limits, Quota, UserLimit
+from scheduler.core.limits import Limits, Quota, UserLimit, Window
 from scheduler.core.types import (
     Action,
     ClusterState,
@@ -82,6 +82,7 @@ def pack_input(given: PolicyInput, digests: Mapping[str, str]) -> bytes:
             "memory": dict(state.memory),
             "solved": dict(state.solved),
             **({"limits": _raw(state.limits)} if state.limits else {}),
+            **({"windows": _raw_all(state.windows)} if state.windows else {}),
         }
     )
 
@@ -138,6 +139,7 @@ class PackedInput:
             explain=self._raw["explain"],
             solved=self._raw["solved"],
             limits=_read(lambda: _value(Limits, self._raw.get("limits", {}))),
+            windows=_read(lambda: tuple(_value(Window, raw) for raw in self._raw.get("windows", ()))),
         )
         return PolicyInput(state, self.now)
 
@@ -220,6 +222,7 @@ READ: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
         "users": lambda raw: tuple(_value(UserLimit, limit) for limit in raw),
     },
     Quota: {},
+    Window: {"nodes": frozenset},
     UserLimit: {},
 }
 
@@ -252,6 +255,7 @@ WRITTEN: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
     Start: {"option": _raw},
     Resize: {"option": _raw},
     Limits: dict.fromkeys(("quotas", "users"), _raw_all),
+    Window: {"nodes": sorted},
     Option: dict.fromkeys(("config", *INTERVALS), _raw),
 }
 

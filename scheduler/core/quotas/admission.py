@@ -14,15 +14,20 @@ from scheduler.core.eligibility import eligible, with_waits
 from scheduler.core.quotas.ledger import Ledger
 from scheduler.core.quotas.reclaim import reclaim
 from scheduler.core.types import ClusterState, JobInfo, Plan, Policy, Preempt, Resize, Start, Wait
+from scheduler.core.windows import decide_within
 
 PASSES = 8  # decisions of one tick; after the last, starts beyond a limit are left out
 
 
 def decide(policy: Policy, state: ClusterState, now: float) -> Plan:
-    """The policy's plan about the jobs that may start now, within all limits."""
+    """The policy's plan about the jobs that may start now, within all limits and windows."""
     considered, not_yet = eligible(state, now)
-    decided = _within_limits(policy, considered, now) if state.limits else policy.decide(considered, now)
-    return with_waits(decided, not_yet)
+
+    def decided(shown: ClusterState) -> Plan:
+        return _within_limits(policy, shown, now) if shown.limits else policy.decide(shown, now)
+
+    plan = decide_within(decided, considered, now) if state.windows else decided(considered)
+    return with_waits(plan, not_yet)
 
 
 def _within_limits(policy: Policy, state: ClusterState, now: float) -> Plan:
