@@ -104,7 +104,10 @@ def _upper_s(job: JobInfo, option: Option) -> float:
 
 
 def _shown(state: ClusterState, reach: _Reach, closed: Closed) -> ClusterState:
-    """What the policy sees: jobs kept off nodes, and no node that is closed to everybody."""
+    """What the policy sees.
+
+    Jobs are kept off nodes, and no node is ready that is closed to everybody.
+    """
     return replace(
         state,
         jobs=tuple(_kept_off(job, reach, closed[job.id]) for job in state.jobs),

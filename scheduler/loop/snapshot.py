@@ -23,10 +23,10 @@ from scheduler.loop.options.within_budget import within_budget
 from scheduler.loop.stop_costs import preempted, restart_s, saved_at, unsaved_s
 from scheduler.models import Allocation, Attempt, Gpu, Job, JobArray, PendingStart
 from scheduler.selectors.checkpoints import only_nodes
+from scheduler.selectors.cluster.windows import windows_in_force
 from scheduler.selectors.dependencies import awaited
 from scheduler.selectors.nodes import trusted_since
 from scheduler.selectors.quotas import limits_in_force
-from scheduler.selectors.windows import windows_in_force
 from scheduler.services.jobs.hand_over import gpu_ids
 from scheduler.services.jobs.objectives import objective_of
 from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, WaitState

@@ -16,8 +16,8 @@ from scheduler.loop import leadership
 from scheduler.loop.budget import TickBudget
 from scheduler.loop.leases import terms
 from scheduler.models import Attempt, Claim, Epoch, Job, Node
+from scheduler.selectors.cluster.windows import closed_jobs, closing, in_words
 from scheduler.selectors.dependencies import hopeless
-from scheduler.selectors.windows import closed_jobs, closing, in_words
 from scheduler.services.jobs.attempts import end_attempt
 from scheduler.services.jobs.dependencies import cancel_hopeless
 from scheduler.services.jobs.transitions import locked

@@ -59,7 +59,9 @@ def add_window(*, values: WindowValues, actor: User, now: datetime) -> Maintenan
 
 @transaction.atomic
 def remove_window(*, window: MaintenanceWindow, actor: User, now: datetime) -> None:
-    """Open its nodes again, or do not close them; nothing happens if it is gone already.
+    """Open its nodes again, or do not close them.
+
+    Nothing happens if it is gone already.
 
     Raises NotAllowed.
     """

@@ -16,16 +16,14 @@ from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.common.views import AdminApi, AdminWritesApi
 from portal.clock import database_now
 from scheduler.models import MaintenanceWindow
-from scheduler.selectors.windows import get_window, windows_until_now
+from scheduler.selectors.cluster.windows import get_window, team_shown, windows_until_now
 from scheduler.services.windows import LONGEST_NOTE, MOST_NODES, WindowValues, add_window, remove_window
 
 
 class WindowIn(StrictSerializer):
     begins_at = ZonedDateTime()
     ends_at = ZonedDateTime()
-    nodes = serializers.ListField(
-        child=StrictText(max_length=100), min_length=1, max_length=MOST_NODES, help_text="Ids."
-    )
+    nodes = serializers.ListField(child=StrictText(max_length=100), max_length=MOST_NODES, help_text="Ids.")
     team = StrictText(
         max_length=100, allow_blank=True, default="",
         help_text="The name of the team whose jobs may use the nodes; empty: nobody's may.",
@@ -35,7 +33,9 @@ class WindowIn(StrictSerializer):
 
 class WindowOut(serializers.ModelSerializer[MaintenanceWindow]):
     nodes = serializers.SerializerMethodField()
-    team = serializers.SerializerMethodField(help_text="Empty: nobody's jobs may use the nodes.")
+    team = serializers.SerializerMethodField(
+        help_text="Empty: nobody's jobs may use the nodes. `another team`: one that is not yours."
+    )
     author = serializers.CharField(source="author.username", default="")
 
     class Meta:
@@ -46,7 +46,7 @@ class WindowOut(serializers.ModelSerializer[MaintenanceWindow]):
         return [node.pk for node in window.nodes.all()]
 
     def get_team(self, window: MaintenanceWindow) -> str:
-        return window.team.name if window.team else ""
+        return team_shown(window, self.context["user"])
 
 
 WindowPage = page_of(WindowOut)
@@ -57,7 +57,7 @@ class WindowsApi(AdminWritesApi):
     def get(self, request: ApiRequest) -> Response:
         """The windows that have not ended."""
         query = read_query(PageQuery, request.query_params)
-        return Response(page(windows_until_now(database_now()), _shown, **query))
+        return Response(page(windows_until_now(database_now()), partial(_shown, request), **query))
 
     @extend_schema(
         operation_id="windows_create", parameters=[KEY], request=WindowIn, responses={201: WindowOut}
@@ -69,7 +69,7 @@ class WindowsApi(AdminWritesApi):
         values = WindowValues(**data.validated_data)
         make = partial(add_window, values=values, actor=request.user, now=database_now())
         made, _ = create(request, make=in_one_transaction(make), load=lambda pk: get_window(int(pk)))
-        return Response(_shown(made), status=201)
+        return Response(_shown(request, made), status=201)
 
 
 class WindowApi(AdminApi):
@@ -80,5 +80,5 @@ class WindowApi(AdminApi):
         return Response(status=204)
 
 
-def _shown(window: MaintenanceWindow) -> Any:
-    return WindowOut(window).data
+def _shown(request: ApiRequest, window: MaintenanceWindow) -> Any:
+    return WindowOut(window, context={"user": request.user}).data

@@ -113,6 +113,7 @@ _STATES = (
     Shot("api-docs", "/api/docs/"),
     Shot("all-tables", "/admin/"),
     Shot("limits", "/users/limits/", "limits"),
+    Shot("windows", "/windows/", "windows"),
     Shot("forbidden", "/users/", "", "user", status=403),
     Shot("not-found", "/jobs/ftjob-none/", "", status=404),
 )

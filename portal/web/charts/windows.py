@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -12,8 +12,11 @@ from scheduler.models import MaintenanceWindow
 LINE_PX, SPACE_PX, LEAST_PX = 28, 110, 220
 
 
-def windows_chart(windows: Sequence[MaintenanceWindow], now: datetime) -> Chart:
-    """Bars from begin to end on the lines of the nodes, from now on."""
+def windows_chart(windows: Sequence[MaintenanceWindow], teams: Mapping[int, str], now: datetime) -> Chart:
+    """Bars from begin to end on the lines of the nodes, from now on.
+
+    teams: for which each window is; empty for none.
+    """
     nodes = sorted({node.name for window in windows for node in window.nodes.all()}, reverse=True)
     closed = [window for window in windows if window.team_id is None]
     reserved = [window for window in windows if window.team_id is not None]
@@ -30,7 +33,7 @@ def windows_chart(windows: Sequence[MaintenanceWindow], now: datetime) -> Chart:
         },
         columns=("node", "from", "until", "for"),
         rows=[
-            (node.name, when(window.begins_at), when(window.ends_at), _for(window))
+            (node.name, when(window.begins_at), when(window.ends_at), teams[window.pk] or "nobody")
             for window in windows
             for node in window.nodes.all()
         ],
@@ -44,10 +47,6 @@ def _summary(windows: Sequence[MaintenanceWindow], now: datetime) -> str:
         f"{len(windows)} window{s}, {in_force} in force now; the next begins or began at"
         f" {when(windows[0].begins_at)}."
     )
-
-
-def _for(window: MaintenanceWindow) -> str:
-    return window.team.name if window.team else "nobody"
 
 
 def _trace(name: str, windows: Sequence[MaintenanceWindow], colour: str, now: datetime) -> Trace:

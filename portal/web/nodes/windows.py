@@ -20,7 +20,7 @@ from portal.web.common.refusals import or_404
 from portal.web.common.time_fields import MomentField, TimedForm
 from scheduler.errors import BadParameters
 from scheduler.models import Node
-from scheduler.selectors.windows import get_window, windows_until_now
+from scheduler.selectors.cluster.windows import get_window, team_shown, windows_until_now
 from scheduler.services.windows import LONGEST_NOTE, WindowValues, add_window, remove_window
 
 SHOWN = 200
@@ -68,10 +68,11 @@ def window_list(request: PageRequest) -> HttpResponse:
             return redirect("windows")
     now = database_now()
     windows = list(windows_until_now(now)[:SHOWN])
+    teams = {window.pk: team_shown(window, request.user) for window in windows}
     context = {
-        "windows": windows,
+        "windows": [(window, teams[window.pk]) for window in windows],
         "now": now,
-        "chart": windows_chart(windows, now) if windows else None,
+        "chart": windows_chart(windows, teams, now) if windows else None,
         "form": (form or WindowForm()) if request.user.is_admin else None,
     }
     return render(request, "nodes/windows.html", context, status=400 if form else 200)

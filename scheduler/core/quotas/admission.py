@@ -20,7 +20,7 @@ PASSES = 8  # decisions of one tick; after the last, starts beyond a limit are l
 
 
 def decide(policy: Policy, state: ClusterState, now: float) -> Plan:
-    """The policy's plan about the jobs that may start now, within all limits and windows."""
+    """The policy's plan for jobs that may start now, within limits and windows."""
     considered, not_yet = eligible(state, now)
 
     def decided(shown: ClusterState) -> Plan:

@@ -27,6 +27,7 @@ from scheduler.models import (
     Job,
     JobArray,
     JoinToken,
+    MaintenanceWindow,
     Node,
     Simulation,
 )
@@ -198,6 +199,9 @@ def places(first: Side, admin: User) -> dict[str, str]:
         name="added-gpu", memory_gib=64, tflops=300, bandwidth_gb_s=2000, link="pcie4", now=now, actor=admin
     )
     add_model(name="added-model", text=json.dumps(SHAPE), now=now, actor=admin)
+    window = MaintenanceWindow.objects.create(
+        begins_at=now + timedelta(days=9), ends_at=now + timedelta(days=10), team=first.team, created_at=now
+    )
     array = JobArray.objects.create(owner=first.owner, submitted_at=now)
     Job.objects.filter(pk=first.job.pk).update(array=array)
     return {
@@ -213,6 +217,7 @@ def places(first: Side, admin: User) -> dict[str, str]:
         "token": str(ApiToken.objects.filter(owner=first.owner, revoked_at=None).earliest("pk").pk),
         "calibration": calibration.pk,
         "simulation": simulation.pk,
+        "window": str(window.pk),
         "predictor": str(version.number),
         "output": OUTPUT,
         "gpu": "added-gpu",

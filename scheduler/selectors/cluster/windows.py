@@ -7,6 +7,8 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import QuerySet
 
+from portal.accounts.models import User
+from portal.accounts.selectors import visible_teams
 from scheduler.core.limits import NO_TEAM, Window
 from scheduler.errors import NotFound
 from scheduler.models import Job, MaintenanceWindow, Node
@@ -24,6 +26,14 @@ def windows_until_now(now: datetime) -> QuerySet[MaintenanceWindow]:
 def windows_of(node: Node, now: datetime) -> QuerySet[MaintenanceWindow]:
     """The windows of a node that have not ended."""
     return windows_until_now(now).filter(nodes=node)
+
+
+def team_shown(window: MaintenanceWindow, user: User) -> str:
+    """The team for which it is, as far as the person may know it; empty for none."""
+    if window.team is None:
+        return ""
+    known = visible_teams(user).filter(pk=window.team.pk).exists()
+    return window.team.name if known else "another team"
 
 
 def get_window(window_id: int) -> MaintenanceWindow:
@@ -78,5 +88,5 @@ def closing(now: datetime) -> list[MaintenanceWindow]:
 
 
 def _lead() -> timedelta:
-    """How long before a window jobs are stopped, so that their work is saved when it begins."""
+    """How long before a window jobs are saved and stopped."""
     return timedelta(seconds=settings.WINDOW_LEAD_S)
