@@ -16,7 +16,7 @@ from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.common.views import AdminApi, AdminWritesApi
 from portal.clock import database_now
 from scheduler.models import MaintenanceWindow
-from scheduler.selectors.cluster.windows import get_window, team_shown, windows_until_now
+from scheduler.selectors.cluster.windows import get_window, known_teams, team_shown, windows_until_now
 from scheduler.services.windows import LONGEST_NOTE, MOST_NODES, WindowValues, add_window, remove_window
 
 
@@ -46,7 +46,7 @@ class WindowOut(serializers.ModelSerializer[MaintenanceWindow]):
         return [node.pk for node in window.nodes.all()]
 
     def get_team(self, window: MaintenanceWindow) -> str:
-        return team_shown(window, self.context["user"])
+        return team_shown(window, self.context["known"])
 
 
 WindowPage = page_of(WindowOut)
@@ -57,7 +57,8 @@ class WindowsApi(AdminWritesApi):
     def get(self, request: ApiRequest) -> Response:
         """The windows that have not ended."""
         query = read_query(PageQuery, request.query_params)
-        return Response(page(windows_until_now(database_now()), partial(_shown, request), **query))
+        shown = partial(_shown, known_teams(request.user))
+        return Response(page(windows_until_now(database_now()), shown, **query))
 
     @extend_schema(
         operation_id="windows_create", parameters=[KEY], request=WindowIn, responses={201: WindowOut}
@@ -69,7 +70,7 @@ class WindowsApi(AdminWritesApi):
         values = WindowValues(**data.validated_data)
         make = partial(add_window, values=values, actor=request.user, now=database_now())
         made, _ = create(request, make=in_one_transaction(make), load=lambda pk: get_window(int(pk)))
-        return Response(_shown(request, made), status=201)
+        return Response(_shown(known_teams(request.user), made), status=201)
 
 
 class WindowApi(AdminApi):
@@ -80,5 +81,5 @@ class WindowApi(AdminApi):
         return Response(status=204)
 
 
-def _shown(request: ApiRequest, window: MaintenanceWindow) -> Any:
-    return WindowOut(window, context={"user": request.user}).data
+def _shown(known: frozenset[int], window: MaintenanceWindow) -> Any:
+    return WindowOut(window, context={"known": known}).data

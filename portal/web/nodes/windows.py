@@ -11,7 +11,6 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
-from portal.accounts.models import Team
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.charts.windows import windows_chart
@@ -19,8 +18,14 @@ from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.refusals import or_404
 from portal.web.common.time_fields import MomentField, TimedForm
 from scheduler.errors import BadParameters
-from scheduler.models import Node
-from scheduler.selectors.cluster.windows import get_window, team_shown, windows_until_now
+from scheduler.selectors.cluster.windows import (
+    get_window,
+    known_teams,
+    nodes_to_close,
+    team_shown,
+    teams_to_reserve_for,
+    windows_until_now,
+)
 from scheduler.services.windows import LONGEST_NOTE, WindowValues, add_window, remove_window
 
 SHOWN = 200
@@ -42,11 +47,11 @@ class WindowForm(TimedForm):
 
     def computed_fields(self) -> dict[str, forms.Field]:
         nodes: Any = self.fields["nodes"]
-        nodes.choices = [(node.pk, node.name) for node in Node.present.order_by("name").only("name")]
+        nodes.choices = nodes_to_close()
         nodes.widget.attrs["size"] = min(8, max(2, len(nodes.choices)))
         team: Any = self.fields["team"]
-        names = Team.objects.order_by("name").values_list("name", flat=True)
-        team.choices = [("", "nobody (maintenance)"), *((name, name) for name in names)]
+        names = ((name, name) for name in teams_to_reserve_for())
+        team.choices = [("", "nobody (maintenance)"), *names]
         return {}
 
     @property
@@ -68,7 +73,8 @@ def window_list(request: PageRequest) -> HttpResponse:
             return redirect("windows")
     now = database_now()
     windows = list(windows_until_now(now)[:SHOWN])
-    teams = {window.pk: team_shown(window, request.user) for window in windows}
+    known = known_teams(request.user)
+    teams = {window.pk: team_shown(window, known) for window in windows}
     context = {
         "windows": [(window, teams[window.pk]) for window in windows],
         "now": now,

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import QuerySet
 
-from portal.accounts.models import User
+from portal.accounts.models import Team, User
 from portal.accounts.selectors import visible_teams
 from scheduler.core.limits import NO_TEAM, Window
 from scheduler.errors import NotFound
@@ -28,12 +28,26 @@ def windows_of(node: Node, now: datetime) -> QuerySet[MaintenanceWindow]:
     return windows_until_now(now).filter(nodes=node)
 
 
-def team_shown(window: MaintenanceWindow, user: User) -> str:
-    """The team for which it is, as far as the person may know it; empty for none."""
+def known_teams(user: User) -> frozenset[int]:
+    """The teams whose names the person may know."""
+    return frozenset(visible_teams(user).values_list("pk", flat=True))
+
+
+def team_shown(window: MaintenanceWindow, known: frozenset[int]) -> str:
+    """The team for which it is; empty for none."""
     if window.team is None:
         return ""
-    known = visible_teams(user).filter(pk=window.team.pk).exists()
-    return window.team.name if known else "another team"
+    return window.team.name if window.team.pk in known else "another team"
+
+
+def nodes_to_close() -> list[tuple[str, str]]:
+    """Ids and names of the nodes that a window may name."""
+    return list(Node.present.order_by("name").values_list("pk", "name"))
+
+
+def teams_to_reserve_for() -> list[str]:
+    """Names of teams."""
+    return list(Team.objects.order_by("name").values_list("name", flat=True))
 
 
 def get_window(window_id: int) -> MaintenanceWindow:

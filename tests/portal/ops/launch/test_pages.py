@@ -24,7 +24,8 @@ PARTS = {
 }
 ACTS = {"logout", "job-verb", "user-change", "user-verb", "team-verb", "member-verb", "token-revoke",
         "user-token-revoke", "predictor-rollback", "predictor-promote", "node-verb", "node-calibrate",
-        "calibration-cancel", "catalogue-add", "catalogue-delete", "file-delete"}  # fmt: skip
+        "calibration-cancel", "catalogue-add", "catalogue-delete", "file-delete",
+        "window-remove"}  # fmt: skip
 
 
 def pages() -> set[str]:
