@@ -5,6 +5,7 @@ The tests find nodes, remove one and choose the scheduling policy.
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 from django.utils import timezone
@@ -12,7 +13,7 @@ from django.utils import timezone
 from benchmarks.portal.crowd import fill
 from portal.clock import database_now
 from portal.web.analysis.simulations import TIMES, USE
-from scheduler.models import Node, Simulation
+from scheduler.models import MaintenanceWindow, Node, Simulation
 from scheduler.selectors.policy import current_policy
 from tests.harness import world
 from tests.portal.browser.looking import look, sign_in
@@ -43,6 +44,33 @@ def test_a_node_among_many_is_found_and_removed(page: Any) -> None:
     page.goto("/nodes/?state=lost")
     expect(page.get_by_text("No node matches")).to_be_visible()
     look(page, "nodes-none-match")
+
+
+def test_nodes_are_closed_for_an_evening_and_opened_again(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.user("ada", is_staff=True)
+    fill(jobs=0, nodes=12, executions=0, people=0, now=timezone.now())
+    sign_in(page)
+    page.get_by_role("link", name="Nodes").click()
+    page.get_by_role("link", name="Maintenance windows").click()
+    look(page, "windows-none")
+    evening = timezone.localtime(timezone.now() + timedelta(days=2)).replace(hour=18, minute=0)
+    page.get_by_label("From").fill(f"{evening:%Y-%m-%dT%H:%M}")
+    page.get_by_label("Until").fill(f"{evening - timedelta(hours=2):%Y-%m-%dT%H:%M}")
+    page.get_by_label("Nodes").select_option(["node-0001", "node-0002"])
+    page.get_by_label("Note").fill("New power supply")
+    page.get_by_role("button", name="Add").click()
+    look(page, "windows-refused")
+    assert not MaintenanceWindow.objects.exists()
+    page.get_by_label("Until").fill(f"{evening + timedelta(hours=4):%Y-%m-%dT%H:%M}")
+    page.get_by_role("button", name="Add").click()
+    expect(page.get_by_text("The window was added")).to_be_visible()
+    page.locator(".chart").first.scroll_into_view_if_needed()
+    expect(page.locator(".js-plotly-plot").get_by_text("node-0001").first).to_be_visible()
+    look(page, "windows")
+    page.get_by_role("button", name="Remove window").click()
+    expect(page.get_by_text("All nodes are open to all jobs.")).to_be_visible()
 
 
 def test_the_policy_is_chosen_with_the_keyboard_alone(page: Any) -> None:
