@@ -97,6 +97,24 @@ function showEndOfLog() {
 document.addEventListener("htmx:afterSettle", showEndOfLog);
 showEndOfLog();
 
+// What a person opened or closed stays so when its region is drawn anew.
+let opened = new Map();
+function eachDetails(act) {
+  const seen = {};
+  for (const details of document.querySelectorAll("details")) {
+    const words = details.querySelector("summary")?.textContent.trim();
+    seen[words] = (seen[words] ?? 0) + 1;
+    act(`${words} ${seen[words]}`, details);
+  }
+}
+document.addEventListener("htmx:beforeSwap", () => {
+  opened = new Map();
+  eachDetails((name, details) => opened.set(name, details.open));
+});
+document.addEventListener("htmx:afterSwap", () => {
+  eachDetails((name, details) => { details.open = opened.get(name) ?? details.open; });
+});
+
 // What scrolls sideways can be scrolled with the keyboard, too.
 function reachScrolled() {
   for (const box of document.querySelectorAll(".table-responsive")) {

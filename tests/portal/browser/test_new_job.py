@@ -130,6 +130,8 @@ def test_the_legend_of_many_gpu_models_hides_no_place_on_a_small_screen(page: An
 
 
 def test_the_prediction_is_read_before_the_button_on_a_telephone_and_beside_it_on_a_desk(page: Any) -> None:
+    from playwright.sync_api import expect
+
     world.fake_node(slots=2)
     page.set_viewport_size(SIZES["narrow"])
     recommendation = begin_job(page)
@@ -140,13 +142,28 @@ def test_the_prediction_is_read_before_the_button_on_a_telephone_and_beside_it_o
     tab_to(page, "Where the memory goes")
     tab_to(page, "Submit job")
     recommendation.get_by_text("Where the memory goes").click()
-    assert recommendation.get_by_text("Changes that save memory").is_visible()
+    expect(recommendation.get_by_text("Changes that save memory")).to_be_visible()
     look(page, "new-one-column")
     page.set_viewport_size(SIZES["wide"])
     assert top(prediction) < top(name) < top(submit)
     page.set_viewport_size(SIZES["narrow"])
     submit.click()
     page.wait_for_url("**/jobs/ftjob-*/")
+
+
+def test_what_a_person_opened_stays_open_in_the_next_prediction(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.fake_node(slots=2)
+    recommendation = begin_job(page)
+    shown = recommendation.get_by_text("Where the memory goes")
+    shown.click()
+    shown.evaluate("summary => { summary.dataset.earlier = 'yes' }")
+    page.get_by_label("Name", exact=True).fill("Answers")
+    page.get_by_label("Name", exact=True).blur()
+    expect(page.locator("[data-earlier]")).to_have_count(0)
+    expect(recommendation.get_by_text("Changes that save memory")).to_be_visible()
+    expect(recommendation.get_by_text("Evidence", exact=True).locator("..")).not_to_have_attribute("open", "")
 
 
 def top(of: Any) -> float:
