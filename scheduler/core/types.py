@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from knowledge.core.domain.types import Goal, Option
 from scheduler.core.limits import NO_TEAM, Limits, Window
+from scheduler.core.market.types import MarketView, NodeAction, NodeTerms
 from scheduler.states import WaitState
 
 GpuId = tuple[str, int]  # (node, index)
@@ -90,6 +91,9 @@ class JobInfo:
     awaits: tuple[str, ...] = ()  # jobs that must end before it may start
     hold: str = ""  # why it waits for new options and may not start, in words for its owner
     dearer: str = ""  # why it leaves out GPUs that cost more than it may, in words for its owner
+    spot: bool = False  # may it use nodes that can be withdrawn at any time?
+    budget: float | None = None  # money that it may cost in all
+    spent: float = 0.0  # money so far
 
     @property
     def releases_in_s(self) -> float | None:
@@ -120,6 +124,9 @@ class NodeInfo:
     price_per_gpu_hour: float = 0.0  # 0 is no price
     cannot_train: frozenset[str] = frozenset()  # methods
     sites: tuple[GpuSite, ...] = ()  # by GPU index; empty: nothing is known but the node
+    kind: NodeTerms = NodeTerms.OWNED
+    market: str = ""  # the name of the market that it comes from
+    withdraw_in_s: float | None = None  # until a spot node is taken away; None: no notice was given
 
     def suits(self, option: Option) -> bool:
         """May the option run here?
@@ -134,7 +141,7 @@ class NodeInfo:
         )
 
 
-class Release(NamedTuple):
+class ExpectedRelease(NamedTuple):
     """GPUs that a running job will release, with the predicted seconds and its option."""
 
     in_s: float
@@ -158,6 +165,7 @@ class ClusterState:
     solved: Mapping[str, Any] = field(default_factory=dict)
     limits: Limits = field(default_factory=Limits)
     windows: tuple[Window, ...] = ()
+    markets: tuple[MarketView, ...] = ()
 
     @property
     def waiting(self) -> Sequence[JobInfo]:
@@ -173,13 +181,13 @@ class ClusterState:
         return [job for job in self.jobs if job.holds is not None]
 
     @property
-    def releases(self) -> Sequence[Release]:
+    def releases(self) -> Sequence[ExpectedRelease]:
         """GPUs that running jobs will release.
 
         Jobs without a predicted end are left out.
         """
         return [
-            Release(in_s, job.holds.gpus, job.holds.option)
+            ExpectedRelease(in_s, job.holds.gpus, job.holds.option)
             for job in self.running
             if job.holds is not None and (in_s := job.releases_in_s) is not None
         ]
@@ -230,11 +238,13 @@ class Plan:
     All GPUs of preempted and resized jobs are released before any Resize or Start takes GPUs.
     The memory is made of JSON values only. A running job without an action keeps what it holds.
     solved: what a solver with a time limit found, in JSON values: an equal state may bring another result.
+    nodes: what is asked of markets.
     """
 
     actions: tuple[Action, ...]
     memory: Mapping[str, Any] = field(default_factory=dict)
     solved: Mapping[str, Any] = field(default_factory=dict)
+    nodes: tuple[NodeAction, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

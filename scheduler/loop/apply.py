@@ -35,9 +35,13 @@ class Applied(NamedTuple):
 def apply(epoch: Epoch, state: ClusterState, plan: Plan, now: datetime) -> Applied:
     """Carry out a plan as far as a tick may go.
 
-    Raises SchedulerReplaced. Each start and each stop is a hint for the next tick, which decides
-    anew about the remaining actions.
+    Raises SchedulerReplaced, and CannotPlace where a plan asks markets for nodes. Each start and each stop is
+    a hint for the next tick, which decides anew about the remaining actions.
     """
+    if plan.nodes:
+        raise CannotPlace(
+            f"The plan asks markets for nodes, which only a simulation can give: {plan.nodes[0]}"
+        )
     started, whole, budget = 0, True, TickBudget()
     changes, idle = handovers(state, plan)
     for change in changes:

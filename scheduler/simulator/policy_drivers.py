@@ -13,7 +13,8 @@ from typing import Any, Protocol
 
 from scheduler.core.cycle.ranked import Ranked, RankedQueue
 from scheduler.core.quotas import admission
-from scheduler.core.types import Action, ClusterState, JobInfo, Plan, Policy, Release
+from scheduler.core.types import Action, ClusterState, ExpectedRelease, JobInfo, Plan, Policy
+from scheduler.simulator.errors import PolicyBroke
 from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.runs import Run
@@ -70,6 +71,10 @@ class Snapshots:
 
     def decide(self, now: float) -> Iterable[Action]:
         plan = self._within_limits(now) if self.settings.limits else self.policy.decide(self.state(now), now)
+        if plan.nodes:
+            raise PolicyBroke(
+                f"{self.policy.name} asks for nodes, and no market is simulated: {plan.nodes[0]}"
+            )
         self.memory = plan.memory
         return plan.actions
 
@@ -103,7 +108,7 @@ class _Seen(Sequence[JobInfo]):
             run.advance(now, prices[run.held.gpu_model])
         return [seen(run, now) for run in self.snapshots.running.values()]
 
-    def releases(self) -> list[Release]:
+    def releases(self) -> list[ExpectedRelease]:
         """As the running jobs' views would say, without making them."""
         return [run.release(self.now) for run in self.snapshots.running.values()]
 
@@ -132,7 +137,7 @@ class _State(ClusterState):
         return self.jobs.running()
 
     @property
-    def releases(self) -> Sequence[Release]:
+    def releases(self) -> Sequence[ExpectedRelease]:
         return self.jobs.releases()
 
 

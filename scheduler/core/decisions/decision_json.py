@@ -10,35 +10,26 @@ import hashlib
 import json
 import zlib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, fields
-from functools import cache
-from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar
 
-from knowledge.core.domain.option_json import INTERVALS, VERSION, read_option
-from knowledge.core.domain.types import Goal, Option
-from scheduler.core.limits import Limits, Quota, UserLimit, Window
-from scheduler.core.types import (
-    Action,
-    ClusterState,
-    GpuSite,
-    Holding,
-    JobInfo,
-    NodeInfo,
-    Plan,
-    Preempt,
-    Resize,
-    Start,
-    Topology,
-    Wait,
+from knowledge.core.domain.option_json import read_option
+from knowledge.core.domain.types import Option
+from scheduler.core.decisions.value_json import (
+    ACTIONS,
+    NODE_ACTIONS,
+    Raw,
+    raw_all,
+    raw_value,
+    read_value,
 )
-from scheduler.states import WaitState
+from scheduler.core.limits import Limits, Window
+from scheduler.core.market.types import MarketView, NodeAction
+from scheduler.core.types import Action, ClusterState, JobInfo, NodeInfo, Plan
 
 LAYOUT = 1  # of what is written
 DIGEST_BYTES = 16
 
 Options = tuple[Option, ...]
-Raw = dict[str, Any]
 T = TypeVar("T")
 
 
@@ -55,7 +46,7 @@ class PolicyInput(NamedTuple):
 
 def pack_options(options: Options) -> bytes:
     """The options of a job, as they are kept under their digest."""
-    return _packed([_raw(option) for option in options])
+    return _packed([raw_value(option) for option in options])
 
 
 def options_digest(packed: bytes) -> str:
@@ -78,11 +69,12 @@ def pack_input(given: PolicyInput, digests: Mapping[str, str]) -> bytes:
             "now": given.now,
             "explain": state.explain,
             "jobs": jobs,
-            "nodes": [_raw(node) for node in state.nodes],
+            "nodes": [raw_value(node) for node in state.nodes],
             "memory": dict(state.memory),
             "solved": dict(state.solved),
-            **({"limits": _raw(state.limits)} if state.limits else {}),
-            **({"windows": _raw_all(state.windows)} if state.windows else {}),
+            **({"limits": raw_value(state.limits)} if state.limits else {}),
+            **({"windows": raw_all(state.windows)} if state.windows else {}),
+            **({"markets": raw_all(state.markets)} if state.markets else {}),
         }
     )
 
@@ -123,7 +115,7 @@ class PackedInput:
 
     @property
     def nodes(self) -> tuple[NodeInfo, ...]:
-        return _read(lambda: tuple(_value(NodeInfo, raw) for raw in self._raw["nodes"]))
+        return _read(lambda: tuple(read_value(NodeInfo, raw) for raw in self._raw["nodes"]))
 
     @property
     def waiting(self) -> int:
@@ -138,27 +130,38 @@ class PackedInput:
             memory=self._raw["memory"],
             explain=self._raw["explain"],
             solved=self._raw["solved"],
-            limits=_read(lambda: _value(Limits, self._raw.get("limits", {}))),
-            windows=_read(lambda: tuple(_value(Window, raw) for raw in self._raw.get("windows", ()))),
+            limits=_read(lambda: read_value(Limits, self._raw.get("limits", {}))),
+            windows=_read(lambda: tuple(read_value(Window, raw) for raw in self._raw.get("windows", ()))),
+            markets=_read(lambda: tuple(read_value(MarketView, raw) for raw in self._raw.get("markets", ()))),
         )
         return PolicyInput(state, self.now)
 
 
 def pack_plan(plan: Plan) -> bytes:
     """A policy's decision; what a solver found belongs to the input."""
-    actions = [{"verb": type(action).__name__, **_raw(action)} for action in plan.actions]
-    return _packed({"actions": actions, "memory": dict(plan.memory)})
+    actions = [{"verb": type(action).__name__, **raw_value(action)} for action in plan.actions]
+    nodes = [{"verb": type(action).__name__, **raw_value(action)} for action in plan.nodes]
+    return _packed({"actions": actions, "memory": dict(plan.memory), **({"nodes": nodes} if nodes else {})})
 
 
 def unpack_plan(packed: bytes) -> Plan:
     """Raises UnreadableDecision."""
     raw = _read(lambda: _unpacked(packed))
-    return _read(lambda: Plan(tuple(map(_action, raw["actions"])), raw["memory"]))
+    return _read(
+        lambda: Plan(
+            tuple(map(_action, raw["actions"])),
+            raw["memory"],
+            nodes=tuple(map(_node_action, raw.get("nodes", ()))),
+        )
+    )
 
 
 def _action(raw: Raw) -> Action:
-    kind = ACTIONS[raw.pop("verb")]
-    return _value(kind, raw)
+    return read_value(ACTIONS[raw.pop("verb")], raw)
+
+
+def _node_action(raw: Raw) -> NodeAction:
+    return read_value(NODE_ACTIONS[raw.pop("verb")], raw)
 
 
 def _raw_job(job: JobInfo, digests: Mapping[str, str]) -> Raw:
@@ -166,12 +169,12 @@ def _raw_job(job: JobInfo, digests: Mapping[str, str]) -> Raw:
 
     The option that it runs with is named by its number among the job's options, if it is one of them.
     """
-    raw = _raw(job)
+    raw = raw_value(job)
     if raw.pop("options"):
         raw["options"] = digests[job.id]
     if held := job.holds:
-        place = job.options.index(held.option) if held.option in job.options else _raw(held.option)
-        raw["holds"] = {**_raw(held), "option": place}
+        place = job.options.index(held.option) if held.option in job.options else raw_value(held.option)
+        raw["holds"] = {**raw_value(held), "option": place}
     return raw
 
 
@@ -186,89 +189,7 @@ def _job_info(raw: Raw, options: Options) -> JobInfo:
     held = raw.get("holds")
     if held and isinstance(held["option"], int):
         raw = {**raw, "holds": {**held, "option": options[held["option"]]}}
-    return _value(JobInfo, {**raw, "options": options})
-
-
-def _gpus(raw: list[list[Any]]) -> tuple[tuple[str, int], ...]:
-    return tuple((node, index) for node, index in raw)
-
-
-def _held_option(raw: Raw | Option) -> Option:
-    return raw if isinstance(raw, Option) else read_option(raw)
-
-
-ACTIONS: dict[str, type[Action]] = {action.__name__: action for action in (Start, Wait, Preempt, Resize)}
-# The fields that JSON does not bring back as they were.
-READ: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
-    JobInfo: {
-        "goal": Goal,
-        "topology": Topology,
-        "avoids": frozenset,
-        "awaits": tuple,
-        "holds": lambda raw: _value(Holding, raw),
-    },
-    Holding: {"option": _held_option, "gpus": _gpus},
-    NodeInfo: {
-        "free": tuple,
-        "cannot_train": frozenset,
-        "sites": lambda raw: tuple(GpuSite(*site) for site in raw),
-    },
-    Start: {"option": read_option, "gpus": _gpus},
-    Resize: {"option": read_option, "gpus": _gpus},
-    Wait: {"code": WaitState},
-    Preempt: {},
-    Limits: {
-        "quotas": lambda raw: tuple(_value(Quota, quota) for quota in raw),
-        "users": lambda raw: tuple(_value(UserLimit, limit) for limit in raw),
-    },
-    Quota: {},
-    Window: {"nodes": frozenset},
-    UserLimit: {},
-}
-
-
-def _value(kind: type[T], raw: Raw) -> T:
-    read = READ[kind]
-    return kind(**{name: read[name](value) if name in read else value for name, value in raw.items()})
-
-
-def _raw(value: Any) -> Raw:
-    """A dataclass for JSON; a field with its default is left out."""
-    kind: Any = type(value)
-    names, defaults, values_of = _fields(kind)
-    values = zip(names, values_of(value), defaults, strict=True)
-    raw = {name: held for name, held, default in values if held != default}
-    for name, write in WRITTEN.get(kind, {}).items():
-        if name in raw:
-            raw[name] = write(raw[name])
-    return {"version": VERSION, **raw} if kind is Option else raw
-
-
-def _raw_all(values: Iterable[Any]) -> list[Raw]:
-    return [_raw(value) for value in values]
-
-
-# The fields that JSON does not take as they are.
-WRITTEN: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
-    JobInfo: {"avoids": sorted},
-    NodeInfo: {"cannot_train": sorted},
-    Start: {"option": _raw},
-    Resize: {"option": _raw},
-    Limits: dict.fromkeys(("quotas", "users"), _raw_all),
-    Window: {"nodes": sorted},
-    Option: dict.fromkeys(("config", *INTERVALS), _raw),
-}
-
-
-@cache
-def _fields(kind: type[Any]) -> tuple[list[str], list[Any], Callable[[Any], tuple[Any, ...]]]:
-    """The names of its fields, their defaults, and what reads them all."""
-    found = fields(kind)
-    names = [field.name for field in found]
-    defaults = [
-        field.default if field.default_factory is MISSING else field.default_factory() for field in found
-    ]
-    return names, defaults, attrgetter(*names)
+    return read_value(JobInfo, {**raw, "options": options})
 
 
 def _packed(raw: Raw | list[Any]) -> bytes:

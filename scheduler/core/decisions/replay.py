@@ -46,6 +46,8 @@ def differences(before: Plan, after: Plan) -> Iterator[str]:
             yield f"{job}: {_said(one.get(job))}, now {_said(other.get(job))}"
     if one == other and before.actions != after.actions:
         yield "the order of the actions"
+    if before.nodes != after.nodes:
+        yield "what is asked of markets"
     if json.loads(json.dumps(dict(before.memory))) != json.loads(json.dumps(dict(after.memory))):
         yield "the policy's memory"
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Goal, Option
-from scheduler.core.types import GpuId, Holding, JobInfo, Release
+from scheduler.core.types import ExpectedRelease, GpuId, Holding, JobInfo
 from scheduler.simulator.errors import PolicyBroke
 from scheduler.simulator.inputs.trace import TraceJob
 
@@ -105,13 +105,13 @@ class Run:
         self.cost += cost(gpu_s, price_per_gpu_h)
         self.charged = now
 
-    def release(self, now: float) -> Release:
+    def release(self, now: float) -> ExpectedRelease:
         """When it is predicted to end, and what it lets go then; it must run."""
         option = self.held
         done = self.done
         if now > self.mark:
             done = min(done + self.rate * self.factor * (now - self.mark), self.until)
-        return Release(max(1.0 - done, 0.0) * option.duration_s.value, self.gpus, option)
+        return ExpectedRelease(max(1.0 - done, 0.0) * option.duration_s.value, self.gpus, option)
 
     def change_at(self) -> float:
         """When the present rate ends: the finish, or an earlier change."""

@@ -13,7 +13,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from scheduler.core.decisions.decision_json import (
-    READ,
     PackedInput,
     UnreadableDecision,
     pack_plan,
@@ -21,7 +20,9 @@ from scheduler.core.decisions.decision_json import (
     unpack_plan,
 )
 from scheduler.core.decisions.replay import differences, replay
+from scheduler.core.decisions.value_json import READ
 from scheduler.core.divide import assignment, time_shares
+from scheduler.core.market.types import Acquire, MarketView, NodeTerms, Release, SlotOffer
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import with_parameters
 from scheduler.core.types import ClusterState, Plan, Resize, Start
@@ -63,6 +64,21 @@ def test_numbers_survive_to_the_last_bit() -> None:
         memory={"at": nextafter(1.0, 2), "whole": 3, "of": {"ü": [None, True]}},
     )
     assert Kept(state, nextafter(NOW, inf)).read().state == state
+
+
+def test_markets_and_what_is_asked_of_them_are_kept() -> None:
+    market = MarketView(
+        name="zone-a", gpu_model="v100", gpus_per_node=4, on_demand_price=3.06, most_nodes=8, period_s=1800.0,
+        offer=SlotOffer(0.9, 16), forecast=(SlotOffer(None, 0.0), SlotOffer(1.0, 8)),
+        usual=SlotOffer(0.95, 10.5), weights={"pace-3-1": 0.25},
+    )  # fmt: skip
+    rented = replace(node("n", 4), kind=NodeTerms.SPOT, market="zone-a", withdraw_in_s=120.0)
+    state = ClusterState(jobs=(), nodes=(rented,), markets=(market,))
+    assert Kept(state, NOW).read().state == state
+    plan = Plan((), nodes=(Acquire("zone-a", 2), Acquire("zone-a", 1, NodeTerms.ON_DEMAND), Release("n")))
+    back = unpack_plan(pack_plan(plan))
+    assert back == plan
+    assert list(differences(back, replace(plan, nodes=plan.nodes[:2]))) == ["what is asked of markets"]
 
 
 @pytest.mark.parametrize("kind", list(READ), ids=lambda kind: kind.__name__)

@@ -1,0 +1,123 @@
+"""Which fields of plain values JSON does not bring back, or take, as they were."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import MISSING, fields
+from functools import cache
+from operator import attrgetter
+from typing import Any, TypeVar
+
+from knowledge.core.domain.option_json import INTERVALS, VERSION, read_option
+from knowledge.core.domain.types import Goal, Option
+from scheduler.core.limits import Limits, Quota, UserLimit, Window
+from scheduler.core.market.types import Acquire, MarketView, NodeAction, NodeTerms, Release, SlotOffer
+from scheduler.core.types import (
+    Action,
+    GpuSite,
+    Holding,
+    JobInfo,
+    NodeInfo,
+    Preempt,
+    Resize,
+    Start,
+    Topology,
+    Wait,
+)
+from scheduler.states import WaitState
+
+Raw = dict[str, Any]
+T = TypeVar("T")
+
+
+def _gpus(raw: list[list[Any]]) -> tuple[tuple[str, int], ...]:
+    return tuple((node, index) for node, index in raw)
+
+
+def _held_option(raw: Raw | Option) -> Option:
+    return raw if isinstance(raw, Option) else read_option(raw)
+
+
+ACTIONS: dict[str, type[Action]] = {action.__name__: action for action in (Start, Wait, Preempt, Resize)}
+NODE_ACTIONS: dict[str, type[NodeAction]] = {action.__name__: action for action in (Acquire, Release)}
+# The fields that JSON does not bring back as they were.
+READ: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
+    JobInfo: {
+        "goal": Goal,
+        "topology": Topology,
+        "avoids": frozenset,
+        "awaits": tuple,
+        "holds": lambda raw: read_value(Holding, raw),
+    },
+    Holding: {"option": _held_option, "gpus": _gpus},
+    NodeInfo: {
+        "free": tuple,
+        "cannot_train": frozenset,
+        "sites": lambda raw: tuple(GpuSite(*site) for site in raw),
+        "kind": NodeTerms,
+    },
+    MarketView: {
+        "offer": lambda raw: SlotOffer(*raw),
+        "forecast": lambda raw: tuple(SlotOffer(*offer) for offer in raw),
+        "usual": lambda raw: SlotOffer(*raw),
+        "weights": dict,
+    },
+    Acquire: {"kind": NodeTerms},
+    Release: {},
+    Start: {"option": read_option, "gpus": _gpus},
+    Resize: {"option": read_option, "gpus": _gpus},
+    Wait: {"code": WaitState},
+    Preempt: {},
+    Limits: {
+        "quotas": lambda raw: tuple(read_value(Quota, quota) for quota in raw),
+        "users": lambda raw: tuple(read_value(UserLimit, limit) for limit in raw),
+    },
+    Quota: {},
+    Window: {"nodes": frozenset},
+    UserLimit: {},
+}
+
+
+def read_value(kind: type[T], raw: Raw) -> T:
+    read = READ[kind]
+    return kind(**{name: read[name](value) if name in read else value for name, value in raw.items()})
+
+
+def raw_value(value: Any) -> Raw:
+    """A dataclass for JSON; a field with its default is left out."""
+    kind: Any = type(value)
+    names, defaults, values_of = _fields(kind)
+    values = zip(names, values_of(value), defaults, strict=True)
+    raw = {name: held for name, held, default in values if held != default}
+    for name, write in WRITTEN.get(kind, {}).items():
+        if name in raw:
+            raw[name] = write(raw[name])
+    return {"version": VERSION, **raw} if kind is Option else raw
+
+
+def raw_all(values: Iterable[Any]) -> list[Raw]:
+    return [raw_value(value) for value in values]
+
+
+# The fields that JSON does not take as they are.
+WRITTEN: dict[type[Any], dict[str, Callable[[Any], Any]]] = {
+    JobInfo: {"avoids": sorted},
+    NodeInfo: {"cannot_train": sorted},
+    MarketView: {"weights": dict},
+    Start: {"option": raw_value},
+    Resize: {"option": raw_value},
+    Limits: dict.fromkeys(("quotas", "users"), raw_all),
+    Window: {"nodes": sorted},
+    Option: dict.fromkeys(("config", *INTERVALS), raw_value),
+}
+
+
+@cache
+def _fields(kind: type[Any]) -> tuple[list[str], list[Any], Callable[[Any], tuple[Any, ...]]]:
+    """The names of its fields, their defaults, and what reads them all."""
+    found = fields(kind)
+    names = [field.name for field in found]
+    defaults = [
+        field.default if field.default_factory is MISSING else field.default_factory() for field in found
+    ]
+    return names, defaults, attrgetter(*names)
