@@ -15,7 +15,7 @@ import environ
 from csp.constants import SELF, UNSAFE_INLINE
 from kombu import Queue
 
-from portal.configuration import celery, logs
+from portal.configuration import celery, language, logs
 from portal.configuration.caches import caches
 from portal.configuration.database import database
 from trainer import __version__
@@ -294,6 +294,7 @@ INFRASTRUCTURE_RETRIES, OOM_RETRIES = 5, 1
 HF_ENDPOINT = env.str("HF_ENDPOINT", default="").rstrip("/") or "https://huggingface.co"
 HF_HUB_OFFLINE = env.bool("HF_HUB_OFFLINE", default=False)  # True: base models are not looked up there
 HF_TOKEN = env.str("HF_TOKEN", default="")  # with it, private models are found as well
+LANGUAGE_SERVERS = language.servers(env)  # by purpose: reader (scripts), intent (sentences); None: off
 # Below these alone a base model may be named by its path; agents have such a list of their own.
 MODEL_ROOTS = [Path(root) for root in env.list("MODEL_ROOTS", default=[])]
 

@@ -86,6 +86,9 @@ class Team(models.Model):
         User, through="Membership", related_name="teams"
     )
     created_at = models.DateTimeField(auto_now_add=True)
+    language_model = models.BooleanField(
+        default=False, db_default=False, help_text="members' scripts and sentences may be sent to it"
+    )
 
     class Meta:
         ordering = ["name"]

@@ -30,6 +30,14 @@ def own_teams(user: User) -> QuerySet[Team]:
     return user.teams.all()
 
 
+def texts_may_leave(user: User) -> bool:
+    """Have all teams of the person agreed to a language model?
+
+    Whoever has no team has nobody who could.
+    """
+    return own_teams(user).exists() and not own_teams(user).filter(language_model=False).exists()
+
+
 def members(team: Team) -> QuerySet[Membership]:
     """Members of the team, leads first."""
     return (

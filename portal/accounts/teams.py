@@ -64,6 +64,19 @@ def rename_team(*, team: Team, name: str, seen: str, actor: User, now: datetime)
 
 
 @transaction.atomic
+def allow_language_model(*, team: Team, allowed: bool, actor: User, now: datetime) -> Team:
+    """Say whether members' texts may be sent to a language model.
+
+    Raises NotAllowed.
+    """
+    require_lead(actor, team)
+    if Team.objects.filter(pk=team.pk, language_model=not allowed).update(language_model=allowed):
+        _note("language model allowed" if allowed else "language model forbidden", team, actor, now)
+    team.refresh_from_db()
+    return team
+
+
+@transaction.atomic
 def add_member(*, team: Team, username: str, role: Role, actor: User, now: datetime) -> Membership:
     """Add a person to a team.
 

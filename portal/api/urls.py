@@ -86,6 +86,7 @@ urlpatterns = [
     path("teams/<int:team_id>/quotas/", limits.QuotasApi.as_view()),
     path("teams/<int:team_id>/usage/", limits.UsageApi.as_view()),
     path("teams/<int:team_id>/rename/", teams.RenameApi.as_view()),
+    path("teams/<int:team_id>/language-model/", teams.LanguageModelApi.as_view()),
     path("teams/<int:team_id>/delete/", teams.DeleteTeamApi.as_view()),
     path("teams/<int:team_id>/members/", teams.MembersApi.as_view()),
     path("teams/<int:team_id>/members/<int:member_id>/role/", teams.RoleApi.as_view()),

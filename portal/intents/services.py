@@ -13,11 +13,12 @@ from typing import Any
 from django.conf import settings
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
+from knowledge.language.consent import server_for
 from portal.accounts.models import User
 from portal.accounts.selectors import own_teams
-from portal.intents.core.reading import read
 from portal.intents.core.types import IntentReading, NodeKind, Question, Setting
 from portal.intents.draft import body_of, complaints
+from portal.intents.language_model import helped_reading
 from scheduler.selectors.cluster.inventory import inventory
 from scheduler.selectors.files import visible_files
 from scheduler.selectors.jobs import visible_jobs
@@ -54,7 +55,8 @@ def understand(*, user: User, text: str, now: datetime, zone: tzinfo) -> Underst
     """Read a sentence for a person. What it says is judged as a submission would be."""
     rows = visible_files(user).values_list("filename", "pk")[:MOST_FILES]
     ids = dict(reversed(list(rows)))  # of equal names the newest
-    reading = read(text, _setting(user, tuple(reversed(ids)), now, zone))
+    setting = _setting(user, tuple(reversed(ids)), now, zone)
+    reading = helped_reading(text, setting, server_for(user, "intent"))
     body = body_of(reading.fields)
     for name in FILES:
         if name in body:

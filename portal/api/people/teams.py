@@ -18,8 +18,16 @@ from portal.accounts.models import Membership, Role, Team
 from portal.accounts.permissions import AdminOnly
 from portal.accounts.requests import ApiRequest
 from portal.accounts.selectors import members, visible_teams
-from portal.accounts.teams import add_member, change_role, create_team, is_lead, remove_member, rename_team
-from portal.api.common.fields import ChoiceField, Name, StrictSerializer, StrictText
+from portal.accounts.teams import (
+    add_member,
+    allow_language_model,
+    change_role,
+    create_team,
+    is_lead,
+    remove_member,
+    rename_team,
+)
+from portal.api.common.fields import ChoiceField, Name, StrictBoolean, StrictSerializer, StrictText
 from portal.api.common.idempotent import KEY, create, in_one_transaction
 from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.common.views import AdminApi, AdminWritesApi
@@ -35,7 +43,7 @@ class TeamBrief(serializers.ModelSerializer[Team]):
 
     class Meta:
         model = Team
-        fields = ["id", "name", "size", "created_at"]
+        fields = ["id", "name", "size", "created_at", "language_model"]
 
 
 class MemberOut(serializers.ModelSerializer[Membership]):
@@ -65,6 +73,10 @@ class RenameIn(TeamIn):
     seen = StrictText(
         max_length=100, help_text="The name you saw; if it has changed since, the answer is 409."
     )
+
+
+class LanguageModelIn(StrictSerializer):
+    allowed = StrictBoolean()
 
 
 class MemberIn(StrictSerializer):
@@ -140,6 +152,16 @@ class RenameApi(APIView):
         team, data = _managed(request, self, team_id), RenameIn(data=request.data)
         data.is_valid(raise_exception=True)
         rename_team(team=team, actor=request.user, now=database_now(), **data.validated_data)
+        return _shown(request, team)
+
+
+class LanguageModelApi(APIView):
+    @extend_schema(operation_id="teams_language_model", request=LanguageModelIn, responses=TeamOut)
+    def post(self, request: ApiRequest, team_id: int) -> Response:
+        """Say whether members' texts may be sent to a language model (leads)."""
+        team, data = _managed(request, self, team_id), LanguageModelIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        allow_language_model(team=team, actor=request.user, now=database_now(), **data.validated_data)
         return _shown(request, team)
 
 

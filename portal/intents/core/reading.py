@@ -32,8 +32,16 @@ _BARRIER = ";"  # stands in place of names, so that no reader reads across or in
 _MARKS = re.compile(r"(?<![\w.])(?:v\d+|\d{4}|[a-z]\d{1,2})(?!\w)")
 
 
-def read(typed: str, setting: Setting, files_of: FileIndex | None = None) -> IntentReading:
-    """What a sentence says of a job. It raises no error, whatever the text."""
+def read(
+    typed: str,
+    setting: Setting,
+    files_of: FileIndex | None = None,
+    pointed: Sequence[Proposal] = (),
+) -> IntentReading:
+    """What a sentence says of a job. It raises no error, whatever the text.
+
+    pointed: proposals of somebody else, which hold where the readers made nothing of field and words.
+    """
     text = text_of(typed)
     index, own = model_index(setting.catalogue), files_of or FileIndex(setting.files)
     proposals = _proposals(text, setting, index, own)
@@ -45,7 +53,9 @@ def read(typed: str, setting: Setting, files_of: FileIndex | None = None) -> Int
         hit = _file_by_words(text, words, kept, own)
         kept += hit
         words = [w for w in words if not any(c.start <= w.start() < c.end for c in hit)]
-    draft = combine.combined(kept, text)
+    added = _unclaimed(pointed, kept, chosen, text)
+    words = [w for w in words if not any(c.start < w.end() and w.start() < c.end for c in added)]
+    draft = combine.combined([*kept, *added], text)
     if any(proposal.field == "gpu_model" for proposal in denied):
         draft.notes.append("A GPU model can be chosen, not excluded; choose another one below.")
     return IntentReading(
@@ -55,6 +65,26 @@ def read(typed: str, setting: Setting, files_of: FileIndex | None = None) -> Int
         complaints=draft.complaints,
         notes=(*draft.notes, *unknown.elsewhere(words)),
     )
+
+
+_EITHER = {"epochs": "max_steps", "max_steps": "epochs"}
+
+
+def _unclaimed(
+    pointed: Sequence[Proposal], kept: Sequence[Proposal], chosen: Sequence[Proposal], text: Sentence
+) -> list[Proposal]:
+    fields = {c.field for c in kept}
+    spans = _spans([*chosen, *kept])
+    added: list[Proposal] = []
+    for one in pointed:
+        taken = any(one.start < end and start < one.end for start, end in spans)
+        if taken or {one.field, _EITHER.get(one.field)} & fields:
+            continue
+        if not resolve.is_denied(text.low, one.start, one.end):
+            added.append(one)
+            fields.add(one.field)
+            spans.append((one.start, one.end))
+    return added
 
 
 def _proposals(text: Sentence, setting: Setting, index: ModelIndex, own: FileIndex) -> list[Proposal]:

@@ -4,19 +4,21 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
+from knowledge.language.server import ChatServer
 from portal.intents.core.combine import shown
 from portal.intents.core.reading import read
 from portal.intents.core.types import IntentReading, NodeKind, Setting
 from portal.intents.draft import complaints
 from portal.intents.evaluate import baseline
 from portal.intents.evaluate.scoring import score
+from portal.intents.language_model import helped_reading
 
 TOLD = (
     "cases", "precision", "recall", "f1", "exact", "wrong_stated", "needed_asked", "asked_without_need",
@@ -80,8 +82,10 @@ def answer_of(reading: IntentReading, now: datetime) -> dict[str, Any]:
     }
 
 
-def evaluate(cases: Sequence[dict[str, Any]]) -> dict[str, float | int]:
+def evaluate(cases: Sequence[dict[str, Any]], server: ChatServer | None = None) -> dict[str, Any]:
     """Measure the readers, the baseline's F1 and the time.
+
+    With a server, its help is measured beside them (`with_model`).
 
     The time is the 95th percentile of the readers' on one core, in ms: the clock also tells how busy the
     machine is.
@@ -102,4 +106,20 @@ def evaluate(cases: Sequence[dict[str, Any]]) -> dict[str, float | int]:
     scores = score(cases, answers, gpu)
     told = {name: scores[name] for name in TOLD}
     p95 = sorted(took)[min(len(took) - 1, int(P95 * len(took)))] * 1000
-    return {**told, "baseline_f1": score(cases, plain, gpu)["f1"], "p95_ms": p95}
+    return {
+        **told,
+        "baseline_f1": score(cases, plain, gpu)["f1"],
+        "p95_ms": p95,
+        **({"with_model": _helped(cases, server, gpu)} if server else {}),
+    }
+
+
+def _helped(
+    cases: Sequence[dict[str, Any]], server: ChatServer, gpu: Callable[[str], str]
+) -> dict[str, float | int]:
+    answers = {}
+    for case in cases:
+        setting = setting_of(case)
+        answers[case["id"]] = answer_of(helped_reading(case["text"], setting, server), setting.now)
+    scores = score(cases, answers, gpu)
+    return {name: scores[name] for name in TOLD}

@@ -7,6 +7,7 @@ from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
+from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from portal.intents.evaluate.labelled import BadSet, cases_of, evaluate
@@ -22,7 +23,7 @@ class Command(BaseCommand):
 
     def handle(self, **options: Any) -> None:
         try:
-            scores = evaluate(cases_of(options["set"]))
+            scores = evaluate(cases_of(options["set"]), settings.LANGUAGE_SERVERS["intent"])
         except BadSet as wrong:
             raise CommandError(str(wrong)) from wrong
         text = json.dumps(scores, indent=1)

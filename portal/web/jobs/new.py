@@ -14,6 +14,8 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
+from knowledge.language.consent import server_for
+from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.limits.bodies import TRAINING_DATA, takes_files
@@ -50,7 +52,7 @@ def new_job(request: PageRequest) -> HttpResponse:
     if request.method == "POST" and form.is_valid() and (made := _submitted(request, form)):
         return redirect(made)
     status = 400 if form.is_bound else 200
-    return render(request, "jobs/new.html", _context(form), status=status)
+    return render(request, "jobs/new.html", _context(form, request.user), status=status)
 
 
 def _like(request: PageRequest) -> Job | None:
@@ -65,10 +67,11 @@ def _like(request: PageRequest) -> Job | None:
     return job
 
 
-def _context(form: SubmitForm) -> dict[str, Any]:
+def _context(form: SubmitForm, user: User) -> dict[str, Any]:
     catalogue = portal_catalogue()
     return {
         "form": form,
+        "language_server": server_for(user, "intent"),
         "models": catalogue.every_model,
         "gpus": [gpu.gpu_model for gpu in catalogue.every_gpu],
         "more_open": form.is_used(*(name for name in MORE if name != form.needed)),

@@ -123,3 +123,8 @@ class AuditFilters(FilterForm):
     @property
     def other_errors(self) -> list[str]:
         return [str(error) for error in self.errors.get("after", [])]
+
+
+class LanguageModelForm(StyledForm):
+    prefix_id = "language-model"
+    allowed = forms.BooleanField(required=False)

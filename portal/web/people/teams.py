@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.conf import settings
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.core.exceptions import PermissionDenied
@@ -17,10 +18,18 @@ from portal.accounts.errors import InvalidValue, NotAllowed
 from portal.accounts.models import Membership, Role, Team
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import members, visible_teams
-from portal.accounts.teams import add_member, change_role, create_team, may_manage, remove_member, rename_team
+from portal.accounts.teams import (
+    add_member,
+    allow_language_model,
+    change_role,
+    create_team,
+    may_manage,
+    remove_member,
+    rename_team,
+)
 from portal.clock import database_now
 from portal.web.common.refusals import refusals_shown
-from portal.web.people.forms import MemberForm, NameSearch, RoleForm, TeamForm
+from portal.web.people.forms import LanguageModelForm, MemberForm, NameSearch, RoleForm, TeamForm
 from portal.web.people.limits import QuotaForm, QuotaModelForm, end_team_quota, quota_parts, set_team_quota
 from scheduler.errors import BadParameters
 from scheduler.services.deletions import delete_team
@@ -67,6 +76,7 @@ def _page(request: PageRequest, team: Team) -> dict[str, Any]:
         "roles": list(Role),
         **quota_parts(team, database_now()),
         "member_form": MemberForm(),
+        "language_hosts": sorted({one.host for one in settings.LANGUAGE_SERVERS.values() if one}),
         "name_form": TeamForm(initial={"name": team.name, "seen": team.name}),
     }
 
@@ -106,6 +116,7 @@ def _delete(*, team: Team, actor: Any, now: Any, **_: Any) -> None:
 VERBS: dict[str, tuple[Any, Callable[..., object], str]] = {
     "add": (MemberForm, add_member, "member_form"),
     "rename": (TeamForm, rename_team, "name_form"),
+    "language-model": (LanguageModelForm, allow_language_model, "language_form"),
     "delete": (TeamForm, _delete, "name_form"),
     "quota": (QuotaForm, set_team_quota, "quota_form"),
     "end-quota": (QuotaModelForm, end_team_quota, "quota_form"),
