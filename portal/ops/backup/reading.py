@@ -32,9 +32,9 @@ def restore(source: Path, *, force: bool) -> Manifest:
     go back if one of them fails. Raises ArchiveError, OSError.
     """
     root = Path(settings.DATA_DIR)
+    root.mkdir(parents=True, exist_ok=True, mode=0o700)  # a database of SQLite lies there, too
     if not force and not is_empty():
         raise NotEmpty("This portal has people or files, which a restore would replace: say so with --force.")
-    root.mkdir(parents=True, exist_ok=True, mode=0o700)
     with tempfile.TemporaryDirectory(dir=root, prefix="restore-") as folder:
         staged = Path(folder) / "new"
         manifest = unpack(source, staged)

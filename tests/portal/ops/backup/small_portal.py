@@ -2,8 +2,8 @@
 
 It loads the portal once and runs each command in a fork of itself. It reads one `{"command":
 [...], "path": PATH}` per line and answers with `{"code", "out", "err"}`. Beside the commands of
-manage.py there are `fill`, which makes a portal with something of everything, and `tell`, which
-reports its contents.
+manage.py there are `fill`, which makes a portal with something of everything, `tell`, which
+reports its contents, and those of `visits.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import os
 import sys
 import tempfile
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,8 @@ from typing import Any
 import django
 from django.conf import settings
 from django.core.management import execute_from_command_line
+
+from tests.portal.ops.backup import visits
 
 PASSWORD = "a password to remember"
 
@@ -56,7 +58,7 @@ def run(command: Sequence[str]) -> int:
     """
     try:
         if command[0] in OWN:
-            print(json.dumps(OWN[command[0]]()))
+            print(json.dumps(OWN[command[0]](*command[1:])))
         else:
             execute_from_command_line(["manage.py", *command])
     except SystemExit as end:
@@ -122,7 +124,14 @@ def tell() -> dict[str, Any]:
     }
 
 
-OWN = {"fill": fill, "tell": tell}
+OWN: dict[str, Callable[..., Any]] = {
+    "fill": fill,
+    "tell": tell,
+    "read": visits.read,
+    "open_pages": visits.open_pages,
+    "recommend": visits.recommend,
+    "go_on": visits.go_on,
+}
 
 if __name__ == "__main__":
     main()
