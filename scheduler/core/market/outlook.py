@@ -19,7 +19,8 @@ def plan_outlook(
 ) -> PlanOutlook:
     """Money, chance to end in time, and interruptions.
 
-    The windows are spread evenly over the recording. Raises ValueError where the recording is shorter than the job's time.
+    The windows are spread evenly over the recording. Raises ValueError where the recording is shorter than
+    the job's time.
     """
     starts = window_starts(len(recording), job.slots, windows)
     lives = [recording.live(job, decider, start) for start in starts]

@@ -1,7 +1,8 @@
 """The cheapest sizes for the next slots.
 
-A table over slot, size before and work left finds them. Work is counted in units: the greatest common divisor of what any size does in a slot, or a share of the work
-where that would make the table too long; then work is rounded down, so that a plan never falls short.
+A table over slot, size before and work left finds them. Work is counted in units: the greatest common
+divisor of what any size does in a slot, or a share of the work where that would make the table too long;
+then work is rounded down, so that a plan never falls short.
 """
 
 from __future__ import annotations
@@ -34,9 +35,9 @@ def cheapest(
 ) -> tuple[int, ...] | None:
     """The sizes in the slots of these offers that cost least.
 
-    None if each way costs infinitely much. left: work that is left, more than 0. before: the size in the slot before. after: what work that is still
-    left after the window costs, for an array of amounts. Among equals the larger sizes come earlier, or the
-    smaller ones if it rather `waits`.
+    None if each way costs infinitely much. left: work that is left, more than 0. before: the size in the
+    slot before. after: what work that is still left after the window costs, for an array of amounts. Among
+    equals the larger sizes come earlier, or the smaller ones if it rather `waits`.
     """
     sizes = job.sizes
     unit = _unit(job, left)

@@ -84,7 +84,8 @@ def by_slot(
 ) -> Series:
     """The samples, in order, as they stood at the beginning of each slot.
 
-    The last slot is the one that begins at `until` or next after it. A sample counts until the next one of its kind, but never longer than two slots.
+    The last slot is the one that begins at `until` or next after it. A sample counts until the next one of
+    its kind, but never longer than two slots.
     """
     slots = max(0, ceil((until - since) / period_s - 1e-9) + 1)
     starts: Array = since + period_s * np.arange(slots, dtype=np.float64)

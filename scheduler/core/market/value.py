@@ -14,7 +14,8 @@ GENEROUS = 1.5  # value of an end in time over the cost on demand, where no budg
 class LateEnd(NamedTuple):
     """How a job ends that is unfinished at its deadline.
 
-    It takes so many more slots, and costs so much more. slots 0: it is given up, as going on would cost more than it is worth.
+    It takes so many more slots, and costs so much more. slots 0: it is given up, as going on would cost
+    more than it is worth.
     """
 
     slots: int
