@@ -87,10 +87,24 @@ class File:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class DeclaredSite:
+    """The place of a GPU in its node, as the node's owner declares it.
+
+    Each is the number of a group within the node; nvlink None: it has no such link.
+    """
+
+    socket: int
+    numa: int
+    switch: int
+    nvlink: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class GpuFacts:
     """One GPU or CPU slot as found at enrolment.
 
-    links: index of another GPU -> kind of link.
+    links: index of another GPU -> kind of link. pci: index of another GPU -> relation on the bus alone.
+    numa, socket: what it is attached to. Agents from before these say nothing of them.
     """
 
     index: int
@@ -100,6 +114,10 @@ class GpuFacts:
     peak_flops: float | None = None
     bandwidth_bytes_s: float | None = None
     links: dict[str, str] = field(default_factory=dict)
+    pci: dict[str, str] = field(default_factory=dict)
+    numa: int | None = None
+    socket: int | None = None
+    declared: DeclaredSite | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

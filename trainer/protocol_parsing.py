@@ -16,6 +16,7 @@ from trainer.protocol import (
     MAX_REPORTS_PER_SYNC,
     ClaimOrder,
     ClaimState,
+    DeclaredSite,
     Enrol,
     File,
     GpuFacts,
@@ -36,6 +37,7 @@ from trainer.protocol import (
 
 _HEX64 = re.compile(r"[0-9a-f]{64}\Z")
 LEAST = 1e-9  # of figures above 0
+MOST_GROUPS = 1024  # of GPUs in a node: sockets, NUMA nodes and so on are numbered below it
 _NODE_TOKEN = re.compile(r"fnode-[A-Za-z0-9_-]{43,}\Z")
 
 
@@ -60,19 +62,37 @@ def safe_path(name: str) -> bool:
 
 
 def _gpu_facts(reader: Reader) -> GpuFacts:
-    optional = {
+    optional: dict[str, Any] = {
         name: reader.number(name)
         for name in ("peak_flops", "bandwidth_bytes_s")
         if reader.raw.get(name) is not None
     }
+    optional |= {name: _group(reader, name) for name in ("numa", "socket")}
+    if reader.raw.get("declared") is not None:
+        optional["declared"] = parse_site(reader.raw["declared"], f"{reader.path}.declared")
     return GpuFacts(
         index=reader.whole("index", high=1023),
         model=reader.text("model", limit=100),
         memory_bytes=reader.whole("memory_bytes", low=1),
         uuid=reader.text("uuid", "", limit=100),
         links=reader.texts("links", 100),
+        pci=reader.texts("pci", 100),
         **optional,
     )
+
+
+def parse_site(raw: Any, path: str) -> DeclaredSite:
+    """A `DeclaredSite`, as messages and files of an agent's owner hold it."""
+    reader = Reader(raw, path)
+    groups = {name: reader.whole(name, high=MOST_GROUPS - 1) for name in ("socket", "numa", "switch")}
+    nvlink = reader.raw.get("nvlink")
+    return DeclaredSite(
+        **groups, nvlink=None if nvlink is None else reader.whole("nvlink", high=MOST_GROUPS - 1)
+    )
+
+
+def _group(reader: Reader, name: str) -> int | None:
+    return None if reader.raw.get(name) is None else reader.whole(name)
 
 
 def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:

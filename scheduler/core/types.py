@@ -18,6 +18,7 @@ GpuId = tuple[str, int]  # (node, index)
 class Topology(StrEnum):
     """How much a job insists on GPUs that lie close together."""
 
+    AUTOMATIC = "automatic"  # if possible, at the level that each option gains from
     NONE = "none"
     BEST_EFFORT = "best_effort"
     GUARANTEED = "guaranteed"
@@ -77,7 +78,7 @@ class JobInfo:
     unsaved_s: float = 0.0  # running time since its last checkpoint, lost if it is stopped now
     host_memory_bytes: float = 0.0  # what it needs on each node; 0 is unknown
     topology: Topology = Topology.NONE
-    level: int = 1  # the least topology level it asks for (scheduler.core.placement.topology.Level)
+    level: int = 1  # the least topology level it asks for (scheduler.core.placement.topology)
     holds: Holding | None = None
     only_node: str | None = None  # its last checkpoint lies on this node alone
     avoids: frozenset[str] = frozenset()  # nodes that declined it lately and are not asked yet

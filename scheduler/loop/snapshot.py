@@ -6,7 +6,7 @@ It takes a handful of queries, whatever the number of jobs and nodes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -15,7 +15,8 @@ from django.db.models import QuerySet
 
 from knowledge.core.recommend.objectives import keeping
 from scheduler.core.limits import NO_TEAM, Limits
-from scheduler.core.types import ClusterState, GpuId, Holding, JobInfo, NodeInfo
+from scheduler.core.placement.topology import TopologyLevel
+from scheduler.core.types import ClusterState, GpuId, GpuSite, Holding, JobInfo, NodeInfo, Topology
 from scheduler.loop.declines import Avoided, avoided_by
 from scheduler.loop.options.option_cache import JobOptions, options_of
 from scheduler.loop.options.unsupported import explain_missing_options
@@ -33,8 +34,9 @@ from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, WaitState
 
 COLUMNS = (
     "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
-    "array_id", "begin_at", "priority", "preemptible", "team_id", "goal", "state", "state_since", "stop_for",
-    "step", "total_steps", "wait_code", "wait_text", "held_at", "held_note",
+    "array_id", "begin_at", "priority", "preemptible", "team_id", "goal", "topology", "topology_level",
+    "state", "state_since", "stop_for", "step", "total_steps", "wait_code", "wait_text", "held_at",
+    "held_note",
 )  # fmt: skip
 ATTEMPT_COLUMNS = (
     "job_id", "fence", "option", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
@@ -138,6 +140,8 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
         team=str(job.team_id) if job.team_id else NO_TEAM,
         priority=job.priority,
         borrows=job.preemptible,
+        topology=Topology(job.topology),
+        level=job.topology_level or TopologyLevel.NODE,
         due_at=job.deadline_at.timestamp() if job.deadline_at else None,
         work_left=1 - job.step / job.total_steps if job.total_steps and job.step <= job.total_steps else 1.0,
         attained_gpu_s=sum(_gpu_seconds(attempt, now) for attempt in attempts),
@@ -213,8 +217,10 @@ def _holding(job: Job, rows: _Rows, now: datetime) -> Holding | None:
 def _nodes(held: set[GpuId], now: datetime) -> tuple[NodeInfo, ...]:
     fresh = trusted_since(now)
     groups: dict[tuple[str, str], list[Gpu]] = defaultdict(list)
+    sites: dict[str, list[GpuSite | None]] = defaultdict(list)
     for gpu in Gpu.present.select_related("node").order_by("node_id", "index"):
         groups[gpu.node_id, gpu.model].append(gpu)
+        sites[gpu.node_id].append(gpu.placed)
     return tuple(
         NodeInfo(
             id=node_id,
@@ -224,7 +230,14 @@ def _nodes(held: set[GpuId], now: datetime) -> tuple[NodeInfo, ...]:
             cannot_train=frozenset(gpus[0].node.cannot_train),
             gpu_memory_bytes=min(gpu.memory_bytes for gpu in gpus),
             price_per_gpu_hour=gpus[0].node.price_per_gpu_hour,
+            sites=_known(sites[node_id]),
             ready=gpus[0].node.state == NodeState.READY and gpus[0].node.last_seen_at >= fresh,
         )
         for (node_id, model), gpus in sorted(groups.items())
     )
+
+
+def _known(sites: Sequence[GpuSite | None]) -> tuple[GpuSite, ...]:
+    """The sites of a node's GPUs, or none: some alone say nothing."""
+    known = tuple(site for site in sites if site is not None)
+    return known if len(known) == len(sites) else ()

@@ -15,6 +15,7 @@ from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Option
 from scheduler.core.measured import Measured
 from scheduler.core.remaining_time import Remaining
+from scheduler.core.types import Topology
 from scheduler.models.arrays import JobArray
 from scheduler.models.files import DatasetFile
 from scheduler.models.ids import new_job_id
@@ -47,6 +48,13 @@ class Job(models.Model):
     held_at = models.DateTimeField(null=True, blank=True)  # since when an administrator holds it
     held_note = models.CharField(max_length=300, blank=True, default="", db_default="")
     preemptible = models.BooleanField(default=True, db_default=True)  # may it be stopped for other jobs?
+    topology = models.CharField(
+        max_length=11,
+        default=Topology.AUTOMATIC,
+        db_default=Topology.AUTOMATIC,
+        choices=[(one.value, one.value) for one in Topology],
+    )
+    topology_level = models.IntegerField(null=True, blank=True)  # TopologyLevel, where one is asked for
     budget = models.FloatField(null=True, blank=True)
     retries = models.IntegerField(default=0)  # the user's own, for errors of data or code
 
@@ -155,6 +163,9 @@ class Attempt(models.Model):
     stopped_for = models.ForeignKey(Job, models.SET_NULL, null=True, blank=True, related_name="+")
     measured = models.JSONField(default=dict)  # as `figures` reads it
     rendezvous = models.CharField(max_length=260, blank=True, default="", db_default="")  # HOST:PORT
+    # How close its GPUs lie (TopologyLevel), and how close was asked for; null: that is unknown, or one each.
+    link_level = models.IntegerField(null=True, blank=True)
+    asked_level = models.IntegerField(null=True, blank=True)
     # The promise again, once the trainer has counted tokens. The column has the name of the first release.
     prediction = models.JSONField(null=True, blank=True, db_column="forecast")
     peak_memory_bytes = models.BigIntegerField(null=True, blank=True)

@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from scheduler.core.types import GpuSite
 from scheduler.models.ids import new_node_id
 from scheduler.states import PRIVATE_NODE_EVENTS, REMOVABLE, Block, NodeState
 
@@ -59,6 +60,8 @@ class Node(models.Model):
     address = models.CharField(max_length=64, blank=True)
     price_per_gpu_hour = models.FloatField(default=0.0)  # that of the newest NodePrice; 0: no price
     network = models.CharField(max_length=20, default="none")
+    topology_declared = models.BooleanField(default=False, db_default=False)  # by its owner, not its driver
+    topology_warning = models.CharField(max_length=500, blank=True, default="", db_default="")
     enrolled_at = models.DateTimeField()
     last_seen_at = models.DateTimeField()
     declines = models.JSONField(default=list)  # times of recent declined starts, seconds since the epoch
@@ -104,6 +107,7 @@ class Gpu(models.Model):
     peak_flops = models.FloatField(null=True)
     bandwidth_bytes_s = models.FloatField(null=True)
     links = models.JSONField(default=dict)
+    site = models.JSONField(null=True)  # as `placed` reads it; null: it is unknown where it sits
     util = models.FloatField(null=True)
     memory_used_bytes = models.BigIntegerField(null=True)
 
@@ -113,6 +117,11 @@ class Gpu(models.Model):
     class Meta:
         ordering = ["node", "index"]
         constraints = [models.UniqueConstraint(fields=["node", "index"], name="one_gpu_per_index")]
+
+    @property
+    def placed(self) -> GpuSite | None:
+        """Where it sits in its node; None if that is unknown."""
+        return GpuSite(**self.site) if self.site else None
 
     def __str__(self) -> str:
         return f"{self.node_id}/{self.index}"

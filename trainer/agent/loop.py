@@ -194,7 +194,7 @@ class Agent:
             return
         self._facts_due = time.monotonic() + FACTS_EVERY_S
         try:
-            facts = discover(self._folder, self._settings.slots)
+            facts = discover(self._folder, self._settings.slots, self._settings.topology)
         except SetupError as error:  # what is started meanwhile is declined, and trainings go on
             log.error("the node's facts cannot be read", extra={"error": str(error)})
             return

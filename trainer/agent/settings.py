@@ -33,6 +33,7 @@ class Settings:
     name: str = ""
     join_token: str = ""
     slots: int | None = None
+    topology: Path | None = None
     ca: Path | None = None
     offline: bool = True
     models_limit_bytes: int | None = None
@@ -67,6 +68,7 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         name=name,
         join_token=given.join or _join_token(given.join_file),
         slots=given.slots,
+        topology=given.topology,
         ca=given.ca,
         offline=not given.online,
         models_limit_bytes=None if given.models_limit is None else int(given.models_limit * 2**30),
@@ -151,6 +153,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--join-file", type=Path, metavar="FILE", help="read the join token from a file")
     parser.add_argument("--dir", type=Path, default=Path("var/node"), help="the agent's folder (var/node)")
     parser.add_argument("--slots", type=int, metavar="N", help="CPU slots to offer (cores - 1)")
+    parser.add_argument(
+        "--topology",
+        type=Path,
+        metavar="FILE",
+        help="JSON list that says where each GPU or slot sits (what the driver says)",
+    )
     parser.add_argument("--name", help="the node's name (this host's name)")
     parser.add_argument("--ca", type=Path, metavar="FILE", help="certificates to check the portal with")
     parser.add_argument("--online", action="store_true", help="let trainings download models from the hub")

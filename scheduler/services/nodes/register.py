@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from datetime import datetime, timedelta
+from itertools import zip_longest
 
 from django.db import transaction
 from django.db.models import F
@@ -12,6 +13,7 @@ from knowledge.catalogue.portal_catalogue import portal_catalogue
 from portal.accounts.models import User
 from portal.accounts.services import audit, digest_of, hold_active
 from scheduler import hints
+from scheduler.core.placement.sites import topology_of
 from scheduler.errors import NodeRefused, OldProtocol
 from scheduler.models import Gpu, JoinToken, Node
 from scheduler.services.nodes.speed_tests import take_speed_tests
@@ -92,14 +94,17 @@ def _free_name(wanted: str) -> str:
 
 
 def _write_facts(node: Node, facts: NodeFacts, now: datetime) -> None:
+    topology = topology_of(facts.gpus)
     Node.objects.filter(pk=node.pk).update(
         hostname=facts.hostname,
         cores=facts.cores,
         memory_bytes=facts.memory_bytes,
         software=facts.software,
         cannot_train=facts.cannot_train,
+        topology_declared=topology.declared,
+        topology_warning=topology.warning,
     )
-    for gpu in facts.gpus:
+    for gpu, site in zip_longest(facts.gpus, topology.sites):
         Gpu.objects.update_or_create(
             node=node,
             index=gpu.index,
@@ -110,6 +115,7 @@ def _write_facts(node: Node, facts: NodeFacts, now: datetime) -> None:
                 "peak_flops": gpu.peak_flops,
                 "bandwidth_bytes_s": gpu.bandwidth_bytes_s,
                 "links": gpu.links,
+                "site": site._asdict() if site else None,
             },
         )
     node.software = facts.software

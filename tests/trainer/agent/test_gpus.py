@@ -79,6 +79,8 @@ def test_several_models_are_told_apart_with_their_links(machine: SetMachine) -> 
         (2, "Tesla T4", 14912 * 2**20),
     ]
     assert found[0].links == {"1": "nvlink", "2": "node"}
+    assert found[0].pci == {"1": "node", "2": "node"}
+    assert (found[0].numa, found[0].socket) == (None, None)
 
 
 def test_what_the_driver_keeps_is_nobodys_to_use(machine: SetMachine) -> None:

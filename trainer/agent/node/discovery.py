@@ -21,6 +21,7 @@ from trainer.agent.errors import SetupError
 from trainer.agent.node import speed_tests
 from trainer.agent.node.environment import IMPORT_FOLDER
 from trainer.agent.node.gpus import driver_facts, find_gpus
+from trainer.agent.node.topology import declared
 from trainer.agent.storage.folder import NodeFolder, read_json, write_json
 from trainer.protocol import GpuFacts, NodeFacts
 
@@ -32,17 +33,18 @@ NO_BITSANDBYTES = "bitsandbytes is missing, install requirements/gpu.lock on it"
 _TOLD = ("torch", "transformers", "peft", "accelerate", "bitsandbytes", "psutil", "httpx")
 
 
-def discover(folder: NodeFolder, slots: int | None = None) -> NodeFacts:
+def discover(folder: NodeFolder, slots: int | None = None, topology: Path | None = None) -> NodeFacts:
     """Return the node's facts.
 
     slots: how many CPU slots to offer where there is no GPU; cores - 1 unless given.
+    topology: a file that says where the GPUs sit, instead of the driver.
     Raises SetupError where there are GPUs, or were, and none can be offered.
     """
     cores, memory = usable_cores(), usable_memory_bytes()
     gpus = find_gpus(memory)
     _remember(gpus, folder)
     software = _software()
-    gpus = gpus or cpu_slots(slots or max(1, cores - 1), memory, folder)
+    gpus = declared(gpus or cpu_slots(slots or max(1, cores - 1), memory, folder), topology)
     has_gpus = gpus[0].model != "cpu"
     return NodeFacts(
         hostname=socket.gethostname()[:255],

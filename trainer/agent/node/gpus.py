@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from trainer.agent.errors import SetupError
+from trainer.agent.node.topology import Attachment, attachment
 from trainer.protocol import GpuFacts, GpuUse
 
 log = logging.getLogger(__name__)
@@ -110,15 +111,27 @@ def _facts(nvml: Any, handles: Sequence[Any], index: int, host_memory_bytes: int
         memory_bytes, _ = _memory(nvml, handle)
     except nvml.NVMLError:
         memory_bytes = host_memory_bytes
+    others = {str(number): other for number, other in enumerate(handles) if number != index}
+    pci = {number: _on_the_bus(nvml, handle, other) for number, other in others.items()}
+    linked = {number: "nvlink" for number, other in others.items() if _is_linked(nvml, handle, other)}
+    numa, socket = _attachment(nvml, handle)
     return GpuFacts(
         index=index,
         model=_text(nvml.nvmlDeviceGetName(handle))[:100],
         memory_bytes=memory_bytes,
         uuid=_text(nvml.nvmlDeviceGetUUID(handle)),
-        links={
-            str(other): _link(nvml, handle, handles[other]) for other in range(len(handles)) if other != index
-        },
+        links=pci | linked,
+        pci=pci,
+        numa=numa,
+        socket=socket,
     )
+
+
+def _attachment(nvml: Any, handle: Any) -> Attachment:
+    try:
+        return attachment(_text(nvml.nvmlDeviceGetPciInfo(handle).busId))
+    except nvml.NVMLError:
+        return Attachment()
 
 
 def _memory(nvml: Any, handle: Any) -> tuple[int, int]:
@@ -135,20 +148,16 @@ def _memory(nvml: Any, handle: Any) -> tuple[int, int]:
         return int(found.total), int(found.used)
 
 
-def _link(nvml: Any, one: Any, other: Any) -> str:
-    """Return the kind of link between two GPUs.
-
-    It is `nvlink` where peers reach each other that way (directly or by a switch), else the PCI
-    relation.
-    """
+def _is_linked(nvml: Any, one: Any, other: Any) -> bool:
+    """Do two GPUs reach each other by NVLink, directly or through a switch?"""
     try:
-        if (
-            nvml.nvmlDeviceGetP2PStatus(one, other, nvml.NVML_P2P_CAPS_INDEX_NVLINK)
-            == nvml.NVML_P2P_STATUS_OK
-        ):
-            return "nvlink"
+        status = nvml.nvmlDeviceGetP2PStatus(one, other, nvml.NVML_P2P_CAPS_INDEX_NVLINK)
     except nvml.NVMLError:
-        pass  # asked of a driver that is too old: the relation on the bus is still known
+        return False  # asked of a driver that is too old: the relation on the bus is still known
+    return bool(status == nvml.NVML_P2P_STATUS_OK)
+
+
+def _on_the_bus(nvml: Any, one: Any, other: Any) -> str:
     try:
         return _TOPOLOGY.get(int(nvml.nvmlDeviceGetTopologyCommonAncestor(one, other)), "sys")
     except nvml.NVMLError:

@@ -82,8 +82,14 @@ def nvmlDeviceGetP2PStatus(one: dict[str, Any], other: dict[str, Any], _kind: in
     return NVML_P2P_STATUS_OK if one.get("nvlink") and other.get("nvlink") else 5
 
 
-def nvmlDeviceGetTopologyCommonAncestor(_one: dict[str, Any], _other: dict[str, Any]) -> int:
-    return 40
+def nvmlDeviceGetTopologyCommonAncestor(one: dict[str, Any], other: dict[str, Any]) -> int:
+    return 10 if one.get("switch") == other.get("switch", "none") else 40
+
+
+def nvmlDeviceGetPciInfo(gpu: dict[str, Any]) -> SimpleNamespace:
+    if "bus" not in gpu:
+        raise NVMLError("Not Supported")
+    return SimpleNamespace(busId=gpu["bus"].encode())
 
 
 def nvmlSystemGetCudaDriverVersion() -> int:
