@@ -1,14 +1,15 @@
-"""The Celery tasks of knowledge."""
+"""The Celery tasks of knowledge; whoever sends them names the queue, `work`."""
 
 from __future__ import annotations
 
 from celery import shared_task
 
 from knowledge.predictors import drift_monitor, training
+from knowledge.script_readings import asking
 from portal.clock import database_now
 
 
-@shared_task(name="knowledge.tasks.train", queue="work", ignore_result=True)
+@shared_task(name="knowledge.tasks.train", ignore_result=True)
 def train() -> None:
     """Judge the promises once a day, and retrain if enough is new.
 
@@ -16,3 +17,11 @@ def train() -> None:
     """
     drift_monitor.watch(now=database_now())
     training.train(now=database_now())
+
+
+@shared_task(name="knowledge.tasks.read_scripts", ignore_result=True)
+def read_scripts() -> None:
+    """Let a language model read a few of the scripts that wait for it."""
+    for _ in range(asking.MOST_AT_ONCE):
+        if not asking.ask_next():
+            return

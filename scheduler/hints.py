@@ -61,6 +61,11 @@ def learn() -> None:
     _after_commit("knowledge.tasks.train", "work")
 
 
+def read_scripts() -> None:
+    """Ask for a language model to read a script that waits for it."""
+    _after_commit("knowledge.tasks.read_scripts", "work")
+
+
 def simulate() -> None:
     """Ask for the next piece of a simulation that waits."""
     _after_commit("scheduler.tasks.simulate", "work")

@@ -34,6 +34,7 @@ def _field(value: FieldValue, manifest: ScriptManifest) -> dict[str, Any]:
         "confidence": value.confidence,
         "unit": value.unit,
         "derived": value.derived,
+        "by": value.by,
         "evidence": [evidence(place, manifest) for place in value.evidence[:5]],
         "overridden": [_statement(one, manifest) for one in value.overridden[:5]],
     }

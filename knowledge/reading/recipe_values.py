@@ -8,7 +8,7 @@ from typing import Any
 from knowledge.reading.types import FieldValue, Reading
 from trainer.recipes import SFT, Binds, ParamError
 
-LEAST_CONFIDENCE = 0.7
+LEAST_CONFIDENCE = 0.66  # two of three votes of a language model
 
 
 @dataclass(frozen=True, slots=True)

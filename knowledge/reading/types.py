@@ -41,6 +41,7 @@ FIELDS = (
     "seed",
     "checkpoint_interval",
 )
+RULES, MODEL = "rules", "model"  # whose reading a value is
 GPUS_PER_NODE = "gpus_per_node"  # a part of the number of GPUs, not a field
 
 
@@ -88,7 +89,7 @@ class Statement:
 class FieldValue:
     """What is believed of a field.
 
-    `overridden`: statements that lost to it. `derived`: from other fields.
+    `overridden`: statements that lost to it. `derived`: from other fields. `by`: the rules or a model.
     """
 
     value: Any
@@ -97,6 +98,7 @@ class FieldValue:
     unit: str | None = None
     overridden: tuple[Statement, ...] = ()
     derived: bool = False
+    by: str = RULES
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/artifacts/<path:path>", parts.ArtifactApi.as_view(), name="artifact"),
     path("intents/", intents.IntentsApi.as_view()),
     path("imports/", script_imports.ScriptImportsApi.as_view()),
+    path("imports/<int:tree_id>/", script_imports.ScriptImportApi.as_view()),
     path("recommendations/", recommendations.RecommendationsApi.as_view()),
     path("recommendations/check/", recommendations.CheckApi.as_view()),
     path("models/", catalogue.ModelsApi.as_view()),

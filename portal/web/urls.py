@@ -33,6 +33,7 @@ urlpatterns = [
     path("jobs/new/", new.new_job, name="job-new"),
     path("jobs/new/intent/", intents.say, name="job-intent"),
     path("jobs/import/", script_import.import_script, name="job-import"),
+    path("jobs/import/<int:tree_id>/", script_import.kept_import, name="job-import-kept"),
     path("jobs/new/upload/", uploads.upload, name="job-upload"),
     path("jobs/new/file/", uploads.file_report, name="job-file"),
     path("jobs/new/advice/", recommendation.show, name="job-recommendation"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
+from knowledge.script_readings.trees import forget_old, is_any_awaited
 from scheduler import hints
 from scheduler.models import JoinToken
 from scheduler.services.decisions import forget_old_decisions
@@ -28,6 +29,8 @@ def sweep(now: datetime) -> None:
     silent or need ever more memory. Decisions are forgotten that were kept for long enough.
     """
     ask_again(now=now)
+    if is_any_awaited():
+        hints.read_scripts()
     settle(now=now)
     warn_of_silent_jobs(now)
     warn_of_growing_jobs(now)
@@ -37,7 +40,8 @@ def sweep(now: datetime) -> None:
     files = forget_cut_off(before=now - HOLD_LIFETIME)
     deleted = forget_deleted(now)
     decisions = forget_old_decisions(now)
-    if keys or tokens or holds or files or deleted or decisions:
+    readings = forget_old(now)
+    if keys or tokens or holds or files or deleted or decisions or readings:
         counted = {
             "keys": keys,
             "join_tokens": tokens,
@@ -45,5 +49,6 @@ def sweep(now: datetime) -> None:
             "cut_off_files": files,
             "deleted_files": deleted,
             "decisions": decisions,
+            "script_readings": readings,
         }
         log.info("swept", extra=counted)

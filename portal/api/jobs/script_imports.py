@@ -1,6 +1,6 @@
 """A training script, read into the values that it states.
 
-Nothing is stored and nothing is run.
+Its files are kept for a while, so that a changed upload is read faster; nothing is run.
 """
 
 from __future__ import annotations
@@ -15,11 +15,14 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from knowledge.reading.manifest import ScriptManifest, UnreadableUpload, from_upload
-from knowledge.reading.reader import read
 from knowledge.reading.reading_json import as_json
-from knowledge.reading.types import Tree
+from knowledge.script_readings.trees import KeptReading, kept_reading, read_upload, reader_server
+from portal.accounts.models import User
 from portal.accounts.requests import ApiRequest
+from portal.clock import database_now
 from portal.limits.bodies import SCRIPTS, takes_files
+from scheduler import hints
+from scheduler.errors import NotFound
 
 
 class ScriptIn(serializers.Serializer[Any]):
@@ -55,5 +58,30 @@ class ScriptImportsApi(APIView):
             manifest = from_upload(file.name or "script", file.read()) if file else ScriptManifest({}, {})
         except UnreadableUpload as refused:
             raise ValidationError({"file": [str(refused)]}) from refused
-        reading = read(Tree(manifest.files, asked.validated_data.get("command")))
-        return Response(as_json(reading, manifest))
+        command = asked.validated_data.get("command", "")
+        kept = read_upload(owner=request.user, manifest=manifest, command=command, now=database_now())
+        if kept.is_awaited:
+            hints.read_scripts()
+        return Response(_shown(request.user, kept))
+
+
+class ScriptImportApi(APIView):
+    """A reading that is kept."""
+
+    @extend_schema(responses={200: dict[str, Any]})
+    def get(self, request: ApiRequest, tree_id: int) -> Response:
+        """Return a reading of your own again, with what a model has added."""
+        kept = kept_reading(owner=request.user, tree_id=tree_id)
+        if kept is None:
+            raise NotFound("There is no such import of yours.")
+        return Response(_shown(request.user, kept))
+
+
+def _shown(user: User, kept: KeptReading) -> dict[str, Any]:
+    server = reader_server(user)
+    told = {"state": kept.row.model_state or "not asked", "note": kept.row.model_note}
+    return {
+        "id": kept.row.tree_id,
+        "language_model": {"server": server.host if server else None, **told},
+        **as_json(kept.reading, kept.manifest),
+    }

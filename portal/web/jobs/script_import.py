@@ -1,6 +1,6 @@
 """Read a training script and begin a new job with what it states.
 
-Nothing is stored, nothing is run.
+Its files are kept for a while, so that a changed upload is read faster; nothing is run.
 """
 
 from __future__ import annotations
@@ -12,20 +12,23 @@ from django import forms
 from django.contrib.auth.decorators import login_required
 from django.core import signing
 from django.core.files.uploadedfile import UploadedFile
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import render
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods
 
 from knowledge.reading.manifest import ScriptManifest, UnreadableUpload, from_upload
-from knowledge.reading.reader import read
 from knowledge.reading.reading_json import evidence
 from knowledge.reading.recipe_values import Taken, taken
-from knowledge.reading.types import FIELDS, FieldValue, Reading, Statement, Tree
+from knowledge.reading.types import FIELDS, MODEL, FieldValue, Reading, Statement
+from knowledge.script_readings.trees import KeptReading, kept_reading, read_upload, reader_server
+from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.limits.bodies import SCRIPTS, takes_files
 from portal.web.common.form_base import StyledForm
 from portal.web.common.param_fields import PREFIX, form_value
 from portal.web.templatetags.portal_format import words
+from scheduler import hints
 
 SALT = "script-values"
 VALID_S = 24 * 3600
@@ -74,6 +77,7 @@ class ReadLine:
     text: str
     certain: bool
     derived: bool
+    by_model: bool
     lost: tuple[str, ...]
 
 
@@ -91,8 +95,22 @@ def import_script(request: PageRequest) -> HttpResponse:
     except UnreadableUpload as refused:
         form.add_error("upload", str(refused))
         return render(request, "jobs/import.html", {"form": form}, status=400)
-    reading = read(Tree(manifest.files, form.cleaned_data["command"] or None))
-    return render(request, "jobs/import.html", {"form": form, **_context(reading, manifest)})
+    kept = read_upload(
+        owner=request.user, manifest=manifest, command=form.cleaned_data["command"], now=database_now()
+    )
+    if kept.is_awaited:
+        hints.read_scripts()
+    return render(request, "jobs/import.html", {"form": form, **_context(request.user, kept)})
+
+
+@login_required
+@require_GET
+def kept_import(request: PageRequest, tree_id: int) -> HttpResponse:
+    """Show a reading of one's own again, with what a model has added."""
+    kept = kept_reading(owner=request.user, tree_id=tree_id)
+    if kept is None:
+        raise Http404
+    return render(request, "jobs/import.html", {"form": ScriptForm(), **_context(request.user, kept)})
 
 
 def values_of(token: str) -> tuple[dict[str, Any], dict[str, str]]:
@@ -114,7 +132,9 @@ def _manifest(upload: UploadedFile[Any] | None, text: str) -> ScriptManifest:
     return from_upload(name, text.encode())
 
 
-def _context(reading: Reading, manifest: ScriptManifest) -> dict[str, Any]:
+def _context(user: User, kept: KeptReading) -> dict[str, Any]:
+    reading, manifest = kept.reading, kept.manifest
+    server = reader_server(user)
     job = taken(reading)
     lines = [_line(name, reading.values[name], manifest) for name in FIELDS if name in reading.values]
     torn = [
@@ -130,6 +150,8 @@ def _context(reading: Reading, manifest: ScriptManifest) -> dict[str, Any]:
         "left": [words(name) for name in job.left],
         "refused": {words(name): why for name, why in job.refused.items()},
         "read": True,
+        "kept": kept,
+        "model_host": server.host if server else "",
         "token": _token(reading, job, manifest),
     }
 
@@ -143,8 +165,9 @@ def _line(name: str, value: FieldValue, manifest: ScriptManifest) -> ReadLine:
         file=place["file"],
         line=place["line"],
         text=place["text"],
-        certain=value.confidence >= CERTAIN,
+        certain=value.confidence >= CERTAIN and value.by != MODEL,
         derived=value.derived,
+        by_model=value.by == MODEL,
         lost=lost,
     )
 

@@ -16,6 +16,8 @@ from django.test import Client
 
 from knowledge.catalogue.catalogue_entries import add_gpu, add_model
 from knowledge.models import PredictorVersion
+from knowledge.reading.manifest import ScriptManifest
+from knowledge.script_readings.trees import read_upload
 from portal.accounts.models import ApiToken, Membership, Role, Scope, Team, User
 from portal.accounts.services import create_token, revoke_token
 from portal.clock import database_now
@@ -204,6 +206,8 @@ def places(first: Side, admin: User) -> dict[str, str]:
     )
     array = JobArray.objects.create(owner=first.owner, submitted_at=now)
     Job.objects.filter(pk=first.job.pk).update(array=array)
+    script = ScriptManifest({"train.sh": f"train --dataset {first.name}-corpus\n"}, {})
+    kept = read_upload(owner=first.owner, manifest=script, command="", now=now)
     return {
         "job": first.job.pk,
         "array": array.pk,
@@ -218,6 +222,7 @@ def places(first: Side, admin: User) -> dict[str, str]:
         "calibration": calibration.pk,
         "simulation": simulation.pk,
         "window": str(window.pk),
+        "tree": str(kept.row.tree_id),
         "predictor": str(version.number),
         "output": OUTPUT,
         "gpu": "added-gpu",

@@ -1,0 +1,1 @@
+"""An optional language model that reads what the rules leave open."""

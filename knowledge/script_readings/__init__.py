@@ -1,0 +1,1 @@
+"""Readings of scripts are kept: a changed upload costs what has changed."""
