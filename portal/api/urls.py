@@ -10,7 +10,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from portal.api import docs
 from portal.api.cluster import policy, simulations, spending
-from portal.api.jobs import arrays, decisions, failures, files, intents, jobs, parts, script_imports
+from portal.api.jobs import arrays, decisions, failures, files, intents, jobs, parts, script_imports, similar
 from portal.api.knowledge import catalogue, executions, recommendations
 from portal.api.nodes import calibrations, nodes, windows
 from portal.api.people import audit, limits, me, teams, users
@@ -31,6 +31,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/release/", jobs.ReleaseApi.as_view()),
     path("jobs/<str:job_id>/events/", parts.EventsApi.as_view()),
     path("jobs/<str:job_id>/decisions/", decisions.DecisionsApi.as_view()),
+    path("jobs/<str:job_id>/similar/", similar.SimilarApi.as_view()),
     path("jobs/<str:job_id>/failure/", failures.FailureApi.as_view()),
     path("jobs/<str:job_id>/questions/", failures.QuestionsApi.as_view()),
     path("jobs/<str:job_id>/metrics/", parts.MetricsApi.as_view()),

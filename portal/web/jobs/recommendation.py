@@ -24,6 +24,7 @@ from portal.web.common.param_fields import PREFIX, form_value
 from portal.web.jobs.forms import SubmitForm
 from portal.web.templatetags.portal_format import duration, money
 from scheduler.errors import BadParameters
+from scheduler.selectors.analysis.similar_jobs import LikeJobs, facts_of, similar_jobs
 from scheduler.services.jobs.recommend import check, clean_request, current_recommender, recommend
 from trainer.recipes import RECIPES
 
@@ -108,8 +109,21 @@ def _context(form: SubmitForm) -> dict[str, Any]:
             for name, choice in found.chosen.items()
             if found.best or choice.value is not None  # else settled when a node is free to run it
         ],
+        "similar": _similar(form, found.best, now),
         "warnings": _limits(form.cleaned_data, found.best, now),
     }
+
+
+def _similar(form: SubmitForm, best: Option | None, now: datetime) -> LikeJobs:
+    values = form.cleaned_data
+    facts = facts_of(
+        model=values["model"],
+        dataset=values["training_file"].filename,
+        params=form.params,
+        option=best.as_json() if best else None,
+    )
+    predicted_s = best.duration_s.value if best else None
+    return similar_jobs(form.user, facts, now, predicted_s=predicted_s)
 
 
 def _recommendation(

@@ -29,6 +29,7 @@ from portal.web.common.form_base import StyledForm
 from portal.web.common.param_fields import PREFIX, form_value
 from portal.web.templatetags.portal_format import words
 from scheduler import hints
+from scheduler.selectors.analysis.similar_jobs import similar_jobs
 
 SALT = "script-values"
 VALID_S = 24 * 3600
@@ -151,9 +152,16 @@ def _context(user: User, kept: KeptReading) -> dict[str, Any]:
         "refused": {words(name): why for name, why in job.refused.items()},
         "read": True,
         "kept": kept,
+        "similar": similar_jobs(user, _facts(reading), database_now()),
         "model_host": server.host if server else "",
         "token": _token(reading, job, manifest),
     }
+
+
+def _facts(reading: Reading) -> dict[str, Any]:
+    values = {name: one.value for name, one in reading.values.items() if not isinstance(one.value, list)}
+    dataset = str(values.get("dataset") or "").rpartition("/")[2] or None
+    return {**values, "dataset": dataset}
 
 
 def _line(name: str, value: FieldValue, manifest: ScriptManifest) -> ReadLine:

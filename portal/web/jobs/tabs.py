@@ -16,6 +16,7 @@ from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
 from scheduler.models import Job, JobDependency
 from scheduler.selectors.analysis.log_questions import ask_log
+from scheduler.selectors.analysis.similar_jobs import LikeJobs, facts_of_job, similar_jobs
 from scheduler.selectors.checkpoints import of_job
 from scheduler.selectors.decisions import decisions_of, explain
 from scheduler.selectors.dependencies import dependencies_of
@@ -55,8 +56,14 @@ def _overview(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
         "at_submission": comparison_with_submission(job, spent, now),
         "files": list(artifacts(job)),
         "order": _order(request, job),
+        "similar": _similar(request, job, now),
         "stretches": stretches(events(job).filter(kind__in=KINDS), now),
     }
+
+
+def _similar(request: HttpRequest, job: Job, now: datetime) -> LikeJobs:
+    user: User = request.user  # type: ignore[assignment]
+    return similar_jobs(user, facts_of_job(job), now, but=job.pk)
 
 
 def _order(request: HttpRequest, job: Job) -> list[tuple[JobDependency, bool, str]]:
