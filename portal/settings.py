@@ -278,6 +278,10 @@ ASSIGNED_TIMEOUT_S = env.float("ASSIGNED_TIMEOUT_S", default=60.0)
 STARTING_TIMEOUT_S = env.float("STARTING_TIMEOUT_S", default=600.0)
 STOP_GRACE_S = env.float("STOP_GRACE_S", default=60.0)
 WINDOW_LEAD_S = env.float("WINDOW_LEAD_S", default=120.0)
+SPOT_PERIOD_S = env.float("SPOT_PERIOD_S", default=1800.0)  # jobs with a deadline are decided once in it
+MARKET_EVERY_S = env.float("MARKET_EVERY_S", default=30.0)  # how often markets are looked at and asked
+# What rents nodes in a market: name -> command and arguments (docs/spot.md).
+PROVISIONERS: dict[str, list[str]] = env.json("PROVISIONERS", default={})
 HANG_AFTER_S = env.float("HANG_AFTER_S", default=1800.0)
 CHECKPOINT_EVERY_S = env.float("CHECKPOINT_EVERY_S", default=60.0)
 CHECKPOINT_UPLOAD_BYTES = env.int("CHECKPOINT_UPLOAD_BYTES", default=2_000_000_000)

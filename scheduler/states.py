@@ -106,6 +106,9 @@ class NodeEventKind(StrEnum):
     RESUME = "resume"
     DRAINED = "drained"
     PRICE = "price"
+    KIND = "kind"
+    WITHDRAWN = "withdrawn"  # its provider said that it takes it back
+    KEPT = "kept"  # and then that it does not
     REMOVED = "removed"
 
 

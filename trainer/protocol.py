@@ -24,6 +24,8 @@ RANDOM_MODEL = "random/"  # before a model's name: its architecture with random 
 MAX_REPORTS_PER_SYNC = 500
 DEFAULT_LEASE_S = 90.0
 MAX_LOG_BYTES = 64_000
+NODE_KINDS = ("owned", "on_demand", "spot")
+LONGEST_NOTICE_S = 86_400.0
 
 
 class ProtocolError(ValueError):
@@ -162,6 +164,8 @@ class NodeFacts:
     software: dict[str, str] = field(default_factory=dict)
     disk_free_bytes: int = 0
     cannot_train: dict[str, str] = field(default_factory=dict)  # method -> why not, with the remedy
+    kind: str = ""  # owned | on_demand | spot; empty: not said
+    market: str = ""  # the name of the market where it was rented
     speed_tests: tuple[SpeedTest, ...] = ()  # the newest of each model of GPU
 
 
@@ -216,6 +220,7 @@ class Sync:
     """Heartbeat, reports and question in one. `facts` only when they changed.
 
     `boot_id` names a start of the agent, `seq` rises with what that says; 0 from agents that do not count.
+    withdraw_in_s: until the node's provider takes it back; None: no notice of that is there.
     """
 
     protocol: int
@@ -224,6 +229,7 @@ class Sync:
     claims: tuple[ClaimState, ...] = ()
     gpus: tuple[GpuUse, ...] = ()
     facts: NodeFacts | None = None
+    withdraw_in_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

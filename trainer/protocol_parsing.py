@@ -13,7 +13,9 @@ from trainer.message_reader import Reader, storable
 from trainer.names import clean_name
 from trainer.protocol import (
     DEFAULT_LEASE_S,
+    LONGEST_NOTICE_S,
     MAX_REPORTS_PER_SYNC,
+    NODE_KINDS,
     ClaimOrder,
     ClaimState,
     DeclaredSite,
@@ -113,7 +115,16 @@ def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
         # Agents from before it say nothing: they get every method, as they always did.
         cannot_train=reader.texts("cannot_train", 300),
         speed_tests=tuple(_speed_test(entry) for entry in reader.items("speed_tests", 64)),
+        kind=_kind(reader),
+        market=storable(reader.text("market", "", limit=100)),
     )
+
+
+def _kind(reader: Reader) -> str:
+    kind = reader.text("kind", "")
+    if kind not in {"", *NODE_KINDS}:
+        raise ProtocolError(f"{reader.path}.kind", f"must be one of {', '.join(NODE_KINDS)}")
+    return kind
 
 
 def parse_speed_test(raw: Any) -> SpeedTest:
@@ -212,7 +223,7 @@ def _gpu_use(reader: Reader) -> GpuUse:
 def parse_sync(raw: Any) -> Sync:
     """A node's sync message."""
     reader = Reader(raw, "body")
-    facts = reader.raw.get("facts")
+    facts, withdraw = reader.raw.get("facts"), reader.raw.get("withdraw_in_s")
     return Sync(
         protocol=reader.whole("protocol"),
         boot_id=reader.ident("boot_id"),
@@ -220,6 +231,7 @@ def parse_sync(raw: Any) -> Sync:
         claims=tuple(_claim_state(entry) for entry in reader.items("claims", 1024)),
         gpus=tuple(_gpu_use(entry) for entry in reader.items("gpus", 1024)),
         facts=None if facts is None else parse_facts(facts, "body.facts"),
+        withdraw_in_s=None if withdraw is None else min(LONGEST_NOTICE_S, reader.number("withdraw_in_s")),
     )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
+from scheduler.core.market.types import NodeTerms
 from scheduler.core.types import ClusterState, JobInfo, Plan, Wait
 from scheduler.states import WaitState
 
@@ -25,6 +26,15 @@ def eligible(state: ClusterState, now: float) -> tuple[ClusterState, tuple[Wait,
         return state, ()
     left_out = {wait.job for wait in waits}
     return replace(state, jobs=tuple(job for job in state.jobs if job.id not in left_out)), tuple(waits)
+
+
+def off_spot_nodes(state: ClusterState) -> ClusterState:
+    """The state in which only jobs that may use spot nodes come near them."""
+    spot = frozenset(node.id for node in state.nodes if node.kind is NodeTerms.SPOT)
+    if not spot:
+        return state
+    jobs = (job if job.spot else replace(job, avoids=job.avoids | spot) for job in state.jobs)
+    return replace(state, jobs=tuple(jobs))
 
 
 def with_waits(plan: Plan, not_yet: tuple[Wait, ...]) -> Plan:

@@ -181,6 +181,15 @@ class ClusterState:
         """
         return [job for job in self.jobs if job.holds is not None]
 
+    def kept_off(self, job: JobInfo) -> frozenset[str]:
+        """Nodes that the job keeps away from for a while.
+
+        Those that it may never use are not among them.
+        """
+        if not job.avoids or job.spot:
+            return job.avoids
+        return job.avoids - {node.id for node in self.nodes if node.kind is NodeTerms.SPOT}
+
     @property
     def releases(self) -> Sequence[ExpectedRelease]:
         """GPUs that running jobs will release.

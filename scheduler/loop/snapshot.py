@@ -15,6 +15,7 @@ from django.db.models import QuerySet
 
 from knowledge.core.recommend.objectives import keeping
 from scheduler.core.limits import NO_TEAM, Limits
+from scheduler.core.market.types import NodeTerms
 from scheduler.core.placement.topology import TopologyLevel
 from scheduler.core.types import ClusterState, GpuId, GpuSite, Holding, JobInfo, NodeInfo, Topology
 from scheduler.loop.declines import Avoided, avoided_by
@@ -22,7 +23,7 @@ from scheduler.loop.options.option_cache import JobOptions, options_of
 from scheduler.loop.options.unsupported import explain_missing_options
 from scheduler.loop.options.within_budget import within_budget
 from scheduler.loop.stop_costs import preempted, restart_s, saved_at, unsaved_s
-from scheduler.models import Allocation, Attempt, Gpu, Job, JobArray, PendingStart
+from scheduler.models import Allocation, Attempt, Gpu, Job, JobArray, Node, PendingStart
 from scheduler.selectors.checkpoints import only_nodes
 from scheduler.selectors.cluster.windows import windows_in_force
 from scheduler.selectors.dependencies import awaited
@@ -36,7 +37,7 @@ COLUMNS = (
     "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
     "array_id", "begin_at", "priority", "preemptible", "team_id", "goal", "topology", "topology_level",
     "state", "state_since", "stop_for", "step", "total_steps", "wait_code", "wait_text", "held_at",
-    "held_note",
+    "held_note", "spot",
 )  # fmt: skip
 ATTEMPT_COLUMNS = (
     "job_id", "fence", "option", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
@@ -165,6 +166,7 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
         awaits=rows.awaited.get(job.pk, ()),
         hold=_hold(job),
         held=_held_by_an_administrator(job),
+        spot=job.spot,
     )
 
 
@@ -218,7 +220,7 @@ def _nodes(held: set[GpuId], now: datetime) -> tuple[NodeInfo, ...]:
     fresh = trusted_since(now)
     groups: dict[tuple[str, str], list[Gpu]] = defaultdict(list)
     sites: dict[str, list[GpuSite | None]] = defaultdict(list)
-    for gpu in Gpu.present.select_related("node").order_by("node_id", "index"):
+    for gpu in Gpu.present.select_related("node__market").order_by("node_id", "index"):
         groups[gpu.node_id, gpu.model].append(gpu)
         sites[gpu.node_id].append(gpu.placed)
     return tuple(
@@ -232,6 +234,7 @@ def _nodes(held: set[GpuId], now: datetime) -> tuple[NodeInfo, ...]:
             price_per_gpu_hour=gpus[0].node.price_per_gpu_hour,
             sites=_known(sites[node_id]),
             ready=gpus[0].node.state == NodeState.READY and gpus[0].node.last_seen_at >= fresh,
+            **_terms(gpus[0].node, now),
         )
         for (node_id, model), gpus in sorted(groups.items())
     )
@@ -241,3 +244,12 @@ def _known(sites: Sequence[GpuSite | None]) -> tuple[GpuSite, ...]:
     """The sites of a node's GPUs, or none: some alone say nothing."""
     known = tuple(site for site in sites if site is not None)
     return known if len(known) == len(sites) else ()
+
+
+def _terms(node: Node, now: datetime) -> dict[str, Any]:
+    """On what terms a node is there, and until when."""
+    return {
+        "kind": NodeTerms(node.kind),
+        "market": node.market.name if node.market else "",
+        "withdraw_in_s": (node.withdraw_at - now).total_seconds() if node.withdraw_at else None,
+    }

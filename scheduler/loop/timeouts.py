@@ -27,6 +27,7 @@ from scheduler.states import LIVE, STOPPABLE, Block, JobState, NodeState, Outcom
 from trainer.protocol import Phase
 
 log = logging.getLogger(__name__)
+SHORTEST_GRACE_S = 1.0
 
 
 def enforce_all(epoch: Epoch, web: Reachability, now: datetime) -> None:
@@ -219,12 +220,18 @@ def empty_closed_nodes(epoch: Epoch, now: datetime, budget: TickBudget) -> None:
 
 
 def _move_jobs_off(node: Node, now: datetime) -> int:
+    """Stop its jobs with a checkpoint.
+
+    On a node that its provider takes back they have as long as it is still there.
+    """
+    reason, grace_s = f"Node {node.name} is draining.", None
+    if node.withdraw_at is not None:
+        grace_s = max(SHORTEST_GRACE_S, (node.withdraw_at - now).total_seconds())
+        reason = f"Node {node.name} is withdrawn in {grace_s:.0f} s."
     on_node = Job.objects.filter(
         state__in=LIVE & STOPPABLE, attempts__ended_at__isnull=True, attempts__claims__node=node
     )
     jobs = list(on_node.distinct())
     for job in jobs:
-        preempt_job(
-            job=job, stop_for=StopFor.DRAIN, now=now, reason=f"Node {node.name} is draining.", grace_s=None
-        )
+        preempt_job(job=job, stop_for=StopFor.DRAIN, now=now, reason=reason, grace_s=grace_s)
     return len(jobs)

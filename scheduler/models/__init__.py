@@ -5,6 +5,8 @@ from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice, WebB
 from scheduler.models.dependencies import JobDependency
 from scheduler.models.files import DatasetFile, UploadHold
 from scheduler.models.jobs import Allocation, Attempt, Claim, Job, JobEvent
+from scheduler.models.markets.deciding import DeciderWeight, MarketDecision
+from scheduler.models.markets.market import Market, MarketForecast, MarketOrder, MarketSample, SampleSource
 from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent, NodePrice, NodeSpeedTest
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
 from scheduler.models.pending import PendingGpu, PendingStart
@@ -21,6 +23,7 @@ __all__ = [
     "Checkpoint",
     "Claim",
     "DatasetFile",
+    "DeciderWeight",
     "Decision",
     "DecisionJob",
     "Epoch",
@@ -33,6 +36,11 @@ __all__ = [
     "JoinToken",
     "LogPiece",
     "MaintenanceWindow",
+    "Market",
+    "MarketDecision",
+    "MarketForecast",
+    "MarketOrder",
+    "MarketSample",
     "Metric",
     "Node",
     "NodeEvent",
@@ -43,6 +51,7 @@ __all__ = [
     "PendingStart",
     "PersonLimit",
     "PolicyChoice",
+    "SampleSource",
     "Simulation",
     "SimulationState",
     "TeamQuota",

@@ -55,6 +55,7 @@ class Job(models.Model):
         choices=[(one.value, one.value) for one in Topology],
     )
     topology_level = models.IntegerField(null=True, blank=True)  # TopologyLevel, where one is asked for
+    spot = models.BooleanField(default=False, db_default=False)  # may it run on spot nodes?
     budget = models.FloatField(null=True, blank=True)
     retries = models.IntegerField(default=0)  # the user's own, for errors of data or code
 

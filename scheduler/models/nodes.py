@@ -9,6 +9,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from scheduler.core.market.types import NodeTerms
 from scheduler.core.types import GpuSite
 from scheduler.models.ids import new_node_id
 from scheduler.states import PRIVATE_NODE_EVENTS, REMOVABLE, Block, NodeState
@@ -59,6 +60,15 @@ class Node(models.Model):
     cannot_train = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
     address = models.CharField(max_length=64, blank=True)
     price_per_gpu_hour = models.FloatField(default=0.0)  # that of the newest NodePrice; 0: no price
+    kind = models.CharField(
+        max_length=10, default=NodeTerms.OWNED, db_default=NodeTerms.OWNED,
+        choices=[(kind.value, kind.value) for kind in NodeTerms],
+    )  # fmt: skip
+    market = models.ForeignKey(
+        "scheduler.Market", models.SET_NULL, null=True, blank=True, related_name="nodes"
+    )  # where it was rented
+    withdraw_at = models.DateTimeField(null=True, blank=True)  # when its provider takes it back
+    give_back = models.BooleanField(default=False, db_default=False)  # to its market, once it runs nothing
     network = models.CharField(max_length=20, default="none")
     topology_declared = models.BooleanField(default=False, db_default=False)  # by its owner, not its driver
     topology_warning = models.CharField(max_length=500, blank=True, default="", db_default="")

@@ -17,6 +17,7 @@ from trainer.agent.logs import set_up
 from trainer.agent.loop import EXIT_UPGRADE, Agent
 from trainer.agent.node.discovery import discover
 from trainer.agent.node.network import Site
+from trainer.agent.node.notice import NoticeWatch
 from trainer.agent.node.torch_check import check_torch
 from trainer.agent.node.user import training_user
 from trainer.agent.portal_api.client import Portal
@@ -39,7 +40,7 @@ def build(settings: Settings) -> Agent:
     except OSError as error:
         raise SetupError(f"--dir {settings.dir} cannot be used: {error}") from error
     folder.lock()
-    facts = discover(folder, settings.slots, settings.topology)
+    facts = discover(folder, settings.slots, settings.topology, kind=settings.kind, market=settings.market)
     run_as = training_user(settings.user, folder, allow_root=settings.allow_root)
     if facts.gpus[0].model != "cpu":
         check_torch(facts.gpus, run_as)
@@ -61,8 +62,9 @@ def build(settings: Settings) -> Agent:
     if not enrolled:
         enrol(portal, folder, settings, facts)
     return Agent(
-        settings=settings, folder=folder, portal=portal, executor=executor, workshop=workshop, facts=facts
-    )
+        settings=settings, folder=folder, portal=portal, executor=executor, workshop=workshop, facts=facts,
+        notice=NoticeWatch(settings.notice) if settings.notice else None,
+    )  # fmt: skip
 
 
 def run(settings: Settings) -> int:

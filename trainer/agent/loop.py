@@ -17,6 +17,7 @@ from trainer.agent.claims.prepare import RunPreparation
 from trainer.agent.errors import AgentError, PortalAway, SetupError, TooMuch, Unauthorised, UpgradeNeeded
 from trainer.agent.executors.base import Executor
 from trainer.agent.node.discovery import discover
+from trainer.agent.node.notice import NoticeWatch
 from trainer.agent.node.usage import SlotUse
 from trainer.agent.portal_api.client import Portal
 from trainer.agent.portal_api.enrol import enrol
@@ -66,6 +67,7 @@ class Agent:
         executor: Executor,
         workshop: RunPreparation,
         facts: NodeFacts,
+        notice: NoticeWatch | None = None,
     ) -> None:
         self._settings, self._folder, self._portal = settings, folder, portal
         self._facts, self._facts_told, self._facts_due = facts, False, time.monotonic() + FACTS_EVERY_S
@@ -73,6 +75,7 @@ class Agent:
         self.roster = ClaimManager(
             folder=folder, portal=portal, executor=executor, workshop=workshop, changed=self._wake.set
         )
+        self._notice = notice
         self._slot_use = SlotUse(facts.gpus, has_gpus=workshop.has_gpus)
         self._boot_id, self._said = uuid.uuid4().hex, 0
         self._heard = time.monotonic()
@@ -88,6 +91,8 @@ class Agent:
         Trainings outlive an agent that is killed or must be upgraded.
         """
         self.roster.recall()
+        if self._notice:
+            self._notice.start(changed=self._wake.set)
         try:
             while not self.stops_asked:
                 self._rest(self._turn())
@@ -149,6 +154,7 @@ class Agent:
             claims=self.roster.states(self._reports, REPORT_BYTES),
             gpus=self._slot_use.read(self.roster.loads),
             facts=None if self._facts_told else self._facts,
+            withdraw_in_s=self._notice.left_s() if self._notice else None,
         )
 
     def _obey(self, reply: SyncReply) -> None:
@@ -194,7 +200,8 @@ class Agent:
             return
         self._facts_due = time.monotonic() + FACTS_EVERY_S
         try:
-            facts = discover(self._folder, self._settings.slots, self._settings.topology)
+            given = self._settings
+            facts = discover(self._folder, given.slots, given.topology, kind=given.kind, market=given.market)
         except SetupError as error:  # what is started meanwhile is declined, and trainings go on
             log.error("the node's facts cannot be read", extra={"error": str(error)})
             return

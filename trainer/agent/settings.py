@@ -16,6 +16,7 @@ from trainer.agent.errors import SetupError
 from trainer.agent.executors.table import EXECUTORS
 from trainer.agent.portal_url import check_url
 from trainer.names import clean_name
+from trainer.protocol import NODE_KINDS
 from trainer.roots import overlap
 
 LONGEST_NAME = 100
@@ -44,6 +45,9 @@ class Settings:
     address: str = ""
     ports: Sequence[int] = (0,)
     speed_test: bool = False
+    kind: str = ""
+    market: str = ""
+    notice: str = ""
     stop_grace_s: float = 10.0
     lease_stop_s: float = 900.0
     command: Sequence[str] = (sys.executable, "-m", "trainer.run")
@@ -61,6 +65,7 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         raise SetupError("--models-limit deletes what can be downloaded again: it goes with --online")
     if given.join and given.join_file:
         raise SetupError("give --join or --join-file, not both")
+    _check_terms(given)
     name = _name(given.name or socket.gethostname())
     return Settings(
         portal=check_url(given.portal),
@@ -79,9 +84,24 @@ def read_settings(arguments: Sequence[str] | None = None) -> Settings:
         address=given.address or "",
         ports=given.ports,
         speed_test=not given.no_speed_test,
+        kind=given.kind or "",
+        market=given.market or "",
+        notice=given.notice or "",
         stop_grace_s=given.stop_grace,
         lease_stop_s=given.lease_stop,
     )
+
+
+def _check_terms(given: argparse.Namespace) -> None:
+    """Raise SetupError where --kind, --market and --notice do not go together."""
+    if given.kind == "spot" and not given.market:
+        raise SetupError("--kind spot needs --market NAME: where this machine was rented")
+    if given.market and given.kind not in ("spot", "on_demand"):
+        raise SetupError("--market goes with --kind spot or --kind on_demand")
+    if given.market and len(given.market) > LONGEST_NAME:
+        raise SetupError(f"--market must have at most {LONGEST_NAME} characters")
+    if given.notice and given.kind != "spot":
+        raise SetupError("--notice goes with --kind spot: no other machine is taken back")
 
 
 def _model_roots(roots: Sequence[Path], folder: Path) -> tuple[Path, ...]:
@@ -176,8 +196,21 @@ def _parser() -> argparse.ArgumentParser:
         metavar="DIR",
         help="folders of base models that jobs may name by their absolute path (none)",
     )
+    _add_terms(parser)
     _add_trainings(parser)
     return parser
+
+
+def _add_terms(parser: argparse.ArgumentParser) -> None:
+    """Add the options of a machine that is rented."""
+    parser.add_argument("--kind", choices=NODE_KINDS, help="on what terms this machine is here (owned)")
+    parser.add_argument("--market", metavar="NAME", help="where it was rented, by its name at the portal")
+    parser.add_argument(
+        "--notice",
+        metavar="COMMAND|FILE",
+        help="how a spot machine hears that it is taken back: a command that ends with 0 then, or a file that"
+        " is there then; what it says first is the seconds that are left (120)",
+    )
 
 
 def _add_trainings(parser: argparse.ArgumentParser) -> None:

@@ -177,6 +177,15 @@ def trained_parameters(c: ConfigTable) -> Array:
     return np.where(c.adapter, c.lora_parameters, c.parameters)
 
 
+def checkpoint_bytes(c: ConfigTable) -> Array:
+    """Bytes of a checkpoint, shape (n,).
+
+    It holds the trained weights and AdamW's two moments, all in float32.
+    """
+    found: Array = 12.0 * trained_parameters(c)
+    return found
+
+
 def _resident(c: ConfigTable, whole: Memory) -> Array:
     """Return the bytes of paged optimiser states that stay on the GPU.
 

@@ -44,6 +44,19 @@ class PriorityField(ChoiceField):
         return PriorityClass(value).word
 
 
+class SpotField(ChoiceField):
+    """Yes or no, as a word."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        super().__init__(choices=["no", "yes"], **kwargs)
+
+    def to_internal_value(self, data: Any) -> bool:  # type: ignore[override]  # kept as a truth value
+        return super().to_internal_value(data) == "yes"
+
+    def to_representation(self, value: Any) -> str:
+        return "yes" if value else "no"
+
+
 class Params(serializers.DictField):
     """Parameters by name.
 
@@ -106,6 +119,11 @@ class JobIn(RecommendationIn):
     preemptible = StrictBoolean(
         required=False,
         help_text="May it be stopped for other jobs? If not, it borrows no GPUs of other teams.",
+    )
+    spot = SpotField(
+        required=False,
+        help_text="May it use spot nodes, which can be withdrawn at any time? Unless said, `yes` if it has a"
+        " deadline. Refused for jobs whose checkpoints are too large to be kept at the portal.",
     )
 
 

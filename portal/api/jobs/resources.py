@@ -14,6 +14,7 @@ from knowledge.core.domain.types import Option
 from portal.accounts.models import Team
 from portal.api.common.fields import CurrencyField
 from portal.api.jobs.figures import ActualOut, ComparedOut, CostOut, FiguresOut, ProgressOut, WarningOut
+from portal.api.jobs.requests import SpotField
 from scheduler.core.spending import Spent
 from scheduler.models import Attempt, Job, JobDependency, JobEvent, Metric
 from scheduler.selectors.dependencies import dependencies_of
@@ -86,6 +87,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
     currency = CurrencyField()
     priority = serializers.CharField(source="priority_class", help_text="low, normal, high or urgent")
     preemptible = serializers.BooleanField(help_text="May it be stopped for other jobs?")
+    spot = SpotField(help_text="May it use spot nodes?")
 
     class Meta:
         model = Job
@@ -93,7 +95,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
             *("id", "name", "state", "internal_state", "stage", "state_since", "array", "model", "team"),
             *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
             *("progress", "warnings", "wait", "error"),
-            *("priority", "preemptible"),
+            *("priority", "preemptible", "spot"),
             *("submitted_at", "begin_at", "first_started_at", "ended_at"),
         ]
 

@@ -21,6 +21,7 @@ from portal.api.jobs.requests import JobIn, Params, with_objects
 from portal.api.jobs.resources import ChoiceOut, PromiseOut
 from portal.clock import database_now
 from scheduler.services.jobs.recommend import check, current_recommender, recommend
+from scheduler.services.jobs.verbs import wants_spot
 
 USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
 
@@ -79,7 +80,8 @@ class RecommendationsApi(APIView):
         data.is_valid(raise_exception=True)
         values = with_objects(user=request.user, values=data.validated_data)
         asked = {name: values[name] for name in USED if name in values}
-        recommendation = recommend(recommender=current_recommender(), **asked, now=database_now())
+        recommender = current_recommender(spot=wants_spot(values))
+        recommendation = recommend(recommender=recommender, **asked, now=database_now())
         return Response(RecommendationOut(recommendation_json(recommendation)).data)
 
 

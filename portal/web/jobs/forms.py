@@ -43,7 +43,7 @@ GOALS = {
 }
 # The field that takes an upload, and the one that then shows the stored file.
 UPLOADS = {"upload": "training_file", "validation_upload": "validation_file"}
-STOPS = ("priority", "preemptible")
+STOPS = ("priority", "preemptible", "spot")
 LIMITS = ("deadline_at", "budget", "retries", "begin_at", "after", "sweep", "sweep_values", *STOPS)
 MORE = ("validation_file", "validation_upload", "team", *LIMITS)
 KINDS = {
@@ -51,6 +51,7 @@ KINDS = {
     DependencyKind.ENDED.value: "end in whatever way",
 }
 STOPPING = {"": "may be stopped", "0": "is never stopped"}
+SPOT = {"": "yes, if there is a deadline", "yes": "yes", "no": "no"}
 CLASS, STOPPED = "Priority class", "For jobs that go first"
 SHOWN_FILES = SHOWN_JOBS = 50
 
@@ -131,6 +132,15 @@ class SubmitForm(SweepFields, TimedForm):
         coerce=lambda text: text != "0",
         label=STOPPED,
         help_text="A job that is never stopped uses no GPUs that are guaranteed to other teams.",
+    )
+    spot = forms.TypedChoiceField(
+        choices=list(SPOT.items()),
+        required=False,
+        coerce=lambda text: text == "yes",
+        empty_value=None,
+        label="May use spot nodes",
+        help_text="They are cheaper and can be withdrawn; the job then goes on elsewhere, from its last"
+        " checkpoint.",
     )
     # Sent back with the form: a double click, a reload or the back button gives the same job again.
     key = forms.CharField(max_length=64, widget=forms.HiddenInput, required=False)

@@ -125,6 +125,7 @@ def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job |
         "retries": values["retries"] or 0,
         "priority": values["priority"] or PriorityClass.NORMAL,
         "preemptible": values["preemptible"] is not False,
+        "spot": values["spot"],
     }
     who: dict[str, Any] = {"owner": request.user, "now": database_now(), "creation": creation}
     if each := values["sweep_values"]:

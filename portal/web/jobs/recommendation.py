@@ -26,6 +26,7 @@ from portal.web.templatetags.portal_format import duration, money
 from scheduler.errors import BadParameters
 from scheduler.selectors.analysis.similar_jobs import LikeJobs, facts_of, similar_jobs
 from scheduler.services.jobs.recommend import check, clean_request, current_recommender, recommend
+from scheduler.services.jobs.verbs import wants_spot
 from trainer.recipes import RECIPES
 
 PLACE = ("gpu_model", "number_gpus", "number_nodes")
@@ -80,7 +81,7 @@ def _answer(form: SubmitForm) -> dict[str, Any]:
 
 
 def _context(form: SubmitForm) -> dict[str, Any]:
-    recommender, now = current_recommender(), database_now()
+    now, recommender = database_now(), current_recommender(spot=wants_spot(form.cleaned_data))
     found = _recommendation(recommender, form, form.params, now)
     pinned = any(name in form.params for name in PLACE)
     options = found.options

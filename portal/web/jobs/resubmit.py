@@ -38,6 +38,8 @@ def request_of(job: Job) -> dict[str, Any]:
         "params": job.fixed,
     }
     asked = {name: value for name, value in asked.items() if value}
+    if job.spot != bool(asked.get("deadline_at")):  # else it is what an empty choice means
+        asked["spot"] = "yes" if job.spot else "no"
     return asked if job.preemptible else {**asked, "preemptible": False}
 
 

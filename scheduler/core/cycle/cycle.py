@@ -135,7 +135,7 @@ class Cycle:
 
     def _block(self, job: JobInfo, options: Sequence[Option]) -> None:
         passed = self.closed or any(self._is_withheld(option, job) for option in options)
-        if job.avoids:
+        if self.state.kept_off(job):
             pass  # what it keeps away from must not lie idle for it
         elif self.rules.blocks is HeadOfLine.ALL:
             self.closed = True

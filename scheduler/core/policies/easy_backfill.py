@@ -102,7 +102,7 @@ class _Walk:
             self.promise = known if self._stands(known) else None
         self.promise = self.promise or self._earliest(head, options)
         self.memory = self.promise.as_memory()
-        if self.promise.at is None and not head.avoids:
+        if self.promise.at is None and not self.state.kept_off(head):
             self.blocked = {option.gpu_model for option in options}
         self.spare = FreeGpus(_without(self.state.nodes, self.promise.gpus), self.rules.placement)
         for start in self.started:

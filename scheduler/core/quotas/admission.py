@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from knowledge.core.domain.types import Option
-from scheduler.core.eligibility import eligible, with_waits
+from scheduler.core.eligibility import eligible, off_spot_nodes, with_waits
 from scheduler.core.quotas.ledger import Ledger
 from scheduler.core.quotas.reclaim import reclaim
 from scheduler.core.types import ClusterState, JobInfo, Plan, Policy, Preempt, Resize, Start, Wait
@@ -22,6 +22,7 @@ PASSES = 8  # decisions of one tick; after the last, starts beyond a limit are l
 def decide(policy: Policy, state: ClusterState, now: float) -> Plan:
     """The policy's plan for jobs that may start now, within limits and windows."""
     considered, not_yet = eligible(state, now)
+    considered = off_spot_nodes(considered)
 
     def decided(shown: ClusterState) -> Plan:
         return _within_limits(policy, shown, now) if shown.limits else policy.decide(shown, now)

@@ -25,20 +25,26 @@ SLICE = 50  # jobs a call, so that no task comes near the broker's visibility ti
 
 
 def refresh_options() -> int:
-    """Refresh up to `SLICE` waiting jobs and return how many.
+    """Refresh up to `SLICE` waiting jobs of each kind and return how many.
 
-    Another call is asked for if more are left.
+    The kinds are those that may use spot nodes and those that may not. Another call is asked for if more are
+    left.
     """
-    recommender = recommend.current_recommender()
-    digest = recommend.options_digest(recommender)
-    stale = recommend.waiting_with_stale_options(digest)
-    for job in stale[:SLICE]:
-        _refresh(job, recommender, digest)
-    if stale:
-        hints.tick()
-    if len(stale) > SLICE:
-        hints.refresh_options()
-    return len(stale[:SLICE])
+    done = 0
+    for spot in (False, True):
+        if spot and not Job.objects.filter(state=JobState.QUEUED, spot=True).exists():
+            continue
+        recommender = recommend.current_recommender(spot=spot)
+        digest = recommend.options_digest(recommender)
+        stale = recommend.waiting_with_stale_options(digest, spot=spot)
+        for job in stale[:SLICE]:
+            _refresh(job, recommender, digest)
+        if stale:
+            hints.tick()
+        if len(stale) > SLICE:
+            hints.refresh_options()
+        done += len(stale[:SLICE])
+    return done
 
 
 def _refresh(seen: Job, recommender: Recommender, digest: str) -> None:
@@ -78,6 +84,6 @@ def _may_come_back(job: Job) -> bool:
     """
     if job.less_memory_than is None:
         return True
-    everything = inventory(in_service=False)
+    everything = inventory(in_service=False, spot=job.spot)
     anywhere = Recommender.of(everything)
     return not everything.pools or bool(recommend.options_for(job, anywhere, database_now()))

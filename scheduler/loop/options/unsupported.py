@@ -26,7 +26,7 @@ def explain_missing_options(job_ids: Sequence[str]) -> dict[str, str]:
     wanting = _wanting(job_ids) if job_ids else []
     if not wanting:
         return {}
-    pools, catalogue, found = inventory(in_service=False).pools, portal_catalogue(), {}
+    pools, catalogue, found = inventory(in_service=False, spot=True).pools, portal_catalogue(), {}
     for pk, method, gpu_model in wanting:
         some = [pool for pool in pools if gpu_model is None or catalogue.same_gpu(pool.gpu_model, gpu_model)]
         if why := explain_unsupported(some, method):

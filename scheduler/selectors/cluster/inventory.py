@@ -13,6 +13,7 @@ from django.db.models import Min
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.domain.types import GpuPool, Inventory, Unsupported
+from scheduler.core.market.types import NodeTerms
 from scheduler.models import Gpu, Node
 from scheduler.states import IN_SERVICE
 
@@ -22,26 +23,36 @@ SAME_MEMORY = 1.1  # GPUs of one model are of one pool if none holds more than s
 _Node = list[Gpu]  # its GPUs of one model
 
 
-def inventory(*, in_service: bool = True) -> Inventory:
+def inventory(*, in_service: bool = True, spot: bool = False) -> Inventory:
     """Return the pools of GPUs, in one query.
 
     There is one for each GPU model, price, network and memory. The pools are of the registered nodes that are
     in service: nothing is promised on nodes that are lost or drained. If all are, or without `in_service`,
     they are of all registered nodes: those are to come back.
+
+    spot: with spot nodes. They count at the on-demand price of their market, which none of them exceeds where
+    a job is put, so that no promise breaks when the price moves.
     """
     nodes: dict[tuple[str, str], _Node] = defaultdict(list)
-    for gpu in Gpu.present.select_related("node").order_by("node_id", "index"):
-        nodes[gpu.node_id, gpu.model].append(gpu)
+    for gpu in Gpu.present.select_related("node__market").order_by("node_id", "index"):
+        if spot or gpu.node.kind != NodeTerms.SPOT:
+            nodes[gpu.node_id, gpu.model].append(gpu)
     serving = [gpus for gpus in nodes.values() if gpus[0].node.state in IN_SERVICE] if in_service else []
     alike: dict[tuple[str, float, str], list[_Node]] = defaultdict(list)
     for gpus in serving or nodes.values():
         node = gpus[0].node
-        alike[gpus[0].model, node.price_per_gpu_hour, node.network].append(gpus)
+        alike[gpus[0].model, _price(node), node.network].append(gpus)
     return Inventory(
         pools=tuple(_pool(*key, some) for key, found in sorted(alike.items()) for some in _by_memory(found)),
         max_nodes=settings.MAX_NODES_PER_JOB,
         in_service=bool(serving) or not nodes,
     )
+
+
+def _price(node: Node) -> float:
+    if node.kind == NodeTerms.SPOT and node.market is not None:
+        return max(node.price_per_gpu_hour, node.market.on_demand_price)
+    return node.price_per_gpu_hour
 
 
 def _by_memory(nodes: Sequence[_Node]) -> list[list[_Node]]:

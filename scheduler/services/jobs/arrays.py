@@ -13,7 +13,7 @@ from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import JobArray
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
-from scheduler.services.jobs.verbs import JobRequest, Prepared, cancel_job, prepare, store
+from scheduler.services.jobs.verbs import JobRequest, Prepared, cancel_job, prepare, store, wants_spot
 from scheduler.states import TERMINAL
 
 log = logging.getLogger(__name__)
@@ -36,7 +36,7 @@ def submit_array(
     time. Raises BadParameters naming the value.
     """
     _check(values, limit)
-    recommender, prepared = recommend.current_recommender(), []
+    recommender, prepared = recommend.current_recommender(spot=wants_spot(same)), []
     for number, value in enumerate(values):
         at = now + timedelta(microseconds=number)  # so that they are ordered as they were listed
         try:

@@ -16,6 +16,7 @@ from knowledge.core.domain.option_json import option_json, read_option
 from knowledge.core.domain.types import Option, Source
 from knowledge.core.domain.wording import rough_time
 from scheduler import hints
+from scheduler.core.market.types import NodeTerms
 from scheduler.core.remaining_time import promised_remaining
 from scheduler.core.types import GpuId
 from scheduler.errors import CannotPlace
@@ -184,10 +185,24 @@ def _follow(job: Job, attempt: Attempt, outcome: Outcome, reason: str, now: date
 def _budget(attempt: Attempt, outcome: Outcome) -> Budget:
     """Return the budget of the outcome.
 
-    A start that timed out because a node did not take it up counts as declined there.
+    A start that timed out because a node did not take it up counts as declined there. No loss of a spot node
+    counts.
     """
     not_taken_up = outcome is Outcome.TIMEOUT and attempt.claims.filter(outcome=Outcome.DECLINED).exists()
-    return Budget.DECLINES if not_taken_up else BUDGETS[outcome]
+    if not_taken_up:
+        return Budget.DECLINES
+    return Budget.NONE if _withdrawn(attempt, outcome) else BUDGETS[outcome]
+
+
+def _withdrawn(attempt: Attempt, outcome: Outcome) -> bool:
+    """Did it end because a spot node went away, announced or not?
+
+    A machine that is shut down may kill the training first.
+    """
+    spot = attempt.claims.filter(node__kind=NodeTerms.SPOT)
+    if outcome is Outcome.LOST:
+        return spot.exists()
+    return outcome is Outcome.KILLED and spot.filter(node__withdraw_at__isnull=False).exists()
 
 
 def catch_up(job: Job, now: datetime) -> Job:

@@ -121,12 +121,13 @@ def workload_of(*, model: str, training_file: DatasetFile, validation_file: Data
     )
 
 
-def current_recommender() -> Recommender:
+def current_recommender(*, spot: bool = False) -> Recommender:
     """Return a recommender for the registered nodes and present knowledge.
 
     One recommender answers a whole request, so that all answers agree.
+    spot: for jobs that may use spot nodes.
     """
-    return Recommender.of(inventory())
+    return Recommender.of(inventory(spot=spot))
 
 
 def recommend(
@@ -244,10 +245,11 @@ def chosen_json(recommendation: Recommendation) -> dict[str, Any]:
     return {name: asdict(choice) for name, choice in recommendation.chosen.items()}
 
 
-def waiting_with_stale_options(digest: str) -> list[Job]:
+def waiting_with_stale_options(digest: str, *, spot: bool) -> list[Job]:
     """Return queued jobs whose options are stale, oldest first.
 
+    spot: those that may use spot nodes, or the others.
     Their options were made for other nodes or another predictor.
     """
-    stale = Job.objects.filter(state=JobState.QUEUED).exclude(options_for=digest)
+    stale = Job.objects.filter(state=JobState.QUEUED, spot=spot).exclude(options_for=digest)
     return list(stale.select_related("training_file", "validation_file").order_by("submitted_at")[:500])

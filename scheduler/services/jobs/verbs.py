@@ -22,6 +22,7 @@ from scheduler.services.jobs import recommend
 from scheduler.services.jobs.dependencies import After, check_order, store_order
 from scheduler.services.jobs.objectives import aim_of_request
 from scheduler.services.jobs.priorities import check_class
+from scheduler.services.jobs.spot import spot_terms
 from scheduler.services.jobs.transitions import locked, move_job, note_job, record_submission
 from scheduler.states import STOPPABLE, TERMINAL, JobState, PriorityClass, StopFor, public_state
 
@@ -46,6 +47,13 @@ class JobRequest(TypedDict, total=False):
     after: Sequence[After]
     priority: int
     preemptible: bool
+    spot: bool | None
+
+
+def wants_spot(request: Mapping[str, Any]) -> bool:
+    """May the job use spot nodes? Unless it says so, it may if it has a deadline."""
+    asked, deadline_at = request.get("spot"), request.get("deadline_at")
+    return deadline_at is not None if asked is None else asked
 
 
 def submit_job(
@@ -56,7 +64,8 @@ def submit_job(
     The recommendation is asked for before the transaction that
     `creation` opens. Raises BadParameters.
     """
-    prepared = prepare(recommend.current_recommender(), owner=owner, now=now, **request)
+    recommender = recommend.current_recommender(spot=wants_spot(request))
+    prepared = prepare(recommender, owner=owner, now=now, **request)
     with creation() as note:
         store(prepared)
         note(prepared.job)
@@ -90,8 +99,12 @@ def prepare(
     after: Sequence[After] = (),
     priority: int = PriorityClass.NORMAL,
     preemptible: bool = True,
+    spot: bool | None = None,
 ) -> Prepared:
-    """Return a job as it would be stored. Raises BadParameters."""
+    """Return a job as it would be stored. Raises BadParameters.
+
+    spot: None is yes if there is a deadline.
+    """
     fixed = recommend.clean_request(model=model, params=params or {})
     aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now, begin_at=begin_at)
     _check_retries(retries)
@@ -99,6 +112,10 @@ def prepare(
     check_order(begin_at=begin_at, deadline_at=deadline_at, after=after, now=now)
     files: dict[str, Any] = {"training_file": training_file, "validation_file": validation_file}
     workload = recommend.workload_of(model=model, **files)
+    found = _from_recommendation(
+        recommend.recommend_or_default(recommender, model=model, fixed=fixed, workload=workload, aim=aim)
+    )
+    terms = spot_terms(asked=spot, deadline_at=deadline_at, promise=found["promise"], model=model)
     job = Job(
         owner=owner,
         team=team,
@@ -111,11 +128,10 @@ def prepare(
         retries=retries,
         priority=priority,
         preemptible=preemptible,
+        spot=terms.spot,
         fixed=fixed,
         options_for=recommend.options_digest(recommender),
-        **_from_recommendation(
-            recommend.recommend_or_default(recommender, model=model, fixed=fixed, workload=workload, aim=aim)
-        ),
+        **{**found, "notes": [*found["notes"], *terms.notes]},
         **files,
         **_begun(now),
     )

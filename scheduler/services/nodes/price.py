@@ -42,6 +42,17 @@ def set_price(*, node: Node, price: float, seen: float, actor: User, now: dateti
     return node
 
 
+@transaction.atomic
+def follow_price(*, node: Node, price: float, now: datetime) -> None:
+    """Let a node cost what its market asks for, from now on.
+
+    Nothing happens if it does already.
+    """
+    if Node.present.filter(pk=node.pk).exclude(price_per_gpu_hour=price).update(price_per_gpu_hour=price):
+        NodePrice.objects.create(node=node, since=_from(node, now), price_per_gpu_hour=price)
+        hints.refresh_options()
+
+
 def _from(node: Node, now: datetime) -> datetime:
     """Return the moment from which a new price holds.
 

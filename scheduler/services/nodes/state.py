@@ -15,6 +15,7 @@ from django.db import transaction
 from portal.accounts.models import User
 from portal.accounts.services import audit
 from scheduler import hints
+from scheduler.core.market.types import NodeTerms
 from scheduler.errors import Conflict, IllegalTransition
 from scheduler.models import Node, NodeEvent
 from scheduler.states import NODE_TRANSITIONS, STANDING, Block, NodeEventKind, NodeState
@@ -66,7 +67,7 @@ def readmit_node(*, node: Node, now: datetime) -> None:
             node=node, to=NodeState.BLOCKED, kind=NodeEventKind.BLOCKED, now=now,
             reason=why.reason if why else "", block_kind=node.block_kind,
         )  # fmt: skip
-    elif drain := _standing_drain(node):
+    elif drain := standing_drain(node):
         move_node(
             node=node, to=NodeState.DRAINING, kind=NodeEventKind.DRAIN, now=now,
             reason=drain.reason, actor=drain.actor,
@@ -89,8 +90,10 @@ def readmit_node(*, node: Node, now: datetime) -> None:
 def _flaps(node: Node, now: datetime) -> bool:
     """Tell whether the node comes and goes.
 
-    Jobs on it would lose their tries. A resume begins the count anew.
+    Jobs on it would lose their tries, which none does with a spot node. A resume begins the count anew.
     """
+    if node.kind == NodeTerms.SPOT:
+        return False
     counted = (NodeEventKind.LOST, NodeEventKind.RESUME)
     told = NodeEvent.objects.filter(node=node, kind__in=counted, at__gt=now - LOST_WITHIN)
     return list(told.order_by("-id").values_list("kind", flat=True)[:LOSSES]) == [NodeEventKind.LOST] * LOSSES
@@ -100,7 +103,7 @@ def _is_over(node: Node, now: datetime) -> bool:
     return node.until is not None and node.until < now
 
 
-def _standing_drain(node: Node) -> NodeEvent | None:
+def standing_drain(node: Node) -> NodeEvent | None:
     """The drain that nobody has taken back, whatever happened to the node since."""
     decided = (NodeEventKind.DRAIN, NodeEventKind.RESUME, NodeEventKind.BACK)
     last = NodeEvent.objects.filter(node=node, kind__in=decided).order_by("-id").first()
@@ -152,7 +155,7 @@ def drain_node(*, node: Node, actor: User, reason: str, move_jobs: bool, now: da
     _hold(node)
     if node.state in (NodeState.DRAINING, NodeState.DRAINED):
         raise Conflict(f"The node is already {node.state}.")
-    if _standing_drain(node):
+    if standing_drain(node):
         raise Conflict(f"The node is {node.state} and was drained before; it stays drained when it is back.")
     to = NodeState(node.state) if _must_prove_itself(node) else NodeState.DRAINING
     _decide(node, to, kind=NodeEventKind.DRAIN, reason=reason, actor=actor, move_jobs=move_jobs, now=now)
@@ -169,7 +172,7 @@ def resume_node(*, node: Node, actor: User, reason: str, now: datetime) -> Node:
     """
     _hold(node)
     waits = _must_prove_itself(node)
-    if waits and not _standing_drain(node):
+    if waits and not standing_drain(node):
         raise Conflict(
             f"The node is {node.state} and may still run trainings that were given up; it resumes by"
             " itself once it reports nothing running."

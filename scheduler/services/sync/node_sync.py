@@ -14,9 +14,11 @@ from scheduler.errors import BadReport, NotFound, StaleAttempt
 from scheduler.models import Claim, Gpu, Node
 from scheduler.selectors.nodes import live_claims
 from scheduler.selectors.run_specs import spec_of
+from scheduler.services.markets.kinds import take_kind
 from scheduler.services.nodes.boots import refuse_earlier_start, take_heartbeat
 from scheduler.services.nodes.register import require_protocol, update_facts
 from scheduler.services.nodes.state import readmit_node
+from scheduler.services.nodes.withdrawal import take_notice
 from scheduler.services.sync.claims import take_state
 from scheduler.states import Block, JobState, NodeState
 from trainer.protocol import ClaimOrder, GpuUse, Phase, Sync, SyncReply
@@ -38,6 +40,7 @@ def sync_node(*, node: Node, message: Sync, now: datetime) -> SyncReply:
         _take_facts(node, message, now)
         errors = _take_claims(node, message, now)
         _heal(node, message, errors, now)
+        take_notice(node=node, withdraw_in_s=message.withdraw_in_s, now=now)
     return SyncReply(
         next_sync_s=next_sync_s(Node.present.exclude(state=NodeState.LOST).count()),
         draining=node.state in (NodeState.DRAINING, NodeState.DRAINED),
@@ -57,6 +60,7 @@ def next_sync_s(nodes: int) -> float:
 def _take_facts(node: Node, message: Sync, now: datetime) -> None:
     if message.facts is not None:
         update_facts(node=node, facts=message.facts, now=now)
+        take_kind(node=node, kind=message.facts.kind, market=message.facts.market, now=now)
     if message.gpus:
         _note_use(node, message.gpus)
 

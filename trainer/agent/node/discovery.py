@@ -33,11 +33,19 @@ NO_BITSANDBYTES = "bitsandbytes is missing, install requirements/gpu.lock on it"
 _TOLD = ("torch", "transformers", "peft", "accelerate", "bitsandbytes", "psutil", "httpx")
 
 
-def discover(folder: NodeFolder, slots: int | None = None, topology: Path | None = None) -> NodeFacts:
+def discover(
+    folder: NodeFolder,
+    slots: int | None = None,
+    topology: Path | None = None,
+    *,
+    kind: str = "",
+    market: str = "",
+) -> NodeFacts:
     """Return the node's facts.
 
     slots: how many CPU slots to offer where there is no GPU; cores - 1 unless given.
     topology: a file that says where the GPUs sit, instead of the driver.
+    kind, market: on what terms it was rented, and where.
     Raises SetupError where there are GPUs, or were, and none can be offered.
     """
     cores, memory = usable_cores(), usable_memory_bytes()
@@ -56,6 +64,8 @@ def discover(folder: NodeFolder, slots: int | None = None, topology: Path | None
         speed_tests=speed_tests.known(folder, gpus),
         # Whole GiB, so that facts do not change with every log line.
         disk_free_bytes=shutil.disk_usage(folder.root).free // GIB * GIB,
+        kind=kind,
+        market=market,
     )
 
 

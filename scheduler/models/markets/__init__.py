@@ -1,0 +1,1 @@
+"""Markets, what was seen of them, and what was decided by it."""

@@ -1,0 +1,1 @@
+"""Reading markets: for pages, programs and policies."""

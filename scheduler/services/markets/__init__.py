@@ -1,0 +1,1 @@
+"""Markets of rented nodes: kept, sampled, foretold and asked."""

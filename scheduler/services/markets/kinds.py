@@ -1,0 +1,86 @@
+"""On what terms a node is there: as its agent says, or as an administrator does."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from portal.accounts.models import User
+from portal.accounts.people import require_admin
+from portal.accounts.services import audit
+from scheduler import hints
+from scheduler.core.market.types import NodeTerms
+from scheduler.errors import BadParameters
+from scheduler.models import Market, Node
+from scheduler.selectors.markets.quotes import market_named
+from scheduler.services.markets.prices import follow_market
+from scheduler.services.nodes.state import note_node
+from scheduler.states import NodeEventKind
+
+
+@transaction.atomic
+def set_kind(*, node: Node, kind: str, actor: User, now: datetime, market: str = "") -> Node:
+    """Say on what terms a node is there; market: a name, empty for none.
+
+    An agent with --kind says it again at its next start. Raises BadParameters naming the field, NotAllowed.
+    """
+    require_admin(actor)
+    if kind not in set(NodeTerms):
+        raise BadParameters({"kind": f"must be one of {', '.join(NodeTerms)}"})
+    if market and kind == NodeTerms.OWNED:
+        raise BadParameters({"market": "an owned node is of no market; leave it empty"})
+    found = market_named(market) if market else None
+    if market and found is None:
+        raise BadParameters({"market": f"There is no market {market}."})
+    if found and (wrong := _misfit(node, found)):
+        raise BadParameters({"market": wrong})
+    _change(node, NodeTerms(kind), found, actor, now)
+    audit(
+        action="node kind changed",
+        actor=actor,
+        target=node.pk,
+        data={"kind": kind, "market": market},
+        now=now,
+    )
+    return node
+
+
+@transaction.atomic
+def take_kind(*, node: Node, kind: str, market: str, now: datetime) -> None:
+    """Take over what a node's agent says; empty says nothing.
+
+    A market that is not known, or does not fit, is noted, and the node is of none.
+    """
+    if not kind:
+        return
+    found, wrong = market_named(market) if market else None, ""
+    if market and found is None:
+        wrong = f"Its agent names a market {market}, which is not known here; an administrator can add it."
+    elif found:
+        wrong = _misfit(node, found)
+    _change(node, NodeTerms(kind), None if wrong else found, None, now, wrong)
+
+
+def _misfit(node: Node, market: Market) -> str:
+    """Why it cannot be of this market; empty if it can."""
+    models = set(node.gpus.values_list("model", flat=True))
+    if models == {market.gpu_model}:
+        return ""
+    return f"It has {', '.join(sorted(models))}, and market {market.name} offers {market.gpu_model}."
+
+
+def _change(
+    node: Node, kind: NodeTerms, market: Market | None, actor: User | None, now: datetime, note: str = ""
+) -> None:
+    if (node.kind, node.market_id) == (kind, market.pk if market else None):
+        return
+    if not Node.present.filter(pk=node.pk).update(kind=kind, market=market):
+        return  # removed meanwhile
+    terms = f"{kind.replace('_', ' ')}{f' in market {market.name}' if market else ''}"
+    note_node(node=node, kind=NodeEventKind.KIND, now=now, reason=f"Now {terms}. {note}".strip(), actor=actor)
+    if market:
+        follow_market(market=market, now=now)
+    node.refresh_from_db()
+    hints.refresh_options()
+    hints.tick()

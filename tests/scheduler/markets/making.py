@@ -1,0 +1,40 @@
+"""Markets with samples and nodes, as tests need them."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from portal.clock import database_now
+from scheduler.models import Market, Node
+from scheduler.services.markets.markets import MarketTerms, add_market
+from scheduler.services.markets.samples import SampleValues, append_samples
+from tests.harness import world
+from tests.harness.fake_node import FakeNode, facts
+
+
+def market(name: str = "east", **terms: Any) -> Market:
+    """A market of CPU slots at 1.0 on demand."""
+    values = {"gpu_model": "cpu", "on_demand_price": 1.0, "max_nodes": 4, **terms}
+    return add_market(terms=MarketTerms(name=name, **values), actor=world.admin(), now=database_now())
+
+
+def sample(
+    of: Market, price: float | None = 0.3, available: int | None = 2, *, at: datetime | None = None
+) -> None:
+    """Something that was seen of the market, a second ago unless said."""
+    values = SampleValues(at=at or database_now() - timedelta(seconds=1), price=price, available=available)
+    append_samples(market=of, samples=[values], actor=world.admin(), now=database_now())
+
+
+def market_node(of: Market | None, kind: str = "spot", name: str = "", **more: Any) -> FakeNode:
+    """A node whose agent says that it was rented there."""
+    said: dict[str, Any] = {"kind": kind, "market": name or (of.name if of else ""), **more}
+    node = world.fake_node(heard=False, **said)
+    node.sync(facts=facts(**said))
+    return node
+
+
+def row(node: FakeNode) -> Node:
+    """The node's row."""
+    return Node.objects.get(pk=node.node_id)
