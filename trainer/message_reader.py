@@ -11,7 +11,7 @@ from trainer.protocol import ProtocolError, TooMany
 from trainer.strict_json import UNSTORABLE, is_number, is_whole
 
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}\Z")
-MAX_TOLD = 1024  # texts that a node says of itself in one table
+MAX_ENTRIES = 1024  # texts that a node says of itself in one table
 LARGEST = 1e18  # of any number: what is larger is no measurement, and no column keeps it
 
 
@@ -80,5 +80,5 @@ class Reader:
 
         A node says them of itself beside the contract.
         """
-        told = islice(self.table(name).items(), MAX_TOLD)
-        return {storable(str(k))[:50]: storable(str(v))[:limit] for k, v in told}
+        entries = islice(self.table(name).items(), MAX_ENTRIES)
+        return {storable(str(k))[:50]: storable(str(v))[:limit] for k, v in entries}

@@ -70,7 +70,7 @@ def _train(order: TrainingSpec) -> None:
     failed = _wait(_launch(order))
     _store(order).unlink(missing_ok=True)
     result = order.run_dir / "result.json"
-    if failed == -signal.SIGKILL or (failed < 0 and _told(result) == Outcome.LOST):
+    if failed == -signal.SIGKILL or (failed < 0 and _reported_outcome(result) == Outcome.LOST):
         result.unlink(missing_ok=True)  # another process's complaint about the lost connection
     if failed < 0 and not result.exists():
         # as if the signal had hit this process: the agent then tells a kill from an error
@@ -111,7 +111,7 @@ def _launch(order: TrainingSpec) -> list[subprocess.Popen[bytes]]:
     return processes
 
 
-def _told(result: Path) -> str:
+def _reported_outcome(result: Path) -> str:
     try:
         return str(json.loads(result.read_text(encoding="utf-8"))["outcome"])
     except OSError:

@@ -84,8 +84,8 @@ def _hub_text(place: str) -> str:
         return remote.get(address, largest=LARGEST_CONFIG, within_s=HUB_TIMEOUT_S).decode()
     except (httpx.HTTPError, httpx.InvalidURL, UnicodeDecodeError) as wrong:
         remedy = "without internet, copy its config.json here and give that path"
-        told = f"{place} is neither a file or folder here nor readable at {address} ({wrong}); {remedy}"
-        raise CannotAdd({"place": told}) from wrong
+        message = f"{place} is neither a file or folder here nor readable at {address} ({wrong}); {remedy}"
+        raise CannotAdd({"place": message}) from wrong
 
 
 def read(path: Path) -> str:
@@ -113,8 +113,8 @@ def check_sizes(text: str) -> None:
     misstated = [name for name in NEEDED if not _is_size(sizes[name], least=1)]
     misstated += [name for name in KNOWN if not _is_size(sizes.get(name) or 0, least=0)]
     if misstated:
-        told = f"must be a whole number, {LARGEST_SIZE:,} at most"
-        raise CannotAdd({"config": f"{', '.join(misstated)}: {told}"})
+        message = f"must be a whole number, {LARGEST_SIZE:,} at most"
+        raise CannotAdd({"config": f"{', '.join(misstated)}: {message}"})
 
 
 def _is_size(value: Any, *, least: int) -> bool:

@@ -46,7 +46,7 @@ def on_hub(model: str) -> OnHub:
         return OnHub(known)
     if settings.HF_HUB_OFFLINE or cache.get(away):
         return OnHub.UNCHECKED
-    found = _asked(f"{settings.HF_ENDPOINT}/api/models/{model}")
+    found = _description(f"{settings.HF_ENDPOINT}/api/models/{model}")
     if found is OnHub.UNCHECKED:
         cache.set(away, True, AWAY_FOR_S)
     else:
@@ -54,7 +54,7 @@ def on_hub(model: str) -> OnHub:
     return found
 
 
-def _asked(address: str) -> OnHub:
+def _description(address: str) -> OnHub:
     try:
         status = remote.status(address, within_s=WITHIN_S, token=settings.HF_TOKEN)
     except (httpx.HTTPError, httpx.InvalidURL):

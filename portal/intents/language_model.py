@@ -19,7 +19,7 @@ from portal.intents.core.names.file_index import FileIndex
 from portal.intents.core.pointing import FRAMES, Pointer, proposals_of
 from portal.intents.core.reading import read
 from portal.intents.core.types import IntentReading, Setting
-from portal.limits.counters import asked
+from portal.limits.counters import unless_away
 
 log = logging.getLogger(__name__)
 WITHIN_S, LEFT_ALONE_S = 5.0, 60
@@ -67,19 +67,19 @@ def helped_reading(text: str, setting: Setting, server: ChatServer | None) -> In
 
 def _pointers_of(server: ChatServer, typed: str, setting: Setting) -> tuple[list[Pointer], str]:
     """What the model says of a text, and a note if it could not be asked."""
-    if asked(lambda: bool(caches["counters"].get(SILENT, False)), False):
+    if unless_away(lambda: bool(caches["counters"].get(SILENT, False)), False):
         return [], f"The language model at {server.host} is not asked, since it failed a moment ago."
     try:
-        return _asked(server, typed, setting), ""
+        return _ask_model(server, typed, setting), ""
     except NoAnswer as failed:
         log.warning("sentences are read without the language model: %s", failed)
-        asked(lambda: caches["counters"].set(SILENT, True, LEFT_ALONE_S), None)
+        unless_away(lambda: caches["counters"].set(SILENT, True, LEFT_ALONE_S), None)
         return [], f"The language model did not help: {failed}."
 
 
-def _asked(server: ChatServer, typed: str, setting: Setting) -> list[Pointer]:
+def _ask_model(server: ChatServer, typed: str, setting: Setting) -> list[Pointer]:
     due = time.monotonic() + WITHIN_S
-    messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _told(typed, setting)}]
+    messages = [{"role": "system", "content": RULES}, {"role": "user", "content": _question(typed, setting)}]
     for _ in range(MOST_ASKED):
         text = ask(server, messages, schema=SCHEMA, temperature=0, most_tokens=MOST_TOKENS, due=due).text
         found = _pointers(text)
@@ -92,7 +92,7 @@ def _asked(server: ChatServer, typed: str, setting: Setting) -> list[Pointer]:
     raise NoAnswer(f"{server.host} does not answer in JSON")
 
 
-def _told(typed: str, setting: Setting) -> str:
+def _question(typed: str, setting: Setting) -> str:
     known = {
         "schema": SCHEMA,
         "models": [model.model_name for model in setting.catalogue.every_model][:MOST_NAMES],

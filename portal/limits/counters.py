@@ -13,11 +13,11 @@ from redis.exceptions import RedisError
 log = logging.getLogger("portal.throttles")
 # While Redis hangs, each attempt costs its time-out; one request in so many seconds pays it.
 LEAVE_ALONE_S = 5.0
-Told = TypeVar("Told")
+Value = TypeVar("Value")
 away_until = 0.0
 
 
-def asked(ask: Callable[[], Told], otherwise: Told) -> Told:
+def unless_away(ask: Callable[[], Value], otherwise: Value) -> Value:
     """Return the answer of `ask` from the counters.
 
     Returns `otherwise` while they cannot be reached.
@@ -35,7 +35,7 @@ def asked(ask: Callable[[], Told], otherwise: Told) -> Told:
 
 def count(name: str) -> int:
     """How often the name was counted in its window; 0 while nobody can tell."""
-    return asked(lambda: int(caches["counters"].get(name, 0)), 0)
+    return unless_away(lambda: int(caches["counters"].get(name, 0)), 0)
 
 
 def count_up(name: str, window_s: int) -> int:
@@ -49,4 +49,4 @@ def count_up(name: str, window_s: int) -> int:
         except ValueError:  # its window ended just now
             return 1
 
-    return asked(add, 0)
+    return unless_away(add, 0)

@@ -92,7 +92,7 @@ def _context(request: PageRequest, text: str, found: Understood, zone: tzinfo) -
         if asked
         else [],
         "unknown": [text[start:end] for start, end in found.reading.unknown],
-        "complaints": [(_label(name), told) for name, told in found.complaints.items()],
+        "complaints": [(_label(name), complaint) for name, complaint in found.complaints.items()],
         "notes": found.reading.notes,
         "zone": zone,
     }

@@ -57,14 +57,14 @@ class Window:
     """A time in which nodes are closed to all but a team; times in s.
 
     closes_at: some time before it begins, so that what runs there has saved its work by then. team empty:
-    closed to everybody. told: the window in words for owners of jobs.
+    closed to everybody. in_words: the window in words for owners of jobs.
     """
 
     closes_at: float
     ends_at: float
     nodes: frozenset[str]
     team: str = NO_TEAM
-    told: str = ""
+    in_words: str = ""
 
     def admits(self, team: str) -> bool:
         """May the jobs of this team use the nodes?"""

@@ -85,15 +85,15 @@ def measured_pace(pace: Pace, *, step: int, total: int, step_s: float, saved_s: 
     excess = off - max(-most, min(off, most))
     believed = off if excess * pace.excess > 0 else off - excess
     gain = level_spread / spread
-    told = 0.0 if first else noise / spread  # how much the report says of the noise
-    weight = min(pace.weight + told, LONGEST_MEMORY)
+    evidence = 0.0 if first else noise / spread  # how much the report says of the noise
+    weight = min(pace.weight + evidence, LONGEST_MEMORY)
     return replace(
         pace,
         step=step,
         level=pace.level + gain * believed,
         variance=(1 - gain) * level_spread + min(abs(excess), DOUBT) ** 2,
         excess=excess,
-        noise=pace.noise * (1 + told * ((off - excess) ** 2 / spread - 1) / weight),
+        noise=pace.noise * (1 + evidence * ((off - excess) ** 2 / spread - 1) / weight),
         weight=weight,
         block=float(count) if first else pace.block + (count - pace.block) / BLOCK_MEMORY,
         trained_s=pace.trained_s + count * step_s,

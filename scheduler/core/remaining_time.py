@@ -83,18 +83,18 @@ def promised_remaining(
 
     model: None if it is not known now.
     """
-    told, steps = parts(promised, model), total_steps or promised.steps
+    predicted, steps = parts(promised, model), total_steps or promised.steps
     epoch = rows / promised.config.effective_batch_size if rows else None
     evaluations = math.ceil(steps / epoch) if epoch else 1
     work = Work(
         total_steps=steps,
-        startup_s=told.startup_s,
-        saving_s=told.saving_s,
-        evaluation_s=told.evaluation_s / evaluations,
-        evaluations=evaluations if told.evaluation_s else 0,
+        startup_s=predicted.startup_s,
+        saving_s=predicted.saving_s,
+        evaluation_s=predicted.evaluation_s / evaluations,
+        evaluations=evaluations if predicted.evaluation_s else 0,
         steps_per_epoch=epoch,
     )
-    return Remaining(work=work, pace=promised_pace(told.step_s, step), heard_at=began_at)
+    return Remaining(work=work, pace=promised_pace(predicted.step_s, step), heard_at=began_at)
 
 
 def corrected(promised: Option, remaining: Remaining, *, so_far_s: float, now: float) -> Option:
@@ -104,12 +104,12 @@ def corrected(promised: Option, remaining: Remaining, *, so_far_s: float, now: f
 
     so_far_s: how long the job ran until now.
     """
-    left, told = remaining.left(now), parts(promised, None)
-    if left is None or told.step_s is None or not remaining.pace.trained_s:
+    left, predicted = remaining.left(now), parts(promised, None)
+    if left is None or predicted.step_s is None or not remaining.pace.trained_s:
         return promised
     duration = Interval(*(so_far_s + (bound or 0.0) for bound in (left.value, left.low, left.high)))
     training = training_left(remaining.pace, remaining.work.total_steps)
-    slower = remaining.pace.step_s / told.step_s.value
+    slower = remaining.pace.step_s / predicted.step_s.value
     rate = promised.tokens_per_second.value / slower
     faster, slowest = (
         rate * training.value / bound if bound else rate for bound in (training.low, training.high)

@@ -76,14 +76,14 @@ class _Reach:
             for window in self.windows
         )
 
-    def told(self, job: JobInfo, nodes: frozenset[str]) -> str:
+    def reasons(self, job: JobInfo, nodes: frozenset[str]) -> str:
         """The windows that keep a job off these nodes, in words for its owner."""
         mine = (window for window in self.windows if not window.admits(job.team) and window.nodes & nodes)
-        return " ".join(window.told for window in mine)
+        return " ".join(window.in_words for window in mine)
 
     def wait(self, job_id: str) -> Wait:
         job = self.jobs[job_id]
-        return Wait(job_id, WaitState.WINDOW, self.told(job, self.closed(job, every=False)))
+        return Wait(job_id, WaitState.WINDOW, self.reasons(job, self.closed(job, every=False)))
 
     def _into(self, window: Window, job: JobInfo, option: Option) -> bool:
         if window.admits(job.team):
@@ -117,4 +117,4 @@ def _shown(state: ClusterState, reach: _Reach, closed: Closed) -> ClusterState:
 
 def _kept_off(job: JobInfo, reach: _Reach, nodes: Iterable[str]) -> JobInfo:
     nodes = frozenset(nodes)
-    return replace(job, avoids=job.avoids | nodes, closed=reach.told(job, nodes)) if nodes else job
+    return replace(job, avoids=job.avoids | nodes, closed=reach.reasons(job, nodes)) if nodes else job

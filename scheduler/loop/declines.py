@@ -58,7 +58,7 @@ def avoided_by(jobs: QuerySet[Job], now: datetime) -> dict[str, Avoided]:
         if until > now:
             found[job].append((until, last))
     return {
-        job: Avoided(frozenset(last.node for _, last in away), _told(sorted(away, key=_by_time)))
+        job: Avoided(frozenset(last.node for _, last in away), _sentences(sorted(away, key=_by_time)))
         for job, away in found.items()
     }
 
@@ -97,17 +97,17 @@ def _by_time(away: tuple[datetime, _Decline]) -> tuple[datetime, str]:
     return away[0], away[1].name
 
 
-def _told(away: Sequence[tuple[datetime, _Decline]]) -> str:
+def _sentences(away: Sequence[tuple[datetime, _Decline]]) -> str:
     """Return the text about declines, naming first the nodes that are asked first.
 
     It gives the time of the clock, so that the text stays the same from tick to tick.
     """
-    told = [
+    sentences = [
         f"{last.name} declined it and is asked again at {until.astimezone(UTC).isoformat(timespec='seconds')}"
         f" ({last.reason.removeprefix(f'{last.name}: ')[:REASON].rstrip('. ')})."
         for until, last in away[:NAMED]
     ]
     more = len(away) - NAMED
     if more > 0:
-        told.append(f"So did {more} more {'node' if more == 1 else 'nodes'}.")
-    return " ".join(told)
+        sentences.append(f"So did {more} more {'node' if more == 1 else 'nodes'}.")
+    return " ".join(sentences)

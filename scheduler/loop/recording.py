@@ -25,7 +25,7 @@ def record(epoch: Epoch, live: LivePolicy, given: PolicyInput, plan: Plan) -> No
 
     given: what the policy was asked. An error is logged and holds up no decision. Raises SchedulerReplaced.
     """
-    found = news(plan, _told() if any(isinstance(action, Wait) for action in plan.actions) else {})
+    found = news(plan, _known_codes() if any(isinstance(action, Wait) for action in plan.actions) else {})
     if not found:
         return
     digest = news_digest(found, given.state)
@@ -37,7 +37,7 @@ def record(epoch: Epoch, live: LivePolicy, given: PolicyInput, plan: Plan) -> No
             store(options, decision, newest)
 
 
-def _told() -> dict[str, str]:
+def _known_codes() -> dict[str, str]:
     """Which code each queued job was told of why it waits."""
     return dict(Job.objects.filter(state=JobState.QUEUED).values_list("pk", "wait_code"))
 

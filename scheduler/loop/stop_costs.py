@@ -27,8 +27,9 @@ def restart_s(attempts: Sequence[Attempt]) -> float:
     if not attempts:
         return 0.0
     last = attempts[-1]
-    told = [attempt.measured.get("startup_s") for attempt in attempts]  # unparsed: one bad row stops no tick
-    own = [startup_s for startup_s in told if is_number(startup_s)]
+    # Read without a parser: one bad row stops no tick.
+    startups = [attempt.measured.get("startup_s") for attempt in attempts]
+    own = [startup_s for startup_s in startups if is_number(startup_s)]
     startup_s = median(own) if own else last.promised.startup_s
     return startup_s + _saving_s(last)
 

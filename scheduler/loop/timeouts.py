@@ -68,7 +68,7 @@ def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: TickBudget) 
         JobState.STOPPING: settings.STOP_GRACE_S,
     }
     for state, limit_s in limits.items():
-        if not _could_be_told(web, limit_s, now):
+        if not _nodes_could_report(web, limit_s, now):
             continue
         since = now - timedelta(seconds=limit_s)
         old = Job.objects.filter(state=state, state_since__lt=since)
@@ -84,7 +84,7 @@ def enforce(epoch: Epoch, web: Reachability, now: datetime, budget: TickBudget) 
                 budget.spend()
 
 
-def _could_be_told(web: Reachability, limit_s: float, now: datetime) -> bool:
+def _nodes_could_report(web: Reachability, limit_s: float, now: datetime) -> bool:
     """After an absence of the web server, every state gets its whole time anew."""
     return web.stood_open(timedelta(seconds=limit_s), now, terms().gap)
 
@@ -171,7 +171,7 @@ def end_stuck_gangs(epoch: Epoch, web: Reachability, now: datetime, budget: Tick
 
     The nodes that go on with the training are given up.
     """
-    if not _could_be_told(web, settings.STOP_GRACE_S, now):
+    if not _nodes_could_report(web, settings.STOP_GRACE_S, now):
         return
     since = now - timedelta(seconds=settings.STOP_GRACE_S)
     for seen in Attempt.objects.filter(ended_at__isnull=True, pending_since__lt=since).order_by("?"):

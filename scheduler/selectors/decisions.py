@@ -15,7 +15,7 @@ from scheduler.core.decisions.decision_json import (
     unpack_plan,
 )
 from scheduler.core.decisions.replay import differences, policy_of, replay
-from scheduler.core.decisions.told import DecisionMoment, Told, tell
+from scheduler.core.decisions.summary import DecisionMoment, DecisionSummary, summarize
 from scheduler.core.decisions.weighed import WeighedOption, weigh
 from scheduler.core.types import Action, Resize, Start, Wait
 from scheduler.models import Decision, DecisionJob, Job, Node, OptionSet
@@ -66,7 +66,7 @@ class Explained(NamedTuple):
     """
 
     row: DecisionJob
-    told: Told
+    summary: DecisionSummary
     options: list[WeighedOption]
     unreadable: str = ""
 
@@ -81,7 +81,7 @@ def explain(row: DecisionJob) -> Explained:
     try:
         return _explained(row)
     except UnreadableDecision as wrong:
-        return Explained(row, Told("", ""), [], str(wrong))
+        return Explained(row, DecisionSummary("", ""), [], str(wrong))
 
 
 def _explained(row: DecisionJob) -> Explained:
@@ -95,7 +95,7 @@ def _explained(row: DecisionJob) -> Explained:
     is_weighed = not isinstance(action, Wait) or action.code not in NOT_CONSIDERED
     weighed = weigh(policy, job, packed.nodes, plan, packed.now) if is_weighed else []
     moment = DecisionMoment(packed.now, plan, packed.waiting)
-    return Explained(row, tell(policy, job, action, weighed, moment, _names(action)), weighed)
+    return Explained(row, summarize(policy, job, action, weighed, moment, _names(action)), weighed)
 
 
 def _names(action: Action) -> dict[str, str]:

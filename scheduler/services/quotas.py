@@ -131,7 +131,7 @@ def _check_quotas(quotas: list[QuotaValues], prefix: str = "quotas.{number}.") -
         if values.lending_limit is not None and values.lending_limit > values.guaranteed:
             found.setdefault("lending_limit", "cannot exceed what is guaranteed; leave it empty to lend all")
         seen.add(values.gpu_model)
-        errors |= {prefix.format(number=number) + field: told for field, told in found.items()}
+        errors |= {prefix.format(number=number) + field: message for field, message in found.items()}
     if errors:
         raise BadParameters(errors)
 

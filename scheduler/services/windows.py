@@ -52,7 +52,7 @@ def add_window(*, values: WindowValues, actor: User, now: datetime) -> Maintenan
         created_at=now,
     )  # fmt: skip
     window.nodes.set(nodes)
-    audit(action="window added", actor=actor, target=f"window {window.pk}", data=_told(window), now=now)
+    audit(action="window added", actor=actor, target=f"window {window.pk}", data=_audit_data(window), now=now)
     hints.tick()
     return window
 
@@ -69,7 +69,7 @@ def remove_window(*, window: MaintenanceWindow, actor: User, now: datetime) -> N
     held = MaintenanceWindow.objects.select_for_update(of=("self",)).filter(pk=window.pk).first()
     if held is None:
         return
-    audit(action="window removed", actor=actor, target=f"window {held.pk}", data=_told(held), now=now)
+    audit(action="window removed", actor=actor, target=f"window {held.pk}", data=_audit_data(held), now=now)
     held.delete()
     hints.tick()
 
@@ -117,7 +117,7 @@ def _check_overlap(values: WindowValues, nodes: Sequence[Node], team: Team | Non
         )
 
 
-def _told(window: MaintenanceWindow) -> dict[str, object]:
+def _audit_data(window: MaintenanceWindow) -> dict[str, object]:
     return {
         "begins_at": window.begins_at.isoformat(),
         "ends_at": window.ends_at.isoformat(),

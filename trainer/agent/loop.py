@@ -70,7 +70,7 @@ class Agent:
         notice: NoticeWatch | None = None,
     ) -> None:
         self._settings, self._folder, self._portal = settings, folder, portal
-        self._facts, self._facts_told, self._facts_due = facts, False, time.monotonic() + FACTS_EVERY_S
+        self._facts, self._facts_sent, self._facts_due = facts, False, time.monotonic() + FACTS_EVERY_S
         self._wake = threading.Event()
         self.roster = ClaimManager(
             folder=folder, portal=portal, executor=executor, workshop=workshop, changed=self._wake.set
@@ -153,7 +153,7 @@ class Agent:
             seq=self._said,
             claims=self.roster.states(self._reports, REPORT_BYTES),
             gpus=self._slot_use.read(self.roster.loads),
-            facts=None if self._facts_told else self._facts,
+            facts=None if self._facts_sent else self._facts,
             withdraw_in_s=self._notice.left_s() if self._notice else None,
         )
 
@@ -162,7 +162,7 @@ class Agent:
             log.info("the portal is back", extra={"failures": self._failures})
         if reply.draining != self._draining:
             log.info("draining" if reply.draining else "no longer draining")
-        self._draining, self._failures, self._facts_told = reply.draining, 0, True
+        self._draining, self._failures, self._facts_sent = reply.draining, 0, True
         self._heard, self._lease_s = time.monotonic(), reply.lease_s
         self._reports = min(MAX_REPORTS_PER_SYNC, self._reports * 2)
         self.roster.obey(reply.claims, take_up=not self.stops_asked)
@@ -191,7 +191,7 @@ class Agent:
             return
         try:
             enrol(self._portal, self._folder, self._settings, self._facts, lambda: bool(self.stops_asked))
-            self._facts_told = False
+            self._facts_sent = False
         except SetupError as error:
             log.error("enrolling again failed", extra={"error": str(error)})
 
@@ -205,7 +205,7 @@ class Agent:
         except SetupError as error:  # what is started meanwhile is declined, and trainings go on
             log.error("the node's facts cannot be read", extra={"error": str(error)})
             return
-        self._facts_told &= facts == self._facts
+        self._facts_sent &= facts == self._facts
         self._facts = facts
 
     def _shut_down(self) -> None:

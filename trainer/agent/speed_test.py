@@ -123,7 +123,7 @@ class _Trial:
             if not results:
                 raise Failed(why)
             return {
-                "runs": tuple(_told(*both) for both in zip(trainings, results, strict=False)),
+                "runs": tuple(_speed_run(*both) for both in zip(trainings, results, strict=False)),
                 "startup_s": float(results[0]["startup_s"]),
                 "busy_cores": max(0.0, others),
             }
@@ -198,7 +198,7 @@ def _result(run: Path) -> dict[str, Any]:
     return result
 
 
-def _told(params: dict[str, Any], result: dict[str, Any]) -> SpeedRun:
+def _speed_run(params: dict[str, Any], result: dict[str, Any]) -> SpeedRun:
     return SpeedRun(
         params=params,
         tokens_per_s=float(result["tokens_per_s"]),

@@ -27,8 +27,8 @@ _SPEAKERS = {
 
 def messages(raw: Mapping[str, Any], unused: Unused) -> Chat:
     """OpenAI's: `messages`, with `tools` or `functions`; `system` stands before them."""
-    told = conversation(turns(raw["messages"], unused))
-    return Chat(_introduced(raw, told), tools.offered(raw))
+    read = conversation(turns(raw["messages"], unused))
+    return Chat(_introduced(raw, read), tools.offered(raw))
 
 
 def conversations(raw: Mapping[str, Any], unused: Unused) -> Chat:
@@ -39,8 +39,8 @@ def conversations(raw: Mapping[str, Any], unused: Unused) -> Chat:
     entries = raw["conversations"]
     if isinstance(entries, list):
         entries = [_spoken(entry, f"conversations[{index}]") for index, entry in enumerate(entries)]
-    told = conversation(turns(entries, unused, "conversations"))
-    return Chat(_introduced(raw, told), tools.offered(raw))
+    read = conversation(turns(entries, unused, "conversations"))
+    return Chat(_introduced(raw, read), tools.offered(raw))
 
 
 def _spoken(raw: Any, path: str) -> Any:
@@ -58,13 +58,13 @@ def _spoken(raw: Any, path: str) -> Any:
     return {**rest, "role": role, "tool_calls": called if isinstance(called, list) else [called]}
 
 
-def _introduced(raw: Mapping[str, Any], told: tuple[Message, ...]) -> tuple[Message, ...]:
+def _introduced(raw: Mapping[str, Any], read: tuple[Message, ...]) -> tuple[Message, ...]:
     system = values.optional_text(raw, "system")
     if not system:
-        return told
-    if told[0].role == "system":
+        return read
+    if read[0].role == "system":
         raise ValueError("has the field system and a system message; keep one of them")
-    return (Message("system", system), *told)
+    return (Message("system", system), *read)
 
 
 def alpaca(raw: Mapping[str, Any], _unused: Unused) -> Chat:
@@ -75,12 +75,12 @@ def alpaca(raw: Mapping[str, Any], _unused: Unused) -> Chat:
     request = "\n".join(
         part for part in (values.text(raw, "instruction"), values.optional_text(raw, "input")) if part
     )
-    told = [Message("user", request), Message("assistant", values.text(raw, "output"))]
+    read = [Message("user", request), Message("assistant", values.text(raw, "output"))]
     history = raw.get("history") or []
     if not isinstance(history, list):
         raise ValueError("history must be a list of pairs of texts")
     earlier = [turn for index, pair in enumerate(history) for turn in _exchange(pair, f"history[{index}]")]
-    return Chat(_introduced(raw, (*earlier, *told)))
+    return Chat(_introduced(raw, (*earlier, *read)))
 
 
 def _exchange(pair: Any, path: str) -> tuple[Message, Message]:

@@ -98,8 +98,8 @@ def _part(raw: Any, path: str) -> str:
 
 
 def _reasoning(raw: Mapping[str, Any], path: str) -> str:
-    told = [values.optional_text(raw, field, path) for field in _REASONING]
-    different = sorted({reasoning for reasoning in told if reasoning})
+    given = [values.optional_text(raw, field, path) for field in _REASONING]
+    different = sorted({reasoning for reasoning in given if reasoning})
     if len(different) > 1:
         raise ValueError(f"{path}reasoning_content and another field tell different reasonings; keep one")
     return different[0] if different else ""

@@ -19,12 +19,12 @@ def prompt_completion(raw: Mapping[str, Any], unused: Unused) -> PromptCompletio
     """
     prompt, completion = raw.get("prompt"), raw.get("completion")
     if isinstance(prompt, list) and isinstance(completion, list):
-        asked = tuple(
+        question = tuple(
             replace(turn, weight=0) if turn.role == "assistant" else turn
             for turn in turns(prompt, unused, "prompt")
         )
-        told = turns(completion, unused, "completion")
-        return Chat(conversation((*asked, *told)), tools.offered(raw))
+        answer = turns(completion, unused, "completion")
+        return Chat(conversation((*question, *answer)), tools.offered(raw))
     read = PromptCompletion(values.text(raw, "prompt"), values.text(raw, "completion"))
     if tools.offered(raw):
         raise ValueError("has tools, which need a chat: write the rows with messages")

@@ -141,13 +141,13 @@ def _combined(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
     What is no number is left out.
     """
-    told = {}
+    combined = {}
     for metric in STEP_METRICS:
         known = [step[metric.name] for step in steps if metric.name in step]
         values = [value for value in known if math.isfinite(value)]
         if values:
-            told[metric.name] = sum(values) / len(values) if metric.over is Over.MEAN else values[-1]
-    return told
+            combined[metric.name] = sum(values) / len(values) if metric.over is Over.MEAN else values[-1]
+    return combined
 
 
 def append_event(path: Path, kind: ReportKind, body: dict[str, Any]) -> None:

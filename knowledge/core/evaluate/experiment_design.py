@@ -73,9 +73,10 @@ def choose_experiments(
     covariance = predictor.covariance(configs, c)
     chosen: list[int] = []
     for _ in range(min(count, int((worth > 0).sum()))):
-        told = covariance / np.sqrt(np.diag(covariance) + SIGMA**2)  # of each row by a run of each column
-        row = int(np.argmax(worth * (scores.p_valid @ told**2)))
+        # How much of each row's error a run of each column explains.
+        explained = covariance / np.sqrt(np.diag(covariance) + SIGMA**2)
+        row = int(np.argmax(worth * (scores.p_valid @ explained**2)))
         chosen.append(row)
         worth[row] = 0.0
-        covariance = covariance - np.outer(told[:, row], told[:, row])
+        covariance = covariance - np.outer(explained[:, row], explained[:, row])
     return [configs[row] for row in chosen]

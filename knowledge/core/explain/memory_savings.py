@@ -37,7 +37,7 @@ def memory_savings(
     peaks = np.sum(list(scaled_parts(option, others, knowledge, catalogue).values()), axis=0)
     peak, *left = map(float, peaks)
     found = [
-        MemorySaving(changes=_told(option.config, change), saved_bytes=peak - less)
+        MemorySaving(changes=_before_and_after(option.config, change), saved_bytes=peak - less)
         for change, less in zip(changes, left, strict=True)
         if peak - less > SMALLEST * peak
     ]
@@ -80,7 +80,7 @@ def _unsupported(change: Change, config: Config, pools: Sequence[GpuPool]) -> st
     return method_support.explain_unsupported(same, change["method"]) if "method" in change else ""
 
 
-def _told(config: Config, change: Change) -> dict[str, tuple[Any, Any]]:
+def _before_and_after(config: Config, change: Change) -> dict[str, tuple[Any, Any]]:
     """(from, to) by parameter."""
     before = {"lora_r": config.lora_r or DEFAULT_LORA_R}
     return {

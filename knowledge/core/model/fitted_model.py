@@ -122,13 +122,13 @@ def _learn_rate(rows: Sequence[Measurement], c: ConfigTable, words: dict[str, di
 def _learn_memory(
     rows: Sequence[Measurement], c: ConfigTable, words: dict[str, dict[str, float]]
 ) -> Regressor | None:
-    told, c = _chosen(
+    usable, c = _chosen(
         rows, c, lambda row: row.learn and row.status == "ok" and bool(row.peak_memory_fraction)
     )
-    if len(told) < ENOUGH_ROWS:
+    if len(usable) < ENOUGH_ROWS:
         return None
-    shares = np.array([row.peak_memory_fraction for row in told], dtype=float)
-    return _regressor(PeakMemory, told, c, words, shares * c.memory)
+    shares = np.array([row.peak_memory_fraction for row in usable], dtype=float)
+    return _regressor(PeakMemory, usable, c, words, shares * c.memory)
 
 
 def _regressor(
@@ -147,11 +147,11 @@ def _learn_validity(rows: Sequence[Measurement], c: ConfigTable, memory: Regress
 
     Refused rows are left to the launch rules.
     """
-    told, c = _chosen(rows, c, lambda row: row.learn_validity and row.status in ("ok", "oom", "failed"))
-    happened = np.array([row.status == "ok" for row in told], dtype=int)
-    if len(told) < ENOUGH_ROWS or min(happened.sum(), len(told) - happened.sum()) < splits.FOLDS:
+    usable, c = _chosen(rows, c, lambda row: row.learn_validity and row.status in ("ok", "oom", "failed"))
+    happened = np.array([row.status == "ok" for row in usable], dtype=int)
+    if len(usable) < ENOUGH_ROWS or min(happened.sum(), len(usable) - happened.sum()) < splits.FOLDS:
         return None
-    configs = [row.config for row in told]
+    configs = [row.config for row in usable]
     X = features.validity_matrix(configs, c, pressure(memory, c))
     groups = c.identities(configs)
     raw = estimators.out_of_fold(estimators.classifiers, X, happened, groups)

@@ -34,8 +34,9 @@ def memory_parts(
     parts = {name: float(values[0]) for name, values in found.items()}
     large = {name: value for name, value in parts.items() if value > SMALLEST * peak or name == ALWAYS}
     rest = peak - sum(large.values())
-    told = sorted(large.items(), key=lambda item: -item[1])
-    return {NAMES.get(name, name): value for name, value in told} | ({REST: rest} if rest > 0.5 else {})
+    largest_first = sorted(large.items(), key=lambda item: -item[1])
+    named = {NAMES.get(name, name): value for name, value in largest_first}
+    return named | ({REST: rest} if rest > 0.5 else {})
 
 
 def scaled_parts(

@@ -44,5 +44,5 @@ class Command(BaseCommand):
             raise CommandError(f"{wrong}. Example: {EXAMPLE}") from wrong
         except (ParamError, catalogue.UnknownName, RecommendationFailed) as wrong:
             raise CommandError(str(wrong)) from wrong
-        told = {**recommendation_json(found), "bound": found.bound}
-        self.stdout.write(json.dumps(told, indent=1))
+        content = {**recommendation_json(found), "bound": found.bound}
+        self.stdout.write(json.dumps(content, indent=1))

@@ -10,7 +10,13 @@ from typing import Any
 from knowledge.reading.failures.causes import CAUSES, FailureCause
 from knowledge.reading.failures.remedies import CPU, remedied
 from knowledge.reading.failures.rules import CERTAIN, SYMPTOMS, FailureRule
-from knowledge.reading.failures.troubled_lines import LogLine, TroubledLine, as_told, error_name, troubled
+from knowledge.reading.failures.troubled_lines import (
+    LogLine,
+    TroubledLine,
+    bare_message,
+    error_name,
+    troubled,
+)
 from trainer.protocol import Outcome
 
 LAST_LINES = 2_000  # of a log, that are read
@@ -57,14 +63,14 @@ def explain_failure(lines: Sequence[LogLine], facts: FailureFacts) -> Explanatio
     lines = lines[-LAST_LINES:]
     reported = _reported(facts.reason)
     late, early = troubled(lines)
-    told = (
+    match = (
         _by_rules(CERTAIN, reported)
-        or _told_by(late)
-        or _told_by(early)
+        or _cause_in(late)
+        or _cause_in(early)
         or _by_error(reported)
         or _by_rules(SYMPTOMS, reported)
     )
-    cause, what, line = told or (_by_outcome(facts.outcome), "", None)
+    cause, what, line = match or (_by_outcome(facts.outcome), "", None)
     cause = _of_outcome(cause, facts)
     if line is not None:
         line = _in_log(line, lines, late, cause)
@@ -78,21 +84,21 @@ def explain_failure(lines: Sequence[LogLine], facts: FailureFacts) -> Explanatio
 
 def _reported(reason: str) -> list[TroubledLine]:
     """The reported end as lines; each may tell the cause."""
-    told = [as_told(text) for text in reason.splitlines()]
-    return [TroubledLine(LogLine(REPORTED, text), text, error_name(text)) for text in told if text]
+    messages = [bare_message(text) for text in reason.splitlines()]
+    return [TroubledLine(LogLine(REPORTED, text), text, error_name(text)) for text in messages if text]
 
 
-Told = tuple[str, str, LogLine]
+Match = tuple[str, str, LogLine]
 
 
-def _told_by(found: Sequence[TroubledLine]) -> Told | None:
+def _cause_in(found: Sequence[TroubledLine]) -> Match | None:
     return _by_rules(CERTAIN, found) or _by_error(found) or _by_rules(SYMPTOMS, found)
 
 
-def _by_rules(rules: Sequence[FailureRule], found: Sequence[TroubledLine]) -> Told | None:
+def _by_rules(rules: Sequence[FailureRule], found: Sequence[TroubledLine]) -> Match | None:
     for cause, expression in rules:
         for one in found:
-            if match := expression.search(one.told):
+            if match := expression.search(one.message):
                 return cause, _filled(cause, match), one.line
     return None
 
@@ -102,7 +108,7 @@ def _filled(cause: str, match: re.Match[str]) -> str:
     return what and (f" ({what.removeprefix('in ')})" if "{0}" in CAUSES[cause].sentence else "")
 
 
-def _by_error(found: Sequence[TroubledLine]) -> Told | None:
+def _by_error(found: Sequence[TroubledLine]) -> Match | None:
     """The first error: what follows in a chain of tracebacks is its effect."""
     for one in found:
         if one.error == "AssertionError":
@@ -113,7 +119,7 @@ def _by_error(found: Sequence[TroubledLine]) -> Told | None:
 
 
 def _is_symptom(one: TroubledLine) -> bool:
-    return any(rule.expression.search(one.told) for rule in SYMPTOMS)
+    return any(rule.expression.search(one.message) for rule in SYMPTOMS)
 
 
 def _by_outcome(outcome: str) -> str:
@@ -138,5 +144,5 @@ def _in_log(line: LogLine, lines: Sequence[LogLine], found: Sequence[TroubledLin
     if line.number != REPORTED:
         return line
     same = next((one for one in reversed(lines) if line.text[:80] in one.text), None)
-    told = _by_rules([rule for rule in CERTAIN if rule.cause == cause], found)
-    return same or (told[2] if told else line)
+    match = _by_rules([rule for rule in CERTAIN if rule.cause == cause], found)
+    return same or (match[2] if match else line)

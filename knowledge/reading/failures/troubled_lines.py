@@ -44,10 +44,10 @@ class LogLine(NamedTuple):
 
 
 class TroubledLine(NamedTuple):
-    """`error`: the name of the error that it tells, empty in all other lines."""
+    """`error`: the name of the error that the line reports, empty in all others."""
 
     line: LogLine
-    told: str
+    message: str
     error: str
 
 
@@ -66,37 +66,37 @@ def _some(found: list[TroubledLine]) -> list[TroubledLine]:
     return found if len(found) <= FIRST + LAST else found[:FIRST] + found[-LAST:]
 
 
-def as_told(text: str) -> str:
+def bare_message(text: str) -> str:
     """The line without ranks and moments before it."""
     stripped = _PREFIX.sub("", text[:LONGEST])
     return _PREFIX.sub("", _STAMP.sub("", stripped)).strip().strip("│|").strip()
 
 
-def error_name(told: str) -> str:
-    match = _ERROR.match(told)
+def error_name(message: str) -> str:
+    match = _ERROR.match(message)
     return match["name"] if match else ""
 
 
 def _troubled(lines: Iterable[LogLine]) -> Iterator[TroubledLine]:
     left = 0
     for line in lines:
-        told = as_told(line.text)
-        if name := error_name(told):
+        message = bare_message(line.text)
+        if name := error_name(message):
             left = GOES_ON
-            yield TroubledLine(line, told, name)
-        elif _FRAME.match(line.text) or not told or _is_progress(told):
-            left = left if not told else 0
-        elif left or (_NATIVE.search(told) and told[0] not in "{\"'" and not _is_warning(told)):
+            yield TroubledLine(line, message, name)
+        elif _FRAME.match(line.text) or not message or _is_progress(message):
+            left = left if not message else 0
+        elif left or (_NATIVE.search(message) and message[0] not in "{\"'" and not _is_warning(message)):
             left = max(0, left - 1)
-            yield TroubledLine(line, told, "")
+            yield TroubledLine(line, message, "")
 
 
-def _is_warning(told: str) -> bool:
-    return "NCCL WARN" not in told and bool(_WARNING.search(told))
+def _is_warning(message: str) -> bool:
+    return "NCCL WARN" not in message and bool(_WARNING.search(message))
 
 
-def _is_progress(told: str) -> bool:
-    return bool(_PROGRESS.search(told)) and ("%|" in told or told.startswith("step "))
+def _is_progress(message: str) -> bool:
+    return bool(_PROGRESS.search(message)) and ("%|" in message or message.startswith("step "))
 
 
 def _last_advance(lines: Iterable[LogLine]) -> int:
@@ -104,8 +104,8 @@ def _last_advance(lines: Iterable[LogLine]) -> int:
     furthest: dict[str, int] = {}
     last = 0
     for line in lines:
-        told = line.text[:LONGEST]
-        if (match := _PROGRESS.search(told)) and _is_progress(told.strip()):
+        message = line.text[:LONGEST]
+        if (match := _PROGRESS.search(message)) and _is_progress(message.strip()):
             count, total = int(match[1]), match[2]
             if count > furthest.get(total, -1):
                 furthest[total], last = count, line.number

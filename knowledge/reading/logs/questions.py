@@ -135,15 +135,15 @@ def _end(log: LogFigures, facts: LogFacts) -> _Answer:
 
 def _fast(log: LogFigures, _: LogFacts) -> _Answer:
     rate, tokens = log.steps_per_s, log.tokens_per_s
-    told = []
+    rates = []
     if tokens and tokens.tokens_per_s:
-        told.append(f"{tokens.tokens_per_s:,.0f} tokens/s in its last line")
+        rates.append(f"{tokens.tokens_per_s:,.0f} tokens/s in its last line")
     if rate:
-        told.append(f"{rate:.3g} steps/s" if rate >= 1 else f"{1 / rate:.3g} s a step")
+        rates.append(f"{rate:.3g} steps/s" if rate >= 1 else f"{1 / rate:.3g} s a step")
     at = tokens or (log.furthest if rate else None)
-    if not told or at is None:
+    if not rates or at is None:
         return "No line of the log tells how fast it is.", []
-    return f"It makes {', '.join(told)}.", [at.line]
+    return f"It makes {', '.join(rates)}.", [at.line]
 
 
 _WORDS: Mapping[str, re.Pattern[str]] = {

@@ -51,6 +51,6 @@ class SpendingApi(APIView):
         query = read_query(PeriodQuery, request.query_params)
         period = read_period(query, usual=USUAL, now=database_now())
         found = spending(request.user, period)
-        told: dict[str, Any] = {"since": period.start, "until": period.end}
-        told |= {name: getattr(found, name) for name in ("by_team", "by_person", "by_node", "total")}
-        return Response(SpendingOut(told).data)
+        content: dict[str, Any] = {"since": period.start, "until": period.end}
+        content |= {name: getattr(found, name) for name in ("by_team", "by_person", "by_node", "total")}
+        return Response(SpendingOut(content).data)

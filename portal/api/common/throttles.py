@@ -29,7 +29,7 @@ class FailOpen(SimpleRateThrottle):
 
     def allow_request(self, request: Request, view: APIView) -> bool:
         ask = partial(super().allow_request, request, view)
-        return counters.asked(ask, True)
+        return counters.unless_away(ask, True)
 
 
 class UserThrottle(FailOpen, UserRateThrottle):

@@ -60,14 +60,14 @@ class ArraysApi(APIView):
         array, _ = create(
             request, make=lambda creation: submit(creation=creation), load=partial(get_array, request.user)
         )
-        return _told(request, array.pk, status=201)
+        return _response(request, array.pk, status=201)
 
 
 class ArrayApi(APIView):
     @extend_schema(operation_id="arrays_retrieve", responses=ArrayOut)
     def get(self, request: ApiRequest, array_id: str) -> Response:
         """One array with its jobs."""
-        return _told(request, array_id)
+        return _response(request, array_id)
 
 
 class ArrayCancelApi(APIView):
@@ -75,9 +75,9 @@ class ArrayCancelApi(APIView):
     def post(self, request: ApiRequest, array_id: str) -> Response:
         """Cancel all jobs of an array that have not ended."""
         cancel_array(array=get_array(request.user, array_id), actor=request.user, now=database_now())
-        return _told(request, array_id)
+        return _response(request, array_id)
 
 
-def _told(request: ApiRequest, array_id: str, *, status: int = 200) -> Response:
+def _response(request: ApiRequest, array_id: str, *, status: int = 200) -> Response:
     array = get_array(request.user, array_id)
     return Response(ArrayOut(array, context={"user": request.user}).data, status=status)

@@ -76,8 +76,8 @@ def _shown(row: DecisionJob) -> dict[str, Any]:
             "predictor_version": row.decision.predictor_version,
             "verb": row.verb,
             "code": row.code,
-            "here": found.told.here,
-            "now": found.told.now,
+            "here": found.summary.here,
+            "now": found.summary.now,
             "options": found.options,
             "unreadable": found.unreadable,
         }

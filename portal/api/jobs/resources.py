@@ -47,8 +47,8 @@ class PromiseOut(serializers.Serializer[Any]):
 
 
 def _promise(option: Option) -> dict[str, Any]:
-    told = option.as_json()
-    return {name: told[name] for name in map(str, PromiseOut().fields)}
+    content = option.as_json()
+    return {name: content[name] for name in map(str, PromiseOut().fields)}
 
 
 class ChoiceOut(serializers.Serializer[Any]):
@@ -100,25 +100,25 @@ class JobBrief(serializers.ModelSerializer[Job]):
         ]
 
     def to_representation(self, job: Job) -> Any:
-        self.told = job_figures(job, self.context["now"])
+        self.shown = job_figures(job, self.context["now"])
         return super().to_representation(job)
 
     def get_state(self, _: Job) -> str:
-        return self.told.state
+        return self.shown.state
 
     def get_stage(self, _: Job) -> str:
-        return self.told.stage
+        return self.shown.stage
 
     def get_state_since(self, _: Job) -> datetime:
-        return self.told.since
+        return self.shown.since
 
     @extend_schema_field(ProgressOut)
     def get_progress(self, _: Job) -> Any:
-        return ProgressOut(self.told).data
+        return ProgressOut(self.shown).data
 
     @extend_schema_field(WarningOut(many=True))
     def get_warnings(self, _: Job) -> Any:
-        return [WarningOut(warning).data for warning in self.told.warnings]
+        return [WarningOut(warning).data for warning in self.shown.warnings]
 
     @extend_schema_field(CodeAndText(allow_null=True))
     def get_wait(self, job: Job) -> dict[str, str] | None:
@@ -240,7 +240,7 @@ class JobOut(JobBrief):
     @extend_schema_field(FiguresOut)
     def get_figures(self, job: Job) -> Any:
         times = asdict(elapsed(job, self.context["now"]))
-        return FiguresOut({**times, "peak_memory_bytes": self.told.peak_memory_bytes}).data
+        return FiguresOut({**times, "peak_memory_bytes": self.shown.peak_memory_bytes}).data
 
     def get_first_loss(self, job: Job) -> float | None:
         return first_loss(job)
@@ -307,5 +307,5 @@ def _metric_field(metric: StepMetric) -> serializers.Field[Any, Any, Any, Any]:
     kind = serializers.IntegerField if metric.whole else serializers.FloatField
     source = None if metric.column else f"others.{metric.name}"
     unit = metric.unit and f" in {metric.unit}"
-    told = f"{metric.label.capitalize()}{unit}: {metric.help}."
-    return kind(read_only=True, allow_null=True, help_text=told, source=source)
+    help_text = f"{metric.label.capitalize()}{unit}: {metric.help}."
+    return kind(read_only=True, allow_null=True, help_text=help_text, source=source)

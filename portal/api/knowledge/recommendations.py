@@ -112,13 +112,13 @@ class CheckApi(APIView):
         data.is_valid(raise_exception=True)
         values = with_objects(user=request.user, values=data.validated_data)
         found = check(recommender=current_recommender(), **values)
-        told = {
+        content = {
             "fits": found.fits,
             "reason": found.reason,
             "changes": changes_json(found.changes),
             "option": {**found.option.as_json(), "step_s": step_s(found.option)} if found.option else None,
         }
-        return Response(CheckOut(told).data)
+        return Response(CheckOut(content).data)
 
 
 class RollBackIn(StrictSerializer):

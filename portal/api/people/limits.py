@@ -141,8 +141,8 @@ class UsageApi(APIView):
         """GPU time that the team was guaranteed, used, lent and borrowed in a period."""
         team = _team(request, team_id)
         period = read_period(read_query(PeriodQuery, request.query_params), usual=USUAL, now=database_now())
-        told = {"since": period.start, "until": period.end, "usage": team_usage(team, period)}
-        return Response(UsageOut(told).data)
+        content = {"since": period.start, "until": period.end, "usage": team_usage(team, period)}
+        return Response(UsageOut(content).data)
 
 
 class LimitsApi(AdminsPut):

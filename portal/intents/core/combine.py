@@ -86,8 +86,8 @@ def _settle(draft: Draft, name: str, own: list[Proposal]) -> None:
         draft.open[name] = tuple(values)
     elif choices := next((c.choices for c in own if c.choices), ()):
         draft.open[name] = choices
-    if told := next((c.complaint for c in own if c.complaint), ""):
-        draft.complaints[name] = told
+    if complaint := next((c.complaint for c in own if c.complaint), ""):
+        draft.complaints[name] = complaint
 
 
 def _either(text: Sentence, proposals: list[Proposal]) -> bool:
@@ -170,8 +170,8 @@ def _goal(draft: Draft, said: list[Proposal]) -> None:
     if until or budget:
         chosen = "budget" if budget and (not until or "fastest" in words) else "deadline"
         words_of = {"deadline": until.words if until else None, "budget": budget.words if budget else None}
-        told = "a deadline was given" if chosen == "deadline" else "a budget was given"
-        draft.fields["goal"] = FilledField(value=chosen, origin=INFERRED, words=words_of[chosen], note=told)
+        note = "a deadline was given" if chosen == "deadline" else "a budget was given"
+        draft.fields["goal"] = FilledField(value=chosen, origin=INFERRED, words=words_of[chosen], note=note)
     elif {"fastest", "cheapest"} <= words:
         span = draft.text.words(min(c.start for c in said), max(c.end for c in said))
         draft.fields["goal"] = FilledField(

@@ -39,7 +39,7 @@ def score(
     for case in cases:
         answer = answers.get(case["id"], {})
         _fields(case["gold"], answer, n, gpu)
-        _asked(case["gold"], answer, n, gpu)
+        _count_questions(case["gold"], answer, n, gpu)
         told, wanted = set(answer.get("complaints", ())), case["gold"].get("complaints", ())
         n["complaints"] += len(wanted)
         n["complained"] += len(told & set(wanted))
@@ -88,7 +88,7 @@ def _fields(gold: Json, answer: Json, n: Counter[str], gpu: Callable[[str], str]
     n["forbidden"] += sum(name in filled for name in gold.get("forbidden", ()))
 
 
-def _asked(gold: Json, answer: Json, n: Counter[str], gpu: Callable[[str], str]) -> None:
+def _count_questions(gold: Json, answer: Json, n: Counter[str], gpu: Callable[[str], str]) -> None:
     asked, needed = answer.get("question"), gold.get("question")
     if not needed:
         n["needless"] += bool(asked and not gold.get("optional", {}).get("questions"))

@@ -36,10 +36,10 @@ class Command(BaseCommand):
             raise CommandError("--timezone: give a time zone such as Europe/Berlin")
         if len(options["text"]) > MAX_CHARACTERS:
             raise CommandError(f"TEXT: give at most {MAX_CHARACTERS:,} characters")
-        told = understand(
+        understood = understand(
             user=user,
             text=options["text"],
             now=database_now(),
             zone=zone or timezone.get_default_timezone(),
         )
-        self.stdout.write(json.dumps(intent_json(told), indent=1, ensure_ascii=False))
+        self.stdout.write(json.dumps(intent_json(understood), indent=1, ensure_ascii=False))

@@ -51,7 +51,7 @@ def build(*, seed: int, jobs: int, password: str, train: bool, now: datetime) ->
         if train:
             training.train(now=learnt_at, force=True)
     play.run(now)
-    play.tell_progress(now)
+    play.report_progress(now)
     reason = "Memory is replaced on Thursday."
     drain_node(node=nodes[-1], actor=people.admin, reason=reason, move_jobs=False, now=now)
     # Making all this took longer than a lease; a last tick explains the waiting, and must lose no node.

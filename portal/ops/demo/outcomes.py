@@ -23,7 +23,7 @@ REASONS = {
     Outcome.KILLED: "The process was killed by signal 9.",
     Outcome.STOPPED: "Stopped with a checkpoint.",
 }
-STEPS_TOLD = 40
+MOST_STEPS = 40
 WARM_UP = 0.03  # the trainer's, as a share of the steps
 
 
@@ -93,11 +93,11 @@ def _end(rng: random.Random) -> tuple[Outcome, float]:
 def steps_between(fate: SimulatedOutcome, begin: float, end: float) -> list[int]:
     """Return the steps reported between two shares of the whole training.
 
-    At most about STEPS_TOLD steps are reported in all.
+    At most about MOST_STEPS steps are reported in all.
     """
-    every = max(1, fate.steps // STEPS_TOLD)
-    told = [*range(every, fate.steps, every), fate.steps]
-    return [step for step in told if begin * fate.steps < step <= end * fate.steps]
+    every = max(1, fate.steps // MOST_STEPS)
+    reported = [*range(every, fate.steps, every), fate.steps]
+    return [step for step in reported if begin * fate.steps < step <= end * fate.steps]
 
 
 def step_report(rng: random.Random, fate: SimulatedOutcome, step: int) -> dict[str, Any]:

@@ -73,13 +73,13 @@ class Play:
             deed(now)
             self._place(now)
 
-    def tell_progress(self, now: datetime) -> None:
-        """How far each attempt is that has not ended by now."""
+    def report_progress(self, now: datetime) -> None:
+        """Report the progress of attempts that have not ended by now."""
         for attempt, fated, begin in self.followed:
             share = (now - begin).total_seconds() / fated.train_s
             if 0 < share < fated.share:
-                told = max((quarter for quarter in QUARTERS if quarter <= share), default=0.0)
-                self._say(attempt, Phase.RUNNING, self._steps(fated, told, share), now)
+                done = max((quarter for quarter in QUARTERS if quarter <= share), default=0.0)
+                self._say(attempt, Phase.RUNNING, self._steps(fated, done, share), now)
 
     def _submit(self, wish: PlannedJob, now: datetime) -> None:
         job = submit(wish, self.people)
@@ -122,16 +122,16 @@ class Play:
         self.followed.append((attempt, fated, begin))
         started = {"steps_total": fated.steps, "startup_s": fated.startup_s}
         self.later(begin, partial(self._say, attempt, Phase.RUNNING, [(ReportKind.START, started)]))
-        told = 0.0
+        reported = 0.0
         for share in (*(quarter for quarter in QUARTERS if quarter < fated.share), fated.share):
-            steps = self._steps(fated, told, share)
+            steps = self._steps(fated, reported, share)
             at = begin + timedelta(seconds=fated.train_s * share)
             if share < fated.share:
                 self.later(at, partial(self._say, attempt, Phase.RUNNING, steps))
             else:
                 last = [*steps, (ReportKind.RESULT, result_report(self.rng, fated))]
                 self.later(at, partial(self._end, attempt, fated.outcome, last))
-            told = share
+            reported = share
 
     def _steps(self, fated: SimulatedOutcome, begin: float, end: float) -> list[Said]:
         steps = steps_between(fated, begin, end)
@@ -151,10 +151,10 @@ class Play:
         log = journal(attempt, phase, said, outcome)
         for claim in Claim.objects.filter(attempt=attempt).select_related("node"):
             # As in training, the first process of a gang writes the log.
-            told = [*said, (ReportKind.LOG, {"text": log})] if log and not claim.rank else said
+            sent = [*said, (ReportKind.LOG, {"text": log})] if log and not claim.rank else said
             reports = tuple(
                 Report(seq=claim.acked_seq + number, kind=kind, body=body)
-                for number, (kind, body) in enumerate(told, start=1)
+                for number, (kind, body) in enumerate(sent, start=1)
             )
             state = ClaimState(
                 claim=str(claim.pk), fence=attempt.fence, phase=phase, outcome=outcome, reports=reports,

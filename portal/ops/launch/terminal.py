@@ -72,10 +72,10 @@ def _compared(line: Mapping[str, Any], unit: str) -> tuple[str, ...]:
     value, low, high, actual = (
         _number(line[name], line["name"]) for name in ("value", "low", "high", "actual")
     )
-    told = f"{actual} {unit}".strip() if actual else "unknown"
+    measured = f"{actual} {unit}".strip() if actual else "unknown"
     if not low or not high:
-        return "not predicted", "", told, ""
-    return f"{value} {unit}".strip(), f"{low} to {high}", told, INSIDE[line["inside"]]
+        return "not predicted", "", measured, ""
+    return f"{value} {unit}".strip(), f"{low} to {high}", measured, INSIDE[line["inside"]]
 
 
 def _number(value: float | None, name: str) -> str:

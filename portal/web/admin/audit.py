@@ -53,7 +53,7 @@ def _rows(entries: list[AuditEntry]) -> list[dict[str, Any]]:
             "entry": entry,
             "name": names.get(entry.target, ""),
             "details": [
-                (LABELS.get(name) or label(name), _told(name, value))
+                (LABELS.get(name) or label(name), _shown(name, value))
                 for name, value in sorted(entry.data.items())
             ],
         }
@@ -61,7 +61,7 @@ def _rows(entries: list[AuditEntry]) -> list[dict[str, Any]]:
     ]
 
 
-def _told(name: str, value: Any) -> str:
+def _shown(name: str, value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int | float):

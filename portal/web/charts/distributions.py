@@ -105,5 +105,5 @@ def _mark(name: str, value: float, top: int, words: ChartLabels) -> Trace:
 def _summary(found: Histogram, marks: list[tuple[str, float]], words: ChartLabels) -> str:
     if not found.total:
         return f"No {words.unit} in this period."
-    told = ", ".join(f"{words.text(value)} ({name})" for name, value in marks)
-    return f"{words.measure} over {found.total:,} {words.unit}: {told}."
+    listed = ", ".join(f"{words.text(value)} ({name})" for name, value in marks)
+    return f"{words.measure} over {found.total:,} {words.unit}: {listed}."

@@ -82,10 +82,11 @@ def _summary(options: Sequence[Option], *, priced: bool) -> str:
     cheapest = min(options, key=lambda option: price_of(option, priced=priced))
     least = price_of(cheapest, priced=priced)
     return (
-        f"Fastest: {_told(fastest)} in {duration(fastest.duration_s.value)}. Cheapest: {_told(cheapest)} for"
+        f"Fastest: {_described(fastest)} in {duration(fastest.duration_s.value)}."
+        f" Cheapest: {_described(cheapest)} for"
         f" {money(least) if priced else f'{number(least)} GPU hours'}. Select a point to use those GPUs."
     )
 
 
-def _told(option: Option) -> str:
+def _described(option: Option) -> str:
     return f"{option.gpus} × {option.gpu_model}"

@@ -62,10 +62,10 @@ def _summary(order: Sequence[Mapping[str, Any]], in_force: str) -> str:
     winners.sort(key=lambda name: name != in_force)
     names = [f"{name} (in force)" if name == in_force else name for name in winners]
     verb = "has" if len(names) == 1 else "have"
-    told = f"Simulated: {' and '.join(names)} {verb} the lowest mean JCT, {lowest}"
+    summary = f"Simulated: {' and '.join(names)} {verb} the lowest mean JCT, {lowest}"
     if in_force not in means:
-        return f"{told}; the policy in force, {in_force}, was not simulated."
+        return f"{summary}; the policy in force, {in_force}, was not simulated."
     if in_force in winners:
-        return f"{told}."
+        return f"{summary}."
     less = 1 - means[winners[0]] / means[in_force]
-    return f"{told}, {less:.0%} below the policy in force, {in_force}, with {duration(means[in_force])}."
+    return f"{summary}, {less:.0%} below the policy in force, {in_force}, with {duration(means[in_force])}."

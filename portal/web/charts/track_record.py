@@ -129,10 +129,10 @@ def _scatter_summary(pairs: Sequence[Pair], shown: Sequence[Pair]) -> str:
     if not pairs:
         return "No run with a promise has been measured in this period."
     middle = median(error(pair) for pair in pairs)
-    told = f"Half of the latest {len(pairs):,} promises were off by less than {percent(middle)}."
+    summary = f"Half of the latest {len(pairs):,} promises were off by less than {percent(middle)}."
     if len(shown) < len(pairs):
-        told += f" Only the latest {len(shown)} are shown."
-    return told
+        summary += f" Only the latest {len(shown)} are shown."
+    return summary
 
 
 def _row(pair: Pair, text: Callable[[Any], str]) -> tuple[str, ...]:
@@ -148,13 +148,13 @@ def error_over_time(pairs: Mapping[str, Sequence[Pair]]) -> Chart:
     """
     lines = {target: rolling_median(found) for target, found in pairs.items()}
     drawn = {target: line for target, line in lines.items() if line}
-    told = "; ".join(
+    summary = "; ".join(
         f"{_named(target)} {percent(line[0][1])} to {percent(line[-1][1])}" for target, line in drawn.items()
     )
     return Chart(
         name="error",
         title="Error over time",
-        summary=f"Median error over {WINDOW} consecutive runs, first to last: {told}."
+        summary=f"Median error over {WINDOW} consecutive runs, first to last: {summary}."
         if drawn
         else f"Too few runs: at least {WINDOW} are needed.",
         data=[_error_line(target, line) for target, line in drawn.items()],

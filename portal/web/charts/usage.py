@@ -85,11 +85,11 @@ def outcomes_chart(ended: Mapping[str, Sequence[int]], slices: Sequence[datetime
     """How many jobs ended in which way, over time."""
     totals = {state: sum(counts) for state, counts in ended.items()}
     whole, top = sum(totals.values()), max(map(sum, zip(*ended.values(), strict=True)), default=0)
-    told = ", ".join(f"{count:,} {state}" for state, count in totals.items())
+    listed = ", ".join(f"{count:,} {state}" for state, count in totals.items())
     return Chart(
         name="outcomes",
         title="Jobs by outcome",
-        summary=f"{counted(whole, 'job')} ended: {told}." if whole else "No jobs ended in this period.",
+        summary=f"{counted(whole, 'job')} ended: {listed}." if whole else "No jobs ended in this period.",
         data=[
             {"type": "bar", "name": state, "x": [by_clock(moment) for moment in slices], "y": list(counts),
              "marker": {"color": STATE_COLOURS[state]}}
@@ -114,9 +114,9 @@ def failures_chart(attempts: Mapping[str, int], jobs: Mapping[str, int]) -> Char
     The words also count the jobs that failed for good.
     """
     named = sorted(((CAUSES.get(cause, cause), n) for cause, n in attempts.items()), key=lambda pair: pair[1])
-    told = ", ".join(f"{n:,} because of {failure(kind)}" for kind, n in sorted(jobs.items()))
+    listed = ", ".join(f"{n:,} because of {failure(kind)}" for kind, n in sorted(jobs.items()))
     summary = f"{counted(sum(attempts.values()), 'attempt')} failed. " if attempts else "No attempts failed. "
-    summary += f"Jobs that failed: {told}." if jobs else "No jobs failed."
+    summary += f"Jobs that failed: {listed}." if jobs else "No jobs failed."
     rows = [("attempts", cause, f"{n:,}") for cause, n in reversed(named)]
     rows += [("failed jobs", failure(kind), f"{n:,}") for kind, n in sorted(jobs.items())]
     return Chart(
@@ -141,13 +141,13 @@ def throughput_chart(found: Mapping[str, Histogram]) -> Chart:
         "arrayminus": [_short(spread[m][1] - spread[m][0]) for m in order],
     }  # fmt: skip
     nothing = "No runs were measured in this period."
-    told = "; ".join(
+    listed = "; ".join(
         f"{m} {number(spread[m][1])} ({counted(found[m].total, 'run')})" for m in reversed(order)
     )
     return Chart(
         name="throughput",
         title="Throughput by GPU model",
-        summary=f"Median tokens per second and GPU: {told}." if order else nothing,
+        summary=f"Median tokens per second and GPU: {listed}." if order else nothing,
         data=[bars] if order else [],
         layout={
             "xaxis": axis("tokens per second and GPU", rangemode="tozero"),

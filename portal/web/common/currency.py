@@ -6,8 +6,8 @@ from django.conf import settings
 from django.utils.functional import lazy
 
 
-def _told() -> str:
+def _sentence() -> str:
     return f"In {settings.CURRENCY}." if settings.CURRENCY else "In the currency of node prices."
 
 
-in_currency = lazy(_told, str)()  # read when it is shown
+in_currency = lazy(_sentence, str)()  # read when it is shown

@@ -21,8 +21,8 @@ class NameField(forms.CharField):
         try:
             return clean_name(super().to_python(value) or "")
         except ValueError as wrong:
-            told = str(wrong)
-            raise ValidationError(f"{told[0].upper()}{told[1:]}.") from wrong
+            message = str(wrong)
+            raise ValidationError(f"{message[0].upper()}{message[1:]}.") from wrong
 
 
 class StyledForm(forms.Form):

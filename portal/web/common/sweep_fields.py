@@ -50,4 +50,4 @@ class SweepFields(forms.Form):
         try:
             return self.fields[PREFIX + name].clean(value)
         except ValidationError as wrong:
-            raise ValidationError([f"{value}: {told}" for told in wrong.messages]) from wrong
+            raise ValidationError([f"{value}: {message}" for message in wrong.messages]) from wrong

@@ -156,11 +156,11 @@ class SubmitForm(SweepFields, TimedForm):
         teams.queryset = own_teams(user)
         self._offer_classes()
 
-    def tell_origins(self, origins: dict[str, str]) -> None:
+    def show_origins(self, origins: dict[str, str]) -> None:
         """Say below the fields where their first values come from."""
-        for name, told in origins.items():
+        for name, origin in origins.items():
             field = self.fields[name]
-            field.help_text = self[name].help_text = f"{told} {field.help_text}"
+            field.help_text = self[name].help_text = f"{origin} {field.help_text}"
 
     def computed_fields(self) -> dict[str, forms.Field]:
         return param_fields()

@@ -48,7 +48,7 @@ def new_job(request: PageRequest) -> HttpResponse:
         values, origins = mended(like)
     initial = {**(as_form(like) if like else {}), **values}
     form = SubmitForm(request.POST or None, request.FILES or None, user=request.user, initial=initial)
-    form.tell_origins(origins)
+    form.show_origins(origins)
     if request.method == "POST" and form.is_valid() and (made := _submitted(request, form)):
         return redirect(made)
     status = 400 if form.is_bound else 200

@@ -187,16 +187,16 @@ def _line(name: str, choice: Choice) -> ParameterLine:
 
 def _limits(values: dict[str, Any], best: Option | None, now: datetime) -> list[str]:
     """The deadline and the budget against the prediction."""
-    told = []
+    lines = []
     deadline, budget = values.get("deadline_at"), values.get("budget")
     if best and deadline and (left := (deadline - now).total_seconds()) < _high(best.duration_s):
         longest = duration(_high(best.duration_s))
-        told.append(
+        lines.append(
             f"The deadline is in {duration(max(0.0, left))}; the job may take {longest}, and waits first."
         )
     if best and budget is not None and budget < _high(best.cost):
-        told.append(f"The budget is {money(budget)}; the job may cost {money(_high(best.cost))}.")
-    return told
+        lines.append(f"The budget is {money(budget)}; the job may cost {money(_high(best.cost))}.")
+    return lines
 
 
 def _high(interval: Any) -> float:

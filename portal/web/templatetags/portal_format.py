@@ -130,8 +130,8 @@ def ago(moment: datetime | None) -> str | SafeString:
     if moment is None:
         return UNKNOWN
     passed = (timezone.now() - moment).total_seconds()
-    told = _whole(abs(passed))
-    text = "just now" if abs(passed) < 5 else f"{told} ago" if passed > 0 else f"in {told}"
+    lasted = _whole(abs(passed))
+    text = "just now" if abs(passed) < 5 else f"{lasted} ago" if passed > 0 else f"in {lasted}"
     return _pressable(moment, mark_safe(" data-ago"), text, exact(moment))
 
 

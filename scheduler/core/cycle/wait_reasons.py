@@ -17,8 +17,8 @@ def nowhere(job: JobInfo) -> Wait:
         )
         return Wait(job.id, WaitState.NO_OPTION, why)
     if job.closed:
-        told = f" {job.declined}" if job.declined else ""
-        return Wait(job.id, WaitState.WINDOW, f"No node is open to it. {job.closed}{told}")
+        declines = f" {job.declined}" if job.declined else ""
+        return Wait(job.id, WaitState.WINDOW, f"No node is open to it. {job.closed}{declines}")
     if job.declined:
         return Wait(job.id, WaitState.DECLINED, f"No ready node accepts it: {job.declined}")
     if job.only_node:

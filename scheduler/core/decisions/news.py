@@ -28,7 +28,7 @@ VERBS: dict[type[Action], Verb] = {
 }
 
 
-def news(plan: Plan, told: Mapping[str, str]) -> list[Action]:
+def news(plan: Plan, known_codes: Mapping[str, str]) -> list[Action]:
     """The plan's actions that start, stop, move or newly block a job.
 
     told: the code that each queued job was last told of why it waits, "" if none. A job that waits for
@@ -38,7 +38,7 @@ def news(plan: Plan, told: Mapping[str, str]) -> list[Action]:
         action
         for action in plan.actions
         if not isinstance(action, Wait)
-        or (action.code is not WaitState.OPTIONS and told.get(action.job, action.code) != action.code)
+        or (action.code is not WaitState.OPTIONS and known_codes.get(action.job, action.code) != action.code)
     ]
 
 

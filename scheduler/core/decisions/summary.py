@@ -11,7 +11,7 @@ from scheduler.core.decisions.weighed import OptionFate, WeighedOption
 from scheduler.core.types import Action, JobInfo, Plan, Policy, Preempt, Resize, Start, Wait
 
 
-class Told(NamedTuple):
+class DecisionSummary(NamedTuple):
     """Two sentences or more; `here` is about the GPUs, `now` about the moment."""
 
     here: str
@@ -26,24 +26,24 @@ class DecisionMoment(NamedTuple):
     waiting: int
 
 
-def tell(
+def summarize(
     policy: Policy,
     job: JobInfo,
     action: Action,
     weighed: Sequence[WeighedOption],
     moment: DecisionMoment,
     names: Mapping[str, str],
-) -> Told:
+) -> DecisionSummary:
     """Return the decision for the job in words.
 
     names: of the nodes that it was given. Other jobs are not named.
     """
     now = f"{_numbers(job, action, moment)} The policy {policy.name} goes by: {policy.description.order}."
     if isinstance(action, Wait | Preempt):
-        return Told(action.reason, now)
+        return DecisionSummary(action.reason, now)
     where = " and ".join(sorted({names.get(node, node) for node, _ in action.gpus}))
     given = "Moved to" if isinstance(action, Resize) else "Given"
-    return Told(f"{given} {amount(action.option)} on {where}: {_why(policy, job, weighed)}.", now)
+    return DecisionSummary(f"{given} {amount(action.option)} on {where}: {_why(policy, job, weighed)}.", now)
 
 
 def _numbers(job: JobInfo, action: Action, moment: DecisionMoment) -> str:

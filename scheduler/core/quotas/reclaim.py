@@ -36,10 +36,12 @@ def reclaim(state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> Plan
     """
     waiting = {job.id: job for job in state.waiting}
     acted = {action.job for action in plan.actions if not isinstance(action, Wait)}
-    told = [action.job for action in plan.actions if isinstance(action, Wait) and action.code in FOR_GPUS]
+    waiting_for_gpus = [
+        action.job for action in plan.actions if isinstance(action, Wait) and action.code in FOR_GPUS
+    ]
     silent = [name for name, job in waiting.items() if name not in acted and not job.hold]
     returns = _Returns(state, plan, ledger, now)
-    for name in told if state.explain else silent:
+    for name in waiting_for_gpus if state.explain else silent:
         if name in waiting:
             returns.serve(waiting[name])
     if not returns.started:

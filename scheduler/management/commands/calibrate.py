@@ -61,8 +61,8 @@ class Command(BaseCommand):
         try:
             made = request_calibration(node=machine, wanted=wanted, actor=owner, now=database_now())
         except BadParameters as wrong:
-            told = [f"{OPTIONS[name]}: {message}" for name, message in wrong.fields.items()]
-            raise CommandError("; ".join(told)) from wrong
+            problems = [f"{OPTIONS[name]}: {message}" for name, message in wrong.fields.items()]
+            raise CommandError("; ".join(problems)) from wrong
         except SchedulerError as refused:
             raise CommandError(str(refused)) from refused
         try:

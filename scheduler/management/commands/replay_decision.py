@@ -44,8 +44,8 @@ class Command(BaseCommand):
                 f"{name}: cannot be made again. {wrong} It was made by release {decision.release}."
             )
             return False
-        told = f"identical, {counted(found.actions, 'action')}" if not found.differences else "differs"
-        self.stdout.write(f"{name}: {told}")
+        verdict = f"identical, {counted(found.actions, 'action')}" if not found.differences else "differs"
+        self.stdout.write(f"{name}: {verdict}")
         for difference in found.differences:
             self.stdout.write(f"  {difference}")
         return not found.differences

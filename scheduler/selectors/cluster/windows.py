@@ -69,7 +69,7 @@ def _window(row: MaintenanceWindow) -> Window:
         ends_at=row.ends_at.timestamp(),
         nodes=frozenset(node.pk for node in row.nodes.all()),
         team=str(row.team_id) if row.team_id else NO_TEAM,
-        told=in_words(row),
+        in_words=in_words(row),
     )
 
 

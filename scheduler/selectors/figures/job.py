@@ -80,5 +80,5 @@ def elapsed(job: Job, now: datetime) -> Elapsed:
 
 def first_loss(job: Job) -> float | None:
     """The training loss of the job's first report that has one; one query."""
-    told = Metric.objects.filter(attempt__job=job, loss__isnull=False).order_by("attempt__fence", "step")
-    return told.values_list("loss", flat=True).first()
+    losses = Metric.objects.filter(attempt__job=job, loss__isnull=False).order_by("attempt__fence", "step")
+    return losses.values_list("loss", flat=True).first()

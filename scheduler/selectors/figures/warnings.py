@@ -33,8 +33,8 @@ def job_warnings(job: Job, attempts: Sequence[Attempt]) -> tuple[JobWarning, ...
     """The warnings of the live attempt of a job that trains."""
     if job.state != JobState.RUNNING:
         return ()
-    told = [warning for attempt in attempts if attempt.ended_at is None for warning in attempt.warnings]
-    return tuple(_warning(warning["code"], warning["since"]) for warning in told)
+    raised = [warning for attempt in attempts if attempt.ended_at is None for warning in attempt.warnings]
+    return tuple(_warning(warning["code"], warning["since"]) for warning in raised)
 
 
 def _warning(code: str, since: str) -> JobWarning:

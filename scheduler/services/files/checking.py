@@ -38,10 +38,10 @@ def check(path: Path) -> formats.FileFacts:
     if path.stat().st_size <= SMALL_BYTES:
         return _here(path)
     with turns.take():
-        told = _beside(path)
-    if "errors" in told:
-        raise BadFile([(int(line), str(message)) for line, message in told["errors"]])
-    facts = told["facts"]
+        answer = _beside(path)
+    if "errors" in answer:
+        raise BadFile([(int(line), str(message)) for line, message in answer["errors"]])
+    facts = answer["facts"]
     lengths = tuple((size, rows) for size, rows in facts.pop("lengths"))
     return formats.FileFacts(**{**facts, "lengths": lengths, "unused": tuple(facts["unused"])})
 
@@ -67,5 +67,5 @@ def _beside(path: Path) -> dict[str, Any]:
         if -ended.returncode in (signal.SIGXCPU, signal.SIGKILL):
             raise BadFile([(0, TOO_COSTLY)]) from ended
         raise
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    answer: dict[str, Any] = json.loads(done.stdout)
+    return answer

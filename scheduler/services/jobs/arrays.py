@@ -84,8 +84,8 @@ def _with_value(same: JobRequest, number: int, value: Mapping[str, Any]) -> JobR
 
 def _of_value(number: int, wrong: BadParameters) -> dict[str, str]:
     return {
-        f"values.{number}.{field.removeprefix('params.')}" if field.startswith("params.") else field: told
-        for field, told in wrong.fields.items()
+        f"values.{number}.{field.removeprefix('params.')}" if field.startswith("params.") else field: message
+        for field, message in wrong.fields.items()
     }
 
 

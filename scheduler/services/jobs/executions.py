@@ -87,10 +87,10 @@ def _startup_s(attempt: Attempt) -> float | None:
     The portal's share is included: promised and actual duration run from the attempt's start to
     its end, so that the parts add up.
     """
-    told, lasted = attempt.figures, _duration_s(attempt)
-    if told.train_s is None or lasted is None:
-        return told.startup_s
-    return max(0.0, lasted - told.train_s - (told.evaluation_s or 0.0) - (told.saving_s or 0.0))
+    figures, lasted = attempt.figures, _duration_s(attempt)
+    if figures.train_s is None or lasted is None:
+        return figures.startup_s
+    return max(0.0, lasted - figures.train_s - (figures.evaluation_s or 0.0) - (figures.saving_s or 0.0))
 
 
 def _capacity(attempt: Attempt) -> int | None:
@@ -98,6 +98,6 @@ def _capacity(attempt: Attempt) -> int | None:
     return min((gpu.memory_bytes for gpu in held), default=None)
 
 
-def _software(told: Measured) -> str | None:
-    versions = told.software or {}
+def _software(figures: Measured) -> str | None:
+    versions = figures.software or {}
     return " ".join(f"{name} {version}" for name, version in sorted(versions.items())) or None

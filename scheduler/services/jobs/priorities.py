@@ -53,8 +53,8 @@ def change_job(
     job = locked(job.pk)
     state = public_state(JobState(job.state), job.stop_for)
     if job.state in TERMINAL or seen not in (None, state):
-        told = "and cannot be changed" if job.state in TERMINAL else "now; look again, and then change it"
-        raise IllegalTransition(f"The job is {state} {told}.", state)
+        remedy = "and cannot be changed" if job.state in TERMINAL else "now; look again, and then change it"
+        raise IllegalTransition(f"The job is {state} {remedy}.", state)
     changed: dict[str, int | bool] = {}
     if priority is not None and priority != job.priority:
         check_class(priority, actor=actor)
@@ -64,7 +64,9 @@ def change_job(
     if not changed:
         return job
     data = {name: [getattr(job, name), value] for name, value in changed.items()}
-    job = note_job(job=job, kind="changed", now=now, reason=_told(changed), actor=actor, data=data, **changed)
+    job = note_job(
+        job=job, kind="changed", now=now, reason=_sentences(changed), actor=actor, data=data, **changed
+    )
     hints.tick()
     return job
 
@@ -100,11 +102,11 @@ def _hold(job: Job, actor: User, now: datetime, *, held_at: datetime | None, hel
     return job
 
 
-def _told(changed: dict[str, int | bool]) -> str:
-    told = []
+def _sentences(changed: dict[str, int | bool]) -> str:
+    sentences = []
     if "priority" in changed:
-        told.append(f"Its class is {PriorityClass(changed['priority']).word} now.")
+        sentences.append(f"Its class is {PriorityClass(changed['priority']).word} now.")
     if "preemptible" in changed:
         can = "may" if changed["preemptible"] else "may not"
-        told.append(f"It {can} be stopped for other jobs now.")
-    return " ".join(told)
+        sentences.append(f"It {can} be stopped for other jobs now.")
+    return " ".join(sentences)

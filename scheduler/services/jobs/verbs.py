@@ -241,10 +241,10 @@ def _stop(
     if job.state not in STOPPABLE and not raised:
         shown = public_state(JobState(job.state), job.stop_for)
         if job.state == JobState.STOPPING:
-            told = f"The job is already being stopped ({job.stop_for}); check again in a moment."
+            message = f"The job is already being stopped ({job.stop_for}); check again in a moment."
         else:
-            told = f"A job that is {shown} cannot be stopped ({stop_for})."
-        raise IllegalTransition(told, shown)
+            message = f"A job that is {shown} cannot be stopped ({stop_for})."
+        raise IllegalTransition(message, shown)
     return move_job(
         job=job, to=JobState.STOPPING, now=now, reason=reason, stop_for=stop_for, actor=actor,
         stop_grace_s=grace_s,

@@ -50,13 +50,13 @@ def _learn(row: NodeSpeedTest, test: SpeedTest, memory_bytes: int, now: datetime
         return
     before = [run.pk for run in row.executions.all()]
     runs = zip(configs, test.runs, strict=True)
-    row.executions.set(_told_before(row) or _recorded(row.node, test, list(runs), memory_bytes, now))
+    row.executions.set(_recorded_before(row) or _recorded(row.node, test, list(runs), memory_bytes, now))
     row.measured_at, row.busy_cores = now, test.busy_cores
     row.save()
     unlearn(executions=before, reason=REPLACED)
 
 
-def _told_before(row: NodeSpeedTest) -> list[Execution]:
+def _recorded_before(row: NodeSpeedTest) -> list[Execution]:
     """The executions of a test that the same machine told under another identity."""
     same = NodeSpeedTest.objects.filter(test=row.test).exclude(pk=row.pk)
     return list(Execution.objects.filter(pk__in=same.values("executions")))

@@ -95,8 +95,9 @@ def _flaps(node: Node, now: datetime) -> bool:
     if node.kind == NodeTerms.SPOT:
         return False
     counted = (NodeEventKind.LOST, NodeEventKind.RESUME)
-    told = NodeEvent.objects.filter(node=node, kind__in=counted, at__gt=now - LOST_WITHIN)
-    return list(told.order_by("-id").values_list("kind", flat=True)[:LOSSES]) == [NodeEventKind.LOST] * LOSSES
+    events = NodeEvent.objects.filter(node=node, kind__in=counted, at__gt=now - LOST_WITHIN)
+    last = events.order_by("-id").values_list("kind", flat=True)[:LOSSES]
+    return list(last) == [NodeEventKind.LOST] * LOSSES
 
 
 def _is_over(node: Node, now: datetime) -> bool:

@@ -263,10 +263,10 @@ def _result(job: Job, claim: Claim, report: Report, now: datetime) -> None:
 
 
 def _keep_measured(attempt: Attempt, body: dict[str, Any]) -> None:
-    told: dict[str, Any] = {name: _loss(body, name) for name in FIGURES if body.get(name) is not None}
+    figures: dict[str, Any] = {name: _loss(body, name) for name in FIGURES if body.get(name) is not None}
     if body.get("software") is not None:
-        told["software"] = _versions(body["software"])
-    attempt.measured = replace(attempt.figures, **told).as_json()
+        figures["software"] = _versions(body["software"])
+    attempt.measured = replace(attempt.figures, **figures).as_json()
     attempt.save(update_fields=["measured"])
 
 

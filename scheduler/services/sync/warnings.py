@@ -28,7 +28,7 @@ def warn(job: Job, attempt: Attempt, now: datetime, memory: PeakGrowth | None = 
     outlook = _outlook(job, attempt, now, memory)
     if outlook is None or job.state == JobState.STOPPING:
         return
-    found, before = chances(outlook), [Risk(told["code"]) for told in attempt.warnings]
+    found, before = chances(outlook), [Risk(warning["code"]) for warning in attempt.warnings]
     after = likely(found, before)
     if after == before:
         return
@@ -83,8 +83,8 @@ def _memory(attempt: Attempt, capacity: float) -> PeakGrowth | None:
         return None
     rows = attempt.metrics.filter(memory_bytes__isnull=False).order_by("-step")
     ends = [attempt.resume_step + steps * part // PARTS for part in range(1, PARTS + 1)]
-    told = [rows.filter(step__lte=at).values_list("memory_bytes", flat=True).first() for at in ends]
-    peaks = tuple(float(peak) for peak in told if peak is not None)
+    measured = [rows.filter(step__lte=at).values_list("memory_bytes", flat=True).first() for at in ends]
+    peaks = tuple(float(peak) for peak in measured if peak is not None)
     left = max(0, remaining.work.total_steps - remaining.pace.step)
     if len(peaks) < PARTS:
         return None
@@ -115,7 +115,7 @@ def _outlook(job: Job, attempt: Attempt, now: datetime, memory: PeakGrowth | Non
 
 
 def _keep(attempt: Attempt, risks: Sequence[Risk], now: datetime) -> None:
-    since = {told["code"]: told["since"] for told in attempt.warnings}
+    since = {warning["code"]: warning["since"] for warning in attempt.warnings}
     attempt.warnings = [
         {"code": risk.value, "since": since.get(risk.value, now.isoformat())} for risk in risks
     ]

@@ -71,7 +71,7 @@ def test_a_job_that_may_not_start_yet_is_kept_as_one_that_waits() -> None:
     assert verbs() == [("wait", "begin-time", later.pk), ("start", "", now.pk)]
     assert replayed(all=True).endswith("2 decisions, all identical.\n")
     explained = explain(DecisionJob.objects.get(job=later))
-    assert explained.told.here.startswith("It may not start before")
+    assert explained.summary.here.startswith("It may not start before")
     assert explained.options == []
 
 

@@ -26,7 +26,7 @@ TWO = (node("a", 2), node("b", 2))
 
 
 def window(*nodes: str, closes_at: float = HOUR_S, ends_at: float = 3 * HOUR_S, team: str = "") -> Window:
-    return Window(closes_at=closes_at, ends_at=ends_at, nodes=frozenset(nodes), team=team, told="Closed.")
+    return Window(closes_at=closes_at, ends_at=ends_at, nodes=frozenset(nodes), team=team, in_words="Closed.")
 
 
 def decided(

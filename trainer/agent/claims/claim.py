@@ -126,11 +126,11 @@ class NodeClaim:
         ending = self._record.ending if self._record.ended else None
         forgotten = self._stop is not None and self._stop.forget
         reports = () if forgotten else self._spool.pending(limit, limit_bytes)
-        told = ClaimState(claim=self.spec.claim, fence=self.spec.fence, phase=self._phase, reports=reports)
+        state = ClaimState(claim=self.spec.claim, fence=self.spec.fence, phase=self._phase, reports=reports)
         if ending is None or len(reports) < self._spool.backlog:
-            return told
+            return state
         return replace(
-            told,
+            state,
             phase=Phase.ENDED,
             outcome=ending.outcome,
             exit_code=ending.exit_code,

@@ -86,9 +86,9 @@ class Collector:
             pass
 
     def _log_piece(self) -> bool:
-        told = start = self._spool.offset(LOG)
+        delivered = start = self._spool.offset(LOG)
         size = log_size(self._run)
-        if size - told > MAX_LOG_BYTES:  # more than can be told at this rate: go on from the newest
+        if size - delivered > MAX_LOG_BYTES:  # more than this rate can deliver: go on from the newest
             start = size - PIECE_BYTES
         data = _read_log(self._run, start)
         if not data:
@@ -96,8 +96,8 @@ class Collector:
         if size > start + len(data) and b"\n" in data:
             data = data[: data.rindex(b"\n") + 1]
         text = clean_text(data.decode("utf-8", "replace"), MAX_LOG_BYTES)
-        if start > told:
-            text = f"[... {start - told} bytes left out here; log.txt has them ...]\n{text}"
+        if start > delivered:
+            text = f"[... {start - delivered} bytes left out here; log.txt has them ...]\n{text}"
         self._spool.add(ReportKind.LOG, {"text": text}, LOG, start + len(data))
         return True
 

@@ -145,12 +145,12 @@ class ClaimManager:
 
     def states(self, limit: int, limit_bytes: int) -> tuple[ClaimState, ...]:
         """States of all claims, within a number and size of reports over all."""
-        told = list(self._refused.values())
+        states = list(self._refused.values())
         for claim in self._claims.values():
             state = claim.state(limit, limit_bytes)
             limit -= len(state.reports)
-            told.append(state)
-        return tuple(told)
+            states.append(state)
+        return tuple(states)
 
     def loads(self) -> dict[str, tuple[Load, tuple[int, ...]]]:
         """The use of the node by running trainings, and the slots that they hold."""

@@ -55,23 +55,23 @@ def classify_end(seen: ExitFacts) -> ClaimEnd:
 
     A finish that came before a stop stands.
     """
-    told = str((seen.result or {}).get("outcome", ""))
+    stated = str((seen.result or {}).get("outcome", ""))
     code = _code(seen)
-    if told == Outcome.SUCCEEDED and code in {0, None}:
+    if stated == Outcome.SUCCEEDED and code in {0, None}:
         return ClaimEnd(outcome=Outcome.SUCCEEDED, exit_code=code)
     if seen.silent_s is not None:
         reason = f"the training gave no sign of life for {seen.silent_s:g} s and was ended"
         return ClaimEnd(outcome=Outcome.TIMEOUT, exit_code=code, reason=reason)
-    if told == Outcome.OOM or code == EXIT_OOM or _ran_out_of_memory(seen):
-        return ClaimEnd(outcome=Outcome.OOM, exit_code=code, reason=_told_reason(seen) or "out of memory")
-    if told == Outcome.ERROR:
-        return ClaimEnd(outcome=Outcome.ERROR, exit_code=code, reason=_told_reason(seen) or seen.last_line)
+    if stated == Outcome.OOM or code == EXIT_OOM or _ran_out_of_memory(seen):
+        return ClaimEnd(outcome=Outcome.OOM, exit_code=code, reason=_stated_reason(seen) or "out of memory")
+    if stated == Outcome.ERROR:
+        return ClaimEnd(outcome=Outcome.ERROR, exit_code=code, reason=_stated_reason(seen) or seen.last_line)
     if seen.stop is not None:
         return _stopped(seen.stop, seen.killed_after_grace, code)
-    if told == Outcome.DECLINED:  # as good as never begun: without an exit code
-        return ClaimEnd(outcome=Outcome.DECLINED, reason=_told_reason(seen) or seen.last_line)
-    if told == Outcome.LOST:
-        return ClaimEnd(outcome=Outcome.LOST, exit_code=code, reason=_told_reason(seen) or seen.last_line)
+    if stated == Outcome.DECLINED:  # as good as never begun: without an exit code
+        return ClaimEnd(outcome=Outcome.DECLINED, reason=_stated_reason(seen) or seen.last_line)
+    if stated == Outcome.LOST:
+        return ClaimEnd(outcome=Outcome.LOST, exit_code=code, reason=_stated_reason(seen) or seen.last_line)
     return _unexplained(seen, code)
 
 
@@ -127,5 +127,5 @@ def _code(seen: ExitFacts) -> int | None:
     return announced if fits else None
 
 
-def _told_reason(seen: ExitFacts) -> str:
+def _stated_reason(seen: ExitFacts) -> str:
     return clean_text(str((seen.result or {}).get("reason") or ""))

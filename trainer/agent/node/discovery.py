@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 GIB = 2**30
 NO_GPU = "4-bit training needs a GPU"
 NO_BITSANDBYTES = "bitsandbytes is missing, install requirements/gpu.lock on it"
-_TOLD = ("torch", "transformers", "peft", "accelerate", "bitsandbytes", "psutil", "httpx")
+_REPORTED_PACKAGES = ("torch", "transformers", "peft", "accelerate", "bitsandbytes", "psutil", "httpx")
 
 
 def discover(
@@ -155,7 +155,7 @@ def _software() -> dict[str, str]:
         "system": platform.platform(terse=True),
         "cpu": processor_name(),
     }
-    for name in _TOLD:
+    for name in _REPORTED_PACKAGES:
         try:
             found[name] = metadata.version(name)
         except metadata.PackageNotFoundError:

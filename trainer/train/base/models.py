@@ -161,8 +161,8 @@ def _own(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> Load
     suitable.check_sizes(order, model, tokenizer)
     reach = None if random_weights.is_random(order) else _probed(model, tokenizer, order)
     suitable.check_stored(order, model, reach)
-    told = scope(model, order, reach)
-    return Loaded(_prepared(model, order, reach), tokenizer, told)
+    notes = scope(model, order, reach)
+    return Loaded(_prepared(model, order, reach), tokenizer, notes)
 
 
 def _shared(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> Loaded:
@@ -175,11 +175,11 @@ def _shared(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> L
     model = sharding.skeleton(config, dtype)
     suitable.check_sizes(order, model, tokenizer)
     if random_weights.is_random(order):
-        told = scope(model, order, None)
+        notes = scope(model, order, None)
         model = _prepared(model, order, None)
         sharding.shard(model, order, world)
         sharding.fill_at_random(model, world, random_weights.deviation(config))
-        return Loaded(model, tokenizer, told)
+        return Loaded(model, tokenizer, notes)
     weights = reach = None
     if world.main:
         whole = _pretrained(source, order, dtype, torch.device("cpu"))
@@ -188,12 +188,12 @@ def _shared(source: str, tokenizer: Any, order: TrainingSpec, world: World) -> L
         whole = _prepared(whole, order, reach)
         model.generation_config = whole.generation_config
         weights = sharding.named_weights(whole)
-    reach = world.told(reach)
-    told = scope(model, order, reach)
+    reach = world.from_main(reach)
+    notes = scope(model, order, reach)
     model = _prepared(model, order, reach)
     sharding.shard(model, order, world)
     sharding.fill(model, weights, world)
-    return Loaded(model, tokenizer, told)
+    return Loaded(model, tokenizer, notes)
 
 
 def _stored_dtype(order: TrainingSpec) -> torch.dtype:

@@ -21,21 +21,21 @@ def scope(model: Any, order: TrainingSpec, reach: Reach | None) -> tuple[str, ..
     whole = _parameters(model)
     method = order.settings.method
     if method == "full":
-        told = ["All weights that text reaches learn."]
+        notes = ["All weights that text reaches learn."]
     else:
         adapted = list(targets(model, reach))
         kinds = _listed(dict.fromkeys(name.rpartition(".")[2] for name in adapted))
-        told = [f"LoRA adapts {len(adapted):,} linear layers ({kinds}); all other weights are frozen."]
+        notes = [f"LoRA adapts {len(adapted):,} linear layers ({kinds}); all other weights are frozen."]
         routed = sum(map(_parameters, _experts(model)))
         if routed:
-            told.append(f"Experts and their routers are not adapted ({routed / whole:.0%} of the weights).")
+            notes.append(f"Experts and their routers are not adapted ({routed / whole:.0%} of the weights).")
     if method == "qlora":
         stored = sum(size(weight) for weight in model.parameters() if hasattr(weight, "quant_state"))
-        told.append(f"{stored / whole:.0%} of the weights are stored in 4 bits.")
+        notes.append(f"{stored / whole:.0%} of the weights are stored in 4 bits.")
     if reach is not None and (aside := _aside(model, reach)):
         share = sum(aside.values()) / whole
-        told.append(f"Text does not reach {_listed(aside)} ({share:.1%} of the weights): left as they are.")
-    return tuple(told)
+        notes.append(f"Text does not reach {_listed(aside)} ({share:.1%} of the weights): left as they are.")
+    return tuple(notes)
 
 
 def size(weight: Any) -> int:

@@ -26,7 +26,7 @@ from trainer.train.settings import TrainingSpec
 
 VERSION = 1  # of codes; tokens of another one are made anew
 SLICE_S = 5.0
-TOLD_EVERY_S = 10.0
+REPORT_EVERY_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +94,7 @@ class _Work:
     def __init__(self, order: TrainingSpec, tokenizer: Any, now: datetime, journal: Journal) -> None:
         self._order, self._tokenizer, self._now, self._journal = order, tokenizer, now, journal
         self._longest = order.settings.tokens_per_sample
-        self._rows, self._told_at = 0, time.monotonic()
+        self._rows, self._reported_at = 0, time.monotonic()
         self.folder = order.run_dir / "tokens"
 
     def tokenise(self, named: dict[str, Path]) -> Iterator[None]:
@@ -112,17 +112,17 @@ class _Work:
         try:
             for batch in tokeniser.batches(rows(path, unused)):
                 writer.add(batch)
-                self._tell(path.name, len(batch), writer)
+                self._report(path.name, len(batch), writer)
                 yield
         except FormatError as wrong:
             raise TrainError(f"{path.name} cannot be used: {wrong}") from wrong
         writer.close(key, list(self._notes(path.name, writer, renderer, unused)))
 
-    def _tell(self, name: str, more: int, writer: Writer) -> None:
+    def _report(self, name: str, more: int, writer: Writer) -> None:
         """The portal gives a start that goes on more time; a silent one is given up."""
         self._rows += more
-        if time.monotonic() - self._told_at > TOLD_EVERY_S:
-            self._told_at = time.monotonic()
+        if time.monotonic() - self._reported_at > REPORT_EVERY_S:
+            self._reported_at = time.monotonic()
             self._journal.say(f"tokenising {name}: {writer.rows:,} rows, {writer.tokens:,} tokens so far")
             self._journal.event(ReportKind.PREPARE, rows=self._rows)
 
@@ -137,8 +137,8 @@ class _Work:
         if renderer.rewritten:
             yield f"the chat template cuts or changes {renderer.rewritten:,} turns of {name}"
         if writer.barren:
-            told = f"{writer.barren} of {writer.rows} rows of {name}"
-            yield f"{told} have no completion within {self._longest} tokens"
+            counts = f"{writer.barren} of {writer.rows} rows of {name}"
+            yield f"{counts} have no completion within {self._longest} tokens"
 
     def _key(self, path: Path) -> str:
         """Names all that the tokens depend on."""

@@ -30,11 +30,11 @@ class Drawn:
 
     def spans(self, trained: list[bool]) -> list[Span]:
         """The assistant's words in the turns that are trained, ends of turns included."""
-        told = [index for index, turn in enumerate(self._turns) if turn["role"] == "assistant"]
+        answers = [index for index, turn in enumerate(self._turns) if turn["role"] == "assistant"]
         marked = self._marked()
-        if marked is not None and all(trained[index] for index in told):
+        if marked is not None and all(trained[index] for index in answers):
             return marked
-        spans = [span for index in told if trained[index] and (span := self._span(index))]
+        spans = [span for index in answers if trained[index] and (span := self._span(index))]
         return spans if marked is None else _both(marked, spans)
 
     def without_tools(self) -> str | None:
@@ -69,22 +69,23 @@ class Drawn:
         turn and with it tell. Some write earlier turns in another way than the last ones (without their
         reasoning): then the turn is where the text changes when the turn does.
         """
-        asked = self._asked(index)
-        told = self.text if index + 1 == len(self._turns) else self._try(self._turns[: index + 1])
-        known_end = told is not None and self.text.startswith(told)
-        if asked is not None and told is not None and known_end and asked < len(told):
-            return asked, len(told)
+        prompt_end = self._prompt_end(index)
+        until_turn = self.text if index + 1 == len(self._turns) else self._try(self._turns[: index + 1])
+        known_end = until_turn is not None and self.text.startswith(until_turn)
+        if prompt_end is not None and until_turn is not None and known_end and prompt_end < len(until_turn):
+            return prompt_end, len(until_turn)
         place = self._place(index)
         if place is None:
             return None
-        if asked is None and not index:
-            asked = self._opened(place[0])
-        elif asked is None and (earlier := self._place(index - 1)):
-            asked = self._beyond(index - 1, earlier[1], add_generation_prompt=True)
-        begin = place[0] if asked is None else min(asked, place[0])
-        return begin, len(told) if told is not None and known_end else self._beyond(index, place[1])
+        if prompt_end is None and not index:
+            prompt_end = self._opened(place[0])
+        elif prompt_end is None and (earlier := self._place(index - 1)):
+            prompt_end = self._beyond(index - 1, earlier[1], add_generation_prompt=True)
+        begin = place[0] if prompt_end is None else min(prompt_end, place[0])
+        end = len(until_turn) if until_turn is not None and known_end else self._beyond(index, place[1])
+        return begin, end
 
-    def _asked(self, index: int) -> int | None:
+    def _prompt_end(self, index: int) -> int | None:
         """Return where the prompt for a turn ends.
 
         None unless the text begins as the conversation before the turn does. The prompt may go
@@ -100,8 +101,8 @@ class Drawn:
 
     def _opened(self, end: int) -> int | None:
         """Where the prompt for a chat's first turn ends before `end`, if there is one."""
-        asked = self._try(self._turns, add_generation_prompt=True) or ""
-        prompt = asked[len(self.text) :] if asked.startswith(self.text) else ""
+        prompt_end = self._try(self._turns, add_generation_prompt=True) or ""
+        prompt = prompt_end[len(self.text) :] if prompt_end.startswith(self.text) else ""
         found = self.text.rfind(prompt, 0, end)
         return found + len(prompt) if prompt and found >= 0 else None
 

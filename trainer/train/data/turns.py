@@ -22,18 +22,18 @@ def turns_of(chat: Chat) -> list[Turn]:
     waiting: deque[str] = deque()
     turns: list[Turn] = []
     for turn in chat.messages:
-        told: Turn = {"role": turn.role, "content": turn.content}
+        entry: Turn = {"role": turn.role, "content": turn.content}
         if turn.reasoning:
-            told |= dict.fromkeys(REASONING, turn.reasoning)
+            entry |= dict.fromkeys(REASONING, turn.reasoning)
         if turn.calls:
-            told["tool_calls"] = [_call(call, f"call{next(numbers):05}") for call in turn.calls]
-            waiting.extend(call["id"] for call in told["tool_calls"])
+            entry["tool_calls"] = [_call(call, f"call{next(numbers):05}") for call in turn.calls]
+            waiting.extend(call["id"] for call in entry["tool_calls"])
         if turn.role == "tool":
             answered = waiting.popleft() if waiting else ""
-            told |= {key: value for key, value in _answer(turn, answered) if value}
+            entry |= {key: value for key, value in _answer(turn, answered) if value}
         elif turn.name:
-            told["name"] = turn.name
-        turns.append(told)
+            entry["name"] = turn.name
+        turns.append(entry)
     return turns
 
 

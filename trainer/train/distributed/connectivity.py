@@ -32,8 +32,8 @@ def check(order: TrainingSpec, store: dist.Store, rank: int, wait_for: Callable[
     node, first = divmod(rank, len(order.spec.gpus))
     if not first:
         with listener(order) as address:
-            told = _exchanged(store, "address", node, _written(address), order.spec.nodes, wait_for)
-            closed = unreachable(_read(text) for other, text in enumerate(told) if other != node)
+            addresses = _exchanged(store, "address", node, _written(address), order.spec.nodes, wait_for)
+            closed = unreachable(_read(text) for other, text in enumerate(addresses) if other != node)
             closed = closed and f"{socket.gethostname()} does not reach {closed}"
             found = _exchanged(store, "way", node, closed, order.spec.nodes, wait_for)
     else:

@@ -56,7 +56,7 @@ class World:
         """Is the flag set in any process? Every process must call."""
         return self.max(float(flag))[0] > 0
 
-    def told(self, value: Any) -> Any:
+    def from_main(self, value: Any) -> Any:
         """Rank 0's value; every process must call."""
         if self.size == 1:
             return value

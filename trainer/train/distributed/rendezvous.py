@@ -21,7 +21,7 @@ from trainer.train.errors import PeersMissing, Stopped
 from trainer.train.settings import TrainingSpec
 
 _LOOK_EVERY_S = 0.1
-_TELL_EVERY_S = 30.0
+_REPORT_EVERY_S = 30.0
 _KNOCK_S = 2.0
 _CONNECT_S = 30.0
 _ANSWERS_WITHIN_S = 180.0  # rank 0 is started when its address is told, and listens once torch is imported
@@ -82,7 +82,7 @@ class _Wait:
 
     def __init__(self, order: TrainingSpec, stopped: Callable[[], bool]) -> None:
         self._stopped, self._limit_s = stopped, order.spec.hang_after_s
-        self._began = self._told = time.monotonic()
+        self._began = self._reported_at = time.monotonic()
 
     def for_what(self, missing: str, at_most_s: float = math.inf) -> None:
         """Wait one piece, which may take no longer than `at_most_s`.
@@ -97,7 +97,7 @@ class _Wait:
                 f"{socket.gethostname()} waited {limit_s:g} s in vain for {missing}. Do the nodes reach each"
                 " other there? See --address and --ports of their agents."
             )
-        if now - self._told > _TELL_EVERY_S:
-            self._told = now
+        if now - self._reported_at > _REPORT_EVERY_S:
+            self._reported_at = now
             print(f"waiting for {missing}", flush=True)
         time.sleep(_LOOK_EVERY_S)

@@ -57,7 +57,7 @@ def read(text: Sentence, index: FileIndex, newest_job_file: str | None) -> Itera
             yield Proposal(field=TRAINING, start=at, end=at + len(name), value=index.by_name[name], weight=60)
     for match in text.find(_SAME):
         last = newest_job_file
-        told = "of the newest job" if last else "there is no earlier job"
+        source = "of the newest job" if last else "there is no earlier job"
         field = TRAINING if last else ""
         yield Proposal(
             field=field,
@@ -65,7 +65,7 @@ def read(text: Sentence, index: FileIndex, newest_job_file: str | None) -> Itera
             end=match.end(),
             value=last,
             origin=INFERRED,
-            note=told,
+            note=source,
             weight=6,
         )
 

@@ -97,7 +97,7 @@ def read(text: Sentence, index: ModelIndex, taken: list[tuple[int, int]]) -> Ite
 
 
 def _refused(low: str) -> Iterator[Proposal]:
-    for pattern, told in (
+    for pattern, complaint in (
         (ADDRESS, "is an address; give the hub id alone, such as meta-llama/Llama-3.1-8B"),
         (PATH, "is a path, and a sentence names none; choose a model of the list or give a hub id"),
     ):
@@ -107,7 +107,7 @@ def _refused(low: str) -> Iterator[Proposal]:
                 field="" if tag else "@refused",
                 start=found.start(),
                 end=found.end(),
-                complaint=told,
+                complaint=complaint,
                 weight=30,
             )
 

@@ -88,8 +88,8 @@ def _with_currency(text: Sentence, found: re.Match[str], currency: str) -> Itera
     if found["rate"] or (not limited and _AT_LEAST.search(text.low[:start])):
         yield Proposal(field="", start=start, end=end, weight=4)
     elif currency and name != currency:
-        told = f"The portal counts in {currency} and converts nothing; give the amount in {currency}."
-        yield Proposal(field="budget", start=start, end=end, complaint=told, weight=4)
+        complaint = f"The portal counts in {currency} and converts nothing; give the amount in {currency}."
+        yield Proposal(field="budget", start=start, end=end, complaint=complaint, weight=4)
     else:
         yield from _budget(found, found["a"] or found["b"], weight=4)
 
@@ -101,7 +101,7 @@ def _budget(found: re.Match[str], amount: str, *, weight: int) -> Iterator[Propo
     value = -value if amount.startswith("-") else value
     start, end = found.span()
     if value == float("inf"):
-        told = "must be an amount above 0, at most 1,000,000,000,000"
-        yield Proposal(field="budget", start=start, end=end, complaint=told, weight=weight)
+        complaint = "must be an amount above 0, at most 1,000,000,000,000"
+        yield Proposal(field="budget", start=start, end=end, complaint=complaint, weight=weight)
     else:
         yield Proposal(field="budget", start=start, end=end, value=plain(value), weight=weight)

@@ -119,7 +119,7 @@ def test_a_long_preparation_is_heard_of_and_obeys_a_stop(
 
     monkeypatch.setattr(tokenise, "ROWS", 1)
     monkeypatch.setattr(preparation, "SLICE_S", 0.0)
-    monkeypatch.setattr(preparation, "TOLD_EVERY_S", 0.0)
+    monkeypatch.setattr(preparation, "REPORT_EVERY_S", 0.0)
     result = run.write(CHATS).train(StopLater())
     assert (result["outcome"], result["step"]) == ("stopped", 0)
     assert [event["rows"] for event in run.events("prepare")] == [1, 2, 3]
