@@ -233,6 +233,8 @@ SPECTACULAR_SETTINGS = {
     "SERVE_INCLUDE_SCHEMA": False,
     "ENUM_NAME_OVERRIDES": {
         "SimulationStateEnum": "scheduler.models.simulations.SimulationState",
+        "AfterKindEnum": [(kind, kind) for kind in ("succeeded", "ended")],
+        "NodeTermsEnum": [(kind, kind) for kind in ("owned", "on_demand", "spot")],
         "PriorityClassEnum": [(word, word) for word in ("low", "normal", "high", "urgent")],
     },
     "POSTPROCESSING_HOOKS": [

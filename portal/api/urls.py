@@ -10,8 +10,20 @@ from drf_spectacular.views import SpectacularAPIView
 
 from portal.api import docs
 from portal.api.cluster import policy, simulations, spending
-from portal.api.jobs import arrays, decisions, failures, files, intents, jobs, parts, script_imports, similar
+from portal.api.jobs import (
+    arrays,
+    decisions,
+    failures,
+    files,
+    intents,
+    jobs,
+    market,
+    parts,
+    script_imports,
+    similar,
+)
 from portal.api.knowledge import catalogue, executions, recommendations
+from portal.api.markets import markets
 from portal.api.nodes import calibrations, nodes, windows
 from portal.api.people import audit, limits, me, teams, users
 
@@ -34,6 +46,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/similar/", similar.SimilarApi.as_view()),
     path("jobs/<str:job_id>/failure/", failures.FailureApi.as_view()),
     path("jobs/<str:job_id>/questions/", failures.QuestionsApi.as_view()),
+    path("jobs/<str:job_id>/market/", market.JobMarketApi.as_view()),
     path("jobs/<str:job_id>/metrics/", parts.MetricsApi.as_view()),
     path("jobs/<str:job_id>/logs/", parts.LogsApi.as_view()),
     path("jobs/<str:job_id>/artifacts/", parts.ArtifactsApi.as_view()),
@@ -66,6 +79,11 @@ urlpatterns = [
         "nodes/<str:node_id>/calibrations/<str:calibration_id>/cancel/",
         calibrations.CancelCalibrationApi.as_view(),
     ),
+    path("nodes/<str:node_id>/kind/", nodes.KindApi.as_view()),
+    path("markets/", markets.MarketsApi.as_view()),
+    path("markets/<int:market_id>/", markets.MarketApi.as_view()),
+    path("markets/<int:market_id>/samples/", markets.SamplesApi.as_view()),
+    path("markets/<int:market_id>/forecast/", markets.MarketForecastApi.as_view()),
     path("policy/", policy.PolicyApi.as_view()),
     path("spending/", spending.SpendingApi.as_view()),
     path("simulations/", simulations.SimulationsApi.as_view()),

@@ -15,6 +15,7 @@ from django.http import HttpRequest, HttpResponse
 from portal.web.admin import audit, catalogue, policy
 from portal.web.analysis import analytics, history, simulations
 from portal.web.jobs import files, jobs, queue
+from portal.web.markets import markets
 from portal.web.nodes import nodes
 from portal.web.people import people, preferences, teams, tokens
 
@@ -42,6 +43,7 @@ PAGES = (
     Page(Menu.MAIN, "Jobs", "jobs/", jobs.job_list, "jobs"),
     Page(Menu.MAIN, "Queue", "queue/", queue.queue, "queue"),
     Page(Menu.MAIN, "Nodes", "nodes/", nodes.node_list, "nodes"),
+    Page(Menu.MAIN, "Markets", "markets/", markets.market_list, "markets"),
     Page(Menu.MAIN, "Analytics", "analytics/", analytics.analytics, "analytics"),
     Page(Menu.ACCOUNT, "Files", "files/", files.file_list, "files"),
     Page(Menu.ACCOUNT, "Teams", "teams/", teams.team_list, "teams"),

@@ -11,6 +11,7 @@ from portal.web import home, intents
 from portal.web.admin import catalogue
 from portal.web.analysis import predictions, simulations, spending
 from portal.web.jobs import files, job, new, recommendation, script_import, uploads
+from portal.web.markets import markets
 from portal.web.navigation import PAGES
 from portal.web.nodes import calibrations, node, nodes, windows
 from portal.web.people import limits, people, teams, tokens
@@ -43,6 +44,8 @@ urlpatterns = [
     path("jobs/<str:job_id>/charts/<str:chart>/", job.job_chart, name="job-chart"),
     path("jobs/<str:job_id>/<str:verb>/", job.job_verb, name="job-verb"),
     path("files/<str:file_id>/delete/", files.file_delete, name="file-delete"),
+    path("markets/<int:market_id>/", markets.market_detail, name="market"),
+    path("markets/<int:market_id>/remove/", markets.remove, name="market-remove"),
     path("windows/", windows.window_list, name="windows"),
     path("windows/<int:window_id>/remove/", windows.remove, name="window-remove"),
     path("users/limits/", limits.default_limits, name="limits"),

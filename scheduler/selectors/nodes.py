@@ -33,7 +33,7 @@ def all_nodes() -> QuerySet[Node]:
     held = allocations.filter(gpu__node=OuterRef("pk")).order_by().values("gpu__node")
     count = Gpu.objects.filter(node=OuterRef("pk")).order_by().values("node")
     return (
-        Node.present.select_related("state_by")
+        Node.present.select_related("state_by", "market")
         .annotate(
             gpu_count=Coalesce(Subquery(count.annotate(n=Count("pk")).values("n")), 0),
             held=Coalesce(Subquery(held.annotate(n=Count("pk")).values("n")), 0),

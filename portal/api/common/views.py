@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from rest_framework.permissions import BasePermission
+from rest_framework.permissions import SAFE_METHODS, BasePermission
 from rest_framework.views import APIView
 
 from portal.accounts.permissions import AdminOnly
@@ -17,7 +17,8 @@ class AdminApi(APIView):
 
 
 class AdminWritesApi(APIView):
-    """Everyone reads; only administrators post."""
+    """Everyone reads; only administrators change something."""
 
     def get_permissions(self) -> list[Any]:
-        return [AdminOnly()] if self.request.method == "POST" else [*super().get_permissions()]
+        reads = self.request.method in SAFE_METHODS
+        return [*super().get_permissions()] if reads else [AdminOnly()]

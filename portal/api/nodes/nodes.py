@@ -27,9 +27,11 @@ from portal.api.common.pages import PageQuery, page, page_of, read_query
 from portal.api.common.views import AdminApi
 from portal.clock import database_now
 from portal.node_package import BuildFailed, join_command
+from scheduler.core.market.types import NodeTerms
 from scheduler.models import Gpu, JoinToken, Node, NodeSpeedTest
 from scheduler.selectors.nodes import all_nodes, get_join_token, get_node, join_token_of, matching
 from scheduler.services.deletions import remove_node
+from scheduler.services.markets.kinds import set_kind
 from scheduler.services.nodes.price import MAX_PRICE, set_price
 from scheduler.services.nodes.register import create_join_token
 from scheduler.services.nodes.state import drain_node, resume_node
@@ -76,12 +78,21 @@ class NodeOut(serializers.ModelSerializer[Node]):
     gpus = GpuOut(many=True)
     speed_tests = SpeedTestOut(many=True, help_text="What it measured by itself while it was idle.")
     currency = CurrencyField()
+    market = serializers.CharField(
+        source="market.name", default=None, allow_null=True, help_text="Where it was rented; null: nowhere."
+    )
+    withdraw_in_s = serializers.SerializerMethodField(
+        help_text="Until its provider takes it back; null: no notice was given."
+    )
 
     class Meta:
         model = Node
         fields = [
             *("id", "name", "state", "reason", "until", "state_since", "hostname", "cores", "memory_bytes"),
             *(
+                "kind",
+                "market",
+                "withdraw_in_s",
                 "price_per_gpu_hour",
                 "currency",
                 "network",
@@ -97,6 +108,9 @@ class NodeOut(serializers.ModelSerializer[Node]):
 
     def get_reason(self, node: Node) -> str:
         return node.reason if self.context["request"].user.is_admin else node.public_reason
+
+    def get_withdraw_in_s(self, node: Node) -> float | None:
+        return max(0.0, (node.withdraw_at - database_now()).total_seconds()) if node.withdraw_at else None
 
     def get_free_gpus(self, node: Any) -> int:
         """GPUs that no claim holds; only a ready node gives them away."""
@@ -208,6 +222,20 @@ class PriceApi(AdminApi):
     def post(self, request: ApiRequest, node_id: str) -> Response:
         """Change what a GPU hour costs on the node."""
         return _changed(request, node_id, PriceIn, set_price)
+
+
+class KindIn(StrictSerializer):
+    kind = ChoiceField(choices=[kind.value for kind in NodeTerms])
+    market = StrictText(
+        max_length=100, allow_blank=True, default="", help_text="The name of a market; empty: none."
+    )
+
+
+class KindApi(AdminApi):
+    @extend_schema(operation_id="nodes_kind", request=KindIn, responses=NodeOut)
+    def post(self, request: ApiRequest, node_id: str) -> Response:
+        """Say on what terms the node is there; an agent with --kind says it itself."""
+        return _changed(request, node_id, KindIn, set_kind)
 
 
 class JoinTokensApi(AdminApi):

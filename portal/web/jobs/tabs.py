@@ -11,6 +11,7 @@ from django.http import HttpRequest
 
 from knowledge.reading.logs.questions import QUESTIONS
 from portal.accounts.models import User
+from portal.web.charts.markets import lanes_chart
 from portal.web.jobs.forms import ChangeForm, HoldForm
 from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
@@ -30,6 +31,8 @@ from scheduler.selectors.figures.promise import (
 from scheduler.selectors.figures.stretches import KINDS, stretches
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import artifacts, events, log_tail, sees
+from scheduler.selectors.markets.job_market import decisions_on_market, job_market
+from scheduler.selectors.policy import current_policy
 from scheduler.services.jobs.priorities import may_change
 from scheduler.states import JobState, public_state
 
@@ -103,6 +106,12 @@ def _decisions(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     return {"decisions": [explain(row) for row in decisions_of(job)[:DECISIONS]]}
 
 
+def _market(_: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
+    told = job_market(job, current_policy(), now)
+    chart = lanes_chart(told.spans, job.deadline_at, now)
+    return {"told": told, "chart": chart, "decisions": decisions_on_market(job)}
+
+
 def _change(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     user: User = request.user  # type: ignore[assignment]
     form = ChangeForm.of(job, user) if may_change(user, job) else None
@@ -119,6 +128,7 @@ TABS = {
     "parameters": Tab("Parameters", "jobs/tabs/parameters.html", _parameters),
     "attempts": Tab("Attempts", "jobs/tabs/attempts.html", _attempts),
     "decisions": Tab("Decisions", "jobs/tabs/decisions.html", _decisions),
+    "market": Tab("Market", "jobs/tabs/market.html", _market),
     "events": Tab("Events", "jobs/tabs/events.html", _events),
     "change": Tab("Change", "jobs/tabs/change.html", _change),
     "repeat": Tab("API call", "jobs/tabs/repeat.html", _repeat),

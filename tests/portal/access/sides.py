@@ -30,6 +30,7 @@ from scheduler.models import (
     JobArray,
     JoinToken,
     MaintenanceWindow,
+    Market,
     Node,
     Simulation,
 )
@@ -204,6 +205,7 @@ def places(first: Side, admin: User) -> dict[str, str]:
     window = MaintenanceWindow.objects.create(
         begins_at=now + timedelta(days=9), ends_at=now + timedelta(days=10), team=first.team, created_at=now
     )
+    market = Market.objects.create(name="unused", gpu_model="cpu", on_demand_price=1.0, created_at=now)
     array = JobArray.objects.create(owner=first.owner, submitted_at=now)
     Job.objects.filter(pk=first.job.pk).update(array=array)
     script = ScriptManifest({"train.sh": f"train --dataset {first.name}-corpus\n"}, {})
@@ -222,6 +224,7 @@ def places(first: Side, admin: User) -> dict[str, str]:
         "calibration": calibration.pk,
         "simulation": simulation.pk,
         "window": str(window.pk),
+        "market": str(market.pk),
         "tree": str(kept.row.tree_id),
         "predictor": str(version.number),
         "output": OUTPUT,

@@ -1,0 +1,64 @@
+"""A job on rented nodes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import CurrencyField
+from portal.clock import database_now
+from scheduler.models import MarketDecision
+from scheduler.selectors.jobs import get_job
+from scheduler.selectors.markets.job_market import decisions_on_market, job_market
+from scheduler.selectors.policy import current_policy
+
+
+class SpanOut(serializers.Serializer[Any]):
+    lane = serializers.CharField(help_text="`idle`, or the kind of its nodes: owned, on_demand or spot.")
+    began_at = serializers.DateTimeField()
+    ended_at = serializers.DateTimeField(allow_null=True, help_text="Null: it goes on.")
+    gpus = serializers.IntegerField()
+    nodes = serializers.CharField()
+
+
+class MarketDecisionOut(serializers.ModelSerializer[MarketDecision]):
+    market = serializers.CharField(source="market.name")
+
+    class Meta:
+        model = MarketDecision
+        fields = ["market", "slot", "at", "spot", "on_demand", "decider", "inputs", "spent"]
+
+
+class JobMarketOut(serializers.Serializer[Any]):
+    spans = SpanOut(many=True, help_text="Where it was, from its submission on.")
+    currency = CurrencyField()
+    spent = serializers.FloatField(allow_null=True, help_text="As `cost` of the job.")
+    on_demand_only = serializers.FloatField(
+        allow_null=True, help_text="What the same GPU time would have cost at on-demand prices."
+    )
+    saved = serializers.FloatField(allow_null=True)
+    interruptions = serializers.IntegerField(help_text="Spot nodes that went away under it.")
+    pace = serializers.FloatField(allow_null=True, help_text="Share of the work that is done.")
+    time = serializers.FloatField(allow_null=True, help_text="Share of the time to the deadline.")
+    next = serializers.CharField(help_text="The next decision, in a sentence.")
+    decisions = MarketDecisionOut(many=True)
+
+
+class JobMarketApi(APIView):
+    @extend_schema(operation_id="jobs_market", responses=JobMarketOut)
+    def get(self, request: ApiRequest, job_id: str) -> Response:
+        """Where the job ran, what that cost and saved, and what comes next."""
+        job = get_job(request.user, job_id)
+        told = job_market(job, current_policy(), database_now())
+        decisions = MarketDecisionOut(decisions_on_market(job), many=True).data
+        return Response({**JobMarketOut(_with(told)).data, "decisions": decisions})
+
+
+def _with(told: Any) -> dict[str, Any]:
+    names = ("spans", "spent", "on_demand_only", "saved", "interruptions", "pace", "time", "next")
+    return {**{name: getattr(told, name) for name in names}, "decisions": []}

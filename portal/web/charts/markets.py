@@ -1,0 +1,205 @@
+"""Markets in charts: prices and availability with forecasts, and where a job ran."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+from typing import Any
+
+from portal.web.charts.chart import (
+    FIRST,
+    GOOD,
+    MUTED,
+    SECOND,
+    Chart,
+    Trace,
+    axis,
+    by_clock,
+    count_axis,
+    time_axis,
+    when,
+)
+from portal.web.templatetags.portal_format import money, number
+from scheduler.core.market.forecast import HorizonForecast
+from scheduler.models import Market, MarketSample
+from scheduler.selectors.markets.foreseen import HorizonError
+from scheduler.selectors.markets.job_market import LaneSpan
+
+LANES = {"idle": MUTED, "spot": GOOD, "on_demand": FIRST, "owned": SECOND}
+Points = Sequence[tuple[datetime, float]]
+Foreseen = Sequence[HorizonForecast]
+
+
+def price_chart(
+    market: Market,
+    samples: Sequence[MarketSample],
+    ahead: Sequence[HorizonForecast],
+    now: datetime,
+    period_s: float,
+) -> Chart:
+    """The spot price over time, its forecast as a band, and the on-demand price."""
+    points = [(sample.at, sample.price) for sample in samples if sample.price is not None]
+    band = [
+        (now + timedelta(seconds=period_s * one.ahead), one.price, one.price_error or 0.0)
+        for one in ahead
+        if one.price is not None
+    ]
+    level = market.on_demand_price
+    summary = "No price has been seen yet."
+    if points:
+        prices = [price for _, price in points]
+        summary = (
+            f"The spot price is {money(prices[-1])}, between {money(min(prices))} and {money(max(prices))} in"
+            f" this time; on demand a GPU hour costs {money(level)}."
+        )
+    ends = [*[at for at, _ in points[:1]], *([band[-1][0]] if band else [now])]
+    on_demand = {
+        "type": "scatter", "mode": "lines", "name": "on demand", "line": {"color": MUTED, "dash": "dash"},
+        "x": [by_clock(at) for at in ends], "y": [level for _ in ends],
+    }  # fmt: skip
+    return Chart(
+        name="market-price", title="Price of a GPU hour", summary=summary,
+        data=[*_band(band), _steps("spot", points, FIRST), on_demand] if points else [],
+        layout={"xaxis": time_axis(), "yaxis": axis("per GPU hour", rangemode="tozero"), "showlegend": True},
+        columns=("from", "price"), rows=[(when(at), money(price)) for at, price in points[-200:]],
+    )  # fmt: skip
+
+
+def availability_chart(
+    market: Market,
+    samples: Sequence[MarketSample],
+    ahead: Sequence[HorizonForecast],
+    now: datetime,
+    period_s: float,
+) -> Chart:
+    """Spot nodes available over time, with the forecast as a band."""
+    points = [(sample.at, float(sample.available)) for sample in samples if sample.available is not None]
+    size = market.gpus_per_node
+    band = [
+        (
+            now + timedelta(seconds=period_s * one.ahead),
+            one.available / size,
+            (one.available_error or 0.0) / size,
+        )
+        for one in ahead
+    ]
+    summary = "No availability has been seen yet."
+    if points:
+        none = sum(count == 0 for _, count in points)
+        summary = (
+            f"{number(points[-1][1])} spot nodes were available last; the most were"
+            f" {number(max(count for _, count in points))}, and {none} of {len(points)} samples saw none."
+        )
+    top = max((count for _, count in points), default=0.0)
+    return Chart(
+        name="market-availability", title="Spot nodes available", summary=summary,
+        data=[*_band(band), _steps("available", points, GOOD)] if points else [],
+        layout={
+            "xaxis": time_axis(), "yaxis": count_axis("nodes", round(top), rangemode="tozero"),
+            "showlegend": True,
+        },
+        columns=("from", "nodes"), rows=[(when(at), number(count)) for at, count in points[-200:]],
+    )  # fmt: skip
+
+
+def errors_chart(errors: Sequence[HorizonError]) -> Chart:
+    """How far off forecasts of the price were, by how far ahead they looked."""
+    known = [one for one in errors if one.price is not None]
+    summary = "No forecast has come due yet."
+    if known:
+        summary = (
+            f"Forecasts one period ahead were off by {money(known[0].price)} on average, those"
+            f" {known[-1].horizon} ahead by {money(known[-1].price)}."
+        )
+    return Chart(
+        name="market-errors", title="Forecast error by horizon", summary=summary,
+        data=[{
+            "type": "bar", "name": "price", "x": [one.horizon for one in known],
+            "y": [one.price for one in known], "marker": {"color": FIRST},
+        }] if known else [],
+        layout={
+            "xaxis": axis("periods ahead", dtick=1),
+            "yaxis": axis("mean absolute error", rangemode="tozero"),
+        },
+        columns=("periods ahead", "judged", "price", "nodes"),
+        rows=[
+            (str(one.horizon), str(one.judged), money(one.price), number(one.available)) for one in errors
+            if one.judged
+        ],
+    )  # fmt: skip
+
+
+def lanes_chart(spans: Sequence[LaneSpan], deadline: datetime | None, now: datetime) -> Chart:
+    """Where a job was: idle, on spot nodes, on nodes that stay; and its deadline."""
+    lanes = [lane for lane in LANES if any(span.lane == lane for span in spans)]
+    seconds = {lane: sum(_lasted(span, now) for span in spans if span.lane == lane) for lane in lanes}
+    told = ", ".join(f"{seconds[lane] / 60:.0f} min {_label(lane)}" for lane in lanes)
+    layout: dict[str, Any] = {
+        "barmode": "overlay", "height": 130 + 36 * len(lanes), "xaxis": time_axis(),
+        "yaxis": {
+            "type": "category", "categoryorder": "array", "categoryarray": [_label(lane) for lane in lanes],
+        },
+        "showlegend": False,
+    }  # fmt: skip
+    if deadline:
+        line = {
+            "type": "line",
+            "x0": by_clock(deadline),
+            "x1": by_clock(deadline),
+            "yref": "paper",
+            "y0": 0,
+            "y1": 1,
+        }
+        layout["shapes"] = [{**line, "line": {"color": MUTED, "dash": "dash"}}]
+    return Chart(
+        name="job-lanes", title="Where it was",
+        summary=f"{told}." if told else "It has not been anywhere yet.",
+        data=[_lane(lane, [span for span in spans if span.lane == lane], now) for lane in lanes],
+        layout=layout, columns=("from", "until", "where", "GPUs", "nodes"),
+        rows=[
+            (when(span.began_at), when(span.ended_at) if span.ended_at else "now", _label(span.lane),
+             str(span.gpus), span.nodes)
+            for span in spans
+        ],
+    )  # fmt: skip
+
+
+def _lane(lane: str, spans: Sequence[LaneSpan], now: datetime) -> Trace:
+    return {
+        "type": "bar", "orientation": "h", "name": _label(lane), "marker": {"color": LANES[lane]},
+        "y": [_label(lane) for _ in spans], "base": [by_clock(span.began_at) for span in spans],
+        "x": [round(1000 * _lasted(span, now)) for span in spans],
+        "hovertext": [span.nodes for span in spans],
+    }  # fmt: skip
+
+
+def _lasted(span: LaneSpan, now: datetime) -> float:
+    return max(0.0, ((span.ended_at or now) - span.began_at).total_seconds())
+
+
+def _label(lane: str) -> str:
+    return lane.replace("_", " ")
+
+
+def _steps(name: str, points: Points, colour: str) -> Trace:
+    return {
+        "type": "scatter", "mode": "lines+markers" if len(points) < 3 else "lines", "name": name,
+        "x": [by_clock(at) for at, _ in points], "y": [value for _, value in points],
+        "line": {"color": colour, "shape": "hv"},
+    }  # fmt: skip
+
+
+def _band(points: Sequence[tuple[datetime, float, float]]) -> list[Trace]:
+    """The forecast plus and minus its mean error."""
+    if not points:
+        return []
+    x = [by_clock(at) for at, _, _ in points]
+    line = {"type": "scatter", "mode": "lines", "x": x, "line": {"width": 0}, "hoverinfo": "skip"}
+    low = {**line, "y": [max(0.0, value - error) for _, value, error in points], "showlegend": False}
+    high = {**line, "y": [value + error for _, value, error in points], "fill": "tonexty", "name": "forecast"}
+    middle = {
+        "type": "scatter", "mode": "lines", "name": "foreseen", "x": x,
+        "y": [value for _, value, _ in points],
+        "line": {"color": SECOND, "dash": "dot"}, "showlegend": False,
+    }  # fmt: skip
+    return [low, {**high, "fillcolor": "rgba(128,128,128,0.25)"}, middle]
