@@ -83,7 +83,8 @@ def play(policy: str, jobs: int, seed: int, step_s: int) -> Compared:
     from scheduler.models import Attempt
     from scheduler.services.policy import choose_policy
     from tests.harness import world
-    from tests.harness.live_history import LiveHistory, Size, simulate
+    from tests.harness.histories.live import LiveHistory, Size
+    from tests.harness.histories.simulated import simulate
 
     before = database_now() - timedelta(days=1)
     parameters = CHOICES.get(policy, {})

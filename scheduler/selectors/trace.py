@@ -13,6 +13,7 @@ from django.db.models import Prefetch, QuerySet
 from knowledge.core.domain.types import Option
 from scheduler.models import Attempt, Job
 from scheduler.simulator.inputs.trace import TraceJob
+from scheduler.states import DependencyKind
 
 
 def past_jobs(
@@ -20,7 +21,7 @@ def past_jobs(
 ) -> QuerySet[Job]:
     """Return ended jobs submitted in [since, until), in the order of submission.
 
-    They come with their attempts; it takes two queries.
+    They come with their attempts and what they came after; it takes four queries.
     ended_by: leaves out jobs that ended later, so that the same question has the same answer
     next time.
     """
@@ -32,7 +33,7 @@ def past_jobs(
     if ended_by is not None:
         jobs = jobs.filter(ended_at__lte=ended_by)
     return jobs.order_by("submitted_at", "id").prefetch_related(
-        Prefetch("attempts", Attempt.objects.order_by("fence"))
+        Prefetch("attempts", Attempt.objects.order_by("fence")), "dependencies", "array"
     )
 
 
@@ -67,11 +68,22 @@ def _trace_job(job: Job, option: Option, duration_s: float, origin: datetime) ->
         batch_size=config.per_device_batch_size,
         method=config.method,
         model=job.model,
+        priority=job.priority,
+        preemptible=job.preemptible,
+        begin_s=max(0.0, (job.begin_at - origin).total_seconds()) if job.begin_at else None,
+        after=_after(job, DependencyKind.SUCCEEDED),
+        after_ended=_after(job, DependencyKind.ENDED),
+        array=job.array_id or "",
+        array_limit=(job.array.limit or 0) if job.array else 0,
         deadline_s=(due - origin).total_seconds() if due else None,
         status=job.state,
         pred_duration_s=promise.duration_s.value if promise else None,
         pred_source=promise.source.value if promise else "",
     )
+
+
+def _after(job: Job, kind: DependencyKind) -> str:
+    return "|".join(one.on_id for one in job.dependencies.all() if one.kind == kind)
 
 
 def _ran_s(attempt: Attempt) -> float:

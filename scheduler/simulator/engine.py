@@ -3,40 +3,32 @@
 Events change it, the policy decides, jobs progress at their true pace. At one moment finishes
 come first, then node changes, then arrivals, then one decision. Nothing happens between events:
 progress is rate times time, and a rate changes only when an allocation, a phase of the job or
-its neighbours change.
+its neighbours change. Nodes may report ends at intervals only, as they do to the portal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from enum import IntEnum
-from heapq import heapify, heappop, heappush
+from collections.abc import Callable, Collection, Iterable, Sequence
+from heapq import heappop
 from typing import Any
 
 from knowledge.core.domain.types import Option
+from scheduler.core.limits import Window
 from scheduler.core.rounds import next_round
 from scheduler.core.types import Action, GpuId, Policy, Preempt, Resize, Start
 from scheduler.simulator.errors import PolicyBroke, SimulatorError
+from scheduler.simulator.events import Event, EventQueue
 from scheduler.simulator.inputs.cluster import Cluster
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.packing import Packing, guests
 from scheduler.simulator.policy_drivers import IncrementalDriver, decider
 from scheduler.simulator.settings import RETRIES, SimulationSettings
+from scheduler.simulator.world.dependencies import Dependencies
 from scheduler.simulator.world.ground_truth import GroundTruth, shares_of
 from scheduler.simulator.world.interference import Colocation
 from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.predictions import PredictionSource
 from scheduler.simulator.world.runs import Run
-
-
-class Event(IntEnum):
-    """In the order in which they happen at one moment."""
-
-    CHANGE = 0  # a job finishes or enters a phase of another pace
-    FAILURE = 1  # an option shows that it does not run
-    CAPACITY = 2
-    ARRIVAL = 3
-    ROUND = 4
 
 
 class Engine:
@@ -60,7 +52,9 @@ class Engine:
         self.packing = packing
         self.prices = cluster.prices
         self.machines = Machines(cluster)
-        self.decider = decider(policy, self.machines, self.prices, self.settings)
+        self.dependencies = Dependencies(jobs)
+        careful = any(job.may_have_to_wait for job in jobs)
+        self.decider = decider(policy, self.machines, self.prices, self.settings, careful=careful)
         self.queue = self.decider if isinstance(self.decider, IncrementalDriver) else None
         if packing and self.queue is None:
             raise SimulatorError(f"--packing: {policy.name} does not pack; take one like lucid, sjf or fifo")
@@ -71,18 +65,13 @@ class Engine:
         self.running = 0  # of those, the ones that hold GPUs
         self.decisions = 0
         self.capacity_log: list[tuple[float, int]] = [(0.0, self.machines.ready_gpus)]
-        self._next = 0  # numbers events, so that equal times keep their order
         self._round_planned = False
         self._decided_at: float | None = None  # None also where nobody was there to decide about
-        self._events: list[tuple[float, int, int, Any, int]] = []
-        for job in jobs:
-            self._events.append((job.submit_s, Event.ARRIVAL, self._number(), job, 0))
-        for change in capacity:
-            self._events.append((change.t_s, Event.CAPACITY, self._number(), change, 0))
-        heapify(self._events)
+        self.events = EventQueue(jobs, capacity, self.settings.windows)
         self._handlers: dict[int, Callable[[float, Any, int], bool]] = {
             Event.CHANGE: self._change, Event.FAILURE: self._failure, Event.CAPACITY: self._capacity,
-            Event.ARRIVAL: self._arrival, Event.ROUND: self._round,
+            Event.WINDOW: self._window, Event.ARRIVAL: self._arrival, Event.ROUND: self._round,
+            Event.BEGIN: lambda now, *_: self._due(now),
         }  # fmt: skip
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
@@ -90,7 +79,7 @@ class Engine:
 
         progress: told after each moment how many jobs are still open.
         """
-        events = self._events
+        events = self.events.heap
         while events and self.open:
             now = events[0][0]
             happened = False
@@ -105,10 +94,23 @@ class Engine:
     # events: each says whether a decision may follow
 
     def _arrival(self, now: float, job: TraceJob, _: int) -> bool:
-        run = Run(job, self.predictions.options(job))
+        run = Run(job, self.predictions.options(job), self.dependencies.awaited(job.job_id))
         self.runs[job.job_id] = run
         self.active += 1
+        if job.job_id in self.dependencies.cancelled:
+            self._end(run, succeeded=False)
+            return self._due(now)
+        if job.begin_s is not None and job.begin_s > now:
+            self.events.push(job.begin_s, Event.BEGIN, run)
         self.decider.waits(run, now)
+        return self._due(now)
+
+    def _window(self, now: float, window: Window, _: int) -> bool:
+        """Save and stop jobs on nodes that are closed to them; it is no preemption."""
+        if now < window.ends_at:
+            for run in self._on(window.nodes):
+                if not window.admits(run.job.group):
+                    self._put_back(run, now)
         return self._due(now)
 
     def _change(self, now: float, run: Run, plan: int) -> bool:
@@ -122,9 +124,7 @@ class Engine:
         option = run.option
         self._release(run, now)
         run.finished = now
-        run.options = ()
-        self.open -= 1
-        self.active -= 1
+        self._end(run, succeeded=True)
         self.predictions.learn(run.job, option, run.attained_gpu_s / option.gpus)
         return self._due(now)
 
@@ -145,14 +145,33 @@ class Engine:
         if left:
             self.decider.waits(run, now)
         else:
-            self.open -= 1
-            self.active -= 1
+            self._end(run, succeeded=False)
         return self._due(now)
 
+    def _end(self, run: Run, *, succeeded: bool) -> None:
+        """A job has ended, and with it those that come after its success, if it failed."""
+        ended = [(run, succeeded)]
+        for one, well in ended:
+            one.options = ()
+            self.open -= 1
+            self.active -= 1
+            for name in self.dependencies.end(one.job.job_id, succeeded=well):
+                later = self.runs.get(name)
+                if later is None or not later.options:
+                    continue
+                later.await_only(self.dependencies.awaited(name))
+                if name in self.dependencies.cancelled:
+                    self.decider.leaves(later)
+                    ended.append((later, False))
+
     def _capacity(self, now: float, change: CapacityChange, _: int) -> bool:
-        names = self.machines.pool(change.where) or [change.where]
-        for number, name in enumerate(names):
-            self._set_ready(name, number < change.available, now)
+        for number, name in enumerate(self.machines.named(change.where)):
+            ready = number < change.available
+            for run in () if ready else self._on({name}):
+                run.advance(now, self.prices[run.held.gpu_model])
+                run.lose_since_checkpoint(now, self.settings.checkpoint_s)
+                self._put_back(run, now)
+            self.machines.set_ready(name, ready)
         self.decider.nodes_change()
         self.capacity_log.append((now, self.machines.ready_gpus))
         return self._due(now)
@@ -173,7 +192,7 @@ class Engine:
     def _plan_round(self, at: float) -> None:
         if not self._round_planned:
             self._round_planned = True
-            self._push(at, Event.ROUND, None, 0)
+            self.events.push(at, Event.ROUND, None)
 
     def _decide(self, now: float) -> None:
         self.decisions += 1
@@ -197,19 +216,14 @@ class Engine:
                 placed.append(action)
             elif isinstance(action, Preempt):
                 run = self.runs[action.job]
-                self._release(run, now)
                 run.preemptions += 1
                 run.preempted_at = now
-                self.decider.waits(run, now)
-            elif isinstance(action, Resize) and not self._is_there(action):
+                self._put_back(run, now)
+            elif isinstance(action, Resize) and not self.runs[action.job].is_at(action.option, action.gpus):
                 self._release(self.runs[action.job], now)
                 placed.append(action)
         for action in placed:
             self._start(self.runs[action.job], now, action.option, action.gpus)
-
-    def _is_there(self, action: Resize) -> bool:
-        run = self.runs[action.job]
-        return run.held.key == action.option.key and set(run.gpus) == set(action.gpus)
 
     # jobs
 
@@ -233,7 +247,7 @@ class Engine:
             self._slow_down(self.packing.starts(run, host), now)
         if self.truth.pace(run.job, option, shares_of(option, gpus), run.done) is None:
             run.rate, run.until = 0.0, 1.0
-            self._push(now + self.truth.fails_after_s(run.job, option), Event.FAILURE, run, run.plan)
+            self.events.push(now + self.truth.fails_after_s(run.job, option), Event.FAILURE, run, run.plan)
             return
         if self.colocation:
             self._slow_down(self.colocation.joins(run), now)
@@ -247,7 +261,13 @@ class Engine:
         run.rate, run.until = pace
         if run.done and self.truth.stretches(run.job):
             run.tell(self.predictions.options(run.job, run.done))
-        self._push(run.change_at(), Event.CHANGE, run, run.plan)
+        self._plan_change(run)
+
+    def _plan_change(self, run: Run) -> None:
+        at = run.change_at()
+        if run.until >= 1.0:
+            at = self.settings.heard_at(at)
+        self.events.push(at, Event.CHANGE, run, run.plan)
 
     def _release(self, run: Run, now: float) -> None:
         price = self.prices[run.held.gpu_model]
@@ -261,6 +281,14 @@ class Engine:
             self._slow_down(self.colocation.leaves(run), now)
         self.machines.give_back(run.stop(now, price))
 
+    def _put_back(self, run: Run, now: float) -> None:
+        """A running job is stopped, and waits again."""
+        self._release(run, now)
+        self.decider.waits(run, now)
+
+    def _on(self, nodes: Collection[str]) -> list[Run]:
+        return [run for run in self.runs.values() if any(node in nodes for node, _ in run.gpus)]
+
     def _slow_down(self, neighbours: Iterable[tuple[Run, float]], now: float) -> None:
         """Neighbours run at another share of their pace from now on."""
         for run, factor in neighbours:
@@ -269,24 +297,4 @@ class Engine:
                 run.factor = factor
                 if run.rate:
                     run.plan += 1
-                    self._push(run.change_at(), Event.CHANGE, run, run.plan)
-
-    def _set_ready(self, name: str, ready: bool, now: float) -> None:
-        if name not in self.machines.by_id:
-            raise PolicyBroke(f"capacity names {name!r}, which is no node or pool of the cluster")
-        if self.machines.by_id[name].ready and not ready:
-            for run in [run for run in self.runs.values() if any(node == name for node, _ in run.gpus)]:
-                run.advance(now, self.prices[run.option.gpu_model] if run.option else 0.0)
-                run.lose_since_checkpoint(now, self.settings.checkpoint_s)
-                self._release(run, now)
-                self.decider.waits(run, now)
-        self.machines.set_ready(name, ready)
-
-    # the heap
-
-    def _number(self) -> int:
-        self._next += 1
-        return self._next
-
-    def _push(self, at: float, kind: Event, subject: Any, plan: int) -> None:
-        heappush(self._events, (at, kind, self._number(), subject, plan))
+                    self._plan_change(run)

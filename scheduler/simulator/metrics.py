@@ -22,7 +22,7 @@ Array = NDArray[np.float64]
 class Metrics:
     """Measures over all jobs that finished.
 
-    `failed` ones and those that never ended are counted apart.
+    `failed` ones, with those cancelled for them, and those that never ended are counted apart.
     slowdown: JCT over the run time alone, with the GPUs asked for.
     goodput: GPU time with lasting progress over GPU time offered.
     finish_time_fairness (Themis, NSDI 2020): JCT over the run time in an equal share of the

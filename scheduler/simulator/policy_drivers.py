@@ -33,27 +33,47 @@ class PolicyDriver(Protocol):
         """A running job lets its GPUs go; called while it still names them."""
         ...
 
+    def leaves(self, run: Run) -> None:
+        """A waiting job has ended."""
+        ...
+
     def nodes_change(self) -> None: ...
 
     def decide(self, now: float) -> Iterable[Action]: ...
 
 
 def decider(
-    policy: Policy, machines: Machines, prices: Mapping[str, float], settings: SimulationSettings
+    policy: Policy,
+    machines: Machines,
+    prices: Mapping[str, float],
+    settings: SimulationSettings,
+    *,
+    careful: bool,
 ) -> PolicyDriver:
-    """The quicker one if it is right for this policy."""
-    if isinstance(policy, Ranked) and policy.incremental and not settings.limits:
+    """The quicker one if it is right for this policy.
+
+    careful: jobs may have to wait for more than GPUs.
+    """
+    careful = careful or bool(settings.limits or settings.windows)
+    if isinstance(policy, Ranked) and policy.incremental and not careful:
         return IncrementalDriver(policy, machines, settings)
-    return Snapshots(policy, machines, prices, settings)
+    return Snapshots(policy, machines, prices, settings, careful=careful)
 
 
 class Snapshots:
     """The whole state at each decision."""
 
     def __init__(
-        self, policy: Policy, machines: Machines, prices: Mapping[str, float], settings: SimulationSettings
+        self,
+        policy: Policy,
+        machines: Machines,
+        prices: Mapping[str, float],
+        settings: SimulationSettings,
+        *,
+        careful: bool,
     ) -> None:
         self.policy, self.machines, self.prices, self.settings = policy, machines, prices, settings
+        self.careful = careful
         self.waiting: dict[str, Run] = {}
         self.running: dict[str, Run] = {}
         self.memory: Mapping[str, Any] = {}
@@ -67,10 +87,13 @@ class Snapshots:
     def stops(self, run: Run) -> None:
         del self.running[run.job.job_id]
 
+    def leaves(self, run: Run) -> None:
+        del self.waiting[run.job.job_id]
+
     def nodes_change(self) -> None: ...
 
     def decide(self, now: float) -> Iterable[Action]:
-        plan = self._within_limits(now) if self.settings.limits else self.policy.decide(self.state(now), now)
+        plan = self._within_limits(now) if self.careful else self.policy.decide(self.state(now), now)
         if plan.nodes:
             raise PolicyBroke(
                 f"{self.policy.name} asks for nodes, and no market is simulated: {plan.nodes[0]}"
@@ -82,7 +105,7 @@ class Snapshots:
         seen = self.state(now)
         whole = ClusterState(
             jobs=tuple(seen.jobs), nodes=seen.nodes, memory=seen.memory, explain=False,
-            limits=self.settings.limits,
+            limits=self.settings.limits, windows=self.settings.windows,
         )  # fmt: skip
         return admission.decide(self.policy, whole, now)
 
@@ -157,6 +180,9 @@ class IncrementalDriver:
 
     def stops(self, run: Run) -> None:
         self.queue.release(run.held, run.gpus)
+
+    def leaves(self, run: Run) -> None:
+        self.queue.remove(run.job.job_id)
 
     def nodes_change(self) -> None:
         self.queue.change_nodes(self.machines.views())

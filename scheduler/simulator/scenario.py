@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from scheduler.core.limits import Window
 from scheduler.core.policies import POLICIES
 from scheduler.core.types import Policy
 from scheduler.simulator.engine import Engine
@@ -27,6 +28,7 @@ from scheduler.simulator.world.ground_truth import (
     table_rates,
 )
 from scheduler.simulator.world.interference import Colocation
+from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.predictions import Fidelity, PredictionModel, stated_option
 
 _PROFILES = ("profiles/placements.csv.gz", "sia/profiles/placements.csv.gz")
@@ -108,11 +110,26 @@ class Scenario:
         predictions = PredictionModel(level, truth, self.cluster, error=error, seed=seed)
         pairs = Packing(self.pairs or StatedPairs(seed)) if packing else None
         jobs, capacity = self.trace.jobs, self.trace.capacity
+        settings = settings or SimulationSettings()
+        if self.trace.closures:
+            settings = replace(settings, windows=(*settings.windows, *self._windows()))
         engine = Engine(
             jobs, self.cluster, policy, truth, predictions, settings, capacity, colocation, pairs
         )  # fmt: skip
         engine.run(progress)
         return engine, measure(engine, [self.alone_s(run.job) for run in engine.runs.values()])
+
+    def _windows(self) -> list[Window]:
+        machines = Machines(self.cluster)
+        return [
+            Window(
+                closes_at=closed.from_s,
+                ends_at=closed.until_s,
+                nodes=frozenset(machines.named(closed.where)),
+                team=closed.group,
+            )
+            for closed in self.trace.closures
+        ]
 
 
 def _due(job: TraceJob, alone_s: float) -> TraceJob:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 
 from knowledge.core.domain.types import Goal
-from scheduler.core.limits import Limits
+from scheduler.core.limits import Limits, Window
 from scheduler.core.types import JobInfo
 from scheduler.simulator.world.runs import Run
 
+_ROUNDING = 1e-6
 RETRIES = 1  # further options after one that did not run, as the live portal grants
 
 
@@ -20,17 +22,25 @@ class SimulationSettings:
     restart_s: what a start costs a job that ran before, unless the trace says so itself.
     checkpoint_s: time between checkpoints, which matters when a node fails; 0 saves every step. A job that
     is stopped on purpose saves first.
-    limits: quotas of the trace's groups, and limits of its users, as the live loop keeps them.
+    report_s: ends are heard of at whole multiples of it, as nodes report to the portal; 0: at once.
+    limits, windows: quotas of groups, limits of users and times in which nodes are closed, as the live loop
+    keeps them.
     """
 
     round_s: float | None = None
     restart_s: float = 0.0
     checkpoint_s: float = 0.0
+    report_s: float = 0.0
     goal: Goal = Goal.BALANCED
     limits: Limits = field(default_factory=Limits)
+    windows: tuple[Window, ...] = ()
 
     def restart_of(self, run: Run) -> float:
         return self.restart_s if run.job.restart_s is None else run.job.restart_s
+
+    def heard_at(self, at: float) -> float:
+        """When the end of a job is heard of."""
+        return math.ceil(at / self.report_s - _ROUNDING) * self.report_s if self.report_s else at
 
     def seen(self, run: Run, now: float) -> JobInfo:
         """The job as policies see it."""

@@ -50,16 +50,19 @@ class Uwfq:
     def queue(self, state: ClusterState, jobs: Sequence[JobInfo], now: float) -> FairQueue:
         """Return the virtual queue at `now`.
 
-        It includes the jobs that came since, in their order, and corrected predictions.
+        It includes the jobs that came since, in their order, and corrected predictions. One that was there
+        at the last decision, but may be considered only now, comes now.
         """
         gpus = float(sum(node.total for node in state.nodes if node.ready))
         new = not state.memory
         queue = FairQueue.from_memory(state.memory)
         queue.at = min((job.submitted_at for job in jobs), default=now) if new else queue.at
-        for job in sorted(jobs, key=lambda job: (job.submitted_at, job.id)):
+        seen_at = queue.at
+        came = {job.id: job.submitted_at if job.submitted_at >= seen_at else now for job in jobs}
+        for job in sorted(jobs, key=lambda job: (came[job.id], job.submitted_at, job.id)):
             work = job.attained_gpu_s + remaining_gpu_s(job)
             if not queue.knows(job.id, job.user):
-                queue.advance(max(min(job.submitted_at, now), queue.at), gpus)
+                queue.advance(max(min(came[job.id], now), queue.at), gpus)
                 queue.submit(job.id, job.user, work, job.weight)
             elif _moved(queue.expected(job.id, job.user), work):
                 queue.correct(job.id, job.user, work)

@@ -6,7 +6,7 @@ policy decides again. So every policy keeps every limit, and none has to know of
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import replace
 
 from knowledge.core.domain.types import Option
@@ -40,17 +40,19 @@ def _within_limits(policy: Policy, state: ClusterState, now: float) -> Plan:
     for _ in range(PASSES):
         plan = policy.decide(barred.shown(), now)
         ledger, excess = _walk(state, plan)
-        if not excess:
-            break
         accepted = {action.job for action in plan.actions if isinstance(action, Start)} - excess.keys()
         for job_id, wait in excess.items():
             barred.bar(job_id, _option_of(plan, job_id), wait)
-        barred.refused_by(ledger, (job for job in state.waiting if job.id not in accepted))
+        left = [job for job in state.waiting if job.id not in accepted]
+        # A job that waits for a limit, now that others start, holds up none of those that do not.
+        if not (barred.refused_by(ledger, left) and barred.leaves_any(left)) and not excess:
+            break
     else:
-        left = tuple(action for action in plan.actions if action.job not in excess)
-        plan = replace(plan, actions=(*left, *excess.values()))
+        kept = tuple(action for action in plan.actions if action.job not in excess)
+        plan = replace(plan, actions=(*kept, *excess.values()))
     if state.explain:
-        plan = replace(plan, actions=(*plan.actions, *barred.waits()))
+        told = {action.job for action in plan.actions}
+        plan = replace(plan, actions=(*plan.actions, *barred.waits(told)))
     return reclaim(state, plan, ledger, now) if policy.preempts else plan
 
 
@@ -64,13 +66,21 @@ class _Barred:
         self._left: dict[str, tuple[Option, ...]] = {}
         self._least: dict[str, int] = {}
 
-    def refused_by(self, ledger: Ledger, jobs: Iterable[JobInfo]) -> None:
+    def refused_by(self, ledger: Ledger, jobs: Iterable[JobInfo]) -> bool:
+        """Bar what exceeds a limit; returns whether there was any."""
+        found = False
         for job in jobs:
             if job.hold:
                 continue
             for option in self._left.get(job.id, job.options):
                 if wait := ledger.refusal(job, option):
                     self.bar(job.id, option, wait)
+                    found = True
+        return found
+
+    def leaves_any(self, jobs: Iterable[JobInfo]) -> bool:
+        """Has any of these jobs an option left?"""
+        return any(self._left.get(job.id, job.options) for job in jobs)
 
     def bar(self, job_id: str, option: Option, wait: Wait) -> None:
         left = self._left.get(job_id, self.jobs[job_id].options)
@@ -88,9 +98,10 @@ class _Barred:
         jobs = (self._seen(job) for job in self.state.jobs)
         return replace(self.state, jobs=tuple(job for job in jobs if job))
 
-    def waits(self) -> list[Wait]:
+    def waits(self, told: Collection[str]) -> list[Wait]:
         """Of the jobs that the policy did not see."""
-        return [self.why[job.id] for job in self.state.jobs if self._seen(job) is None]
+        unseen = (job.id for job in self.state.jobs if job.id not in told and self._seen(job) is None)
+        return [self.why[job] for job in unseen]
 
     def _seen(self, job: JobInfo) -> JobInfo | None:
         left = self._left.get(job.id)

@@ -42,6 +42,11 @@ class TraceJob:
     slo: float | None = None  # the deadline as a multiple of the run time alone, where there is no other
     preemptible: bool = True
     restart_s: float | None = None  # None: as the simulation says
+    begin_s: float | None = None  # it may not start before
+    after: str = ""  # jobs that must succeed before: "A|B"
+    after_ended: str = ""  # jobs that must end before
+    array: str = ""  # its array, of which `array_limit` jobs may run at a time
+    array_limit: int = 0  # 0: any number
     status: str = ""
     pred_duration_s: float | None = None
     pred_source: str = ""
@@ -57,6 +62,11 @@ class TraceJob:
     @property
     def most_gpus(self) -> int:
         return self.max_gpus or self.whole_gpus
+
+    @property
+    def may_have_to_wait(self) -> bool:
+        """Is there anything but GPUs that it may have to wait for?"""
+        return bool(self.begin_s is not None or self.after or self.after_ended or self.array_limit)
 
     def problem(self) -> str | None:
         """Why this job could never be simulated on any cluster, or None."""
@@ -93,8 +103,15 @@ class TraceJob:
 
 
 _POSITIVE = ("duration_s", "work", "weight", "slo")
-_NOT_NEGATIVE = ("nodes", "min_gpus", "max_gpus", "restart_s", "pred_duration_s")
+_NOT_NEGATIVE = (
+    "nodes", "min_gpus", "max_gpus", "restart_s", "pred_duration_s", "begin_s", "array_limit"
+)  # fmt: skip
 COLUMNS = tuple(column.name for column in fields(TraceJob))
+
+
+def predecessors(job: TraceJob) -> list[str]:
+    """The jobs that this one comes after."""
+    return [name for names in (job.after, job.after_ended) for name in names.split("|") if name]
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +132,19 @@ class CapacityChange:
     available: int
 
 
+@dataclass(frozen=True, slots=True)
+class Closure:
+    """From `from_s` until `until_s` a pool, or one node, is closed.
+
+    group: who may use it nevertheless; empty: nobody.
+    """
+
+    from_s: float
+    until_s: float
+    where: str
+    group: str = ""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """Jobs in the order of their submission, refused rows, and the source of both."""
@@ -122,6 +152,7 @@ class Trace:
     jobs: tuple[TraceJob, ...]
     refused: tuple[Refusal, ...] = ()
     capacity: tuple[CapacityChange, ...] = ()
+    closures: tuple[Closure, ...] = ()
     meta: dict[str, Any] = field(default_factory=dict)
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from functools import cache
 
 from scheduler.core.types import GpuId, NodeInfo
-from scheduler.simulator.errors import PolicyBroke
+from scheduler.simulator.errors import ClusterError, PolicyBroke
 from scheduler.simulator.inputs.cluster import Cluster
 
 
@@ -97,9 +97,17 @@ class Machines:
             self.ready_gpus += sign * machine.total
             self.free_gpus += sign * machine.free.bit_count()
 
-    def pool(self, gpu_model: str) -> list[str]:
-        """The ids of a pool's nodes in order."""
-        return [machine.id for machine in self.by_id.values() if machine.gpu_model == gpu_model]
+    def named(self, where: str) -> list[str]:
+        """The ids of a pool's nodes in order, or of the one node.
+
+        Raises ClusterError if there is neither.
+        """
+        pool = [machine.id for machine in self.by_id.values() if machine.gpu_model == where]
+        if not pool and where not in self.by_id:
+            raise ClusterError(
+                f"{where!r} is no node or pool of the cluster; there are {', '.join(self.by_id)}"
+            )
+        return pool or [where]
 
 
 @cache

@@ -22,13 +22,15 @@ class Run:
     """
 
     __slots__ = (
-        "attained_gpu_s", "charged", "cost", "done", "factor", "failures", "finished", "first_start",
-        "gpus", "holds", "job", "lost_gpu_s", "mark", "moving", "option", "options", "plan", "preempted_at",
-        "preemptions", "rate", "restarts", "saved", "since", "stopped_at", "until", "waiting_view",
+        "attained_gpu_s", "awaits", "charged", "cost", "done", "factor", "failures", "finished",
+        "first_start", "gpus", "holds", "job", "lost_gpu_s", "mark", "moving", "option", "options", "plan",
+        "preempted_at", "preemptions", "rate", "restarts", "saved", "since", "stopped_at", "until",
+        "waiting_view",
     )  # fmt: skip
 
-    def __init__(self, job: TraceJob, options: tuple[Option, ...]) -> None:
+    def __init__(self, job: TraceJob, options: tuple[Option, ...], awaits: tuple[str, ...] = ()) -> None:
         self.job = job
+        self.awaits = awaits  # jobs that must end before it may start
         self.options = options
         self.option: Option | None = None
         self.gpus: tuple[GpuId, ...] = ()
@@ -61,6 +63,10 @@ class Run:
             raise PolicyBroke(f"job {self.job.job_id} does not run")
         return self.option
 
+    def is_at(self, option: Option, gpus: tuple[GpuId, ...]) -> bool:
+        """Does it hold these GPUs, with this option?"""
+        return self.held.key == option.key and set(self.gpus) == set(gpus)
+
     def start(self, now: float, option: Option, gpus: tuple[GpuId, ...], delay_s: float) -> None:
         """Hold GPUs; progress begins after the delay."""
         self.option, self.gpus = option, gpus
@@ -85,6 +91,10 @@ class Run:
         for option in options:
             if self.option and self.holds and option.key == self.option.key:
                 self.option, self.holds = option, replace(self.holds, option=option)
+
+    def await_only(self, jobs: tuple[str, ...]) -> None:
+        """Some jobs that it comes after have ended; these have not."""
+        self.awaits, self.waiting_view = jobs, None
 
     def stop(self, now: float, price_per_gpu_h: float) -> tuple[GpuId, ...]:
         """Let the GPUs go with all progress saved; returns them."""
@@ -151,11 +161,16 @@ class Run:
             attained_gpu_s=self.attained_gpu_s,
             restart_s=restart_s,
             preemptible=job.preemptible,
+            borrows=job.preemptible,
             preemptions=self.preemptions,
             restarts=self.restarts,
             first_started_at=self.first_start,
             stopped_at=None if holds else self.stopped_at,
             preempted_at=self.preempted_at,
             unsaved_s=unsaved_s,
+            begins_at=job.begin_s,
+            array=job.array if job.array_limit else "",
+            array_limit=job.array_limit,
+            awaits=self.awaits,
             holds=holds,
         )

@@ -183,3 +183,13 @@ def test_nothing_is_kept_for_a_job_that_could_not_start_anyway(case: str) -> Non
     others = [one(f"o{i}", "speech") for i in range(8)]
     actions = decided([mine, *others], OWED, users=(UserLimit(user="ada", gpus=0),))
     assert len(started(actions)) == 8
+
+
+def test_a_job_that_meets_a_limit_once_others_start_holds_up_nobody() -> None:
+    """The gang waits for GPUs at first, then for its quota, as the first job holds what it was owed."""
+    limited = Quota(team="vision", gpu_model="A100", guaranteed=4, borrow_limit=0)
+    jobs = [one("a", gpus=2), one("gang", gpus=4, at=1.0), one("small", at=2.0)]
+    nodes = (node("n", 3, 4),)
+    actions = decided(jobs, limited, nodes=nodes)
+    assert started(actions) == {"a", "small"}
+    assert code(actions["gang"]) == WaitState.QUOTA_TEAM

@@ -6,9 +6,12 @@ from scheduler.simulator.inputs.cells import flag, number, optional, whole
 from scheduler.simulator.inputs.files import Row
 from scheduler.simulator.inputs.trace import TraceJob
 
-_TEXTS = ("user", "group", "gpu_type", "work_unit", "profile", "method", "model", "status", "pred_source")
-_COUNTS = ("nodes", "min_gpus", "max_gpus", "batch_size", "priority")
-_NUMBERS = ("duration_s", "work", "deadline_s", "slo", "restart_s", "pred_duration_s")
+_TEXTS = (
+    "user", "group", "gpu_type", "work_unit", "profile", "method", "model", "after", "after_ended", "array",
+    "status", "pred_source",
+)  # fmt: skip
+_COUNTS = ("nodes", "min_gpus", "max_gpus", "batch_size", "priority", "array_limit")
+_NUMBERS = ("duration_s", "work", "deadline_s", "slo", "restart_s", "begin_s", "pred_duration_s")
 
 
 def native(row: Row) -> TraceJob:

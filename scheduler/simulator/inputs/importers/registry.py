@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 from scheduler.simulator.errors import TraceError
 from scheduler.simulator.inputs import files
-from scheduler.simulator.inputs.cells import converted, number, whole
+from scheduler.simulator.inputs.cells import T, converted, number, whole
 from scheduler.simulator.inputs.importers import profiled_traces, rigid_traces
 from scheduler.simulator.inputs.importers.native import native
-from scheduler.simulator.inputs.trace import COLUMNS, CapacityChange, Refusal, Trace, TraceJob
+from scheduler.simulator.inputs.trace import (
+    COLUMNS,
+    CapacityChange,
+    Closure,
+    Refusal,
+    Trace,
+    TraceJob,
+    predecessors,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +91,21 @@ def load_trace(path: Path, group: str | None = None) -> Trace:
         origin = jobs[0].submit_s
         jobs = [replace(job, submit_s=job.submit_s - origin) for job in jobs]
     meta = {"source": importer.name, "origin": "first job" if importer.wall_clock else "as recorded"}
-    return Trace(jobs=tuple(jobs), refused=tuple(refused), capacity=_capacity(path), meta=meta)
+    _refuse_circles(jobs, table)
+    return Trace(
+        jobs=tuple(jobs),
+        refused=tuple(refused),
+        capacity=_capacity(path),
+        closures=_closures(path),
+        meta=meta,
+    )
+
+
+def _refuse_circles(jobs: list[TraceJob], table: Path) -> None:
+    try:
+        TopologicalSorter({job.job_id: predecessors(job) for job in jobs if job.may_have_to_wait}).prepare()
+    except CycleError as circle:
+        raise TraceError(f"{table}: jobs wait for each other: {' after '.join(circle.args[1])}") from None
 
 
 def _of_group(jobs: list[TraceJob], group: str | None, importer: Importer, table: Path) -> list[TraceJob]:
@@ -144,13 +168,31 @@ def _converted(importer: Importer, table: Path) -> Iterator[tuple[int, TraceJob 
 
 
 def _capacity(path: Path) -> tuple[CapacityChange, ...]:
-    side = path / "capacity.csv" if path.is_dir() else None
-    if side is None or not side.exists():
-        return ()
     needs = "t_s, node and available as numbers"
-    changes = converted(files.read_rows(side), _capacity_change, file=side.name, needs=needs)
+    changes = _side_rows(path, "capacity.csv", _capacity_change, needs)
     return tuple(sorted(changes, key=lambda change: change.t_s))
+
+
+def _closures(path: Path) -> tuple[Closure, ...]:
+    needs = "from_s and until_s as numbers, and node"
+    return tuple(_side_rows(path, "windows.csv", _closure, needs))
+
+
+def _side_rows(path: Path, name: str, convert: Callable[[files.Row], T], needs: str) -> Iterator[T]:
+    """The rows of a file in the trace's folder; none if there is no such file."""
+    side = path / name
+    if path.is_dir() and side.exists():
+        yield from converted(files.read_rows(side), convert, file=name, needs=needs)
 
 
 def _capacity_change(row: files.Row) -> CapacityChange:
     return CapacityChange(number(row, "t_s"), row["node"], whole(row, "available"))
+
+
+def _closure(row: files.Row) -> Closure:
+    begins, ends = number(row, "from_s"), number(row, "until_s")
+    if not 0 <= begins < ends < math.inf:
+        raise ValueError(
+            f"from_s is {begins:g} and until_s {ends:g}; it must begin at 0 or later, and end after"
+        )
+    return Closure(begins, ends, row["node"], row.get("group") or "")

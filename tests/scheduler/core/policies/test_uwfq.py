@@ -164,3 +164,15 @@ def test_the_reason_names_fairness() -> None:
         waits["b"].reason
         == "Needs 2 A100 GPUs; 1 is free. Users who received less than their share go first."
     )
+
+
+def test_a_job_that_may_be_considered_only_now_comes_now_however_often_was_decided() -> None:
+    first, later = job("a", option(), user="A"), job("b", option(), user="B")
+    nodes = (node("n", 1),)
+    seen_once = WHOLE.decide(ClusterState(jobs=(first,), nodes=nodes), 10.0)
+    seen_twice = WHOLE.decide(ClusterState(jobs=(first,), nodes=nodes, memory=seen_once.memory), 40.0)
+    both = [
+        WHOLE.decide(ClusterState(jobs=(first, later), nodes=nodes, memory=plan.memory), 80.0).memory
+        for plan in (seen_once, seen_twice)
+    ]
+    assert both[0] == both[1]

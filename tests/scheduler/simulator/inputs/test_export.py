@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from scheduler.models import Job, JobArray, JobDependency
 from scheduler.selectors.trace import past_jobs, trace_jobs
 from scheduler.simulator.inputs.importers.registry import load_trace
 from tests.harness import world
@@ -46,14 +48,27 @@ def test_an_attempt_on_more_gpus_counts_for_more(node: FakeNode) -> None:
     assert (found.gpus, found.duration_s) == (1, 90.0 + 4 * 90.0)
 
 
-def test_the_past_is_read_in_two_queries_however_long_it_is(node: FakeNode) -> None:
+def test_the_past_is_read_in_few_queries_however_long_it_is(node: FakeNode) -> None:
     for _ in range(3):
         ended_job(node, ran_s=5)
     with CaptureQueriesContext(
         connection,
     ) as queries:
         assert len(list(trace_jobs(past_jobs()))) == 3
-    assert len(queries) == 2
+    assert len(queries) == 3
+
+
+def test_what_jobs_waited_for_is_part_of_the_past(node: FakeNode) -> None:
+    first = ended_job(node, ran_s=5)
+    later = ended_job(node, ran_s=5)
+    JobDependency.objects.create(job=later, on=first, kind="succeeded")
+    array = JobArray.objects.create(owner=later.owner, limit=2, submitted_at=later.submitted_at)
+    Job.objects.filter(pk=later.pk).update(
+        array=array, begin_at=first.submitted_at + timedelta(hours=1), priority=1, preemptible=False
+    )
+    found = list(trace_jobs(past_jobs()))[1]
+    assert (found.after, found.after_ended, found.begin_s) == (first.pk, "", 3600.0)
+    assert (found.array, found.array_limit, found.priority, found.preemptible) == (array.pk, 2, 1, False)
 
 
 def test_a_time_without_its_zone_is_refused(tmp_path: Path) -> None:

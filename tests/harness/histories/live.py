@@ -1,4 +1,4 @@
-"""A history of jobs that the live loop plays with fake nodes, and the simulator after it.
+"""A history of jobs that the live loop plays with fake nodes.
 
 The database's clock is replaced; trainings take as long as their options promise.
 """
@@ -6,26 +6,20 @@ The database's clock is replaced; trainings take as long as their options promis
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 
-from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Option
-from portal.accounts.models import User
+from portal.accounts.models import Membership, Team, User
 from portal.clock import database_now
-from scheduler.core.types import Action, GpuId, Preempt
 from scheduler.loop.stop_costs import restart_s
 from scheduler.loop.tick import tick
-from scheduler.models import Allocation, Attempt, Job
-from scheduler.selectors.policy import live_policy
-from scheduler.simulator.engine import Engine
-from scheduler.simulator.inputs.cluster import Cluster, NodeGroup
-from scheduler.simulator.inputs.trace import TraceJob
-from scheduler.simulator.world.ground_truth import GroundTruth, Shares, Throughput
-from scheduler.simulator.world.runs import Run
+from scheduler.models import Allocation, Attempt, DatasetFile, Job, JobArray
+from scheduler.services.jobs.dependencies import After
+from scheduler.services.quotas import LimitValues, QuotaValues, set_limit, set_quotas
 from scheduler.states import PriorityClass
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, step
@@ -38,15 +32,20 @@ Decision = tuple[float, int, tuple[tuple[int, int], ...]]
 
 @dataclass(frozen=True, slots=True)
 class Size:
-    """Of a history: jobs arrive within `arrivals_s`."""
+    """Of a history: jobs arrive within `arrivals_s`.
+
+    rules: jobs belong to teams with quotas, some come after others, begin later or share an array.
+    """
 
     jobs: int
     arrivals_s: int
     step_s: int
     steps: int
+    rules: bool = False
 
 
-GOLDEN = Size(jobs=6, arrivals_s=100, step_s=20, steps=100)
+PLAIN = Size(jobs=6, arrivals_s=100, step_s=20, steps=100)
+GOLDEN = Size(jobs=10, arrivals_s=100, step_s=20, steps=100, rules=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +54,11 @@ class PlannedJob:
     params: dict[str, int]  # with number_gpus: a gang of that size; without, the policy chooses
     priority: int
     owner: int
+    due: int | None = None
+    team: int | None = None
+    after: int | None = None
+    begins: int | None = None
+    in_array: bool = False
 
 
 @dataclass
@@ -83,7 +87,7 @@ class LiveHistory:
     clock: pytest.MonkeyPatch
     size: Size = GOLDEN
     origin: datetime = field(
-        default_factory=lambda: database_now().replace(microsecond=0) - timedelta(hours=1)
+        default_factory=lambda: database_now().replace(minute=0, second=0, microsecond=0) - timedelta(hours=1)
     )
     jobs: list[Job] = field(default_factory=list)
     running: dict[str, Training] = field(default_factory=dict)
@@ -98,6 +102,21 @@ class LiveHistory:
         size = self.size
         arrivals = sorted(rng.randrange(0, size.arrivals_s, size.step_s) for _ in range(size.jobs))
         self.plan = [planned_job(rng, at) for at in arrivals]
+        self.teams: list[Team] = []
+        if size.rules:
+            self.plan = [under_rules(rng, number, job) for number, job in enumerate(self.plan)]
+            self._set_rules()
+
+    def _set_rules(self) -> None:
+        """Two teams with quotas, a limit of everybody, and an array of which one job runs at a time."""
+        self.teams = [Team.objects.create(name=f"team {number}") for number in range(2)]
+        for team in self.teams:
+            Membership.objects.bulk_create(Membership(team=team, user=owner) for owner in self.owners)
+            quota = QuotaValues(gpu_model="cpu", guaranteed=2, borrow_limit=2)
+            set_quotas(team=team, quotas=[quota], actor=self.owners[0], now=self.origin)
+        limit = LimitValues(running_jobs=4)
+        set_limit(user=None, values=limit, actor=self.owners[0], now=self.origin)
+        self.array = JobArray.objects.create(owner=self.owners[0], limit=1, submitted_at=self.origin)
 
     def play(self) -> None:
         files = [world.data_file(owner) for owner in self.owners]
@@ -108,18 +127,30 @@ class LiveHistory:
                 return
             for job in self.plan:
                 if job.at == at:
-                    self.jobs.append(
-                        world.job(
-                            self.owners[job.owner],
-                            training_file=files[job.owner],
-                            params=job.params,
-                            priority=job.priority,
-                        )
-                    )
+                    self.jobs.append(self._submit(job, files[job.owner]))
             tick()
             if self._obey(at):
                 tick()
                 self._obey(at)
+
+    def _submit(self, planned: PlannedJob, file: DatasetFile) -> Job:
+        def at(seconds: int | None) -> datetime | None:
+            return None if seconds is None else self.origin + timedelta(seconds=seconds)
+
+        job = world.job(
+            self.owners[planned.owner],
+            training_file=file,
+            params=planned.params,
+            priority=planned.priority,
+            deadline_at=at(planned.due),
+            team=None if planned.team is None else self.teams[planned.team],
+            begin_at=at(planned.begins),
+            after=[] if planned.after is None else [After(self.jobs[planned.after])],
+        )
+        if planned.in_array:
+            job.array = self.array
+            job.save(update_fields=["array"])
+        return job
 
     def _go_on(self, at: float) -> None:
         """Every node reports its trainings, and the end of those that are done."""
@@ -203,72 +234,12 @@ def planned_job(rng: random.Random, at: int) -> PlannedJob:
     return PlannedJob(at, params, priority, rng.randrange(2))
 
 
-class AsPromised(GroundTruth):
-    """A job takes as long as its option said."""
-
-    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Throughput | None:
-        return Throughput(1 / option.duration_s.value)
-
-
-class LiveOptions:
-    """What the live jobs' options said."""
-
-    def __init__(self, jobs: list[Job]) -> None:
-        self.told = {job.pk: tuple(map(read_option, job.options)) for job in jobs}
-
-    def options(self, job: TraceJob, done: float = 0.0) -> tuple[Option, ...]:
-        return self.told[job.job_id]
-
-    def retry(self, job: TraceJob, left: tuple[Option, ...]) -> tuple[Option, ...]:
-        return left
-
-    def learn(self, job: TraceJob, option: Option, duration_s: float) -> None: ...
-
-
-class TellingEngine(Engine):
-    """Remembers what was decided when."""
-
-    told: list[tuple[float, str, tuple[GpuId, ...]]]
-
-    def _start(
-        self, run: Run, now: float, option: Option, gpus: tuple[GpuId, ...], host: Run | None = None
-    ) -> None:
-        super()._start(run, now, option, gpus, host)
-        self.told.append((now, run.job.job_id, gpus))
-
-    def _apply(self, actions: Any, now: float) -> None:
-        made: list[Action] = list(actions)
-        self.told += [(now, action.job, ()) for action in made if isinstance(action, Preempt)]
-        super()._apply(made, now)
-
-
-def simulate(live: LiveHistory) -> TellingEngine:
-    """The same arrivals under the same policy in the simulator."""
-    began = live.origin.timestamp()  # so that both round alike
-    jobs = [
-        TraceJob(
-            job_id=job.pk,
-            submit_s=began + planned.at,
-            gpus=1,
-            user=str(live.owners[planned.owner].pk),
-            priority=planned.priority,
-            restart_s=restart_s(list(job.attempts.order_by("fence"))),
-        )
-        for job, planned in zip(live.jobs, live.plan, strict=True)
-    ]
-    cluster = Cluster((NodeGroup("cpu", NODES, SLOTS),))
-    engine = TellingEngine(jobs, cluster, live_policy().policy, AsPromised(), LiveOptions(live.jobs))
-    engine.told = []
-    engine.run()
-    return engine
-
-
-def told(live: LiveHistory, engine: TellingEngine) -> list[Decision]:
-    """The simulator's decisions, as the live history's are told."""
-    began = live.origin.timestamp()
-    numbers = {job.pk: number for number, job in enumerate(live.jobs)}
-    places = {name: number for number, name in enumerate(engine.machines.by_id)}
-    return sorted(
-        (at - began, numbers[job], tuple(sorted((places[node], index) for node, index in gpus)))
-        for at, job, gpus in engine.told
+def under_rules(rng: random.Random, number: int, job: PlannedJob) -> PlannedJob:
+    return replace(
+        job,
+        due=job.at + rng.randint(10**5, 2 * 10**5),
+        team=rng.choice([0, 0, 1, None]),
+        after=rng.choice([None, None, rng.randrange(number)]) if number else None,
+        begins=rng.choice([None, None, None, job.at + 40]),
+        in_array=number % 4 == 1,
     )

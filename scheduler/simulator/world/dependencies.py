@@ -1,0 +1,43 @@
+"""Jobs of a trace that come after others."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+
+from scheduler.simulator.inputs.trace import TraceJob, predecessors
+
+
+class Dependencies:
+    """What jobs still wait for of each other.
+
+    A job that the trace does not name counts as one that has ended well. One that comes after the success of
+    a job that failed is cancelled, and so is what comes after it in turn.
+    """
+
+    def __init__(self, jobs: Iterable[TraceJob]) -> None:
+        named = {job.job_id: job for job in jobs}
+        self._left: dict[str, list[str]] = {}
+        self._later: dict[str, list[str]] = defaultdict(list)
+        self._needs: dict[str, frozenset[str]] = {}  # whose success
+        self.cancelled: set[str] = set()
+        for job in named.values():
+            if earlier := [name for name in predecessors(job) if name in named]:
+                self._left[job.job_id] = earlier
+                self._needs[job.job_id] = frozenset(job.after.split("|"))
+                for name in earlier:
+                    self._later[name].append(job.job_id)
+
+    def awaited(self, job: str) -> tuple[str, ...]:
+        """Jobs that must end before this one may start."""
+        return tuple(self._left.get(job, ()))
+
+    def end(self, job: str, *, succeeded: bool) -> list[str]:
+        """A job has ended; returns whoever waits for less, or is cancelled, through this."""
+        later = self._later.pop(job, [])
+        for name in later:
+            if succeeded or job not in self._needs[name]:
+                self._left[name] = [other for other in self._left[name] if other != job]
+            else:
+                self.cancelled.add(name)
+        return later

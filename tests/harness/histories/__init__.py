@@ -1,0 +1,1 @@
+"""One history of jobs, played by the live loop and by the simulator."""

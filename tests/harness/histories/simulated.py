@@ -1,0 +1,103 @@
+"""A live history, played by the simulator after the live loop."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from knowledge.core.domain.option_json import read_option
+from knowledge.core.domain.types import Option
+from scheduler.core.placement.fit import Shares
+from scheduler.core.types import Action, GpuId, Preempt
+from scheduler.loop.stop_costs import restart_s
+from scheduler.models import Job
+from scheduler.selectors.policy import live_policy
+from scheduler.selectors.quotas import limits_in_force
+from scheduler.simulator.engine import Engine
+from scheduler.simulator.inputs.cluster import Cluster, NodeGroup
+from scheduler.simulator.inputs.trace import TraceJob
+from scheduler.simulator.settings import SimulationSettings
+from scheduler.simulator.world.ground_truth import GroundTruth, Throughput
+from scheduler.simulator.world.runs import Run
+from tests.harness.histories.live import NODES, SLOTS, Decision, LiveHistory, PlannedJob
+
+
+class AsPromised(GroundTruth):
+    """A job takes as long as its option said."""
+
+    def pace(self, job: TraceJob, option: Option, shares: Shares, done: float) -> Throughput | None:
+        return Throughput(1 / option.duration_s.value)
+
+
+class LiveOptions:
+    """What the live jobs' options said."""
+
+    def __init__(self, jobs: list[Job]) -> None:
+        self.told = {job.pk: tuple(map(read_option, job.options)) for job in jobs}
+
+    def options(self, job: TraceJob, done: float = 0.0) -> tuple[Option, ...]:
+        return self.told[job.job_id]
+
+    def retry(self, job: TraceJob, left: tuple[Option, ...]) -> tuple[Option, ...]:
+        return left
+
+    def learn(self, job: TraceJob, option: Option, duration_s: float) -> None: ...
+
+
+class NotingEngine(Engine):
+    """Remembers what was decided when."""
+
+    noted: list[tuple[float, str, tuple[GpuId, ...]]]
+
+    def _start(
+        self, run: Run, now: float, option: Option, gpus: tuple[GpuId, ...], host: Run | None = None
+    ) -> None:
+        super()._start(run, now, option, gpus, host)
+        self.noted.append((now, run.job.job_id, gpus))
+
+    def _apply(self, actions: Any, now: float) -> None:
+        made: list[Action] = list(actions)
+        self.noted += [(now, action.job, ()) for action in made if isinstance(action, Preempt)]
+        super()._apply(made, now)
+
+
+def simulate(live: LiveHistory) -> NotingEngine:
+    """The same arrivals under the same policy in the simulator."""
+    began = live.origin.timestamp()  # so that both round alike
+    jobs = [_trace_job(live, job, planned, began) for job, planned in zip(live.jobs, live.plan, strict=True)]
+    settings = SimulationSettings(
+        report_s=live.size.step_s, limits=limits_in_force({owner.pk for owner in live.owners}, live.origin)
+    )
+    cluster = Cluster((NodeGroup("cpu", NODES, SLOTS),))
+    options = LiveOptions(live.jobs)
+    engine = NotingEngine(jobs, cluster, live_policy().policy, AsPromised(), options, settings)
+    engine.noted = []
+    engine.run()
+    return engine
+
+
+def _trace_job(live: LiveHistory, job: Job, planned: PlannedJob, began: float) -> TraceJob:
+    return TraceJob(
+        job_id=job.pk,
+        submit_s=began + planned.at,
+        gpus=1,
+        user=str(live.owners[planned.owner].pk),
+        group="" if planned.team is None else str(live.teams[planned.team].pk),
+        priority=planned.priority,
+        deadline_s=None if planned.due is None else began + planned.due,
+        restart_s=restart_s(list(job.attempts.order_by("fence"))),
+        begin_s=None if planned.begins is None else began + planned.begins,
+        after="" if planned.after is None else live.jobs[planned.after].pk,
+        array="array" if planned.in_array else "",
+        array_limit=1 if planned.in_array else 0,
+    )
+
+
+def simulated_decisions(live: LiveHistory, engine: NotingEngine) -> list[Decision]:
+    """The simulator's decisions, as those of the live history."""
+    began = live.origin.timestamp()
+    numbers = {job.pk: number for number, job in enumerate(live.jobs)}
+    places = {name: number for number, name in enumerate(engine.machines.by_id)}
+    return sorted(
+        (at - began, numbers[job], tuple(sorted((places[node], index) for node, index in gpus)))
+        for at, job, gpus in engine.noted
+    )
