@@ -6,24 +6,21 @@ What they state is collected.
 from __future__ import annotations
 
 import posixpath
-import re
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from knowledge.reading.finding import found_file
+from knowledge.reading.finding import found_file, location, moved, place_in
 from knowledge.reading.rules import configurations, scripts
-from knowledge.reading.rules.commands import Invocation, invocation, named_files
+from knowledge.reading.rules.commands import GivenOption, Invocation, invocation, named_files
 from knowledge.reading.rules.launchers import launched, scheduled
+from knowledge.reading.rules.worth import TRAINING_FIELDS, is_trainer, worth
 from knowledge.reading.syntax import configs, notebooks, python, shell
 from knowledge.reading.syntax.expressions import Facts, Known
-from knowledge.reading.types import Location, Origin, Statement, Tree
+from knowledge.reading.types import COMMAND_FILE, Location, Origin, Statement, Tree
 
 SHELL_KINDS = (".sh", ".slurm", ".sbatch", ".bash")
 DEEPEST = 6
-TRAINING_FIELDS = frozenset(
-    {"learning_rate", "per_device_batch_size", "epochs", "max_steps", "base_model", "lora_r"}
-)
 CONFIG_OPTIONS = frozenset({"config", "cfg", "config_name", "config-name", "config_file", "cn"})
 
 
@@ -88,31 +85,22 @@ class StatementCollector:
             self.first_lines[name], self.written_in[name] = before, file
         self.statements += scheduled(script.options)
         found = [one for command in script.commands if (one := invocation(command)) is not None]
-        inner = [one for one in found if self._target(one, file) or one.launcher]
+        inner = [one for one in found if self._starts(one, file)]
         best = max(inner, key=lambda one: self._worth(one, file), default=None)
         if best is not None and depth < DEEPEST:
             self._invoked(best, file, depth)
 
     def _worth(self, found: Invocation, file: str) -> int:
-        """How much a command looks like the training."""
-        fields = {
-            one.field
-            for option in found.options
-            for one in scripts.option_statements(option.name, option.value, {}, option.place, Origin.COMMAND)
-        }
-        configured = any(self._find(name, file) for name, _ in named_files(found))
-        known = found.target is not None and self._target(found, file) is not None
-        text = found.target.text if found.target else ""
-        unlike = bool(
-            re.search(r"(?i)eval|merge|convert|preprocess|prepare|download|tokenize|install|infer", text)
-        )
-        return (
-            2 * len(fields & TRAINING_FIELDS)
-            + 2 * configured
-            + known
-            + bool(found.launcher_options)
-            - 4 * unlike
-        )
+        known = self._target(found, file) is not None
+        return worth(found, known=known, configured=self._is_configured(found, file))
+
+    def _is_configured(self, found: Invocation, file: str) -> bool:
+        return any(self._find(name, file) for name, _ in named_files(found))
+
+    def _starts(self, found: Invocation, file: str) -> bool:
+        """Does the command start something that may train?"""
+        known = bool(found.launcher) or self._target(found, file) is not None
+        return known or is_trainer(found, configured=self._is_configured(found, file))
 
     def _target(self, found: Invocation, near: str) -> str | None:
         return self._find(found.target.text, near) if found.target is not None else None
@@ -120,6 +108,9 @@ class StatementCollector:
     def _invoked(self, found: Invocation, file: str, depth: int) -> None:
         target = self._target(found, file)
         if found.shell or (target and target.endswith(SHELL_KINDS)):
+            for option in found.launcher_options:
+                if option.name in {"c", "lc"} and isinstance(option.value, str):
+                    self._quoted(option, file, depth)
             if target:
                 self.statements += launched(found)
                 arguments = self._arguments(found)
@@ -133,6 +124,14 @@ class StatementCollector:
         if target is None and found.target is not None and found.target.text.count(".") > 1:
             target = self._find(found.target.text.replace(".", "/") + ".py", file)
         self._script(target, found, file)
+
+    def _quoted(self, option: GivenOption, file: str, depth: int) -> None:
+        """A command that a shell is given as a text."""
+        before = len(self.statements)
+        self._shell(shell.parse_line(str(option.value)), file, depth + 1)
+        for at in range(before, len(self.statements)):
+            if self.statements[at].place.file == COMMAND_FILE:
+                self.statements[at] = moved(self.statements[at], option.place)
 
     def _arguments(self, found: Invocation) -> list[shell.Word]:
         """What a script is called with, in the order of the command."""
@@ -187,8 +186,19 @@ class StatementCollector:
             if option.name in CONFIG_OPTIONS and isinstance(option.value, str)
         ]
         for path in paths:
-            if (config := self._find(path, near)) and configs.is_config(config):
+            config = self._find(path, near)
+            if config and configs.is_config(config):
                 self._config(config, Origin.NAMED_FILE)
+            elif config and config.endswith(".py") and config not in self._read:
+                self._python_config(config)
+
+    def _python_config(self, name: str) -> None:
+        """A configuration in Python: its literals count as those of a named file."""
+        facts, place = self._facts(name)
+        if facts is not None and place is not None:
+            self.scripts.append(facts)
+            for one in (*scripts.stated(facts, place), *scripts.adapters(facts, place)):
+                self.statements.append(replace(one, origin=Origin.NAMED_FILE))
 
     def _facts(self, name: str) -> tuple[Facts, scripts.LocationOf] | tuple[None, None]:
         """Return the facts of a script or notebook, and where they stand.
@@ -204,7 +214,7 @@ class StatementCollector:
         except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
             self.unreadable[name] = f"It cannot be parsed: {error}."
             return None, None
-        return facts, partial(_place_in, name)
+        return facts, partial(place_in, name)
 
     def _notebook(self, name: str) -> tuple[Facts, scripts.LocationOf]:
         notebook = notebooks.parse(self.files[name])
@@ -215,7 +225,7 @@ class StatementCollector:
         def place(known: Known) -> Location:
             last = len(notebook.lines) - 1
             first = notebook.lines[min(known.line - 1, last)]
-            return _place(name, first, notebook.lines[min(known.end_line - 1, last)])
+            return location(name, first, notebook.lines[min(known.end_line - 1, last)])
 
         return facts, place
 
@@ -226,7 +236,7 @@ class StatementCollector:
         for at in range(before, len(self.statements)):
             one = self.statements[at]
             if one.place.file == name and one.origin is Origin.COMMAND and one.place.line <= len(lines):
-                self.statements[at] = _moved(one, Location(name, lines[one.place.line - 1]))
+                self.statements[at] = moved(one, Location(name, lines[one.place.line - 1]))
 
     def _local_modules(self, name: str, text: str) -> dict[str, Facts]:
         found = {}
@@ -240,7 +250,7 @@ class StatementCollector:
                     self.unreadable[path] = "It cannot be parsed."
         for facts in found.values():
             self.scripts.append(facts)
-            self.statements += scripts.stated(facts, partial(_place_in, facts.file))
+            self.statements += scripts.stated(facts, partial(place_in, facts.file))
         return found
 
     # Configuration files.
@@ -277,19 +287,7 @@ class StatementCollector:
         name = one.place.file
         if name not in self.written_in:
             return one
-        return _moved(one, Location(self.written_in[name], one.place.line + self.first_lines[name]))
+        return moved(one, Location(self.written_in[name], one.place.line + self.first_lines[name]))
 
     def _find(self, path: str, near: str) -> str | None:
         return found_file(self.files, path, near)
-
-
-def _place_in(file: str, known: Known) -> Location:
-    return _place(known.file or file, known.line, known.end_line)
-
-
-def _place(file: str, line: int, end_line: int) -> Location:
-    return Location(file, line, end_line if end_line > line else None)
-
-
-def _moved(one: Statement, place: Location) -> Statement:
-    return replace(one, place=place)

@@ -1,11 +1,15 @@
-"""Which file of a tree a path means."""
+"""Which file of a tree a path means, and places in files."""
 
 from __future__ import annotations
 
 import posixpath
 import re
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import PurePosixPath
+
+from knowledge.reading.syntax.expressions import Known
+from knowledge.reading.types import Location, Statement
 
 
 def found_file(files: Collection[str], path: str, near: str) -> str | None:
@@ -26,3 +30,15 @@ def found_file(files: Collection[str], path: str, near: str) -> str | None:
         return tail[0]
     same = [name for name in files if PurePosixPath(name).name == PurePosixPath(bare).name]
     return same[0] if len(same) == 1 and "." in bare else None
+
+
+def place_in(file: str, known: Known) -> Location:
+    return location(known.file or file, known.line, known.end_line)
+
+
+def location(file: str, line: int, end_line: int) -> Location:
+    return Location(file, line, end_line if end_line > line else None)
+
+
+def moved(one: Statement, place: Location) -> Statement:
+    return replace(one, place=place)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from knowledge.reading.rules.aliases import PLAIN
-from knowledge.reading.types import FIELDS, GPUS_PER_NODE, FieldValue, Origin, Statement
+from knowledge.reading.types import FIELDS, GPUS_PER_NODE, MODEL_PARALLEL, FieldValue, Origin, Statement
 
 VAGUE_CONFIDENCE, TORN_CONFIDENCE = 0.8, 0.7
 ADAPTER_FIELDS = ("lora_r", "lora_alpha", "target_modules")
@@ -24,6 +24,7 @@ def resolved(statements: Iterable[Statement]) -> tuple[dict[str, FieldValue], Co
     for one in statements:
         by_field.setdefault(one.field, []).append(one)
     _settle_train_batch(by_field)
+    shared = any(one.value > 1 for one in by_field.pop(MODEL_PARALLEL, ()))
     values: dict[str, FieldValue] = {}
     torn: Contradictions = {}
     sources: dict[str, Origin] = {}
@@ -35,7 +36,8 @@ def resolved(statements: Iterable[Statement]) -> tuple[dict[str, FieldValue], Co
             values[field], sources[field] = value, origin
     _settle_method(values, sources)
     _settle_gpus(values)
-    _settle_batch(values, sources, torn)
+    if not shared:  # else there are fewer copies of the model than GPUs
+        _settle_batch(values, sources, torn)
     _settle_steps(values, sources, torn)
     return {field: value for field, value in values.items() if field in FIELDS}, torn
 

@@ -43,6 +43,7 @@ FIELDS = (
 )
 RULES, MODEL = "rules", "model"  # whose reading a value is
 GPUS_PER_NODE = "gpus_per_node"  # a part of the number of GPUs, not a field
+MODEL_PARALLEL = "model_parallel"  # GPUs that share one copy of the model; no field either
 
 
 class Origin(Enum):

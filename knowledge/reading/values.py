@@ -150,6 +150,7 @@ CLEAN: dict[str, Callable[[object], Any]] = {
     "number_gpus": count,
     "number_nodes": count,
     "gpus_per_node": count,
+    "model_parallel": count,
     "gpu_model": text,
     "dataset": names,
     "dataset_rows": count,

@@ -16,7 +16,7 @@ _NAMES: dict[str, tuple[str, str]] = {
         " model_name base_model_name hf_model_name_or_path pretrained_model_name hf_path pretrain"
         " model_checkpoint model_id_or_path actor_model_name_or_path pretrained_model base_model_id"
         " base_model_path hf_model model_path pretrained_model_path pretrained checkpoint_path_to_base"
-        " llm_model_name_or_path base_model_config init_from",
+        " llm_model_name_or_path base_model_config init_from llm_backbone",
         "model checkpoint_dir checkpoint bert_token_file restore_from_path load_model_path"
         " model checkpoint_dir checkpoint bert_token_file restore_from_path load_model_path",
     ),
@@ -56,8 +56,8 @@ _NAMES: dict[str, tuple[str, str]] = {
         "gradient_accumulation_steps accumulate_grad_batches gradient_accumulation grad_accum_steps"
         " gradient_accumulation_iters accumulative_counts grad_accum accumulation_steps grad_acc_steps"
         " gradient_accumulate_every accum_steps grad_accumulation_steps"
-        " num_gradient_accumulation_steps update_freq accum_freq gas grad_acc acc_steps",
-        "",
+        " num_gradient_accumulation_steps update_freq accum_freq gas grad_acc acc_steps grad_accumulation",
+        "accum accumulation accumulate",
     ),
     "effective_batch_size": (
         "global_batch_size effective_batch_size global_train_batch_size total_batch_size"
@@ -72,7 +72,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "max_steps": (
         "max_steps max_train_steps train_iters total_training_steps max_iters num_train_steps"
         " training_steps num_iterations num_training_steps total_steps train_steps max_iterations"
-        " num_steps max_updates",
+        " num_steps max_updates max_update",
         "steps iterations iters",
     ),
     "learning_rate": (
@@ -83,7 +83,7 @@ _NAMES: dict[str, tuple[str, str]] = {
     "lr_schedule": (
         "lr_scheduler_type lr_scheduler lr_schedule lr_decay_style lr_scheduler_name scheduler_type"
         " learning_rate_scheduler lr_scheduler_fn decay_type",
-        "scheduler",
+        "scheduler schedule",
     ),
     "optimizer": (
         "optim optimizer optimizer_name optim_name optimizer_type optim_type",
@@ -91,15 +91,15 @@ _NAMES: dict[str, tuple[str, str]] = {
     ),
     "precision": (
         "precision mixed_precision torch_dtype model_dtype train_dtype mixed_precision_type"
-        " precision mixed_precision torch_dtype model_dtype train_dtype mixed_precision_type",
+        " torch_dtype_str mixed_precision_dtype",
         "dtype bnb_4bit_compute_dtype compute_dtype amp_dtype param_dtype autocast_dtype",
     ),
     "gradient_checkpointing": (
         "gradient_checkpointing enable_activation_checkpointing activation_checkpointing"
         " use_gradient_checkpointing grad_checkpoint gradient_checkpoint enable_gradient_checkpointing"
         " use_activation_checkpointing enable_gradient_checkpoint fsdp_activation_checkpointing"
-        " checkpoint_activations recompute_activations",
-        "",
+        " checkpoint_activations recompute_activations use_recompute",
+        "recompute",
     ),
     "number_gpus": (
         "number_gpus num_gpus n_gpus num_processes ngpus gpu_num total_gpus world_size",
@@ -113,6 +113,11 @@ _NAMES: dict[str, tuple[str, str]] = {
     "number_nodes": (
         "num_nodes nnodes num_machines number_nodes n_nodes",
         "nodes",
+    ),
+    "model_parallel": (
+        "tensor_model_parallel_size pipeline_model_parallel_size tensor_parallel_size tp_size pp_size"
+        " pipeline_parallel_size context_parallel_size tensor_parallel_degree pipeline_parallel_degree",
+        "",
     ),
     "gpu_model": (
         "gpu_type gpu_model accelerator_type",
@@ -131,13 +136,13 @@ _NAMES: dict[str, tuple[str, str]] = {
         "rows",
     ),
     "seed": (
-        "seed random_seed global_seed manual_seed train_seed",
+        "seed random_seed global_seed manual_seed train_seed seed_everything",
         "",
     ),
     "checkpoint_interval": (
         "save_steps save_interval checkpoint_interval checkpointing_steps save_every save_freq"
         " every_n_train_steps save_step checkpoint_every save_every_n_steps ckpt_interval"
-        " checkpoint_freq save_every_n_train_steps save_n_steps ckpt_every",
+        " checkpoint_freq save_every_n_train_steps save_n_steps ckpt_every save_interval_updates",
         "",
     ),
 }

@@ -24,6 +24,7 @@ LAUNCHING_MODULES = {
     "torch.distributed.launch": "torchrun",
     "accelerate.commands.launch": "accelerate",
     "deepspeed.launcher.runner": "deepspeed",
+    "paddle.distributed.launch": "paddle",
 }
 RUNNERS = frozenset({"tune", "litgpt", "trl", "llamafactory-cli", "axolotl", "swift", "xtuner", "autotrain"})
 PYTHON = re.compile(r"python(\d(\.\d+)?)?$|ipython$|pypy3?$")
@@ -90,7 +91,7 @@ def invocation(words: Sequence[Word]) -> Invocation | None:
         environment += more
     if not rest:
         return None
-    launcher, options, rest = _launcher(rest)
+    launcher, options, rest = _launcher(_inner(rest))
     target, rest = (rest[0], rest[1:]) if rest else (None, [])
     if target is not None and target.text == "-m" and rest:
         target, rest = rest[0], rest[1:]
@@ -106,6 +107,12 @@ def invocation(words: Sequence[Word]) -> Invocation | None:
         or (target is not None and target.text.endswith((".sh", ".slurm", ".sbatch"))),
         words=tuple(words),
     )
+
+
+def _inner(words: list[Word]) -> list[Word]:
+    """Skip the words before a launcher, as in `oumi distributed torchrun`."""
+    at = next((at for at, word in enumerate(words[:3]) if _name(word) in LAUNCHERS), 0)
+    return words[at:] if at and not _launcher(words)[0] else words
 
 
 def _renamed(option: GivenOption) -> GivenOption:

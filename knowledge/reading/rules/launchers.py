@@ -50,7 +50,7 @@ TASK_WORDS = {
 def launched(found: Invocation) -> Iterator[Statement]:
     """What the launcher's options and the environment state."""
     for option in found.launcher_options:
-        yield from _launcher_option(option)
+        yield from _launcher_option(option, found.launcher)
     for word in found.environment:
         name, _, value = word.text.partition("=")
         for meaning in meanings((name,), value):
@@ -75,8 +75,10 @@ def scheduled(options: Sequence[Word]) -> Iterator[Statement]:
         yield from _scheduler_option(name, value, word)
 
 
-def _launcher_option(option: GivenOption) -> Iterator[Statement]:
+def _launcher_option(option: GivenOption, launcher: str) -> Iterator[Statement]:
     name, value = option.name, option.value
+    if name == "n" and launcher in {"composer", "fabric"}:
+        name = "nproc_per_node"
     if name == "standalone":
         yield _said("number_nodes", 1, option, VAGUE)
     elif name in {"multi_gpu", "multi-gpu"} and value is True:
@@ -85,6 +87,8 @@ def _launcher_option(option: GivenOption) -> Iterator[Statement]:
         ids = re.findall(r"\d+", value.rpartition(":")[2])
         if ids and "@" not in value:
             yield _said(GPUS_PER_NODE, len(ids), option)
+    elif name in {"gpus", "devices"} and isinstance(value, str) and "," in value:
+        yield _said(GPUS_PER_NODE, len(re.findall(r"\d+", value)), option)
     elif name in {"gres", "gpus", "G", "gpus-per-node", "constraint", "C"} and isinstance(value, str):
         yield from _scheduler_option(name, value, Word(value, option.place, option.also))
     elif name in NAMES:

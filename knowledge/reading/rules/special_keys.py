@@ -228,6 +228,7 @@ SPECIAL: dict[str, Reads] = {
     "lr_warmup_steps": _warmup_steps,
     "warmup_iters": _warmup_steps,
     "lr_warmup_iters": _warmup_steps,
+    "warmup_updates": _warmup_steps,
     "t_warmup": _warmup_steps,
     "warmup": _warmup_steps,
     "save_strategy": _save_strategy,

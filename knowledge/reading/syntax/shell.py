@@ -7,12 +7,11 @@ nothing.
 
 from __future__ import annotations
 
-import ast
-import operator
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
+from knowledge.reading.syntax.arithmetic import arithmetic
 from knowledge.reading.types import COMMAND_FILE, Location
 
 ASSIGNMENT = re.compile(r"([A-Za-z_]\w*)=(.*)", re.DOTALL)
@@ -22,6 +21,7 @@ VARIABLE = re.compile(
 )
 HEREDOC = re.compile(r"<<-?\s*(['\"]?)(\w+)\1")
 REDIRECT = re.compile(r"(?:>|\btee)\s*(['\"]?)([\w./$\{\}-]+)\1")
+REDIRECTION = re.compile(r"\d?(?:>>?|<)(?P<to>[^<].*)?")
 SBATCH = re.compile(r"#\s*(?:SBATCH|PBS|BSUB|\$)\s+(-.*)")
 SEPARATORS = frozenset({";", "&&", "||", "|", "&", ";;"})
 LEADERS = frozenset(
@@ -37,14 +37,6 @@ OPTIONS = re.compile(r"(^|\s)--?[a-z]")
 READ = re.compile(r"\s*read\s+.*?(\w+)\s*<<")
 LONGEST = 20_000
 UNKNOWN = "\x00"
-OPERATORS: dict[type, Callable[[int, int], int]] = {
-    ast.Add: operator.add,
-    ast.Sub: operator.sub,
-    ast.Mult: operator.mul,
-    ast.Div: lambda a, b: a // b,
-    ast.FloorDiv: operator.floordiv,
-    ast.Mod: operator.mod,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,6 +130,7 @@ class _Shell:
 
     def _command(self, words: list[Word]) -> None:
         """Keep a command; assignments alone change variables."""
+        words = _without_redirections(words)
         while words and words[0].text in LEADERS:
             words = words[1:]
         if words and words[0].text in {"for", "select", "read"} and len(words) > 1:
@@ -198,24 +191,6 @@ class _Shell:
 
         value = arithmetic(re.sub(r"\$?\{?([A-Za-z_]\w*)\}?", named, text))
         return UNKNOWN if value is None else str(value)
-
-
-def arithmetic(text: str) -> int | None:
-    """The value of a short sum of whole numbers, or None."""
-    try:
-        return _evaluated(ast.parse(text.strip(), mode="eval").body) if len(text) < 200 else None
-    except (SyntaxError, ValueError, ZeroDivisionError, RecursionError):
-        return None
-
-
-def _evaluated(node: ast.expr) -> int | None:
-    if isinstance(node, ast.Constant) and type(node.value) is int:
-        return node.value
-    if isinstance(node, ast.BinOp) and type(node.op) in OPERATORS:
-        left, right = _evaluated(node.left), _evaluated(node.right)
-        if left is not None and right is not None and max(abs(left), abs(right)) < 2**40:
-            return OPERATORS[type(node.op)](left, right)
-    return None
 
 
 def _logical_lines(text: str, shell: _Shell) -> Iterator[tuple[int, list[tuple[int, str]]]]:
@@ -285,6 +260,18 @@ def _split(text: str) -> list[str]:
             break
         found.append(word)
     return found
+
+
+def _without_redirections(words: list[Word]) -> list[Word]:
+    """A command without `> log`, `2>&1` and their like."""
+    kept: list[Word] = []
+    skipped = False
+    for word in words:
+        redirected = REDIRECTION.fullmatch(word.text)
+        if not redirected and not skipped:
+            kept.append(word)
+        skipped = bool(redirected and not redirected["to"])
+    return kept
 
 
 def _unquoted(raw: str) -> tuple[str, str]:

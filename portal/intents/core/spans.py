@@ -21,7 +21,7 @@ _TOKEN = re.compile(r"\w+|[^\w\s]")
 _HOUR = "|".join(word for word, value in UNITS.items() if 0 < value <= 12)
 _CLOCK = re.compile(
     rf"\b(?:{_HOUR})(?=\s*(?:o'?\s?clock|[ap]\.?m\b))|(?<=\bpast )(?:{_HOUR})\b|(?<=\bat )"
-    rf"(?:{_HOUR})(?=\s*(?:$|[,;.!?]))"
+    rf"(?:{_HOUR})(?=\s*(?:$|[,;.!?]|in\s+the\s+(?:morning|afternoon|evening)))"
 )
 _WORD = re.compile(r"(?<![\w.@/\\_-])[a-z]{5,}(?![\w@/\\_-]|\.\w)")
 

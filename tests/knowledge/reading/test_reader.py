@@ -187,3 +187,63 @@ def test_files_that_cannot_be_parsed_are_named_and_give_no_evidence() -> None:
 def test_what_the_trainer_cannot_do_is_named() -> None:
     files = {"t.py": "class T(DPOTrainer):\n  def compute_loss(self): pass\nDPOTrainer(x)\n"}
     assert reading(files, "python t.py").unsupported == ("dpo", "custom_loss")
+
+
+CONFIG = {"c.yaml": "model: acme/base-8b\nlearning_rate: 1e-5\nlora_parameters:\n  rank: 8\n"}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "mlx_lm.lora --config c.yaml",
+        "ludwig train --config c.yaml",
+        "oumi distributed torchrun -m oumi train -c c.yaml",
+        'srun --container-image=x bash -c "some-trainer train --config c.yaml"',
+        "some-trainer train c.yaml > log.txt 2>&1",
+    ],
+)
+def test_programs_that_nobody_knows_train_with_the_configuration_that_they_name(command: str) -> None:
+    assert values(reading(CONFIG, command)) == {
+        "base_model": "acme/base-8b",
+        "learning_rate": 1e-5,
+        "lora_r": 8,
+        "method": "lora",
+    }
+
+
+@pytest.mark.parametrize("command", ["cp c.yaml out/", "cat c.yaml", "some-trainer evaluate --what c.yaml"])
+def test_programs_that_do_not_train_state_nothing(command: str) -> None:
+    assert values(reading(CONFIG, command)) == {}
+
+
+def test_a_program_with_many_options_of_a_training_trains() -> None:
+    found = reading(
+        {}, "fairseq-train data --lr 5e-4 --max-update 300 --seed 3 --update-freq 8 2>&1 | tee log"
+    )
+    assert values(found) == {
+        "learning_rate": 5e-4,
+        "max_steps": 300,
+        "seed": 3,
+        "gradient_accumulation_steps": 8,
+    }
+
+
+def test_a_configuration_in_python_wins_over_the_script() -> None:
+    files = {"train.py": "learning_rate = 6e-4\nmax_iters = 9000\n", "tuned.py": "learning_rate = 3e-5\n"}
+    found = reading(files, "python train.py tuned.py")
+    assert values(found) == {"learning_rate": 3e-5, "max_steps": 9000}
+    assert found.values["learning_rate"].evidence[0] == Location("tuned.py", 1)
+
+
+def test_gpus_that_share_a_model_are_no_copies_of_it() -> None:
+    command = "torchrun --nproc_per_node 8 t.py --micro-batch-size 1 --global-batch-size 64"
+    assert values(reading({}, command))["gradient_accumulation_steps"] == 8
+    shared = f"{command} --pipeline-model-parallel-size 1 --tensor-model-parallel-size 2"
+    assert "gradient_accumulation_steps" not in values(reading({}, shared))
+
+
+@pytest.mark.parametrize(
+    "gpus", ["composer -n 4 t.py", "python -m paddle.distributed.launch --gpus 0,1,2,3 t.py"]
+)
+def test_launchers_count_gpus_in_their_own_ways(gpus: str) -> None:
+    assert values(reading({"t.py": ""}, gpus))["number_gpus"] == 4

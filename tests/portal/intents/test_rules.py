@@ -191,3 +191,22 @@ def test_files_are_found_by_words_of_one_name_and_by_the_newest_job() -> None:
     files = ("essays_v2.jsonl", "essays_v1.jsonl")
     assert "training_file" not in values("phi-4 on the essays", files=files)
     assert values("phi-4 on the essays, v2", files=files)["training_file"] == "essays_v2.jsonl"
+
+
+@pytest.mark.parametrize(
+    ("text", "field", "value"),
+    [
+        ("by March 14 at 8 in the morning", "deadline_at", "2026-03-14T08:00:00+01:00"),
+        ("by tomorrow at three in the afternoon", "deadline_at", "2026-03-11T15:00:00+01:00"),
+        ("by 7 in the evening", "deadline_at", "2026-03-10T19:00:00+01:00"),
+        ("by March 9 in the morning", "deadline_at", None),
+        ("in half precision bfloat16", "precision", "bfloat16"),
+        ("in half precision", "precision", "float16"),
+        ("10k steps, 3e-4", "learning_rate", 3e-4),
+        ("lr 1e-4, weight decay 1e-3", "learning_rate", 1e-4),
+        ("money is tight", "goal", "cheapest"),
+    ],
+)
+def test_words_that_only_their_neighbours_explain(text: str, field: str, value: object) -> None:
+    found = values(f"qwen2.5-7b on poems.jsonl {text}").get(field)
+    assert found == value or (value is None and found != "2026-03-10T09:00:00+01:00")

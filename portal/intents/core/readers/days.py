@@ -79,6 +79,8 @@ _HOURS = re.compile(
     r"|\s*h\b)?|(?P<h2>\d{1,2})\s?(?P<half2>[ap])\.?m\b\.?"
     r"|(?P<h3>\d{1,2})h(?P<min3>[0-5]\d)?\b(?!\s*of)|(?P<h4>\d{1,2})\s+(?:o'?\s?clock"
     r"|hours\s+sharp)(?:\s+(?:in\s+the\s+)?(?P<part4>morning|afternoon|evening))?"
+    r"|(?:(?<=\bat )|(?<=\bby )|(?<=before )|(?<=until )|(?<=till )|(?<=around )|(?<=about ))"
+    r"(?P<h6>\d{1,2})\s+in\s+the\s+(?P<part6>morning|afternoon|evening)"
     r"|(?P<half5>half|quarter)\s+past\s+(?P<h5>\d{1,2})(?:\s?(?P<ap5>[ap])\.?m\b\.?)?)(?![\w/:]|-\w|\.\d)"
 )
 _ISO_HOUR = re.compile(r"(?<=\d)t(?P<h>\d{2}):(?P<min>[0-5]\d)(?::[0-5]\d)?")
@@ -187,14 +189,14 @@ def hours(low: str) -> Iterator[Hour]:
 
 
 def _clocks(said: dict[str, str | None]) -> tuple[time | None, ...] | None:
-    hour = int(next(said[name] for name in ("h", "h2", "h3", "h4", "h5") if said.get(name)) or 0)
+    hour = int(next(said[name] for name in ("h", "h2", "h3", "h4", "h5", "h6") if said.get(name)) or 0)
     minute = (
         {"half": 30, "quarter": 15}[said["half5"] or ""]
         if said.get("half5")
         else int(said.get("min") or said.get("min3") or 0)
     )
     half = said.get("half") or said.get("half2") or said.get("ap5")
-    if part := said.get("part4"):
+    if part := said.get("part4") or said.get("part6"):
         half = "a" if part == "morning" else "p"
     if hour == 24 and not minute and not half:
         return (None,)

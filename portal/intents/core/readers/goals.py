@@ -33,6 +33,7 @@ _CHEAP = (
     r"|too much))|on\s+a\s+shoestring|frugal(?:ly)?|thrifty|affordabl[ey]|tight\s+budget"
     r"|(?:don't|do not|not)\s+(?:want to\s+)?(?:spend|pay|cost)\s+(?:too\s+|very\s+)?(?:much|a lot"
     r"|a fortune)|low\s+on\s+(?:money|budget|funds)"
+    r"|(?:money|budget|funds)\s+(?:is|are)\s+(?:very\s+|rather\s+)?(?:tight|short|scarce|limited)"
 )
 _BALANCED = (
     r"balanced?|(?:good\s+|sensible\s+|reasonable\s+)?(?:compromise|trade[\s-]?off|middle\s+ground)"

@@ -31,7 +31,8 @@ WORDS: tuple[tuple[str, object, str], ...] = (
         rf")?(?:weights?|parameters?|params|layers)|{_TUNE}\s+(?:it\s+)?(?:fully|everything|in full)"
         rf"|(?<![\w-]){_ADJECTIVE}"),
     ("precision", "bfloat16", r"bf[\s-]?16|bfloat[\s-]?16|brain\s+float(?:[\s-]?16)?"),
-    ("precision", "float16", r"fp[\s-]?16|float[\s-]?16|f16|half[\s-]precision|16[\s-]bit\s+floats?"),
+    ("precision", "float16", r"fp[\s-]?16|float[\s-]?16|f16"
+     r"|half[\s-]precision(?!\s*,?\s*\(?\s*b(?:f|float))|16[\s-]bit\s+floats?"),
     ("precision", "float32", r"fp[\s-]?32|float[\s-]?32|f32|"
      r"(?:full|single)[\s-]precision|32[\s-]bit(?:\s+floats?)?"),
     ("quantization", "none", r"unquanti[sz]ed|(?:without|no)\s+(?:any\s+)?quanti[sz]ation"),

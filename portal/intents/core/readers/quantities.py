@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from portal.intents.core.numbers import COUNT, KIBI, NUMBER, POWER, THOUSAND, number, plain
@@ -120,6 +120,7 @@ _ONE_EPOCH = re.compile(
     r"(?<!\w)(?:an?|one|a\s+single|single|just\s+one)\s+(?:(?:full|single)\s+)?(?:epoch|pass\s+"
     r"(?:over|through))\b"
 )
+_BARE_RATE = re.compile(r"(?<![\w.,=/+-])(?P<n>\d(?:\.\d+)?e-0?[3-7])(?![\w.-])")
 _GLUED_RANKS = frozenset({4, 8, 16, 32, 64, 128, 256})
 
 
@@ -155,6 +156,10 @@ def read(text: Sentence) -> Iterator[Proposal]:
     for found in text.find(_HALF):
         whole = number(found["n"]) if found["n"] not in (None, "a") else float(found["n"] == "a")
         yield _said("epochs", found, (whole or 0) + 0.5, weight=6)
+    for found in text.find(_BARE_RATE):
+        if (rate := number(found["n"])) is not None:
+            one = _said("learning_rate", found, rate, weight=-2)
+            yield replace(one, value=rate, weak=True)
     for found in text.find(_ONE_EPOCH):
         yield _said("epochs", found, 1, weight=4)
 
