@@ -1,0 +1,1 @@
+"""When waiting jobs start: played in a worker, kept, asked for and judged."""
