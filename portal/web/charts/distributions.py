@@ -58,7 +58,7 @@ WAIT = ChartLabels(
     text=duration, axis=partial(duration_axis, "time queued"),
 )  # fmt: skip
 SLOWDOWN = ChartLabels(
-    name="slowdown", title="Slowdown", measure="Completion time over running time", unit="jobs",
+    name="slowdown", title="Slowdown", measure="Completion time divided by running time", unit="jobs",
     text=times, axis=partial(log_axis, "completion time / running time"),
 )  # fmt: skip
 

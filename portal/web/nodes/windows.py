@@ -39,10 +39,10 @@ class WindowForm(TimedForm):
         label="Nodes", help_text="Choose several with Ctrl or Shift.", widget=forms.SelectMultiple
     )
     team = forms.ChoiceField(
-        required=False, label="Reserved for", help_text="Jobs of others leave before it begins."
+        required=False, label="Reserved for", help_text="Jobs of other teams leave before it begins."
     )
     note = forms.CharField(
-        max_length=LONGEST_NOTE, required=False, help_text="Owners of jobs that wait for it read it."
+        max_length=LONGEST_NOTE, required=False, help_text="Shown to owners of jobs that wait because of it."
     )
 
     def computed_fields(self) -> dict[str, forms.Field]:

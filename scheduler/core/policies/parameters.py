@@ -74,37 +74,37 @@ def _own(policy: Policy) -> tuple[Parameter, ...]:
         return (
             Parameter(
                 name="limits_gpu_s", default=list(LIMITS_GPU_S), low=1.0, high=1e9, many=True,
-                help="GPU-seconds at which a job sinks into the next queue, rising.",
+                help="GPU-seconds after which a job moves down to the next queue, in rising order.",
             ),
             Parameter(
                 name="promotion", default=PROMOTION, high=1e6,
-                help="A job that waited so many times as long as it ran starts in the first queue; 0: never.",
+                help="A job that waited this many times as long as it ran returns to the top queue; 0: never."
             ),
         )  # fmt: skip
     if isinstance(policy, Gittins):
-        text = "GPU-seconds ahead for which a job's chance to end is judged."
+        text = "How many GPU-seconds ahead a job's chance to end is judged."
         return (Parameter(name="quantum", default=QUANTUM_GPU_S, low=1.0, high=1e9, help=text),)
     if isinstance(policy, Uwfq):
-        text = "Seconds that a job runs between two moments at which it may be stopped."
+        text = "Seconds of running between two moments at which a job may be stopped."
         low = 2 * policy.rules.boundary_s
         return (Parameter(name="segment_s", default=policy.rules.segment_s, low=low, help=text),)
     if isinstance(policy, Sia):
         return (
             Parameter(
                 name="power", default=policy.power, low=-2.0, high=-0.1,
-                help="Below 0; the lower, the less a job gains from ever more GPUs.",
+                help="Below 0; the lower, the less a job gains from additional GPUs.",
             ),
             Parameter(
                 name="idle", default=policy.idle, low=1.01, high=100.0,
-                help="What a job without GPUs costs; one with its slowest option costs 1.",
+                help="The cost of leaving a job without GPUs; its slowest option costs 1.",
             ),
             Parameter(
                 name="change", default=policy.change, high=1.0,
-                help="What each change to a job's GPUs costs, beside its restart.",
+                help="The cost of each change to a job's GPUs, besides its restart.",
             ),
         )  # fmt: skip
     if isinstance(policy, Gavel):
-        text = "Seconds for which shares of time hold at least, whichever jobs come or end."
+        text = "Minimum seconds for which shares of time stay in force, even if jobs arrive or end."
         return (Parameter(name="reset_s", default=policy.reset_s, low=1.0, help=text),)
     return ()
 
@@ -123,16 +123,16 @@ def _rules(policy: Any) -> tuple[Parameter, ...]:
     found = [
         Parameter(
             name="limit", default=STOPS_A_DAY, high=1000, whole=True,
-            help="Times that a job may be stopped for others within a day.",
+            help="How often a job may be stopped for others within a day.",
         ),
     ]  # fmt: skip
     if isinstance(rules, DivideRules):
-        text = "Seconds that a job runs at least before it may be stopped, moved or resized."
+        text = "Minimum seconds that a job runs before it may be stopped, moved or resized."
         return (Parameter(name="min_run_s", default=A_MINUTE_S, help=text), *found)
-    text = "Seconds in which a job that was stopped for another stops nobody."
+    text = "Seconds during which a job that was stopped for another cannot stop others."
     found.insert(0, Parameter(name="cooldown_s", default=rules.cooldown_s, help=text))
     if rules.segment_s is None:
-        text = "Seconds that a job runs at least before it may be stopped."
+        text = "Minimum seconds that a job runs before it may be stopped."
         found.insert(0, Parameter(name="min_run_s", default=rules.min_run_s, help=text))
     if rules.hysteresis:
         text = "How much better a waiting job must rank than a running one to stop it, as a share."

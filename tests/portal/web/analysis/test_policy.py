@@ -130,7 +130,7 @@ def test_over_rest_a_choice_that_was_not_seen_is_409(browser: Client, admin: Use
 
 def test_parameters_are_set_on_the_page_and_explained_there(browser: Client, admin: User) -> None:
     shown = browser.get("/policy/").content.decode()
-    assert "Seconds that a job runs at least before it may be stopped." in shown
+    assert "Minimum seconds that a job runs before it may be stopped." in shown
     choice = {"name": "tiresias", "reason": "why", "seen": "0", "las.min_run_s": "5"}
     refused = browser.post("/policy/", {**choice, "tiresias.limits_gpu_s": "20, 10"})
     assert refused.status_code == 400
