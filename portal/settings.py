@@ -264,7 +264,10 @@ CELERY_TASK_QUEUES = [Queue("control"), Queue("work")]
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 TICK_EVERY_S = env.float("TICK_EVERY_S", default=1.0)
 SWEEP_EVERY_S = env.float("SWEEP_EVERY_S", default=30.0)
-CELERY_BEAT_SCHEDULE = celery.beat_schedule(tick_every_s=TICK_EVERY_S, sweep_every_s=SWEEP_EVERY_S)
+MARKET_EVERY_S = env.float("MARKET_EVERY_S", default=30.0)  # how often markets are looked at and asked
+CELERY_BEAT_SCHEDULE = celery.beat_schedule(
+    tick_every_s=TICK_EVERY_S, sweep_every_s=SWEEP_EVERY_S, market_every_s=MARKET_EVERY_S
+)
 HINT_TIMEOUT_S = 0.5
 
 # Leases and deadlines, seconds (docs/architecture.md, "Reliability"). Tests set them to a few seconds.
@@ -281,7 +284,6 @@ STARTING_TIMEOUT_S = env.float("STARTING_TIMEOUT_S", default=600.0)
 STOP_GRACE_S = env.float("STOP_GRACE_S", default=60.0)
 WINDOW_LEAD_S = env.float("WINDOW_LEAD_S", default=120.0)
 SPOT_PERIOD_S = env.float("SPOT_PERIOD_S", default=1800.0)  # jobs with a deadline are decided once in it
-MARKET_EVERY_S = env.float("MARKET_EVERY_S", default=30.0)  # how often markets are looked at and asked
 # What rents nodes in a market: name -> command and arguments (docs/spot.md).
 PROVISIONERS: dict[str, list[str]] = env.json("PROVISIONERS", default={})
 HANG_AFTER_S = env.float("HANG_AFTER_S", default=1800.0)

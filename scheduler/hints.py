@@ -71,6 +71,11 @@ def simulate() -> None:
     _after_commit("scheduler.tasks.simulate", "work")
 
 
+def markets() -> None:
+    """Ask for markets to be looked after: nodes are wanted, or go back."""
+    _after_commit("scheduler.tasks.markets", "work")
+
+
 def calibrate() -> None:
     """Ask for what is due in calibrations of nodes."""
     _after_commit("scheduler.tasks.calibrate", "work")

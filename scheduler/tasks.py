@@ -12,6 +12,8 @@ from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.sweeps import sweep
 from scheduler.loop.tick import tick
 from scheduler.services.calibration.advance import advance_all
+from scheduler.services.markets.forecasts import keep_forecasts
+from scheduler.services.markets.provisioning import look_after_markets
 from scheduler.services.simulations.play import play_next
 
 
@@ -49,3 +51,10 @@ def run_simulation() -> None:
 def run_calibrations() -> None:
     """Do what is due in calibrations of nodes; most calls find none that is open."""
     advance_all(now=database_now)
+
+
+@shared_task(name="scheduler.tasks.markets", queue="work")
+def run_markets() -> None:
+    """Look after markets; most portals have none."""
+    look_after_markets(now=database_now)
+    keep_forecasts(now=database_now())

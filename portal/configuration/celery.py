@@ -31,7 +31,9 @@ def transport_options(broker_url: str, folder: Path) -> dict[str, Any]:
     }
 
 
-def beat_schedule(*, tick_every_s: float, sweep_every_s: float) -> dict[str, dict[str, Any]]:
+def beat_schedule(
+    *, tick_every_s: float, sweep_every_s: float, market_every_s: float
+) -> dict[str, dict[str, Any]]:
     """Return the schedule of beat.
 
     Each message expires when the next is due, so that none pile up while no worker listens.
@@ -41,6 +43,7 @@ def beat_schedule(*, tick_every_s: float, sweep_every_s: float) -> dict[str, dic
         "sweep": _every(sweep_every_s, "scheduler.tasks.sweep", "control"),
         "refresh options": _every(5.0, "scheduler.tasks.refresh_options", "work"),
         "calibrate": _every(5.0, "scheduler.tasks.calibrate", "work"),
+        "markets": _every(market_every_s, "scheduler.tasks.markets", "work"),
         "learn": _every(600.0, "knowledge.tasks.train", "work"),
     }
 

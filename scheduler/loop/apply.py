@@ -19,6 +19,8 @@ from scheduler.loop.budget import TickBudget
 from scheduler.models import Epoch, Job
 from scheduler.services.jobs.attempts import start_attempt
 from scheduler.services.jobs.hand_over import hand_over, release_gpus
+from scheduler.services.markets.decisions import keep_market_decisions
+from scheduler.services.markets.orders import take_orders
 from scheduler.states import JobState, WaitState
 
 MOST = 500  # characters that a job keeps of why it waits
@@ -35,13 +37,13 @@ class Applied(NamedTuple):
 def apply(epoch: Epoch, state: ClusterState, plan: Plan, now: datetime) -> Applied:
     """Carry out a plan as far as a tick may go.
 
-    Raises SchedulerReplaced, and CannotPlace where a plan asks markets for nodes. Each start and each stop is
-    a hint for the next tick, which decides anew about the remaining actions.
+    Raises SchedulerReplaced. Each start and each stop is a hint for the next tick, which decides
+    anew about the remaining actions. What the plan asks of markets is kept for their task.
     """
-    if plan.nodes:
-        raise CannotPlace(
-            f"The plan asks markets for nodes, which only a simulation can give: {plan.nodes[0]}"
-        )
+    if state.markets:
+        with leadership.row(epoch, nodes=str(len(plan.nodes))):
+            take_orders(actions=plan.nodes, now=now)
+            keep_market_decisions(state=state, memory=plan.memory, now=now)
     started, whole, budget = 0, True, TickBudget()
     changes, idle = handovers(state, plan)
     for change in changes:

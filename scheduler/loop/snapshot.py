@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 
 from knowledge.core.recommend.objectives import keeping
 from scheduler.core.limits import NO_TEAM, Limits
-from scheduler.core.market.types import NodeTerms
+from scheduler.core.market.types import MarketView, NodeTerms
 from scheduler.core.placement.topology import TopologyLevel
 from scheduler.core.types import ClusterState, GpuId, GpuSite, Holding, JobInfo, NodeInfo, Topology
 from scheduler.loop.declines import Avoided, avoided_by
@@ -23,10 +23,12 @@ from scheduler.loop.options.option_cache import JobOptions, options_of
 from scheduler.loop.options.unsupported import explain_missing_options
 from scheduler.loop.options.within_budget import within_budget
 from scheduler.loop.stop_costs import preempted, restart_s, saved_at, unsaved_s
-from scheduler.models import Allocation, Attempt, Gpu, Job, JobArray, Node, PendingStart
+from scheduler.models import Allocation, Attempt, Gpu, Job, JobArray, Market, Node, PendingStart
 from scheduler.selectors.checkpoints import only_nodes
 from scheduler.selectors.cluster.windows import windows_in_force
 from scheduler.selectors.dependencies import awaited
+from scheduler.selectors.figures.cost import job_costs
+from scheduler.selectors.markets.foreseen import market_view
 from scheduler.selectors.nodes import trusted_since
 from scheduler.selectors.quotas import limits_in_force
 from scheduler.services.jobs.hand_over import gpu_ids
@@ -60,6 +62,7 @@ class _Rows:
     saved_at: Mapping[str, datetime]
     awaited: Mapping[str, tuple[str, ...]]
     array_limits: Mapping[str | None, int]
+    spent: Mapping[str, float]
 
 
 def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
@@ -82,6 +85,7 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
         pending=_pending(),
         saved_at=saved_at(present),
         array_limits=_array_limits(jobs),
+        spent=_spent(jobs, now),
         awaited=awaited(present.filter(state=JobState.QUEUED)),
     )
     taken = {gpu for gpus in rows.held.values() for gpu in gpus}
@@ -92,6 +96,7 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
         memory=memory,
         limits=limits_in_force({job.owner_id for job in jobs}, now) if jobs else Limits(),
         windows=windows_in_force(now) if jobs else (),
+        markets=_markets(jobs, now),
     )
 
 
@@ -167,6 +172,8 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
         hold=_hold(job),
         held=_held_by_an_administrator(job),
         spot=job.spot,
+        budget=job.budget,
+        spent=rows.spent.get(job.pk, 0.0),
     )
 
 
@@ -244,6 +251,21 @@ def _known(sites: Sequence[GpuSite | None]) -> tuple[GpuSite, ...]:
     """The sites of a node's GPUs, or none: some alone say nothing."""
     known = tuple(site for site in sites if site is not None)
     return known if len(known) == len(sites) else ()
+
+
+def _markets(jobs: Sequence[Job], now: datetime) -> tuple[MarketView, ...]:
+    """The markets, where a job may be decided on them."""
+    if not any(job.spot and job.deadline_at for job in jobs):
+        return ()
+    return tuple(market_view(market, now) for market in Market.objects.order_by("name"))
+
+
+def _spent(jobs: Sequence[Job], now: datetime) -> dict[str, float]:
+    """What jobs that are decided on markets have cost so far."""
+    on_markets = [job for job in jobs if job.spot and job.deadline_at]
+    if not on_markets:
+        return {}
+    return {job: spent.amount for job, spent in job_costs(on_markets, now).items()}
 
 
 def _terms(node: Node, now: datetime) -> dict[str, Any]:

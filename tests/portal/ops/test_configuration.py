@@ -44,7 +44,7 @@ def test_the_database_of_the_tests_has_these_options(db: None) -> None:
 
 
 def test_no_message_outlives_the_next_of_its_kind() -> None:
-    for entry in beat_schedule(tick_every_s=1.0, sweep_every_s=30.0).values():
+    for entry in beat_schedule(tick_every_s=1.0, sweep_every_s=30.0, market_every_s=30.0).values():
         assert entry["options"]["expires"] <= entry["schedule"]
 
 

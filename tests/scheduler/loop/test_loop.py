@@ -14,9 +14,8 @@ from django.test.utils import CaptureQueriesContext
 
 from knowledge.models import Execution
 from portal.clock import database_now
-from scheduler.core.market.types import Acquire
 from scheduler.core.types import Plan, Start, Wait
-from scheduler.errors import CannotPlace, SchedulerReplaced
+from scheduler.errors import SchedulerReplaced
 from scheduler.loop import leadership, leases, snapshot
 from scheduler.loop.apply import apply
 from scheduler.loop.options.option_refresh import refresh_options
@@ -78,13 +77,6 @@ def test_a_stale_decision_is_dropped_and_decided_anew() -> None:
     plan = Plan((Start(job.pk, state.jobs[0].options[0], ((node.node_id, 0),)),))
     assert apply(epoch, state, plan, database_now()).started == 0
     assert not Attempt.objects.exists()
-
-
-def test_a_plan_that_asks_markets_for_nodes_is_refused_as_a_whole() -> None:
-    epoch, state = leadership.acquire(), snapshot.take_snapshot({}, database_now())
-    assert epoch is not None
-    with pytest.raises(CannotPlace, match="asks markets for nodes"):
-        apply(epoch, state, Plan((), nodes=(Acquire("zone-a", 2),)), database_now())
 
 
 def test_a_node_that_began_to_drain_after_the_snapshot_gets_nothing() -> None:
