@@ -78,6 +78,7 @@ class WaitState(StrEnum):
     QUOTA_USER = "quota-user"  # its owner's jobs hold what they may
     HOURS_USER = "hours-user"  # its owner's GPU-hours of this month do not last for it
     WINDOW = "window"  # a window closes its nodes before it would end
+    MARKET = "market"  # it waits for spot nodes, or for nodes that a market was asked for
     BUSY = "busy"  # other jobs hold what it needs
     BEHIND = "behind"  # what it needs is kept for jobs that go first
     ROUND = "round"  # the policy decides in rounds, and the next one has not begun

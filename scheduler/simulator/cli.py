@@ -23,8 +23,9 @@ from scheduler.core.types import Policy
 from scheduler.simulator.errors import SimulatorError
 from scheduler.simulator.inputs import files
 from scheduler.simulator.inputs.cluster import Cluster, parse_cluster
+from scheduler.simulator.inputs.market import SimulatedMarket, read_market
 from scheduler.simulator.inputs.quotas import read_quotas
-from scheduler.simulator.output import figures_of
+from scheduler.simulator.output import figures_of, market_figures
 from scheduler.simulator.quiet import stdout_for_results
 from scheduler.simulator.report import Result, html
 from scheduler.simulator.scenario import Scenario, open_scenario, policy_named
@@ -61,6 +62,11 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--interference", default=0.0, type=float, help="share of pace lost where multi-node jobs meet (0)")
     add("--packing", action="store_true", help="let two jobs share GPUs, as Lucid does (simulator only)")
     add("--quotas", type=Path, help="JSON: [{team: a group of the trace, gpu_model, guaranteed, ...}]")
+    add("--market", type=Path, help="a recorded market, whose nodes `spot` rents (docs/markets/spot.md)")
+    add("--market-part", help="the one of several markets in that file")
+    add("--on-demand", help="nodes of the market that there always are: v100:16x1@3.06")
+    add("--spot-price", type=float, help="of a GPU for an hour, for a market of which only nodes are known")
+    add("--decider", default="", help="for all jobs with a deadline (each draws one of the pool)")
     add("--json", required=True, type=Path, help="where the figures go")
     add("--html", type=Path, help="where a report with charts goes")
 
@@ -84,10 +90,11 @@ def run(options: dict[str, Any]) -> list[dict[str, Any]]:
     """
     console = Console(stderr=True)
     policies = [policy_named(name) for name in options["policy"]]
-    scenario = open_scenario(options["trace"], _cluster(options["cluster"]), options["group"])
+    market = read_market(options)
+    scenario = open_scenario(options["trace"], _cluster(options["cluster"]), options["group"], market)
     _announce(console, scenario)
     with stdout_for_results():  # --json may name /dev/stdout
-        results = [_play(console, scenario, policy, options) for policy in policies]
+        results = [_play(console, scenario, policy, options, market) for policy in policies]
     figures = [result.figures for result in results]
     files.write_text(options["json"], json.dumps(figures, indent=2) + "\n")
     if options["html"]:
@@ -95,7 +102,13 @@ def run(options: dict[str, Any]) -> list[dict[str, Any]]:
     return figures
 
 
-def _play(console: Console, scenario: Scenario, policy: Policy, options: dict[str, Any]) -> Result:
+def _play(
+    console: Console,
+    scenario: Scenario,
+    policy: Policy,
+    options: dict[str, Any],
+    market: SimulatedMarket | None,
+) -> Result:
     began = time.process_time()
     with _bar(console, policy.name, len(scenario.trace.jobs)) as progress:
         engine, metrics = scenario.simulate(
@@ -106,10 +119,12 @@ def _play(console: Console, scenario: Scenario, policy: Policy, options: dict[st
             seed=options["seed"],
             colocation=_colocation(options["interference"]),
             packing=options["packing"],
+            market=market,
             progress=progress,
         )
     cpu_s = time.process_time() - began
     figures = figures_of(scenario, options["knowledge"], policy.name, metrics, cpu_s)
+    figures |= market_figures(engine)
     return Result(policy.name, list(engine.runs.values()), metrics, figures)
 
 

@@ -14,11 +14,12 @@ from typing import Any
 
 from knowledge.core.domain.types import Option
 from scheduler.core.limits import Window
-from scheduler.core.rounds import next_round
+from scheduler.core.market.types import Quote
 from scheduler.core.types import Action, GpuId, Policy, Preempt, Resize, Start
 from scheduler.simulator.errors import PolicyBroke, SimulatorError
-from scheduler.simulator.events import Event, EventQueue
+from scheduler.simulator.events import Event, EventQueue, Rounds
 from scheduler.simulator.inputs.cluster import Cluster
+from scheduler.simulator.inputs.market import SimulatedMarket
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.packing import Packing, guests
 from scheduler.simulator.policy_drivers import IncrementalDriver, decider
@@ -28,6 +29,7 @@ from scheduler.simulator.world.ground_truth import GroundTruth, shares_of
 from scheduler.simulator.world.interference import Colocation
 from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.predictions import PredictionSource
+from scheduler.simulator.world.rented import Charges, RentedNodes
 from scheduler.simulator.world.runs import Run
 
 
@@ -45,33 +47,36 @@ class Engine:
         capacity: Iterable[CapacityChange] = (),
         colocation: Colocation | None = None,
         packing: Packing | None = None,
+        market: SimulatedMarket | None = None,
     ) -> None:
         """Raises SimulatorError if the policy cannot pack."""
         self.settings = settings or SimulationSettings()
         self.truth, self.predictions, self.colocation = truth, predictions, colocation
         self.packing = packing
-        self.prices = cluster.prices
         self.machines = Machines(cluster)
+        self.capacity_log: list[tuple[float, int]] = [(0.0, self.machines.ready_gpus)]
+        self.rented = RentedNodes(market, self.machines) if market else None
+        self.charge = Charges(cluster.prices, self.machines, self.rented)
         self.dependencies = Dependencies(jobs)
         careful = any(job.may_have_to_wait for job in jobs)
-        self.decider = decider(policy, self.machines, self.prices, self.settings, careful=careful)
+        self.decider = decider(
+            policy, self.machines, self.charge, self.settings, self.rented, careful=careful
+        )
         self.queue = self.decider if isinstance(self.decider, IncrementalDriver) else None
         if packing and self.queue is None:
             raise SimulatorError(f"--packing: {policy.name} does not pack; take one like lucid, sjf or fifo")
-        self.round_s = policy.round_s if self.settings.round_s is None else self.settings.round_s
         self.runs: dict[str, Run] = {}
         self.open = len(jobs)  # jobs that have not ended
         self.active = 0  # of those, the ones that have arrived
         self.running = 0  # of those, the ones that hold GPUs
         self.decisions = 0
-        self.capacity_log: list[tuple[float, int]] = [(0.0, self.machines.ready_gpus)]
-        self._round_planned = False
-        self._decided_at: float | None = None  # None also where nobody was there to decide about
-        self.events = EventQueue(jobs, capacity, self.settings.windows)
+        self.events = EventQueue(jobs, capacity, self.settings.windows, market)
+        round_s = policy.round_s if self.settings.round_s is None else self.settings.round_s
+        self.rounds = Rounds(round_s, self.events)
         self._handlers: dict[int, Callable[[float, Any, int], bool]] = {
             Event.CHANGE: self._change, Event.FAILURE: self._failure, Event.CAPACITY: self._capacity,
             Event.WINDOW: self._window, Event.ARRIVAL: self._arrival, Event.ROUND: self._round,
-            Event.BEGIN: lambda now, *_: self._due(now),
+            Event.BEGIN: lambda now, *_: self._due(now), Event.MARKET: self._market,
         }  # fmt: skip
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
@@ -116,7 +121,7 @@ class Engine:
     def _change(self, now: float, run: Run, plan: int) -> bool:
         if plan != run.plan or run.option is None:
             return False
-        run.advance(now, self.prices[run.option.gpu_model])
+        self.charge(run, now)
         run.done = run.until
         if run.until < 1.0:
             self._set_pace(run)
@@ -150,49 +155,47 @@ class Engine:
 
     def _end(self, run: Run, *, succeeded: bool) -> None:
         """A job has ended, and with it those that come after its success, if it failed."""
-        ended = [(run, succeeded)]
-        for one, well in ended:
-            one.options = ()
+        for one in self.dependencies.ending(run, self.runs, succeeded=succeeded):
             self.open -= 1
             self.active -= 1
-            for name in self.dependencies.end(one.job.job_id, succeeded=well):
-                later = self.runs.get(name)
-                if later is None or not later.options:
-                    continue
-                later.await_only(self.dependencies.awaited(name))
-                if name in self.dependencies.cancelled:
-                    self.decider.leaves(later)
-                    ended.append((later, False))
+            if one is not run:
+                self.decider.leaves(one)
 
     def _capacity(self, now: float, change: CapacityChange, _: int) -> bool:
         for number, name in enumerate(self.machines.named(change.where)):
-            ready = number < change.available
-            for run in () if ready else self._on({name}):
-                run.advance(now, self.prices[run.held.gpu_model])
-                run.lose_since_checkpoint(now, self.settings.checkpoint_s)
-                self._put_back(run, now)
-            self.machines.set_ready(name, ready)
+            if number < change.available:
+                self.machines.set_ready(name, ready=True)
+            else:
+                self._lose(name, now)
         self.decider.nodes_change()
         self.capacity_log.append((now, self.machines.ready_gpus))
         return self._due(now)
 
-    def _round(self, now: float, _: Any, __: int) -> bool:
-        self._round_planned = False
+    def _market(self, now: float, quote: Quote, _: int) -> bool:
+        if self.rented is not None:
+            for run in self._on(self.rented.spot):
+                self.charge(run, now)  # at the price that held until now
+            for name in self.rented.change(quote):
+                self.rented.interruptions += self._lose(name, now)
+        return self._due(now)
+
+    def _lose(self, node: str, now: float) -> int:
+        """Jobs on a lost node go back to their checkpoints; returns their number."""
+        for run in (lost := self._on({node})):
+            self.charge(run, now)
+            run.lose_since_checkpoint(now, self.settings.checkpoint_s)
+            self._put_back(run, now)
+        self.machines.set_ready(node, ready=False)
+        return len(lost)
+
+    def _round(self, *_: Any) -> bool:
+        self.rounds.begins()
         return self.active > 0
 
     # decisions
 
     def _due(self, now: float) -> bool:
-        """Decide now, or plan the round in which it will be decided."""
-        at = next_round(self._decided_at, self.round_s, now)
-        if at > now and self.active:
-            self._plan_round(at)
-        return at <= now
-
-    def _plan_round(self, at: float) -> None:
-        if not self._round_planned:
-            self._round_planned = True
-            self.events.push(at, Event.ROUND, None)
+        return self.rounds.due(now, active=self.active > 0)
 
     def _decide(self, now: float) -> None:
         self.decisions += 1
@@ -201,9 +204,9 @@ class Engine:
             waiting = [(job, self.runs[job.id]) for job in self.queue.waiting()]
             for guest, option, host in guests(self.packing, waiting, now):
                 self._start(guest, now, option, host.gpus, host)
-        self._decided_at = now if self.active else None
-        if self.round_s and self.running:  # a job that may never start must not keep time going
-            self._plan_round(now + self.round_s)
+        # A job that may never start must not keep time going; one with a deadline in a market starts.
+        rents = self.rented and any(run.job.deadline_s and run.options for run in self.runs.values())
+        self.rounds.decided(now, active=self.active > 0, goes_on=bool(self.running or rents))
 
     def _apply(self, actions: Iterable[Action], now: float) -> None:
         """Apply the actions; jobs that are stopped or moved release their GPUs first.
@@ -231,10 +234,7 @@ class Engine:
         self, run: Run, now: float, option: Option, gpus: tuple[GpuId, ...], host: Run | None = None
     ) -> None:
         """host: whose GPUs it shares; None: they are free."""
-        if run.running or run.finished is not None:
-            raise PolicyBroke(f"job {run.job.job_id} was started, but it does not wait")
-        if len(gpus) != option.gpus:
-            raise PolicyBroke(f"job {run.job.job_id} was given {len(gpus)} GPUs for {option.key}")
+        run.check_start(option, gpus)
         if host is None:
             self.machines.take(gpus, run.job.job_id)
         delay_s = self.truth.startup_s(run.job, option)
@@ -270,16 +270,16 @@ class Engine:
         self.events.push(at, Event.CHANGE, run, run.plan)
 
     def _release(self, run: Run, now: float) -> None:
-        price = self.prices[run.held.gpu_model]
+        self.charge(run, now)
         self.running -= 1
         if self.packing and (partner := self.packing.leaves(run)):
             self._slow_down([(partner, 1.0)], now)
-            run.stop(now, price)
+            run.stop(now)
             return
         self.decider.stops(run)
         if self.colocation:
             self._slow_down(self.colocation.leaves(run), now)
-        self.machines.give_back(run.stop(now, price))
+        self.machines.give_back(run.stop(now))
 
     def _put_back(self, run: Run, now: float) -> None:
         """A running job is stopped, and waits again."""
@@ -293,7 +293,7 @@ class Engine:
         """Neighbours run at another share of their pace from now on."""
         for run, factor in neighbours:
             if run.option is not None and factor != run.factor:
-                run.advance(now, self.prices[run.option.gpu_model])
+                self.charge(run, now)
                 run.factor = factor
                 if run.rate:
                     run.plan += 1

@@ -8,6 +8,8 @@ from heapq import heappush
 from typing import Any
 
 from scheduler.core.limits import Window
+from scheduler.core.rounds import next_round
+from scheduler.simulator.inputs.market import SimulatedMarket
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 
 
@@ -17,10 +19,11 @@ class Event(IntEnum):
     CHANGE = 0  # a job finishes or enters a phase of another pace
     FAILURE = 1  # an option shows that it does not run
     CAPACITY = 2
-    WINDOW = 3  # nodes are closed, or opened again
-    ARRIVAL = 4
-    BEGIN = 5  # a job may start from now on
-    ROUND = 6
+    MARKET = 3  # a market offers something else
+    WINDOW = 4  # nodes are closed, or opened again
+    ARRIVAL = 5
+    BEGIN = 6  # a job may start from now on
+    ROUND = 7
 
 
 class EventQueue:
@@ -32,7 +35,11 @@ class EventQueue:
     __slots__ = ("_number", "heap")
 
     def __init__(
-        self, jobs: Iterable[TraceJob], capacity: Iterable[CapacityChange], windows: Iterable[Window]
+        self,
+        jobs: Iterable[TraceJob],
+        capacity: Iterable[CapacityChange],
+        windows: Iterable[Window],
+        market: SimulatedMarket | None = None,
     ) -> None:
         self.heap: list[tuple[float, int, int, Any, int]] = []
         self._number = 0
@@ -43,8 +50,43 @@ class EventQueue:
         for window in windows:
             self.push(window.closes_at, Event.WINDOW, window)
             self.push(window.ends_at, Event.WINDOW, window)
+        for quote in market.trace.quotes if market else ():
+            self.push(quote.at, Event.MARKET, quote)
 
     def push(self, at: float, kind: Event, subject: Any, plan: int = 0) -> None:
         """plan: a job's plans at that time; its events of earlier plans are stale."""
         self._number += 1
         heappush(self.heap, (at, kind, self._number, subject, plan))
+
+
+class Rounds:
+    """When a policy that decides in rounds decides next.
+
+    round_s: 0 or None is at every event.
+    """
+
+    def __init__(self, round_s: float | None, events: EventQueue) -> None:
+        self.round_s, self.events = round_s, events
+        self._planned = False
+        self._decided_at: float | None = None  # None also where nobody was there to decide about
+
+    def due(self, now: float, *, active: bool) -> bool:
+        """Decide now, or plan the round in which it will be decided."""
+        at = next_round(self._decided_at, self.round_s, now)
+        if at > now and active:
+            self._plan(at)
+        return at <= now
+
+    def begins(self) -> None:
+        self._planned = False
+
+    def decided(self, now: float, *, active: bool, goes_on: bool) -> None:
+        """goes_on: a next round is needed even if nothing happens."""
+        self._decided_at = now if active else None
+        if self.round_s and goes_on:
+            self._plan(now + self.round_s)
+
+    def _plan(self, at: float) -> None:
+        if not self._planned:
+            self._planned = True
+            self.events.push(at, Event.ROUND, None)

@@ -17,6 +17,7 @@ from scheduler.core.types import Action, ClusterState, ExpectedRelease, JobInfo,
 from scheduler.simulator.errors import PolicyBroke
 from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.nodes import Machines
+from scheduler.simulator.world.rented import Charges, RentedNodes
 from scheduler.simulator.world.runs import Run
 
 
@@ -45,9 +46,9 @@ class PolicyDriver(Protocol):
 def decider(
     policy: Policy,
     machines: Machines,
-    prices: Mapping[str, float],
+    charge: Charges,
     settings: SimulationSettings,
-    *,
+    rented: RentedNodes | None,
     careful: bool,
 ) -> PolicyDriver:
     """The quicker one if it is right for this policy.
@@ -57,7 +58,7 @@ def decider(
     careful = careful or bool(settings.limits or settings.windows)
     if isinstance(policy, Ranked) and policy.incremental and not careful:
         return IncrementalDriver(policy, machines, settings)
-    return Snapshots(policy, machines, prices, settings, careful=careful)
+    return Snapshots(policy, machines, charge, settings, rented, careful)
 
 
 class Snapshots:
@@ -67,13 +68,13 @@ class Snapshots:
         self,
         policy: Policy,
         machines: Machines,
-        prices: Mapping[str, float],
+        charge: Charges,
         settings: SimulationSettings,
-        *,
+        rented: RentedNodes | None,
         careful: bool,
     ) -> None:
-        self.policy, self.machines, self.prices, self.settings = policy, machines, prices, settings
-        self.careful = careful
+        self.policy, self.machines, self.charge, self.settings = policy, machines, charge, settings
+        self.careful, self.rented = careful, rented
         self.waiting: dict[str, Run] = {}
         self.running: dict[str, Run] = {}
         self.memory: Mapping[str, Any] = {}
@@ -94,10 +95,10 @@ class Snapshots:
 
     def decide(self, now: float) -> Iterable[Action]:
         plan = self._within_limits(now) if self.careful else self.policy.decide(self.state(now), now)
-        if plan.nodes:
-            raise PolicyBroke(
-                f"{self.policy.name} asks for nodes, and no market is simulated: {plan.nodes[0]}"
-            )
+        if plan.nodes and self.rented is None:
+            raise PolicyBroke(f"{self.policy.name} asks for nodes of no market: {plan.nodes[0]}")
+        if self.rented:
+            self.rented.ask(plan.nodes)
         self.memory = plan.memory
         return plan.actions
 
@@ -105,14 +106,17 @@ class Snapshots:
         seen = self.state(now)
         whole = ClusterState(
             jobs=tuple(seen.jobs), nodes=seen.nodes, memory=seen.memory, explain=False,
-            limits=self.settings.limits, windows=self.settings.windows,
+            limits=self.settings.limits, windows=self.settings.windows, markets=seen.markets,
         )  # fmt: skip
         return admission.decide(self.policy, whole, now)
 
     def state(self, now: float) -> ClusterState:
         """The state that the live loop would show the policy now."""
         jobs = _Seen(self, now)
-        return _State(jobs=jobs, nodes=self.machines.views(), memory=self.memory, explain=False)
+        markets = (self.rented.view(now),) if self.rented else ()
+        return _State(
+            jobs=jobs, nodes=self.machines.views(), memory=self.memory, explain=False, markets=markets
+        )
 
 
 class _Seen(Sequence[JobInfo]):
@@ -126,9 +130,9 @@ class _Seen(Sequence[JobInfo]):
         return [run.waiting_view or seen(run, now) for run in self.snapshots.waiting.values()]
 
     def running(self) -> list[JobInfo]:
-        seen, prices, now = self.snapshots.settings.seen, self.snapshots.prices, self.now
+        seen, now = self.snapshots.settings.seen, self.now
         for run in self.snapshots.running.values():
-            run.advance(now, prices[run.held.gpu_model])
+            self.snapshots.charge(run, now)
         return [seen(run, now) for run in self.snapshots.running.values()]
 
     def releases(self) -> list[ExpectedRelease]:

@@ -12,8 +12,9 @@ from scheduler.core.types import Policy
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.errors import ClusterError, SimulatorError, TraceError
 from scheduler.simulator.inputs import files
-from scheduler.simulator.inputs.cluster import Cluster, read_cluster, requested, why_impossible
+from scheduler.simulator.inputs.cluster import Cluster, checked, read_cluster, requested, why_impossible
 from scheduler.simulator.inputs.importers.registry import load_trace
+from scheduler.simulator.inputs.market import SimulatedMarket
 from scheduler.simulator.inputs.profiles import Application, read_applications
 from scheduler.simulator.inputs.trace import Refusal, Trace, TraceJob, offered_gpus
 from scheduler.simulator.metrics import Metrics, measure
@@ -99,12 +100,13 @@ class Scenario:
         seed: int = 0,
         colocation: Colocation | None = None,
         packing: bool = False,
+        market: SimulatedMarket | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> tuple[Engine, Metrics]:
         """Play the trace to its end.
 
         error: MdAPE of predictions (Predictions).
-        packing: in Lucid's pairs.
+        packing: in Lucid's pairs. market: the one whose on-demand nodes are a pool of the cluster.
         """
         truth = self.truth(level)
         predictions = PredictionModel(level, truth, self.cluster, error=error, seed=seed)
@@ -114,7 +116,7 @@ class Scenario:
         if self.trace.closures:
             settings = replace(settings, windows=(*settings.windows, *self._windows()))
         engine = Engine(
-            jobs, self.cluster, policy, truth, predictions, settings, capacity, colocation, pairs
+            jobs, self.cluster, policy, truth, predictions, settings, capacity, colocation, pairs, market
         )  # fmt: skip
         engine.run(progress)
         return engine, measure(engine, [self.alone_s(run.job) for run in engine.runs.values()])
@@ -145,24 +147,33 @@ def _alone_s(job: TraceJob, truth: GroundTruth, cluster: Cluster) -> float | Non
     return min(filter(None, runs_s), default=None)
 
 
-def open_scenario(path: Path, cluster: Cluster | None = None, group: str | None = None) -> Scenario:
+def open_scenario(
+    path: Path,
+    cluster: Cluster | None = None,
+    group: str | None = None,
+    market: SimulatedMarket | None = None,
+) -> Scenario:
     """Read a trace and the measurements that belong to it.
 
     cluster: None takes the folder's `cluster.csv`.
-    group: None takes all jobs.
+    group: None takes all jobs. market: its on-demand nodes are a pool more, or all there is.
     Raises TraceError and ClusterError.
     """
     trace = load_trace(path, group)
-    cluster = cluster or _own_cluster(path)
+    cluster = cluster or _own_cluster(path, needed=market is None)
+    if market:
+        cluster = checked([*cluster.pools, market.on_demand], "--on-demand")
     scenario = _measured(trace, path, cluster)
     side = path / "pairs.csv"
     scenario.pairs = read_pairs(files.read_rows(side)) if path.is_dir() and side.exists() else None
     return scenario
 
 
-def _own_cluster(path: Path) -> Cluster:
+def _own_cluster(path: Path, *, needed: bool) -> Cluster:
     side = path / "cluster.csv"
     if not path.is_dir() or not side.exists():
+        if not needed:
+            return Cluster(())
         raise ClusterError("--cluster: is needed, unless the trace is a folder with a cluster.csv")
     return read_cluster(files.read_rows(side))
 

@@ -113,7 +113,7 @@ def pace(now: Situation, *, ahead: int, averaged: int, sigma: float) -> SlotChoi
 def to_go(now: Situation, *, ahead: int, averaged: int) -> SlotChoice:
     """The sizes for which the window and the usual price of the rest cost least.
 
-    Among equals it waits: the rest may become cheaper than usual.
+    Among equals it takes spot GPUs, which may be gone later, and waits with on-demand ones.
     """
     job, progress = now.job, now.progress
     window = now.window(ahead)

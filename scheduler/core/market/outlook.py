@@ -8,6 +8,7 @@ import numpy as np
 
 from scheduler.core.market.deciders import Decider
 from scheduler.core.market.recording import Recording
+from scheduler.core.market.replay import Life
 from scheduler.core.market.types import DeadlineJob, PlanOutlook
 
 WINDOWS = 60
@@ -23,7 +24,11 @@ def plan_outlook(
     the job's time.
     """
     starts = window_starts(len(recording), job.slots, windows)
-    lives = [recording.live(job, decider, start) for start in starts]
+    return outlook_of(name, [recording.live(job, decider, start) for start in starts])
+
+
+def outlook_of(name: str, lives: Sequence[Life]) -> PlanOutlook:
+    """The outlook from lives through windows."""
     money = np.array([one.cost for one in lives])
     low, median, high = np.quantile(money, [LOW, 0.5, HIGH])
     return PlanOutlook(

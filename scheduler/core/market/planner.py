@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.core.market.types import DeadlineJob, SlotOffer
-from scheduler.core.market.value import ROUNDING, slot_cost, work_in
+from scheduler.core.market.value import ROUNDING, slot_cost, split, work_in
 
 LONGEST = 512  # units of work in a table
 _FINE = 1e-6  # relative to the work; smaller differences are rounding
@@ -37,7 +37,7 @@ def cheapest(
 
     None if each way costs infinitely much. left: work that is left, more than 0. before: the size in the
     slot before. after: what work that is still left after the window costs, for an array of amounts. Among
-    equals the larger sizes come earlier, or the smaller ones if it rather `waits`.
+    equals the larger sizes come earlier; if it `waits`, only as far as they are on spot nodes.
     """
     sizes = job.sizes
     unit = _unit(job, left)
@@ -48,17 +48,23 @@ def cheapest(
     amounts = np.minimum(np.arange(units + 1) * unit, left)
     costs = np.broadcast_to(after(amounts), (len(sizes), units + 1))
     choices: list[NDArray[np.int64]] = []
-    for price in prices[::-1]:
+    for price, offer in zip(prices[::-1], offers[::-1], strict=True):
+        order = _preferred(job, offer, waits=waits)
         # by size before, size and units left: the size's price, then what is left costs after it
         totals = price[None, :, None] + costs[np.arange(len(sizes))[None, :, None], remaining]
         totals = np.round(totals, _DECIMALS)
-        last = len(sizes) - 1 - totals[:, ::-1].argmin(axis=1)
-        choices.append(totals.argmin(axis=1) if waits else last)
+        choices.append(order[totals[:, order].argmin(axis=1)])
         costs = totals.min(axis=1)
     place = sizes.index(before)
     if not np.isfinite(costs[place, units]):
         return None
     return _followed(sizes, place, units, steps, choices[::-1])
+
+
+def _preferred(job: DeadlineJob, offer: SlotOffer, *, waits: bool) -> NDArray[np.int64]:
+    """The places of the sizes, of equals the preferred first."""
+    bought = [split(job, size, offer)[1] if waits else 0 for size in job.sizes]
+    return np.array(sorted(range(len(job.sizes)), key=lambda place: (bought[place], -place)))
 
 
 def _followed(

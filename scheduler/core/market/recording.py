@@ -27,6 +27,10 @@ class Recording:
     def __len__(self) -> int:
         return len(self.offers)
 
+    def before(self, slot: int) -> Recording:
+        """What was known when this slot began."""
+        return Recording(self.offers[:slot], self.foreseen[:slot], self.usual[:slot])
+
     def live(self, job: DeadlineJob, decider: Decider, start: int, foresee: Foresee | None = None) -> Life:
         """The job from this slot on; foresee: other forecasts than those that were made."""
         offers = self.offers[start : start + job.slots]

@@ -67,6 +67,7 @@ class MarketView:
     usual: SlotOffer = NOTHING
     weights: Mapping[str, float] = field(default_factory=dict)
     mixes: bool = False  # may a job be on spot and on-demand nodes at once?
+    changeover_s: float = 0.0  # δ: until nodes of it have come
     provisioned: bool = False  # can it be asked for nodes? Else they come and go by themselves
 
 

@@ -9,6 +9,7 @@ from scheduler.core.policies.least_attained import ADAPTDL, LAS, TIRESIAS
 from scheduler.core.policies.pollux import POLLUX
 from scheduler.core.policies.shortest import LUCID, SJF, SRTF
 from scheduler.core.policies.sia import SIA
+from scheduler.core.policies.spot import SPOT
 from scheduler.core.policies.tardiness import EDD, MDD, MDDC
 from scheduler.core.policies.topology import TOPOLOGY
 from scheduler.core.policies.uwfq import SEGMENTED, WHOLE
@@ -16,12 +17,13 @@ from scheduler.core.types import Policy
 
 _ALL: tuple[Policy, ...] = (
     FIFO, BACKFILL, STRICT, DISTRIBUTED, EASY, SJF, SRTF, LUCID, LAS, TIRESIAS, ADAPTDL, GITTINS,
-    SIA, POLLUX, GAVEL, SEGMENTED, WHOLE, FAIR, EDD, MDD, MDDC, TOPOLOGY,
+    SIA, POLLUX, GAVEL, SEGMENTED, WHOLE, FAIR, EDD, MDD, MDDC, TOPOLOGY, SPOT,
 )  # fmt: skip
 POLICIES: dict[str, Policy] = {policy.name: policy for policy in _ALL}
 FREE_PLACEMENT = frozenset({STRICT.name, DISTRIBUTED.name, ADAPTDL.name})  # do not keep to an option's nodes
-# The baseline, and the one by topology, for which nodes tell too little, run in the simulator only.
-SIMULATED = FREE_PLACEMENT | {POLLUX.name, TOPOLOGY.name}
+# The baseline, the one by topology, for which nodes tell too little, and the one for markets, of which the
+# live loop knows none yet, run in the simulator only.
+SIMULATED = FREE_PLACEMENT | {POLLUX.name, TOPOLOGY.name, SPOT.name}
 LIVE = tuple(name for name in POLICIES if name not in SIMULATED)
 
 __all__ = ["FREE_PLACEMENT", "LIVE", "POLICIES"]

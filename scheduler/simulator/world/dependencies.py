@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 
 from scheduler.simulator.inputs.trace import TraceJob, predecessors
+from scheduler.simulator.world.runs import Run
 
 
 class Dependencies:
@@ -41,3 +42,20 @@ class Dependencies:
             else:
                 self.cancelled.add(name)
         return later
+
+    def ending(self, first: Run, runs: Mapping[str, Run], *, succeeded: bool) -> Iterator[Run]:
+        """The job that has ended, and those that end with it.
+
+        They come after its success, and it failed.
+        """
+        ended = [(first, succeeded)]
+        for run, well in ended:
+            run.options = ()
+            yield run
+            for name in self.end(run.job.job_id, succeeded=well):
+                later = runs.get(name)
+                if later is None or not later.options:
+                    continue
+                later.await_only(self.awaited(name))
+                if name in self.cancelled:
+                    ended.append((later, False))

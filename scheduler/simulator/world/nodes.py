@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable
 from functools import cache
 
+from scheduler.core.market.types import NodeTerms
 from scheduler.core.types import GpuId, NodeInfo
 from scheduler.simulator.errors import ClusterError, PolicyBroke
 from scheduler.simulator.inputs.cluster import Cluster
@@ -17,7 +18,7 @@ from scheduler.simulator.inputs.cluster import Cluster
 class SimulatedNode:
     """One node; bit i of `free` says that nobody holds GPU i."""
 
-    __slots__ = ("_view", "free", "gpu_model", "id", "ready", "total")
+    __slots__ = ("_view", "free", "gpu_model", "id", "kind", "market", "price", "ready", "total")
 
     def __init__(self, name: str, gpu_model: str, total: int) -> None:
         self.id = name
@@ -25,6 +26,7 @@ class SimulatedNode:
         self.total = total
         self.free = (1 << total) - 1
         self.ready = True
+        self.kind, self.market, self.price = NodeTerms.OWNED, "", 0.0
         self._view: NodeInfo | None = None
 
     def view(self) -> NodeInfo:
@@ -35,6 +37,9 @@ class SimulatedNode:
                 total=self.total,
                 free=_indices(self.free),
                 ready=self.ready,
+                kind=self.kind,
+                market=self.market,
+                price_per_gpu_hour=self.price,
             )
         return self._view
 
@@ -58,10 +63,13 @@ class Machines:
             for _ in range(pool.nodes):
                 named[pool.gpu_model] += 1
                 name = f"{pool.gpu_model}-{named[pool.gpu_model]:0{width}}"
-                machine = SimulatedNode(name, pool.gpu_model, pool.gpus_per_node)
-                self.by_id[machine.id] = machine
-                self.free_gpus += machine.total
-                self.ready_gpus += machine.total
+                self.add(SimulatedNode(name, pool.gpu_model, pool.gpus_per_node))
+
+    def add(self, machine: SimulatedNode) -> None:
+        """A node more, which is ready."""
+        self.by_id[machine.id] = machine
+        self.free_gpus += machine.total
+        self.ready_gpus += machine.total
 
     def views(self) -> tuple[NodeInfo, ...]:
         return tuple([machine._view or machine.view() for machine in self.by_id.values()])

@@ -67,6 +67,13 @@ class Run:
         """Does it hold these GPUs, with this option?"""
         return self.held.key == option.key and set(self.gpus) == set(gpus)
 
+    def check_start(self, option: Option, gpus: tuple[GpuId, ...]) -> None:
+        """Raises PolicyBroke if it does not wait, or the GPUs are not as many."""
+        if self.running or self.finished is not None:
+            raise PolicyBroke(f"job {self.job.job_id} was started, but it does not wait")
+        if len(gpus) != option.gpus:
+            raise PolicyBroke(f"job {self.job.job_id} was given {len(gpus)} GPUs for {option.key}")
+
     def start(self, now: float, option: Option, gpus: tuple[GpuId, ...], delay_s: float) -> None:
         """Hold GPUs; progress begins after the delay."""
         self.option, self.gpus = option, gpus
@@ -96,9 +103,8 @@ class Run:
         """Some jobs that it comes after have ended; these have not."""
         self.awaits, self.waiting_view = jobs, None
 
-    def stop(self, now: float, price_per_gpu_h: float) -> tuple[GpuId, ...]:
-        """Let the GPUs go with all progress saved; returns them."""
-        self.advance(now, price_per_gpu_h)
+    def stop(self, now: float) -> tuple[GpuId, ...]:
+        """Let the GPUs go, all progress saved; returns them. Advance it first."""
         self.lost_gpu_s += len(self.gpus) * (min(now, self.moving) - self.since)
         gpus, self.gpus, self.option, self.holds = self.gpus, (), None, None
         self.plan += 1
@@ -157,6 +163,7 @@ class Run:
             weight=job.weight,
             priority=job.priority,
             due_at=job.deadline_s,
+            spot=job.deadline_s is not None,
             work_left=max(1.0 - self.done, 0.0),
             attained_gpu_s=self.attained_gpu_s,
             restart_s=restart_s,
