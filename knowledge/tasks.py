@@ -1,4 +1,4 @@
-"""The Celery tasks of knowledge; whoever sends them names the queue, `work`."""
+"""The Celery tasks of knowledge; their senders name the queue, `work`."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ def own_teams(user: User) -> QuerySet[Team]:
 def texts_may_leave(user: User) -> bool:
     """Have all teams of the person agreed to a language model?
 
-    Whoever has no team has nobody who could.
+    A person without a team has nobody who could.
     """
     return own_teams(user).exists() and not own_teams(user).filter(language_model=False).exists()
 

@@ -29,7 +29,7 @@ _USABLE = re.compile(r"[\w-]{1,64}\Z", re.ASCII)
 # Polling pages and agents would drown what changed something or went wrong.
 QUIET_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 QUIET_PATHS = frozenset({"/agent/v1/sync"})
-# Programs are told times in the portal's zone, whoever asks; probes must not hang on a session's database.
+# Programs are told times in the portal's zone, for every user; probes must not hang on a session's database.
 ZONELESS_PATHS = (*PROGRAM_PATHS, "/healthz", "/readyz", "/beatz", "/metrics")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 GRACE_S = 10.0  # for a whole request; and one second more for each
-BYTES_A_SECOND = 8192  # that came meanwhile: whoever trickles is over the line
+BYTES_A_SECOND = 8192  # that came meanwhile: slower bytes cross this line
 SILENCE_S = 60.0  # after fast beginnings as well
 
 

@@ -191,7 +191,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self.drop(conn)
 
     def murder_keepalived(self, force: bool = False) -> None:
-        """gunicorn's hook, after each round of the loop: close whoever takes too long."""
+        """gunicorn's hook, after each round of the loop: close slow connections."""
         now = time.monotonic()
         if now < self.next_sweep and not force:
             return

@@ -58,7 +58,7 @@ def deletable_files(user: User) -> QuerySet[DatasetFile]:
 
 
 def jobs_that_need(file: DatasetFile) -> QuerySet[Job]:
-    """Jobs that have not ended and train or validate on it, whoever may see them."""
+    """Unfinished jobs that train or validate on it, also those of other people."""
     using = Job.objects.filter(Q(training_file=file) | Q(validation_file=file))
     return using.exclude(state__in=TERMINAL)
 

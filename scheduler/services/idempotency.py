@@ -20,7 +20,7 @@ from scheduler.models import IdempotencyKey
 
 KEPT_FOR = timedelta(hours=48)
 TWIN_WAITS_MS = 2000  # for the transaction of a request with the same key
-LOCK_NOT_AVAILABLE = "55P03"  # what PostgreSQL answers whoever waited for a lock long enough
+LOCK_NOT_AVAILABLE = "55P03"  # PostgreSQL's answer after the longest wait for a lock
 
 Created = TypeVar("Created", bound=models.Model)
 # Opens the transaction of a creation; what it yields is told of the object before that ends.

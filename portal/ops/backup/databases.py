@@ -16,7 +16,7 @@ from django.db import connection, connections
 
 from portal.ops.backup.errors import BadArchive, ToolFailed, WrongPortal
 
-# Nobody may read half of the old and half of the new; whoever still holds a table gets this long to go.
+# Nobody may read half of the old and half of the new; a process that holds a table gets this long to go.
 FRESH_SCHEMA = "SET lock_timeout = '15s';\nDROP SCHEMA public CASCADE;\nCREATE SCHEMA public;\n"
 VARIABLES = {
     "PGHOST": "HOST",

@@ -56,7 +56,7 @@ class EmbeddedPortal:
 
     def run(self) -> int:
         """Returns the exit code: 1 if the first job failed and --once was given, else 0."""
-        os.umask(0o077)  # whoever may pass through the data folder reads nothing of it
+        os.umask(0o077)  # other users of the machine read nothing in the data folder
         held = preflight.own_folder(self.options.data)
         preflight.check_port(self.options.host, self.options.port)
         for number in STOP_SIGNALS:

@@ -42,7 +42,7 @@ def beat() -> Process:
 def agent(portal: str, folder: Path, join_file: Path, *options: str) -> Process:
     """The node agent of this machine. Its trainings save a checkpoint before it stops.
 
-    Whoever starts the whole portal as root, with a Python below root's home perhaps, still wants it to train.
+    A portal that is started as root, perhaps with a Python below root's home, must still be able to train.
     """
     place = ("--portal", portal, "--dir", str(folder), "--join-file", str(join_file))
     command = (str(TRAINING_PYTHON), "-m", "trainer.agent", *place, "--allow-root", *options)

@@ -133,7 +133,7 @@ def member_verb(request: PageRequest, team_id: int, member_id: int, verb: str) -
         raise Http404
     with refusals_shown(request):
         _change_member(request, member, verb)
-    # Whoever removed themselves does not see the team any more.
+    # A person who left the team does not see it any more.
     stays = visible_teams(request.user).filter(pk=team_id).exists()
     return redirect("team", team_id) if stays else redirect("teams")
 

@@ -15,7 +15,7 @@ RESTARTS_IN_A_SEGMENT = 10  # a segment shorter than this many restarts is not w
 class HeadOfLine(StrEnum):
     """The GPUs that a job which does not fit withholds from those behind it."""
 
-    NOTHING = "nothing"  # whoever fits may pass
+    NOTHING = "nothing"  # any job that fits may pass
     MODELS = "models"  # the GPU models it waits for, so that no gang starves
     ALL = "all"  # strict head of line: nobody passes
 

@@ -110,7 +110,7 @@ class _Walk:
         self._explain(head, options[0], "")
 
     def backfill(self, jobs: Iterable[JobInfo]) -> None:
-        """Start whoever does not delay the head."""
+        """Start the jobs that do not delay the head."""
         for job in jobs:
             if not self.state.explain and not self.free.count():
                 break

@@ -2,9 +2,9 @@
 
 `fifo`: a job takes its best option that fits now, if that is within the tolerance of the best one it could
 get on the empty cluster; else it waits and nobody behind it may take the GPU models it waits for, so that no
-gang starves. Jobs that need other GPU models pass. `fifo-backfill`: whoever fits passes, so a large gang may
-starve. `fifo-strict`: nobody passes, and gangs take the fewest nodes. `fifo-distributed`: nobody passes, and
-gangs take any free GPUs.
+gang starves. Jobs that need other GPU models pass. `fifo-backfill`: any job that fits passes, so large
+gangs may starve. `fifo-strict`: nobody passes, and gangs take the fewest nodes. `fifo-distributed`: nobody
+passes, and gangs take any free GPUs.
 Sources: FIFO with filled-in configurations, after Jansen et al., CoTune; the others are Kavier's
 `consolidated-backfill`, `consolidated-fcfs` and `distributed-fcfs` (docs/scheduling.md).
 """
@@ -44,7 +44,7 @@ BACKFILL = Ranked(
     steady=True,
     description=Description(
         summary="First come, first served, but any job that fits may pass; a large job may wait very long.",
-        order="submission; whoever fits passes, large gangs may starve",
+        order="submission; any job that fits passes, large gangs may starve",
         needs="options",
         source="Kavier `consolidated-backfill`",
     ),

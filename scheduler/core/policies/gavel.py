@@ -32,7 +32,7 @@ Options = Mapping[str, Mapping[str, Option]]  # job -> GPU model -> option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gavel:
-    """`reset_s`: shares stay for so long at least, whoever comes or goes."""
+    """`reset_s`: shares hold for at least this long, whichever jobs come or go."""
 
     name: str = "gavel"
     description: ClassVar[Description] = Description(

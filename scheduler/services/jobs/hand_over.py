@@ -132,7 +132,7 @@ def explain_pending(start: PendingStart) -> None:
 
 @transaction.atomic
 def let_lapse(*, start: PendingStart, reason: str, now: datetime) -> None:
-    """Keep nothing for this job any more; whoever was stopped for it is queued again."""
+    """Keep nothing for this job any more; jobs stopped for it are queued again."""
     job = Job.objects.select_for_update(of=("self",)).get(pk=start.job_id)
     if not PendingStart.objects.filter(pk=start.pk).delete()[0]:
         return

@@ -57,7 +57,7 @@ def enrol_node(*, message: Enrol, address: str, now: datetime) -> tuple[Node, st
     expired or used up.
     """
     require_protocol(message.protocol)
-    # Held: whoever asks again meanwhile finds either the join token unused or the node.
+    # Held: a repeated request finds either the join token unused or the node.
     join = JoinToken.objects.select_for_update().filter(token_hash=digest_of(message.join_token)).first()
     token = message.node_token or "fnode-" + secrets.token_urlsafe(32)
     if known := Node.present.filter(token_hash=digest_of(token)).first():
