@@ -5,15 +5,20 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
+from scheduler.core.cycle.ranked import Ranked
+from scheduler.core.cycle.ranking import Ranking
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import parameters_of, with_parameters
-from scheduler.core.types import ClusterState, Preempt, Resize
+from scheduler.core.types import ClusterState, Preempt, Resize, Start
 from tests.scheduler.core.clusters import cluster_states
 from tests.scheduler.core.test_properties import nobody_is_evicted_for_a_lower_priority, random_clusters
+from tests.scheduler.simulator.worlds import job, play
 
 LIMIT, MIN_RUN_S = 1, 60.0
+ARRIVALS = st.lists(st.tuples(st.integers(0, 600), st.integers(1, 4), st.integers(20, 900)), max_size=12)
 STOPS = [name for name in LIVE if POLICIES[name].preempts]
 
 
@@ -33,11 +38,49 @@ def test_stops_are_bounded_and_hit_no_higher_class(name: str, state: ClusterStat
     for action in plan.actions:
         if not isinstance(action, Preempt | Resize):
             continue
-        job = by_id[action.job]
-        assert job.holds
-        assert job.preemptible
+        one = by_id[action.job]
+        assert one.holds
+        assert one.preemptible
         if isinstance(action, Preempt):
-            assert job.preemptions < LIMIT
+            assert one.preemptions < LIMIT
         if "min_run_s" in given_names:
-            assert -job.holds.since >= MIN_RUN_S
+            assert -one.holds.since >= MIN_RUN_S
     assert live.decide(replace(state, jobs=state.jobs[::-1]), 0.0).actions == plan.actions
+
+
+@pytest.mark.parametrize("name", [name for name in STOPS if isinstance(POLICIES[name], Ranked)])
+@given(state=cluster_states())
+@random_clusters
+def test_whoever_is_stopped_makes_room_for_a_job_that_ranks_strictly_better(
+    name: str, state: ClusterState
+) -> None:
+    """The hysteresis favours those that run; none evicts within its cool-down."""
+    policy = with_parameters(POLICIES[name], {})
+    assert isinstance(policy, Ranked)
+    plan, ranking = policy.decide(state, 0.0), Ranking(state, lambda job: policy.key(job, 0.0), policy.rules)
+    jobs = {job.id: job for job in state.jobs}
+    for stop in (action for action in plan.actions if isinstance(action, Preempt)):
+        victim = jobs[stop.job]
+        assert policy.rules.evictable(victim, 0.0)
+        assert victim.holds
+        heirs = [
+            jobs[action.job]
+            for action in plan.actions
+            if isinstance(action, Start | Resize) and set(action.gpus) & set(victim.holds.gpus)
+        ]
+        assert any(
+            ranking.level(heir) < ranking.level(victim) and (heir.holds or policy.rules.may_evict(heir, 0.0))
+            for heir in heirs
+        )
+
+
+@pytest.mark.parametrize("name", STOPS)
+@given(arrivals=ARRIVALS)
+@settings(max_examples=15, deadline=None, suppress_health_check=list(HealthCheck))
+def test_preemptions_are_bounded_over_a_whole_trace_and_all_jobs_end(
+    name: str, arrivals: list[tuple[int, int, int]]
+) -> None:
+    policy = with_parameters(POLICIES[name], {"limit": LIMIT})
+    jobs = [job(f"j{n}", at, gpus=gpus, runs_s=runs_s) for n, (at, gpus, runs_s) in enumerate(arrivals)]
+    runs = play(jobs, policy=policy, round_s=20.0, restart_s=5.0).runs
+    assert all(run.finished is not None and run.preemptions <= LIMIT for run in runs.values())
