@@ -284,6 +284,7 @@ STARTING_TIMEOUT_S = env.float("STARTING_TIMEOUT_S", default=600.0)
 STOP_GRACE_S = env.float("STOP_GRACE_S", default=60.0)
 WINDOW_LEAD_S = env.float("WINDOW_LEAD_S", default=120.0)
 SPOT_PERIOD_S = env.float("SPOT_PERIOD_S", default=1800.0)  # jobs with a deadline are decided once in it
+SPOT_DECIDER = env.str("SPOT_DECIDER", default="")  # the way of deciding for all jobs; empty: learnt
 # What rents nodes in a market: name -> command and arguments (docs/spot.md).
 PROVISIONERS: dict[str, list[str]] = env.json("PROVISIONERS", default={})
 HANG_AFTER_S = env.float("HANG_AFTER_S", default=1800.0)

@@ -21,9 +21,8 @@ _ALL: tuple[Policy, ...] = (
 )  # fmt: skip
 POLICIES: dict[str, Policy] = {policy.name: policy for policy in _ALL}
 FREE_PLACEMENT = frozenset({STRICT.name, DISTRIBUTED.name, ADAPTDL.name})  # do not keep to an option's nodes
-# The baseline, the one by topology, for which nodes tell too little, and the one for markets, of which the
-# live loop knows none yet, run in the simulator only.
-SIMULATED = FREE_PLACEMENT | {POLLUX.name, TOPOLOGY.name, SPOT.name}
+# The baseline, and the one by topology, for which nodes tell too little, run in the simulator only.
+SIMULATED = FREE_PLACEMENT | {POLLUX.name, TOPOLOGY.name}
 LIVE = tuple(name for name in POLICIES if name not in SIMULATED)
 
 __all__ = ["FREE_PLACEMENT", "LIVE", "POLICIES"]

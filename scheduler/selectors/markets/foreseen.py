@@ -66,10 +66,18 @@ def market_view(market: Market, now: datetime) -> MarketView:
         offer=series.offer(len(series) - 1),
         forecast=as_offers(forecasts(series, AHEAD)),
         usual=usual_offer(series),
-        weights={row.decider: row.weight for row in DeciderWeight.objects.filter(market=market)},
+        weights=_weights(market),
         mixes=market.mix and settings.MAX_NODES_PER_JOB > 1,
+        changeover_s=market.changeover_s,
         provisioned=bool(market.provisioner),
     )
+
+
+def _weights(market: Market) -> dict[str, float]:
+    """Weights by which jobs draw their decider; SPOT_DECIDER names one for all."""
+    if settings.SPOT_DECIDER:
+        return {settings.SPOT_DECIDER: 1.0}
+    return {row.decider: row.weight for row in DeciderWeight.objects.filter(market=market)}
 
 
 def weights_in_force(market: Market) -> list[tuple[str, float, int]]:
