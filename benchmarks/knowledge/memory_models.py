@@ -76,6 +76,7 @@ class Case:
             per_device_batch_size=1,
             precision=str(self.compute).removeprefix("torch."),
             lora_r=RANK if self.method == "lora" else None,
+            target_modules="all-linear" if self.method == "lora" else None,
             optimizer_state=self.state,
             flash_attention=not self.eager,
             gradient_checkpointing=False,

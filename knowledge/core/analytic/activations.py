@@ -12,30 +12,25 @@ from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.layer_kinds import KEPT
 
-ADAPTED_LAYERS = 7  # linear layers of a usual layer that have an adapter
+BESIDE_SCORES = 4.5  # bytes of a score that eager attention holds at once besides what it keeps
 
 
 def of_layer(c: ConfigTable) -> Array:
     """Return the bytes of a token that one layer keeps without checkpointing, (n,)."""
     kept = {name: c.kept[:, column] for column, name in enumerate(KEPT)}
-    compute, residual = compute_bytes(c), residual_bytes(c)
-    copies = c.autocast & ~c.float32
+    compute, residual, attending = compute_bytes(c), residual_bytes(c), attention_bytes(c)
     learnt = residual * kept["learnt"] + compute * kept["learnt_heads"] + 4 * kept["learnt_float32"]
-    inputs = compute * np.where(copies, kept["copies"], kept["inputs"])
-    inputs += np.where(c.adapter, 0.0, compute * kept["router"])
-    adapters = np.where(c.adapter, c.lora_r * ADAPTED_LAYERS, 0.0)
-    adapters += np.where(
-        copies & c.adapter, c.queries - np.where(c.eager, 0.0, kept["outputs"]) + kept["relu"], 0.0
-    )
     attention = np.where(c.eager, kept["eager_attention"], kept["attention"] + kept["outputs"])
+    attention += np.where(c.repeated & ~c.eager, 2 * (c.queries - c.keys), 0.0)
     found: Array = (
         4 * kept["float32"]
         + residual * kept["residual"]
         + np.where(c.adapter, 0.0, learnt)
-        + inputs
-        + compute * (attention + kept["mlp"] + adapters)
+        + _linear_inputs(c, kept)
+        + attending * attention
+        + compute * kept["mlp"]
         + residual * np.where(c.adapter, kept["frozen_experts"], kept["experts"])
-        + np.where(c.eager, _scores(c, compute, kept["capped"]), 4 * c.heads)
+        + np.where(c.eager, _scores(c, attending, kept["capped"]), 4 * c.heads)
     )
     return found
 
@@ -46,14 +41,50 @@ def of_boundary(c: ConfigTable) -> Array:
     return found
 
 
+def of_scores(c: ConfigTable) -> Array:
+    """Bytes of a token's scores that eager attention holds besides the kept, (n,)."""
+    found: Array = np.where(c.eager, BESIDE_SCORES * attention_bytes(c) / 2 * c.heads * c.tokens, 0.0)
+    return found
+
+
+def of_mlp_gradients(c: ConfigTable) -> Array:
+    """Bytes of a token's gradients within the MLP of one layer, (n,)."""
+    found: Array = compute_bytes(c) * c.mlp_matrices * c.mlp
+    return found
+
+
 def compute_bytes(c: ConfigTable) -> Array:
-    """Bytes of a number that a layer computes with."""
+    """Bytes of a number that a linear layer gives, as wide as its input."""
+    return np.where(c.float32 | c.upcast, 4.0, 2.0)
+
+
+def attention_bytes(c: ConfigTable) -> Array:
+    """Bytes of a number within attention, which no upcast reaches."""
     return np.where(c.float32, 4.0, 2.0)
 
 
 def residual_bytes(c: ConfigTable) -> Array:
     """Bytes of a number of the residual stream, as wide as the stored weights."""
-    return np.where(c.float32 | (c.autocast & ~c.adapter), 4.0, 2.0)
+    return np.where(c.float32 | c.upcast | (c.autocast & ~c.adapter) | c.fsdp, 4.0, 2.0)
+
+
+def _linear_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:
+    """Bytes of a token that linear layers and adapters keep of their inputs.
+
+    Adapters in float32 beside a computation in less keep a copy of their own, one for each layer that reads
+    the stream, since autocast makes a new one each time. Quantised layers hand their input over as it is,
+    unless the stream is upcast.
+    """
+    compute = attention_bytes(c)
+    wide = c.autocast & ~c.float32
+    copies = wide & (~c.quantized | c.upcast)
+    inputs = compute * np.where(copies, kept["copies"], kept["inputs"])
+    inputs += np.where(c.adapter, c.lora_r * c.adapters * compute, compute * kept["router"])
+    copied = np.where(c.eager, 0.0, kept["result"] - kept["outputs"]) + kept["relu"]
+    inputs += np.where(copies & c.adapter & ~c.upcast, compute * copied, 0.0)
+    inputs += np.where(c.upcast, compute * kept["relu"], 0.0)
+    found: Array = inputs + compute * kept["product"]
+    return found
 
 
 def _scores(c: ConfigTable, compute: Array, capped: Array) -> Array:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from knowledge.core.analytic import stack
 from knowledge.core.domain import adapted_layers, config_space, layer_kinds
 from knowledge.core.domain.arrays import Array, Mask, Names
 from knowledge.core.domain.catalogue import Catalogue
@@ -48,6 +49,9 @@ class ConfigTable:
     silent: Mask  # which states the optimiser keeps is unknown
     autocast: Mask  # weights that learn are float32 beside a computation in less
     eager: Mask  # attention keeps its scores; unknown counts as not
+    packed: Mask  # samples without padding; unknown counts as padded
+    upcast: Mask  # what quantisation leaves out is float32, and with it the stream between layers
+    repeated: Mask  # keys and values are copied for all heads, as by kernels of GPUs before Ampere
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
     network_bytes_s: Array
     settings: Array  # those without a word of their own here, shape (n, k), as OTHER_SETTINGS lists them
@@ -71,6 +75,8 @@ class ConfigTable:
     expert_width: Array
     attention_layers: Array
     adapted: Array  # inputs and outputs of the layers that LoRA adapts
+    adapters: Array  # adapted layers of one layer
+    head: Array  # weights of the layer that makes logits
     towers: Array  # weights that text does not reach: held, never trained
     # GPU
     gpu_key: Names  # the catalogue's own
@@ -110,8 +116,13 @@ class ConfigTable:
 
     @property
     def peak_tokens(self) -> Array:
-        """Tokens a GPU holds in the longest micro-step: what memory must bear."""
-        return self.batch * self.tokens / self.model_parallel
+        """Return the tokens a GPU holds in the longest micro-step: what memory must bear.
+
+        Of samples that are not padded one is as long as can be, and the others are usual ones.
+        """
+        whole = np.where(self.packed, (self.batch - 1) * self.padded + self.tokens, self.batch * self.tokens)
+        found: Array = whole / self.model_parallel
+        return found
 
     @property
     def shards(self) -> Array:
@@ -123,12 +134,6 @@ class ConfigTable:
     def lora_parameters(self) -> Array:
         """Adapter weights; 0 for full fine-tuning."""
         return np.where(self.adapter, self.lora_r * self.adapted, 0.0)
-
-
-PAGED = "paged-adamw-fp32"
-HYBRID = "hybrid"
-# Optimiser states in bytes per trained parameter (weights, gradients, moments): ZeRO, table of section 3.
-STATE_BYTES = {"adamw-fp32": 16.0, "adamw-bf16": 8.0, "adamw-8bit": 6.0, PAGED: 16.0}
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +164,8 @@ RACKS = {"nvlink5-rack": 72}  # GPUs of several nodes that one switch joins (NVL
 # Between nodes: 100 Gb/s Ethernet and 200 Gb/s links of the shipped history; an unknown network is TCP.
 NETWORK_BYTES_S = {"none": 1e9, "tcp": 8e9, "roce": 35e9, "infiniband": 35e9}
 DEFAULT_LORA_R = 16
+# Linear layers of a usual layer that have an adapter.
+ADAPTED_LAYERS = {adapted_layers.ALL_LINEAR: 7, adapted_layers.ATTENTION: 4, adapted_layers.QUERY_VALUE: 2}
 # MI300X 51 % of the peak, MI325X 60 % (a third more power), A100 and H100 80 to 87 %: the best Bekman found
 # (Machine Learning Engineering, maximum achievable matmul FLOPS). By GPU model, else by vendor.
 REACH = {"MI325X": 0.72, "AMD": 0.61}
@@ -180,38 +187,23 @@ def columns(
         adapter=np.array([c.method in config_space.ADAPTERS for c in configs], dtype=bool),
         quantized=np.array(four_bit, dtype=bool),
         checkpointing=np.array([c.gradient_checkpointing is not False for c in configs], dtype=bool),
-        fsdp=np.array([_is_fsdp(c) for c in configs], dtype=bool),
-        hybrid=np.array([c.sharding == HYBRID and c.number_nodes > 1 for c in configs], dtype=bool),
+        fsdp=np.array([stack.is_fsdp(c) for c in configs], dtype=bool),
+        hybrid=np.array([c.sharding == stack.HYBRID and c.number_nodes > 1 for c in configs], dtype=bool),
         float32=np.array([c.precision == "float32" for c in configs], dtype=bool),
         fused=np.array([c.fast_kernels is True for c in configs], dtype=bool),
         reentrant=np.array([c.reentrant_checkpointing is True for c in configs], dtype=bool),
         chunked=np.array([c.chunked_loss is True for c in configs], dtype=bool),
-        paged=np.array([c.optimizer_state == PAGED for c in configs], dtype=bool),
+        paged=np.array([c.optimizer_state == stack.PAGED for c in configs], dtype=bool),
         silent=np.array([c.optimizer_state is None for c in configs], dtype=bool),
-        autocast=np.array([_autocasts(c) for c in configs], dtype=bool),
+        autocast=np.array([stack.autocasts(c) for c in configs], dtype=bool),
         eager=np.array([c.flash_attention is False for c in configs], dtype=bool),
+        packed=np.array([c.padding_free is True for c in configs], dtype=bool),
+        upcast=np.array([stack.upcasts(c) for c in configs], dtype=bool),
+        repeated=np.array([stack.repeats(c, catalogue) for c in configs], dtype=bool),
         settings=_settings(configs),
         **_model_facts(configs, catalogue),
         **_gpu_facts(configs, catalogue),
     )
-
-
-def _is_fsdp(config: Config) -> bool:
-    return config.number_gpus > 1 and config.sharding in (None, "fsdp", HYBRID) and config.gpu_model != "cpu"
-
-
-def _autocasts(config: Config) -> bool:
-    if config.precision == "float32" or _is_fsdp(config):  # which casts what it gathers
-        return False
-    return config.optimizer_state in {"adamw-fp32", PAGED}
-
-
-def _state_bytes(config: Config) -> float:
-    if config.optimizer_state in STATE_BYTES:
-        return STATE_BYTES[config.optimizer_state]
-    # Accelerate keeps what FSDP shards in float32 whatever is computed in, but for experts that GPUs share.
-    upcast = config.precision is not None and _is_fsdp(config) and (config.expert_parallel or 1) == 1
-    return 16.0 if upcast or config.precision == "float32" else 8.0
 
 
 _FLOATS: dict[str, Callable[[Config], float]] = {
@@ -223,7 +215,7 @@ _FLOATS: dict[str, Callable[[Config], float]] = {
     "lora_r": lambda c: c.lora_r or DEFAULT_LORA_R,
     "expert_parallel": lambda c: c.expert_parallel or 0,
     "model_parallel": lambda c: c.model_parallel or 1,
-    "state_bytes": _state_bytes,
+    "state_bytes": stack.state_bytes,
     "network_bytes_s": lambda c: NETWORK_BYTES_S.get(c.network or "tcp", 1e9),
 }
 
@@ -247,8 +239,10 @@ def _codes(names: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
 
 
 def _model_facts(configs: Sequence[Config], catalogue: Catalogue) -> dict[str, Any]:
-    names, codes = _codes([c.model_name for c in configs])
-    models = [catalogue.model(name) for name in names]
+    pairs, codes = _codes([f"{stack.placement(c)}|{c.model_name}" for c in configs])
+    placed = [pair.partition("|")[0] for pair in pairs]
+    models = [catalogue.model(pair.partition("|")[2]) for pair in pairs]
+    both = list(zip(models, placed, strict=True))
     facts: dict[str, list[float]] = {
         "layers": [m.layers for m in models],
         "hidden": [m.hidden for m in models],
@@ -265,12 +259,14 @@ def _model_facts(configs: Sequence[Config], catalogue: Catalogue) -> dict[str, A
         "experts": [m.experts for m in models],
         "expert_width": [m.mlp_width for m in models],
         "attention_layers": [m.attention_layers for m in models],
-        "adapted": [adapted_layers.ends(m) for m in models],
+        "adapted": [adapted_layers.ends(m, place) for m, place in both],
+        "adapters": [ADAPTED_LAYERS[place] for place in placed],
+        "head": [m.vocab * m.hidden for m in models],
         "towers": [m.tower_parameters for m in models],
     }
     return {
         **{name: np.array(values, dtype=float)[codes] for name, values in facts.items()},
-        "kept": np.array([layer_kinds.kept(m) for m in models]).reshape(-1, len(layer_kinds.KEPT))[codes],
+        "kept": np.array([layer_kinds.kept(*one) for one in both]).reshape(-1, len(layer_kinds.KEPT))[codes],
         "model_key": Names([m.model_name for m in models], codes),
         "family": Names([m.architecture for m in models], codes),
     }

@@ -14,7 +14,7 @@ import numpy as np
 from knowledge.core.analytic import activations
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array
-from trainer.logits import positions_at_once
+from trainer.logits import BYTES_PER_LOGIT, positions_at_once
 
 MEMORY_MARGIN = 1.08  # fragmentation and what nobody counts
 QUANTIZED_SLOWDOWN = 1.1  # κ_q: dequantising 4-bit weights; 1.35 in the literature, less with today's kernels
@@ -22,7 +22,9 @@ A100_BALANCE = 155.0  # FLOPs per byte of memory traffic at the peak; η was mea
 USUAL_WIDTH, WIDTH_POWER = 4096.0, 0.15  # η by hidden size, around that of the 7B models
 EXPERT_WIDTH = 600.0  # expert width at which grouped matrix products reach half of their efficiency
 USABLE = 0.98  # of a GPU's memory: the driver keeps the rest
-CONTEXT_BYTES = 1.5e9  # CUDA context, workspaces, allocator
+CONTEXT_BYTES, CONTEXT_SHARE = 0.15e9, 0.005  # of a CUDA context, which grows with the GPU
+CACHED_SHARE = 0.03  # of activations and logits: what the allocator rounds up and cannot put together
+QUANTIZED_BYTES = 0.516  # of a weight in 4 bits with its scales, quantised themselves (Dettmers et al. 2023)
 CPU_CONTEXT_BYTES = 0.65e9  # interpreter, libraries and their pools of a CPU process, measured
 COLLECTED_COPIES = 10  # how much more of a collected layer was held than is needed, read off the history
 HOP_S, CROSS_NODE_HOP_S = 10e-6, 30e-6
@@ -40,6 +42,7 @@ class Memory:
     activations: Array
     logits: Array
     adapters: Array
+    cached: Array
     context: Array
 
     @property
@@ -52,6 +55,7 @@ class Memory:
             + self.activations
             + self.logits
             + self.adapters
+            + self.cached
             + self.context
         )
 
@@ -113,22 +117,25 @@ def throughput(c: ConfigTable) -> Array:
 
 def memory(c: ConfigTable) -> Memory:
     """The peak of one GPU in its parts, bytes; 1.08 times the total must fit."""
-    width = activations.compute_bytes(c)
-    frozen = np.where(c.quantized, 0.516 * c.blocks + width * (c.parameters - c.blocks), width * c.parameters)
+    width = np.where(c.float32 | c.upcast, 4.0, 2.0)
+    in_4_bits = QUANTIZED_BYTES * c.blocks + width * (c.parameters - c.blocks)
+    frozen = np.where(c.quantized, in_4_bits, width * c.parameters)
     stored = activations.residual_bytes(c)
     weights = np.where(c.adapter, frozen, stored * c.parameters)
     trained = np.where(c.adapter, 0.0, c.parameters)
     gradients = trained * np.where(c.state_bytes == 16, stored, 2.0)
     states = trained * c.state_bytes - np.where(c.adapter, 0.0, weights) - gradients
-    towers = c.towers * np.where(c.adapter, np.where(c.quantized, 0.516, width), 4.0)
+    towers = c.towers * np.where(c.adapter, np.where(c.quantized, QUANTIZED_BYTES, width), 4.0)
+    logits, kept = _logit_bytes(c), _activation_bytes(c)
     whole = Memory(
         weights=(weights + towers) / c.shards,
         gradients=gradients / c.shards,
         optimizer=states / c.shards,
-        activations=_activation_bytes(c),
-        logits=_logit_bytes(c),
+        activations=kept - _given_way(c, kept, gradients / c.shards),
+        logits=logits,
         adapters=_adapter_bytes(c) * c.lora_parameters,
-        context=np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES),
+        cached=np.where(c.cpu, 0.0, np.minimum(_layer_bytes(c), logits) + CACHED_SHARE * (kept + logits)),
+        context=np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES + CONTEXT_SHARE * c.memory),
     )
     return replace(whole, optimizer=np.where(c.paged, _resident(c, whole), whole.optimizer))
 
@@ -156,7 +163,7 @@ def collected(c: ConfigTable) -> Array:
     They are not part of `memory`, which agrees with usual layers; mixtures of experts have layers
     of gigabytes.
     """
-    layer = np.where(c.quantized, 0.516, np.where(c.float32, 4.0, 2.0)) * c.blocks / c.layers
+    layer = np.where(c.quantized, QUANTIZED_BYTES, np.where(c.float32, 4.0, 2.0)) * c.blocks / c.layers
     copies = np.where(c.adapter, 2.0, 3.0)
     return np.where(c.fsdp & (c.gpus > 1), copies * layer, 0.0)
 
@@ -197,10 +204,31 @@ def _resident(c: ConfigTable, whole: Memory) -> Array:
 
 
 def _activation_bytes(c: ConfigTable) -> Array:
+    """Return the bytes of what is kept and of what works.
+
+    The layer in work counts where it takes more than logits, which are gone before the backward pass comes to
+    a layer.
+    """
     layer = activations.of_layer(c) * c.peak_tokens
     boundaries = activations.of_boundary(c) * c.layers * c.peak_tokens
-    kept: Array = np.where(c.checkpointing, boundaries + layer, c.layers * layer)
+    dequantized = np.where(c.quantized, activations.attention_bytes(c) * c.hidden * c.expert_width, 0.0)
+    again = _layer_bytes(c) + activations.of_mlp_gradients(c) * c.peak_tokens + dequantized
+    beyond = np.maximum(0.0, again - _logit_bytes(c))
+    kept: Array = np.where(c.checkpointing, boundaries, c.layers * layer) + beyond
     return kept
+
+
+def _given_way(c: ConfigTable, kept: Array, gradients: Array) -> Array:
+    """Bytes of activations in whose place gradients come, unless accumulated."""
+    found: Array = np.where(c.accumulation == 1, np.minimum(kept, gradients), 0.0)
+    return found
+
+
+def _layer_bytes(c: ConfigTable) -> Array:
+    """Bytes that one layer holds in work besides what it keeps."""
+    layer = np.where(c.checkpointing, activations.of_layer(c), 0.0) + activations.of_scores(c)
+    found: Array = layer * c.peak_tokens
+    return found
 
 
 def _adapter_bytes(c: ConfigTable) -> Array:
@@ -209,9 +237,13 @@ def _adapter_bytes(c: ConfigTable) -> Array:
 
 
 def _logit_bytes(c: ConfigTable) -> Array:
+    """Return the bytes of logarithms of probabilities and two gradients in float32.
+
+    Autocast copies an upcast head, besides.
+    """
     few = np.minimum(c.peak_tokens, positions_at_once(c.vocab))
     positions = np.where(c.chunked, few, c.peak_tokens)
-    kept: Array = np.where(c.float32, 12.0, 10.0) * c.vocab * positions
+    kept: Array = BYTES_PER_LOGIT * c.vocab * positions + np.where(c.upcast, 2.0 * c.head, 0.0)
     return kept
 
 

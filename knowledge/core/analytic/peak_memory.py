@@ -23,6 +23,7 @@ HOLDERS = (
     *2 * ("logits",),
     *4 * (GATHERED,),
     "adapters",
+    *2 * ("cached",),
     *2 * ("context",),
 )
 ROBUST = 0.15  # errors of ln(bytes) beyond this count linearly
@@ -45,6 +46,7 @@ def peak_parts(c: ConfigTable) -> Array:
         np.where(full, 0.0, width * embeddings),
         *masked(full, cost_model.collected(c)),
         stated.adapters,
+        *masked(c.fused, stated.cached),
         stated.context,
         np.where(sharded, stated.context, 0.0),
     ]

@@ -32,8 +32,14 @@ PRECISIONS = ("bfloat16", "float16", "float32", "fp8")
 STATUSES = ("ok", "oom", "failed", "refused")
 
 MAX_PER_DEVICE_BATCH = 1024
-# Our trainer, whatever it computes in: weights and moments in float32, logits of some positions at a time.
-OUR_TRAINER: Mapping[str, Any] = {"optimizer_state": "adamw-fp32", "chunked_loss": True}
+# Our trainer, whatever it computes in: weights and moments in float32, logits of some positions at a time,
+# adapters on all linear layers, and what stays unquantised as wide as the computation.
+OUR_TRAINER: Mapping[str, Any] = {
+    "optimizer_state": "adamw-fp32",
+    "chunked_loss": True,
+    "target_modules": "all-linear",
+    "unquantized_float32": False,
+}
 
 Values = tuple[Any, ...]
 
@@ -155,7 +161,9 @@ SETTINGS: Mapping[str, Values | Callable[[str, int, Mapping[str, Any]], Values]]
 # Of these, physics and features have words of their own; the others are read by their type (`setting`).
 _NAMED = ("gradient_checkpointing", "sharding")
 OTHER_SETTINGS = tuple(name for name in SETTINGS if name not in _NAMED)
-_USUAL = {name: PARAMS[name].default for name in OTHER_SETTINGS}
+_USUAL = {name: PARAMS[name].default for name in OTHER_SETTINGS} | {
+    name: OUR_TRAINER[name] for name in ("target_modules", "unquantized_float32")
+}
 
 
 def setting(config: Config, name: str) -> float:

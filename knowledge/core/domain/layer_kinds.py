@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from knowledge.core.domain.adapted_layers import ONE_GATE_LAYER, ONE_QUERY_LAYER
+from knowledge.core.domain import adapted_layers
+from knowledge.core.domain.adapted_layers import ALL_LINEAR, ONE_QUERY_LAYER, QUERY_VALUE
 from knowledge.core.domain.catalogue import Model
 
 GATED, RELU, GELU, COMPOSED_GELU = 4, 1, 2, 5  # MLP-wide tensors that the activation and its products keep
@@ -74,7 +75,9 @@ KEPT = (
     "attention",
     "eager_attention",
     "outputs",
+    "result",
     "mlp",
+    "product",
     "relu",
     "experts",
     "frozen_experts",
@@ -82,8 +85,10 @@ KEPT = (
 )
 
 
-def kept(model: Model) -> tuple[float, ...]:
+def kept(model: Model, placed: str = ALL_LINEAR) -> tuple[float, ...]:
     """Return the elements that one layer keeps for each token, as KEPT lists them.
+
+    placed: where adapters are; without adapters every linear layer keeps its input.
 
     float32: inputs of norms that compute in float32.
     residual: inputs of other norms, as wide as the residual stream.
@@ -92,11 +97,13 @@ def kept(model: Model) -> tuple[float, ...]:
     inputs: inputs of linear layers, each once; router: that of a router whose experts are the whole MLP;
     copies: inputs with a copy for each layer that reads them.
     attention: queries, keys, values and their result, without scores; eager_attention: the same where
-    keys and values are copied for all heads; outputs: the copy of the result, if there is one.
-    mlp: within the MLP that every token passes through; experts, frozen_experts: within the chosen
-    experts, with what is gathered for them and what they give, where they learn and where they do not.
+    keys and values are copied for all heads; outputs: the copy of the result, if there is one;
+    result: the result as input of the layer behind attention.
+    mlp: within the MLP that every token passes through; product: the input of its last layer, if kept beside;
+    relu: that input where the activation keeps it, and the adapter a copy.
+    experts, frozen_experts: within the chosen experts, with what is gathered for them and what they give,
+    where they learn and where they do not.
     capped: heads whose scores are kept once more.
-    relu: results that serve as inputs of the next layer, and are copied for its adapter.
     """
     kind = kind_of(model)
     queries, keys = model.heads * model.head_dim, model.kv_heads * model.head_dim
@@ -106,18 +113,22 @@ def kept(model: Model) -> tuple[float, ...]:
     )
     routed = bool(chosen) and not dense
     rms, scaled = kind.root_mean_square, kind.norms * model.hidden if kind.root_mean_square else 0
+    behind, everywhere = placed != QUERY_VALUE, placed == ALL_LINEAR
+    relu = not model.mlp_gated and kind.plain == RELU
     return (
         (kind.norm_inputs * model.hidden + heads) if rms else 0.0,
         0.0 if rms else kind.norm_inputs * model.hidden,
         *((0.0, 0.0, scaled + heads) if kind.float32_scale else (scaled, heads, 0.0)),
-        (1 if routed else kind.inputs) * model.hidden,
+        (1 if routed or not everywhere else kind.inputs) * model.hidden,
         model.hidden if routed else 0.0,
-        readers(model) * model.hidden,
+        adapted_layers.readers(model, placed) * model.hidden,
         _of_attention(model, kind),
-        4 * queries,
-        queries if kind.partly_rotated else 0.0,
-        (GATED if model.mlp_gated else kind.plain) * dense,
-        dense if not model.mlp_gated and kind.plain == RELU else 0.0,
+        (4 if behind else 3) * queries,
+        queries if kind.partly_rotated and behind else 0.0,
+        queries if behind else 0.0,
+        (GATED if model.mlp_gated else kind.plain) * dense - (0 if relu else dense),
+        dense if everywhere and not relu else 0.0,
+        dense if everywhere and relu else 0.0,
         GATED * chosen * model.mlp_width + 2 * chosen * model.hidden,
         (GATED - 1) * chosen * model.mlp_width + chosen * model.hidden,
         model.heads if kind.capped else 0.0,
@@ -127,14 +138,6 @@ def kept(model: Model) -> tuple[float, ...]:
 def kind_of(model: Model) -> LayerKind:
     """The kind of the model's layers."""
     return KINDS.get(model.architecture.removesuffix("_text"), LayerKind())
-
-
-def readers(model: Model) -> int:
-    """Return how many linear layers of a layer read the residual stream."""
-    of_queries = 1 if model.architecture in ONE_QUERY_LAYER else 3
-    if model.experts and not model.shared_mlp_width:
-        return of_queries
-    return of_queries + (2 if model.mlp_gated and model.architecture not in ONE_GATE_LAYER else 1)
 
 
 def _of_attention(model: Model, kind: LayerKind) -> float:

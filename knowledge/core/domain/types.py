@@ -54,16 +54,12 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Config:
-    """One configuration, as in docs/knowledge.md.
-
-    number_gpus: total over all nodes.
-    model_parallel: GPUs that work on one sample together (tensor, context or pipeline parallel).
-    """
+    """One configuration, as in docs/knowledge.md."""
 
     model_name: str
     method: str
     gpu_model: str
-    number_gpus: int
+    number_gpus: int  # total over all nodes
     tokens_per_sample: int
     per_device_batch_size: int
     number_nodes: int = 1
@@ -72,6 +68,8 @@ class Config:
     quantization: str | None = None
     lora_r: int | None = None
     lora_alpha: int | None = None
+    target_modules: str | None = None  # one of `adapted_layers.PLACEMENTS`
+    unquantized_float32: bool | None = None  # of what 4-bit quantisation leaves out
     optimizer_state: str | None = None
     flash_attention: bool | None = None
     gradient_checkpointing: bool | None = None
@@ -80,7 +78,7 @@ class Config:
     padding_free: bool | None = None
     chunked_loss: bool | None = None
     expert_parallel: int | None = None
-    model_parallel: int | None = None
+    model_parallel: int | None = None  # GPUs that work on one sample: tensor, context or pipeline parallel
     sharding: str | None = None
     network: str | None = None
     software: str | None = None

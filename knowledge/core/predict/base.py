@@ -12,7 +12,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from knowledge.core.analytic import cost_model
-from knowledge.core.analytic.config_table import STATE_BYTES, ConfigTable, columns
+from knowledge.core.analytic.config_table import ConfigTable, columns
+from knowledge.core.analytic.stack import STATE_BYTES
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.catalogue import Catalogue

@@ -13,8 +13,13 @@ from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, Option
 from knowledge.core.model.fitted_model import FittedModel, hardware_kind
 
-NAMES = {"context": "overhead", "optimizer": "optimiser"}
-SOFTWARE = ("activations", "logits", GATHERED)  # what hangs on the software, and so bears what physics misses
+NAMES = {"cached": "cached blocks", "context": "overhead", "optimizer": "optimiser"}
+SOFTWARE = (
+    "activations",
+    "logits",
+    "cached",
+    GATHERED,
+)  # what hangs on the software, and so bears what physics misses
 SMALLEST = 0.005  # of the peak: smaller parts are told together, but for the base weights
 ALWAYS, REST = "weights", "all else"
 

@@ -72,7 +72,8 @@ def test_figures_that_no_row_tells_are_null_and_not_missing(tmp_path: Path, stat
 
 
 def test_errors_of_peaks_are_shares_of_what_was_measured() -> None:
-    scorer, (one, other) = PriorPredictor(catalogue=CATALOGUE), some(2)
+    scorer = PriorPredictor(catalogue=CATALOGUE)
+    one, other = (replace(row, config=replace(row.config, per_device_batch_size=1)) for row in some(2))
     measured = [_with_peak(one, scorer, 1 / 0.8), _with_peak(other, scorer, 1 / 1.1)]
     found = evaluation.metrics(scorer, measured)
     assert found["memory_mape"] == pytest.approx(0.15)

@@ -64,7 +64,7 @@ def test_a_risk_is_told_that_4_bits_avoid() -> None:
 
 
 def test_of_risks_the_likeliest_of_each_bundle_is_offered_and_not_the_fastest() -> None:
-    small = GpuPool(gpu_model="L40S", node_sizes=(2,), memory_bytes=int(18.5 * GIB))
+    small = GpuPool(gpu_model="L40S", node_sizes=(2,), memory_bytes=int(17.8 * GIB))
     found = ask(small, method="lora", sharding="ddp", number_gpus=2)
     assert found.best is not None
     assert 0.05 < found.best.p_valid < 0.9

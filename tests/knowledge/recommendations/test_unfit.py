@@ -42,7 +42,7 @@ def said(model: str, pool: GpuPool, max_nodes: int = 1, **fixed: Any) -> str:
             BIG,
             CPU,
             {"tokens_per_sample": 64},
-            "a node with 1 × A100-SXM4-80GB by the method qlora in bfloat16",
+            "a node with 1 × L40S by the method qlora in bfloat16",
         ),
         (BIG, A100, {"method": "full"}, f"{METHODS} or a node with 8 × B300-SXM-288GB"),
         (

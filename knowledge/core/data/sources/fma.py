@@ -9,6 +9,7 @@ import re
 
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources.table import Cells, read
+from knowledge.core.domain import adapted_layers
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 
@@ -22,7 +23,7 @@ REQUIRED = (
     "train_tokens_per_second",
 )
 MIB = 2**20
-PADDED_TOKENS = 4096
+LIMIT, SHORT_TOKENS = 4096, 512.0
 
 
 def parse(text: str, catalogue: Catalogue) -> list[Measurement]:
@@ -44,33 +45,34 @@ def _row(cells: Cells) -> Measurement:
         origin=f"{cells.text('source_file')}@{cells.text('snapshot_date')}",
         tokens_per_second=None if per_gpu is None else per_gpu * config.number_gpus,
         peak_memory_fraction=fraction if valid else None,
-        padded_tokens=cells.number("tokens_per_sample_derived", 1) if valid else None,
+        padded_tokens=cells.number("tokens_per_sample_derived", 1) if valid else _usual_length(cells),
     )
 
 
 def _config(cells: Cells) -> Config:
     kernels = cells.text("framework_config") or "none"
     gpus = cells.count("num_gpus")
-    source = cells.text("source_file") or ""
     method = _method(kernels, cells.text("peft_method"))
     degree = re.search(r"ep(\d+)", kernels)
-    short = "orca" in source or "moe" in source
     return Config(
         model_name=cells.model("model_name_or_path"),
         method=method,
         gpu_model=cells.gpu("gpu_model"),
         number_gpus=gpus,
-        tokens_per_sample=_length(cells, short=short),
+        tokens_per_sample=2048 if "santacoder" in cells.need("model_name_or_path") else LIMIT,
         per_device_batch_size=cells.count("per_device_train_batch_size"),
         gradient_accumulation_steps=cells.whole("gradient_accumulation_steps", 1) or 1,
         precision=cells.text("torch_dtype"),
         quantization={"qlora": "bnb-4bit", "gptq-lora": "gptq-4bit"}.get(method, "none"),
         lora_r=cells.whole("r", 1),
         lora_alpha=cells.whole("lora_alpha", 1),
+        target_modules=adapted_layers.placement(cells.text("target_modules") or ""),
+        unquantized_float32=kernels == "baseline-peft-bnb" if method == "qlora" else None,
         flash_attention=True,
         gradient_checkpointing=True,
         fast_kernels="foak" in kernels,
         padding_free="padding-free" in kernels,
+        chunked_loss=True if "liger" in kernels else None,
         expert_parallel=int(degree.group(1)) if degree else 0,
         sharding="fsdp" if gpus > 1 else "none",
         network="none",
@@ -79,11 +81,15 @@ def _config(cells: Cells) -> Config:
     )
 
 
-def _length(cells: Cells, *, short: bool) -> int:
+def _usual_length(cells: Cells) -> float | None:
     """Failed rows state no length: it follows from the family of files they come from."""
-    if "santacoder" in cells.need("model_name_or_path"):
-        return 2048
-    return 512 if short else PADDED_TOKENS
+    return SHORT_TOKENS if _is_short(cells) else None
+
+
+def _is_short(cells: Cells) -> bool:
+    """Whether the samples are far shorter than the limit."""
+    source = cells.text("source_file") or ""
+    return "santacoder" not in cells.need("model_name_or_path") and ("orca" in source or "moe" in source)
 
 
 def _method(kernels: str, peft: str | None) -> str:

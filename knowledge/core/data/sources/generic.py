@@ -14,7 +14,7 @@ from typing import Any, get_type_hints
 
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources.table import Cells, read
-from knowledge.core.domain import config_space
+from knowledge.core.domain import adapted_layers, config_space
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 
@@ -109,8 +109,19 @@ _CHOICES = {
     "precision": config_space.PRECISIONS,
     **{name: param.choices for name, param in _OTHERS.items() if param.choices},
 }
-_NAMES = {"model_name": Cells.model, "gpu_model": Cells.gpu}
 Reader = Callable[[Cells, str], Any]
+
+
+def _placement(cells: Cells, column: str) -> str | None:
+    """Where adapters are, by one word or the names of modules; else unknown."""
+    return adapted_layers.placement(cells.text(column) or "")
+
+
+_NAMES: dict[str, Reader] = {
+    "model_name": Cells.model,
+    "gpu_model": Cells.gpu,
+    "target_modules": _placement,
+}
 
 
 def _reader(name: str, kind: object) -> Reader:

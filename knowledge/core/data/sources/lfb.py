@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 
-from knowledge.core.analytic.config_table import HYBRID, PAGED
+from knowledge.core.analytic.stack import HYBRID, PAGED
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources.table import Cells, read
 from knowledge.core.domain.catalogue import Catalogue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources.table import Cells, read
 from knowledge.core.domain.catalogue import Catalogue
@@ -103,7 +105,11 @@ def _vectorlm(cells: Cells) -> Measurement | None:
 
 
 def _litgpt(cells: Cells) -> Measurement:
-    config = _small(cells, cells.count("tokens_per_sample"), cells.count("per_device_batch_size"))
+    stated = _small(cells, cells.count("tokens_per_sample"), cells.count("per_device_batch_size"))
+    # LitGPT computes layers again only where it shards, and loads 4-bit models as they are.
+    config = replace(
+        stated, gradient_checkpointing=stated.number_gpus > 1, unquantized_float32=_keeps_width(stated)
+    )
     memory = cells.number("peak_memory_gb", 0)
     capacity = cells.catalogue.gpu(config.gpu_model).memory_bytes
     return Measurement(
@@ -113,6 +119,10 @@ def _litgpt(cells: Cells) -> Measurement:
         origin=cells.text("config") or "",
         peak_memory_fraction=None if memory is None else min(1.0, memory * 1e9 / capacity),
     )
+
+
+def _keeps_width(config: Config) -> bool | None:
+    return False if config.method == "qlora" else None
 
 
 def _small(cells: Cells, length: int, batch: int) -> Config:

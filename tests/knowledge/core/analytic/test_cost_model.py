@@ -28,18 +28,20 @@ LLAMA = Config(
     gradient_checkpointing=True,
 )
 MIXED = replace(LLAMA, optimizer_state="adamw-fp32")
-LORA = replace(LLAMA, method="lora", lora_r=16)
+LORA = replace(LLAMA, method="lora", lora_r=16, target_modules="all-linear", unquantized_float32=False)
 
 
 @pytest.mark.parametrize(
     ("config", "total_gb"),
     [
-        (MIXED, 138.4),
-        (LLAMA, 72.9),
-        (replace(MIXED, number_gpus=8, sharding="fsdp"), 24.7),
-        (LORA, 25.3),
-        (replace(LORA, gradient_checkpointing=False), 47.7),
-        (replace(LORA, method="qlora"), 14.9),
+        (MIXED, 136.61),
+        (LLAMA, 72.17),
+        (replace(MIXED, number_gpus=8, sharding="fsdp"), 24.09),
+        (LORA, 25.80),
+        (replace(LORA, gradient_checkpointing=False), 53.16),
+        (replace(LORA, method="qlora"), 15.31),
+        (replace(LORA, method="qlora", unquantized_float32=True), 20.05),
+        (replace(LORA, target_modules="q_proj, v_proj", gradient_checkpointing=False), 44.28),
     ],
 )
 def test_memory_of_an_8b_model(config: Config, total_gb: float) -> None:
@@ -130,11 +132,14 @@ def test_memory_grows_with_batch_and_length(config: Config) -> None:
 
 @given(config=CONFIGS)
 @settings(max_examples=60, deadline=None)
-def test_sharding_never_raises_memory_and_rates_are_positive(config: Config) -> None:
+def test_sharding_never_raises_the_memory_of_states_and_rates_are_positive(config: Config) -> None:
+    """Between layers FSDP is float32, so small models may need more in all."""
     whole, shared = replace(config, sharding="ddp"), replace(config, sharding="fsdp")
     c = columns([whole, shared], CATALOGUE)
-    of_whole, of_shared = cost_model.memory(c).total
+    stated = cost_model.memory(c)
+    of_whole, of_shared = stated.weights + stated.gradients + stated.optimizer
     assert of_shared <= of_whole
+    assert (stated.logits[1], stated.adapters[1]) == (stated.logits[0], stated.adapters[0])
     assert (cost_model.throughput(c) > 0).all()
 
 
@@ -204,7 +209,7 @@ def test_a_run_whose_states_no_gpu_has_room_for_must_have_paged_them() -> None:
         [unstated, replace(unstated, number_gpus=4), replace(unstated, optimizer_state="adamw-fp32")],
         CATALOGUE,
     )
-    assert cost_model.paging_bytes(c) == pytest.approx([12 * 8.03e9, 0, 0], rel=0.01)
+    assert cost_model.paging_bytes(c) == pytest.approx([8 * 8.03e9, 0, 0], rel=0.01)  # moments in float32
 
 
 def test_gpus_of_one_rack_exchange_over_its_links_however_many_nodes_they_are() -> None:
@@ -237,8 +242,8 @@ def test_hybrid_shards_need_the_memory_of_one_node_and_little_of_the_network() -
 def test_our_trainer_holds_logits_of_some_positions_only() -> None:
     whole = replace(LORA, tokens_per_sample=8192)
     stated = cost_model.memory(columns([whole, replace(whole, chunked_loss=True)], CATALOGUE)).logits
-    assert stated[0] == 10 * 128_256 * 8192
-    assert stated[1] == pytest.approx(10 / 12 * 2**29, rel=0.01)
+    assert stated[0] == 12 * 128_256 * 8192
+    assert stated[1] == pytest.approx(2**29, rel=0.01)
     short = replace(whole, tokens_per_sample=64)
     alike = cost_model.memory(columns([short, replace(short, chunked_loss=True)], CATALOGUE)).logits
     assert alike[0] == alike[1]
