@@ -15,7 +15,7 @@ import json
 import random
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import cache, partial
 from math import log2
 from pathlib import Path
@@ -205,7 +205,8 @@ def outlook(markets: Markets) -> list[dict[str, Any]]:
 
 def _is_inside(live: Callable[[int], Life], name: str, start: int) -> bool:
     """Does the job that starts now cost what the windows that have ended say?"""
-    told = outlook_of(name, [live(known) for known in window_starts(start, SLOTS, OUTLOOK_WINDOWS)])
+    known = window_starts(start, SLOTS, OUTLOOK_WINDOWS)
+    told = outlook_of(name, known, [live(one) for one in known], SLOTS)
     return told.money_low - 1e-9 <= live(start).cost <= told.money_high + 1e-9
 
 
@@ -252,7 +253,7 @@ def main() -> None:
         print(part, *map(_said, rows), sep="\n  ", flush=True)
         found[part] = rows
     if options.json:
-        options.json.write_text(json.dumps(found, indent=1, default=lambda value: vars(value)) + "\n")
+        options.json.write_text(json.dumps(found, indent=1, default=asdict) + "\n")
 
 
 if __name__ == "__main__":

@@ -7,10 +7,11 @@ from math import nan
 import numpy as np
 import pytest
 
-from scheduler.core.market.outlook import plan_outlook, window_starts
+from scheduler.core.market.outlook import money_interval, outlook_of, plan_outlook, window_starts
 from scheduler.core.market.pool import DECIDERS
 from scheduler.core.market.quotes import Series
 from scheduler.core.market.recording import recorded
+from scheduler.core.market.replay import Life
 from tests.scheduler.core.market.examples import JOB
 
 SLOTS = 200
@@ -35,6 +36,30 @@ def test_plans_on_a_market_that_changes_have_an_interval() -> None:
     assert outlook.money_low < outlook.money < outlook.money_high
     assert outlook.in_time == 1.0  # the guard
     assert outlook.interruptions > 0
+
+
+def test_intervals_hold_as_often_as_they_say_on_a_market_that_changes_for_good() -> None:
+    """Quantiles of the past would miss nearly every window of a drought that lasts."""
+    rng = np.random.default_rng(18)
+    money = [float(cost) for cost in (*rng.normal(10, 1, 60), *rng.normal(16, 1, 120))]
+    starts = [4 * number for number in range(len(money))]
+    told = [
+        outlook_of("greedy", starts[:n], [life_of(cost) for cost in money[:n]], 24) for n in range(20, 174)
+    ]
+    after = money[26:]  # the first window that begins when the last known one has ended
+    inside = [one.money_low <= cost <= one.money_high for one, cost in zip(told, after, strict=False)]
+    assert np.mean(inside) == pytest.approx(0.8, abs=0.06)
+
+
+def test_an_interval_beyond_all_that_was_seen_is_never_below_nothing() -> None:
+    assert money_interval([1.0, 2.0, 3.0], 0.0) == (1.0, 3.0)
+    assert money_interval([1.0, 2.0, 3.0], -0.25) == (0.5, 3.5)
+    assert money_interval([1.0, 2.0, 3.0], -2.0) == (0.0, 7.0)
+    assert money_interval([1.0, 2.0, 3.0], 1.5) == (2.0, 2.0)
+
+
+def life_of(cost: float) -> Life:
+    return Life(sizes=(), spot=(), cost=cost, value=0.0, slots=1, in_time=True, interruptions=0)
 
 
 def test_windows_are_spread_over_the_recording() -> None:
