@@ -73,7 +73,7 @@ def window_starts(recorded: int, slots: int, windows: int) -> Sequence[int]:
 
 
 def _level(starts: Sequence[int], money: Sequence[float], slots: int) -> float:
-    """The level for the next interval, moved by those that would have been told of each window."""
+    """The level for the next interval, moved by how earlier ones did."""
     missed = MISSED
     misses: list[bool] = []  # of the windows so far, as far as an interval could be told
     heard = 0

@@ -1,6 +1,6 @@
 """Deadlines on spot and on-demand nodes: money, selection, outlooks, and the time of a decision.
 
-python benchmarks/scheduler/spot.py [PART ...] [--traces FOLDER] [--json OUT]
+python benchmarks/scheduler/market/spot.py [PART ...] [--traces FOLDER] [--json OUT]
 
 Counts of available nodes are those of SkyPilot's two 16-node series (5-minute steps, 2023), prices those of
 AWS p3.2xlarge in the same zone (2020), both over slots of 30 minutes. The pairs are ours: no public series
@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from benchmarks.scheduler.bootstrap import Estimate, bootstrap_mean
 from scheduler.core.market.deciders import Decider, Situation, decide
