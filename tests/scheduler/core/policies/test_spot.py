@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.core.deadlines import contract
 from scheduler.core.market.types import Acquire, MarketView, NodeTerms, Release, SlotOffer
-from scheduler.core.policies import LIVE, POLICIES
+from scheduler.core.policies import POLICIES
 from scheduler.core.types import ClusterState, JobInfo, NodeInfo, Plan, Preempt, Resize, Start, Wait
 from scheduler.states import WaitState
 from tests.scheduler.core.clusters import job, node, option, running
@@ -165,7 +165,3 @@ def test_no_market_suits_a_job_of_another_gpu_model_or_without_a_deadline() -> N
     assert contract(job("a", FOUR, spot=True), [market()], 0.0) is None
     assert contract(replace(due(), options=(option("L40S", 4),)), [market()], 0.0) is None
     assert contract(due(), [market(most_nodes=0)], 0.0) is None
-
-
-def test_it_may_not_be_chosen_live_yet() -> None:
-    assert "spot" not in LIVE
