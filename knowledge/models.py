@@ -65,6 +65,9 @@ class Execution(models.Model):
     software = models.CharField(max_length=200, null=True, blank=True)
     run_protocol = models.CharField(max_length=60, null=True, blank=True)
     settings = models.JSONField(default=dict, db_default={}, help_text="fields of Config without a column")
+    link_level = models.CharField(
+        max_length=10, null=True, blank=True, help_text="how close its GPUs lay in their nodes"
+    )
     padded_tokens = models.FloatField(null=True, blank=True, help_text="mean tokens of a row as processed")
 
     status = models.CharField(max_length=20, choices=Status.choices)

@@ -42,6 +42,7 @@ def record_execution(
     elsewhere: Option | None = None,
     predictor_version: int | None = None,
     software: str | None = None,
+    link_level: str | None = None,
 ) -> Execution:
     """Record how an attempt ended; once recorded, return the existing row.
 
@@ -72,6 +73,7 @@ def record_execution(
         "promised_elsewhere": option_json(elsewhere) if elsewhere else None,
         "predictor_version": predictor_version,
         "padded_tokens": promise.padded_tokens if promise else None,
+        "link_level": link_level,
     }
     row, _ = Execution.objects.get_or_create(attempt_id=attempt_id, defaults=_doubted(values, catalogue))
     return row

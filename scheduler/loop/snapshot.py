@@ -16,7 +16,7 @@ from django.db.models import QuerySet
 from knowledge.core.recommend.objectives import keeping
 from scheduler.core.limits import NO_TEAM, Limits
 from scheduler.core.market.types import MarketView, NodeTerms
-from scheduler.core.placement.topology import TopologyLevel
+from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.types import ClusterState, GpuId, GpuSite, Holding, JobInfo, NodeInfo, Topology
 from scheduler.loop.declines import Avoided, avoided_by
 from scheduler.loop.options.option_cache import JobOptions, options_of
@@ -25,6 +25,7 @@ from scheduler.loop.options.within_budget import within_budget
 from scheduler.loop.stop_costs import preempted, restart_s, saved_at, unsaved_s
 from scheduler.models import Allocation, Attempt, Gpu, Job, JobArray, Market, Node, PendingStart
 from scheduler.selectors.checkpoints import only_nodes
+from scheduler.selectors.cluster.sites import known
 from scheduler.selectors.cluster.windows import windows_in_force
 from scheduler.selectors.dependencies import awaited
 from scheduler.selectors.figures.cost import job_costs
@@ -239,18 +240,12 @@ def _nodes(held: set[GpuId], now: datetime) -> tuple[NodeInfo, ...]:
             cannot_train=frozenset(gpus[0].node.cannot_train),
             gpu_memory_bytes=min(gpu.memory_bytes for gpu in gpus),
             price_per_gpu_hour=gpus[0].node.price_per_gpu_hour,
-            sites=_known(sites[node_id]),
+            sites=known(sites[node_id]),
             ready=gpus[0].node.state == NodeState.READY and gpus[0].node.last_seen_at >= fresh,
             **_terms(gpus[0].node, now),
         )
         for (node_id, model), gpus in sorted(groups.items())
     )
-
-
-def _known(sites: Sequence[GpuSite | None]) -> tuple[GpuSite, ...]:
-    """The sites of a node's GPUs, or none: some alone say nothing."""
-    known = tuple(site for site in sites if site is not None)
-    return known if len(known) == len(sites) else ()
 
 
 def _markets(jobs: Sequence[Job], now: datetime) -> tuple[MarketView, ...]:

@@ -174,6 +174,8 @@ class Option:
     A bundle is a GPU model with a number of nodes and of GPUs.
     price_per_gpu_hour, gpu_memory_bytes: of the GPUs that it is meant for; it runs on none that cost more or
     hold less. None: on any.
+    by_level: tokens/s by how close its GPUs lie in their nodes (nvlink, pcie, numa, socket, node), where that
+    makes a difference. `tokens_per_second` is that over the link that the GPU model usually has.
     """
 
     config: Config
@@ -189,6 +191,7 @@ class Option:
     padded_tokens: float | None = None  # mean tokens of a row as it is processed: cut and padded
     price_per_gpu_hour: float | None = None
     gpu_memory_bytes: float | None = None
+    by_level: Mapping[str, float] = field(default_factory=dict, hash=False)
 
     @property
     def gpu_model(self) -> str:

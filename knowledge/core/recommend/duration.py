@@ -14,6 +14,7 @@ from knowledge.core.domain import workload
 from knowledge.core.domain.catalogue import Model
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Config, GpuPool, Interval, Option, Prediction, Workload
+from knowledge.core.recommend.link_levels import rate_at
 
 CPU_STARTUP_S = 15.0
 GPU_STARTUP_S = 30.0
@@ -98,6 +99,7 @@ def option(
     startup: Interval,
     epochs: float | None,
     max_steps: int | None,
+    by_level: Mapping[str, float] | None = None,
 ) -> Option:
     """Return the configuration as an option.
 
@@ -123,6 +125,7 @@ def option(
         padded_tokens=padded or None,
         price_per_gpu_hour=pool.price_per_gpu_hour,
         gpu_memory_bytes=pool.memory_bytes,
+        by_level=by_level or {},
     )
 
 
@@ -144,6 +147,23 @@ def repredict(promised: Option, *, model: Model | None, data: Workload, startup_
     return replace(
         promised, startup_s=startup_s, duration_s=duration, cost=duration.scaled(price), padded_tokens=padded
     )
+
+
+def at_level(promised: Option, level: str, model: Model | None) -> Option:
+    """The option on GPUs that lie so close; unchanged where that is not predicted.
+
+    model: None if it is not known now.
+    """
+    rate, startup_s = promised.tokens_per_second, promised.startup_s
+    found = rate_at(promised.by_level, level)
+    if found is None or not rate.value > 0 or not promised.duration_s.value > 0:
+        return promised
+    saving = _saving_s(promised.config, model)
+    tokens = max(0.0, promised.duration_s.value - startup_s - saving) * rate.value
+    slowed = rate.scaled(found / rate.value)
+    duration = _duration(tokens, slowed, Interval(startup_s, startup_s, startup_s), saving)
+    price = promised.cost.value / promised.duration_s.value
+    return replace(promised, tokens_per_second=slowed, duration_s=duration, cost=duration.scaled(price))
 
 
 def parts(promised: Option, model: Model | None) -> Parts:

@@ -22,6 +22,7 @@ from knowledge.core.domain.types import Choice, Config, Goal, Option, all_priced
 from knowledge.core.predict.base import MIN_P_VALID, BasePredictor, PredictionBatch, prediction
 from knowledge.core.recommend import defaults, duration
 from knowledge.core.recommend.candidates import Candidates, Rows, best_of_each
+from knowledge.core.recommend.link_levels import rates_by_level
 from knowledge.core.recommend.search_space import SearchSpace
 from knowledge.core.recommend.submit_defaults import (
     Request,
@@ -112,10 +113,15 @@ class Search:
         chosen = per_bundle(found, c, scores, room & (scores.p_valid >= MIN_P_VALID))
         if not chosen:
             chosen = likeliest(found, scores, room & (scores.p_valid >= HOPELESS))[:RISKY_OPTIONS]
+        rows = np.array(chosen, dtype=np.intp)
+        by_level = rates_by_level(
+            self.predictor, [configs[row] for row in chosen], c.take(rows), scores.rate[rows]
+        )
         made = [
             duration.option(
                 configs[row],
                 prediction(scores, row),
+                by_level=rates,
                 model=request.model,
                 data=request.data,
                 pool=found.pool(row),
@@ -123,7 +129,7 @@ class Search:
                 epochs=bound.get("epochs"),
                 max_steps=bound.get("max_steps"),
             )
-            for row in chosen
+            for row, rates in zip(chosen, by_level, strict=True)
         ]
         priced = all_priced(made)
         return tuple(sorted(_distinct(made), key=lambda option: rank(option, Goal.BALANCED, priced=priced)))

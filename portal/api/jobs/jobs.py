@@ -83,14 +83,14 @@ def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
 class ChangeApi(APIView):
     @extend_schema(operation_id="jobs_change", request=ChangeIn, responses=JobOut)
     def post(self, request: ApiRequest, job_id: str) -> Response:
-        """Change the class of a job, or whether it may be stopped, until it ends.
+        """Change the class of a job, if it may be stopped, or how close its GPUs lie.
 
         For its owner, leads of its team and administrators.
         """
         data = ChangeIn(data=request.data)
         data.is_valid(raise_exception=True)
         job = get_job(request.user, job_id)
-        change_job(job=job, actor=request.user, now=database_now(), **data.validated_data)
+        change_job(job=job, actor=request.user, now=database_now(), **data.changes)
         return _whole(request, job_id)
 
 

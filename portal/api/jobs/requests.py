@@ -21,6 +21,7 @@ from portal.api.common.fields import (
     ZonedDateTime,
 )
 from portal.api.common.pages import PageQuery
+from portal.api.jobs.closeness import ClosenessIn
 from scheduler.errors import NotFound
 from scheduler.selectors.files import get_file
 from scheduler.selectors.jobs import visible_jobs
@@ -92,7 +93,7 @@ class AfterIn(StrictSerializer):
     )
 
 
-class JobIn(RecommendationIn):
+class JobIn(ClosenessIn, RecommendationIn):
     validation_file = StrictText(max_length=64, required=False, allow_null=True)
     name = Name(max_length=200, required=False, allow_blank=True)
     team = StrictText(
@@ -127,7 +128,7 @@ class JobIn(RecommendationIn):
     )
 
 
-class ChangeIn(StrictSerializer):
+class ChangeIn(ClosenessIn):
     """What is left out stays as it is."""
 
     seen = ChoiceField(

@@ -13,6 +13,7 @@ from rest_framework import serializers
 from knowledge.core.domain.types import Option
 from portal.accounts.models import Team
 from portal.api.common.fields import CurrencyField
+from portal.api.jobs.closeness import LevelField
 from portal.api.jobs.figures import ActualOut, ComparedOut, CostOut, FiguresOut, ProgressOut, WarningOut
 from portal.api.jobs.requests import SpotField
 from scheduler.core.spending import Spent
@@ -88,6 +89,8 @@ class JobBrief(serializers.ModelSerializer[Job]):
     priority = serializers.CharField(source="priority_class", help_text="low, normal, high or urgent")
     preemptible = serializers.BooleanField(help_text="May it be stopped for other jobs?")
     spot = SpotField(help_text="May it use spot nodes?")
+    topology = serializers.CharField(help_text="automatic, none, best_effort or guaranteed")
+    topology_level = LevelField(allow_null=True)
 
     class Meta:
         model = Job
@@ -95,7 +98,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
             *("id", "name", "state", "internal_state", "stage", "state_since", "array", "model", "team"),
             *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
             *("progress", "warnings", "wait", "error"),
-            *("priority", "preemptible", "spot"),
+            *("priority", "preemptible", "spot", "topology", "topology_level"),
             *("submitted_at", "begin_at", "first_started_at", "ended_at"),
         ]
 

@@ -19,6 +19,7 @@ from knowledge.core.domain.wording import counted
 from knowledge.core.recommend.objectives import needed_limit, why_needed
 from portal.accounts.models import Team, User
 from portal.accounts.selectors import own_teams
+from portal.web.common.closeness_fields import ClosenessFields, asked_of
 from portal.web.common.currency import in_currency
 from portal.web.common.form_base import NameField, StyledForm
 from portal.web.common.param_fields import PREFIX, param_fields
@@ -43,7 +44,7 @@ GOALS = {
 }
 # The field that takes an upload, and the one that then shows the stored file.
 UPLOADS = {"upload": "training_file", "validation_upload": "validation_file"}
-STOPS = ("priority", "preemptible", "spot")
+STOPS = ("priority", "preemptible", "spot", "topology", "topology_level")
 LIMITS = ("deadline_at", "budget", "retries", "begin_at", "after", "sweep", "sweep_values", *STOPS)
 MORE = ("validation_file", "validation_upload", "team", *LIMITS)
 KINDS = {
@@ -73,7 +74,7 @@ def _files(label: str, nothing: str) -> forms.ModelChoiceField[DatasetFile]:
     )
 
 
-class SubmitForm(SweepFields, TimedForm):
+class SubmitForm(ClosenessFields, SweepFields, TimedForm):
     renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in RECIPES["sft"].params}
 
     model = forms.CharField(
@@ -269,7 +270,7 @@ class HoldForm(StyledForm):
     note = forms.CharField(max_length=200, required=False, help_text="Why; its owner reads it.")
 
 
-class ChangeForm(StyledForm):
+class ChangeForm(ClosenessFields, StyledForm):
     prefix_id = "change"
     priority = forms.TypedChoiceField(coerce=int, label=CLASS, help_text="Higher ones go first.")
     preemptible = forms.TypedChoiceField(
@@ -289,10 +290,19 @@ class ChangeForm(StyledForm):
 
     @classmethod
     def of(cls, job: Job, user: User) -> ChangeForm:
-        values = {"priority": job.priority, "preemptible": "" if job.preemptible else "0"}
+        values = {
+            "priority": job.priority,
+            "preemptible": "" if job.preemptible else "0",
+            "topology": asked_of(job),
+            "topology_level": job.topology_level,
+        }
         return cls(initial=values, user=user, kept=job.priority)
 
     @property
     def values(self) -> dict[str, Any]:
         """What the service takes; an empty choice says that it may be stopped."""
-        return {**self.cleaned_data, "preemptible": self.cleaned_data["preemptible"] is not False}
+        return {
+            "priority": self.cleaned_data["priority"],
+            "preemptible": self.cleaned_data["preemptible"] is not False,
+            "closeness": self.closeness,
+        }

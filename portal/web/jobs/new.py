@@ -126,6 +126,8 @@ def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job |
         "priority": values["priority"] or PriorityClass.NORMAL,
         "preemptible": values["preemptible"] is not False,
         "spot": values["spot"],
+        "topology": form.closeness.topology,
+        "topology_level": form.closeness.level,
     }
     who: dict[str, Any] = {"owner": request.user, "now": database_now(), "creation": creation}
     if each := values["sweep_values"]:

@@ -10,7 +10,9 @@ from typing import Any
 from django.core.serializers.json import DjangoJSONEncoder
 
 from portal.clock import database_now
+from portal.web.common.closeness_fields import asked_of
 from portal.web.common.param_fields import as_form_values
+from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Job, JobDependency
 from scheduler.selectors.analysis.failures import explained
 from scheduler.selectors.dependencies import dependencies_of
@@ -35,6 +37,8 @@ def request_of(job: Job) -> dict[str, Any]:
         "budget": job.budget,
         "retries": job.retries,
         "priority": job.priority_class if job.priority else None,
+        "topology": asked_of(job),
+        "topology_level": TopologyLevel(job.topology_level).word if job.topology_level else None,
         "params": job.fixed,
     }
     asked = {name: value for name, value in asked.items() if value}
@@ -75,6 +79,7 @@ def as_form(job: Job) -> dict[str, Any]:
     after = asked.pop("after", [])
     order = {"after": [one["job"] for one in after], "after_kind": _kind_of_all(after)}
     stopping = {"priority": str(job.priority or ""), "preemptible": "" if job.preemptible else "0"}
+    stopping["topology_level"] = str(job.topology_level or "")
     return {**asked, **order, **stopping, **as_form_values(asked.pop("params", {})), "team": job.team_id}
 
 

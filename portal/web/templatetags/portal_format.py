@@ -19,6 +19,7 @@ from django.utils.safestring import SafeString, mark_safe
 from knowledge.core.domain import wording
 from knowledge.core.domain.wording import label
 from portal.accounts.time_zones import local, offset
+from scheduler.core.placement.levels import TopologyLevel
 
 register = template.Library()
 STORED_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", re.ASCII)
@@ -143,6 +144,12 @@ def lasting(moment: datetime) -> SafeString:
     """
     text = f"for {_whole(max(0.0, (timezone.now() - moment).total_seconds()))}"
     return _pressable(moment, "", text, f"since {exact(moment)}")
+
+
+@register.filter
+def closeness(level: int) -> str:
+    """What GPUs at a topology level share, e.g. `NUMA node`."""
+    return TopologyLevel(level).told
 
 
 @register.filter

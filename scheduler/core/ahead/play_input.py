@@ -98,8 +98,7 @@ class PlayInput:
         return [
             job
             for job in self.state.waiting
-            if not job.held
-            and any(nodes.could_hold(option, job.only_node, job.avoids) for option in job.options)
+            if not job.held and any(nodes.could_hold(option, job) for option in job.options)
         ]
 
     def arrivals(self, draw: int) -> Iterator[JobInfo]:

@@ -23,6 +23,7 @@ from scheduler.core.types import (
     Preempt,
     Resize,
     Start,
+    Topology,
     Wait,
 )
 
@@ -135,16 +136,15 @@ class Cycle:
 
     def _block(self, job: JobInfo, options: Sequence[Option]) -> None:
         passed = self.closed or any(self._is_withheld(option, job) for option in options)
-        if self.state.kept_off(job):
-            pass  # what it keeps away from must not lie idle for it
+        if self.state.kept_off(job) or job.topology is Topology.GUARANTEED:
+            pass  # what it keeps away from, or lies too far apart for it, must not lie idle for it
         elif self.rules.blocks is HeadOfLine.ALL:
             self.closed = True
         elif self.rules.blocks is HeadOfLine.MODELS:
             for option in options:
                 self._withhold(option)
         if self.state.explain:
-            free = self.free.count_for(options[0], job.avoids)
-            self._wait(wait_reasons.busy(job, options[0], free, behind=self.behind if passed else ""))
+            self._wait(wait_reasons.busy(job, options[0], self.free, behind=self.behind if passed else ""))
 
     def _is_withheld(self, option: Option, job: JobInfo) -> bool:
         """Is there a place for the option that a job further ahead waits for?"""
@@ -173,7 +173,7 @@ def acceptable(job: JobInfo, free: FreeGpus, rules: CycleOptions) -> Sequence[Op
 
     They are possible on the empty cluster and close to the best of those.
     """
-    possible = [option for option in job.options if free.could_hold(option, job.only_node, job.avoids)]
+    possible = [option for option in job.options if free.could_hold(option, job)]
     if len(possible) < 2:
         return possible
     priced = all_priced(job.options)

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from knowledge.core.domain.types import Option
+from scheduler.core.placement.fit import FreeGpus
+from scheduler.core.placement.levels import TopologyLevel, asked
 from scheduler.core.types import JobInfo, Wait
 from scheduler.states import WaitState
+
+APART = {
+    TopologyLevel.NODE: "in different sockets",
+    TopologyLevel.SOCKET: "at different NUMA nodes",
+    TopologyLevel.NUMA: "behind different PCIe switches",
+    TopologyLevel.PCIE: "not linked by NVLink",
+}
 
 
 def nowhere(job: JobInfo) -> Wait:
@@ -31,15 +40,27 @@ def nowhere(job: JobInfo) -> Wait:
     return Wait(job.id, WaitState.NO_NODE, " ".join(filter(None, (text, job.dearer))))
 
 
-def busy(job: JobInfo, option: Option, free: int, *, behind: str = "") -> Wait:
+def busy(job: JobInfo, option: Option, free: FreeGpus, *, behind: str = "") -> Wait:
     """Return the reason of a job that waits for GPUs.
 
-    Others hold its GPUs, or they are kept for jobs that go first: `behind` names those.
+    Others hold its GPUs, they are kept for jobs that go first (`behind` names those), or they lie too far
+    apart.
     """
-    text = f"Needs {amount(option)}; {free} {'is' if free == 1 else 'are'} free."
-    why = behind or "It starts when running jobs release enough."
-    code = WaitState.BEHIND if behind else WaitState.BUSY
+    count, apart = free.count_for(option, job.avoids), _apart(job, option, free)
+    text = apart or f"Needs {amount(option)}; {count} {'is' if count == 1 else 'are'} free."
+    why = behind if behind and not apart else "It starts when running jobs release enough."
+    code = WaitState.BEHIND if why == behind else WaitState.BUSY
     return Wait(job.id, code, " ".join(filter(None, (text, why, job.dearer, job.closed, job.declined))))
+
+
+def _apart(job: JobInfo, option: Option, free: FreeGpus) -> str:
+    """Say that enough GPUs are free, but not as close as the job requires."""
+    required = asked(job, option).required
+    found = free.closest_level(option, job.avoids) if required > TopologyLevel.NODE else None
+    if found is None or found >= required:
+        return ""
+    share = f"{option.gpus // option.nodes} are free on one node, but {APART[found]}"
+    return f"Needs {amount(option)}. {share}; required: one {required.told}."
 
 
 def amount(option: Option) -> str:

@@ -51,7 +51,7 @@ def weigh(
 ) -> list[WeighedOption]:
     """The job's options, best first by its goal."""
     free = FreeGpus(_left(job, nodes, plan))
-    possible = [option for option in job.options if free.could_hold(option, job.only_node, job.avoids)]
+    possible = [option for option in job.options if free.could_hold(option, job)]
     priced = all_priced(job.options)
     best = min((option.score(job.goal, priced=priced) for option in possible), default=0.0)
     costs = _program_costs(policy, job, free, now)

@@ -63,7 +63,7 @@ def possible(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Opt
     bundles = {
         bundle(option): option
         for option in job.options[::-1]
-        if free.could_hold(option, job.only_node, job.avoids) and rules.worth(job, option)
+        if free.could_hold(option, job) and rules.worth(job, option)
     }
     return [bundles[key] for key in sorted(bundles, key=lambda key: (key[2], key[1], key[0]))]
 
@@ -236,7 +236,5 @@ def _waits(state: ClusterState, placed: set[str], free: FreeGpus) -> list[Wait]:
         if not options:
             waits.append(wait_reasons.nowhere(job))
         else:
-            waits.append(
-                wait_reasons.busy(job, options[0], free.count_for(options[0], job.avoids), behind=SHARED)
-            )
+            waits.append(wait_reasons.busy(job, options[0], free, behind=SHARED))
     return waits

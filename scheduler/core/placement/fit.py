@@ -6,15 +6,28 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import groupby
+from typing import NamedTuple
 
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.gpu_index import NONE, FreeGpuIndex
+from scheduler.core.placement.levels import ANY, TopologyLevel, asked
 from scheduler.core.types import GpuId, JobInfo, NodeInfo
 
 Shares = tuple[int, ...]  # GPUs on each node, largest first
-# All that decides whether a gang fits: model, method, nodes, GPUs, price, memory, the only node, the nodes
-# to avoid.
-_Request = tuple[str, str, int, int, float | None, float | None, str | None, frozenset[str]]
+
+
+class _Request(NamedTuple):
+    """All that decides whether a gang fits."""
+
+    gpu_model: str
+    method: str
+    nodes: int
+    gpus: int
+    price: float | None
+    memory: float | None
+    only_node: str | None
+    avoids: frozenset[str]
+    level: TopologyLevel
 
 
 class Placement(StrEnum):
@@ -58,15 +71,35 @@ class FreeGpus:
         pool = self.pools.get(option.gpu_model)
         return pool.free_for(option, avoids) if pool else 0
 
-    def could_hold(self, option: Option, only_node: str | None = None, avoids: frozenset[str] = NONE) -> bool:
-        """Would the option fit if every ready node, but those to avoid, were empty?"""
-        request = _request(option, only_node, avoids)
+    def closest_level(self, option: Option, avoids: frozenset[str] = NONE) -> TopologyLevel | None:
+        """How close free GPUs lie for the largest share of the option, at best.
+
+        None: there are too few on any node.
+        """
+        pool, share = self.pools.get(option.gpu_model), self.shares(option)[0]
+        if pool is None:
+            return None
+        unfit = pool.unfit(option, avoids)
+        able = [node for node, free in pool.free.items() if len(free) >= share and node not in unfit]
+        return max((pool.level(node, share) for node in able), default=None)
+
+    def could_hold(self, option: Option, job: JobInfo | None = None) -> bool:
+        """Would the option fit if every ready node were empty?
+
+        GPUs must lie as close as the job requires. Nodes that the job avoids are left out.
+        """
+        request = _request(option, job, asked(job, option).required if job else TopologyLevel.NODE)
         known = self._holdable.get(request)
         if known is None:
             pool = self.pools.get(option.gpu_model)
-            known = pool is not None and self._fit(self.shares(option), pool.sizes(option, only_node, avoids))
+            known = pool is not None and self._holds(pool, option, request)
             self._holdable[request] = known
         return known
+
+    def _holds(self, pool: FreeGpuIndex, option: Option, request: _Request) -> bool:
+        shares = self.shares(option)
+        apart = pool.never(request.level, shares[0])
+        return self._fit(shares, pool.sizes(option, request.only_node, request.avoids | apart))
 
     def suited(self, option: Option) -> frozenset[str] | None:
         """Return the nodes on which the option may run; None if all may.
@@ -80,20 +113,31 @@ class FreeGpus:
     def place(self, option: Option, job: JobInfo | None = None) -> tuple[GpuId, ...] | None:
         """Return GPUs for the whole gang, or None.
 
-        Ties go to the smaller node id, then to the lower index.
+        They lie as close as the job asks, if that is possible or required. Ties go to the smaller node id,
+        then to the lower index.
         """
         pool = self.pools.get(option.gpu_model)
         if pool is None or pool.total < option.gpus:
             return None
-        request = _request(option, job.only_node, job.avoids) if job else _request(option)
+        close = asked(job, option) if job else ANY
+        if close.level > close.required and pool.sited:
+            gpus = self._place(pool, option, job, close.level)
+            if gpus:
+                return gpus
+        return self._place(pool, option, job, close.required)
+
+    def _place(
+        self, pool: FreeGpuIndex, option: Option, job: JobInfo | None, level: TopologyLevel
+    ) -> tuple[GpuId, ...] | None:
+        request = _request(option, job, level)
         if request in self._failed:
             return None
-        shares = self._on_nodes(pool, option, job)
+        shares = self._on_nodes(pool, option, job, level)
         if shares is None:
             if self.placement is not Placement.ALPHA:  # whose fit depends on the job's memory
                 self._failed.add(request)
             return None
-        return tuple((node, index) for node, share in shares for index in pool.lowest(node, share))
+        return tuple((node, index) for node, share in shares for index in pool.pick(node, share))
 
     def take(self, option: Option, gpus: Iterable[GpuId]) -> None:
         """Mark GPUs of the option's model as held, where their nodes are ready."""
@@ -117,9 +161,11 @@ class FreeGpus:
         return equal_shares(option)
 
     def _on_nodes(
-        self, pool: FreeGpuIndex, option: Option, job: JobInfo | None
+        self, pool: FreeGpuIndex, option: Option, job: JobInfo | None, level: TopologyLevel
     ) -> list[tuple[str, int]] | None:
         shares, unfit = self.shares(option), pool.unfit(option, job.avoids if job else NONE)
+        if level > TopologyLevel.NODE:
+            unfit |= pool.looser(level, shares[0])
         if job and job.only_node:
             fits = self._fit(shares, [len(pool.free.get(job.only_node, ()))])
             return [(job.only_node, sum(shares))] if fits and job.only_node not in unfit else None
@@ -146,11 +192,12 @@ class FreeGpus:
         return enough and len(shares) <= len(sizes)
 
 
-def _request(option: Option, only_node: str | None = None, avoids: frozenset[str] = NONE) -> _Request:
-    config = option.config
-    size = config.number_nodes, config.number_gpus
-    limits = option.price_per_gpu_hour, option.gpu_memory_bytes
-    return config.gpu_model, config.method, *size, *limits, only_node, avoids
+def _request(option: Option, job: JobInfo | None, level: TopologyLevel) -> _Request:
+    config, (only_node, avoids) = option.config, (job.only_node, job.avoids) if job else (None, NONE)
+    return _Request(
+        config.gpu_model, config.method, config.number_nodes, config.number_gpus, option.price_per_gpu_hour,
+        option.gpu_memory_bytes, only_node, avoids, level,
+    )  # fmt: skip
 
 
 def equal_shares(option: Option) -> Shares:

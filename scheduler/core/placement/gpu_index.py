@@ -8,6 +8,7 @@ from functools import cached_property
 from heapq import heapify, heappop, heappush
 
 from knowledge.core.domain.types import Option
+from scheduler.core.placement.levels import TopologyLevel, closest
 from scheduler.core.types import GpuId, NodeInfo
 
 NONE: frozenset[str] = frozenset()
@@ -33,6 +34,7 @@ class FreeGpuIndex:
             self._by_count[count].append(name)
         for heap in self._by_count.values():
             heapify(heap)
+        self._levels: dict[str, dict[int, tuple[TopologyLevel, tuple[int, ...]]]] = defaultdict(dict)
         self._unsuited: dict[tuple[str, float | None, float | None], frozenset[str]] = {}
 
     @cached_property
@@ -61,7 +63,7 @@ class FreeGpuIndex:
         """Free GPUs of the nodes that are fit."""
         return self.total - sum(len(self.free.get(node, ())) for node in self.unfit(option, avoids))
 
-    def sizes(self, option: Option, only_node: str | None = None, avoids: frozenset[str] = NONE) -> list[int]:
+    def sizes(self, option: Option, only_node: str | None, avoids: frozenset[str]) -> list[int]:
         """GPUs of each node that is fit, free or not, largest first."""
         unfit = self.unfit(option, avoids)
         able = [self.nodes[only_node]] if only_node in self.nodes else []
@@ -94,9 +96,42 @@ class FreeGpuIndex:
                 return chosen
         return None
 
-    def lowest(self, node: str, share: int) -> Sequence[int]:
-        """The lowest free indices of a node."""
+    @cached_property
+    def sited(self) -> bool:
+        """Is it known of any node where its GPUs sit?"""
+        return any(node.sites for node in self.nodes.values())
+
+    def pick(self, node: str, share: int) -> Sequence[int]:
+        """Free indices of a node that lie closest together, else the lowest."""
+        if self.nodes[node].sites:
+            return self._closest(node, share)[1]
         return sorted(self.free[node])[:share]
+
+    def level(self, node: str, share: int) -> TopologyLevel:
+        """How close so many free GPUs of a node can lie; there must be as many."""
+        return self._closest(node, share)[0]
+
+    def looser(self, level: TopologyLevel, share: int) -> frozenset[str]:
+        """The nodes on which no free GPUs for this share lie so close."""
+        return frozenset(
+            node for node, free in self.free.items() if len(free) < share or self.level(node, share) < level
+        )
+
+    def never(self, level: TopologyLevel, share: int) -> frozenset[str]:
+        """The nodes on which no GPUs for this share lie so close, free or not."""
+        if level is TopologyLevel.NODE:
+            return NONE
+        return frozenset(
+            name
+            for name, node in self.nodes.items()
+            if len(node.sites) < share or closest(node.sites, range(len(node.sites)), share)[0] < level
+        )
+
+    def _closest(self, node: str, share: int) -> tuple[TopologyLevel, tuple[int, ...]]:
+        known = self._levels[node]
+        if share not in known:
+            known[share] = closest(self.nodes[node].sites, self.free[node], share)
+        return known[share]
 
     def take(self, gpus: Iterable[GpuId]) -> None:
         for node, indices in _by_node(gpus).items():
@@ -111,6 +146,7 @@ class FreeGpuIndex:
     def _set(self, node: str, free: Sequence[int]) -> None:
         self.total += len(free) - len(self.free[node])
         self.free[node] = free
+        self._levels.pop(node, None)
         heappush(self._by_count[len(free)], node)
 
     def _numbers(self, at_least: int, *, emptiest: bool) -> list[int]:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.fit import FreeGpus, Placement
+from scheduler.core.placement.levels import TopologyLevel, asked
 from scheduler.core.types import GpuId, Holding, JobInfo, NodeInfo
 
 Place = tuple[str, str]  # (GPU model, node)
@@ -94,8 +95,8 @@ class Evictions:
 
     def make_room(self, option: Option, job: JobInfo) -> Room | None:
         """Evict the worst ranked set for which the whole gang fits, or nobody (None)."""
-        if self.reachable.place(option, job) is None:
-            return None
+        if self.reachable.place(option, job) is None or asked(job, option).required > TopologyLevel.NODE:
+            return None  # for closeness nobody is stopped here: the policy `topology` does that
         if self.free.placement is Placement.DISTRIBUTED and not job.only_node:
             victims = self._anywhere(option, job.avoids)
             self._evict(victims)
@@ -107,7 +108,7 @@ class Evictions:
         victims = self._reprieve(option.gpu_model, shares)
         self._evict(victims)
         pool = self.free.pools[option.gpu_model]
-        gpus = tuple((n, index) for n, share in shares.items() for index in pool.lowest(n, share))
+        gpus = tuple((n, index) for n, share in shares.items() for index in pool.pick(n, share))
         return Room(tuple(victims), gpus)
 
     def _least_harm(self, option: Option, job: JobInfo) -> dict[str, int] | None:

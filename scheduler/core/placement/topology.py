@@ -1,4 +1,4 @@
-"""How close GPUs of one node lie, and whom to stop so that a gang gets close ones.
+"""Whom to stop so that a gang gets GPUs of one node that lie close together.
 
 Source: Zhang et al., topology-aware preemption, 2024, and their scheduler plugin; scoring the resulting set
 of GPUs, and the cost terms, are ours (docs/scheduling.md).
@@ -6,29 +6,18 @@ of GPUs, and the cost terms, are ours (docs/scheduling.md).
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from itertools import combinations, islice
 
+from scheduler.core.placement.levels import TopologyLevel, closest
 from scheduler.core.placement.preemption import lost_gpu_s
-from scheduler.core.types import GpuSite, JobInfo, NodeInfo
+from scheduler.core.types import JobInfo, NodeInfo
 
 MAX_VICTIMS = 6
 MAX_SETS = 2000  # of one node; beyond, victims are dropped greedily
 PRIORITY_GPU_S = 1e4  # what a step of priority weighs against lost work
 Cost = Callable[[Sequence[JobInfo]], float]
-
-
-class TopologyLevel(IntEnum):
-    """Links between GPUs, from the loosest to the closest."""
-
-    NODE = 1
-    SOCKET = 2
-    NUMA = 3
-    PCIE = 4
-    NVLINK = 5
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,23 +28,6 @@ class Spot:
     level: TopologyLevel
     indices: tuple[int, ...]
     victims: tuple[JobInfo, ...] = ()
-
-
-def closest(
-    sites: Sequence[GpuSite], indices: Collection[int], count: int
-) -> tuple[TopologyLevel, tuple[int, ...]]:
-    """Return the closest `count` of these GPUs and their level.
-
-    Of the groups that hold them the smallest is taken, then the lowest. There must be at least
-    `count` GPUs. Without sites nothing is closer than the node.
-    """
-    for level in (
-        (TopologyLevel.NVLINK, TopologyLevel.PCIE, TopologyLevel.NUMA, TopologyLevel.SOCKET) if sites else ()
-    ):
-        groups = [group for group in _groups(sites, indices, level) if len(group) >= count]
-        if groups:
-            return level, tuple(min(groups, key=lambda group: (len(group), group))[:count])
-    return TopologyLevel.NODE, tuple(sorted(indices)[:count])
 
 
 def spots(
@@ -129,20 +101,3 @@ def _held(job: JobInfo, node: NodeInfo) -> list[int]:
 
 def _on(job: JobInfo, node: NodeInfo) -> int:
     return len(_held(job, node))
-
-
-def _groups(sites: Sequence[GpuSite], indices: Collection[int], level: TopologyLevel) -> list[list[int]]:
-    groups: dict[int, list[int]] = defaultdict(list)
-    for index in sorted(indices):
-        name = _group(sites[index], level)
-        if name is not None:
-            groups[name].append(index)
-    return list(groups.values())
-
-
-def _group(site: GpuSite, level: TopologyLevel) -> int | None:
-    if level is TopologyLevel.NVLINK:
-        return site.nvlink
-    if level is TopologyLevel.PCIE:
-        return site.switch
-    return site.numa if level is TopologyLevel.NUMA else site.socket

@@ -21,8 +21,7 @@ _ALL: tuple[Policy, ...] = (
 )  # fmt: skip
 POLICIES: dict[str, Policy] = {policy.name: policy for policy in _ALL}
 FREE_PLACEMENT = frozenset({STRICT.name, DISTRIBUTED.name, ADAPTDL.name})  # do not keep to an option's nodes
-# The baseline, and the one by topology, for which nodes tell too little, run in the simulator only.
-SIMULATED = FREE_PLACEMENT | {POLLUX.name, TOPOLOGY.name}
-LIVE = tuple(name for name in POLICIES if name not in SIMULATED)
+# They and the baseline run in the simulator only.
+LIVE = tuple(name for name in POLICIES if name not in FREE_PLACEMENT | {POLLUX.name})
 
 __all__ = ["FREE_PLACEMENT", "LIVE", "POLICIES"]

@@ -22,7 +22,17 @@ from scheduler.core.cycle.cycle import acceptable
 from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.remaining_work import remaining_s
-from scheduler.core.types import ClusterState, Description, GpuId, JobInfo, NodeInfo, Plan, Start, Wait
+from scheduler.core.types import (
+    ClusterState,
+    Description,
+    GpuId,
+    JobInfo,
+    NodeInfo,
+    Plan,
+    Start,
+    Topology,
+    Wait,
+)
 
 _End = tuple[float, tuple[GpuId, ...], Option]  # (time, released GPUs, option)
 
@@ -102,7 +112,8 @@ class _Walk:
             self.promise = known if self._stands(known) else None
         self.promise = self.promise or self._earliest(head, options)
         self.memory = self.promise.as_memory()
-        if self.promise.at is None and not self.state.kept_off(head):
+        kept_off = self.state.kept_off(head) or head.topology is Topology.GUARANTEED
+        if self.promise.at is None and not kept_off:
             self.blocked = {option.gpu_model for option in options}
         self.spare = FreeGpus(_without(self.state.nodes, self.promise.gpus), self.rules.placement)
         for start in self.started:
@@ -176,7 +187,7 @@ class _Walk:
 
     def _explain(self, job: JobInfo, option: Option, behind: str) -> None:
         if self.state.explain:
-            self._wait(wait_reasons.busy(job, option, self.free.count_for(option, job.avoids), behind=behind))
+            self._wait(wait_reasons.busy(job, option, self.free, behind=behind))
 
     def _wait(self, wait: Wait) -> None:
         if self.state.explain:

@@ -16,6 +16,7 @@ from scheduler.core.policies.gavel import Gavel
 from scheduler.core.policies.gittins import QUANTUM_GPU_S, Gittins
 from scheduler.core.policies.least_attained import LIMITS_GPU_S, PROMOTION, TIRESIAS, by_queues
 from scheduler.core.policies.sia import Sia
+from scheduler.core.policies.topology import TopologyAware
 from scheduler.core.policies.uwfq import Uwfq
 from scheduler.core.types import Policy
 from scheduler.errors import BadParameters
@@ -103,6 +104,9 @@ def _own(policy: Policy) -> tuple[Parameter, ...]:
                 help="The cost of each change to a job's GPUs, besides its restart.",
             ),
         )  # fmt: skip
+    if isinstance(policy, TopologyAware):
+        text = "Where closeness is asked for if possible: its weight; the rest is that of what stops lose."
+        return (Parameter(name="alpha", default=policy.alpha, high=1.0, help=text),)
     if isinstance(policy, Gavel):
         text = "Minimum seconds for which shares of time stay in force, even if jobs arrive or end."
         return (Parameter(name="reset_s", default=policy.reset_s, low=1.0, help=text),)
@@ -170,7 +174,7 @@ def with_parameters(policy: Policy, given: Values) -> Policy:
     It has the defaults of the live portal for the rest.
     """
     values = values_of(policy, given)
-    if not isinstance(policy, Ranked | Gittins | Uwfq | Sia | Gavel) or not values:
+    if not isinstance(policy, Ranked | Gittins | Uwfq | Sia | Gavel | TopologyAware) or not values:
         return policy
     changes: dict[str, Any] = {"rules": replace(policy.rules, **_among(values, policy.rules))}
     if isinstance(policy, Sia | Gavel):

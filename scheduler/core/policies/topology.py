@@ -18,7 +18,8 @@ from scheduler.core.cycle import wait_reasons
 from scheduler.core.cycle.cycle import acceptable
 from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.placement.fit import FreeGpus
-from scheduler.core.placement.topology import Spot, TopologyLevel, disruption, spots
+from scheduler.core.placement.levels import Closeness, TopologyLevel, asked
+from scheduler.core.placement.topology import Spot, disruption, spots
 from scheduler.core.types import (
     ClusterState,
     Description,
@@ -87,19 +88,19 @@ class _Walk:
         # Who insists must not hold up those who do not, nor who keeps away from a node those who need not.
         if job.topology is not Topology.GUARANTEED and not job.avoids:
             self.taken.update(option.gpu_model for option in options)
-        free = self.free.count_for(options[0], job.avoids)
-        self._wait(wait_reasons.busy(job, options[0], free, behind=BEHIND if free >= options[0].gpus else ""))
+        enough = self.free.count_for(options[0], job.avoids) >= options[0].gpus
+        self._wait(wait_reasons.busy(job, options[0], self.free, behind=BEHIND if enough else ""))
 
     def _start(self, job: JobInfo, option: Option) -> bool:
-        if option.nodes > 1 or job.topology is Topology.NONE:
+        close = asked(job, option)
+        if option.nodes > 1 or close.topology is Topology.NONE:
             gpus = self.free.place(option, job)
             if gpus or option.nodes > 1:
                 return bool(gpus) and self._grant(job, option, gpus or ())
         alike = (
             option.place,
             option.config.method,
-            job.topology,
-            job.level,
+            close,
             job.priority,
             job.only_node,
             job.avoids,
@@ -107,7 +108,7 @@ class _Walk:
         )
         if alike in self.failed:
             return False
-        spot = self._free_spot(job, option) or self._cleared_spot(job, option)
+        spot = self._free_spot(job, option, close) or self._cleared_spot(job, option, close)
         if spot is None:
             self.failed.add(alike)
             return False
@@ -118,26 +119,25 @@ class _Walk:
     def _may_evict(self, job: JobInfo) -> bool:
         return self.policy.rules.may_evict(job, self.now)
 
-    def _free_spot(self, job: JobInfo, option: Option) -> Spot | None:
+    def _free_spot(self, job: JobInfo, option: Option, close: Closeness) -> Spot | None:
         """Free GPUs at the job's level: the closest, then the fullest node."""
         nodes = self._nodes(job, option)
-        found = [(node, spot) for node in nodes for spot in spots(node, option.gpus, _least(job), ())]
+        found = [(node, spot) for node in nodes for spot in spots(node, option.gpus, close.level, ())]
         best = max(found, key=lambda pair: (pair[1].level, -len(pair[0].free)), default=None)
         return best[1] if best else None
 
-    def _cleared_spot(self, job: JobInfo, option: Option) -> Spot | None:
+    def _cleared_spot(self, job: JobInfo, option: Option, close: Closeness) -> Spot | None:
         """Return the spot that costs least at the level, or weighs best.
 
         None if no job may be stopped for it.
         """
         able = self._may_evict(job)
         candidates = [victim for victim in self.victims.values() if able and victim.priority < job.priority]
-        best_effort = job.topology is Topology.BEST_EFFORT
-        least = TopologyLevel.NODE if best_effort else _least(job)
+        best_effort = close.topology is Topology.BEST_EFFORT
         found: list[Spot] = []
         for node in self._nodes(job, option):
             here = [victim for victim in candidates if victim.holds and _is_on(victim, node)]
-            found += spots(node, option.gpus, least, here, fewest=not best_effort)
+            found += spots(node, option.gpus, close.required, here, fewest=not best_effort)
         return self._best(found, best_effort=best_effort)
 
     def _best(self, found: Sequence[Spot], *, best_effort: bool) -> Spot | None:
@@ -185,10 +185,6 @@ class _Walk:
     def _wait(self, wait: Wait) -> None:
         if self.explain:
             self.waits.append(wait)
-
-
-def _least(job: JobInfo) -> TopologyLevel:
-    return TopologyLevel.NODE if job.topology is Topology.NONE else TopologyLevel(job.level)
 
 
 def _is_on(job: JobInfo, node: NodeInfo) -> bool:

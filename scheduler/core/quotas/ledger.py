@@ -174,7 +174,7 @@ class Ledger:
         """
         least: dict[str, int] = {}
         for option in (*job.options, job.holds.option) if job.holds else job.options:
-            if self._of_user(job, option) or not self._places.could_hold(option, job.only_node, job.avoids):
+            if self._of_user(job, option) or not self._places.could_hold(option, job):
                 continue
             for model in _models(option):
                 quota = self.quotas[model].get(job.team) if model in self.quotas else None

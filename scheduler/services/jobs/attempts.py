@@ -15,13 +15,16 @@ from knowledge.catalogue.portal_catalogue import known_model
 from knowledge.core.domain.option_json import option_json, read_option
 from knowledge.core.domain.types import Option, Source
 from knowledge.core.domain.wording import rough_time
+from knowledge.core.recommend.duration import at_level
 from scheduler import hints
 from scheduler.core.market.types import NodeTerms
+from scheduler.core.placement.levels import TopologyLevel, closeness, reached
 from scheduler.core.remaining_time import promised_remaining
-from scheduler.core.types import GpuId
+from scheduler.core.types import GpuId, Topology
 from scheduler.errors import CannotPlace
 from scheduler.models import Allocation, Attempt, Claim, Gpu, Job, Node, PendingGpu, PendingStart
 from scheduler.selectors.checkpoints import resumable
+from scheduler.selectors.cluster.sites import sites_of
 from scheduler.selectors.figures.promise import promised_elsewhere
 from scheduler.selectors.nodes import trusted_since
 from scheduler.services.jobs.executions import record
@@ -75,6 +78,9 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
         raise CannotPlace(f"{option.key} takes equal shares of {option.nodes} nodes.")
     names = hold_ready_nodes(sorted(indices), option, now)
     PendingStart.objects.filter(job=job).delete()
+    level = reached(sites_of(indices), gpus)
+    if level is not None:
+        option = at_level(option, level.word, known_model(job.model))
     checkpoint = resumable(job)
     resume_step = checkpoint.step if checkpoint else 0
     began_at, model = now.timestamp(), known_model(job.model)
@@ -85,6 +91,8 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
         resume_from=checkpoint,
         resume_step=resume_step,
         created_at=now,
+        link_level=level,
+        asked_level=_asked_level(job, option),
         progress=promised_remaining(
             option, model, began_at=began_at, step=resume_step, total_steps=job.total_steps
         ).as_json(),
@@ -103,6 +111,11 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
         wait_text="",
     )
     return attempt
+
+
+def _asked_level(job: Job, option: Option) -> TopologyLevel | None:
+    asked = closeness(Topology(job.topology), job.topology_level, option)
+    return None if asked.topology is Topology.NONE else asked.level
 
 
 def hold_ready_nodes(node_ids: list[str], option: Option, now: datetime) -> list[str]:

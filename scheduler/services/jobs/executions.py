@@ -9,6 +9,7 @@ from statistics import median
 from knowledge.services import record_execution
 from scheduler import hints
 from scheduler.core.measured import Measured
+from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Attempt, Gpu, Job
 from scheduler.selectors.figures.promise import promised_elsewhere
 from scheduler.states import Outcome
@@ -40,6 +41,7 @@ def record(*, attempt: Attempt, job: Job, now: datetime) -> None:
         elsewhere=promised_elsewhere(job.promised, option),
         predictor_version=job.predictor_version,
         software=_software(attempt.figures),
+        link_level=TopologyLevel(attempt.link_level).word if attempt.link_level else None,
         now=now,
     )
     hints.learn()

@@ -14,11 +14,13 @@ from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Goal, Recommendation
 from knowledge.recommendations.recommender import Recommender
 from portal.accounts.models import Team, User
+from scheduler.core.types import Topology
 from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import DatasetFile, Job
 from scheduler.services.files.uploads import hold_files
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
+from scheduler.services.jobs.closeness import check_closeness
 from scheduler.services.jobs.dependencies import After, check_order, store_order
 from scheduler.services.jobs.objectives import aim_of_request
 from scheduler.services.jobs.priorities import check_class
@@ -48,6 +50,8 @@ class JobRequest(TypedDict, total=False):
     priority: int
     preemptible: bool
     spot: bool | None
+    topology: str
+    topology_level: int | None
 
 
 def wants_spot(request: Mapping[str, Any]) -> bool:
@@ -100,6 +104,8 @@ def prepare(
     priority: int = PriorityClass.NORMAL,
     preemptible: bool = True,
     spot: bool | None = None,
+    topology: str = Topology.AUTOMATIC,
+    topology_level: int | None = None,
 ) -> Prepared:
     """Return a job as it would be stored. Raises BadParameters.
 
@@ -109,6 +115,7 @@ def prepare(
     aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now, begin_at=begin_at)
     _check_retries(retries)
     check_class(priority, actor=owner)
+    check_closeness(topology, topology_level, fixed)
     check_order(begin_at=begin_at, deadline_at=deadline_at, after=after, now=now)
     files: dict[str, Any] = {"training_file": training_file, "validation_file": validation_file}
     workload = recommend.workload_of(model=model, **files)
@@ -129,6 +136,8 @@ def prepare(
         priority=priority,
         preemptible=preemptible,
         spot=terms.spot,
+        topology=topology,
+        topology_level=topology_level,
         fixed=fixed,
         options_for=recommend.options_digest(recommender),
         **{**found, "notes": [*found["notes"], *terms.notes]},

@@ -65,7 +65,7 @@ def test_nodes_that_cannot_train_by_its_method_are_no_place_for_a_gang(placement
     assert (free.count_for(four), free.count_for(option(gpus=4))) == (4, 12)
     pinned = job("j", four, only_node="unable")
     assert free.place(four, pinned) is None
-    assert not free.could_hold(four, "unable")
+    assert not free.could_hold(four, job("pinned", four, only_node="unable"))
 
 
 @pytest.mark.parametrize("policy", ["srtf", "topology"])
@@ -102,4 +102,5 @@ def test_a_job_whose_checkpoint_lies_on_one_node_goes_there_or_nowhere() -> None
     free = FreeGpus([node("a", 1), node("b", 4)])
     assert free.place(option(gpus=2), job("j", option(gpus=2), only_node="a")) is None
     assert free.place(option(gpus=2), job("j", option(gpus=2), only_node="b")) == (("b", 0), ("b", 1))
-    assert not free.could_hold(option(gpus=2, nodes=2), "b")
+    across = option(gpus=2, nodes=2)
+    assert not free.could_hold(across, job("pinned", across, only_node="b"))

@@ -8,7 +8,8 @@ from functools import partial
 import pytest
 from hypothesis import given, settings
 
-from scheduler.core.placement.topology import TopologyLevel, closest, spots
+from scheduler.core.placement.levels import TopologyLevel, closest
+from scheduler.core.placement.topology import spots
 from scheduler.core.policies.topology import TOPOLOGY
 from scheduler.core.types import ClusterState, GpuSite, JobInfo, Preempt, Start, Topology, Wait
 from tests.scheduler.core.clusters import cluster_states, decide, job, node, option, running
@@ -93,7 +94,9 @@ def test_a_guaranteed_job_waits_rather_than_start_below_its_level_and_holds_up_n
     far = replace(node("n", 0, total=8, sites=SITES), free=(1, 6))
     plan = topology([new, job("any", ONE)], [far])
     assert isinstance(plan["new"], Wait)
-    assert plan["new"].reason.startswith("Needs 2 A100 GPUs; 2 are free. It asks for GPUs close together")
+    assert plan["new"].reason.startswith(
+        "Needs 2 A100 GPUs. 2 are free on one node, but in different sockets; required: one NUMA node."
+    )
     assert isinstance(plan["any"], Start)
 
 

@@ -1,0 +1,137 @@
+"""How close GPUs of one node lie, and how close a job asks for.
+
+Only GPUs of one node are close or not: of a gang over several nodes, each node's share is meant.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from enum import IntEnum
+from typing import NamedTuple
+
+from knowledge.core.domain.types import Option
+from scheduler.core.types import GpuId, GpuSite, JobInfo, Topology
+
+AS_GOOD = 0.95  # of the tokens/s at the closest level: what less closeness may cost and not be asked for
+
+
+class TopologyLevel(IntEnum):
+    """Links between GPUs, from the loosest to the closest."""
+
+    NODE = 1
+    SOCKET = 2
+    NUMA = 3
+    PCIE = 4
+    NVLINK = 5
+
+    @property
+    def word(self) -> str:
+        """As REST, options and executions name it."""
+        return self.name.lower()
+
+    @property
+    def told(self) -> str:
+        """What GPUs at this level share, in words."""
+        return _TOLD[self]
+
+    @classmethod
+    def of_word(cls, word: str) -> TopologyLevel:
+        """Raises KeyError."""
+        return cls[word.upper()]
+
+
+_TOLD = {
+    TopologyLevel.NODE: "machine",
+    TopologyLevel.SOCKET: "socket",
+    TopologyLevel.NUMA: "NUMA node",
+    TopologyLevel.PCIE: "PCIe switch",
+    TopologyLevel.NVLINK: "NVLink group",
+}
+CLOSE = tuple(sorted(TopologyLevel, reverse=True))[:-1]  # all but the node, the closest first
+
+
+class Closeness(NamedTuple):
+    """What a job asks for with one of its options; `topology` is never automatic."""
+
+    topology: Topology
+    level: TopologyLevel
+
+    @property
+    def required(self) -> TopologyLevel:
+        """The level below which the option does not start."""
+        return self.level if self.topology is Topology.GUARANTEED else TopologyLevel.NODE
+
+
+ANY = Closeness(Topology.NONE, TopologyLevel.NODE)
+
+
+def asked(job: JobInfo, option: Option) -> Closeness:
+    """How close the GPUs of this option shall lie. One GPU a node is close to itself."""
+    return closeness(job.topology, job.level, option)
+
+
+def closeness(topology: Topology, level: int | None, option: Option) -> Closeness:
+    """What somebody who asks for this means for the option."""
+    if option.gpus <= option.nodes or topology is Topology.NONE:
+        return ANY
+    if topology is Topology.AUTOMATIC:
+        least = worthwhile(option.by_level)
+        return ANY if least is TopologyLevel.NODE else Closeness(Topology.BEST_EFFORT, least)
+    return Closeness(topology, TopologyLevel(level or TopologyLevel.NODE))
+
+
+def reached(sites: Mapping[str, Sequence[GpuSite]], gpus: Collection[GpuId]) -> TopologyLevel | None:
+    """How close the GPUs of a gang lie on the node where they lie loosest.
+
+    sites: of each node, by index. None if each node has one alone, or it is unknown where they sit.
+    """
+    shares: dict[str, list[int]] = defaultdict(list)
+    for node, index in gpus:
+        shares[node].append(index)
+    several = {node: indices for node, indices in shares.items() if len(indices) > 1}
+    if not several or not all(sites.get(node) for node in several):
+        return None
+    return min(closest(sites[node], indices, len(indices))[0] for node, indices in several.items())
+
+
+def worthwhile(by_level: Mapping[str, float]) -> TopologyLevel:
+    """The least level at which a job is about as fast as at the closest.
+
+    by_level: predicted tokens/s; where nothing is predicted, closeness is not asked for.
+    """
+    best = max(by_level.values(), default=0.0)
+    enough = (TopologyLevel.of_word(word) for word, rate in by_level.items() if rate >= AS_GOOD * best)
+    return min(enough, default=TopologyLevel.NODE)
+
+
+def closest(
+    sites: Sequence[GpuSite], indices: Collection[int], count: int
+) -> tuple[TopologyLevel, tuple[int, ...]]:
+    """Return the closest `count` of these GPUs and their level.
+
+    Of the groups that hold them the smallest is taken, then the lowest. There must be at least
+    `count` GPUs. Without sites nothing is closer than the node.
+    """
+    for level in CLOSE if sites else ():
+        groups = [group for group in _groups(sites, indices, level) if len(group) >= count]
+        if groups:
+            return level, tuple(min(groups, key=lambda group: (len(group), group))[:count])
+    return TopologyLevel.NODE, tuple(sorted(indices)[:count])
+
+
+def _groups(sites: Sequence[GpuSite], indices: Collection[int], level: TopologyLevel) -> list[list[int]]:
+    groups: dict[int, list[int]] = defaultdict(list)
+    for index in sorted(indices):
+        name = _group(sites[index], level)
+        if name is not None:
+            groups[name].append(index)
+    return list(groups.values())
+
+
+def _group(site: GpuSite, level: TopologyLevel) -> int | None:
+    if level is TopologyLevel.NVLINK:
+        return site.nvlink
+    if level is TopologyLevel.PCIE:
+        return site.switch
+    return site.numa if level is TopologyLevel.NUMA else site.socket
