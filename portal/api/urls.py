@@ -24,7 +24,7 @@ from portal.api.jobs import (
 )
 from portal.api.knowledge import catalogue, executions, recommendations
 from portal.api.markets import markets
-from portal.api.nodes import calibrations, nodes, windows
+from portal.api.nodes import calibrations, nodes, topology, windows
 from portal.api.people import audit, limits, me, teams, users
 
 urlpatterns = [
@@ -69,6 +69,7 @@ urlpatterns = [
     path("nodes/", nodes.NodesApi.as_view()),
     path("nodes/join-tokens/", nodes.JoinTokensApi.as_view()),
     path("nodes/<str:node_id>/", nodes.NodeApi.as_view()),
+    path("nodes/<str:node_id>/topology/", topology.NodeTopologyApi.as_view()),
     path("nodes/<str:node_id>/drain/", nodes.DrainApi.as_view()),
     path("nodes/<str:node_id>/resume/", nodes.ResumeNodeApi.as_view()),
     path("nodes/<str:node_id>/price/", nodes.PriceApi.as_view()),

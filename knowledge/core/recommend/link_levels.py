@@ -33,8 +33,8 @@ def rates_by_level(
 ) -> list[dict[str, float]]:
     """Tokens/s of each configuration by level.
 
-    There are none where closeness makes no difference: on one GPU a node, on CPU slots, and on GPUs of whose links nothing is stated.
-    c: their columns. rates: as predicted with the catalogue's link, shape (n,).
+    There are none where closeness makes no difference: on one GPU a node, on CPU slots, and on GPUs of whose
+    links nothing is stated. c: their columns. rates: as predicted with the catalogue's link, shape (n,).
     """
     usual = predictor.physics(c)
     found: list[dict[str, float]] = [{} for _ in configs]

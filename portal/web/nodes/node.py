@@ -24,6 +24,7 @@ from portal.web.nodes.calibration import calibration_panel
 from portal.web.nodes.forms import DrainForm, PriceForm, ReasonForm
 from portal.web.nodes.nodes import visible_live_jobs
 from scheduler.models import Node
+from scheduler.selectors.cluster.topology import picture_of
 from scheduler.selectors.nodes import get_node, node_events
 from scheduler.services.deletions import remove_node
 from scheduler.services.nodes.price import set_price
@@ -65,6 +66,7 @@ def _live(request: PageRequest, node: Node) -> dict[str, Any]:
     return {
         "node": node,
         "methods": [method for method in METHODS if method not in node.cannot_train],
+        "picture": picture_of(node),
         "visible": visible_live_jobs(request.user, [node]),
         "unknown_gpus": sorted(model for model in models if known.known_gpu(model) is None),
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
+from string import ascii_uppercase
 from typing import Any
 
 from django import template
@@ -150,6 +151,12 @@ def lasting(moment: datetime) -> SafeString:
 def closeness(level: int) -> str:
     """What GPUs at a topology level share, e.g. `NUMA node`."""
     return TopologyLevel(level).told
+
+
+@register.filter
+def letter(number: int) -> str:
+    """A small number as a letter; those beyond the alphabet stay numbers."""
+    return ascii_uppercase[number] if number < len(ascii_uppercase) else str(number)
 
 
 @register.filter
