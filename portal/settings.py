@@ -260,7 +260,7 @@ CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_BROKER_CONNECTION_MAX_RETRIES = None
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
 CELERY_TASK_DEFAULT_QUEUE = "control"
-CELERY_TASK_QUEUES = [Queue("control"), Queue("work")]
+CELERY_TASK_QUEUES = [Queue("control"), Queue("work"), Queue("predict")]
 CELERY_BEAT_SCHEDULE_FILENAME = str(DATA_DIR / "beat-schedule")
 TICK_EVERY_S = env.float("TICK_EVERY_S", default=1.0)
 SWEEP_EVERY_S = env.float("SWEEP_EVERY_S", default=30.0)
@@ -283,6 +283,7 @@ ASSIGNED_TIMEOUT_S = env.float("ASSIGNED_TIMEOUT_S", default=60.0)
 STARTING_TIMEOUT_S = env.float("STARTING_TIMEOUT_S", default=600.0)
 STOP_GRACE_S = env.float("STOP_GRACE_S", default=60.0)
 WINDOW_LEAD_S = env.float("WINDOW_LEAD_S", default=120.0)
+FORECAST_CPU_S = env.float("FORECAST_CPU_S", default=8.0)  # for playing the queue ahead once
 SPOT_PERIOD_S = env.float("SPOT_PERIOD_S", default=1800.0)  # jobs with a deadline are decided once in it
 SPOT_DECIDER = env.str("SPOT_DECIDER", default="")  # the way of deciding for all jobs; empty: learnt
 # What rents nodes in a market: name -> command and arguments (docs/spot.md).

@@ -66,6 +66,11 @@ def read_scripts() -> None:
     _after_commit("knowledge.tasks.read_scripts", "work")
 
 
+def forecast_starts() -> None:
+    """Ask for the queue to be played ahead: a plan has changed."""
+    _after_commit("scheduler.tasks.forecast_starts", "predict")
+
+
 def simulate() -> None:
     """Ask for the next piece of a simulation that waits."""
     _after_commit("scheduler.tasks.simulate", "work")

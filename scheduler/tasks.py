@@ -9,6 +9,7 @@ from celery import shared_task
 
 from portal.clock import database_now
 from scheduler.loop.options.option_refresh import refresh_options
+from scheduler.loop.start_forecasts import forecast_starts
 from scheduler.loop.sweeps import sweep
 from scheduler.loop.tick import tick
 from scheduler.services.calibration.advance import advance_all
@@ -36,6 +37,12 @@ def run_sweep() -> None:
 def run_option_refresh() -> None:
     """Compute stale options of waiting jobs."""
     refresh_options()
+
+
+@shared_task(name="scheduler.tasks.forecast_starts", queue="predict")
+def run_start_forecasts() -> None:
+    """Play the queue ahead, unless nothing has changed since it was played."""
+    forecast_starts(database_now())
 
 
 @shared_task(name="scheduler.tasks.simulate", queue="work")

@@ -42,6 +42,7 @@ def beat_schedule(
         "tick": _every(tick_every_s, "scheduler.tasks.tick", "control"),
         "sweep": _every(sweep_every_s, "scheduler.tasks.sweep", "control"),
         "refresh options": _every(5.0, "scheduler.tasks.refresh_options", "work"),
+        "forecast starts": _every(15.0, "scheduler.tasks.forecast_starts", "predict"),
         "calibrate": _every(5.0, "scheduler.tasks.calibrate", "work"),
         "markets": _every(market_every_s, "scheduler.tasks.markets", "work"),
         "learn": _every(600.0, "knowledge.tasks.train", "work"),

@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from knowledge.selectors import active_predictor
+from scheduler import hints
 from scheduler.core.decisions.decision_json import PolicyInput, pack_input, pack_plan
 from scheduler.core.decisions.news import VERBS, news, news_digest
 from scheduler.core.types import Action, Plan, Wait
@@ -35,6 +36,7 @@ def record(epoch: Epoch, live: LivePolicy, given: PolicyInput, plan: Plan) -> No
             decision, options = _kept(live, given, plan, digest)
             DecisionJob.objects.bulk_create(_of_job(decision, action) for action in found)
             store(options, decision, newest)
+            hints.forecast_starts()
 
 
 def _known_codes() -> dict[str, str]:

@@ -12,6 +12,7 @@ from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
 from scheduler.models.pending import PendingGpu, PendingStart
 from scheduler.models.quotas import PersonLimit, TeamQuota
 from scheduler.models.simulations import Simulation, SimulationState
+from scheduler.models.start_forecasts import StartForecast
 from scheduler.models.windows import MaintenanceWindow
 
 __all__ = [
@@ -54,6 +55,7 @@ __all__ = [
     "SampleSource",
     "Simulation",
     "SimulationState",
+    "StartForecast",
     "TeamQuota",
     "UploadHold",
     "WebBeat",

@@ -115,7 +115,7 @@ class Stack:
         if self.socket is not None:
             self.start_broker()
         self.start_web_alone(past)
-        for queue in ("control", "work"):
+        for queue in ("control", "work", "predict"):
             self.supervisor.start(processes.worker(queue))
         self.supervisor.start(processes.beat())
         preflight.wait_until_served(self.url)

@@ -16,6 +16,7 @@ from portal.api.common.fields import CurrencyField
 from portal.api.jobs.closeness import LevelField
 from portal.api.jobs.figures import ActualOut, ComparedOut, CostOut, FiguresOut, ProgressOut, WarningOut
 from portal.api.jobs.requests import SpotField
+from portal.api.jobs.start import ExpectedOut
 from scheduler.core.spending import Spent
 from scheduler.models import Attempt, Job, JobDependency, JobEvent, Metric
 from scheduler.selectors.dependencies import dependencies_of
@@ -23,6 +24,7 @@ from scheduler.selectors.figures.cost import costs_of_job, totals
 from scheduler.selectors.figures.job import elapsed, first_loss, job_figures
 from scheduler.selectors.figures.promise import actual_of_attempt, comparison, comparison_with_submission
 from scheduler.selectors.jobs import sees
+from scheduler.selectors.start_forecasts import newest_forecast
 from scheduler.states import JobState, public_state
 from trainer.step_metrics import STEP_METRICS, StepMetric
 
@@ -197,6 +199,9 @@ class AfterOut(serializers.ModelSerializer[JobDependency]):
 class JobOut(JobBrief):
     """Everything about one job."""
 
+    expected = serializers.SerializerMethodField(
+        help_text="When a waiting job starts; else null."
+    )
     figures = serializers.SerializerMethodField()
     params = serializers.SerializerMethodField()
     promise = serializers.SerializerMethodField()
@@ -220,6 +225,7 @@ class JobOut(JobBrief):
             *JobBrief.Meta.fields,
             *("params", "promise", "after", "attempts", "evidence", "notes", "predictor_version"),
             *(
+                "expected",
                 "after",
                 "deleted_files",
                 "figures",
@@ -239,6 +245,11 @@ class JobOut(JobBrief):
     @extend_schema_field(AttemptOut(many=True))
     def get_attempts(self, job: Job) -> Any:
         return AttemptOut(job.attempts.all(), many=True, context={"costs": self.of_attempts}).data
+
+    @extend_schema_field(ExpectedOut(allow_null=True))
+    def get_expected(self, job: Job) -> Any:
+        expected = newest_forecast(job, self.context["now"])
+        return ExpectedOut(expected).data if expected else None
 
     @extend_schema_field(FiguresOut)
     def get_figures(self, job: Job) -> Any:

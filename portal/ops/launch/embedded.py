@@ -113,7 +113,7 @@ class EmbeddedPortal:
             broker.wait_until_up(self.socket)
         prepared = self.prepare(supervisor.env)
         supervisor.start(processes.web(options.host, options.port))
-        for queue in ("control", "work"):
+        for queue in ("control", "work", "predict"):
             supervisor.start(processes.worker(queue))
         supervisor.start(processes.beat())
         preflight.wait_until_served(self.url)

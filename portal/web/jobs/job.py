@@ -25,6 +25,7 @@ from scheduler.selectors.figures.job import job_figures
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import get_job, metrics
 from scheduler.selectors.public_states import may
+from scheduler.selectors.start_forecasts import newest_forecast
 from scheduler.services.jobs.priorities import change_job, hold_job, release_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.states import TERMINAL
@@ -83,6 +84,7 @@ def _live(request: PageRequest, job: Job, now: datetime) -> dict[str, Any]:
         "explained": explained(job),
         "may": may(job),
         "preempted": preempted(job, request.user),
+        "starts": newest_forecast(job, now),
     }
 
 

@@ -127,7 +127,7 @@ def test_every_queue_has_a_worker_and_one_beat_drives_them() -> None:
 
 
 def test_workers_in_containers_are_as_quiet_as_embedded_ones() -> None:
-    for queue in ("control", "work"):
+    for queue in ("control", "work", "predict"):
         quiet = {word for word in processes.worker(queue).command if word.startswith("--without-")}
         assert quiet == {word for word in words(PORTAL[queue]) if word.startswith("--without-")}
 

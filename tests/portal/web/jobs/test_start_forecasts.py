@@ -1,0 +1,89 @@
+"""When waiting jobs start: computed in a worker, kept, told on the page and over REST, and judged."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from rest_framework.test import APIClient
+
+from portal.accounts.models import User
+from portal.clock import database_now
+from scheduler.loop import start_forecasts
+from scheduler.loop.start_forecasts import forecast_starts, play_input
+from scheduler.loop.tick import tick
+from scheduler.models import Job, StartForecast
+from scheduler.selectors.start_forecasts import judged_forecasts
+from tests.harness import world
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def waits(person: User) -> Job:
+    """A job that waits for the only GPU."""
+    world.fake_node(slots=1)
+    world.job(person)
+    tick()
+    job = world.job(person)
+    tick()
+    return job
+
+
+def test_a_waiting_job_says_when_it_starts(browser: Client, api: APIClient, waits: Job) -> None:
+    assert forecast_starts(database_now()) == 1
+    page = browser.get(f"/jobs/{waits.pk}/").content.decode()
+    assert "<strong>Starts</strong> about" in page
+    expected = api.get(f"/api/jobs/{waits.pk}/start/").json()["expected"]
+    assert expected["start_low"] <= expected["start_at"] <= expected["start_high"]
+    assert expected["start_at"] < expected["end_at"]
+    assert not expected["stale"]
+    assert api.get(f"/api/jobs/{waits.pk}/").json()["expected"]["start_high"] == expected["start_high"]
+
+
+def test_an_old_forecast_says_so(browser: Client, api: APIClient, waits: Job) -> None:
+    forecast_starts(database_now())
+    StartForecast.objects.update(made_at=database_now() - timedelta(minutes=5))
+    Job.objects.filter(pk=waits.pk).update(state_since=database_now() - timedelta(minutes=10))
+    assert api.get(f"/api/jobs/{waits.pk}/start/").json()["expected"]["stale"]
+    assert "it is being computed anew" in browser.get(f"/jobs/{waits.pk}/").content.decode()
+
+
+def test_it_is_not_played_again_until_something_changes(waits: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(start_forecasts, "REPEAT", timedelta(seconds=20))
+    now = database_now()
+    assert forecast_starts(now) == 1
+    assert forecast_starts(now + timedelta(seconds=10)) == 0
+    assert forecast_starts(now + timedelta(seconds=30)) == 1
+    assert StartForecast.objects.filter(job=waits).count() == 2
+
+
+def test_the_first_forecast_stays_and_is_judged_by_the_start(
+    waits: Job, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(start_forecasts, "REPEAT", timedelta(seconds=20))
+    now = database_now()
+    forecast_starts(now)
+    first = StartForecast.objects.get(job=waits, first=True)
+    forecast_starts(now + timedelta(seconds=30))
+    Job.objects.filter(pk=waits.pk).update(first_started_at=now + timedelta(seconds=30))
+    assert StartForecast.objects.get(job=waits, first=True).made_at == first.made_at
+    ((told, actual_s),) = judged_forecasts("fifo")
+    assert actual_s == pytest.approx(30, abs=1)
+    assert told.value == pytest.approx((first.start_at - first.made_at).total_seconds())
+
+
+def test_a_job_that_starts_or_fits_nowhere_has_no_forecast(api: APIClient, person: User) -> None:
+    job = world.job(person)
+    tick()
+    assert forecast_starts(database_now()) == 0
+    assert api.get(f"/api/jobs/{job.pk}/start/").json() == {"expected": None}
+
+
+def test_the_past_brings_jobs_as_they_were_promised(waits: Job) -> None:
+    past = play_input(database_now()).past
+    assert [job.id for job in past.jobs] == list(
+        Job.objects.order_by("submitted_at").values_list("pk", flat=True)
+    )
+    assert all(job.options for job in past.jobs)
