@@ -19,8 +19,8 @@ from scheduler.core.limits import NO_TEAM
 from scheduler.core.types import JobInfo
 from scheduler.loop.snapshot import take_snapshot
 from scheduler.models import Attempt, Decision, Epoch, Job, StartForecast
+from scheduler.selectors.figures.start_forecasts import judged_forecasts
 from scheduler.selectors.policy import live_policy
-from scheduler.selectors.start_forecasts import judged_forecasts
 from scheduler.services.forecasts.cpu_budget import CpuBudget
 from scheduler.states import JobState
 
@@ -103,7 +103,7 @@ def _as_submitted(job: Job) -> JobInfo:
 
 
 def _keep(found: Mapping[str, Forecast], given: PlayInput, now: datetime) -> None:
-    """The newest forecast of each job that still waits, and the first one of a job that has none."""
+    """Keep the newest forecast of each job that waits, and its first one."""
     rows = [_row(job, forecast, given, now) for job, forecast in found.items()]
     with transaction.atomic():
         StartForecast.objects.filter(first=False).exclude(job__in=found).delete()
@@ -128,7 +128,8 @@ def _row(job: str, told: Forecast, given: PlayInput, now: datetime, *, first: bo
     end = told.end or Interval(0.0)
     return StartForecast(
         job_id=job, first=first, made_at=now, policy=given.policy.name, plays=told.plays,
-        start_at=_at(told.start.value), start_low=_at(told.start.low) or now, start_high=_at(told.start.high),
+        start_at=_at(told.start.value) or now, start_low=_at(told.start.low) or now,
+        start_high=_at(told.start.high),
         end_at=_at(end.value) if told.end else None, end_low=_at(end.low), end_high=_at(end.high),
     )  # fmt: skip
 

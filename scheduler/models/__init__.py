@@ -9,10 +9,9 @@ from scheduler.models.markets.deciding import DeciderWeight, MarketDecision
 from scheduler.models.markets.market import Market, MarketForecast, MarketOrder, MarketSample, SampleSource
 from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent, NodePrice, NodeSpeedTest
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
-from scheduler.models.pending import PendingGpu, PendingStart
+from scheduler.models.pending import PendingGpu, PendingStart, StartForecast
 from scheduler.models.quotas import PersonLimit, TeamQuota
 from scheduler.models.simulations import Simulation, SimulationState
-from scheduler.models.start_forecasts import StartForecast
 from scheduler.models.windows import MaintenanceWindow
 
 __all__ = [

@@ -23,8 +23,8 @@ from scheduler.selectors.dependencies import dependencies_of
 from scheduler.selectors.figures.cost import costs_of_job, totals
 from scheduler.selectors.figures.job import elapsed, first_loss, job_figures
 from scheduler.selectors.figures.promise import actual_of_attempt, comparison, comparison_with_submission
+from scheduler.selectors.figures.start_forecasts import newest_forecast
 from scheduler.selectors.jobs import sees
-from scheduler.selectors.start_forecasts import newest_forecast
 from scheduler.states import JobState, public_state
 from trainer.step_metrics import STEP_METRICS, StepMetric
 
@@ -199,9 +199,7 @@ class AfterOut(serializers.ModelSerializer[JobDependency]):
 class JobOut(JobBrief):
     """Everything about one job."""
 
-    expected = serializers.SerializerMethodField(
-        help_text="When a waiting job starts; else null."
-    )
+    expected = serializers.SerializerMethodField(help_text="When a waiting job starts; else null.")
     figures = serializers.SerializerMethodField()
     params = serializers.SerializerMethodField()
     promise = serializers.SerializerMethodField()

@@ -11,8 +11,8 @@ from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
 from portal.clock import database_now
+from scheduler.selectors.figures.start_forecasts import newest_forecast
 from scheduler.selectors.jobs import get_job
-from scheduler.selectors.start_forecasts import newest_forecast
 
 
 class ExpectedOut(serializers.Serializer[Any]):

@@ -22,10 +22,10 @@ from scheduler.models import Job
 from scheduler.selectors.analysis.failures import explained
 from scheduler.selectors.cluster.preemptions import preempted
 from scheduler.selectors.figures.job import job_figures
+from scheduler.selectors.figures.start_forecasts import newest_forecast
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import get_job, metrics
 from scheduler.selectors.public_states import may
-from scheduler.selectors.start_forecasts import newest_forecast
 from scheduler.services.jobs.priorities import change_job, hold_job, release_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.states import TERMINAL

@@ -51,7 +51,7 @@ def test_a_tick_asks_for_the_next_one_once_however_much_it_starts(sent: Counter[
         world.job()
     sent.clear()
     assert tick().started == SEVERAL
-    assert sent == {"scheduler.tasks.tick": 1}
+    assert sent == {"scheduler.tasks.tick": 1, "scheduler.tasks.forecast_starts": 1}
 
 
 @pytest.mark.django_db(transaction=True)

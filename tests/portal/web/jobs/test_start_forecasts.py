@@ -14,7 +14,7 @@ from scheduler.loop import start_forecasts
 from scheduler.loop.start_forecasts import forecast_starts, play_input
 from scheduler.loop.tick import tick
 from scheduler.models import Job, StartForecast
-from scheduler.selectors.start_forecasts import judged_forecasts
+from scheduler.selectors.figures.start_forecasts import judged_forecasts
 from tests.harness import world
 
 pytestmark = pytest.mark.django_db

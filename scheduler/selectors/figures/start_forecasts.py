@@ -50,7 +50,10 @@ def newest_forecast(job: Job, now: datetime) -> Expected | None:
 
 
 def judged_forecasts(policy: str) -> Iterable[tuple[Interval, float]]:
-    """First forecasts under a policy and the actual starts, newest first, in s after they were made."""
+    """First forecasts under a policy and the actual starts, newest first.
+
+    In s after they were made.
+    """
     rows = StartForecast.objects.filter(first=True, policy=policy, job__first_started_at__isnull=False)
     for row in rows.select_related("job").order_by("-made_at")[:JUDGED]:
         if row.job.first_started_at is None or row.job.first_started_at < row.made_at:
