@@ -9,7 +9,8 @@ from celery import shared_task
 
 from portal.clock import database_now
 from scheduler.loop.options.option_refresh import refresh_options
-from scheduler.loop.start_forecasts import forecast_starts
+from scheduler.loop.predict.shadow import bring_up_to_date
+from scheduler.loop.predict.start_forecasts import forecast_starts
 from scheduler.loop.sweeps import sweep
 from scheduler.loop.tick import tick
 from scheduler.services.calibration.advance import advance_all
@@ -65,3 +66,9 @@ def run_markets() -> None:
     """Look after markets; most portals have none."""
     look_after_markets(now=database_now)
     keep_forecasts(now=database_now())
+
+
+@shared_task(name="scheduler.tasks.shadow", queue="predict")
+def run_shadow() -> None:
+    """Bring the policy on probation up to date, if there is one."""
+    bring_up_to_date(database_now())

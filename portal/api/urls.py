@@ -9,7 +9,7 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
 from portal.api import docs
-from portal.api.cluster import policy, simulations, spending
+from portal.api.cluster import policy, shadow, simulations, spending
 from portal.api.jobs import (
     arrays,
     decisions,
@@ -88,6 +88,7 @@ urlpatterns = [
     path("markets/<int:market_id>/samples/", markets.SamplesApi.as_view()),
     path("markets/<int:market_id>/forecast/", markets.MarketForecastApi.as_view()),
     path("policy/", policy.PolicyApi.as_view()),
+    path("policy/shadow/", shadow.ShadowApi.as_view()),
     path("spending/", spending.SpendingApi.as_view()),
     path("simulations/", simulations.SimulationsApi.as_view()),
     path("simulations/<str:simulation_id>/", simulations.SimulationApi.as_view()),

@@ -31,6 +31,9 @@ def transport_options(broker_url: str, folder: Path) -> dict[str, Any]:
     }
 
 
+SHADOW_EVERY_S = 30.0  # a policy on probation decides about that much time at once
+
+
 def beat_schedule(
     *, tick_every_s: float, sweep_every_s: float, market_every_s: float
 ) -> dict[str, dict[str, Any]]:
@@ -45,6 +48,7 @@ def beat_schedule(
         "forecast starts": _every(15.0, "scheduler.tasks.forecast_starts", "predict"),
         "calibrate": _every(5.0, "scheduler.tasks.calibrate", "work"),
         "markets": _every(market_every_s, "scheduler.tasks.markets", "work"),
+        "shadow": _every(SHADOW_EVERY_S, "scheduler.tasks.shadow", "predict"),
         "learn": _every(600.0, "knowledge.tasks.train", "work"),
     }
 

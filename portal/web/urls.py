@@ -8,7 +8,7 @@ from django.urls import path
 from django.views.generic import RedirectView
 
 from portal.web import home, intents
-from portal.web.admin import catalogue
+from portal.web.admin import catalogue, shadow
 from portal.web.analysis import predictions, simulations, spending
 from portal.web.jobs import files, job, new, recommendation, script_import, uploads
 from portal.web.markets import markets
@@ -67,6 +67,8 @@ urlpatterns = [
     path("analytics/predictions/<int:number>/promote/", predictions.promote, name="predictor-promote"),
     path("catalogue/<str:kind>/add/", catalogue.add, name="catalogue-add"),
     path("catalogue/<str:kind>/delete/", catalogue.delete, name="catalogue-delete"),
+    path("policy/shadow/", shadow.start, name="policy-shadow"),
+    path("policy/shadow/end/", shadow.end, name="policy-shadow-end"),
     path("simulations/<str:simulation_id>/", simulations.simulation_detail, name="simulation"),
     path("nodes/join-token/", nodes.join_token, name="join-token"),
     path("nodes/<str:node_id>/", node.node_detail, name="node"),

@@ -93,7 +93,7 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
     taken |= {gpu for holding in rows.pending.values() for gpu in holding.gpus}
     return ClusterState(
         jobs=tuple(_job(job, rows, now) for job in jobs),
-        nodes=_nodes(taken, now),
+        nodes=nodes_with_free(taken, now),
         memory=memory,
         limits=limits_in_force({job.owner_id for job in jobs}, now) if jobs else Limits(),
         windows=windows_in_force(now) if jobs else (),
@@ -224,7 +224,7 @@ def _holding(job: Job, rows: _Rows, now: datetime) -> Holding | None:
     )
 
 
-def _nodes(held: set[GpuId], now: datetime) -> tuple[NodeInfo, ...]:
+def nodes_with_free(held: set[GpuId], now: datetime) -> tuple[NodeInfo, ...]:
     fresh = trusted_since(now)
     groups: dict[tuple[str, str], list[Gpu]] = defaultdict(list)
     sites: dict[str, list[GpuSite | None]] = defaultdict(list)

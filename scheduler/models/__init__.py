@@ -11,7 +11,7 @@ from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent, NodePrice, N
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
 from scheduler.models.pending import PendingGpu, PendingStart, StartForecast
 from scheduler.models.quotas import PersonLimit, TeamQuota
-from scheduler.models.simulations import Simulation, SimulationState
+from scheduler.models.simulations import ShadowJob, ShadowPolicy, Simulation, SimulationState
 from scheduler.models.windows import MaintenanceWindow
 
 __all__ = [
@@ -52,6 +52,8 @@ __all__ = [
     "PersonLimit",
     "PolicyChoice",
     "SampleSource",
+    "ShadowJob",
+    "ShadowPolicy",
     "Simulation",
     "SimulationState",
     "StartForecast",

@@ -1,4 +1,4 @@
-"""What-if comparisons: policies on the portal's own past, in simulated time."""
+"""What-if comparisons of policies: on the own past, and on probation."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from django.db import models
 from django.urls import reverse
 
 from scheduler.models.ids import new_id
+from scheduler.models.jobs import Job
 
 
 class SimulationState(models.TextChoices):
@@ -66,3 +67,56 @@ class Simulation(models.Model):
     @property
     def ended(self) -> bool:
         return self.state not in OPEN_STATES
+
+
+class ShadowPolicy(models.Model):
+    """A policy on probation, from the moment at which it was switched on.
+
+    world: its occupancy and memory at `at`, as scheduler.core.shadow.state_json packs them. `turn` is the
+    fence of its writes: of two workers that bring it up to date, one counts.
+    """
+
+    policy = models.CharField(max_length=40)
+    parameters = models.JSONField(default=dict)  # that differ from the policy's defaults
+    reason = models.CharField(max_length=500, blank=True)
+    started_by = models.ForeignKey(settings.AUTH_USER_MODEL, models.SET_NULL, null=True, related_name="+")
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True)
+    open = models.BooleanField(default=True)  # one at a time
+    at = models.DateTimeField()
+    world = models.BinaryField(null=True)
+    turn = models.IntegerField(default=0)
+    trouble = models.CharField(max_length=500, blank=True)  # why it was not brought up to date last time
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["open"], condition=models.Q(open=True), name="one_open_shadow_policy"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.policy} on probation since {self.started_at:%Y-%m-%d %H:%M}"
+
+
+class ShadowJob(models.Model):
+    """What a policy on probation would have done with one job.
+
+    started_at: the first time; null: it waits, or it ran already. stops: how often it was stopped or moved.
+    """
+
+    shadow = models.ForeignKey(ShadowPolicy, models.CASCADE, related_name="jobs")
+    job = models.ForeignKey(Job, models.CASCADE, related_name="+")
+    started_at = models.DateTimeField(null=True)
+    ended_at = models.DateTimeField(null=True)
+    stops = models.IntegerField(default=0)
+    gpu_model = models.CharField(max_length=100, blank=True)  # as it was started last
+    gpus = models.IntegerField(null=True)
+
+    class Meta:
+        ordering = ["id"]
+        constraints = [models.UniqueConstraint(fields=["shadow", "job"], name="one_shadow_of_a_job")]
+
+    def __str__(self) -> str:
+        return f"{self.job_id} in the shadow"

@@ -17,6 +17,7 @@ from django.views.decorators.http import require_http_methods
 
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
+from portal.web.admin import shadow
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import StyledForm
 from portal.web.common.refusals import refusals_shown
@@ -107,22 +108,22 @@ def policy(request: PageRequest) -> HttpResponse:
     """Show it to everyone; let administrators choose."""
     if request.method != "POST":
         form = PolicyForm(initial={"name": current_policy(), "seen": current_choice()})
-        return render(request, "policy/page.html", _page(form))
+        return render(request, "policy/page.html", _page(request, form))
     refuse_others_than_admins(request)
     form = PolicyForm(request.POST)
     if not form.is_valid():
-        return render(request, "policy/page.html", _page(form), status=400)
+        return render(request, "policy/page.html", _page(request, form), status=400)
     with refusals_shown(request):
         try:
             made = choose_policy(actor=request.user, now=database_now(), **form.choice())
         except BadParameters as refused:
             form.take(refused.fields)
-            return render(request, "policy/page.html", _page(form), status=400)
+            return render(request, "policy/page.html", _page(request, form), status=400)
         messages.info(request, f"{made.name} is the policy from now on.")
     return redirect("policy")
 
 
-def _page(form: PolicyForm) -> dict[str, Any]:
+def _page(request: PageRequest, form: PolicyForm) -> dict[str, Any]:
     return {
         "form": form,
         "chosen": form["name"].value(),
@@ -134,4 +135,5 @@ def _page(form: PolicyForm) -> dict[str, Any]:
             (name, policy.description.summary) for name, policy in POLICIES.items() if name not in LIVE
         ],
         "history": policy_history()[:SHOWN],
+        "probation": shadow.shown(request),
     }

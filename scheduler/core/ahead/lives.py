@@ -52,6 +52,13 @@ class PlayedJob:
             self.scale = left_s / promised_s if promised_s > 0 and work > LEAST_WORK else None
         self._moves(now, now, left_s)
 
+    def correct(self, now: float, scale: float) -> None:
+        """What is left of it takes so many times the promised duration."""
+        self.info, self.scale = self.seen(now), scale
+        if self.info.holds is not None:
+            left_s = self.info.work_left * self.whole_s(self.info.holds.option)
+            self._moves(now, max(now, self.moves_at), left_s)
+
     def whole_s(self, option: Option) -> float:
         """Seconds of the whole job with this option, start-up included."""
         if self.scale is not None and option.duration_s.value > 0:

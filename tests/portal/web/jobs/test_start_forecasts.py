@@ -10,8 +10,8 @@ from rest_framework.test import APIClient
 
 from portal.accounts.models import User
 from portal.clock import database_now
-from scheduler.loop import start_forecasts
-from scheduler.loop.start_forecasts import forecast_starts, play_input
+from scheduler.loop.predict import start_forecasts
+from scheduler.loop.predict.start_forecasts import forecast_starts, play_input
 from scheduler.loop.tick import tick
 from scheduler.models import Job, StartForecast
 from scheduler.selectors.figures.start_forecasts import judged_forecasts

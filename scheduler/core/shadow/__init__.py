@@ -1,0 +1,1 @@
+"""A policy on probation: what it would do with the jobs that really come."""

@@ -1,0 +1,1 @@
+"""Work of the queue `predict` with a snapshot; nothing of it is carried out."""
