@@ -27,6 +27,8 @@ class CycleOptions:
     tolerance: a job takes an option that fits now if it is at most this much worse than the best one it
     could get on the empty cluster (CoTune, who says 1.25; 2 was measured: docs/adr/0006).
     money_tolerance: the same for goals that count money, whose owners rather wait than pay twice.
+    spare_restarts, spare_share: a running job is left alone that will end within so many of its restarts, or
+    has less than this share of its work left; 0: only where stopping it frees its GPUs no sooner.
     hysteresis: how much better, as a share, a waiting job must rank than a running one to evict it.
     """
 
@@ -39,6 +41,8 @@ class CycleOptions:
     cooldown_s: float = 60.0  # a preempted job evicts nobody before: no two throw each other out in turns
     limit: int | None = None  # preemptions after which a job is left alone
     hysteresis: float = 0.0
+    spare_restarts: float = 0.0
+    spare_share: float = 0.0
     segment_s: float | None = None  # runs are cut into segments of this length; eviction at their ends only
     boundary_s: float = 60.0  # how long after its end a segment's boundary counts: one round
 
@@ -53,6 +57,13 @@ class CycleOptions:
         """May this waiting job take GPUs from others?"""
         return self.preempts and (job.preempted_at is None or now - job.preempted_at >= self.cooldown_s)
 
+    def _spares(self, job: JobInfo) -> bool:
+        """Is so little of a running job left that stopping it is not worth while?"""
+        if job.work_left < self.spare_share:
+            return True
+        left_s = job.releases_in_s
+        return left_s is not None and left_s < self.spare_restarts * job.restart_s
+
     def evictable(self, job: JobInfo, now: float) -> bool:
         """May this running job be stopped for one that ranks better?"""
         if not (self.preempts and job.preemptible and job.holds):
@@ -61,6 +72,8 @@ class CycleOptions:
             return False
         if job.releases_in_s is not None and job.releases_in_s <= job.unsaved_s + job.restart_s:
             return False  # its GPUs are free sooner if it ends
+        if self._spares(job):
+            return False
         ran = now - job.holds.since
         if self.segment_s is None:
             return ran >= self.min_run_s

@@ -26,6 +26,7 @@ Values = Mapping[str, Any]
 A_DAY_S = 86_400.0
 MOST_QUEUES = 8
 A_MINUTE_S = 60.0
+SPARING = frozenset({"las", "tiresias", "gittins"})  # judge by the past alone, unless they are told more
 STOPS_A_DAY = 3  # a job that was stopped so often within a day is left alone
 
 
@@ -138,6 +139,17 @@ def _rules(policy: Any) -> tuple[Parameter, ...]:
     if rules.segment_s is None:
         text = "Minimum seconds that a job runs before it may be stopped."
         found.insert(0, Parameter(name="min_run_s", default=rules.min_run_s, help=text))
+    if policy.name in SPARING:
+        found += [
+            Parameter(
+                name="spare_restarts", default=rules.spare_restarts, high=100.0,
+                help="A job is not stopped that will end within so many of its restarts, if that is known.",
+            ),
+            Parameter(
+                name="spare_share", default=rules.spare_share, high=1.0,
+                help="A job is not stopped that has less than this share of its work left.",
+            ),
+        ]  # fmt: skip
     if rules.hysteresis:
         text = "How much better a waiting job must rank than a running one to stop it, as a share."
         found.append(Parameter(name="hysteresis", default=rules.hysteresis, high=10.0, help=text))

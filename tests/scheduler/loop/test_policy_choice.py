@@ -102,7 +102,10 @@ def test_parameters_are_chosen_with_the_policy_and_stand_in_the_audit_record() -
     assert post(admin, {"name": "las", "parameters": [1]}) == 400
     assert current_policy() == "fifo"
     assert post(admin, {"name": "las", "parameters": {"min_run_s": 300}}) == 200
-    held = {"round_s": 0.0, "min_run_s": 300.0, "cooldown_s": 60.0, "limit": 3, "hysteresis": 0.1}
+    held = {
+        "round_s": 0.0, "min_run_s": 300.0, "cooldown_s": 60.0, "limit": 3, "hysteresis": 0.1,
+        "spare_restarts": 0.0, "spare_share": 0.0,
+    }  # fmt: skip
     assert AuditEntry.objects.get(action="policy chosen").data["parameters"] == held
     client = Client()
     client.force_login(admin)

@@ -8,7 +8,7 @@ import pytest
 
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import clean_parameters, parameters_of, values_of, with_parameters
-from scheduler.core.types import ClusterState, Preempt
+from scheduler.core.types import ClusterState, Holding, Preempt
 from scheduler.errors import BadParameters
 from tests.scheduler.core.clusters import job, node, option, running
 
@@ -52,6 +52,32 @@ def test_a_value_that_makes_no_sense_is_refused_by_name(policy: str, wrong: dict
     with pytest.raises(BadParameters) as refused:
         clean_parameters(POLICIES[policy], wrong)
     assert set(refused.value.fields) == {f"parameters.{name}" for name in wrong}
+
+
+@pytest.mark.parametrize("policy", ["las", "tiresias", "gittins"])
+@pytest.mark.parametrize(
+    ("given", "left", "stopped"),
+    [
+        ({}, (100.0, 0.5), True),
+        ({"spare_restarts": 2}, (100.0, 0.5), False),
+        ({"spare_restarts": 2}, (130.0, 0.5), True),
+        ({"spare_share": 0.05}, (1e5, 0.04), False),
+        ({"spare_share": 0.05}, (1e5, 0.06), True),
+    ],
+)
+def test_a_job_that_is_about_to_end_may_be_spared(
+    policy: str, given: dict[str, Any], left: tuple[float, float], stopped: bool
+) -> None:
+    """A restart costs 60 s; the job that runs has received far more than the one that waits."""
+    left_s, work_left = left
+    holds = Holding(option=option(duration_s=1e5), gpus=(("n", 0),), since=-1e5, left_s=left_s)
+    old = job(
+        "old", option(duration_s=1e5), holds=holds, first_started_at=-1e5, attained_gpu_s=1e5, restart_s=60.0,
+        work_left=work_left,
+    )  # fmt: skip
+    state = ClusterState(jobs=(old, job("new", option(duration_s=1e5))), nodes=(node("n", 0, total=1),))
+    plan = with_parameters(POLICIES[policy], given).decide(state, 0.0)
+    assert any(isinstance(action, Preempt) for action in plan.actions) is stopped
 
 
 def test_a_policy_follows_its_parameters() -> None:
