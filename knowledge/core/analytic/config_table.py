@@ -181,11 +181,10 @@ def columns(
     floats = _floats(configs)
     limit = floats["tokens"]
     floats["padded"] = np.array([p or t for p, t in zip(padded, limit, strict=True)]) if padded else limit
-    four_bit = [c.method in config_space.QUANTIZED or c.quantization not in (None, "none") for c in configs]
     return ConfigTable(
         **floats,
         adapter=np.array([c.method in config_space.ADAPTERS for c in configs], dtype=bool),
-        quantized=np.array(four_bit, dtype=bool),
+        quantized=np.array([stack.in_4_bits(c) for c in configs], dtype=bool),
         checkpointing=np.array([c.gradient_checkpointing is not False for c in configs], dtype=bool),
         fsdp=np.array([stack.is_fsdp(c) for c in configs], dtype=bool),
         hybrid=np.array([c.sharding == stack.HYBRID and c.number_nodes > 1 for c in configs], dtype=bool),

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import product
+from typing import Any
+
 from knowledge.core.domain import adapted_layers, config_space
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
@@ -10,6 +15,13 @@ PAGED = "paged-adamw-fp32"
 HYBRID = "hybrid"
 # Optimiser states in bytes per trained parameter (weights, gradients, moments): ZeRO, table of section 3.
 STATE_BYTES = {"adamw-fp32": 16.0, "adamw-bf16": 8.0, "adamw-8bit": 6.0, PAGED: 16.0}
+# The usual values of settings that memory depends on. An attention of None is fused, as the GPU has it.
+USUAL: Mapping[str, tuple[Any, ...]] = {
+    "optimizer_state": ("adamw-fp32", "adamw-bf16"),
+    "flash_attention": (None, False),
+    "target_modules": (adapted_layers.QUERY_VALUE, adapted_layers.ALL_LINEAR),
+    "unquantized_float32": (True, False),
+}
 
 
 def is_fsdp(config: Config) -> bool:
@@ -30,11 +42,17 @@ def _ours(config: Config) -> bool:
     return config.chunked_loss is True and config.optimizer_state == "adamw-fp32"
 
 
+def in_4_bits(config: Config) -> bool:
+    """Tell whether the base model is quantised."""
+    return config.method in config_space.QUANTIZED or config.quantization not in (None, "none")
+
+
 def upcasts(config: Config) -> bool:
     """Tell whether 4-bit weights were prepared as peft does; most are."""
-    if config.unquantized_float32 is None:
-        return config.method == "qlora" and config.precision != "float32" and not _ours(config)
-    return config.unquantized_float32 and config.precision != "float32"
+    if config.precision == "float32" or not in_4_bits(config):
+        return False
+    stated = config.unquantized_float32
+    return stated if stated is not None else config.method == "qlora" and not _ours(config)
 
 
 def repeats(config: Config, catalogue: Catalogue) -> bool:
@@ -51,7 +69,31 @@ def placement(config: Config) -> str:
     if config.method not in config_space.ADAPTERS:
         return adapted_layers.ALL_LINEAR  # every linear layer keeps its input
     usual = adapted_layers.ALL_LINEAR if _ours(config) else adapted_layers.UNSTATED
-    return adapted_layers.placement(config.target_modules or "") or usual
+    return _stated_placement(config) or usual
+
+
+def _stated_placement(config: Config) -> str | None:
+    return adapted_layers.placement(config.target_modules or "")
+
+
+def unstated(config: Config) -> list[str]:
+    """Return the settings of USUAL that matter here and are not stated."""
+    if _ours(config):  # which has one attention, one placement and one width
+        return []
+    open_settings = {
+        "optimizer_state": config.optimizer_state is None,
+        "flash_attention": config.flash_attention is None,
+        "target_modules": config.method in config_space.ADAPTERS and _stated_placement(config) is None,
+        "unquantized_float32": config.unquantized_float32 is None and upcasts(config),
+    }
+    return [name for name, is_open in open_settings.items() if is_open]
+
+
+def usual_variants(config: Config) -> list[Config]:
+    """Return every combination of usual values for what is not stated."""
+    names = unstated(config)
+    combinations = product(*(USUAL[name] for name in names))
+    return [replace(config, **dict(zip(names, values, strict=True))) for values in combinations]
 
 
 def state_bytes(config: Config) -> float:

@@ -7,13 +7,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from knowledge.core.analytic import cost_model
+from knowledge.core.analytic import cost_model, stack
 from knowledge.core.analytic.config_table import ConfigTable, columns
-from knowledge.core.analytic.stack import STATE_BYTES
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.catalogue import Catalogue
@@ -21,7 +20,6 @@ from knowledge.core.domain.types import Config, Interval, Prediction, Source
 from knowledge.core.predict.error_kernel import ErrorKernel
 
 MIN_P_VALID = 0.9  # what a recommendation may risk
-WIDE, NARROW = STATE_BYTES["adamw-fp32"], STATE_BYTES["adamw-bf16"]
 MEMORY_TAU = 0.15  # stated standard deviation of ln(peak memory) around the prior
 
 
@@ -102,19 +100,6 @@ def p_fits(c: ConfigTable) -> Array:
     return fit_probability(cost_model.fits(c) * cost_model.MEMORY_MARGIN, cost_model.MEMORY_MARGIN)
 
 
-def _peaks(c: ConfigTable) -> Array:
-    """Return the prior's peaks, shape (1, n), or (2, n).
-
-    Where optimisers are not stated, the second row has the other usual states.
-    """
-    usual = cost_model.memory(c).total
-    if not c.silent.any():
-        return usual[None]
-    other = np.where(c.state_bytes == WIDE, NARROW, WIDE)
-    unlike = replace(c, state_bytes=np.where(c.silent, other, c.state_bytes))
-    return np.stack([usual, cost_model.memory(unlike).total])
-
-
 def fit_probability(room: Array, margin: float) -> Array:
     """Probability of fitting with `room` = capacity / predicted peak.
 
@@ -129,27 +114,46 @@ def fit_probability(room: Array, margin: float) -> Array:
 class PriorPredictor(BasePredictor):
     """Physics alone. Its intervals are stated, not calibrated.
 
-    Where the optimiser is not stated, either of the usual ones is as likely; history knows better.
+    Of a setting that memory depends on and that is not stated (`stack.unstated`), both usual values are as
+    likely; history knows better.
     """
 
     catalogue: Catalogue
     version: int | None = None
 
     def score(self, configs: Sequence[Config], c: ConfigTable) -> PredictionBatch:
-        rate, peaks = cost_model.throughput(c), _peaks(c)
+        rate, memory = cost_model.throughput(c), cost_model.memory(c).total
+        p_valid = fit_probability(c.memory / memory, cost_model.MEMORY_MARGIN)
+        low, high = memory.copy(), memory.copy()
+        for row, peaks in self._peaks_of_usual(configs, c).items():
+            p_valid[row] = fit_probability(c.memory[row] / peaks, cost_model.MEMORY_MARGIN).mean()
+            low[row], high[row] = min(low[row], peaks.min()), max(high[row], peaks.max())
         factor = np.exp(cost_model.Z_80 * cost_model.spread(c))
         memory_factor = np.exp(cost_model.Z_80 * MEMORY_TAU)
         return PredictionBatch(
-            p_valid=np.mean(fit_probability(c.memory / peaks, cost_model.MEMORY_MARGIN), axis=0),
+            p_valid=p_valid,
             rate=rate,
             rate_low=rate / factor,
             rate_high=rate * factor,
-            memory=peaks[0],
-            memory_low=peaks.min(axis=0) / memory_factor,
-            memory_high=peaks.max(axis=0) * memory_factor,
+            memory=memory,
+            memory_low=low / memory_factor,
+            memory_high=high * memory_factor,
             source=[Source.PRIOR] * len(configs),
             outside=np.zeros(len(configs), dtype=bool),
         )
+
+    def _peaks_of_usual(self, configs: Sequence[Config], c: ConfigTable) -> dict[int, Array]:
+        """Return the peaks by usual values of what is not stated, by row.
+
+        Rows that state everything are absent.
+        """
+        variants = {row: stack.usual_variants(x) for row, x in enumerate(configs) if stack.unstated(x)}
+        if not variants:
+            return {}
+        padded = [float(c.padded[row]) for row, some in variants.items() for _ in some]
+        table = columns([x for some in variants.values() for x in some], self.catalogue, padded)
+        ends = np.cumsum([len(some) for some in variants.values()])
+        return dict(zip(variants, np.split(cost_model.memory(table).total, ends[:-1]), strict=True))
 
     def covariance(self, configs: Sequence[Config], c: ConfigTable) -> Array:
         variance = cost_model.spread(c) ** 2
