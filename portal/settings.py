@@ -304,7 +304,18 @@ INFRASTRUCTURE_RETRIES, OOM_RETRIES = 5, 1
 HF_ENDPOINT = env.str("HF_ENDPOINT", default="").rstrip("/") or "https://huggingface.co"
 HF_HUB_OFFLINE = env.bool("HF_HUB_OFFLINE", default=False)  # True: base models are not looked up there
 HF_TOKEN = env.str("HF_TOKEN", default="")  # with it, private models are found as well
-LANGUAGE_SERVERS = language.servers(env)  # by purpose: reader (scripts), intent (sentences); None: off
+LANGUAGE_SERVERS = {  # by purpose; None: off
+    "reader": language.server(
+        env.str("READER_URL", default=""),
+        env.str("READER_MODEL", default=""),
+        env.str("READER_KEY_FILE", default=""),
+    ),
+    "intent": language.server(
+        env.str("INTENT_URL", default=""),
+        env.str("INTENT_MODEL", default=""),
+        env.str("INTENT_KEY_FILE", default=""),
+    ),
+}
 # Below these alone a base model may be named by its path; agents have such a list of their own.
 MODEL_ROOTS = [Path(root) for root in env.list("MODEL_ROOTS", default=[])]
 

@@ -88,7 +88,7 @@ def read_upload(*, owner: User, manifest: ScriptManifest, command: str, now: dat
 
 def kept_reading(*, owner: User, tree_id: int) -> KeptReading | None:
     """A reading of the person's own; another's does not exist."""
-    row = ScriptReading.objects.filter(tree__owner=owner, tree_id=tree_id).select_related("tree").first()
+    row = ScriptReading.objects.filter(tree__owner=owner, tree__pk=tree_id).select_related("tree").first()
     return KeptReading(row, reading_of(row), manifest_of(row.tree)) if row else None
 
 

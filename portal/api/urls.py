@@ -15,11 +15,9 @@ from portal.api.jobs import (
     decisions,
     failures,
     files,
-    intents,
     jobs,
     market,
     parts,
-    script_imports,
     similar,
     start,
 )
@@ -27,6 +25,7 @@ from portal.api.knowledge import catalogue, executions, recommendations
 from portal.api.markets import markets
 from portal.api.nodes import calibrations, nodes, topology, windows
 from portal.api.people import audit, limits, me, teams, users
+from portal.api.reading import intents, script_imports
 
 urlpatterns = [
     path("files/", files.FilesApi.as_view()),

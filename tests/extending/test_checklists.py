@@ -19,7 +19,7 @@ POLICY = Toy(
                 "from scheduler.core.policies.newest import NEWEST\n"
                 "from scheduler.core.policies.pollux import POLLUX\n"
             ),
-            "MDDC, TOPOLOGY,\n": "MDDC, TOPOLOGY, NEWEST,\n",
+            "TOPOLOGY, SPOT,\n": "TOPOLOGY, SPOT, NEWEST,\n",
         }
     },
 )

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from portal.accounts import time_zones
 from portal.accounts.models import User
-from portal.api.jobs.intents import intent_json
+from portal.api.reading.intents import intent_json
 from portal.clock import database_now
 from portal.intents.core.types import MAX_CHARACTERS
 from portal.intents.services import understand

@@ -73,9 +73,23 @@ def read_script(page: Page) -> None:
     page.get_by_role("link", name="Use these values").wait_for()
 
 
+def add_market(page: Page) -> None:
+    """A market of the demo's own, unless an earlier picture has added it."""
+    if not page.get_by_role("link", name=MARKET).count():
+        page.get_by_label("Name").fill(MARKET)
+        page.get_by_label("GPU model").fill("A100-SXM4-80GB")
+        page.get_by_label("On-demand price of a GPU hour").fill("2.5")
+        page.get_by_role("button", name="Add").click()
+        page.wait_for_load_state("networkidle")
+        page.goto(page.url.split("/markets/")[0] + "/markets/")
+    page.get_by_role("link", name=MARKET).click()
+    page.wait_for_load_state("networkidle")
+
+
+MARKET = "zone-a"
 SCRIPT = f"base_model: {MODEL}\nadapter: lora\nlora_r: 16\nlearning_rate: 2e-4\nnum_epochs: 3\n"
 JOB = "#rows td a"
-JOB_TABS = ("log", "parameters", "attempts", "decisions", "events", "change", "repeat")
+JOB_TABS = ("log", "parameters", "attempts", "decisions", "market", "events", "change", "repeat")
 
 _STATES = (
     Shot("sign-in", "/login/", "login", person=""),
@@ -114,6 +128,7 @@ _STATES = (
     Shot("all-tables", "/admin/"),
     Shot("limits", "/users/limits/", "limits"),
     Shot("windows", "/windows/", "windows"),
+    Shot("market", "/markets/", "market", "admin", add_market),
     Shot("forbidden", "/users/", "", "user", status=403),
     Shot("not-found", "/jobs/ftjob-none/", "", status=404),
 )

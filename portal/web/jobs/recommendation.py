@@ -110,7 +110,8 @@ def _context(form: SubmitForm) -> dict[str, Any]:
             for name, choice in found.chosen.items()
             if found.best or choice.value is not None  # else settled when a node is free to run it
         ],
-        "similar": _similar(form, found.best, now),
+        # What is pinned to a place is compared with other places instead.
+        "similar": None if pinned else _similar(form, found.best, now),
         "warnings": _limits(form.cleaned_data, found.best, now),
     }
 

@@ -59,7 +59,6 @@ def _overview(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
         "at_submission": comparison_with_submission(job, spent, now),
         "files": list(artifacts(job)),
         "order": _order(request, job),
-        "similar": _similar(request, job, now),
         "stretches": stretches(events(job).filter(kind__in=KINDS), now),
     }
 
@@ -90,8 +89,9 @@ def _log(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
     return {**shown, "log": log_tail(job)}
 
 
-def _parameters(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
-    return {"chosen": job.chosen, "evidence": job.evidence, "notes": job.notes}
+def _parameters(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
+    similar = _similar(request, job, now)
+    return {"chosen": job.chosen, "evidence": job.evidence, "notes": job.notes, "similar": similar}
 
 
 def _attempts(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def test_it_is_chosen_sent_and_kept(params: dict[str, Any], by: str) -> None:
     assert by == "user" or choice["reason"] == "It updates the weights in one pass."
     assert params_of(job, Attempt.objects.get())[NAME] is not bool(params)
     row = Execution.objects.get()
-    assert (row.settings, row.config.fused_optimizer) == ({NAME: not params}, not params)  # type: ignore[attr-defined]
+    assert (row.settings[NAME], row.config.fused_optimizer) == (not params, not params)  # type: ignore[attr-defined]
     client = Client()
     client.force_login(job.owner)
     assert client.get("/api/executions/").json()["data"][0][NAME] is not bool(params)

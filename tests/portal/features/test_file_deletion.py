@@ -136,9 +136,9 @@ def test_a_job_that_is_submitted_while_its_file_is_deleted_is_refused(
 ) -> None:
     look = recommend.current_recommender
 
-    def meanwhile() -> Any:
+    def meanwhile(**asked: Any) -> Any:
         delete_file(file=data_file, actor=person, now=database_now())
-        return look()
+        return look(**asked)
 
     monkeypatch.setattr(recommend, "current_recommender", meanwhile)
     body = {"model": "builtin/tiny-llama", "training_file": data_file.pk}

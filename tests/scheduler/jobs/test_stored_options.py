@@ -25,6 +25,7 @@ FIRST = Path(__file__).parents[2] / "data" / "options_of_version_1.json"
 BOUNDS = [(figure, bound) for figure in track_record.TARGETS for bound in ("value", "low", "high")]
 QUERIED = [("source",), ("config", "number_nodes"), *BOUNDS]
 OPTION = promised(100.0, 80.0, 125.0)
+UNSTATED = {"target_modules": None, "unquantized_float32": None}  # fields of configurations since then
 
 
 def rows_of_version_1() -> dict[str, Any]:
@@ -45,8 +46,9 @@ def test_rows_without_a_version_are_read(name: str) -> None:
     raw = rows_of_version_1()[name]
     option = read_option(raw)
     assert option.config.model_name == "builtin/tiny-llama"
-    since = {"price_per_gpu_hour": None, "gpu_memory_bytes": None}  # any node will do
-    assert json.loads(json.dumps(option.as_json())) == raw | since
+    since = {"price_per_gpu_hour": None, "gpu_memory_bytes": None, "by_level": {}}  # any node will do
+    config = raw["config"] | UNSTATED
+    assert json.loads(json.dumps(option.as_json())) == raw | since | {"config": config}
 
 
 def test_a_field_that_was_renamed_since_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -97,7 +99,7 @@ def test_a_job_of_version_1_is_shown_and_decided_about(client: Client) -> None:
     assert options_of([job])[job.pk].options[0] == read_option(rows["job_binding"])
     shown = token_client(person).get(f"/api/jobs/{job.pk}/").json()
     assert shown["promise"]["duration_s"] == rows["job_promise"]["duration_s"]
-    assert shown["attempts"][0]["config"] == rows["attempt_option"]["config"]
+    assert shown["attempts"][0]["config"] == rows["attempt_option"]["config"] | UNSTATED
     assert shown["attempts"][0]["promise"].keys() == shown["promise"].keys()
     page = client.get(f"/jobs/{job.pk}/").content.decode()
     assert "1 × cpu" in page

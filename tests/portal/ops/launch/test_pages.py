@@ -21,11 +21,12 @@ PARTS = {
     "node-live",
     "node-calibration",
     "join-token",
+    "job-import-kept",  # the page of an import, once more
 }
 ACTS = {"logout", "job-verb", "user-change", "user-verb", "team-verb", "member-verb", "token-revoke",
         "user-token-revoke", "predictor-rollback", "predictor-promote", "node-verb", "node-calibrate",
         "calibration-cancel", "catalogue-add", "catalogue-delete", "file-delete",
-        "window-remove"}  # fmt: skip
+        "window-remove", "market-remove", "policy-shadow", "policy-shadow-end"}  # fmt: skip
 
 
 def pages() -> set[str]:

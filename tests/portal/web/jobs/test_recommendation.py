@@ -224,7 +224,7 @@ def test_an_impossible_request_says_what_would_make_it_possible_and_what_sending
     page = recommendation(browser, data_file, model="llama3.1-70b")
     alert = page.split('role="alert">')[1].split("</div>")[0]
     assert "No registered node can run this job." in alert
-    assert "It would fit with a node with 1 × A100-SXM4-80GB by the method qlora in bfloat16." in alert
+    assert "It would fit with a node with 1 × L40S by the method qlora in bfloat16." in alert
     assert "the job waits until a node that can run it joins" in alert
     assert "tokens_per_sample" not in alert
     assert "when a suitable node is free" not in page
@@ -269,7 +269,7 @@ def test_the_memory_of_the_prediction_is_told_part_by_part(
     body = {"model": "llama3.1-8b", "training_file": data_file.pk, "params": {"method": "full"}}
     told = api.post("/api/recommendations/", body, format="json").json()
     parts = told["memory_parts"]
-    assert {"weights", "gradients", "optimiser", "activations"} <= set(parts)
+    assert {"weights", "gradients", "optimiser", "cached blocks"} <= set(parts)
     assert parts["weights"] == pytest.approx(
         8.03e9 * 2 / told["options"][0]["config"]["number_gpus"], rel=0.2
     )

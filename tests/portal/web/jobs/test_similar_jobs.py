@@ -41,7 +41,7 @@ def test_the_page_and_rest_show_earlier_jobs(
     assert [row["id"] for row in rows] == [first.pk]
     assert (rows[0]["state"], [one["name"] for one in rows[0]["differs"]]) == ("succeeded", ["learning_rate"])
     assert rows[0]["duration_s"] is not None
-    page = browser.get(f"/jobs/{second.pk}/").content.decode()
+    page = browser.get(f"/jobs/{second.pk}/?tab=parameters").content.decode()
     assert "Similar jobs" in page
     assert f'href="{first.get_absolute_url()}"' in page
     file = second.training_file_id

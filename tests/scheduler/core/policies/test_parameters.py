@@ -8,11 +8,13 @@ import pytest
 
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import clean_parameters, parameters_of, values_of, with_parameters
+from scheduler.core.policies.spot import SPOT
 from scheduler.core.types import ClusterState, Holding, Preempt
 from scheduler.errors import BadParameters
 from tests.scheduler.core.clusters import job, node, option, running
 
-STOPPING = [name for name in LIVE if POLICIES[name].preempts]
+# `spot` moves jobs as its market does, and has no figures of its own.
+STOPPING = [name for name in LIVE if POLICIES[name].preempts and name != SPOT.name]
 
 
 def test_policies_that_stop_nobody_have_none() -> None:
