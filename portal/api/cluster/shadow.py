@@ -14,7 +14,7 @@ from portal.api.common.views import AdminApi
 from portal.clock import database_now
 from scheduler.core.policies import POLICIES
 from scheduler.core.policies.parameters import values_of
-from scheduler.selectors.cluster.shadow import Comparison, compared, open_shadow, past_shadows
+from scheduler.selectors.cluster.shadow import Comparison, compared, shadows
 from scheduler.services.shadow import end_shadow, start_shadow
 
 
@@ -95,6 +95,6 @@ class ShadowApi(AdminApi):
 
 
 def _shown() -> dict[str, Any]:
-    current = open_shadow()
-    past = [compared(shadow) for shadow in past_shadows()]
-    return ShadowsOut({"current": compared(current) if current else None, "past": past}).data
+    current, past = shadows()
+    ended = [compared(shadow) for shadow in past]
+    return ShadowsOut({"current": compared(current) if current else None, "past": ended}).data

@@ -24,7 +24,13 @@ from portal.web.common.refusals import refusals_shown
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import Parameter, parameters_of, values_of
 from scheduler.errors import BadParameters
-from scheduler.selectors.policy import current_choice, current_parameters, current_policy, policy_history
+from scheduler.selectors.policy import (
+    current_choice,
+    current_parameters,
+    current_policy,
+    live_policy,
+    policy_history,
+)
 from scheduler.services.policy import choose_policy
 
 SHOWN = 20
@@ -124,16 +130,18 @@ def policy(request: PageRequest) -> HttpResponse:
 
 
 def _page(request: PageRequest, form: PolicyForm) -> dict[str, Any]:
+    decides = live_policy()
+    current = decides.policy.name
     return {
         "form": form,
         "chosen": form["name"].value(),
-        "current": current_policy(),
-        "summary": POLICIES[current_policy()].description.summary,
-        "values": values_of(POLICIES[current_policy()], current_parameters()),
+        "current": current,
+        "summary": POLICIES[current].description.summary,
+        "values": values_of(POLICIES[current], decides.parameters),
         "live": [(name, POLICIES[name].description.summary, form.of_policy(name)) for name in LIVE],
         "simulated": [
             (name, policy.description.summary) for name, policy in POLICIES.items() if name not in LIVE
         ],
         "history": policy_history()[:SHOWN],
-        "probation": shadow.shown(request),
+        "probation": shadow.shown(request, current),
     }

@@ -17,8 +17,7 @@ from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import StyledForm
 from portal.web.common.refusals import refusals_shown
 from scheduler.core.policies import LIVE
-from scheduler.selectors.cluster.shadow import before_and_after, compared, open_shadow, past_shadows
-from scheduler.selectors.policy import current_policy
+from scheduler.selectors.cluster.shadow import before_and_after, compared, shadows
 from scheduler.services.shadow import end_shadow, start_shadow
 
 
@@ -28,15 +27,21 @@ class ShadowForm(StyledForm):
     reason = forms.CharField(max_length=500, label="Reason", required=False)
 
 
-def shown(request: PageRequest) -> dict[str, Any]:
-    """What the page of policies shows administrators beside the choice."""
+def shown(request: PageRequest, current: str) -> dict[str, Any]:
+    """What the page of policies shows administrators beside the choice.
+
+    current: the policy that decides.
+    """
     if not request.user.is_admin:
         return {}
-    shadow, now = open_shadow(), database_now()
-    others = [name for name in LIVE if name != current_policy()]
+    (shadow, past), now = shadows(), database_now()
+    asked = next((one for one in past if str(one.pk) == request.GET.get("probation")), None)
+    looked_at = asked or (None if shadow else next(iter(past), None))
+    others = [name for name in LIVE if name != current]
     return {
         "comparison": compared(shadow) if shadow else None,
-        "past": [compared(one) for one in past_shadows()],
+        "past": past,
+        "looked_at": compared(looked_at) if looked_at else None,
         "form": None if shadow else ShadowForm(initial={"name": others[0]}),
         "switch": before_and_after(now),
     }

@@ -66,14 +66,11 @@ class Comparison:
     moved: list[MovedStart]
 
 
-def open_shadow() -> ShadowPolicy | None:
-    """The policy that is on probation."""
-    return ShadowPolicy.objects.select_related("started_by").filter(open=True).first()
-
-
-def past_shadows() -> list[ShadowPolicy]:
-    """Probations that have ended, newest first."""
-    return list(ShadowPolicy.objects.select_related("started_by").filter(open=False).order_by("-id")[:SHOWN])
+def shadows() -> tuple[ShadowPolicy | None, list[ShadowPolicy]]:
+    """The policy on probation, and the last ones that were, newest first."""
+    newest = list(ShadowPolicy.objects.select_related("started_by").order_by("-open", "-id")[: SHOWN + 1])
+    now = next((shadow for shadow in newest if shadow.open), None)
+    return now, [shadow for shadow in newest if not shadow.open][:SHOWN]
 
 
 def compared(shadow: ShadowPolicy) -> Comparison:
