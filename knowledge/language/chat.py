@@ -86,11 +86,11 @@ def _left(due: float) -> float:
 
 def _read(server: ChatServer, messages: Sequence[Message], content: bytes) -> Answer:
     try:
-        told = strict_json.loads(content, max_values=10_000)
-        text = told["choices"][0]["message"]["content"]
+        body = strict_json.loads(content, max_values=10_000)
+        text = body["choices"][0]["message"]["content"]
         if not isinstance(text, str):
             raise TypeError("the content is no text")
-        counted = (told.get("usage") or {}).get("total_tokens")
+        counted = (body.get("usage") or {}).get("total_tokens")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as wrong:
         raise NoAnswer(f"{server.host} does not answer like a chat server") from wrong
     estimated = (sum(len(one["content"]) for one in messages) + len(text)) // 4

@@ -61,8 +61,8 @@ def understand(*, user: User, text: str, now: datetime, zone: tzinfo) -> Underst
     for name in FILES:
         if name in body:
             body[name] = ids[body[name]]
-    told = {**reading.complaints, **_judged(reading, now)}
-    return Understood(reading=reading, file_ids=ids, complaints=told, draft=body)
+    complaints = {**reading.complaints, **_judged(reading, now)}
+    return Understood(reading=reading, file_ids=ids, complaints=complaints, draft=body)
 
 
 def _judged(reading: IntentReading, now: datetime) -> dict[str, str]:

@@ -53,14 +53,14 @@ class _Agent:
 class Player:
     """Plays a trace: starts and ends its own agents, and nothing else.
 
-    told: called with each quote as its moment comes.
+    on_quote: called with each quote as its moment comes.
     """
 
     replay: Replay
     portal: str
     folder: Path
     join_file: Path
-    told: Callable[[Quote], None]
+    on_quote: Callable[[Quote], None]
     _agents: list[_Agent] = field(default_factory=list)
     _started: int = 0
     _withdrawn: int = 0
@@ -80,7 +80,7 @@ class Player:
                 _kill(agent)
 
     def _come_to(self, quote: Quote) -> None:
-        self.told(quote)
+        self.on_quote(quote)
         if quote.available is None:
             return
         staying = [agent for agent in self._agents if agent.ends_at is None]

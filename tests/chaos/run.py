@@ -190,7 +190,7 @@ def told(
 
 
 def keep(folder: Path, rows: str, notebook: Notebook, struck: Sequence[Struck]) -> None:
-    """Everything that the judge saw, for whoever has to find out why."""
+    """Everything that the judge saw, to find out why."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / "notes.json").write_text(json.dumps(notebook.as_json(), indent=1))
     lines = [f"{one.began:.2f} {one.ended:.2f} {one.kind} ({one.target})\n" for one in struck]

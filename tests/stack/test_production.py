@@ -114,7 +114,7 @@ def test_jobs_from_two_web_servers_all_end_well_though_one_of_them_dies(
     production.kill("web-2")
     with pytest.raises(httpx.TransportError):
         submit(second_web, production, "job-2")
-    # Job 1 is known, whoever asks again; job 2 is tried once more; job 3 is new.
+    # Job 1 is known to every client; job 2 is tried once more; job 3 is new.
     ids += [submit(production.client, production, f"job-{n}") for n in (1, 2, 3)]
     assert ids[1] == ids[2]
     for job_id in set(ids):

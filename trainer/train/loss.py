@@ -62,7 +62,7 @@ class TokenLoss(torch.nn.Module):
     def _decode(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[Any, torch.Tensor]:
         """The decoder's output for all positions, and logits of the first one alone.
 
-        The whole model runs, since whoever wraps it (as FSDP does) must see its forward pass. Where it does
+        The whole model runs, since a wrapper such as FSDP must see its forward pass. Where it does
         not call its decoder as a module: None, and logits of all positions.
         """
         _, decoder = self._parts

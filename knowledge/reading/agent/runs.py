@@ -69,10 +69,10 @@ def read_with_model(
             return failed
 
     with ThreadPoolExecutor(len(TEMPERATURES)) as pool:
-        told = list(pool.map(one, TEMPERATURES))
-    runs = [found if isinstance(found, dict) else {} for found in told]
-    failures = [failed for failed in told if isinstance(failed, NoAnswer)]
-    if len(failures) == len(told):
+        outcomes = list(pool.map(one, TEMPERATURES))
+    runs = [found if isinstance(found, dict) else {} for found in outcomes]
+    failures = [failed for failed in outcomes if isinstance(failed, NoAnswer)]
+    if len(failures) == len(outcomes):
         raise failures[0]
     return dict(_voted(runs, wanted, resolve))
 
@@ -116,25 +116,28 @@ def run(
             return checked(source, said["fields"], wanted)
         if tokens > MOST_TOKENS:
             raise NoAnswer(f"{server.host} needs more than {MOST_TOKENS:,} tokens")
-        told = (
+        reply = (
             used(source.files, said) if said else "This is no JSON object. Reply with one, and nothing else."
         )
         repairs += said is None
         if repairs > MOST_REPAIRS:
             raise NoAnswer(f"{server.host} does not answer in JSON")
-        messages += [{"role": "assistant", "content": answer.text[:4_000]}, {"role": "user", "content": told}]
+        messages += [
+            {"role": "assistant", "content": answer.text[:4_000]},
+            {"role": "user", "content": reply},
+        ]
     raise NoAnswer(f"{server.host} did not end within {MOST_CALLS} calls")
 
 
 def _task(source: Tree, reading: Reading, wanted: Sequence[str]) -> str:
     known = {name: value.value for name, value in reading.values.items()}
-    told = {
+    task = {
         "command": source.command,
         "tree": tree(source.files, "", 2),
         "known": known,
         "wanted": list(wanted),
     }
-    return json.dumps(told, ensure_ascii=False)
+    return json.dumps(task, ensure_ascii=False)
 
 
 def checked(source: Tree, fields: Mapping[str, Any], wanted: Sequence[str]) -> dict[str, Found]:

@@ -54,11 +54,11 @@ class JobMarketApi(APIView):
     def get(self, request: ApiRequest, job_id: str) -> Response:
         """Where the job ran, what that cost and saved, and what comes next."""
         job = get_job(request.user, job_id)
-        told = job_market(job, current_policy(), database_now())
+        market = job_market(job, current_policy(), database_now())
         decisions = MarketDecisionOut(decisions_on_market(job), many=True).data
-        return Response({**JobMarketOut(_with(told)).data, "decisions": decisions})
+        return Response({**JobMarketOut(_with(market)).data, "decisions": decisions})
 
 
-def _with(told: Any) -> dict[str, Any]:
+def _with(market: Any) -> dict[str, Any]:
     names = ("spans", "spent", "on_demand_only", "saved", "interruptions", "pace", "time", "next")
-    return {**{name: getattr(told, name) for name in names}, "decisions": []}
+    return {**{name: getattr(market, name) for name in names}, "decisions": []}

@@ -214,8 +214,8 @@ class MarketForecastApi(APIView):
         """What is foreseen of the next market periods."""
         now = database_now()
         found = foreseen(get_market(market_id), now)
-        told = {"at": now, "period_s": settings.SPOT_PERIOD_S, "horizons": found}
-        return Response(ForecastOut(told).data)
+        forecast = {"at": now, "period_s": settings.SPOT_PERIOD_S, "horizons": found}
+        return Response(ForecastOut(forecast).data)
 
 
 def _shown(now: datetime, market: Market) -> Any:

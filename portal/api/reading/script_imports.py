@@ -79,9 +79,9 @@ class ScriptImportApi(APIView):
 
 def _shown(user: User, kept: KeptReading) -> dict[str, Any]:
     server = reader_server(user)
-    told = {"state": kept.row.model_state or "not asked", "note": kept.row.model_note}
+    outcome = {"state": kept.row.model_state or "not asked", "note": kept.row.model_note}
     return {
         "id": kept.row.tree_id,
-        "language_model": {"server": server.host if server else None, **told},
+        "language_model": {"server": server.host if server else None, **outcome},
         **as_json(kept.reading, kept.manifest),
     }

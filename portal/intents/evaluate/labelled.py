@@ -20,7 +20,7 @@ from portal.intents.evaluate import baseline
 from portal.intents.evaluate.scoring import score
 from portal.intents.language_model import helped_reading
 
-TOLD = (
+REPORTED = (
     "cases", "precision", "recall", "f1", "exact", "wrong_stated", "needed_asked", "asked_without_need",
     "forbidden_filled",
 )  # fmt: skip
@@ -104,10 +104,10 @@ def evaluate(cases: Sequence[dict[str, Any]], server: ChatServer | None = None) 
         plain[case["id"]] = {"fields": baseline.read(case["text"], setting)}
     gpu = shipped_catalogue().gpu_key
     scores = score(cases, answers, gpu)
-    told = {name: scores[name] for name in TOLD}
+    reported = {name: scores[name] for name in REPORTED}
     p95 = sorted(took)[min(len(took) - 1, int(P95 * len(took)))] * 1000
     return {
-        **told,
+        **reported,
         "baseline_f1": score(cases, plain, gpu)["f1"],
         "p95_ms": p95,
         **({"with_model": _helped(cases, server, gpu)} if server else {}),
@@ -122,4 +122,4 @@ def _helped(
         setting = setting_of(case)
         answers[case["id"]] = answer_of(helped_reading(case["text"], setting, server), setting.now)
     scores = score(cases, answers, gpu)
-    return {name: scores[name] for name in TOLD}
+    return {name: scores[name] for name in REPORTED}

@@ -40,9 +40,9 @@ def score(
         answer = answers.get(case["id"], {})
         _fields(case["gold"], answer, n, gpu)
         _count_questions(case["gold"], answer, n, gpu)
-        told, wanted = set(answer.get("complaints", ())), case["gold"].get("complaints", ())
+        complaints, wanted = set(answer.get("complaints", ())), case["gold"].get("complaints", ())
         n["complaints"] += len(wanted)
-        n["complained"] += len(told & set(wanted))
+        n["complained"] += len(complaints & set(wanted))
     precision, recall = _share(n["right"], n["filled"]), _share(n["right"], n["gold"])
     return {
         "cases": len(cases),

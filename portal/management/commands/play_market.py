@@ -59,9 +59,9 @@ class Command(BaseCommand):
             price = "unknown" if quote.price is None else f"{quote.price:g}"
             self.stdout.write(f"{quote.at:.0f} s of the trace: {quote.available} nodes, price {price}")
 
-        Player(replay=replay, portal=options["portal"], folder=folder, join_file=join_file, told=tell).play(
-            stopped.is_set
-        )
+        Player(
+            replay=replay, portal=options["portal"], folder=folder, join_file=join_file, on_quote=tell
+        ).play(stopped.is_set)
 
 
 def _replay(options: dict[str, Any]) -> Replay:

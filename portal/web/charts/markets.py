@@ -133,7 +133,7 @@ def lanes_chart(spans: Sequence[LaneSpan], deadline: datetime | None, now: datet
     """Where a job was: idle, on spot nodes, on nodes that stay; and its deadline."""
     lanes = [lane for lane in LANES if any(span.lane == lane for span in spans)]
     seconds = {lane: sum(_lasted(span, now) for span in spans if span.lane == lane) for lane in lanes}
-    told = ", ".join(f"{seconds[lane] / 60:.0f} min {_label(lane)}" for lane in lanes)
+    durations = ", ".join(f"{seconds[lane] / 60:.0f} min {_label(lane)}" for lane in lanes)
     layout: dict[str, Any] = {
         "barmode": "overlay", "height": 130 + 36 * len(lanes), "xaxis": time_axis(),
         "yaxis": {
@@ -153,7 +153,7 @@ def lanes_chart(spans: Sequence[LaneSpan], deadline: datetime | None, now: datet
         layout["shapes"] = [{**line, "line": {"color": MUTED, "dash": "dash"}}]
     return Chart(
         name="job-lanes", title="Where it was",
-        summary=f"{told}." if told else "It has not been anywhere yet.",
+        summary=f"{durations}." if durations else "It has not been anywhere yet.",
         data=[_lane(lane, [span for span in spans if span.lane == lane], now) for lane in lanes],
         layout=layout, columns=("from", "until", "where", "GPUs", "nodes"),
         rows=[

@@ -16,7 +16,7 @@ WAYS = {
     Topology.BEST_EFFORT.value: "if possible",
     Topology.GUARANTEED.value: "required",
 }
-LEVELS = [(level.value, f"one {level.told}") for level in sorted(TopologyLevel, reverse=True)]
+LEVELS = [(level.value, f"one {level.phrase}") for level in sorted(TopologyLevel, reverse=True)]
 
 
 def asked_of(job: Job) -> str:

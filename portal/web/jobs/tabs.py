@@ -107,9 +107,9 @@ def _decisions(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
 
 
 def _market(_: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
-    told = job_market(job, current_policy(), now)
-    chart = lanes_chart(told.spans, job.deadline_at, now)
-    return {"told": told, "chart": chart, "decisions": decisions_on_market(job)}
+    market = job_market(job, current_policy(), now)
+    chart = lanes_chart(market.spans, job.deadline_at, now)
+    return {"market": market, "chart": chart, "decisions": decisions_on_market(job)}
 
 
 def _change(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:

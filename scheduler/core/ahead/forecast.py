@@ -119,26 +119,26 @@ def _quantile(ordered: Sequence[float], share: float) -> float:
     return middle + (outermost - middle) * abs(_NORMAL.inv_cdf(share)) / reached
 
 
-def misses(told: Interval, actual: float) -> tuple[float | None, float | None]:
+def misses(interval: Interval, actual: float) -> tuple[float | None, float | None]:
     """How far a forecast was off, below and above, in distances of its bounds.
 
     None on the other side.
     """
-    if told.low is None or told.high is None:
+    if interval.low is None or interval.high is None:
         return None, None
-    if actual < told.value:
-        return (told.value - actual) / max(told.value - told.low, LEAST_WIDTH_S), None
-    return None, (actual - told.value) / max(told.high - told.value, LEAST_WIDTH_S)
+    if actual < interval.value:
+        return (interval.value - actual) / max(interval.value - interval.low, LEAST_WIDTH_S), None
+    return None, (actual - interval.value) / max(interval.high - interval.value, LEAST_WIDTH_S)
 
 
 def calibrated(judged: Iterable[tuple[Interval, float]]) -> IntervalWidths:
     """Widths under which 80 % of these forecasts would have held.
 
-    judged: what was told, and what became of it. A tenth is missed on each side.
+    judged: each interval as it was promised, and what became of it. A tenth is missed on each side.
 
     Split conformal prediction with the interval's own width as the scale; 1 until enough are judged.
     """
-    pairs = [misses(told, actual) for told, actual in judged]
+    pairs = [misses(interval, actual) for interval, actual in judged]
     pairs = [pair for pair in pairs if pair != (None, None)]
     if len(pairs) < JUDGED:
         return IntervalWidths()

@@ -60,7 +60,7 @@ def _apart(job: JobInfo, option: Option, free: FreeGpus) -> str:
     if found is None or found >= required:
         return ""
     share = f"{option.gpus // option.nodes} are free on one node, but {APART[found]}"
-    return f"Needs {amount(option)}. {share}; required: one {required.told}."
+    return f"Needs {amount(option)}. {share}; required: one {required.phrase}."
 
 
 def amount(option: Option) -> str:

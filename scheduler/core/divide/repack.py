@@ -31,7 +31,7 @@ from scheduler.core.types import (
 
 Wishes = Mapping[str, Option]  # by job id; without an entry: no GPUs
 Places = dict[str, tuple[Option, tuple[GpuId, ...]]]
-# (jobs, their options, GPUs) -> who should have which option; who is missing should have none.
+# (jobs, their options, GPUs) -> the option that each job should have; a missing job should have none.
 Choose = Callable[[Sequence[JobInfo], Sequence[Sequence[Option]], Capacity], list[tuple[JobInfo, Option]]]
 SHARED = "Its GPUs go to other jobs in this round."
 ANY = DivideRules()

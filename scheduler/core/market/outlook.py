@@ -1,7 +1,7 @@
 """What a way of running a job would bring, from windows of the recorded market.
 
 Markets change, so that quantiles of the past alone are no interval for what comes: after each window the
-level is moved by whether the interval told before it held. Source: Gibbs and Candès, Adaptive Conformal
+level is moved by whether the earlier interval held. Source: Gibbs and Candès, Adaptive Conformal
 Inference Under Distribution Shift, NeurIPS 2021.
 """
 
@@ -19,7 +19,7 @@ from scheduler.core.market.types import DeadlineJob, PlanOutlook
 WINDOWS = 60
 MISSED = 0.2  # share of the intervals that may miss
 STEP = 0.1  # by which a miss or a hit moves the level
-LEAST_KNOWN = 5  # windows that must have ended before an interval is told
+LEAST_KNOWN = 5  # windows that must have ended before an interval is stated
 
 
 def plan_outlook(
@@ -75,12 +75,12 @@ def window_starts(recorded: int, slots: int, windows: int) -> Sequence[int]:
 def _level(starts: Sequence[int], money: Sequence[float], slots: int) -> float:
     """The level for the next interval, moved by how earlier ones did."""
     missed = MISSED
-    misses: list[bool] = []  # of the windows so far, as far as an interval could be told
+    misses: list[bool] = []  # of the windows so far, as far as an interval could be stated
     heard = 0
     for number, start in enumerate(starts):
         known = sum(earlier + slots <= start for earlier in starts[:number])
-        told_from = number - len(misses)
-        while heard < known - told_from:
+        judged_from = number - len(misses)
+        while heard < known - judged_from:
             missed += STEP * (MISSED - misses[heard])
             heard += 1
         if known >= LEAST_KNOWN:

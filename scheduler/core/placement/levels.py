@@ -31,9 +31,9 @@ class TopologyLevel(IntEnum):
         return self.name.lower()
 
     @property
-    def told(self) -> str:
+    def phrase(self) -> str:
         """What GPUs at this level share, in words."""
-        return _TOLD[self]
+        return _PHRASES[self]
 
     @classmethod
     def of_word(cls, word: str) -> TopologyLevel:
@@ -41,7 +41,7 @@ class TopologyLevel(IntEnum):
         return cls[word.upper()]
 
 
-_TOLD = {
+_PHRASES = {
     TopologyLevel.NODE: "machine",
     TopologyLevel.SOCKET: "socket",
     TopologyLevel.NUMA: "NUMA node",
@@ -72,7 +72,7 @@ def asked(job: JobInfo, option: Option) -> Closeness:
 
 
 def closeness(topology: Topology, level: int | None, option: Option) -> Closeness:
-    """What somebody who asks for this means for the option."""
+    """What asking for this level means for the option."""
     if option.gpus <= option.nodes or topology is Topology.NONE:
         return ANY
     if topology is Topology.AUTOMATIC:

@@ -52,8 +52,8 @@ def _declared(gpus: Sequence[GpuFacts]) -> NodeTopology:
     return NodeTopology(sites, True, _difference(sites, driver) if driver else "")
 
 
-def _site(told: DeclaredSite) -> GpuSite:
-    return GpuSite(told.socket, told.numa, told.switch, told.nvlink)
+def _site(declared: DeclaredSite) -> GpuSite:
+    return GpuSite(declared.socket, declared.numa, declared.switch, declared.nvlink)
 
 
 def _found(gpus: Sequence[GpuFacts]) -> NodeTopology:
@@ -62,8 +62,8 @@ def _found(gpus: Sequence[GpuFacts]) -> NodeTopology:
     for gpu in gpus:
         for name, number in (("NUMA node", gpu.numa), ("socket", gpu.socket)):
             if number is not None and number >= MOST_GROUPS:
-                told = f"GPU {gpu.index} reports the {name} {number}, which cannot be"
-                return NodeTopology(warning=f"{told}; declare where the GPUs sit (--topology).")
+                impossible = f"GPU {gpu.index} reports the {name} {number}, which cannot be"
+                return NodeTopology(warning=f"{impossible}; declare where the GPUs sit (--topology).")
     switches = _connected(gpus, ONE_SWITCH)
     numa = _reported([gpu.numa for gpu in gpus]) or _connected(gpus, ONE_NUMA_NODE)
     sockets = _reported([gpu.socket for gpu in gpus]) or numa
@@ -82,8 +82,8 @@ def _relation(one: GpuFacts, other: GpuFacts) -> str:
 
     The loosest, if it is unknown. Agents from before `pci` tell it among the links, where NVLink hides it.
     """
-    told = (_said(one, other), _said(other, one))
-    return max((word if word in RELATIONS else RELATIONS[-1] for word in told), key=RELATIONS.index)
+    words = (_said(one, other), _said(other, one))
+    return max((word if word in RELATIONS else RELATIONS[-1] for word in words), key=RELATIONS.index)
 
 
 def _said(one: GpuFacts, other: GpuFacts) -> str:
@@ -137,10 +137,10 @@ def _difference(sites: Sequence[GpuSite], driver: Sequence[GpuSite]) -> str:
         for one, other in combinations(range(len(sites)), 2):
             said = _share(sites[one], sites[other], name)
             if said != _share(driver[one], driver[other], name):
-                told = ("share", "do not") if said else ("do not share", "do")
+                verbs = ("share", "do not") if said else ("do not share", "do")
                 return (
-                    f"It is declared that GPUs {one} and {other} {told[0]} a {word}; the driver says that"
-                    f" they {told[1]}. The declaration holds: correct the file of --topology if it is wrong."
+                    f"It is declared that GPUs {one} and {other} {verbs[0]} a {word}; the driver says that"
+                    f" they {verbs[1]}. The declaration holds: correct the file of --topology if it is wrong."
                 )
     return ""
 

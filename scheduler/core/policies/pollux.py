@@ -55,7 +55,7 @@ class Pollux:
     def choose(
         self, jobs: Sequence[JobInfo], options: Sequence[Sequence[Option]], supply: Capacity, now: float
     ) -> list[tuple[JobInfo, Option]]:
-        """Jobs with the options they should have; who is missing should have none."""
+        """Jobs with the options they should have; a missing job should have none."""
         search = _Search(jobs, options, supply, now, self.power, np.random.default_rng(self.seed))
         best = search.run(self.individuals, self.generations)
         chosen = zip(jobs, options, best, strict=True)

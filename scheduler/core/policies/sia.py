@@ -66,7 +66,7 @@ class Sia:
     def choose(
         self, jobs: Sequence[JobInfo], options: Sequence[Sequence[Option]], supply: Capacity, now: float
     ) -> list[tuple[JobInfo, Option]]:
-        """Jobs with the options they should have; who is missing should have none."""
+        """Jobs with the options they should have; a missing job should have none."""
         places = [(row, option) for row, found in enumerate(options) for option in found]
         costs = [
             cost for job, found in zip(jobs, options, strict=True) for cost in self.costs(job, found, now)

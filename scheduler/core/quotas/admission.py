@@ -51,8 +51,8 @@ def _within_limits(policy: Policy, state: ClusterState, now: float) -> Plan:
         kept = tuple(action for action in plan.actions if action.job not in excess)
         plan = replace(plan, actions=(*kept, *excess.values()))
     if state.explain:
-        told = {action.job for action in plan.actions}
-        plan = replace(plan, actions=(*plan.actions, *barred.waits(told)))
+        decided = {action.job for action in plan.actions}
+        plan = replace(plan, actions=(*plan.actions, *barred.waits(decided)))
     return reclaim(state, plan, ledger, now) if policy.preempts else plan
 
 
@@ -98,9 +98,9 @@ class _Barred:
         jobs = (self._seen(job) for job in self.state.jobs)
         return replace(self.state, jobs=tuple(job for job in jobs if job))
 
-    def waits(self, told: Collection[str]) -> list[Wait]:
+    def waits(self, decided: Collection[str]) -> list[Wait]:
         """Of the jobs that the policy did not see."""
-        unseen = (job.id for job in self.state.jobs if job.id not in told and self._seen(job) is None)
+        unseen = (job.id for job in self.state.jobs if job.id not in decided and self._seen(job) is None)
         return [self.why[job] for job in unseen]
 
     def _seen(self, job: JobInfo) -> JobInfo | None:

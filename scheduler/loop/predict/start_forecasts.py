@@ -124,13 +124,15 @@ KEPT = [
 ]  # fmt: skip
 
 
-def _row(job: str, told: Forecast, given: PlayInput, now: datetime, *, first: bool = False) -> StartForecast:
-    end = told.end or Interval(0.0)
+def _row(
+    job: str, forecast: Forecast, given: PlayInput, now: datetime, *, first: bool = False
+) -> StartForecast:
+    end = forecast.end or Interval(0.0)
     return StartForecast(
-        job_id=job, first=first, made_at=now, policy=given.policy.name, plays=told.plays,
-        start_at=_at(told.start.value) or now, start_low=_at(told.start.low) or now,
-        start_high=_at(told.start.high),
-        end_at=_at(end.value) if told.end else None, end_low=_at(end.low), end_high=_at(end.high),
+        job_id=job, first=first, made_at=now, policy=given.policy.name, plays=forecast.plays,
+        start_at=_at(forecast.start.value) or now, start_low=_at(forecast.start.low) or now,
+        start_high=_at(forecast.start.high),
+        end_at=_at(end.value) if forecast.end else None, end_low=_at(end.low), end_high=_at(end.high),
     )  # fmt: skip
 
 

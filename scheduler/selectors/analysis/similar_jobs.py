@@ -55,7 +55,7 @@ class SimilarJob:
 class DurationByNeighbours:
     """A duration by similar jobs, with both errors on the owner's last jobs.
 
-    Errors are medians of |ln(told / took)|; None is unknown.
+    Errors are medians of |ln(promised / took)|; None is unknown.
     """
 
     seconds: float
@@ -64,7 +64,7 @@ class DurationByNeighbours:
 
     @property
     def is_better(self) -> bool:
-        """May it be told in place of the prediction?"""
+        """May it stand in place of the prediction?"""
         errors = (self.error, self.predictors_error)
         return None not in errors and errors[0] < errors[1]  # type: ignore[operator]
 
@@ -112,7 +112,7 @@ def similar_jobs(
     but: a job that is left out. predicted_s: the predictor's duration, for a second one by neighbours.
     """
     past = _past(user, but)
-    judged = [row for row in past if row["owner_id"] == user.pk and _told_s(row)][:MOST_JUDGED]
+    judged = [row for row in past if row["owner_id"] == user.pk and _promised_s(row)][:MOST_JUDGED]
     asked = [facts, *map(_facts, judged)] if predicted_s else [facts]
     alike, *others = similarities(asked, [_facts(row) for row in past])
     best = sorted(zip(alike, past, strict=True), key=lambda one: -one[0])[:MOST_SIMILAR]
@@ -122,8 +122,8 @@ def similar_jobs(
     found = [
         _similar(jobs[key], similarity, facts, now) for key, similarity in offered.items() if key in jobs
     ]
-    told = _by_neighbours(past, alike, predicted_s, judged, others, now) if predicted_s else None
-    return LikeJobs(jobs=found, by_neighbours=told)
+    corrected = _by_neighbours(past, alike, predicted_s, judged, others, now) if predicted_s else None
+    return LikeJobs(jobs=found, by_neighbours=corrected)
 
 
 def _by_neighbours(
@@ -134,15 +134,15 @@ def _by_neighbours(
     others: Sequence[Sequence[float]],
     now: datetime,
 ) -> DurationByNeighbours | None:
-    """The duration by neighbours, and how well it would have told past ones."""
+    """The duration by neighbours, and how well it would have foretold past ones."""
     took = _took_s(past, [alike, *others], now)
 
-    def told_by(rows: Rows, similarity: Sequence[float], predicted: float) -> float | None:
+    def corrected_by(rows: Rows, similarity: Sequence[float], predicted: float) -> float | None:
         known = zip(rows, similarity, strict=True)
-        near = [(took[row["pk"]], _told_s(row), one) for row, one in known if row["pk"] in took]
+        near = [(took[row["pk"]], _promised_s(row), one) for row, one in known if row["pk"] in took]
         return duration_by_neighbours(predicted, near)
 
-    seconds = told_by(past, alike, predicted_s)
+    seconds = corrected_by(past, alike, predicted_s)
     if seconds is None:
         return None
     errors, predictors = [], []
@@ -152,10 +152,10 @@ def _by_neighbours(
             for one, value in zip(past, similarity, strict=True)
             if one["ended_at"] < row["ended_at"]
         ]
-        told = told_by([one for one, _ in before], [value for _, value in before], _told_s(row))
-        if told and (actual := took.get(row["pk"])):
-            errors.append(abs(log(told / actual)))
-            predictors.append(abs(log(_told_s(row) / actual)))
+        corrected = corrected_by([one for one, _ in before], [value for _, value in before], _promised_s(row))
+        if corrected and (actual := took.get(row["pk"])):
+            errors.append(abs(log(corrected / actual)))
+            predictors.append(abs(log(_promised_s(row) / actual)))
     return DurationByNeighbours(
         seconds=seconds,
         error=median(errors) if errors else None,
@@ -163,7 +163,7 @@ def _by_neighbours(
     )
 
 
-def _told_s(row: Mapping[str, Any]) -> float:
+def _promised_s(row: Mapping[str, Any]) -> float:
     """What was promised of a job that succeeded, in s; 0: nothing to learn."""
     promised = row["promise"] if row["state"] == JobState.SUCCEEDED else None
     return float((promised or {}).get("duration_s", {}).get("value") or 0.0)
@@ -175,7 +175,7 @@ def _took_s(past: Rows, alike: Sequence[Sequence[float]], now: datetime) -> dict
         row["pk"]
         for similarity in alike
         for row, one in zip(past, similarity, strict=True)
-        if one >= NEIGHBOUR and _told_s(row)
+        if one >= NEIGHBOUR and _promised_s(row)
     }
     attempts: dict[str, list[Attempt]] = {}
     for attempt in Attempt.objects.filter(job__in=near).defer("option", "prediction"):

@@ -60,5 +60,5 @@ def judged_forecasts(policy: str) -> Iterable[tuple[Interval, float]]:
             continue
         made = row.made_at.timestamp()
         high = row.start_high.timestamp() - made if row.start_high else None
-        told = Interval(row.start_at.timestamp() - made, row.start_low.timestamp() - made, high)
-        yield told, row.job.first_started_at.timestamp() - made
+        interval = Interval(row.start_at.timestamp() - made, row.start_low.timestamp() - made, high)
+        yield interval, row.job.first_started_at.timestamp() - made

@@ -121,8 +121,8 @@ def _interrupted(attempt: Attempt) -> bool:
     spot = [claim.node for claim in attempt.claims.all() if claim.node.kind == NodeTerms.SPOT]
     if attempt.outcome == "lost":
         return bool(spot)
-    told = attempt.job.events.filter(kind="state", new=JobState.STOPPING, fence=attempt.fence)
-    return bool(spot) and told.filter(reason__contains="is withdrawn").exists()
+    stops = attempt.job.events.filter(kind="state", new=JobState.STOPPING, fence=attempt.fence)
+    return bool(spot) and stops.filter(reason__contains="is withdrawn").exists()
 
 
 def _done(job: Job) -> float:

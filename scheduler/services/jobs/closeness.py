@@ -44,7 +44,7 @@ def _check_there_is(level: TopologyLevel, share: int, gpu_model: str | None) -> 
     found = [closest(sites, range(count), share)[0] for count, sites in _nodes(gpu_model) if count >= share]
     best = max(found, default=level)  # where no node is large enough, its options say so
     if best < level:
-        there_is = f"no node has {share} GPUs in one {level.told}; the closest is one {best.told}"
+        there_is = f"no node has {share} GPUs in one {level.phrase}; the closest is one {best.phrase}"
         raise _wrong_level(f"{there_is}. Ask for that, or for the level if possible")
 
 

@@ -38,8 +38,10 @@ def look_after_markets(*, now: Callable[[], datetime]) -> None:
 
 def _count(market: Market, now: datetime) -> None:
     """Count the spot nodes that joined, unless somebody else does."""
-    told = MarketSample.objects.filter(market=market, at__gte=now - unknown_after(), available__isnull=False)
-    if market.replays or told.exclude(source=SampleSource.AGENT).exists():
+    samples = MarketSample.objects.filter(
+        market=market, at__gte=now - unknown_after(), available__isnull=False
+    )
+    if market.replays or samples.exclude(source=SampleSource.AGENT).exists():
         return
     if Node.objects.filter(market=market, kind=NodeTerms.SPOT).exists():
         note_sample(market=market, price=None, available=_here(market, NodeTerms.SPOT), now=now)

@@ -69,8 +69,8 @@ def note_sample(*, market: Market, price: float | None, available: int | None, n
     """
     known = MarketSample.objects.filter(market=market, source=SampleSource.AGENT).order_by("-at").first()
     if known is not None:
-        told = (known.price, known.available) == (price, available)
-        if known.at >= now or (told and known.at > now - timedelta(seconds=settings.SPOT_PERIOD_S)):
+        unchanged = (known.price, known.available) == (price, available)
+        if known.at >= now or (unchanged and known.at > now - timedelta(seconds=settings.SPOT_PERIOD_S)):
             return  # the clock was set back, or nothing is new
     _keep(market, [SampleValues(at=now, price=price, available=available)], SampleSource.AGENT, now)
 

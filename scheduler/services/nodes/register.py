@@ -52,9 +52,9 @@ def require_protocol(version: int) -> None:
 def enrol_node(*, message: Enrol, address: str, now: datetime) -> tuple[Node, str]:
     """Register a node with the token that it chose, or a new one.
 
-    A name that exists gets a number. It works from its first sync on. Who asks again with the same token,
-    since the answer was lost, gets the same node. Raises NodeRefused for a join token that is unknown,
-    expired or used up.
+    A name that exists gets a number. It works from its first sync on. An agent that asks again with the same
+    token, since the answer was lost, gets the same node. Raises NodeRefused for a join token that is
+    unknown, expired or used up.
     """
     require_protocol(message.protocol)
     # Held: a repeated request finds either the join token unused or the node.

@@ -136,7 +136,7 @@ class CapacityChange:
 class Closure:
     """From `from_s` until `until_s` a pool, or one node, is closed.
 
-    group: who may use it nevertheless; empty: nobody.
+    group: the one that may use it nevertheless; empty: none.
     """
 
     from_s: float

@@ -96,7 +96,7 @@ class Machines:
             self.free_gpus += machine.ready
 
     def set_ready(self, name: str, ready: bool) -> None:
-        """A node fails or returns; whoever held its GPUs must have given them back."""
+        """A node fails or returns; its GPUs must have been given back before."""
         machine = self.by_id[name]
         if machine.ready != ready:
             machine.ready = ready

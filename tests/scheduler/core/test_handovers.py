@@ -58,7 +58,7 @@ def test_jobs_that_change_places_stop_each_other() -> None:
 
 
 def test_a_job_that_shrinks_for_one_that_grows_moves_after_it() -> None:
-    """Whoever is stopped for a move moves itself, and counts as moved, not as stopped for another."""
+    """A job that is stopped for a move moves itself: it counts as moved, not as stopped for another."""
     grows = Resize("b", TWO, (("n", 1), ("n", 2)))
     found, _ = handovers(STATE, Plan((Resize("a", ONE, (("n", 0),)), grows)))
     assert [change.takes.job for change in found] == ["b", "a"]

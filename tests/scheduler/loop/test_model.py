@@ -88,7 +88,7 @@ class Lifecycle(RuleBasedStateMachine):
 
     @rule()
     def one_more_waits_for_jobs_that_run(self) -> None:
-        """Whoever received less may stop them."""
+        """A job that received less may stop them."""
         self.jobs_run_for_long()
         self.submit(0, 1)
         tick()

@@ -42,7 +42,7 @@ SEED = os.environ.get("STORM_SEED", "1")
 SHORT_S = {"NODE_SUSPECT_S": 1.0, "NODE_LOST_S": 1.5, "STOP_GRACE_S": 1.0, "ASSIGNED_TIMEOUT_S": 3.0}
 LONG = {"max_steps": 100_000}
 SHAPES = (LONG, {**LONG, "number_gpus": 1}, {**LONG, "number_gpus": 2}, {**LONG, "number_nodes": 2})
-AT_ONCE = {"min_run_s": 0.0, "cooldown_s": 0.5, "limit": 100}  # whoever received less stops others
+AT_ONCE = {"min_run_s": 0.0, "cooldown_s": 0.5, "limit": 100}  # a job that received less stops others
 ENDS = ("succeeded", "error", "oom", "killed", "declined", "timeout")
 VERBS = (cancel_job, *[pause_job] * 4, *[resume_job] * 8)
 

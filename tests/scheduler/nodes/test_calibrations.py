@@ -83,7 +83,7 @@ def test_a_worker_that_dies_between_two_runs_is_followed_by_another(node: FakeNo
     made, train = ask(node, runs=3), Worker(node)
     work()
     train()
-    for _ in range(6):  # whoever comes next knows nothing but the rows
+    for _ in range(6):  # the next one knows nothing but the rows
         work()
         train()
     assert now_of(made).state == "done"

@@ -34,7 +34,7 @@ class NoticeWatch:
         self._command = words if len(words) > 1 or shutil.which(source) else None
         self._file = Path(source)
         self._ends: float | None = None
-        self._told: float | None = None  # the number of seconds that the notice said last
+        self._announced: float | None = None  # the number of seconds that the notice said last
 
     def start(self, changed: Callable[[], object]) -> None:
         """Look for as long as this process lives.
@@ -56,12 +56,12 @@ class NoticeWatch:
             log.warning("--notice cannot be looked at", extra={"error": str(error)[:300]})
             return
         if said is None:
-            self._ends = self._told = None
+            self._ends = self._announced = None
             return
         seconds = _seconds(said)
-        if self._ends is None or (seconds is not None and seconds != self._told):
+        if self._ends is None or (seconds is not None and seconds != self._announced):
             self._ends = time.monotonic() + (USUAL_S if seconds is None else seconds)
-        self._told = seconds
+        self._announced = seconds
 
     def _watch(self, changed: Callable[[], object]) -> None:
         while True:

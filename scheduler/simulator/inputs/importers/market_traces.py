@@ -187,11 +187,11 @@ def _events(rows: Iterable[files.Row], file: str) -> Iterator[tuple[str, Quote]]
 def _pings(rows: Iterable[files.Row], file: str) -> Iterator[tuple[str, Quote]]:
     """Instances that were held, by pings; some refusals name no zone."""
     there: dict[str, set[str]] = {}
-    told = sorted(
+    pings = sorted(
         converted(rows, lambda row: (wall_clock(row, "time_utc"), row), file=file, needs="time_utc"),
         key=lambda pair: pair[0],
     )
-    for at, row in told:
+    for at, row in pings:
         if row["event"] not in ("running", "gone") or not row["zone"]:
             continue
         part = "/".join((row["campaign"], row["provider"], row["zone"], f"{row['gpus']}x{row['gpu']}"))

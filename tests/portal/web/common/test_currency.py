@@ -1,4 +1,4 @@
-"""Amounts of money carry the portal's currency, whoever shows them."""
+"""Amounts of money carry the portal's currency wherever they are shown."""
 
 from __future__ import annotations
 
