@@ -50,8 +50,7 @@ def record_execution(
     rate above the hardware peak is kept but not learnt from. `promise`: the option it ran with; `elsewhere`:
     the one promised at submission, if another. Raises ValueError for an unknown status.
     """
-    if status not in Status.values:
-        raise ValueError(f"status {status!r} is unknown; use one of {', '.join(Status.values)}")
+    _check_status(status)
     catalogue = portal_catalogue(config.model_name)
     known = catalogue.canonical(config)
     values = {
@@ -75,8 +74,12 @@ def record_execution(
         "padded_tokens": promise.padded_tokens if promise else None,
         "link_level": link_level,
     }
-    row, _ = Execution.objects.get_or_create(attempt_id=attempt_id, defaults=_doubted(values, catalogue))
-    return row
+    return Execution.objects.get_or_create(attempt_id=attempt_id, defaults=_doubted(values, catalogue))[0]
+
+
+def _check_status(status: str) -> None:
+    if status not in Status.values:
+        raise ValueError(f"status {status!r} is unknown; use one of {', '.join(Status.values)}")
 
 
 def record_speed_test(

@@ -12,13 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import environ
-from csp.constants import SELF, UNSAFE_INLINE
 from kombu import Queue
 
-from portal.configuration import celery, language, logs
+from portal.configuration import api_description, celery, content_security, language, logs
 from portal.configuration.caches import caches
 from portal.configuration.database import database
-from trainer import __version__
 
 BASE_DIR = Path(__file__).resolve().parent.parent
 env = environ.Env()
@@ -193,18 +191,7 @@ SECURE_HSTS_SECONDS = 31_536_000 if SECURE else 0
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE
 SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https") if SECURE else None
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
-CONTENT_SECURITY_POLICY = {
-    "DIRECTIVES": {
-        "default-src": [SELF],
-        "script-src": [SELF],
-        "style-src": [SELF, UNSAFE_INLINE],  # Plotly writes style elements; scripts stay strict
-        "img-src": [SELF, "data:", "blob:"],
-        "object-src": ["'none'"],
-        "base-uri": [SELF],
-        "form-action": [SELF],
-        "frame-ancestors": ["'none'"],
-    }
-}
+CONTENT_SECURITY_POLICY = content_security.POLICY
 
 REST_FRAMEWORK: dict[str, Any] = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
@@ -224,25 +211,7 @@ REST_FRAMEWORK: dict[str, Any] = {
     "NUM_PROXIES": 0,  # portal.http.middleware has found the client's address
     "DEFAULT_THROTTLE_RATES": {"user": env.str("RATE_LIMIT", default="1200/min"), "anon": "60/min"},
 }
-SPECTACULAR_SETTINGS = {
-    "TITLE": "Foretune",
-    "DESCRIPTION": "Fine-tuning jobs whose time, memory and cost are predicted.",
-    "VERSION": __version__,
-    "SWAGGER_UI_DIST": "SIDECAR",
-    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
-    "SERVE_INCLUDE_SCHEMA": False,
-    "ENUM_NAME_OVERRIDES": {
-        "SimulationStateEnum": "scheduler.models.simulations.SimulationState",
-        "AfterKindEnum": [(kind, kind) for kind in ("succeeded", "ended")],
-        "NodeTermsEnum": [(kind, kind) for kind in ("owned", "on_demand", "spot")],
-        "PriorityClassEnum": [(word, word) for word in ("low", "normal", "high", "urgent")],
-    },
-    "POSTPROCESSING_HOOKS": [
-        "drf_spectacular.hooks.postprocess_schema_enums",
-        "portal.api.docs.add_errors",
-        "portal.api.docs.tag_subjects",
-    ],
-}
+SPECTACULAR_SETTINGS = api_description.SETTINGS
 
 # Broker and workers. Messages are hints; the database is the truth (docs/architecture.md).
 REDIS_URL = env.str("REDIS_URL", default="")

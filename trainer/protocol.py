@@ -136,11 +136,9 @@ class SpeedRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpeedTest:
-    """A few training steps on one GPU or CPU slot of a model.
+    """A few training steps of an idle node on one of its GPUs or CPU slots.
 
-    An idle node ran them by itself.
-
-    test: its name, the same whenever it is told. startup_s: of the process, up to the first step. busy_cores:
+    test: its name, the same in every report. startup_s: of the process, up to the first step. busy_cores:
     that other processes kept busy meanwhile. problem: why there are no figures.
     """
 
@@ -248,10 +246,7 @@ class Resume:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spec:
-    """All that a node needs to train.
-
-    It is written to RUN_DIR/spec.json together with `Local`.
-    """
+    """All that a node needs to train; RUN_DIR/spec.json holds it with `Local`."""
 
     job: str
     attempt: str

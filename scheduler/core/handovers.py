@@ -1,4 +1,4 @@
-"""A plan as GPUs that change hands, with the jobs that take them and those that stop for them.
+"""A plan as GPUs that change hands: which job takes them, which one stops.
 
 A plan releases all GPUs of stopped jobs before any job takes GPUs. On a real cluster a stop lasts
 seconds, so each job that takes GPUs is carried out by itself, together with the stops that it causes:

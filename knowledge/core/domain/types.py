@@ -1,8 +1,7 @@
 """The value types of the knowledge app.
 
-Configurations go in; predictions with intervals come out. Units are in the names; memory is
-bytes of one GPU, throughput tokens/s of the whole job, cost in the portal's one currency.
-`None` always means unknown, never a default.
+Configurations go in; predictions with intervals come out. Units are in the names; memory is bytes of one
+GPU, throughput tokens/s of the whole job, cost in the portal's currency. `None` means unknown, no default.
 """
 
 from __future__ import annotations

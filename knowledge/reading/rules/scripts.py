@@ -222,11 +222,8 @@ def _by_callee(call: Call, place: LocationOf, here: Known) -> Iterator[Statement
         return statement(Meaning(field, value, weight, unit), place(at), Origin.SCRIPT, last)
 
     first = call.positional[0] if call.positional else None
-    text = (
-        first.value
-        if first and isinstance(first.value, str) and not first.name and not first.argument
-        else None
-    )
+    plain = first and isinstance(first.value, str) and not first.name and not first.argument
+    text = first.value if first and plain else None
     if (trainer := TRAINER.search(call.name)) and trainer[1] in TASKS:
         yield says("task", TASKS[trainer[1]])
     if OPTIMIZER.search(call.name) and not OTHER_OPTIMIZER.search(call.name):
@@ -261,11 +258,16 @@ def _by_callee(call: Call, place: LocationOf, here: Known) -> Iterator[Statement
         yield says("sharding", "ddp", VAGUE)
     elif re.fullmatch(r"Int8WeightOnlyConfig|int8_weight_only", last):
         yield says("quantization", "int8_weight_only")
+    kind, task = _task_type(call)
+    if task:
+        yield says("task", kind, VAGUE, task)
+
+
+def _task_type(call: Call) -> tuple[str, Known | None]:
+    """Return the task that a configuration of peft names, and where; None without one."""
     task = call.keywords.get("task_type")
-    if task is not None and isinstance(task.value, str):
-        kind = task.value.rpartition(".")[2].lower()
-        if kind in TASK_TYPES:
-            yield says("task", kind, VAGUE, task)
+    kind = task.value.rpartition(".")[2].lower() if task and isinstance(task.value, str) else ""
+    return kind, task if kind in TASK_TYPES else None
 
 
 def adapters(facts: Facts, place: LocationOf) -> Iterator[Statement]:

@@ -150,7 +150,7 @@ def lasting(moment: datetime) -> SafeString:
 @register.filter
 def closeness(level: int) -> str:
     """What GPUs at a topology level share, e.g. `NUMA node`."""
-    return TopologyLevel(level).told
+    return TopologyLevel(level).phrase
 
 
 @register.filter

@@ -34,7 +34,7 @@ class Dependencies:
         return tuple(self._left.get(job, ()))
 
     def end(self, job: str, *, succeeded: bool) -> list[str]:
-        """A job has ended; returns the jobs that wait for less, or are cancelled, through this."""
+        """End a job; return those that wait for less, or are cancelled, through this."""
         later = self._later.pop(job, [])
         for name in later:
             if succeeded or job not in self._needs[name]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import io
 import json
 from dataclasses import asdict, dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from django.conf import settings
@@ -176,9 +176,7 @@ def _session(user: User) -> str:
     return client.cookies[settings.SESSION_COOKIE_NAME].value
 
 
-def places(first: Side, admin: User) -> dict[str, str]:
-    """What fills the gaps of an address: always what is the first side's."""
-    now = database_now()
+def _asked_for(first: Side, admin: User, now: datetime) -> tuple[Calibration, Simulation]:
     calibration = Calibration.objects.create(
         node_id=first.node.node_id,
         requested_by=admin,
@@ -195,6 +193,13 @@ def places(first: Side, admin: User) -> dict[str, str]:
         policies=["fifo"],
         knowledge="oracle",
     )
+    return calibration, simulation
+
+
+def places(first: Side, admin: User) -> dict[str, str]:
+    """What fills the gaps of an address: always what is the first side's."""
+    now = database_now()
+    calibration, simulation = _asked_for(first, admin, now)
     version = PredictorVersion.objects.create(
         number=1, path="predictor-1.skops", sha256="0" * 64, rows=1, created_at=now
     )

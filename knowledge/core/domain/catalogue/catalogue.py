@@ -5,144 +5,13 @@ They are one value, which is passed to the code that needs them.
 
 from __future__ import annotations
 
-import difflib
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TypeVar
 
+from knowledge.core.domain.catalogue.entries import GpuModel, Model
+from knowledge.core.domain.catalogue.names import UnknownGpu, UnknownModel, even, indexed, lookup, suggest
 from knowledge.core.domain.types import Config, Inventory
 from trainer.protocol import RANDOM_MODEL
-
-GIB = 2**30
-BYTES_PER_TOKEN = 4.0  # English text under the usual tokenizers
-
-
-class UnknownName(ValueError):
-    """A name the catalogue does not have; `suggestions` are the nearest ones."""
-
-    kind = "name"
-
-    def __init__(self, name: str, suggestions: tuple[str, ...] = ()) -> None:
-        self.name, self.suggestions = name, suggestions
-        hint = f" Did you mean {' or '.join(suggestions)}?" if suggestions else ""
-        super().__init__(f"The {self.kind} {name!r} is not in the catalogue.{hint}")
-
-
-class UnknownModel(UnknownName):
-    kind = "model"
-
-
-class UnknownGpu(UnknownName):
-    kind = "GPU"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Model:
-    """A decoder model's shape.
-
-    `mlp_width` is of one expert; `parameters` counts tied matrices once.
-
-    tower_parameters: of parts for images or sound, beside `parameters`; text does not reach them.
-    """
-
-    model_name: str
-    architecture: str
-    parameters: int
-    active_parameters: int
-    layers: int
-    hidden: int
-    heads: int
-    kv_heads: int
-    head_dim: int
-    mlp_width: int
-    mlp_gated: bool
-    vocab: int
-    max_context: int
-    tied_embeddings: bool
-    attention_layers: int
-    experts: int = 0
-    experts_per_token: int = 0
-    shared_mlp_width: int = 0
-    tower_parameters: int = 0
-    bytes_per_token: float = BYTES_PER_TOKEN
-
-    @property
-    def active_mlp_width(self) -> int:
-        """Width of all MLPs that one token passes through in a layer."""
-        return max(1, self.experts_per_token) * self.mlp_width + self.shared_mlp_width
-
-    @property
-    def matmul_parameters(self) -> float:
-        """Weights in matrix products per token (`Nmm`).
-
-        They are the attention, MLP and output matrices.
-        """
-        queries, keys = self.heads * self.head_dim, self.kv_heads * self.head_dim
-        attention = 2 * self.hidden * (queries + keys)
-        mamba = 6 * self.hidden**2
-        mlp = (3 if self.mlp_gated else 2) * self.hidden * self.active_mlp_width
-        return (
-            self.attention_layers * attention
-            + (self.layers - self.attention_layers) * mamba
-            + self.layers * mlp
-            + self.vocab * self.hidden
-        )
-
-    @property
-    def block_parameters(self) -> float:
-        """Weights inside the decoder blocks: what 4-bit quantisation stores in 4 bits."""
-        embeddings = (1 if self.tied_embeddings else 2) * self.vocab * self.hidden
-        return max(0.0, float(self.parameters - embeddings))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GpuModel:
-    """A GPU's data sheet; None where it states nothing.
-
-    Units are bytes, FLOP/s of dense matrix products, and bytes/s.
-    memory_bytes: as the driver reports it. usable_bytes: what it leaves to programs; None: not known.
-    """
-
-    gpu_model: str
-    memory_bytes: float
-    bf16_flops: float | None
-    fp16_flops: float | None
-    fp32_flops: float | None
-    bandwidth_bytes_s: float
-    link: str
-    link_bytes_s: float
-    vendor: str = ""
-    fp8_flops: float | None = None
-    usable_bytes: float | None = None
-
-    @property
-    def capacity_bytes(self) -> float:
-        """What a program may allocate, as far as that is known."""
-        return self.usable_bytes or self.memory_bytes
-
-    def peak_flops(self, precision: str | None) -> float:
-        """Return the dense peak in a precision.
-
-        GPUs without bf16 units are compared by their fp16 peak. An unstated one may be the fastest there is:
-        so train most of MLPerf's systems.
-        """
-        if precision == "float32" and self.fp32_flops:
-            return self.fp32_flops
-        if precision in (None, "fp8") and self.fp8_flops:
-            return self.fp8_flops
-        best = self.fp16_flops if precision == "float16" else self.bf16_flops
-        return best or self.bf16_flops or self.fp16_flops or self.fp32_flops or 1.0
-
-    def at_rate(self, flops: float) -> GpuModel:
-        """The GPU with one measured peak for every precision that it computes in."""
-        return replace(
-            self,
-            bf16_flops=self.bf16_flops and flops,
-            fp16_flops=self.fp16_flops and flops,
-            fp32_flops=self.fp32_flops and flops,
-            fp8_flops=self.fp8_flops and flops,
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False, kw_only=True)
@@ -168,13 +37,13 @@ class Catalogue:
         cls, models: Iterable[tuple[Model, Sequence[str]]], gpus: Iterable[tuple[GpuModel, Sequence[str]]]
     ) -> Catalogue:
         """From entries and all of their names, the keys first."""
-        by_name = _indexed(models)
+        by_name = indexed(models)
         mirrors = {
-            _even(name.partition("/")[2] or name): entry
+            even(name.partition("/")[2] or name): entry
             for name, entry in by_name.items()
             if not entry.model_name.startswith("builtin/")
         }
-        return cls(models=by_name, gpus=_indexed(gpus), mirrors=mirrors)
+        return cls(models=by_name, gpus=indexed(gpus), mirrors=mirrors)
 
     @property
     def shipped_models(self) -> list[Model]:
@@ -188,11 +57,11 @@ class Catalogue:
 
     def shipped_model(self, name: str) -> Model | None:
         """The shipped model that has that very name or alias, or None."""
-        return _lookup(self.models, name)
+        return lookup(self.models, name)
 
     def shipped_gpu(self, name: str) -> GpuModel | None:
         """The shipped GPU of that name or alias, or None."""
-        return _lookup(self.gpus, name)
+        return lookup(self.gpus, name)
 
     def model(self, name: str) -> Model:
         """Return the model of that name or alias.
@@ -202,7 +71,7 @@ class Catalogue:
         found = self.known_model(name)
         if found is None:
             bare = name.removeprefix(RANDOM_MODEL)
-            raise UnknownModel(bare, _suggest(self.models, bare))
+            raise UnknownModel(bare, suggest(self.models, bare))
         return found
 
     def known_model(self, name: str) -> Model | None:
@@ -217,7 +86,7 @@ class Catalogue:
         """The GPU of that name or alias. Raises UnknownGpu."""
         found = self.known_gpu(name)
         if found is None:
-            raise UnknownGpu(name, _suggest(self.gpus, name))
+            raise UnknownGpu(name, suggest(self.gpus, name))
         return found
 
     def known_gpu(self, name: str) -> GpuModel | None:
@@ -300,37 +169,4 @@ class Catalogue:
         further keep the name, and with it the shape.
         """
         owner, slash, bare = name.partition("/")
-        return self.mirrors.get(_even(bare)) if owner and slash else None
-
-
-_Entry = TypeVar("_Entry", Model, GpuModel)
-
-
-def _even(name: str) -> str:
-    return re.sub(r"[ _-]+", "-", name.strip().lower())
-
-
-def _lookup(table: Mapping[str, _Entry], name: str) -> _Entry | None:
-    return table.get(name) or table.get(_even(name))
-
-
-def _suggest(table: Mapping[str, Model] | Mapping[str, GpuModel], name: str) -> tuple[str, ...]:
-    """Suggest names that hold the given one, then those that look like it.
-
-    The shortest of the former come first.
-    """
-    holding = sorted((known for known in table if name.lower() in known.lower()), key=len)
-    found = [*holding, *difflib.get_close_matches(name, table, n=3, cutoff=0.6)]
-    return tuple(dict.fromkeys(_key(table[known]) for known in found))[:3]
-
-
-def _key(entry: Model | GpuModel) -> str:
-    return entry.model_name if isinstance(entry, Model) else entry.gpu_model
-
-
-def _indexed(entries: Iterable[tuple[_Entry, Sequence[str]]]) -> dict[str, _Entry]:
-    """Names to entries; keys and exact aliases win over evened-out spellings."""
-    table = {name: entry for entry, names in entries for name in names if name}
-    for name, entry in list(table.items()):
-        table.setdefault(_even(name), entry)
-    return table
+        return self.mirrors.get(even(bare)) if owner and slash else None

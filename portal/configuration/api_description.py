@@ -1,0 +1,23 @@
+"""How drf-spectacular describes the REST interface."""
+
+from trainer import __version__
+
+SETTINGS = {
+    "TITLE": "Foretune",
+    "DESCRIPTION": "Fine-tuning jobs whose time, memory and cost are predicted.",
+    "VERSION": __version__,
+    "SWAGGER_UI_DIST": "SIDECAR",
+    "SWAGGER_UI_FAVICON_HREF": "SIDECAR",
+    "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_NAME_OVERRIDES": {
+        "SimulationStateEnum": "scheduler.models.simulations.SimulationState",
+        "AfterKindEnum": [(kind, kind) for kind in ("succeeded", "ended")],
+        "NodeTermsEnum": [(kind, kind) for kind in ("owned", "on_demand", "spot")],
+        "PriorityClassEnum": [(word, word) for word in ("low", "normal", "high", "urgent")],
+    },
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "portal.api.docs.add_errors",
+        "portal.api.docs.tag_subjects",
+    ],
+}

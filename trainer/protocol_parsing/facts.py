@@ -1,0 +1,111 @@
+"""Parsing of what a node is: its GPUs, where they sit, and its speed tests."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from trainer.message_reader import Reader, storable
+from trainer.protocol import (
+    NODE_KINDS,
+    DeclaredSite,
+    GpuFacts,
+    NodeFacts,
+    ProtocolError,
+    SpeedRun,
+    SpeedTest,
+)
+
+LEAST = 1e-9  # of figures above 0
+MOST_GROUPS = 1024  # of GPUs in a node: sockets, NUMA nodes and so on are numbered below it
+
+
+def _gpu_facts(reader: Reader) -> GpuFacts:
+    optional: dict[str, Any] = {
+        name: reader.number(name)
+        for name in ("peak_flops", "bandwidth_bytes_s")
+        if reader.raw.get(name) is not None
+    }
+    optional |= {name: _group(reader, name) for name in ("numa", "socket")}
+    if reader.raw.get("declared") is not None:
+        optional["declared"] = parse_site(reader.raw["declared"], f"{reader.path}.declared")
+    return GpuFacts(
+        index=reader.whole("index", high=1023),
+        model=reader.text("model", limit=100),
+        memory_bytes=reader.whole("memory_bytes", low=1),
+        uuid=reader.text("uuid", "", limit=100),
+        links=reader.texts("links", 100),
+        pci=reader.texts("pci", 100),
+        **optional,
+    )
+
+
+def parse_site(raw: Any, path: str) -> DeclaredSite:
+    """A `DeclaredSite`, as messages and files of an agent's owner hold it."""
+    reader = Reader(raw, path)
+    groups = {name: reader.whole(name, high=MOST_GROUPS - 1) for name in ("socket", "numa", "switch")}
+    nvlink = reader.raw.get("nvlink")
+    return DeclaredSite(
+        **groups, nvlink=None if nvlink is None else reader.whole("nvlink", high=MOST_GROUPS - 1)
+    )
+
+
+def _group(reader: Reader, name: str) -> int | None:
+    return None if reader.raw.get(name) is None else reader.whole(name)
+
+
+def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
+    """The `NodeFacts` of an enrolment or a sync; GPU indices must be 0, 1, 2 ..."""
+    reader = Reader(raw, path)
+    gpus = tuple(_gpu_facts(entry) for entry in reader.items("gpus", 1024))
+    if not gpus or [gpu.index for gpu in gpus] != list(range(len(gpus))):
+        raise ProtocolError(
+            f"{path}.gpus", "must list at least one GPU or slot, indices 0, 1, 2 ... in order"
+        )
+    return NodeFacts(
+        hostname=reader.text("hostname", limit=255),
+        cores=reader.whole("cores", low=1, high=100_000),
+        memory_bytes=reader.whole("memory_bytes", low=1),
+        gpus=gpus,
+        software=reader.texts("software", 100),
+        disk_free_bytes=reader.whole("disk_free_bytes", 0),
+        # Agents from before it say nothing: they get every method, as they always did.
+        cannot_train=reader.texts("cannot_train", 300),
+        speed_tests=tuple(_speed_test(entry) for entry in reader.items("speed_tests", 64)),
+        kind=_kind(reader),
+        market=storable(reader.text("market", "", limit=100)),
+    )
+
+
+def _kind(reader: Reader) -> str:
+    kind = reader.text("kind", "")
+    if kind not in {"", *NODE_KINDS}:
+        raise ProtocolError(f"{reader.path}.kind", f"must be one of {', '.join(NODE_KINDS)}")
+    return kind
+
+
+def parse_speed_test(raw: Any) -> SpeedTest:
+    """A speed test as an agent keeps it."""
+    return _speed_test(Reader(raw, "speed_test"))
+
+
+def _speed_test(reader: Reader) -> SpeedTest:
+    problem = storable(reader.text("problem", "", limit=500))
+    figures: dict[str, Any] = {}
+    if not problem:
+        figures = {
+            "model": reader.text("model", limit=300),
+            "runs": tuple(_speed_run(entry) for entry in reader.items("runs", 16)),
+            "startup_s": reader.number("startup_s", low=LEAST),
+            "busy_cores": reader.number("busy_cores", 0.0),
+        }
+    return SpeedTest(
+        test=reader.ident("test"), gpu_model=reader.text("gpu_model", limit=100), problem=problem, **figures
+    )
+
+
+def _speed_run(reader: Reader) -> SpeedRun:
+    return SpeedRun(
+        params=reader.table("params"),
+        tokens_per_s=reader.number("tokens_per_s", low=LEAST),
+        peak_memory_bytes=reader.whole("peak_memory_bytes", low=1),
+    )
