@@ -58,13 +58,15 @@ class StorageFull(SchedulerError):
 
 
 class IllegalTransition(SchedulerError):
-    def __init__(self, message: str, state: str) -> None:
-        self.state = state
+    def __init__(self, message: str, state: str, fields: Mapping[str, str] | None = None) -> None:
+        self.state, self.fields = state, dict(fields or {})
         super().__init__(message)
 
 
 class StaleJob(SchedulerError):
-    pass
+    def __init__(self, message: str, fields: Mapping[str, str] | None = None) -> None:
+        self.fields = dict(fields or {})
+        super().__init__(message)
 
 
 class SchedulerReplaced(SchedulerError):

@@ -76,7 +76,7 @@ class Job(models.Model):
     failure_reason = models.TextField(blank=True)
 
     params = models.JSONField(default=dict)  # bound at submit: what changes what is learnt
-    fixed = models.JSONField(default=dict)  # what the user fixed; never changes
+    fixed = models.JSONField(default=dict)  # what the user fixed
     chosen = models.JSONField(default=dict)  # field -> {value, by, reason}
     promise = models.JSONField(null=True, blank=True)  # as `promised` reads it
     evidence = models.JSONField(default=list)

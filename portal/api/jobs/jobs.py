@@ -20,7 +20,8 @@ from portal.clock import database_now
 from scheduler.models import Job
 from scheduler.selectors.jobs import for_lists, get_job, visible_jobs
 from scheduler.selectors.public_states import in_public_state
-from scheduler.services.jobs.priorities import change_job, hold_job, release_job
+from scheduler.services.jobs.change import change_job
+from scheduler.services.jobs.priorities import hold_job, release_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job, submit_job
 
 JobPage = page_of(JobBrief)
@@ -83,9 +84,10 @@ def _verb(name: str, text: str, act: Callable[..., Job]) -> type[APIView]:
 class ChangeApi(APIView):
     @extend_schema(operation_id="jobs_change", request=ChangeIn, responses=JobOut)
     def post(self, request: ApiRequest, job_id: str) -> Response:
-        """Change the class of a job, if it may be stopped, or how close its GPUs lie.
+        """Change a job in place: what is left out stays as it is.
 
-        For its owner, leads of its team and administrators.
+        Goal, limits and fixed values only while it waits. For its owner, leads of its team and
+        administrators.
         """
         data = ChangeIn(data=request.data)
         data.is_valid(raise_exception=True)

@@ -136,8 +136,22 @@ class ChangeIn(ClosenessIn):
         required=False,
         help_text="The state you saw; if it has changed since, nothing is changed (409).",
     )
+    version = WholeNumber(
+        min_value=0, required=False,
+        help_text="The job's `version` that you saw; if it has changed since, nothing is changed (409).",
+    )  # fmt: skip
     priority = PriorityField(required=False)
     preemptible = StrictBoolean(required=False)
+    goal = ChoiceField(choices=[goal.value for goal in Goal], required=False)
+    deadline_at = ZonedDateTime(required=False, allow_null=True, help_text="Null: none any more.")
+    budget = Number(
+        min_value=0, max_value=MAX_BUDGET, required=False, allow_null=True, help_text="Null: none any more."
+    )
+    params = Params(
+        required=False,
+        help_text="Fixed parameters; null leaves one to the recommendation again. Those that change what is"
+        " learnt can be changed only before the first attempt.",
+    )
 
 
 class HoldIn(StrictSerializer):

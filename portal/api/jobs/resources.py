@@ -93,11 +93,23 @@ class JobBrief(serializers.ModelSerializer[Job]):
     spot = SpotField(help_text="May it use spot nodes?")
     topology = serializers.CharField(help_text="automatic, none, best_effort or guaranteed")
     topology_level = LevelField(allow_null=True)
+    version = serializers.IntegerField(help_text="It rises with every change, also of the state.")
 
     class Meta:
         model = Job
         fields = [
-            *("id", "name", "state", "internal_state", "stage", "state_since", "array", "model", "team"),
+            *(
+                "id",
+                "version",
+                "name",
+                "state",
+                "internal_state",
+                "stage",
+                "state_since",
+                "array",
+                "model",
+                "team",
+            ),
             *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
             *("progress", "warnings", "wait", "error"),
             *("priority", "preemptible", "spot", "topology", "topology_level"),

@@ -31,10 +31,11 @@ def or_404(get: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
 
 
 @contextmanager
-def refusals_shown(request: PageRequest) -> Iterator[None]:
+def refusals_shown(request: PageRequest, but: type[SchedulerError] | None = None) -> Iterator[None]:
     """Have the page that comes next say why a service refused, in its words.
 
-    Raises Http404 for what does not exist and PermissionDenied for what the person may not do.
+    Raises Http404 for what does not exist, PermissionDenied for what the person may not do, and what `but`
+    names.
     """
     try:
         yield
@@ -43,4 +44,6 @@ def refusals_shown(request: PageRequest) -> Iterator[None]:
     except PermissionDenied:
         raise
     except (SchedulerError, AccountError, PromotionError) as refused:
+        if but and isinstance(refused, but):
+            raise
         messages.warning(request, str(refused))

@@ -19,9 +19,9 @@ from knowledge.core.domain.wording import counted
 from knowledge.core.recommend.objectives import needed_limit, why_needed
 from portal.accounts.models import Team, User
 from portal.accounts.selectors import own_teams
-from portal.web.common.closeness_fields import ClosenessFields, asked_of
+from portal.web.common.closeness_fields import ClosenessFields
 from portal.web.common.currency import in_currency
-from portal.web.common.form_base import NameField, StyledForm
+from portal.web.common.form_base import NameField
 from portal.web.common.param_fields import PREFIX, param_fields
 from portal.web.common.sweep_fields import SweepFields
 from portal.web.common.time_fields import MomentField, TimedForm
@@ -263,46 +263,3 @@ class SubmitForm(ClosenessFields, SweepFields, TimedForm):
     def renew_key(self) -> None:
         """Sending the form again is then another submission."""
         self.data = {**self.data.dict(), "key": uuid.uuid4().hex}  # type: ignore[attr-defined]
-
-
-class HoldForm(StyledForm):
-    prefix_id = "hold"
-    note = forms.CharField(max_length=200, required=False, help_text="Why; its owner reads it.")
-
-
-class ChangeForm(ClosenessFields, StyledForm):
-    prefix_id = "change"
-    priority = forms.TypedChoiceField(coerce=int, label=CLASS, help_text="Higher ones go first.")
-    preemptible = forms.TypedChoiceField(
-        choices=list(STOPPING.items()),
-        required=False,
-        coerce=lambda text: text != "0",
-        empty_value=None,
-        label=STOPPED,
-    )
-
-    def __init__(self, *args: Any, user: User, kept: int = PriorityClass.LOW, **kwargs: Any) -> None:
-        """kept: the class of the job; it may stay even if the person could not give it."""
-        super().__init__(*args, **kwargs)
-        highest = max(highest_class(user), kept)
-        classes: forms.TypedChoiceField = self.fields["priority"]  # type: ignore[assignment]
-        classes.choices = [(one.value, one.word) for one in PriorityClass if one <= highest]
-
-    @classmethod
-    def of(cls, job: Job, user: User) -> ChangeForm:
-        values = {
-            "priority": job.priority,
-            "preemptible": "" if job.preemptible else "0",
-            "topology": asked_of(job),
-            "topology_level": job.topology_level,
-        }
-        return cls(initial=values, user=user, kept=job.priority)
-
-    @property
-    def values(self) -> dict[str, Any]:
-        """What the service takes; an empty choice says that it may be stopped."""
-        return {
-            "priority": self.cleaned_data["priority"],
-            "preemptible": self.cleaned_data["preemptible"] is not False,
-            "closeness": self.closeness,
-        }

@@ -16,8 +16,9 @@ from portal.clock import database_now
 from portal.web.charts.step_metrics import HEADINGS, step_chart
 from portal.web.common.partials import fragment
 from portal.web.common.refusals import or_404, refusals_shown
-from portal.web.jobs.forms import ChangeForm, HoldForm
+from portal.web.jobs.changes.forms import ChangeForm, HoldForm
 from portal.web.jobs.tabs import TABS
+from scheduler.errors import BadParameters
 from scheduler.models import Job
 from scheduler.selectors.analysis.failures import explained
 from scheduler.selectors.cluster.preemptions import preempted
@@ -26,7 +27,8 @@ from scheduler.selectors.figures.start_forecasts import newest_forecast
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import get_job, metrics
 from scheduler.selectors.public_states import may
-from scheduler.services.jobs.priorities import change_job, hold_job, release_job
+from scheduler.services.jobs.change import change_job
+from scheduler.services.jobs.priorities import hold_job, release_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.states import TERMINAL
 from trainer.step_metrics import STEP_CHARTS
@@ -121,14 +123,17 @@ def job_verb(request: PageRequest, job_id: str, verb: str) -> HttpResponse:
 
 
 def _changed(request: PageRequest, job: Job) -> HttpResponse:
-    """Change the job's class, or whether it may be stopped, and show it again."""
-    form, now = ChangeForm(request.POST, user=request.user, kept=job.priority), database_now()
-    if not form.is_valid():
-        shown = {**_page(request, job, "change", now), "form": form}
-        return render(request, "jobs/detail.html", shown, status=400)
-    with refusals_shown(request):
-        change_job(job=job, actor=request.user, now=now, **form.values)
-    return redirect(job)
+    """Change the job in place, and show it again."""
+    form, now = ChangeForm(request.POST, job=job, user=request.user), database_now()
+    if form.is_valid():
+        try:
+            with refusals_shown(request, but=BadParameters):
+                change_job(job=job, actor=request.user, now=now, **form.values)
+            return redirect(job)
+        except BadParameters as wrong:
+            form.take(wrong.fields)
+    shown = {**_page(request, job, "change", now), "form": form}
+    return render(request, "jobs/detail.html", shown, status=400)
 
 
 def _held(request: PageRequest, job: Job) -> HttpResponse:

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from knowledge.reading.logs.questions import QUESTIONS
 from portal.accounts.models import User
 from portal.web.charts.markets import lanes_chart
-from portal.web.jobs.forms import ChangeForm, HoldForm
+from portal.web.jobs.changes.forms import ChangeForm, HoldForm
 from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
 from scheduler.models import Job, JobDependency
@@ -114,7 +114,7 @@ def _market(_: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
 
 def _change(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     user: User = request.user  # type: ignore[assignment]
-    form = ChangeForm.of(job, user) if may_change(user, job) else None
+    form = ChangeForm(job=job, user=user) if may_change(user, job) else None
     return {"form": form, "hold_form": HoldForm() if user.is_admin else None}
 
 

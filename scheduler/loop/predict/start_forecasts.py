@@ -18,7 +18,7 @@ from scheduler.core.ahead.play_input import PastArrivals, PlayInput
 from scheduler.core.limits import NO_TEAM
 from scheduler.core.types import JobInfo
 from scheduler.loop.snapshot import take_snapshot
-from scheduler.models import Attempt, Decision, Epoch, Job, StartForecast
+from scheduler.models import Attempt, Decision, Epoch, Job, JobEvent, StartForecast
 from scheduler.selectors.figures.start_forecasts import judged_forecasts
 from scheduler.selectors.policy import live_policy
 from scheduler.services.forecasts.cpu_budget import CpuBudget
@@ -52,7 +52,8 @@ def _due(now: datetime) -> bool:
     last = made.values_list("made_at", flat=True).first()
     if last is None or now - last >= REPEAT or waiting.filter(state_since__gt=last).exists():
         return True
-    return Decision.objects.filter(at__gt=last).exists()
+    changed = JobEvent.objects.filter(job__in=waiting, kind="changed", at__gt=last)
+    return changed.exists() or Decision.objects.filter(at__gt=last).exists()
 
 
 def play_input(now: datetime) -> PlayInput:

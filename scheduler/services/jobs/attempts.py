@@ -113,6 +113,13 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
     return attempt
 
 
+def require_option(job: Job, option: Option) -> None:
+    """Raise CannotPlace if the job was changed and has no such option any more."""
+    known = [*job.options, *([job.binding] if job.binding else [])]
+    if option not in map(read_option, known):
+        raise CannotPlace(f"Job {job.pk} has other options by now.")
+
+
 def _asked_level(job: Job, option: Option) -> TopologyLevel | None:
     asked = closeness(Topology(job.topology), job.topology_level, option)
     return None if asked.topology is Topology.NONE else asked.level

@@ -20,7 +20,7 @@ from scheduler.core.handovers import Handover
 from scheduler.core.types import GpuId
 from scheduler.errors import CannotPlace
 from scheduler.models import Allocation, Attempt, Gpu, Job, PendingGpu, PendingStart
-from scheduler.services.jobs.attempts import hold_ready_nodes, wanted_gpus
+from scheduler.services.jobs.attempts import hold_ready_nodes, require_option, wanted_gpus
 from scheduler.services.jobs.transitions import locked, note_job
 from scheduler.services.jobs.verbs import preempt_job
 from scheduler.states import STOPPABLE, JobState, StopFor, WaitState
@@ -87,6 +87,8 @@ def _require_its_turn(taker: Job, change: Handover) -> None:
         fits = taker.state in STOPPABLE if change.moves else taker.state == JobState.QUEUED
     if not fits:
         raise CannotPlace(f"Job {taker.pk} is {taker.state} by now.")
+    if taker.state == JobState.QUEUED:
+        require_option(taker, change.takes.option)
 
 
 def _holders(gpus: Sequence[Gpu]) -> set[str]:

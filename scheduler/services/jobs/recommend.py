@@ -17,6 +17,7 @@ from knowledge.catalogue.portal_catalogue import known_model, portal_catalogue
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.domain.catalogue import BYTES_PER_TOKEN, Catalogue, UnknownGpu, UnknownModel
 from knowledge.core.domain.config_space import why_not_four_bits
+from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Goal, Option, Recommendation, Workload
 from knowledge.core.explain.feasibility import Check
 from knowledge.core.recommend import duration
@@ -240,9 +241,17 @@ def options_for(job: Job, recommender: Recommender, now: datetime) -> tuple[Opti
         )
 
 
-def chosen_json(recommendation: Recommendation) -> dict[str, Any]:
-    """The source and reason of each value, to be stored with the job."""
-    return {name: asdict(choice) for name, choice in recommendation.chosen.items()}
+def recommended_columns(recommendation: Recommendation) -> dict[str, Any]:
+    """A recommendation as the columns of a job."""
+    return {
+        "params": recommendation.bound,
+        "chosen": {name: asdict(choice) for name, choice in recommendation.chosen.items()},
+        "options": [option_json(option) for option in recommendation.options],
+        "promise": option_json(recommendation.best) if recommendation.best else None,
+        "evidence": [asdict(near) for near in recommendation.evidence],
+        "notes": list(recommendation.notes),
+        "predictor_version": recommendation.predictor_version,
+    }
 
 
 def waiting_with_stale_options(digest: str, *, spot: bool) -> list[Job]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any, NamedTuple, Required, TypedDict, Unpack
 
 from django.db import transaction
 
-from knowledge.core.domain.option_json import option_json
-from knowledge.core.domain.types import Goal, Recommendation
+from knowledge.core.domain.types import Goal
 from knowledge.recommendations.recommender import Recommender
 from portal.accounts.models import Team, User
 from scheduler.core.types import Topology
@@ -119,7 +117,7 @@ def prepare(
     check_order(begin_at=begin_at, deadline_at=deadline_at, after=after, now=now)
     files: dict[str, Any] = {"training_file": training_file, "validation_file": validation_file}
     workload = recommend.workload_of(model=model, **files)
-    found = _from_recommendation(
+    found = recommend.recommended_columns(
         recommend.recommend_or_default(recommender, model=model, fixed=fixed, workload=workload, aim=aim)
     )
     terms = spot_terms(asked=spot, deadline_at=deadline_at, promise=found["promise"], model=model)
@@ -163,18 +161,6 @@ def _check_retries(retries: int) -> None:
 
 def _begun(now: datetime) -> dict[str, Any]:
     return {"version": 1, "state_since": now, "shown_since": now, "submitted_at": now}
-
-
-def _from_recommendation(recommendation: Recommendation) -> dict[str, Any]:
-    return {
-        "params": recommendation.bound,
-        "chosen": recommend.chosen_json(recommendation),
-        "options": [option_json(option) for option in recommendation.options],
-        "promise": option_json(recommendation.best) if recommendation.best else None,
-        "evidence": [asdict(near) for near in recommendation.evidence],
-        "notes": list(recommendation.notes),
-        "predictor_version": recommendation.predictor_version,
-    }
 
 
 def cancel_job(*, job: Job, actor: User | None, now: datetime, reason: str = "") -> Job:

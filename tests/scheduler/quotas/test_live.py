@@ -14,7 +14,8 @@ from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Decision, Job, TeamQuota
 from scheduler.selectors.decisions import replay_decision
 from scheduler.selectors.quotas import limits_in_force, month_start, used_this_month
-from scheduler.services.jobs.priorities import change_job, hold_job, release_job
+from scheduler.services.jobs.change import change_job
+from scheduler.services.jobs.priorities import hold_job, release_job
 from scheduler.services.jobs.verbs import cancel_job
 from scheduler.services.policy import choose_policy
 from scheduler.services.quotas import LimitValues, QuotaValues, put_quota, remove_quota, set_limit, set_quotas

@@ -1,0 +1,105 @@
+"""The forms that change or hold a job."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django import forms
+
+from portal.accounts.models import User
+from portal.web.common.closeness_fields import ClosenessFields, asked_of
+from portal.web.common.currency import in_currency
+from portal.web.common.form_base import StyledForm
+from portal.web.common.param_fields import PREFIX, as_form_values, param_fields
+from portal.web.common.time_fields import MomentField, TimedForm
+from portal.web.jobs.forms import CLASS, GOALS, STOPPED, STOPPING
+from scheduler.models import Job
+from scheduler.selectors.quotas import highest_class
+from scheduler.services.jobs.change import WAITING, WHILE_IT_WAITS
+from scheduler.states import PriorityClass
+from trainer.recipes import RECIPES, Binds
+
+
+class HoldForm(StyledForm):
+    prefix_id = "hold"
+    note = forms.CharField(max_length=200, required=False, help_text="Why; its owner reads it.")
+
+
+class ChangeForm(ClosenessFields, TimedForm):
+    """What is left out of a submission, or is as it was shown, stays as it is."""
+
+    prefix_id = "change"
+    renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in RECIPES["sft"].params}
+
+    version = forms.IntegerField(required=False, widget=forms.HiddenInput)
+    priority = forms.TypedChoiceField(
+        coerce=int, required=False, label=CLASS, help_text="Higher ones go first."
+    )
+    preemptible = forms.TypedChoiceField(
+        choices=list(STOPPING.items()), required=False, coerce=lambda text: text != "0", empty_value=None,
+        label=STOPPED,
+    )  # fmt: skip
+    goal = forms.ChoiceField(choices=[(goal.value, text) for goal, text in GOALS.items()], required=False)
+    deadline_at = MomentField(required=False, label="Deadline")
+    budget = forms.FloatField(required=False, min_value=0, max_value=1e12, help_text=in_currency)
+
+    def __init__(self, data: Any = None, *, job: Job, user: User) -> None:
+        super().__init__(data, initial=_values(job))
+        highest = max(highest_class(user), job.priority)
+        classes: forms.TypedChoiceField = self.fields["priority"]  # type: ignore[assignment]
+        classes.choices = [(one.value, one.word) for one in PriorityClass if one <= highest]
+        self._keep_only_open(job)
+
+    def computed_fields(self) -> dict[str, forms.Field]:
+        return param_fields()
+
+    def _keep_only_open(self, job: Job) -> None:
+        """Leave out of an empty form what cannot be changed any more."""
+        if self.is_bound:
+            return
+        closed = {PREFIX + name for name in RECIPES[job.recipe].binding(Binds.SUBMIT)} if job.fence else set()
+        if job.state not in WAITING:
+            closed = {*WHILE_IT_WAITS, *(name for name in self.fields if name.startswith(PREFIX))}
+        for name in closed & self.fields.keys():
+            del self.fields[name]
+
+    @property
+    def param_fields(self) -> list[forms.BoundField]:
+        return [field for field in self.visible_fields() if field.name.startswith(PREFIX)]
+
+    @property
+    def other_fields(self) -> list[forms.BoundField]:
+        return [field for field in self.visible_fields() if not field.name.startswith(PREFIX)]
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """What the service takes."""
+        sent = {name: self.cleaned_data[name] for name in self.changed_data if name in self.data}
+        close = sent.keys() & {"topology", "topology_level"}
+        params = {name.removeprefix(PREFIX): sent.pop(name) for name in list(sent) if name.startswith(PREFIX)}
+        kept = {name: value for name, value in sent.items() if name in KEPT and value != ""}
+        if "preemptible" in kept:
+            kept["preemptible"] = kept["preemptible"] is not False
+        if close:
+            kept["closeness"] = self.closeness
+        if params:
+            kept["params"] = {name: None if value == "" else value for name, value in params.items()}
+        return kept
+
+
+KEPT = ("version", "priority", "preemptible", "goal", "deadline_at", "budget")
+
+
+def _values(job: Job) -> dict[str, Any]:
+    """As the fields show them: a clock's time has no seconds."""
+    return {
+        "priority": job.priority,
+        "preemptible": "" if job.preemptible else "0",
+        "topology": asked_of(job),
+        "topology_level": job.topology_level,
+        "goal": job.goal,
+        "deadline_at": job.deadline_at and job.deadline_at.replace(second=0, microsecond=0),
+        "budget": job.budget,
+        "version": job.version,
+        **as_form_values(job.fixed),
+    }

@@ -1,0 +1,187 @@
+"""Changing a job in place, after it was submitted.
+
+Class, closeness and whether it may be stopped can be changed until it ends; goal, limits and fixed values
+only while it waits. A recommendation is made anew where these need it, before the transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, TypedDict, Unpack
+
+from django.db import transaction
+
+from portal.accounts.errors import NotAllowed
+from portal.accounts.models import User
+from portal.accounts.services import audit
+from scheduler import hints
+from scheduler.errors import IllegalTransition, StaleJob
+from scheduler.models import Job, PendingStart, StartForecast
+from scheduler.services.jobs.closeness import Closely, check_closeness
+from scheduler.services.jobs.new_terms import new_terms
+from scheduler.services.jobs.priorities import check_class, may_change
+from scheduler.services.jobs.recommend import clean_request
+from scheduler.services.jobs.transitions import locked, note_job
+from scheduler.states import TERMINAL, JobState, PriorityClass, public_state
+from trainer.recipes import RECIPES, Binds
+
+WAITING = frozenset({JobState.QUEUED, JobState.PAUSED})
+WHILE_IT_WAITS = ("goal", "deadline_at", "budget", "fixed")
+LOOK_AGAIN = "look again, and then change it"
+
+
+class JobChange(TypedDict, total=False):
+    """What is to change; what is left out stays as it is.
+
+    params: fixed values by name; None leaves a value open again.
+    """
+
+    priority: int
+    preemptible: bool
+    closeness: Closely
+    goal: str
+    deadline_at: datetime | None
+    budget: float | None
+    params: Mapping[str, Any]
+
+
+def change_job(
+    *,
+    job: Job,
+    actor: User,
+    now: datetime,
+    seen: str | None = None,
+    version: int | None = None,
+    **change: Unpack[JobChange],
+) -> Job:
+    """Change a job; what stays as it is leaves no event.
+
+    seen, version: the state and the version that the actor saw; None does not ask. Raises NotAllowed,
+    BadParameters, IllegalTransition, StaleJob.
+    """
+    if not may_change(actor, job):
+        raise NotAllowed("Only its owner, a lead of its team and administrators may change a job.")
+    read = Job.objects.select_related("training_file", "validation_file").get(pk=job.pk)
+    _require_as_seen(read, seen, version)
+    changed = _differing(read, change)
+    _require_waiting(read, changed)
+    _check(read, changed, actor)
+    terms = new_terms(read, changed, now) if changed.keys() & set(WHILE_IT_WAITS) else {}
+    with transaction.atomic():
+        job = locked(job.pk)
+        _require_as_seen(job, seen, read.version if terms else version)
+        changed = _differing(job, change)
+        _require_waiting(job, changed)
+        return _store(job, changed, terms, actor, now) if changed else job
+
+
+def _differing(job: Job, change: JobChange) -> dict[str, Any]:
+    """The columns that would change. Raises BadParameters."""
+    asked: dict[str, Any] = {**change}
+    if closeness := asked.pop("closeness", None):
+        asked |= {"topology": closeness.topology, "topology_level": closeness.level}
+    if params := asked.pop("params", None):
+        merged = {**job.fixed, **params}
+        asked["fixed"] = clean_request(model=job.model, params=merged)
+    return {name: value for name, value in asked.items() if value != getattr(job, name)}
+
+
+def _require_as_seen(job: Job, seen: str | None, version: int | None) -> None:
+    state = public_state(JobState(job.state), job.stop_for)
+    if job.state in TERMINAL:
+        raise IllegalTransition(f"The job is {state} and cannot be changed.", state)
+    if seen not in (None, state):
+        raise IllegalTransition(
+            f"The job is {state} now; {LOOK_AGAIN}.", state, {"seen": f"is {state} now; {LOOK_AGAIN}"}
+        )
+    if version not in (None, job.version):
+        raise StaleJob(
+            f"The job has changed since you looked and is {state} now; {LOOK_AGAIN}.",
+            {"version": f"is {job.version} now; {LOOK_AGAIN}"},
+        )
+
+
+def _require_waiting(job: Job, changed: Mapping[str, Any]) -> None:
+    """Raise IllegalTransition for what cannot be changed any more, at its field."""
+    state = public_state(JobState(job.state), job.stop_for)
+    names = _fields(job, changed)
+    if names and (job.state not in WAITING or PendingStart.objects.filter(job=job).exists()):
+        why = "can be changed only while the job waits, and it has just been given GPUs"
+        if state == "running":
+            why = "can be changed only while the job waits, and it is running"
+        raise _refused(state, names, f"{why}; pause it, change it and resume it")
+    learnt = {f"params.{name}" for name in RECIPES[job.recipe].binding(Binds.SUBMIT)}
+    if job.fence and (late := [name for name in names if name in learnt]):
+        raise _refused(
+            state, late, "changes what is learnt, and the job has begun; clone it with another value instead"
+        )
+
+
+def _refused(state: str, names: list[str], why: str) -> IllegalTransition:
+    return IllegalTransition(f"{', '.join(names)}: {why}.", state, dict.fromkeys(names, why))
+
+
+def _fields(job: Job, changed: Mapping[str, Any]) -> list[str]:
+    """The changes that need a waiting job, by the names of their fields."""
+    names = [name for name in WHILE_IT_WAITS if name in changed and name != "fixed"]
+    fixed = changed.get("fixed", job.fixed)
+    differ = (name for name in {**job.fixed, **fixed} if job.fixed.get(name) != fixed.get(name))
+    return [*names, *(f"params.{name}" for name in differ)]
+
+
+def _check(job: Job, changed: Mapping[str, Any], actor: User) -> None:
+    """Raise BadParameters for values beyond the job or the actor's rights."""
+    if "priority" in changed:
+        check_class(changed["priority"], actor=actor)
+    if changed.keys() & {"topology", "topology_level", "fixed"}:
+        asked = {name: changed.get(name, getattr(job, name)) for name in ("topology", "topology_level")}
+        check_closeness(asked["topology"], asked["topology_level"], changed.get("fixed", job.fixed))
+
+
+def _store(job: Job, changed: dict[str, Any], terms: Mapping[str, Any], actor: User, now: datetime) -> Job:
+    data = _before_and_after(job, changed)
+    reason = _sentences(changed, data)
+    job = note_job(
+        job=job, kind="changed", now=now, reason=reason, actor=actor, data=data, **{**changed, **terms}
+    )
+    audit(action="job changed", actor=actor, target=job.pk, data=data, now=now)
+    StartForecast.objects.filter(job=job).delete()  # of another job, so to speak
+    hints.tick()
+    hints.forecast_starts()
+    return job
+
+
+def _before_and_after(job: Job, changed: Mapping[str, Any]) -> dict[str, Any]:
+    """Each field with the value before and the one after, as JSON has them."""
+    values = {name: [getattr(job, name), value] for name, value in changed.items() if name != "fixed"}
+    fixed = changed.get("fixed", job.fixed)
+    for name in {**job.fixed, **fixed}:
+        if job.fixed.get(name) != fixed.get(name):
+            values[f"params.{name}"] = [job.fixed.get(name), fixed.get(name)]
+    return {name: [_plain(value) for value in pair] for name, pair in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
+
+
+def _sentences(changed: Mapping[str, Any], data: Mapping[str, Any]) -> str:
+    sentences = []
+    if "priority" in changed:
+        sentences.append(f"Its class is {PriorityClass(changed['priority']).word} now.")
+    if "topology" in changed or "topology_level" in changed:
+        sentences.append("How close its GPUs shall lie was changed, for its next start.")
+    if "preemptible" in changed:
+        can = "may" if changed["preemptible"] else "may not"
+        sentences.append(f"It {can} be stopped for other jobs now.")
+    if "goal" in changed:
+        sentences.append(f"Its goal is {changed['goal']} now.")
+    for name, word in (("deadline_at", "deadline"), ("budget", "budget")):
+        if name in changed:
+            sentences.append(f"Its {word} was changed." if changed[name] else f"It has no {word} any more.")
+    for name, (_, value) in data.items():
+        if name.startswith("params."):
+            what = name.removeprefix("params.")
+            sentences.append(f"{what} is open now." if value is None else f"{what} is {value} now.")
+    return " ".join(sentences)
