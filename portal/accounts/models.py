@@ -39,7 +39,8 @@ class User(AbstractUser):
 
     `lockouts`: how often they were locked out; a session remembers it, so that none outlasts a lock-out.
     `successor`: who gets their jobs while they are locked out; null: the jobs are cancelled. `time_zone`: in
-    which they are told times; empty: in their browser's.
+    which they are told times; empty: in their browser's. `shares_sentences`: may sentences of their jobs be
+    exported as examples for the reader?
     """
 
     seen_at = models.DateTimeField(null=True, blank=True, editable=False)
@@ -48,6 +49,7 @@ class User(AbstractUser):
         "self", models.SET_NULL, null=True, blank=True, editable=False, related_name="+"
     )
     time_zone = models.CharField(max_length=64, blank=True, default="", db_default="")
+    shares_sentences = models.BooleanField(default=False, db_default=False)
 
     @property
     def is_admin(self) -> bool:

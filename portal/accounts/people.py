@@ -144,6 +144,11 @@ def note_own_password(*, user: User, now: datetime) -> None:
     _note("password changed", user, user, now)
 
 
+def share_sentences(*, user: User, shared: bool) -> None:
+    """Let sentences of the person's jobs be exported as examples, or not any more."""
+    User.objects.filter(pk=user.pk).update(shares_sentences=shared)
+
+
 def _note(action: str, user: User, actor: User, now: datetime, data: Data | None = None) -> None:
     target = f"user {user.get_username()}"
     audit(action=action, actor=actor, target=target, data=data, now=now)

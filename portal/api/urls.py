@@ -25,7 +25,7 @@ from portal.api.knowledge import catalogue, executions, recommendations
 from portal.api.markets import markets
 from portal.api.nodes import calibrations, nodes, topology, windows
 from portal.api.people import audit, limits, me, teams, users
-from portal.api.reading import intents, script_imports
+from portal.api.reading import intents, read_values, script_imports
 
 urlpatterns = [
     path("files/", files.FilesApi.as_view()),
@@ -53,6 +53,7 @@ urlpatterns = [
     path("jobs/<str:job_id>/artifacts/", parts.ArtifactsApi.as_view()),
     path("jobs/<str:job_id>/artifacts/<path:path>", parts.ArtifactApi.as_view(), name="artifact"),
     path("intents/", intents.IntentsApi.as_view()),
+    path("read-values/", read_values.ReadValuesApi.as_view()),
     path("imports/", script_imports.ScriptImportsApi.as_view()),
     path("imports/<int:tree_id>/", script_imports.ScriptImportApi.as_view()),
     path("recommendations/", recommendations.RecommendationsApi.as_view()),

@@ -19,10 +19,12 @@ from portal.accounts.selectors import own_teams
 from portal.intents.core.types import IntentReading, NodeKind, Question, Setting
 from portal.intents.draft import body_of, complaints
 from portal.intents.language_model import helped_reading
+from scheduler.models import ReadSource
 from scheduler.selectors.cluster.inventory import inventory
 from scheduler.selectors.files import visible_files
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.services.jobs.recommend import clean_request
+from scheduler.services.provenance.read_values import ReadValue, ReadValues
 from trainer.recipes import RECIPES
 
 MOST_FILES, MOST_JOBS = 10_000, 50
@@ -36,6 +38,7 @@ class Understood:
     It has their files by id, every complaint, and the body of a submission.
     """
 
+    said: str
     reading: IntentReading
     file_ids: Mapping[str, str]
     complaints: Mapping[str, str]
@@ -50,6 +53,16 @@ class Understood:
         choices = tuple(replace(offer, value=self.file_ids[offer.value]) for offer in asked.choices)
         return replace(asked, choices=choices)
 
+    @property
+    def read_values(self) -> ReadValues:
+        """The values as a submission takes them, with the words that they come from."""
+        submitted = {**self.draft, **self.draft.get("params", {})}
+        values = {
+            name: ReadValue(value=submitted[name], origin=one.origin, because=one.because(self.said))
+            for name, one in self.reading.fields.items()
+        }
+        return ReadValues(source=ReadSource.SENTENCE, values=values, said=self.said)
+
 
 def understand(*, user: User, text: str, now: datetime, zone: tzinfo) -> Understood:
     """Read a sentence for a person. What it says is judged as a submission would be."""
@@ -62,7 +75,7 @@ def understand(*, user: User, text: str, now: datetime, zone: tzinfo) -> Underst
         if name in body:
             body[name] = ids[body[name]]
     complaints = {**reading.complaints, **_judged(reading, now)}
-    return Understood(reading=reading, file_ids=ids, complaints=complaints, draft=body)
+    return Understood(said=text, reading=reading, file_ids=ids, complaints=complaints, draft=body)
 
 
 def _judged(reading: IntentReading, now: datetime) -> dict[str, str]:

@@ -21,11 +21,12 @@ from portal.accounts import time_zones
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import own_teams
 from portal.clock import database_now
-from portal.intents.core.types import MAX_CHARACTERS, STATED, FilledField
+from portal.intents.core.types import MAX_CHARACTERS, FilledField
 from portal.intents.services import FILES, Understood, understand
 from portal.web.common.param_fields import PREFIX, form_value
 from portal.web.common.time_fields import FORMAT
 from portal.web.templatetags.portal_format import words
+from scheduler.services.provenance.sealed import sealed
 from trainer.recipes import RECIPES
 
 LABELS = {"model": "Base model", "training_file": "Training data", "validation_file": "Validation data",
@@ -95,17 +96,14 @@ def _context(request: PageRequest, text: str, found: Understood, zone: tzinfo) -
         "complaints": [(_label(name), complaint) for name, complaint in found.complaints.items()],
         "notes": found.reading.notes,
         "zone": zone,
+        "seal": sealed(request.user, found.read_values),
     }
 
 
 def _line(text: str, name: str, one: FilledField, zone: tzinfo) -> Line:
-    said = f"“{text[slice(*one.words)]}”" if one.words else ""
-    because = said if one.origin == STATED else one.note or said
-    if one.origin == STATED and one.note:
-        because = f"{said}; {one.note}"
     moment = isinstance(one.value, datetime)
     shown = f"{one.value.astimezone(zone):%a %d %B %Y, %H:%M}" if moment else str(form_value(one.value))
-    return Line(_label(name), shown, one.origin, because)
+    return Line(_label(name), shown, one.origin, one.because(text))
 
 
 def _label(name: str) -> str:

@@ -11,6 +11,7 @@ from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent, NodePrice, N
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
 from scheduler.models.pending import PendingGpu, PendingStart, StartForecast
 from scheduler.models.quotas import PersonLimit, TeamQuota
+from scheduler.models.reading.provenance import JobReading, ReadSource, ReadValueCount
 from scheduler.models.simulations import ShadowJob, ShadowPolicy, Simulation, SimulationState
 from scheduler.models.windows import MaintenanceWindow
 
@@ -33,6 +34,7 @@ __all__ = [
     "JobArray",
     "JobDependency",
     "JobEvent",
+    "JobReading",
     "JoinToken",
     "LogPiece",
     "MaintenanceWindow",
@@ -51,6 +53,8 @@ __all__ = [
     "PendingStart",
     "PersonLimit",
     "PolicyChoice",
+    "ReadSource",
+    "ReadValueCount",
     "SampleSource",
     "ShadowJob",
     "ShadowPolicy",

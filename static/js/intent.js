@@ -47,8 +47,14 @@ function clearSaid() {
   }
   for (const told of jobForm.querySelectorAll("[id$=_said]")) unmark(document.getElementById(told.id.slice(0, -5)));
 }
-function fillSaid(rows) {
+// What was read goes along with the form, so that the job keeps where its values come from.
+function noteRead(seal, names) {
+  inputOf("read_sentence").value = seal;
+  inputOf("read_fields").value = names.join(",");
+}
+function fillSaid(rows, seal) {
   clearSaid();
+  const filled = [];
   for (const { name, value, label, mark: why } of rows) {
     const field = inputOf(name);
     if (!field) continue;
@@ -60,7 +66,9 @@ function fillSaid(rows) {
     choose(field, value, label);
     field.dataset.said = field.value;
     mark(field, why);
+    filled.push(name);
   }
+  noteRead(seal, filled);
   changed();
 }
 function changed() {
@@ -71,7 +79,7 @@ function changed() {
 document.addEventListener("htmx:afterSettle", ({ target }) => {
   if (target.id !== "understood") return;
   const filled = document.getElementById("intent-fill");
-  if (filled) fillSaid(JSON.parse(filled.textContent));
+  if (filled) fillSaid(JSON.parse(filled.textContent), target.querySelector("[data-read]").dataset.read);
 });
 document.addEventListener("click", ({ target }) => {
   const answer = target.closest?.("[data-question] [data-fill]");

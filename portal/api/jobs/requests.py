@@ -29,6 +29,8 @@ from scheduler.selectors.public_states import PUBLIC_STATES
 from scheduler.services.jobs.dependencies import MOST, After
 from scheduler.services.jobs.objectives import MAX_BUDGET
 from scheduler.services.jobs.verbs import MAX_RETRIES
+from scheduler.services.provenance.read_values import ReadValues
+from scheduler.services.provenance.sealed import LONGEST, unsealed
 from scheduler.states import DependencyKind, PriorityClass
 
 
@@ -126,6 +128,10 @@ class JobIn(ClosenessIn, RecommendationIn):
         help_text="May it use spot nodes, which can be withdrawn at any time? Unless said, `yes` if it has a"
         " deadline. Refused for jobs whose checkpoints are too large to be kept at the portal.",
     )
+    reading = StrictText(
+        max_length=LONGEST, required=False, allow_null=True,
+        help_text="From `intents/` or `imports/`: keeps with the job where its values were read.",
+    )  # fmt: skip
 
 
 class ChangeIn(ClosenessIn):
@@ -179,11 +185,22 @@ def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
                 raise ValidationError({field: ["is not one of your files; upload it first"]}) from unknown
     if after := values.get("after"):
         found["after"] = _after(user, after)
+    if seal := found.pop("reading", None):
+        found["read"] = [_read(user, seal)]
     if name := values.get("team"):
         found["team"] = own_teams(user).filter(name=name).first()
         if found["team"] is None:
             raise ValidationError({"team": ["is not the name of one of your teams"]})
     return found
+
+
+def _read(user: User, seal: str) -> ReadValues:
+    read = unsealed(user, seal)
+    if read is None:
+        raise ValidationError(
+            {"reading": ["is not a reading of yours of the last day; read it again, or leave it out"]}
+        )
+    return read
 
 
 def _after(user: User, asked: list[dict[str, str]]) -> list[After]:

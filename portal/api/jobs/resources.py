@@ -15,10 +15,12 @@ from portal.accounts.models import Team
 from portal.api.common.fields import CurrencyField
 from portal.api.jobs.closeness import LevelField
 from portal.api.jobs.figures import ActualOut, ComparedOut, CostOut, FiguresOut, ProgressOut, WarningOut
+from portal.api.jobs.read_values import JobReadingOut
 from portal.api.jobs.requests import SpotField
 from portal.api.jobs.start import ExpectedOut
 from scheduler.core.spending import Spent
 from scheduler.models import Attempt, Job, JobDependency, JobEvent, Metric
+from scheduler.selectors.analysis.readings import own_reading
 from scheduler.selectors.dependencies import dependencies_of
 from scheduler.selectors.figures.cost import costs_of_job, totals
 from scheduler.selectors.figures.job import elapsed, first_loss, job_figures
@@ -227,6 +229,9 @@ class JobOut(JobBrief):
     evidence = serializers.SerializerMethodField(help_text="Similar measured executions of any user.")
     notes = serializers.JSONField()
     after = serializers.SerializerMethodField(help_text="Jobs that it comes after, and what they must do.")
+    read = serializers.SerializerMethodField(
+        help_text="What was read for it from a sentence or script; null for others than its owner."
+    )
     deleted_files = serializers.SerializerMethodField(help_text="Fields whose files have been deleted since.")
     predictor_version = serializers.IntegerField(allow_null=True)
 
@@ -238,6 +243,7 @@ class JobOut(JobBrief):
                 "expected",
                 "after",
                 "deleted_files",
+                "read",
                 "figures",
                 "first_loss",
                 "cost",
@@ -286,6 +292,11 @@ class JobOut(JobBrief):
     @extend_schema_field(AfterOut(many=True))
     def get_after(self, job: Job) -> Any:
         return AfterOut(dependencies_of(job), many=True, context=self.context).data
+
+    @extend_schema_field(JobReadingOut(allow_null=True))
+    def get_read(self, job: Job) -> Any:
+        reading = own_reading(self.context["user"], job)
+        return JobReadingOut(reading).data if reading else None
 
     @extend_schema_field(serializers.ListField(child=serializers.CharField()))
     def get_deleted_files(self, job: Job) -> list[str]:

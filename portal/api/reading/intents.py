@@ -21,6 +21,7 @@ from portal.clock import database_now
 from portal.intents.core.combine import shown
 from portal.intents.core.types import INFERRED, MAX_CHARACTERS, STATED, Question
 from portal.intents.services import Understood, understand
+from scheduler.services.provenance.sealed import sealed
 
 
 class IntentIn(StrictSerializer):
@@ -70,7 +71,9 @@ class IntentOut(serializers.Serializer[Any]):
         child=serializers.CharField(), help_text="Why a submission would refuse a value, by field."
     )
     notes = serializers.ListField(child=serializers.CharField())
-    draft = serializers.DictField(help_text="The body for POST /api/jobs/, as far as the text says it.")
+    draft = serializers.DictField(
+        help_text="The body for POST /api/jobs/, as far as the text says it; `reading` keeps where from."
+    )
 
     def get_fields(self) -> dict[str, Any]:
         return {"fields": serializers.DictField(child=IntentFieldOut()), **super().get_fields()}
@@ -94,7 +97,10 @@ class IntentsApi(APIView):
             raise ValidationError({"timezone": ["is no time zone; give one such as Europe/Berlin"]})
         zone_or_portals = zone or timezone.get_default_timezone()
         found = understand(user=request.user, text=asked["text"], now=now, zone=zone_or_portals)
-        return Response(IntentOut(intent_json(found)).data)
+        told = intent_json(found)
+        if seal := sealed(request.user, found.read_values):
+            told["draft"] = {**told["draft"], "reading": seal}
+        return Response(IntentOut(told).data)
 
 
 def intent_json(found: Understood) -> dict[str, Any]:

@@ -16,6 +16,7 @@ from rest_framework.views import APIView
 
 from knowledge.reading.manifest import ScriptManifest, UnreadableUpload, from_upload
 from knowledge.reading.reading_json import as_json
+from knowledge.reading.recipe_values import taken
 from knowledge.script_readings.trees import KeptReading, kept_reading, read_upload, reader_server
 from portal.accounts.models import User
 from portal.accounts.requests import ApiRequest
@@ -23,6 +24,8 @@ from portal.clock import database_now
 from portal.limits.bodies import SCRIPTS, takes_files
 from scheduler import hints
 from scheduler.errors import NotFound
+from scheduler.services.provenance.of_script import read_values
+from scheduler.services.provenance.sealed import sealed
 
 
 class ScriptIn(serializers.Serializer[Any]):
@@ -84,4 +87,5 @@ def _shown(user: User, kept: KeptReading) -> dict[str, Any]:
         "id": kept.row.tree_id,
         "language_model": {"server": server.host if server else None, **outcome},
         **as_json(kept.reading, kept.manifest),
+        "reading": sealed(user, read_values(kept.reading, taken(kept.reading), kept.manifest)) or None,
     }

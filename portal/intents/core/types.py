@@ -74,6 +74,13 @@ class FilledField:
     words: tuple[int, int] | None = None
     note: str = ""
 
+    def because(self, text: str) -> str:
+        """The words of the sentence that say so, or the reason of what was inferred."""
+        said = f"“{text[slice(*self.words)]}”" if self.words else ""
+        if self.origin == INFERRED:
+            return self.note or said
+        return f"{said}; {self.note}" if self.note else said
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Offer:

@@ -17,6 +17,7 @@ from portal.accounts.requests import PageRequest
 from portal.web.analysis.period import RANGES, chosen, present, remembered
 from portal.web.charts import distributions, usage
 from portal.web.charts.chart import Chart
+from portal.web.charts.read_values import read_values_chart
 from scheduler.selectors.analysis.analytics import (
     ended,
     failed_attempts,
@@ -26,6 +27,7 @@ from scheduler.selectors.analysis.analytics import (
     waiting,
 )
 from scheduler.selectors.analysis.period import Period
+from scheduler.selectors.analysis.readings import read_value_counts
 
 
 @login_required
@@ -49,4 +51,5 @@ def _charts(user: User, period: Period) -> list[Chart]:
         distributions.distribution(waits.slowdown, distributions.SLOWDOWN),
         usage.failures_chart(failed_attempts(user, period), ends.failures),
         usage.throughput_chart(throughput_by_gpu(user, period)),
+        read_values_chart(read_value_counts()),
     ]

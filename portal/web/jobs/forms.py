@@ -23,6 +23,7 @@ from portal.web.common.closeness_fields import ClosenessFields
 from portal.web.common.currency import in_currency
 from portal.web.common.form_base import NameField
 from portal.web.common.param_fields import PREFIX, param_fields
+from portal.web.common.read_fields import ReadFields
 from portal.web.common.sweep_fields import SweepFields
 from portal.web.common.time_fields import MomentField, TimedForm
 from scheduler.models import DatasetFile, Job
@@ -74,7 +75,7 @@ def _files(label: str, nothing: str) -> forms.ModelChoiceField[DatasetFile]:
     )
 
 
-class SubmitForm(ClosenessFields, SweepFields, TimedForm):
+class SubmitForm(ClosenessFields, ReadFields, SweepFields, TimedForm):
     renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in RECIPES["sft"].params}
 
     model = forms.CharField(

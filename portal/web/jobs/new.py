@@ -21,7 +21,7 @@ from portal.clock import database_now
 from portal.limits.bodies import TRAINING_DATA, takes_files
 from portal.web.jobs.forms import MORE, UPLOADS, SubmitForm
 from portal.web.jobs.job import own_job
-from portal.web.jobs.resubmit import as_form, mended
+from portal.web.jobs.resubmit import as_form, mended, read_origins
 from portal.web.jobs.script_import import values_of
 from portal.web.jobs.uploads import REFUSALS, complaints, stored
 from scheduler.errors import BadParameters, Conflict, KeyInUse, KeyReused
@@ -43,9 +43,13 @@ def new_job(request: PageRequest) -> HttpResponse:
     again, `?script=` with those that were read from a script.
     """
     like = _like(request)
-    values, origins = values_of(request.GET.get("script", ""))
+    seal = request.GET.get("script", "")
+    values, origins = values_of(request.user, seal)
+    values["read_script"] = seal if values else ""
     if like and request.GET.get("remedy"):
         values, origins = mended(like)
+    elif like:
+        origins = read_origins(like, request.user)
     initial = {**(as_form(like) if like else {}), **values}
     form = SubmitForm(request.POST or None, request.FILES or None, user=request.user, initial=initial)
     form.show_origins(origins)
@@ -128,6 +132,7 @@ def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job |
         "spot": values["spot"],
         "topology": form.closeness.topology,
         "topology_level": form.closeness.level,
+        "read": form.read,
     }
     who: dict[str, Any] = {"owner": request.user, "now": database_now(), "creation": creation}
     if each := values["sweep_values"]:

@@ -9,13 +9,17 @@ from typing import Any
 
 from django.core.serializers.json import DjangoJSONEncoder
 
+from portal.accounts.models import User
 from portal.clock import database_now
 from portal.web.common.closeness_fields import asked_of
 from portal.web.common.param_fields import as_form_values
+from portal.web.common.read_fields import as_fields
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.models import Job, JobDependency
 from scheduler.selectors.analysis.failures import explained
+from scheduler.selectors.analysis.readings import own_reading
 from scheduler.selectors.dependencies import dependencies_of
+from scheduler.services.provenance.read_values import Fate
 from scheduler.states import TERMINAL, DependencyKind
 
 
@@ -94,3 +98,11 @@ def mended(job: Job) -> tuple[dict[str, Any], dict[str, str]]:
         }
     values = as_form_values(dict(found.changes))
     return values, dict.fromkeys(values, f"Changed: {found.sentence}")
+
+
+def read_origins(job: Job, user: User) -> dict[str, str]:
+    """Where a job's own values were read, by the fields of the form that it begins."""
+    reading = own_reading(user, job)
+    rows = reading.fields if reading else {}
+    kept = {name: one for name, one in rows.items() if one["fate"] == Fate.KEPT}
+    return as_fields({name: f"From your {one['source']}: {one['because']}." for name, one in kept.items()})

@@ -10,7 +10,6 @@ from typing import Any
 
 from django import forms
 from django.contrib.auth.decorators import login_required
-from django.core import signing
 from django.core.files.uploadedfile import UploadedFile
 from django.http import Http404, HttpResponse
 from django.shortcuts import render
@@ -18,7 +17,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 
 from knowledge.reading.manifest import ScriptManifest, UnreadableUpload, from_upload
 from knowledge.reading.reading_json import evidence
-from knowledge.reading.recipe_values import Taken, taken
+from knowledge.reading.recipe_values import taken
 from knowledge.reading.types import FIELDS, MODEL, FieldValue, Reading, Statement
 from knowledge.script_readings.trees import KeptReading, kept_reading, read_upload, reader_server
 from portal.accounts.models import User
@@ -26,13 +25,14 @@ from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.limits.bodies import SCRIPTS, takes_files
 from portal.web.common.form_base import StyledForm
-from portal.web.common.param_fields import PREFIX, form_value
+from portal.web.common.param_fields import form_value
+from portal.web.common.read_fields import as_fields
 from portal.web.templatetags.portal_format import words
 from scheduler import hints
 from scheduler.selectors.analysis.similar_jobs import similar_jobs
+from scheduler.services.provenance.of_script import DERIVED, read_values, shown_place
+from scheduler.services.provenance.sealed import sealed, unsealed
 
-SALT = "script-values"
-VALID_S = 24 * 3600
 CERTAIN = 0.85
 
 
@@ -114,16 +114,19 @@ def kept_import(request: PageRequest, tree_id: int) -> HttpResponse:
     return render(request, "jobs/import.html", {"form": ScriptForm(), **_context(request.user, kept)})
 
 
-def values_of(token: str) -> tuple[dict[str, Any], dict[str, str]]:
+def values_of(user: User, seal: str) -> tuple[dict[str, Any], dict[str, str]]:
     """Return the form's values and origins that a link of this page carries.
 
-    There are none if it is too old.
+    There are none if it is too old or another person's.
     """
-    try:
-        found = signing.loads(token, salt=SALT, max_age=VALID_S)
-    except signing.BadSignature:
+    found = unsealed(user, seal)
+    if found is None:
         return {}, {}
-    return found["values"], found["origins"]
+    told = {
+        name: f"{'Follows from' if one.origin == DERIVED else 'From'} {one.because}."
+        for name, one in found.values.items()
+    }
+    return as_fields({name: one.value for name, one in found.values.items()}), as_fields(told)
 
 
 def _manifest(upload: UploadedFile[Any] | None, text: str) -> ScriptManifest:
@@ -154,7 +157,7 @@ def _context(user: User, kept: KeptReading) -> dict[str, Any]:
         "kept": kept,
         "similar": similar_jobs(user, _facts(reading), database_now()),
         "model_host": server.host if server else "",
-        "token": _token(reading, job, manifest),
+        "seal": sealed(user, read_values(reading, job, manifest)),
     }
 
 
@@ -181,29 +184,8 @@ def _line(name: str, value: FieldValue, manifest: ScriptManifest) -> ReadLine:
 
 
 def _side(one: Statement, manifest: ScriptManifest) -> str:
-    place = evidence(one.place, manifest)
-    return "the command" if place["file"] == "command" else f"{place['file']}, line {place['line']}"
+    return shown_place(one.place, manifest)
 
 
 def _shown(value: Any) -> str:
     return ", ".join(str(part) for part in value) if isinstance(value, list) else str(form_value(value))
-
-
-def _token(reading: Reading, job: Taken, manifest: ScriptManifest) -> str:
-    """Sign the values for the form of a new job.
-
-    So nobody else writes such a link.
-    """
-    values = {PREFIX + name: form_value(value) for name, value in job.params.items()}
-    sources = {PREFIX + name: reading.values[name] for name in job.params}
-    model = reading.values.get("base_model")
-    if model is not None and isinstance(model.value, str):
-        values["model"], sources["model"] = model.value, model
-    origins = {name: _origin(value, manifest) for name, value in sources.items()}
-    return signing.dumps({"values": values, "origins": origins}, salt=SALT, compress=True) if values else ""
-
-
-def _origin(value: FieldValue, manifest: ScriptManifest) -> str:
-    place = evidence(value.evidence[0], manifest)
-    where = "the command" if place["file"] == "command" else f"{place['file']}, line {place['line']}"
-    return f"Follows from {where}." if value.derived else f"From {where}."

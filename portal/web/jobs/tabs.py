@@ -17,6 +17,7 @@ from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
 from scheduler.models import Job, JobDependency
 from scheduler.selectors.analysis.log_questions import ask_log
+from scheduler.selectors.analysis.readings import own_reading
 from scheduler.selectors.analysis.similar_jobs import LikeJobs, facts_of_job, similar_jobs
 from scheduler.selectors.checkpoints import of_job
 from scheduler.selectors.decisions import decisions_of, explain
@@ -90,8 +91,14 @@ def _log(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
 
 
 def _parameters(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
-    similar = _similar(request, job, now)
-    return {"chosen": job.chosen, "evidence": job.evidence, "notes": job.notes, "similar": similar}
+    user: User = request.user  # type: ignore[assignment]
+    return {
+        "chosen": job.chosen,
+        "evidence": job.evidence,
+        "notes": job.notes,
+        "similar": _similar(request, job, now),
+        "reading": own_reading(user, job),
+    }
 
 
 def _attempts(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:

@@ -101,6 +101,10 @@ class PreferencesForm(StyledForm):
         help_text="Type part of a name, such as Berlin; empty: the zone of the browser.",
         widget=forms.TextInput(attrs={"list": "time-zones", "placeholder": "e.g. Europe/Berlin"}),
     )  # fmt: skip
+    shares_sentences = forms.BooleanField(
+        required=False, label="My sentences may be exported as examples",
+        help_text="Those that you began jobs with, for people who improve how sentences are read.",
+    )  # fmt: skip
 
 
 class NameSearch(FilterForm):

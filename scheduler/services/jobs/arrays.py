@@ -14,6 +14,7 @@ from scheduler.models import JobArray
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
 from scheduler.services.jobs.verbs import JobRequest, Prepared, cancel_job, prepare, store, wants_spot
+from scheduler.services.provenance.keeping import count_fates
 from scheduler.states import TERMINAL
 
 log = logging.getLogger(__name__)
@@ -48,6 +49,7 @@ def submit_array(
         array.save(force_insert=True)
         _store(array, prepared)
         note(array)
+    count_fates(prepared[0].job, prepared[0].read)
     log.info("array submitted", extra={"array": array.pk, "jobs": len(prepared)})
     return array
 

@@ -24,6 +24,8 @@ from scheduler.services.jobs.objectives import aim_of_request
 from scheduler.services.jobs.priorities import check_class
 from scheduler.services.jobs.spot import spot_terms
 from scheduler.services.jobs.transitions import locked, move_job, note_job, record_submission
+from scheduler.services.provenance.keeping import count_fates, keep_reading
+from scheduler.services.provenance.read_values import ReadValues
 from scheduler.states import STOPPABLE, TERMINAL, JobState, PriorityClass, StopFor, public_state
 
 log = logging.getLogger(__name__)
@@ -50,6 +52,7 @@ class JobRequest(TypedDict, total=False):
     spot: bool | None
     topology: str
     topology_level: int | None
+    read: Sequence[ReadValues]
 
 
 def wants_spot(request: Mapping[str, Any]) -> bool:
@@ -71,15 +74,17 @@ def submit_job(
     with creation() as note:
         store(prepared)
         note(prepared.job)
+    count_fates(prepared.job, prepared.read)
     log.info("job submitted", extra={"job": prepared.job.pk})
     return prepared.job
 
 
 class Prepared(NamedTuple):
-    """A job that is not stored yet, and what it comes after."""
+    """A job that is not stored yet, what it comes after, and what was read for it."""
 
     job: Job
     after: Sequence[After]
+    read: Sequence[ReadValues]
 
 
 def prepare(
@@ -104,6 +109,7 @@ def prepare(
     spot: bool | None = None,
     topology: str = Topology.AUTOMATIC,
     topology_level: int | None = None,
+    read: Sequence[ReadValues] = (),
 ) -> Prepared:
     """Return a job as it would be stored. Raises BadParameters.
 
@@ -142,7 +148,7 @@ def prepare(
         **files,
         **_begun(now),
     )
-    return Prepared(job, after)
+    return Prepared(job, after, read)
 
 
 def store(prepared: Prepared) -> None:
@@ -151,6 +157,7 @@ def store(prepared: Prepared) -> None:
     hold_files({"training_file": job.training_file, "validation_file": job.validation_file})
     job.save(force_insert=True)
     store_order(job, prepared.after)
+    keep_reading(job, prepared.read)
     record_submission(job=job, now=job.submitted_at, actor=job.owner)
 
 

@@ -27,6 +27,8 @@ LOG = f"step 3/50  loss 2.1000  90 tokens/s\nTraceback (most recent call last):\
 def test_a_configuration_fills_the_form_and_says_where_from(page: Any, person: Any) -> None:
     from playwright.sync_api import expect
 
+    world.fake_node(slots=2)
+    file = world.data_file(person)
     sign_in(page)
     page.goto("/jobs/new/")
     page.get_by_role("link", name="Import a script").click()
@@ -42,6 +44,13 @@ def test_a_configuration_fills_the_form_and_says_where_from(page: Any, person: A
     )
     expect(page.locator("#id_params-lora_r")).to_have_value("8")
     expect(page.get_by_text("From script.yaml, line 5.")).to_be_visible()
+    page.get_by_label("Base model").fill("builtin/tiny-llama")
+    page.locator("#id_params-lora_r").fill("4")
+    page.locator("#id_training_file").select_option(file.pk)
+    page.get_by_role("button", name="Submit job").click()
+    page.wait_for_url("**/jobs/ftjob-*/")
+    fates = {name: one["fate"] for name, one in Job.objects.get().reading.fields.items()}
+    assert (fates["model"], fates["lora_r"], fates["learning_rate"]) == ("changed", "changed", "kept")
 
 
 def test_a_failed_job_is_explained_and_mended(opened: Any) -> None:

@@ -43,6 +43,13 @@ def test_a_sentence_a_question_a_correction_and_the_job(page: Any, person: Any) 
     page.wait_for_url("**/jobs/ftjob-*/")
     job = Job.objects.get()
     assert (job.name, job.fixed) == ("mine", {"method": "lora", "lora_r": 4, "max_steps": 50})
+    assert job.reading.said == "lora on builtin/tiny-llama, rank 4, 40 steps"
+    assert {name: one["fate"] for name, one in job.reading.fields.items()} == {
+        "model": "kept", "method": "kept", "lora_r": "kept",
+    }  # fmt: skip
+    page.get_by_role("link", name="Parameters").click()
+    expect(page.get_by_text("“rank 4”")).to_be_visible()
+    look(page, "job-read-values")
 
 
 def test_what_the_sentence_filled_is_cleared_and_nothing_else(page: Any, person: Any) -> None:

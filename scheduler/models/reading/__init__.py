@@ -1,0 +1,1 @@
+"""What was read for jobs and from their logs."""

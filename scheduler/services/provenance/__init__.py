@@ -1,0 +1,1 @@
+"""Where the values of a job were read: sealed, judged and kept."""
