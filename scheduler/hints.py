@@ -66,6 +66,11 @@ def read_scripts() -> None:
     _after_commit("knowledge.tasks.read_scripts", "work")
 
 
+def explain_failures() -> None:
+    """Ask for the causes of new failures to be read from their logs."""
+    _after_commit("scheduler.tasks.explain_failures", "work")
+
+
 def forecast_starts() -> None:
     """Ask for the queue to be played ahead: a plan has changed."""
     _after_commit("scheduler.tasks.forecast_starts", "predict")

@@ -24,6 +24,9 @@ class JobState(StrEnum):
     CANCELLED = "cancelled"
 
 
+BAD_OUTCOMES = tuple(one for one in Outcome if one not in (Outcome.SUCCEEDED, Outcome.STOPPED))
+
+
 class StopFor(StrEnum):
     """Why a job is stopping; it decides what follows."""
 

@@ -14,6 +14,7 @@ from scheduler.loop.predict.start_forecasts import forecast_starts
 from scheduler.loop.sweeps import sweep
 from scheduler.loop.tick import tick
 from scheduler.services.calibration.advance import advance_all
+from scheduler.services.explanations.failures import keep_causes
 from scheduler.services.markets.forecasts import keep_forecasts
 from scheduler.services.markets.provisioning import look_after_markets
 from scheduler.services.simulations.play import play_next
@@ -38,6 +39,12 @@ def run_sweep() -> None:
 def run_option_refresh() -> None:
     """Compute stale options of waiting jobs."""
     refresh_options()
+
+
+@shared_task(name="scheduler.tasks.explain_failures", queue="work")
+def run_explanations() -> None:
+    """Read from logs why attempts failed."""
+    keep_causes(database_now())
 
 
 @shared_task(name="scheduler.tasks.forecast_starts", queue="predict")

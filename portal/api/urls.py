@@ -9,7 +9,7 @@ from django.urls import path, re_path
 from drf_spectacular.views import SpectacularAPIView
 
 from portal.api import docs
-from portal.api.cluster import policy, shadow, simulations, spending
+from portal.api.cluster import failure_causes, policy, shadow, simulations, spending
 from portal.api.jobs import (
     arrays,
     decisions,
@@ -89,6 +89,7 @@ urlpatterns = [
     path("markets/<int:market_id>/forecast/", markets.MarketForecastApi.as_view()),
     path("policy/", policy.PolicyApi.as_view()),
     path("policy/shadow/", shadow.ShadowApi.as_view()),
+    path("failures/", failure_causes.FailuresApi.as_view()),
     path("spending/", spending.SpendingApi.as_view()),
     path("simulations/", simulations.SimulationsApi.as_view()),
     path("simulations/<str:simulation_id>/", simulations.SimulationApi.as_view()),

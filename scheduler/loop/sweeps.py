@@ -9,6 +9,8 @@ from knowledge.script_readings.trees import forget_old, is_any_awaited
 from scheduler import hints
 from scheduler.models import JoinToken
 from scheduler.services.decisions import forget_old_decisions
+from scheduler.services.explanations.failures import is_any_unexplained
+from scheduler.services.explanations.questions import forget_old_questions
 from scheduler.services.files.quotas import HOLD_LIFETIME, forget_old_holds
 from scheduler.services.files.storage import forget_cut_off
 from scheduler.services.files.uploads import forget_deleted
@@ -31,6 +33,8 @@ def sweep(now: datetime) -> None:
     ask_again(now=now)
     if is_any_awaited():
         hints.read_scripts()
+    if is_any_unexplained(now):
+        hints.explain_failures()
     settle(now=now)
     warn_of_silent_jobs(now)
     warn_of_growing_jobs(now)
@@ -41,14 +45,15 @@ def sweep(now: datetime) -> None:
     deleted = forget_deleted(now)
     decisions = forget_old_decisions(now)
     readings = forget_old(now)
-    if keys or tokens or holds or files or deleted or decisions or readings:
-        counted = {
-            "keys": keys,
-            "join_tokens": tokens,
-            "upload_holds": holds,
-            "cut_off_files": files,
-            "deleted_files": deleted,
-            "decisions": decisions,
-            "script_readings": readings,
-        }
+    counted = {
+        "keys": keys,
+        "join_tokens": tokens,
+        "upload_holds": holds,
+        "cut_off_files": files,
+        "deleted_files": deleted,
+        "decisions": decisions,
+        "script_readings": readings,
+        "log_questions": forget_old_questions(now),
+    }
+    if any(counted.values()):
         log.info("swept", extra=counted)

@@ -11,6 +11,7 @@ from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent, NodePrice, N
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
 from scheduler.models.pending import PendingGpu, PendingStart, StartForecast
 from scheduler.models.quotas import PersonLimit, TeamQuota
+from scheduler.models.reading.logs import Failure, LogQuestion
 from scheduler.models.reading.provenance import JobReading, ReadSource, ReadValueCount
 from scheduler.models.simulations import ShadowJob, ShadowPolicy, Simulation, SimulationState
 from scheduler.models.windows import MaintenanceWindow
@@ -28,6 +29,7 @@ __all__ = [
     "Decision",
     "DecisionJob",
     "Epoch",
+    "Failure",
     "Gpu",
     "IdempotencyKey",
     "Job",
@@ -37,6 +39,7 @@ __all__ = [
     "JobReading",
     "JoinToken",
     "LogPiece",
+    "LogQuestion",
     "MaintenanceWindow",
     "Market",
     "MarketDecision",

@@ -21,6 +21,7 @@ from trainer.protocol import Outcome
 
 LAST_LINES = 2_000  # of a log, that are read
 SHOWN = 300  # characters of a line
+UNKNOWN = "unknown"  # the cause where no rule fits
 REPORTED = 0  # the number of the line that the node reported as the end
 _NO_ERROR = {"SystemExit", "ChildFailedError", "CalledProcessError", "ProcessExitedException", "Stopped"}
 
@@ -43,12 +44,24 @@ class Explanation:
     """What is told about a failure.
 
     line: the one that tells the cause; None if none does. Its number is 0 if the log has no such line.
+    unusual: where the cause is unknown, the lines that runs that succeeded do not have.
     """
 
     cause: FailureCause
     sentence: str
     line: LogLine | None
     changes: Mapping[str, Any]
+    unusual: Sequence[LogLine] = ()
+
+    @property
+    def lines(self) -> Sequence[LogLine]:
+        """The line that tells the cause, or the unusual ones."""
+        return [self.line] if self.line else self.unusual
+
+    @property
+    def is_known(self) -> bool:
+        """Was a cause found?"""
+        return self.cause.name != UNKNOWN
 
     @property
     def remedy(self) -> str:
@@ -128,7 +141,7 @@ def _by_outcome(outcome: str) -> str:
         Outcome.LOST.value: "node-lost",
         Outcome.TIMEOUT.value: "silent",
         Outcome.KILLED.value: "killed",
-    }.get(outcome, "unknown")
+    }.get(outcome, UNKNOWN)
 
 
 def _of_outcome(cause: str, facts: FailureFacts) -> str:

@@ -16,8 +16,8 @@ from portal.api.common.fields import StrictSerializer
 from portal.api.common.pages import read_query
 from portal.clock import database_now
 from scheduler.selectors.analysis.failures import explained
-from scheduler.selectors.analysis.log_questions import ask_log
 from scheduler.selectors.jobs import get_job
+from scheduler.services.explanations.questions import answered
 
 
 class LogLineOut(serializers.Serializer[Any]):
@@ -32,6 +32,9 @@ class ExplanationOut(serializers.Serializer[Explanation]):
     )
     sentence = serializers.CharField()
     line = LogLineOut(allow_null=True, help_text="The line that tells it.")
+    unusual = LogLineOut(
+        many=True, help_text="Without a cause: lines that your runs that succeeded do not have."
+    )
     remedy = serializers.CharField()
     changes = serializers.SerializerMethodField(
         help_text="Parameters to submit again with, by name; empty where no change of them helps."
@@ -72,4 +75,5 @@ class QuestionsApi(APIView):
         """Answer a question about the job's log, by rules."""
         job = get_job(request.user, job_id)
         question = read_query(QuestionQuery, request.query_params)["q"]
-        return Response(AnswerOut(ask_log(job, question, database_now())).data)
+        answer = answered(job=job, asker=request.user, question=question, now=database_now())
+        return Response(AnswerOut(answer).data)

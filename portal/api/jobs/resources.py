@@ -19,7 +19,8 @@ from portal.api.jobs.read_values import JobReadingOut
 from portal.api.jobs.requests import SpotField
 from portal.api.jobs.start import ExpectedOut
 from scheduler.core.spending import Spent
-from scheduler.models import Attempt, Job, JobDependency, JobEvent, Metric
+from scheduler.models import Attempt, Failure, Job, JobDependency, JobEvent, Metric
+from scheduler.selectors.analysis.failures import kept_causes
 from scheduler.selectors.analysis.readings import own_reading
 from scheduler.selectors.dependencies import dependencies_of
 from scheduler.selectors.figures.cost import costs_of_job, totals
@@ -159,11 +160,14 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
     promise = serializers.SerializerMethodField()
     actual = serializers.SerializerMethodField()
     measured = serializers.SerializerMethodField()
+    cause = serializers.SerializerMethodField(
+        help_text="Why it ended badly, such as gpu-memory; null until its log was read."
+    )
 
     class Meta:
         model = Attempt
         fields = [
-            *("number", "outcome", "reason", "nodes", "config", "promise", "actual", "measured"),
+            *("number", "outcome", "reason", "cause", "nodes", "config", "promise", "actual", "measured"),
             *("peak_memory_bytes", "resume_step", "created_at", "running_at", "ended_at"),
         ]
 
@@ -171,6 +175,10 @@ class AttemptOut(serializers.ModelSerializer[Attempt]):
     def get_actual(self, attempt: Attempt) -> dict[str, float | None]:
         costs: dict[UUID, Spent] = self.context["costs"]
         return actual_of_attempt(attempt, costs.get(attempt.pk))
+
+    def get_cause(self, attempt: Attempt) -> str | None:
+        causes: dict[int, Failure] = self.context["causes"]
+        return causes[attempt.fence].cause if attempt.fence in causes else None
 
     def get_nodes(self, attempt: Attempt) -> list[dict[str, Any]]:
         return [
@@ -260,7 +268,8 @@ class JobOut(JobBrief):
 
     @extend_schema_field(AttemptOut(many=True))
     def get_attempts(self, job: Job) -> Any:
-        return AttemptOut(job.attempts.all(), many=True, context={"costs": self.of_attempts}).data
+        context = {"costs": self.of_attempts, "causes": kept_causes(job)}
+        return AttemptOut(job.attempts.all(), many=True, context=context).data
 
     @extend_schema_field(ExpectedOut(allow_null=True))
     def get_expected(self, job: Job) -> Any:

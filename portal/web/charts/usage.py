@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
 from knowledge.core.domain.wording import counted
+from knowledge.reading.failures.explaining import UNKNOWN
 from portal.web.charts.chart import (
     BAD,
     FIRST,
@@ -22,7 +24,7 @@ from portal.web.charts.chart import (
     when,
 )
 from portal.web.templatetags.portal_format import failure, number, percent
-from scheduler.selectors.analysis.analytics import Utilisation
+from scheduler.selectors.analysis.analytics import FailedAttempts, Utilisation
 from scheduler.selectors.analysis.histogram import Histogram
 
 STATE_COLOURS = {"succeeded": GOOD, "failed": BAD, "cancelled": MUTED}
@@ -108,14 +110,19 @@ def outcomes_chart(ended: Mapping[str, Sequence[int]], slices: Sequence[datetime
     )  # fmt: skip
 
 
-def failures_chart(attempts: Mapping[str, int], jobs: Mapping[str, int]) -> Chart:
-    """Chart attempts that ended badly, by cause.
+def failures_chart(attempts: Sequence[FailedAttempts], jobs: Mapping[str, int]) -> Chart:
+    """Chart attempts that ended badly, by the cause that their logs tell.
 
     The words also count the jobs that failed for good.
     """
-    named = sorted(((CAUSES.get(cause, cause), n) for cause, n in attempts.items()), key=lambda pair: pair[1])
+    by_cause: Counter[str] = Counter()
+    for one in attempts:
+        by_cause[_cause(one)] += one.attempts
+    named = sorted(by_cause.items(), key=lambda pair: pair[1])
     listed = ", ".join(f"{n:,} because of {failure(kind)}" for kind, n in sorted(jobs.items()))
-    summary = f"{counted(sum(attempts.values()), 'attempt')} failed. " if attempts else "No attempts failed. "
+    whole = by_cause.total()
+    summary = f"{counted(whole, 'attempt')} failed, most of them for: {named[-1][0]}. " if whole else ""
+    summary = summary or "No attempts failed. "
     summary += f"Jobs that failed: {listed}." if jobs else "No jobs failed."
     rows = [("attempts", cause, f"{n:,}") for cause, n in reversed(named)]
     rows += [("failed jobs", failure(kind), f"{n:,}") for kind, n in sorted(jobs.items())]
@@ -125,6 +132,13 @@ def failures_chart(attempts: Mapping[str, int], jobs: Mapping[str, int]) -> Char
         layout={"xaxis": axis("attempts", rangemode="tozero"), "yaxis": {}, "height": _height(named)},
         columns=("kind", "cause", "count"), rows=[*rows],
     )  # fmt: skip
+
+
+def _cause(one: FailedAttempts) -> str:
+    """The cause that the log tells, else what the node reported."""
+    if not one.cause or one.cause == UNKNOWN:
+        return CAUSES.get(one.outcome, one.outcome)
+    return one.cause.replace("-", " ").replace("gpu", "GPU")
 
 
 def throughput_chart(found: Mapping[str, Histogram]) -> Chart:

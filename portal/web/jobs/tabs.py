@@ -16,7 +16,8 @@ from portal.web.jobs.changes.forms import ChangeForm, HoldForm
 from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
 from scheduler.models import Job, JobDependency
-from scheduler.selectors.analysis.log_questions import ask_log
+from scheduler.selectors.analysis.failures import kept_causes
+from scheduler.selectors.analysis.log_questions import past_questions
 from scheduler.selectors.analysis.readings import own_reading
 from scheduler.selectors.analysis.similar_jobs import LikeJobs, facts_of_job, similar_jobs
 from scheduler.selectors.checkpoints import of_job
@@ -34,6 +35,7 @@ from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import artifacts, events, log_tail, sees
 from scheduler.selectors.markets.job_market import decisions_on_market, job_market
 from scheduler.selectors.policy import current_policy
+from scheduler.services.explanations.questions import answered
 from scheduler.services.jobs.priorities import may_change
 from scheduler.states import JobState, public_state
 
@@ -82,7 +84,9 @@ def _log(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
     search = LogSearch(request.GET)
     shown = {"search": search, "questions": QUESTIONS}
     if search.is_valid() and (question := search.cleaned_data["ask"]):
-        return {**shown, "answer": ask_log(job, question, now), "log": log_tail(job)}
+        user: User = request.user  # type: ignore[assignment]
+        answer = answered(job=job, asker=user, question=question, now=now)
+        return {**shown, "answer": answer, "asked": past_questions(job), "log": log_tail(job)}
     if search.is_valid() and (wanted := search.cleaned_data["q"]):
         return {**shown, "wanted": wanted, "found": search.lines_of(job)}
     if search.is_valid() and (line := search.cleaned_data["line"]):
@@ -102,7 +106,11 @@ def _parameters(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]
 
 
 def _attempts(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
-    return {"attempts": list(job.attempts.all()), "checkpoints": list(of_job(job)[:CHECKPOINTS])}
+    causes = kept_causes(job)
+    return {
+        "attempts": [(attempt, causes.get(attempt.fence)) for attempt in job.attempts.all()],
+        "checkpoints": list(of_job(job)[:CHECKPOINTS]),
+    }
 
 
 def _events(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 
 from django.db.models import Case, Count, F, OuterRef, QuerySet, Subquery, Sum, Value, When
 from django.db.models.functions import Greatest
@@ -26,12 +27,11 @@ from scheduler.selectors.analysis.period import (
     unit_seconds,
 )
 from scheduler.selectors.jobs import visible_jobs
-from scheduler.states import TERMINAL, JobState, Outcome
+from scheduler.states import BAD_OUTCOMES, TERMINAL, JobState, Outcome
 
 # Below this a job's slowdown says more about its shortness than about the queue (bounded slowdown,
 # Feitelson and Rudolph, JSSPP 1998).
 SHORT_S = 10.0
-FAILURES = [outcome.value for outcome in Outcome if outcome not in (Outcome.SUCCEEDED, Outcome.STOPPED)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,10 +126,25 @@ def ended(user: User, period: Period) -> Ended:
     return Ended(by_state=by_state, failures=dict(failures))
 
 
-def failed_attempts(user: User, period: Period) -> dict[str, int]:
-    """By outcome: attempts that ended badly, whether their job was tried again or not."""
-    ended = _attempts(user, period).filter(outcome__in=FAILURES)
-    return dict(ended.order_by().values_list("outcome").annotate(n=Count("pk")))
+class FailedAttempts(NamedTuple):
+    """How many attempts ended badly for one cause.
+
+    cause, failure_class: empty where the log has not been read; the outcome says it then.
+    """
+
+    outcome: str
+    cause: str
+    failure_class: str
+    attempts: int
+
+
+def failed_attempts(user: User, period: Period) -> list[FailedAttempts]:
+    """Attempts that ended badly, tried again or not; most frequent first."""
+    ended = _attempts(user, period).filter(outcome__in=BAD_OUTCOMES)
+    by = ("outcome", "failure__cause", "failure__failure_class")
+    rows = ended.order_by().values_list(*by).annotate(n=Count("pk"))
+    found = [FailedAttempts(outcome, cause or "", kind or "", n) for outcome, cause, kind, n in rows]
+    return sorted(found, key=lambda one: (-one.attempts, one.cause, one.outcome))
 
 
 def throughput_by_gpu(user: User, period: Period) -> dict[str, Histogram]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from knowledge.reading.failures.explaining import LAST_LINES, Explanation, FailureFacts, explain_failure
 from knowledge.reading.failures.troubled_lines import LogLine
-from scheduler.models import Attempt, Job, LogPiece
-from scheduler.states import JobState
+from knowledge.reading.failures.unusual import unusual_lines
+from scheduler.models import Attempt, Failure, Job, LogPiece
+from scheduler.states import JobState, Outcome
 from trainer.recipes import RECIPES
+
+USUAL_RUNS, USUAL_PIECES = 5, 200  # that a log of an unknown cause is compared with
 
 
 def explained(job: Job) -> Explanation | None:
@@ -24,10 +27,36 @@ def explained(job: Job) -> Explanation | None:
     attempt = Attempt.objects.filter(job=job).order_by("-fence").first()
     if attempt is None:
         return None
+    attempt.job = job
+    return explained_attempt(attempt)
+
+
+def explained_attempt(attempt: Attempt) -> Explanation:
+    """Return the cause of an attempt's bad end.
+
+    Where it is unknown, the log is compared with those of the owner's last runs that succeeded.
+    """
+    job, lines = attempt.job, last_lines(attempt)
     facts = FailureFacts(
         outcome=attempt.outcome, reason=attempt.reason, values=_ran_with(job, attempt), fixed=job.fixed
     )
-    return explain_failure(last_lines(attempt), facts)
+    found = explain_failure(lines, facts)
+    return found if found.is_known else replace(found, unusual=unusual_lines(lines, _usual_lines(job)))
+
+
+def _usual_lines(job: Job) -> Iterator[str]:
+    """Lines of the owner's last runs that succeeded."""
+    succeeded = Attempt.objects.filter(job__owner=job.owner_id, outcome=Outcome.SUCCEEDED)
+    last = list(succeeded.order_by("-ended_at").values_list("pk", flat=True)[:USUAL_RUNS])
+    pieces = LogPiece.objects.filter(claim__attempt__in=last).order_by("pk")
+    for text in pieces.values_list("text", flat=True)[:USUAL_PIECES]:
+        yield from text.splitlines()
+
+
+def kept_causes(job: Job) -> dict[int, Failure]:
+    """Why attempts of the job ended badly, by the attempt's number."""
+    rows = Failure.objects.filter(attempt__job=job).select_related("attempt")
+    return {row.attempt.fence: row for row in rows}
 
 
 def last_lines(attempt: Attempt) -> list[LogLine]:

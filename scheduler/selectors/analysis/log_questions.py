@@ -6,10 +6,12 @@ from datetime import datetime
 
 from knowledge.reading.logs.figures import read_figures
 from knowledge.reading.logs.questions import LogAnswer, LogFacts, ask
-from scheduler.models import Attempt, Job
+from scheduler.models import Attempt, Job, LogQuestion
 from scheduler.selectors.analysis.failures import explained, log_lines
 from scheduler.selectors.figures.job import job_figures
 from scheduler.states import TERMINAL
+
+SHOWN_QUESTIONS = 5
 
 
 def ask_log(job: Job, question: str, now: datetime) -> LogAnswer:
@@ -23,3 +25,8 @@ def ask_log(job: Job, question: str, now: datetime) -> LogAnswer:
         left_s=figures.time_left_s,
     )
     return ask(question, read_figures(log_lines(attempt) if attempt else ()), facts)
+
+
+def past_questions(job: Job) -> list[LogQuestion]:
+    """The newest questions that were understood, but for the very last one."""
+    return list(LogQuestion.objects.filter(job=job).exclude(topic="")[1 : SHOWN_QUESTIONS + 1])

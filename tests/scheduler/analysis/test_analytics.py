@@ -149,7 +149,7 @@ def test_ends_and_failures_are_counted_by_kind(db: None) -> None:
     assert {state: sum(counts) for state, counts in ended.by_state.items()} == {
         "succeeded": 1, "failed": 1, "cancelled": 0,
     }  # fmt: skip
-    assert analytics.failed_attempts(owner, period) == {"oom": 1}
+    assert analytics.failed_attempts(owner, period) == [("oom", "", "", 1)]
     assert ended.failures == {"resource": 1}
 
 

@@ -18,7 +18,7 @@ from portal.web.analysis.period import chosen, remembered
 from portal.web.charts import distributions, gpu_timeline, track_record, usage
 from portal.web.charts.chart import Chart, duration_axis, log_axis
 from portal.web.charts.drift import nightly
-from scheduler.selectors.analysis.analytics import Utilisation
+from scheduler.selectors.analysis.analytics import FailedAttempts, Utilisation
 from scheduler.selectors.analysis.histogram import Histogram, of
 from scheduler.selectors.analysis.track_record import Pair
 from scheduler.selectors.cluster.queue import Bar, Lane
@@ -46,7 +46,7 @@ def test_nothing_measured_is_said_and_not_drawn() -> None:
         distributions.distribution(Histogram(), distributions.JCT),
         usage.utilisation_chart(Utilisation(offered=[0, 0], held=[0, 0], own=None), SLICES),
         usage.outcomes_chart({"failed": [0, 0]}, SLICES),
-        usage.failures_chart({}, {}),
+        usage.failures_chart([], {}),
         usage.throughput_chart({}),
         track_record.scatter("duration_s", []),
         track_record.error_over_time({"duration_s": []}),
@@ -63,9 +63,20 @@ def test_utilisation_shows_the_own_share_beside_the_clusters() -> None:
 
 
 def test_failures_are_named_in_words() -> None:
-    chart = drawable(usage.failures_chart({"oom": 3, "lost": 1}, {"resource": 1}))
-    assert chart.summary == "4 attempts failed. Jobs that failed: 1 because of resources."
-    assert chart.rows[0] == ("attempts", "out of memory", "3")
+    chart = drawable(
+        usage.failures_chart(
+            [
+                FailedAttempts("oom", "gpu-memory", "resource", 2),
+                FailedAttempts("oom", "", "", 1),
+                FailedAttempts("lost", "", "", 1),
+            ],
+            {"resource": 1},
+        )
+    )
+    assert chart.summary == (
+        "4 attempts failed, most of them for: GPU memory. Jobs that failed: 1 because of resources."
+    )
+    assert chart.rows[0] == ("attempts", "GPU memory", "2")
 
 
 def test_lanes_are_cut_at_the_window_and_hide_strangers_names() -> None:

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from django.test import Client
 from rest_framework.test import APIClient
 
 from portal.accounts.models import User
+from portal.clock import database_now
+from scheduler.loop.sweeps import sweep
 from scheduler.loop.tick import tick
-from scheduler.models import Job
+from scheduler.models import Attempt, Failure, Job, LogQuestion
 from scheduler.selectors.analysis.failures import last_lines
+from scheduler.services.explanations.failures import is_any_unexplained, keep_causes
 from tests.harness import fake_node, world
 from tests.harness.fake_node import FakeNode
 
@@ -107,3 +112,66 @@ def test_programs_ask_the_log(api: APIClient, person: User) -> None:
     }
     assert api.get(path, {"q": "when does it end"}).json()["text"] == "It has ended: it is failed."
     assert api.get(path).status_code == api.get(path, {"q": "x" * 301}).status_code == 400
+
+
+def explained_in_background() -> None:
+    """As if the failures had happened a while ago, when the worker looks."""
+    Attempt.objects.update(ended_at=database_now() - timedelta(seconds=10))
+    keep_causes(database_now())
+
+
+def test_causes_are_kept_and_counted(browser: Client, api: APIClient, person: User) -> None:
+    job = failed(person, *LOG)
+    assert api.get("/api/failures/").json()["causes"][0]["cause"] == ""
+    explained_in_background()
+    assert not is_any_unexplained(database_now())
+    (row,) = Failure.objects.all()
+    assert row.lines == [{"number": 5, "text": LINE}]
+    told = api.get("/api/failures/").json()
+    assert told["causes"] == [
+        {"cause": "host-memory", "failure_class": "resource", "outcome": "error", "attempts": 1}
+    ]
+    assert told["failed_jobs"] == {job.failure_class: 1}
+    assert api.get(f"/api/jobs/{job.pk}/").json()["attempts"][0]["cause"] == "host-memory"
+    page = browser.get(f"/jobs/{job.pk}/?tab=attempts").content.decode()
+    assert "The training needed more main memory" in page
+    assert "1 attempt failed, most of them for: host memory." in browser.get("/analytics/").content.decode()
+
+
+def test_strangers_failures_are_not_counted(stranger: APIClient, person: User) -> None:
+    failed(person, *LOG)
+    assert stranger.get("/api/failures/").json()["causes"] == []
+
+
+def test_an_unknown_cause_shows_lines_that_good_runs_do_not_have(
+    browser: Client, api: APIClient, person: User
+) -> None:
+    node = world.fake_node()
+    ends = {"succeeded": "loading\nsaved\n", "error": "loading\nthe flux capacitor hums\n"}
+    for outcome, log in ends.items():
+        job = world.job(person)
+        tick()
+        order = node.take_up()
+        node.run(order, fake_node.step(3), {"kind": "log", "body": {"text": log}})
+        node.end(order, outcome)
+    told = api.get(f"/api/jobs/{job.pk}/failure/").json()["failure"]
+    assert told["cause"] == "unknown"
+    assert told["line"] is None
+    assert "the flux capacitor hums" in [line["text"].strip() for line in told["unusual"]]
+    assert "flux capacitor" in browser.get(f"/jobs/{job.pk}/").content.decode()
+
+
+def test_questions_are_kept_for_a_while(browser: Client, api: APIClient, person: User) -> None:
+    job = failed(person, *LOG)
+    path = f"/api/jobs/{job.pk}/questions/"
+    for question in ("how far", "how far", "the weather"):
+        api.get(path, {"q": question})
+    assert list(LogQuestion.objects.values_list("question", "topic")) == [
+        ("the weather", ""), ("how far", "progress"),
+    ]  # fmt: skip
+    api.get(path, {"q": "how fast"})
+    page = browser.get(f"/jobs/{job.pk}/?tab=log&ask=why").content.decode()
+    assert "Asked before" in page
+    assert "?tab=log&amp;ask=how%20fast" in page
+    sweep(database_now() + timedelta(days=91))
+    assert not LogQuestion.objects.exists()

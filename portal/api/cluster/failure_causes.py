@@ -1,0 +1,52 @@
+"""Why attempts failed in a period."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.requests import ApiRequest
+from portal.api.common.pages import read_query
+from portal.api.common.period import PeriodQuery, read_period
+from portal.clock import database_now
+from scheduler.selectors.analysis.analytics import FailedAttempts, ended, failed_attempts
+
+USUAL = timedelta(days=30)
+
+
+class FailedAttemptsOut(serializers.Serializer[FailedAttempts]):
+    cause = serializers.CharField(
+        help_text="As its log tells it, such as gpu-memory; empty until the log was read."
+    )
+    failure_class = serializers.CharField(help_text="user, resource or system; empty where unknown.")
+    outcome = serializers.CharField(help_text="As the node reported it.")
+    attempts = serializers.IntegerField()
+
+
+class FailuresOut(serializers.Serializer[dict[str, Any]]):
+    since = serializers.DateTimeField()
+    until = serializers.DateTimeField()
+    causes = FailedAttemptsOut(many=True, help_text="Most frequent first.")
+    failed_jobs = serializers.DictField(
+        child=serializers.IntegerField(), help_text="Jobs that failed for good, by class of failure."
+    )
+
+
+class FailuresApi(APIView):
+    @extend_schema(operation_id="failures_retrieve", parameters=[PeriodQuery], responses=FailuresOut)
+    def get(self, request: ApiRequest) -> Response:
+        """Attempts that ended badly, by cause, of the jobs that you may see.
+
+        A job that was tried again counts with each attempt.
+        """
+        query = read_query(PeriodQuery, request.query_params)
+        period = read_period(query, usual=USUAL, now=database_now())
+        content = {"since": period.start, "until": period.end}
+        failed_jobs = ended(request.user, period).failures
+        causes = failed_attempts(request.user, period)
+        return Response(FailuresOut({**content, "causes": causes, "failed_jobs": failed_jobs}).data)

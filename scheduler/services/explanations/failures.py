@@ -1,0 +1,45 @@
+"""Why attempts failed, read from their logs in the background and kept."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+
+from scheduler.models import Attempt, Failure
+from scheduler.selectors.analysis.failures import explained_attempt
+from scheduler.states import BAD_OUTCOMES, Outcome
+
+MOST_AT_ONCE = 50
+SETTLED = timedelta(seconds=2)  # the last lines of a log arrive with the end
+LOOKED_BACK = timedelta(days=7)
+
+
+def is_any_unexplained(now: datetime) -> bool:
+    """Did an attempt fail of which no cause is kept yet?"""
+    return _unexplained(now).exists()
+
+
+def keep_causes(now: datetime) -> int:
+    """Keep the causes of failures that are new; returns how many."""
+    found = list(_unexplained(now).select_related("job")[:MOST_AT_ONCE])
+    for attempt in found:
+        told = explained_attempt(attempt)
+        Failure.objects.get_or_create(
+            attempt=attempt,
+            defaults={
+                "cause": told.cause.name,
+                "failure_class": told.cause.blame.value,
+                "sentence": told.sentence[:300],
+                "lines": [line._asdict() for line in told.lines],
+                "at": now,
+            },
+        )
+    return len(found)
+
+
+def _unexplained(now: datetime) -> QuerySet[Attempt]:
+    ended = Attempt.objects.filter(ended_at__gt=now - LOOKED_BACK, ended_at__lte=now - SETTLED)
+    # A node that declines says why itself, and fails no job.
+    bad = [outcome for outcome in BAD_OUTCOMES if outcome is not Outcome.DECLINED]
+    return ended.filter(outcome__in=bad, failure__isnull=True).order_by("ended_at")

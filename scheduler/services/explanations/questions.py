@@ -1,0 +1,40 @@
+"""Questions about logs are answered and kept for a while."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from knowledge.reading.logs.questions import LONGEST_QUESTION, LogAnswer
+from portal.accounts.models import User
+from scheduler.models import Job, LogQuestion
+from scheduler.selectors.analysis.log_questions import ask_log
+
+KEEP = timedelta(days=90)
+MOST = 50  # of a person and a job; older ones go
+
+
+def answered(*, job: Job, asker: User, question: str, now: datetime) -> LogAnswer:
+    """Answer a question about the job's log, and keep it with the answer."""
+    found = ask_log(job, question, now)
+    with transaction.atomic():
+        LogQuestion.objects.update_or_create(
+            job=job,
+            asker=asker,
+            question=question[:LONGEST_QUESTION],
+            defaults={
+                "topic": found.topic,
+                "answer": found.text,
+                "lines": [line._asdict() for line in found.lines],
+                "at": now,
+            },
+        )
+        own = LogQuestion.objects.filter(job=job, asker=asker)
+        own.filter(pk__in=list(own.values_list("pk", flat=True)[MOST:])).delete()
+    return found
+
+
+def forget_old_questions(now: datetime) -> int:
+    """Delete questions that were last asked too long ago."""
+    return LogQuestion.objects.filter(at__lt=now - KEEP).delete()[0]
