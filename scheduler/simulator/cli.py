@@ -59,6 +59,12 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--round-s", type=float, help="length of a round; 0: decide at every event (the policy's own)")
     add("--restart-s", default=0.0, type=float, help="what a start costs a job that ran before (0)")
     add("--checkpoint-s", default=0.0, type=float, help="between checkpoints, if nodes fail (0: each step)")
+    add(
+        "--profile-s",
+        default=0.0,
+        type=float,
+        help="of a run that measures a job of which nothing is known (0)",
+    )
     add("--interference", default=0.0, type=float, help="share of pace lost where multi-node jobs meet (0)")
     add("--packing", action="store_true", help="let two jobs share GPUs, as Lucid does (simulator only)")
     add("--quotas", type=Path, help="JSON: [{team: a group of the trace, gpu_model, guaranteed, ...}]")
@@ -120,6 +126,7 @@ def _play(
             colocation=_colocation(options["interference"]),
             packing=options["packing"],
             market=market,
+            profile_s=options["profile_s"],
             progress=progress,
         )
     cpu_s = time.process_time() - began
@@ -133,7 +140,7 @@ def _cluster(text: str | None) -> Cluster | None:
 
 
 def _settings(options: dict[str, Any]) -> SimulationSettings:
-    for name in ("error", "round_s", "restart_s", "checkpoint_s"):
+    for name in ("error", "round_s", "restart_s", "checkpoint_s", "profile_s"):
         value = options[name]
         if value is not None and not 0.0 <= value < math.inf:
             raise SimulatorError(f"--{name.replace('_', '-')} is {value:g}; give 0 or more")

@@ -29,6 +29,7 @@ from scheduler.simulator.world.ground_truth import GroundTruth, shares_of
 from scheduler.simulator.world.interference import Colocation
 from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.predictions import PredictionSource
+from scheduler.simulator.world.profiling import ProfilingRuns
 from scheduler.simulator.world.rented import Charges, RentedNodes
 from scheduler.simulator.world.runs import Run
 
@@ -48,11 +49,12 @@ class Engine:
         colocation: Colocation | None = None,
         packing: Packing | None = None,
         market: SimulatedMarket | None = None,
+        profiling: ProfilingRuns | None = None,
     ) -> None:
         """Raises SimulatorError if the policy cannot pack."""
         self.settings = settings or SimulationSettings()
         self.truth, self.predictions, self.colocation = truth, predictions, colocation
-        self.packing = packing
+        self.packing, self.profiling = packing, profiling
         self.machines = Machines(cluster)
         self.capacity_log: list[tuple[float, int]] = [(0.0, self.machines.ready_gpus)]
         self.rented = RentedNodes(market, self.machines) if market else None
@@ -74,7 +76,8 @@ class Engine:
         round_s = policy.round_s if self.settings.round_s is None else self.settings.round_s
         self.rounds = Rounds(round_s, self.events)
         self._handlers: dict[int, Callable[[float, Any, int], bool]] = {
-            Event.CHANGE: self._change, Event.FAILURE: self._failure, Event.CAPACITY: self._capacity,
+            Event.CHANGE: self._change, Event.FAILURE: self._failure, Event.PROFILED: self._profiled,
+            Event.CAPACITY: self._capacity,
             Event.WINDOW: self._window, Event.ARRIVAL: self._arrival, Event.ROUND: self._round,
             Event.BEGIN: lambda now, *_: self._due(now), Event.MARKET: self._market,
         }  # fmt: skip
@@ -102,6 +105,8 @@ class Engine:
         run = Run(job, self.predictions.options(job), self.dependencies.awaited(job.job_id))
         self.runs[job.job_id] = run
         self.active += 1
+        if self.profiling:
+            self.profiling.arrives(run)
         if job.job_id in self.dependencies.cancelled:
             self._end(run, succeeded=False)
             return self._due(now)
@@ -151,6 +156,14 @@ class Engine:
             self.decider.waits(run, now)
         else:
             self._end(run, succeeded=False)
+        return self._due(now)
+
+    def _profiled(self, now: float, run: Run, plan: int) -> bool:
+        if plan != run.plan or run.option is None or self.profiling is None:
+            return False
+        self._release(run, now)
+        self.profiling.over(run)
+        self.decider.waits(run, now)
         return self._due(now)
 
     def _end(self, run: Run, *, succeeded: bool) -> None:
@@ -252,6 +265,8 @@ class Engine:
         if self.colocation:
             self._slow_down(self.colocation.joins(run), now)
         self._set_pace(run)
+        if self.profiling and run.profiling:
+            self.events.push(self.profiling.ends_at(run), Event.PROFILED, run, run.plan)
 
     def _set_pace(self, run: Run) -> None:
         """Take the true rate from here on, and plan its end."""

@@ -18,12 +18,13 @@ class Event(IntEnum):
 
     CHANGE = 0  # a job finishes or enters a phase of another pace
     FAILURE = 1  # an option shows that it does not run
-    CAPACITY = 2
-    MARKET = 3  # a market offers something else
-    WINDOW = 4  # nodes are closed, or opened again
-    ARRIVAL = 5
-    BEGIN = 6  # a job may start from now on
-    ROUND = 7
+    PROFILED = 2  # a profiling run is over
+    CAPACITY = 3
+    MARKET = 4  # a market offers something else
+    WINDOW = 5  # nodes are closed, or opened again
+    ARRIVAL = 6
+    BEGIN = 7  # a job may start from now on
+    ROUND = 8
 
 
 class EventQueue:

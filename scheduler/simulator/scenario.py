@@ -31,6 +31,7 @@ from scheduler.simulator.world.ground_truth import (
 from scheduler.simulator.world.interference import Colocation
 from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.predictions import Fidelity, PredictionModel, stated_option
+from scheduler.simulator.world.profiling import ProfilingRuns
 
 _PROFILES = ("profiles/placements.csv.gz", "sia/profiles/placements.csv.gz")
 _GAVEL = ("simulation_throughputs.json.gz", "simulation_throughputs.json")
@@ -101,12 +102,14 @@ class Scenario:
         colocation: Colocation | None = None,
         packing: bool = False,
         market: SimulatedMarket | None = None,
+        profile_s: float = 0.0,
         progress: Callable[[int], None] | None = None,
     ) -> tuple[Engine, Metrics]:
         """Play the trace to its end.
 
         error: MdAPE of predictions (Predictions).
         packing: in Lucid's pairs. market: the one whose on-demand nodes are a pool of the cluster.
+        profile_s: how long a job of which nothing is known first runs to be measured.
         """
         truth = self.truth(level)
         predictions = PredictionModel(level, truth, self.cluster, error=error, seed=seed)
@@ -116,7 +119,8 @@ class Scenario:
         if self.trace.closures:
             settings = replace(settings, windows=(*settings.windows, *self._windows()))
         engine = Engine(
-            jobs, self.cluster, policy, truth, predictions, settings, capacity, colocation, pairs, market
+            jobs, self.cluster, policy, truth, predictions, settings, capacity, colocation, pairs, market,
+            ProfilingRuns(profile_s, predictions.profile) if profile_s else None,
         )  # fmt: skip
         engine.run(progress)
         return engine, measure(engine, [self.alone_s(run.job) for run in engine.runs.values()])

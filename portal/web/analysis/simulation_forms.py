@@ -15,7 +15,8 @@ from scheduler.simulator.world.predictions import Fidelity
 LEVELS = {
     Fidelity.DEFAULT: "nothing: the same duration for every job",
     Fidelity.VALIDITY: "only which configurations run",
-    Fidelity.EXACT: "median durations of similar earlier jobs",
+    Fidelity.EXACT: "median durations of earlier jobs of the same kind",
+    Fidelity.NEIGHBOURS: "the same, else about how long the owner's or the group's last jobs took",
     Fidelity.PERFORMANCE: "the promises made at submission",
     Fidelity.ORACLE: "everything, including actual durations",
 }

@@ -2,24 +2,26 @@
 
 Levels, from nothing to everything: `default` (the request as submitted, one stated duration for all),
 `validity` (the same without options that do not run), `exact` (medians of finished runs of the same kind),
-`performance` (predictions with a controlled error, or those that came with the trace), `oracle` (the truth).
-The last two may also choose how many GPUs a stretching job gets.
+`neighbours` (where there are none, of the last runs of the same owner or group), `performance` (predictions
+with a controlled error, or those that came with the trace), `oracle` (the truth). The last two may also
+choose how many GPUs a stretching job gets.
 """
 
 from __future__ import annotations
 
 import math
 import random
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import cache
+from functools import cache, partial
 from statistics import NormalDist, median
 from typing import Protocol
 
 from knowledge.core.domain.cost import cost
 from knowledge.core.domain.types import Config, Interval, Option, Source
+from knowledge.reading.similar import weighted_median
 from scheduler.simulator.inputs.cluster import Bundle, Cluster, elastic, requested
 from scheduler.simulator.inputs.trace import TraceJob
 from scheduler.simulator.world.ground_truth import GroundTruth, shares_of
@@ -28,6 +30,8 @@ STATED_DURATION_S = 3600.0  # where nothing is known
 _WORK = 1e6  # units of work of a job whose trace counts none
 _MEDIAN_Z = NormalDist().inv_cdf(0.75)  # median of |z| of a standard normal
 _MEASURED_TWICE = 2
+_NEIGHBOURS = 20  # the last finished runs that are alike
+_OWNERS, _GROUPS = 0.95, 0.85  # the similarity of runs of the same owner, or of the group on such GPUs
 
 
 class Fidelity(StrEnum):
@@ -36,6 +40,7 @@ class Fidelity(StrEnum):
     DEFAULT = "default"  # nothing: what cannot run fails once it is tried
     VALIDITY = "validity"  # which options run
     EXACT = "exact"  # and how long a configuration takes that ran twice
+    NEIGHBOURS = "neighbours"  # and about how long similar jobs took
     PERFORMANCE = "performance"  # predicted durations of all options, with an error
     ORACLE = "oracle"  # the true ones
 
@@ -82,6 +87,10 @@ class PredictionModel:
     error: float = 0.0
     seed: int = 0
     _finished: dict[tuple[str, ...], list[float]] = field(default_factory=lambda: defaultdict(list))
+    _profiled: set[str] = field(default_factory=set)
+    _near: dict[tuple[str, ...], deque[float]] = field(
+        default_factory=lambda: defaultdict(partial(deque, maxlen=_NEIGHBOURS))
+    )
     _known: dict[tuple[object, ...], tuple[Option, ...]] = field(default_factory=dict)
 
     def options(self, job: TraceJob, done: float = 0.0) -> tuple[Option, ...]:
@@ -115,9 +124,20 @@ class PredictionModel:
         return left
 
     def learn(self, job: TraceJob, option: Option, duration_s: float) -> None:
-        """Remember how long a finished job ran, for `exact`."""
-        if self.level is Fidelity.EXACT:
+        """Remember how long a finished job ran, for `exact` and `neighbours`."""
+        if self.level in (Fidelity.EXACT, Fidelity.NEIGHBOURS):
             self._finished[_kind(job, option.config)].append(duration_s)
+        if self.level is Fidelity.NEIGHBOURS:
+            for kind, _ in _near_kinds(job, option.config):
+                self._near[kind].append(duration_s)
+
+    def profile(self, job: TraceJob) -> tuple[Option, ...]:
+        """Return the options of a job that a profiling run has measured.
+
+        They are as good as predictions of `performance`.
+        """
+        self._profiled.add(job.job_id)
+        return self.options(job)
 
     def _made(self, job: TraceJob, bundles: Iterable[Bundle], done: float) -> list[Option]:
         made = [self._option(job, bundle, done) for bundle in bundles]
@@ -151,11 +171,14 @@ class PredictionModel:
     def _duration(self, job: TraceJob, config: Config, true_s: float) -> tuple[float, Source]:
         if self.level is Fidelity.ORACLE:
             return true_s, Source.EXACT
-        if self.level is Fidelity.PERFORMANCE:
+        if self.level is Fidelity.PERFORMANCE or job.job_id in self._profiled:
             return job.pred_duration_s or true_s * self._error(job, config), Source.MODEL
         past = self._finished.get(_kind(job, config), ())
         if len(past) >= _MEASURED_TWICE:
             return median(past), Source.EXACT
+        alike = [(took, near) for kind, near in _near_kinds(job, config) for took in self._near.get(kind, ())]
+        if len(alike) >= _MEASURED_TWICE:
+            return weighted_median(alike), Source.MODEL
         return STATED_DURATION_S, Source.DEFAULT
 
     def _error(self, job: TraceJob, config: Config) -> float:
@@ -172,6 +195,12 @@ class PredictionModel:
 def _kind(job: TraceJob, config: Config) -> tuple[str, ...]:
     """Jobs of one kind repeat each other: same owner, application and GPUs."""
     return job.user or job.group, job.profile or job.model, str(job.batch_size), _place(config)
+
+
+def _near_kinds(job: TraceJob, config: Config) -> tuple[tuple[tuple[str, ...], float], ...]:
+    """Kinds of jobs that are alike, with their similarity."""
+    group = ("group", job.group, _place(config)), _GROUPS
+    return ((("owner", job.user), _OWNERS), group) if job.user else (group,)
 
 
 def _place(config: Config) -> str:

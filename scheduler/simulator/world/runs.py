@@ -24,8 +24,8 @@ class Run:
     __slots__ = (
         "attained_gpu_s", "awaits", "charged", "cost", "done", "factor", "failures", "finished",
         "first_start", "gpus", "holds", "job", "lost_gpu_s", "mark", "moving", "option", "options", "plan",
-        "preempted_at", "preemptions", "rate", "restarts", "saved", "since", "stopped_at", "until",
-        "waiting_view",
+        "preempted_at", "preemptions", "profiling", "rate", "restarts", "saved", "since", "stopped_at",
+        "until", "waiting_view",
     )  # fmt: skip
 
     def __init__(self, job: TraceJob, options: tuple[Option, ...], awaits: tuple[str, ...] = ()) -> None:
@@ -50,6 +50,7 @@ class Run:
         self.lost_gpu_s = 0.0  # held without lasting progress
         self.cost = 0.0
         self.preemptions = self.restarts = self.failures = 0
+        self.profiling = False  # is it still to be measured by a profiling run?
         self.waiting_view: JobInfo | None = None
 
     @property
@@ -98,6 +99,11 @@ class Run:
         for option in options:
             if self.option and self.holds and option.key == self.option.key:
                 self.option, self.holds = option, replace(self.holds, option=option)
+
+    def forget_progress(self) -> None:
+        """All that it did so far is lost."""
+        self.lost_gpu_s = self.attained_gpu_s
+        self.done = self.saved = 0.0
 
     def await_only(self, jobs: tuple[str, ...]) -> None:
         """Some jobs that it comes after have ended; these have not."""

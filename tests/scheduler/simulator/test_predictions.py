@@ -122,3 +122,16 @@ def test_rates_of_a_table_say_where_a_job_runs_and_how_long() -> None:
     predictions = PredictionModel(Fidelity.ORACLE, truth, CLUSTER)
     options = predictions.options(job("a", gpus=2, profile="LM (batch size 5)", work=400.0))
     assert [(option.key, option.duration_s.value) for option in options] == [("v100:1x2", 100.0)]
+
+
+def test_neighbours_are_the_owners_last_runs_else_the_groups_on_such_gpus() -> None:
+    predictions = predicting(Fidelity.NEIGHBOURS)
+    for model, duration_s in (("m", 3600.0), ("n", 4100.0), ("o", 9000.0)):
+        past = job(model, user="u", model=model, gpu_type="v100")
+        predictions.learn(past, predictions.options(past)[0], duration_s)
+    option = predictions.options(job("b", user="u", model="new", gpu_type="v100"))[0]
+    assert (option.duration_s.value, option.source) == (4100, Source.MODEL)
+    colleague = predictions.options(job("c", user="v", model="new", gpu_type="v100"))[0]
+    assert colleague.duration_s.value == 4100
+    elsewhere = predictions.options(job("d", user="v", model="new", gpu_type="k80"))[0]
+    assert elsewhere.source is Source.DEFAULT

@@ -11,6 +11,7 @@ from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.ground_truth import GroundTruth, RecordedTruth
 from scheduler.simulator.world.interference import Colocation
 from scheduler.simulator.world.predictions import Fidelity, PredictionModel
+from scheduler.simulator.world.profiling import ProfilingRuns
 
 
 def job(name: str, at: float = 0.0, *, gpus: float = 1, runs_s: float = 100.0, **rest: object) -> TraceJob:
@@ -27,20 +28,23 @@ def play(
     capacity: tuple[CapacityChange, ...] = (),
     colocation: Colocation | None = None,
     error: float = 0.0,
+    profile_s: float = 0.0,
     **settings: object,
 ) -> Engine:
     """A simulation that has run."""
     pools = parse_cluster(cluster) if isinstance(cluster, str) else cluster
     truth = truth or RecordedTruth()
+    predictions = PredictionModel(level, truth, pools, error=error)
     engine = Engine(
         jobs,
         pools,
         POLICIES[policy] if isinstance(policy, str) else policy,
         truth,
-        PredictionModel(level, truth, pools, error=error),
+        predictions,
         SimulationSettings(**settings),  # type: ignore[arg-type]
         capacity,
         colocation,
+        profiling=ProfilingRuns(profile_s, predictions.profile) if profile_s else None,
     )
     engine.run()
     return engine
