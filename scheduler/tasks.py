@@ -16,6 +16,7 @@ from scheduler.loop.tick import tick
 from scheduler.services.calibration.advance import advance_all
 from scheduler.services.explanations.failures import keep_causes
 from scheduler.services.markets.forecasts import keep_forecasts
+from scheduler.services.markets.plans import keep_plans
 from scheduler.services.markets.provisioning import look_after_markets
 from scheduler.services.simulations.play import play_next
 
@@ -71,6 +72,7 @@ def run_calibrations() -> None:
 @shared_task(name="scheduler.tasks.markets", queue="work")
 def run_markets() -> None:
     """Look after markets; most portals have none."""
+    keep_plans(now=database_now())
     look_after_markets(now=database_now)
     keep_forecasts(now=database_now())
 

@@ -22,7 +22,7 @@ from portal.api.jobs import (
     start,
 )
 from portal.api.knowledge import catalogue, executions, recommendations
-from portal.api.markets import markets
+from portal.api.markets import markets, plans
 from portal.api.nodes import calibrations, nodes, topology, windows
 from portal.api.people import audit, limits, me, teams, users
 from portal.api.reading import intents, read_values, script_imports
@@ -58,6 +58,7 @@ urlpatterns = [
     path("imports/<int:tree_id>/", script_imports.ScriptImportApi.as_view()),
     path("recommendations/", recommendations.RecommendationsApi.as_view()),
     path("recommendations/check/", recommendations.CheckApi.as_view()),
+    path("recommendations/plans/", plans.PlansApi.as_view()),
     path("models/", catalogue.ModelsApi.as_view()),
     path("models/<path:name>/", catalogue.ModelApi.as_view()),
     path("gpus/", catalogue.GpusApi.as_view()),

@@ -38,6 +38,7 @@ urlpatterns = [
     path("jobs/new/upload/", uploads.upload, name="job-upload"),
     path("jobs/new/file/", uploads.file_report, name="job-file"),
     path("jobs/new/advice/", recommendation.show, name="job-recommendation"),
+    path("jobs/new/plans/", recommendation.plans, name="job-plans"),
     path("jobs/<str:job_id>/", job.job_detail, name="job"),
     path("jobs/<str:job_id>/live/", job.job_live, name="job-live"),
     path("jobs/<str:job_id>/tabs/<str:tab>/", job.job_tab, name="job-tab"),

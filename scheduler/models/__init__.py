@@ -5,7 +5,7 @@ from scheduler.models.decisions import Epoch, IdempotencyKey, PolicyChoice, WebB
 from scheduler.models.dependencies import JobDependency
 from scheduler.models.files import DatasetFile, UploadHold
 from scheduler.models.jobs import Allocation, Attempt, Claim, Job, JobEvent
-from scheduler.models.markets.deciding import DeciderWeight, MarketDecision
+from scheduler.models.markets.deciding import DeciderTrial, DeciderWeight, MarketDecision, MarketPlan
 from scheduler.models.markets.market import Market, MarketForecast, MarketOrder, MarketSample, SampleSource
 from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent, NodePrice, NodeSpeedTest
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
@@ -25,6 +25,7 @@ __all__ = [
     "Checkpoint",
     "Claim",
     "DatasetFile",
+    "DeciderTrial",
     "DeciderWeight",
     "Decision",
     "DecisionJob",
@@ -45,6 +46,7 @@ __all__ = [
     "MarketDecision",
     "MarketForecast",
     "MarketOrder",
+    "MarketPlan",
     "MarketSample",
     "Metric",
     "Node",

@@ -34,6 +34,29 @@ class MarketDecisionOut(serializers.ModelSerializer[MarketDecision]):
         fields = ["market", "slot", "at", "spot", "on_demand", "decider", "inputs", "spent"]
 
 
+class PlanOut(serializers.Serializer[Any]):
+    plan = serializers.CharField(
+        help_text="`on-demand`; `greedy`, on spot as far as safe; `portal`, what the portal does."
+    )
+    money = serializers.FloatField(help_text="The median over the windows played.")
+    money_low = serializers.FloatField(help_text="Of an 80 % interval.")
+    money_high = serializers.FloatField()
+    in_time = serializers.FloatField(help_text="Chance to keep the deadline, 0 to 1.")
+    lasts_s = serializers.FloatField(help_text="From the submission to the end, the median.")
+    interruptions = serializers.FloatField(help_text="How often spot nodes go away, on average.")
+    windows = serializers.IntegerField(help_text="Windows of the recorded market that were played.")
+    cheapest = serializers.BooleanField(help_text="Of the plans that keep the deadline most often.")
+
+
+class PlansOut(serializers.Serializer[Any]):
+    market = serializers.CharField(
+        source="market.name", default=None, allow_null=True, help_text="Null: none has nodes that suit it."
+    )
+    currency = CurrencyField()
+    plans = PlanOut(many=True)
+    note = serializers.CharField(help_text="Why there are not three plans; empty if there are.")
+
+
 class JobMarketOut(serializers.Serializer[Any]):
     spans = SpanOut(many=True, help_text="Where it was, from its submission on.")
     currency = CurrencyField()
@@ -46,6 +69,9 @@ class JobMarketOut(serializers.Serializer[Any]):
     pace = serializers.FloatField(allow_null=True, help_text="Share of the work that is done.")
     time = serializers.FloatField(allow_null=True, help_text="Share of the time to the deadline.")
     next = serializers.CharField(help_text="The next decision, in a sentence.")
+    planned = PlansOut(
+        allow_null=True, help_text="As planned at submission; null without a deadline or until it is kept."
+    )
     decisions = MarketDecisionOut(many=True)
 
 
@@ -60,5 +86,5 @@ class JobMarketApi(APIView):
 
 
 def _with(market: Any) -> dict[str, Any]:
-    names = ("spans", "spent", "on_demand_only", "saved", "interruptions", "pace", "time", "next")
+    names = ("spans", "spent", "on_demand_only", "saved", "interruptions", "pace", "time", "next", "planned")
     return {**{name: getattr(market, name) for name in names}, "decisions": []}

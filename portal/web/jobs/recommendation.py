@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,14 +24,28 @@ from portal.web.charts.pareto import pick, price_of, tradeoff
 from portal.web.common.param_fields import PREFIX, form_value
 from portal.web.jobs.forms import SubmitForm
 from portal.web.templatetags.portal_format import duration, money
+from scheduler.core.market.plans import PORTAL
+from scheduler.core.market.pool import ON_DEMAND
+from scheduler.core.policies.spot import SPOT
 from scheduler.errors import BadParameters
 from scheduler.selectors.analysis.similar_jobs import LikeJobs, facts_of, similar_jobs
+from scheduler.selectors.markets.plans import plans_for
+from scheduler.selectors.markets.quotes import has_markets
+from scheduler.selectors.policy import current_policy
 from scheduler.services.jobs.recommend import check, clean_request, current_recommender, recommend
 from scheduler.services.jobs.verbs import wants_spot
 from trainer.recipes import RECIPES
 
 PLACE = ("gpu_model", "number_gpus", "number_nodes")
 SHOWN_OPTIONS = 12
+# By plan, what its button writes into the form.
+FILLS = {
+    ON_DEMAND: json.dumps({"spot": "no", "goal": Goal.DEADLINE.value}),
+    PORTAL: json.dumps({"spot": "yes", "goal": Goal.DEADLINE.value}),
+}
+OTHER_POLICY = (
+    "The policy %s decides now, which takes spot nodes as any others; the plans hold under the policy spot."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +75,32 @@ def show(request: PageRequest) -> HttpResponse:
     left_out = [field.label for field in form if field.auto_id in refused and field.name != needed]
     context |= {"form": form, "left_out": left_out, "needed": form[needed].label if needed else ""}
     return render(request, "jobs/recommendation/page.html", context)
+
+
+@login_required
+@require_GET
+def plans(request: PageRequest) -> HttpResponse:
+    """Show what the job of the form would cost on demand and on spot nodes.
+
+    It is a fragment of its own: it plays windows of a market, for which nobody shall wait.
+    """
+    form = SubmitForm(request.GET, user=request.user)
+    form.is_valid()
+    found, values = None, form.cleaned_data
+    if values.get("model") and values.get("training_file") and values.get("deadline_at"):
+        with suppress(BadParameters):  # the recommendation says so
+            now = database_now()
+            options = _recommendation(current_recommender(spot=True), form, form.params, now).options
+            found = plans_for(
+                options, deadline_at=values["deadline_at"], budget=values.get("budget"), now=now
+            )
+    policy = current_policy()
+    context = {
+        "found": found,
+        "fills": FILLS,
+        "policy_note": "" if policy == SPOT.name else OTHER_POLICY % policy,
+    }
+    return render(request, "jobs/recommendation/plans.html", context)
 
 
 def _answer(form: SubmitForm) -> dict[str, Any]:
@@ -113,6 +154,7 @@ def _context(form: SubmitForm) -> dict[str, Any]:
         # What is pinned to a place is compared with other places instead.
         "similar": None if pinned else _similar(form, found.best, now),
         "warnings": _limits(form.cleaned_data, found.best, now),
+        "ask_plans": bool(found.options and form.cleaned_data.get("deadline_at")) and has_markets(),
     }
 
 

@@ -59,7 +59,7 @@ def regression(values: Array, ahead: int, day: int) -> Array:
     level = next(iter(values[np.isfinite(values)]), 0.0)  # one that was known in every slot
     rows = np.stack([np.ones(slots), values - level, np.sin(angle), np.cos(angle)], axis=1)
     targets = np.full(slots, np.nan)
-    targets[: slots - ahead] = values[ahead:] - level
+    targets[: max(slots - ahead, 0)] = values[ahead:] - level
     known = np.isfinite(rows).all(axis=1) & np.isfinite(targets)
     clean = np.where(known[:, None], rows, 0.0)
     squares = _sums(clean[:, :, None] * clean[:, None, :])

@@ -45,6 +45,7 @@ def outlook_of(name: str, starts: Sequence[int], lives: Sequence[Life], slots: i
         money_low=low,
         money_high=high,
         in_time=float(np.mean([one.in_time for one in lives])),
+        slots=float(np.median([one.slots or np.inf for one in lives])),
         interruptions=float(np.mean([one.interruptions for one in lives])),
         windows=len(lives),
     )

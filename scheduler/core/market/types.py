@@ -145,8 +145,9 @@ class PlanOutlook:
     """What one way of running a job would bring.
 
     It comes from replays of recorded windows of the job's market. money: the median; low and high bound an
-    80 % interval. in_time: the share of windows in which the job ends by its deadline. interruptions: their
-    mean number. windows: how many were replayed.
+    80 % interval. in_time: the share of windows in which the job ends by its deadline. slots: the median of
+    those until it ends; infinite if most windows give it up. interruptions: their mean number. windows: how
+    many were replayed.
     """
 
     decider: str
@@ -154,6 +155,7 @@ class PlanOutlook:
     money_low: float
     money_high: float
     in_time: float
+    slots: float
     interruptions: float
     windows: int
 

@@ -28,6 +28,41 @@ class DeciderWeight(models.Model):
         return f"{self.market_id} {self.decider}: {self.weight:g}"
 
 
+class DeciderTrial(models.Model):
+    """What each way of deciding would have brought for one job.
+
+    It teaches the weights of the market once. utilities: by decider, in money; empty: nothing was learnt.
+    """
+
+    job = models.OneToOneField(Job, models.CASCADE, related_name="decider_trial")
+    market = models.ForeignKey(Market, models.CASCADE, related_name="trials")
+    at = models.DateTimeField()
+    utilities = models.JSONField(default=dict)
+
+    class Meta:
+        ordering = ["at", "pk"]
+
+    def __str__(self) -> str:
+        return f"{self.job_id} in {self.market_id}"
+
+
+class MarketPlan(models.Model):
+    """The plans of a job with a deadline when it was submitted.
+
+    market: null where none suits it. outlooks: as `scheduler.selectors.markets.plans` reads them. note: why
+    there are not three.
+    """
+
+    job = models.OneToOneField(Job, models.CASCADE, related_name="market_plan")
+    market = models.ForeignKey(Market, models.SET_NULL, null=True, blank=True, related_name="plans")
+    made_at = models.DateTimeField()
+    outlooks = models.JSONField(default=list)
+    note = models.CharField(max_length=300, blank=True)
+
+    def __str__(self) -> str:
+        return f"{self.job_id}: {self.note or 'planned'}"
+
+
 class MarketDecision(models.Model):
     """How many GPUs a job was to have in one period of a market, and why.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import defaultdict
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict
 
 from django.conf import settings
@@ -14,7 +14,9 @@ from django.db.models import Min
 from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.domain.types import GpuPool, Inventory, Unsupported
 from scheduler.core.market.types import NodeTerms
-from scheduler.models import Gpu, Node
+from scheduler.core.policies.spot import SPOT
+from scheduler.models import Gpu, Market, Node
+from scheduler.selectors.policy import current_policy
 from scheduler.states import IN_SERVICE
 
 NAMED = 3  # nodes in a sentence
@@ -31,7 +33,8 @@ def inventory(*, in_service: bool = True, spot: bool = False) -> Inventory:
     they are of all registered nodes: those are to come back.
 
     spot: with spot nodes. They count at the on-demand price of their market, which none of them exceeds where
-    a job is put, so that no promise breaks when the price moves.
+    a job is put, so that no promise breaks when the price moves. Under the policy that asks markets for
+    nodes, one that has none counts with those that it may bring.
     """
     nodes: dict[tuple[str, str], _Node] = defaultdict(list)
     for gpu in Gpu.present.select_related("node__market").order_by("node_id", "index"):
@@ -42,11 +45,29 @@ def inventory(*, in_service: bool = True, spot: bool = False) -> Inventory:
     for gpus in serving or nodes.values():
         node = gpus[0].node
         alike[gpus[0].model, _price(node), node.network].append(gpus)
+    here = tuple(_pool(*key, some) for key, found in sorted(alike.items()) for some in _by_memory(found))
+    held = {gpus[0].node.market_id for found in alike.values() for gpus in found}
     return Inventory(
-        pools=tuple(_pool(*key, some) for key, found in sorted(alike.items()) for some in _by_memory(found)),
+        pools=(*here, *_to_come(held)) if spot else here,
         max_nodes=settings.MAX_NODES_PER_JOB,
         in_service=bool(serving) or not nodes,
     )
+
+
+def _to_come(held: Collection[int | None]) -> Iterator[GpuPool]:
+    """What markets may bring of which no node is counted, by the catalogue."""
+    if current_policy() != SPOT.name:
+        return
+    asked = Market.objects.exclude(provisioner="").filter(max_nodes__gt=0).order_by("name")
+    for market in asked:
+        gpu = None if market.pk in held else portal_catalogue().known_gpu(market.gpu_model)
+        if gpu is not None:
+            yield GpuPool(
+                gpu_model=market.gpu_model,
+                node_sizes=(market.gpus_per_node,) * market.max_nodes,
+                memory_bytes=int(gpu.memory_bytes),
+                price_per_gpu_hour=market.on_demand_price,
+            )
 
 
 def _price(node: Node) -> float:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from django.conf import settings
@@ -56,6 +56,17 @@ def foreseen(market: Market, now: datetime) -> tuple[HorizonForecast, ...]:
 def market_view(market: Market, now: datetime) -> MarketView:
     """The market as policies see it."""
     series = series_of(market, now)
+    return replace(
+        market_terms(market),
+        offer=series.offer(len(series) - 1),
+        forecast=as_offers(forecasts(series, AHEAD)),
+        usual=usual_offer(series),
+        weights=drawing_weights(market),
+    )
+
+
+def market_terms(market: Market) -> MarketView:
+    """What an administrator says of the market, without what was seen of it."""
     return MarketView(
         name=market.name,
         gpu_model=market.gpu_model,
@@ -63,17 +74,13 @@ def market_view(market: Market, now: datetime) -> MarketView:
         on_demand_price=market.on_demand_price,
         most_nodes=market.max_nodes,
         period_s=settings.SPOT_PERIOD_S,
-        offer=series.offer(len(series) - 1),
-        forecast=as_offers(forecasts(series, AHEAD)),
-        usual=usual_offer(series),
-        weights=_weights(market),
         mixes=market.mix and settings.MAX_NODES_PER_JOB > 1,
         changeover_s=market.changeover_s,
         provisioned=bool(market.provisioner),
     )
 
 
-def _weights(market: Market) -> dict[str, float]:
+def drawing_weights(market: Market) -> dict[str, float]:
     """Weights by which jobs draw their decider; SPOT_DECIDER names one for all."""
     if settings.SPOT_DECIDER:
         return {settings.SPOT_DECIDER: 1.0}

@@ -7,13 +7,14 @@ against its deadline.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime, timedelta
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
 
 from knowledge.core.domain.cost import cost
 from scheduler.core.market.types import NodeTerms
 from scheduler.models import Allocation, Attempt, Job, MarketDecision, Node
 from scheduler.selectors.figures.cost import costs_of_job
+from scheduler.selectors.markets.plans import JobPlans, kept_plans
 from scheduler.states import LIVE, TERMINAL, JobState
 
 IDLE = "idle"
@@ -39,7 +40,7 @@ class JobMarket:
 
     on_demand_only: what the same GPU time would have cost at on-demand prices. interruptions: attempts that
     ended because a spot node went away. pace: the share of the work that is done; time: the share of the time
-    that has passed. None without a deadline.
+    that has passed. None without a deadline. planned: as planned at submission; None before that was kept.
     """
 
     spans: tuple[LaneSpan, ...]
@@ -49,12 +50,19 @@ class JobMarket:
     pace: float | None
     time: float | None
     next: str
+    planned: JobPlans | None = None
 
     @property
     def saved(self) -> float | None:
         if self.spent is None or self.on_demand_only is None:
             return None
         return self.on_demand_only - self.spent
+
+    @property
+    def saved_share(self) -> float | None:
+        """What was saved, of what on-demand nodes alone would have cost."""
+        saved = self.saved
+        return None if saved is None or not self.on_demand_only else saved / self.on_demand_only
 
 
 def job_market(job: Job, policy: str, now: datetime) -> JobMarket:
@@ -74,6 +82,7 @@ def job_market(job: Job, policy: str, now: datetime) -> JobMarket:
         pace=_done(job) if job.deadline_at else None,
         time=_time_passed(job, now),
         next=_next(job, attempts, policy, now),
+        planned=kept_plans(job.pk) if job.spot and job.deadline_at else None,
     )
 
 
@@ -139,22 +148,35 @@ def _time_passed(job: Job, now: datetime) -> float | None:
     return (until - job.submitted_at).total_seconds() / whole if whole > 0 else 1.0
 
 
-def latest_start(job: Job) -> datetime | None:
-    """When the job has to run on without interruption at the latest.
+def latest_start(job: Job, attempts: Sequence[Attempt], now: datetime) -> datetime | None:
+    """When the job has to run on without interruption; None where that is unknown."""
+    left_s = _left_s(job, attempts, now)
+    return None if job.deadline_at is None or left_s is None else job.deadline_at - timedelta(seconds=left_s)
 
-    By its promise at submission and the work that is left. None where either is unknown.
+
+def _left_s(job: Job, attempts: Sequence[Attempt], now: datetime) -> float | None:
+    """The longest that the work left is expected to take.
+
+    By the pace that its last attempt was measured at; by the promise before any was.
     """
-    if job.deadline_at is None or job.promised is None or job.promised.duration_s.value <= 0:
+    last = attempts[-1] if attempts else None
+    remaining = last.remaining if last else None
+    if last and remaining and remaining.pace.trained_s:
+        if last.ended_at is not None:  # it starts again, from the step that was saved
+            pace = replace(remaining.pace, step=job.step, trained_s=0.0, saved_s=0.0)
+            remaining, now = replace(remaining, pace=pace), datetime.fromtimestamp(remaining.heard_at, UTC)
+        left = remaining.left(now.timestamp())
+        return (left.high or left.value) if left else None
+    promised = job.promised.duration_s if job.promised else None
+    if promised is None or promised.value <= 0:
         return None
-    promised = job.promised.duration_s
-    left_s = (1.0 - _done(job)) * (promised.high or promised.value)
-    return job.deadline_at - timedelta(seconds=left_s)
+    return (1.0 - _done(job)) * (promised.high or promised.value)
 
 
 def _next(job: Job, attempts: Sequence[Attempt], policy: str, now: datetime) -> str:
     if job.state in TERMINAL:
         return _ended(job)
-    latest = latest_start(job)
+    latest = latest_start(job, attempts, now)
     slack = f"{max(0.0, (latest - now).total_seconds()) / 3600:.1f} h of slack left" if latest else ""
     live = next((attempt for attempt in attempts if attempt.ended_at is None), None)
     if live is not None:

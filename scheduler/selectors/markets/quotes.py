@@ -40,6 +40,10 @@ def get_market(market_id: int) -> Market:
     return found
 
 
+def has_markets() -> bool:
+    return Market.objects.exists()
+
+
 def market_named(name: str) -> Market | None:
     """The market of this name."""
     return Market.objects.filter(name=name).first()

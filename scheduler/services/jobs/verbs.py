@@ -12,6 +12,7 @@ from django.db import transaction
 from knowledge.core.domain.types import Goal
 from knowledge.recommendations.recommender import Recommender
 from portal.accounts.models import Team, User
+from scheduler import hints
 from scheduler.core.types import Topology
 from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import DatasetFile, Job
@@ -159,6 +160,8 @@ def store(prepared: Prepared) -> None:
     store_order(job, prepared.after)
     keep_reading(job, prepared.read)
     record_submission(job=job, now=job.submitted_at, actor=job.owner)
+    if job.spot and job.deadline_at:
+        hints.markets()
 
 
 def _check_retries(retries: int) -> None:

@@ -15,6 +15,7 @@ PARTS = {
     "job-upload",
     "job-file",
     "job-recommendation",
+    "job-plans",
     "job-live",
     "job-tab",
     "job-chart",

@@ -1,0 +1,40 @@
+"""What a job with a deadline would cost on its market, by plan."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework.exceptions import ValidationError
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from portal.accounts.requests import ApiRequest
+from portal.api.jobs.market import PlansOut
+from portal.api.jobs.requests import JobIn, with_objects
+from portal.clock import database_now
+from scheduler.selectors.markets.plans import plans_for
+from scheduler.services.jobs.recommend import current_recommender, recommend
+
+USED = ("model", "training_file", "validation_file", "params", "goal", "deadline_at", "budget")
+
+
+class PlansApi(APIView):
+    @extend_schema(operation_id="recommendations_plans", request=JobIn, responses=PlansOut)
+    def post(self, request: ApiRequest) -> Response:
+        """Three plans for a job with a deadline; nothing is stored.
+
+        They are on demand, on spot as far as safe, and what the portal does.
+        """
+        data = JobIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        if data.validated_data.get("deadline_at") is None:
+            raise ValidationError({"deadline_at": ["is needed: plans are made towards a deadline"]})
+        values: dict[str, Any] = with_objects(user=request.user, values=data.validated_data)
+        asked = {name: values[name] for name in USED if name in values}
+        now = database_now()
+        found = recommend(recommender=current_recommender(spot=True), **asked, now=now)
+        plans = plans_for(
+            found.options, deadline_at=values["deadline_at"], budget=values.get("budget"), now=now
+        )
+        return Response(PlansOut(plans).data)
