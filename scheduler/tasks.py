@@ -16,6 +16,7 @@ from scheduler.loop.tick import tick
 from scheduler.services.calibration.advance import advance_all
 from scheduler.services.explanations.failures import keep_causes
 from scheduler.services.markets.forecasts import keep_forecasts
+from scheduler.services.markets.learning import learn_weights
 from scheduler.services.markets.plans import keep_plans
 from scheduler.services.markets.provisioning import look_after_markets
 from scheduler.services.simulations.play import play_next
@@ -75,6 +76,7 @@ def run_markets() -> None:
     keep_plans(now=database_now())
     look_after_markets(now=database_now)
     keep_forecasts(now=database_now())
+    learn_weights(now=database_now())
 
 
 @shared_task(name="scheduler.tasks.shadow", queue="predict")

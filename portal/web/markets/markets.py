@@ -103,13 +103,14 @@ def remove(request: PageRequest, market_id: int) -> HttpResponse:
 def _page(market: Market) -> dict[str, Any]:
     now, period_s = database_now(), settings.SPOT_PERIOD_S
     samples = list(samples_of(market, since=now - timedelta(days=SHOWN_DAYS)).reverse()[:MOST_POINTS])[::-1]
-    ahead = foreseen(market, now)
+    ahead, weights = foreseen(market, now), weights_in_force(market)
     return {
         "market": market,
         "seen": seen_now(market, now),
         "orders": market.orders.all(),
         "interruptions": interruptions_per_node_hour(market, now),
-        "weights": weights_in_force(market),
+        "weights": weights,
+        "learnt": max((jobs for _, _, jobs in weights), default=0),
         "nodes": market.nodes.filter(removed_at=None).order_by("name"),
         "charts": [
             price_chart(market, samples, ahead, now, period_s),
