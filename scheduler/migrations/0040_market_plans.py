@@ -7,7 +7,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('scheduler', '0037_shadow_policies'),
+        ('scheduler', '0039_failures_and_questions'),
     ]
 
     operations = [
