@@ -34,6 +34,13 @@ class StopFor(StrEnum):
     PAUSE = "pause"
     PREEMPT = "preempt"
     DRAIN = "drain"
+    TIME_LIMIT = "time-limit"
+
+
+class FailureCode(StrEnum):
+    """What the scheduler itself ended a job for; other causes are read from its log."""
+
+    TIME_LIMIT = "time-limit"
 
 
 class DependencyKind(StrEnum):
@@ -175,6 +182,7 @@ STOPPED_TO: dict[StopFor, JobState] = {
     StopFor.PAUSE: S.PAUSED,
     StopFor.PREEMPT: S.QUEUED,
     StopFor.DRAIN: S.QUEUED,
+    StopFor.TIME_LIMIT: S.FAILED,
 }
 
 BUDGETS: dict[Outcome, Budget] = {
@@ -201,7 +209,12 @@ FAILURE_CLASS: dict[Budget, str] = {
 
 
 QUEUED = S.QUEUED.value  # the public state in which a job waits
-STOPPING_SHOWN = {StopFor.CANCEL: "cancelled", StopFor.PAUSE: "pausing", StopFor.DRAIN: "running"}
+STOPPING_SHOWN = {
+    StopFor.CANCEL: "cancelled",
+    StopFor.PAUSE: "pausing",
+    StopFor.DRAIN: "running",
+    StopFor.TIME_LIMIT: "running",
+}
 SHOWN = {S.ASSIGNED: QUEUED, S.STARTING: "running"}
 
 

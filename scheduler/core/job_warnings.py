@@ -22,6 +22,7 @@ class Risk(StrEnum):
     LATE = "late"
     OVER_BUDGET = "over-budget"
     OUT_OF_MEMORY = "out-of-memory"
+    TIME_LIMIT = "time-limit"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,12 @@ ADVICE = {
         " avoid that, cancel it and submit it with shorter samples or a smaller batch size per GPU.",
         "Its memory may last after all.",
     ),
+    Risk.TIME_LIMIT: Advice(
+        "It will probably be stopped before its end: it reaches its time limit first.",
+        "Raise its time limit under Change, or ask an administrator to. At the limit it saves a checkpoint"
+        " and ends as failed.",
+        "It may end within its time limit after all.",
+    ),
 }
 
 
@@ -87,7 +94,7 @@ class Outlook:
 
     Amounts are in the currency of the nodes' prices.
 
-    memory: its peak and its limit; None: not looked at now.
+    memory: its peak and its limit; None: not looked at now. stops_in_s: until its time limit.
     """
 
     left: Interval
@@ -96,6 +103,7 @@ class Outlook:
     spent: float = 0.0
     cost_per_s: float = 0.0
     memory: PeakGrowth | None = None
+    stops_in_s: float | None = None
 
 
 def chances(outlook: Outlook) -> dict[Risk, float]:
@@ -109,6 +117,8 @@ def chances(outlook: Outlook) -> dict[Risk, float]:
         found[Risk.OVER_BUDGET] = float(over < 0) if not outlook.cost_per_s else chance_beyond(cost, over)
     if outlook.memory is not None:
         found[Risk.OUT_OF_MEMORY] = LIKELY if outlook.memory.will_not_last else 0.0
+    if outlook.stops_in_s is not None:
+        found[Risk.TIME_LIMIT] = chance_beyond(outlook.left, outlook.stops_in_s)
     return found
 
 

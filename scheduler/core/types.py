@@ -95,17 +95,22 @@ class JobInfo:
     spot: bool = False  # may it use nodes that can be withdrawn at any time?
     budget: float | None = None  # money that it may cost in all
     spent: float = 0.0  # money so far
+    run_left_s: float | None = None  # how long it may still run; None: any time
 
     @property
     def releases_in_s(self) -> float | None:
         """When a running job will end; None where nothing is predicted.
 
-        It is as measured, else by its promise.
+        It is as measured, else by its promise, and by its time limit at the latest.
         """
-        if self.holds is None or self.holds.left_s is not None:
-            return self.holds.left_s if self.holds else None
-        promised_s = self.holds.option.duration_s.value
-        return self.work_left * promised_s if promised_s > 0 else None
+        if self.holds is None:
+            return None
+        left_s = self.holds.left_s
+        if left_s is None:
+            promised_s = self.holds.option.duration_s.value
+            left_s = self.work_left * promised_s if promised_s > 0 else None
+        known = [seconds for seconds in (left_s, self.run_left_s) if seconds is not None]
+        return min(known, default=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

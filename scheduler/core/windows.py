@@ -97,10 +97,14 @@ class _Reach:
 
 
 def _upper_s(job: JobInfo, option: Option) -> float:
-    """Within what time it ends with this option, by the upper end of its forecast."""
+    """Within what time it ends with this option.
+
+    It is the upper end of its forecast, or its time limit.
+    """
     duration = option.duration_s
     whole_s = duration.value if duration.high is None else duration.high
-    return option.startup_s + job.work_left * whole_s if whole_s > 0 else inf
+    upper_s = option.startup_s + job.work_left * whole_s if whole_s > 0 else inf
+    return upper_s if job.run_left_s is None else min(upper_s, job.run_left_s)
 
 
 def _shown(state: ClusterState, reach: _Reach, closed: Closed) -> ClusterState:

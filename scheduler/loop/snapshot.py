@@ -29,6 +29,7 @@ from scheduler.selectors.cluster.sites import known
 from scheduler.selectors.cluster.windows import windows_in_force
 from scheduler.selectors.dependencies import awaited
 from scheduler.selectors.figures.cost import job_costs
+from scheduler.selectors.figures.times import duration_s
 from scheduler.selectors.markets.foreseen import market_view
 from scheduler.selectors.nodes import trusted_since
 from scheduler.selectors.quotas import limits_in_force
@@ -40,7 +41,7 @@ COLUMNS = (
     "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
     "array_id", "begin_at", "priority", "preemptible", "team_id", "goal", "topology", "topology_level",
     "state", "state_since", "stop_for", "step", "total_steps", "wait_code", "wait_text", "held_at",
-    "held_note", "spot",
+    "held_note", "spot", "max_run_s",
 )  # fmt: skip
 ATTEMPT_COLUMNS = (
     "job_id", "fence", "option", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
@@ -175,6 +176,7 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
         spot=job.spot,
         budget=job.budget,
         spent=rows.spent.get(job.pk, 0.0),
+        run_left_s=None if job.max_run_s is None else job.max_run_s - duration_s(attempts, now),
     )
 
 

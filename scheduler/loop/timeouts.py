@@ -11,6 +11,7 @@ from datetime import datetime, timedelta
 from django.conf import settings
 from django.db.models import Count, Exists, OuterRef, Q, QuerySet
 
+from knowledge.core.domain.wording import rough_time
 from scheduler.core.serving import Reachability
 from scheduler.loop import leadership
 from scheduler.loop.budget import TickBudget
@@ -41,6 +42,7 @@ def enforce_all(epoch: Epoch, web: Reachability, now: datetime) -> None:
     end_stuck_gangs(epoch, web, now, budget)
     expire_blocks_and_drain(epoch, now, budget)
     empty_closed_nodes(epoch, now, budget)
+    stop_at_time_limits(epoch, now, budget)
     cancel_what_cannot_start(epoch, now, budget)
 
 
@@ -217,6 +219,23 @@ def empty_closed_nodes(epoch: Epoch, now: datetime, budget: TickBudget) -> None:
             with leadership.row(epoch, job=job.pk):
                 preempt_job(job=job, stop_for=StopFor.DRAIN, now=now, reason=in_words(window), grace_s=None)
                 budget.spend()
+
+
+def stop_at_time_limits(epoch: Epoch, now: datetime, budget: TickBudget) -> None:
+    """Stop jobs that have run for as long as they may, with a checkpoint.
+
+    They end as failed.
+    """
+    over = Job.objects.filter(
+        state__in=LIVE & STOPPABLE, attempts__ended_at__isnull=True, attempts__stops_at__lte=now
+    )
+    for job in over.order_by("?"):
+        if not budget.allows():
+            return
+        with leadership.row(epoch, job=job.pk):
+            reason = f"It has run for {rough_time(job.max_run_s or 0)}, its time limit."
+            preempt_job(job=job, stop_for=StopFor.TIME_LIMIT, now=now, reason=reason, grace_s=None)
+            budget.spend()
 
 
 def _move_jobs_off(node: Node, now: datetime) -> int:

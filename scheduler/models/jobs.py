@@ -48,6 +48,7 @@ class Job(models.Model):
     held_at = models.DateTimeField(null=True, blank=True)  # since when an administrator holds it
     held_note = models.CharField(max_length=300, blank=True, default="", db_default="")
     preemptible = models.BooleanField(default=True, db_default=True)  # may it be stopped for other jobs?
+    max_run_s = models.IntegerField(null=True, blank=True)  # of all its attempts together; null: any
     topology = models.CharField(
         max_length=11,
         default=Topology.AUTOMATIC,
@@ -74,6 +75,7 @@ class Job(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     failure_class = models.CharField(max_length=10, blank=True)  # user | resource | system
     failure_reason = models.TextField(blank=True)
+    failure_code = models.CharField(max_length=20, blank=True, default="", db_default="")  # FailureCode
 
     params = models.JSONField(default=dict)  # bound at submit: what changes what is learnt
     fixed = models.JSONField(default=dict)  # what the user fixed
@@ -153,6 +155,7 @@ class Attempt(models.Model):
         "scheduler.Checkpoint", models.SET_NULL, null=True, blank=True, related_name="+"
     )
     created_at = models.DateTimeField()
+    stops_at = models.DateTimeField(null=True, blank=True)  # when its job has run for as long as it may
     running_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     outcome = models.CharField(max_length=10, blank=True, choices=[(o.value, o.value) for o in Outcome])

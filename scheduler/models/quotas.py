@@ -52,6 +52,7 @@ class PersonLimit(models.Model):
     gpus = models.IntegerField(null=True, blank=True)
     gpu_hours_month = models.FloatField(null=True, blank=True)
     max_class = models.IntegerField(default=0, choices=CLASSES)
+    max_run_s = models.IntegerField(null=True, blank=True)  # of each job
 
     class Meta:
         constraints = [models.UniqueConstraint(Coalesce("user", 0), name="one_limit_a_person")]

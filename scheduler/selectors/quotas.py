@@ -64,6 +64,12 @@ def highest_class(user: User) -> PriorityClass:
     return PriorityClass(limit.max_class) if limit else PriorityClass.NORMAL
 
 
+def longest_run_s(user: User) -> int | None:
+    """How long each of the person's jobs may run; None: any time."""
+    limit = limit_of(user)
+    return limit.max_run_s if limit else None
+
+
 def limits_in_force(people: Collection[int], now: datetime) -> Limits:
     """All quotas, and the limits of these people, for a decision at `now`.
 

@@ -70,6 +70,7 @@ def _trace_job(job: Job, option: Option, duration_s: float, origin: datetime) ->
         model=job.model,
         priority=job.priority,
         preemptible=job.preemptible,
+        max_run_s=job.max_run_s,
         begin_s=max(0.0, (job.begin_at - origin).total_seconds()) if job.begin_at else None,
         after=_after(job, DependencyKind.SUCCEEDED),
         after_ended=_after(job, DependencyKind.ENDED),

@@ -22,6 +22,7 @@ from scheduler.states import PriorityClass
 
 MOST_GPUS = 1_000_000
 MOST_HOURS = 1e9
+MOST_RUN_S = 366 * 86_400
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ class LimitValues:
     gpus: int | None = None
     gpu_hours_month: float | None = None
     max_class: int = PriorityClass.NORMAL
+    max_run_s: int | None = None  # of each job
 
 
 @transaction.atomic
@@ -140,6 +142,8 @@ def _check_limit(values: LimitValues) -> None:
     given = asdict(values)
     errors = _out_of_range(given, ("running_jobs", "gpus"), MOST_GPUS)
     errors |= _out_of_range(given, ("gpu_hours_month",), MOST_HOURS)
+    if values.max_run_s is not None and not 1 <= values.max_run_s <= MOST_RUN_S:
+        errors["max_run_s"] = f"must be between 1 and {MOST_RUN_S:,} seconds"
     if errors:
         raise BadParameters(errors)
 

@@ -61,9 +61,7 @@ class Engine:
         self.charge = Charges(cluster.prices, self.machines, self.rented)
         self.dependencies = Dependencies(jobs)
         careful = any(job.may_have_to_wait for job in jobs)
-        self.decider = decider(
-            policy, self.machines, self.charge, self.settings, self.rented, careful=careful
-        )
+        self.decider = decider(policy, self.machines, self.charge, self.settings, self.rented, careful)
         self.queue = self.decider if isinstance(self.decider, IncrementalDriver) else None
         if packing and self.queue is None:
             raise SimulatorError(f"--packing: {policy.name} does not pack; take one like lucid, sjf or fifo")
@@ -126,6 +124,10 @@ class Engine:
     def _change(self, now: float, run: Run, plan: int) -> bool:
         if plan != run.plan or run.option is None:
             return False
+        if run.is_cut_off(now):
+            self._release(run, now)
+            self._end(run, succeeded=False)
+            return self._due(now)
         self.charge(run, now)
         run.done = run.until
         if run.until < 1.0:
@@ -279,10 +281,7 @@ class Engine:
         self._plan_change(run)
 
     def _plan_change(self, run: Run) -> None:
-        at = run.change_at()
-        if run.until >= 1.0:
-            at = self.settings.heard_at(at)
-        self.events.push(at, Event.CHANGE, run, run.plan)
+        self.events.push(run.next_change(self.settings.heard_at), Event.CHANGE, run, run.plan)
 
     def _release(self, run: Run, now: float) -> None:
         self.charge(run, now)

@@ -162,6 +162,12 @@ _CAUSES = (
         "Submit the job again; if it happens again, look at the last lines of its log.",
     ),
     FailureCause(
+        "time-limit",
+        _R,
+        "The job had run for as long as it may.",
+        "Submit it again with a longer time limit, fewer steps, or on more or faster GPUs.",
+    ),
+    FailureCause(
         "killed",
         _S,
         "Something outside of the portal ended the training's process.",

@@ -30,13 +30,15 @@ _NO_ERROR = {"SystemExit", "ChildFailedError", "CalledProcessError", "ProcessExi
 class FailureFacts:
     """What is known besides the log.
 
-    values: what the attempt ran with. fixed: what the user fixed of it.
+    values: what the attempt ran with. fixed: what the user fixed of it. cause: what ended the job, where the
+    scheduler did; the log tells nothing then.
     """
 
     outcome: str = ""
     reason: str = ""
     values: Mapping[str, Any] = field(default_factory=dict)
     fixed: Mapping[str, Any] = field(default_factory=dict)
+    cause: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,6 +75,9 @@ def explain_failure(lines: Sequence[LogLine], facts: FailureFacts) -> Explanatio
 
     The first rule that fits names the cause.
     """
+    if facts.cause:
+        known = CAUSES[facts.cause]
+        return Explanation(cause=known, sentence=known.sentence, line=None, changes={})
     lines = lines[-LAST_LINES:]
     reported = _reported(facts.reason)
     late, early = troubled(lines)

@@ -9,7 +9,7 @@ from rest_framework.exceptions import ValidationError
 from portal.api.common.fields import ChoiceField, StrictSerializer
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.types import Topology
-from scheduler.services.jobs.closeness import Closely
+from scheduler.services.jobs.terms.closeness import Closely
 
 
 class LevelField(ChoiceField):

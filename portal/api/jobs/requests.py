@@ -31,6 +31,7 @@ from scheduler.services.jobs.objectives import MAX_BUDGET
 from scheduler.services.jobs.verbs import MAX_RETRIES
 from scheduler.services.provenance.read_values import ReadValues
 from scheduler.services.provenance.sealed import LONGEST, unsealed
+from scheduler.services.quotas import MOST_RUN_S
 from scheduler.states import DependencyKind, PriorityClass
 
 
@@ -123,6 +124,11 @@ class JobIn(ClosenessIn, RecommendationIn):
         required=False,
         help_text="May it be stopped for other jobs? If not, it borrows no GPUs of other teams.",
     )
+    max_run_s = WholeNumber(
+        min_value=1, max_value=MOST_RUN_S, required=False, allow_null=True,
+        help_text="The longest that it may run, in seconds, all its attempts together; it then ends as"
+        " failed, with its last checkpoint kept. Unless said, what the owner's jobs may.",
+    )  # fmt: skip
     spot = SpotField(
         required=False,
         help_text="May it use spot nodes, which can be withdrawn at any time? Unless said, `yes` if it has a"
@@ -148,6 +154,10 @@ class ChangeIn(ClosenessIn):
     )  # fmt: skip
     priority = PriorityField(required=False)
     preemptible = StrictBoolean(required=False)
+    max_run_s = WholeNumber(
+        min_value=1, max_value=MOST_RUN_S, required=False, allow_null=True,
+        help_text="Null: as long as your jobs may run.",
+    )  # fmt: skip
     goal = ChoiceField(choices=[goal.value for goal in Goal], required=False)
     deadline_at = ZonedDateTime(required=False, allow_null=True, help_text="Null: none any more.")
     budget = Number(

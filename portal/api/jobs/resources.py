@@ -71,6 +71,7 @@ class CodeAndText(serializers.Serializer[Any]):
 class FailureOut(serializers.Serializer[Any]):
     failure_class = serializers.CharField(help_text="user, resource or system")
     message = serializers.CharField()
+    code = serializers.CharField(help_text="`time-limit`, where that ended it; else empty.")
 
 
 class JobBrief(serializers.ModelSerializer[Job]):
@@ -115,7 +116,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
             ),
             *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
             *("progress", "warnings", "wait", "error"),
-            *("priority", "preemptible", "spot", "topology", "topology_level"),
+            *("priority", "preemptible", "max_run_s", "spot", "topology", "topology_level"),
             *("submitted_at", "begin_at", "first_started_at", "ended_at"),
         ]
 
@@ -150,7 +151,11 @@ class JobBrief(serializers.ModelSerializer[Job]):
     def get_error(self, job: Job) -> dict[str, str] | None:
         if not job.failure_class and not job.failure_reason:
             return None
-        return {"failure_class": job.failure_class, "message": job.failure_reason}
+        return {
+            "failure_class": job.failure_class,
+            "message": job.failure_reason,
+            "code": job.failure_code,
+        }
 
 
 class AttemptOut(serializers.ModelSerializer[Attempt]):

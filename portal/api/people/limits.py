@@ -25,7 +25,15 @@ from scheduler.errors import NotFound
 from scheduler.models import PersonLimit, TeamQuota
 from scheduler.selectors.analysis.team_usage import TeamUsage, team_usage
 from scheduler.selectors.quotas import default_limit, limit_of, quota_warnings, quotas_of, used_this_month
-from scheduler.services.quotas import MOST_GPUS, MOST_HOURS, LimitValues, QuotaValues, set_limit, set_quotas
+from scheduler.services.quotas import (
+    MOST_GPUS,
+    MOST_HOURS,
+    MOST_RUN_S,
+    LimitValues,
+    QuotaValues,
+    set_limit,
+    set_quotas,
+)
 from scheduler.states import PriorityClass
 
 MOST_QUOTAS = 100
@@ -87,6 +95,10 @@ class LimitIn(StrictSerializer):
     gpus = WholeNumber(min_value=0, max_value=MOST_GPUS, allow_null=True, default=None)
     gpu_hours_month = Number(min_value=0, max_value=MOST_HOURS, allow_null=True, default=None)
     max_class = PriorityField(default=PriorityClass.NORMAL)
+    max_run_s = WholeNumber(
+        min_value=1, max_value=MOST_RUN_S, allow_null=True, default=None,
+        help_text="The longest that each job may run; counts for jobs that are submitted from now on.",
+    )  # fmt: skip
 
 
 class LimitOut(serializers.ModelSerializer[PersonLimit]):
@@ -98,7 +110,9 @@ class LimitOut(serializers.ModelSerializer[PersonLimit]):
 
     class Meta:
         model = PersonLimit
-        fields = ["running_jobs", "gpus", "gpu_hours_month", "max_class", "own", "gpu_hours_used"]
+        fields = [
+            *("running_jobs", "gpus", "gpu_hours_month", "max_class", "max_run_s", "own", "gpu_hours_used")
+        ]
 
     def get_own(self, limit: PersonLimit) -> bool:
         return limit.user_id is not None

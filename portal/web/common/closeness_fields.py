@@ -7,7 +7,7 @@ from django import forms
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.types import Topology
 from scheduler.models import Job
-from scheduler.services.jobs.closeness import Closely
+from scheduler.services.jobs.terms.closeness import Closely
 
 CLOSE = "GPUs close together"
 WAYS = {

@@ -41,6 +41,20 @@ class MomentField(forms.DateTimeField):
         return time_zones.local(value).replace(tzinfo=None) if aware else value
 
 
+class HoursField(forms.FloatField):
+    """A duration in hours, as whole seconds to programs."""
+
+    def __init__(self, *, most_s: int, **options: Any) -> None:
+        super().__init__(min_value=1 / 3600, max_value=most_s / 3600, **options)
+
+    def clean(self, value: Any) -> int | None:
+        hours = super().clean(value)
+        return None if hours is None else max(1, round(hours * 3600))
+
+    def prepare_value(self, value: Any) -> Any:
+        return float(f"{value / 3600:.6g}") if isinstance(value, int) else value
+
+
 def _odd(naive: datetime) -> str:
     """Why a clock's time names no moment, or two of them."""
     zone = timezone.get_current_timezone()

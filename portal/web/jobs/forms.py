@@ -25,7 +25,7 @@ from portal.web.common.form_base import NameField
 from portal.web.common.param_fields import PREFIX, param_fields
 from portal.web.common.read_fields import ReadFields
 from portal.web.common.sweep_fields import SweepFields
-from portal.web.common.time_fields import MomentField, TimedForm
+from portal.web.common.time_fields import HoursField, MomentField, TimedForm
 from scheduler.models import DatasetFile, Job
 from scheduler.selectors.files import Storage, storage_of, visible_files
 from scheduler.selectors.jobs import visible_jobs
@@ -33,6 +33,7 @@ from scheduler.selectors.quotas import highest_class
 from scheduler.services.jobs.dependencies import After
 from scheduler.services.jobs.objectives import DEADLINE
 from scheduler.services.jobs.verbs import MAX_RETRIES
+from scheduler.services.quotas import MOST_RUN_S
 from scheduler.states import TERMINAL, DependencyKind, PriorityClass
 from trainer.recipes import RECIPES
 
@@ -45,7 +46,7 @@ GOALS = {
 }
 # The field that takes an upload, and the one that then shows the stored file.
 UPLOADS = {"upload": "training_file", "validation_upload": "validation_file"}
-STOPS = ("priority", "preemptible", "spot", "topology", "topology_level")
+STOPS = ("priority", "preemptible", "max_run_s", "spot", "topology", "topology_level")
 LIMITS = ("deadline_at", "budget", "retries", "begin_at", "after", "sweep", "sweep_values", *STOPS)
 MORE = ("validation_file", "validation_upload", "team", *LIMITS)
 KINDS = {
@@ -54,7 +55,7 @@ KINDS = {
 }
 STOPPING = {"": "may be stopped", "0": "is never stopped"}
 SPOT = {"": "yes, if there is a deadline", "yes": "yes", "no": "no"}
-CLASS, STOPPED = "Priority class", "For jobs that go first"
+CLASS, STOPPED, TIME_LIMIT = "Priority class", "For jobs that go first", "Time limit, hours"
 SHOWN_FILES = SHOWN_JOBS = 50
 
 
@@ -134,6 +135,12 @@ class SubmitForm(ClosenessFields, ReadFields, SweepFields, TimedForm):
         coerce=lambda text: text != "0",
         label=STOPPED,
         help_text="A job that is never stopped uses no GPUs that are guaranteed to other teams.",
+    )
+    max_run_s = HoursField(
+        most_s=MOST_RUN_S,
+        required=False,
+        label=TIME_LIMIT,
+        help_text="Of running; the job is then saved and ends as failed. Empty: what your jobs may.",
     )
     spot = forms.TypedChoiceField(
         choices=list(SPOT.items()),

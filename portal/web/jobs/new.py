@@ -129,6 +129,7 @@ def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job |
         "retries": values["retries"] or 0,
         "priority": values["priority"] or PriorityClass.NORMAL,
         "preemptible": values["preemptible"] is not False,
+        "max_run_s": values["max_run_s"],
         "spot": values["spot"],
         "topology": form.closeness.topology,
         "topology_level": form.closeness.level,

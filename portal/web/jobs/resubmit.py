@@ -41,6 +41,7 @@ def request_of(job: Job) -> dict[str, Any]:
         "budget": job.budget,
         "retries": job.retries,
         "priority": job.priority_class if job.priority else None,
+        "max_run_s": job.max_run_s,
         "topology": asked_of(job),
         "topology_level": TopologyLevel(job.topology_level).word if job.topology_level else None,
         "params": job.fixed,

@@ -17,6 +17,7 @@ from portal.clock import database_now
 from portal.web.charts.team_usage import receipt_chart
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import StyledForm
+from portal.web.common.time_fields import HoursField
 from scheduler.errors import BadParameters
 from scheduler.models import PersonLimit
 from scheduler.selectors.analysis.period import Period
@@ -26,6 +27,7 @@ from scheduler.selectors.quotas import default_limit, limit_of, quota_warnings, 
 from scheduler.services.quotas import (
     MOST_GPUS,
     MOST_HOURS,
+    MOST_RUN_S,
     LimitValues,
     QuotaValues,
     put_quota,
@@ -82,6 +84,10 @@ class LimitForm(StyledForm):
     max_class = forms.TypedChoiceField(
         choices=[(one.value, one.word) for one in PriorityClass], coerce=int, label="Highest priority class"
     )
+    max_run_s = HoursField(
+        most_s=MOST_RUN_S, required=False, label="Time limit of a job, hours",
+        help_text="Empty: any. It counts for jobs that are submitted from now on.",
+    )  # fmt: skip
 
     @classmethod
     def of(cls, limit: PersonLimit | None) -> LimitForm:

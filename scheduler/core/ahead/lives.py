@@ -97,16 +97,19 @@ class PlayedJob:
         holds = self.info.holds
         if holds is None:
             return self.info
-        done = self.rate * max(0.0, now - self.moves_at)
+        done, may_s = self.rate * max(0.0, now - self.moves_at), self.info.run_left_s
         return replace(
             self.info,
             work_left=max(0.0, self.info.work_left - done),
             attained_gpu_s=self.info.attained_gpu_s + (now - self.counted_at) * holds.option.gpus,
+            run_left_s=None if may_s is None else may_s - (now - self.counted_at),
             holds=replace(holds, left_s=max(0.0, self.ends_at - now)),
         )
 
     def _moves(self, now: float, at: float, left_s: float) -> None:
-        self.counted_at, self.moves_at, self.ends_at = now, at, at + left_s
+        may_s = self.info.run_left_s
+        self.counted_at, self.moves_at = now, at
+        self.ends_at = at + left_s if may_s is None else min(at + left_s, now + max(0.0, may_s))
         self.rate = self.info.work_left / left_s if left_s > 0 else 0.0
         self.turn += 1
 

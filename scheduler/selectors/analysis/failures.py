@@ -38,7 +38,11 @@ def explained_attempt(attempt: Attempt) -> Explanation:
     """
     job, lines = attempt.job, last_lines(attempt)
     facts = FailureFacts(
-        outcome=attempt.outcome, reason=attempt.reason, values=_ran_with(job, attempt), fixed=job.fixed
+        outcome=attempt.outcome,
+        reason=attempt.reason,
+        values=_ran_with(job, attempt),
+        fixed=job.fixed,
+        cause=job.failure_code,
     )
     found = explain_failure(lines, facts)
     return found if found.is_known else replace(found, unusual=unusual_lines(lines, _usual_lines(job)))

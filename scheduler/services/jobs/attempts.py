@@ -28,6 +28,7 @@ from scheduler.selectors.cluster.sites import sites_of
 from scheduler.selectors.figures.promise import promised_elsewhere
 from scheduler.selectors.nodes import trusted_since
 from scheduler.services.jobs.executions import record
+from scheduler.services.jobs.terms.run_limits import fail_at_limit, is_used_up, stops_at
 from scheduler.services.jobs.transitions import locked, move_job
 from scheduler.states import (
     BUDGETS,
@@ -91,6 +92,7 @@ def start_attempt(*, job_id: str, option: Option, gpus: Sequence[GpuId], now: da
         resume_from=checkpoint,
         resume_step=resume_step,
         created_at=now,
+        stops_at=stops_at(job, now),
         link_level=level,
         asked_level=_asked_level(job, option),
         progress=promised_remaining(
@@ -197,6 +199,9 @@ def _follow(job: Job, attempt: Attempt, outcome: Outcome, reason: str, now: date
     then = STOPPED_TO[stop_for] if stop_for else JobState.QUEUED
     budget = _budget(attempt, outcome)
     own_fault = budget in (Budget.USER, Budget.OOM)
+    goes_on = then is JobState.QUEUED and not own_fault
+    if stop_for is StopFor.TIME_LIMIT or (goes_on and is_used_up(job, now)):
+        return fail_at_limit(job, now, data)
     if stop_for is StopFor.CANCEL or (stop_for and not own_fault) or budget in UNLIMITED:
         return move_job(job=job, to=then, now=now, reason=reason, data=data)
     return _spend(job, budget, then, reason, now, data)

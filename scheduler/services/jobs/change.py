@@ -1,7 +1,7 @@
 """Changing a job in place, after it was submitted.
 
-Class, closeness and whether it may be stopped can be changed until it ends; goal, limits and fixed values
-only while it waits. A recommendation is made anew where these need it, before the transaction.
+Class, time limit, closeness and whether it may be stopped can be changed until it ends; goal, limits and
+fixed values only while it waits. A recommendation is made anew where these need it, before the transaction.
 """
 
 from __future__ import annotations
@@ -12,16 +12,18 @@ from typing import Any, TypedDict, Unpack
 
 from django.db import transaction
 
+from knowledge.core.domain.wording import rough_time
 from portal.accounts.errors import NotAllowed
 from portal.accounts.models import User
 from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.errors import IllegalTransition, StaleJob
 from scheduler.models import Job, PendingStart, StartForecast
-from scheduler.services.jobs.closeness import Closely, check_closeness
 from scheduler.services.jobs.new_terms import new_terms
 from scheduler.services.jobs.priorities import check_class, may_change
 from scheduler.services.jobs.recommend import clean_request
+from scheduler.services.jobs.terms.closeness import Closely, check_closeness
+from scheduler.services.jobs.terms.run_limits import run_limit, stops_at
 from scheduler.services.jobs.transitions import locked, note_job
 from scheduler.states import TERMINAL, JobState, PriorityClass, public_state
 from trainer.recipes import RECIPES, Binds
@@ -34,11 +36,12 @@ LOOK_AGAIN = "look again, and then change it"
 class JobChange(TypedDict, total=False):
     """What is to change; what is left out stays as it is.
 
-    params: fixed values by name; None leaves a value open again.
+    params: fixed values by name; None leaves a value open again. max_run_s: None: what the actor's jobs may.
     """
 
     priority: int
     preemptible: bool
+    max_run_s: int | None
     closeness: Closely
     goal: str
     deadline_at: datetime | None
@@ -64,6 +67,9 @@ def change_job(
         raise NotAllowed("Only its owner, a lead of its team and administrators may change a job.")
     read = Job.objects.select_related("training_file", "validation_file").get(pk=job.pk)
     _require_as_seen(read, seen, version)
+    if change.get("max_run_s", read.max_run_s) != read.max_run_s:
+        limit = run_limit(asked=change["max_run_s"], actor=actor, promise=read.promise)
+        change["max_run_s"] = limit.max_run_s
     changed = _differing(read, change)
     _require_waiting(read, changed)
     _check(read, changed, actor)
@@ -145,6 +151,8 @@ def _store(job: Job, changed: dict[str, Any], terms: Mapping[str, Any], actor: U
     job = note_job(
         job=job, kind="changed", now=now, reason=reason, actor=actor, data=data, **{**changed, **terms}
     )
+    if "max_run_s" in changed:
+        job.attempts.filter(ended_at__isnull=True).update(stops_at=stops_at(job, now))
     audit(action="job changed", actor=actor, target=job.pk, data=data, now=now)
     StartForecast.objects.filter(job=job).delete()  # of another job, so to speak
     hints.tick()
@@ -175,6 +183,9 @@ def _sentences(changed: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     if "preemptible" in changed:
         can = "may" if changed["preemptible"] else "may not"
         sentences.append(f"It {can} be stopped for other jobs now.")
+    if "max_run_s" in changed:
+        most_s = changed["max_run_s"]
+        sentences.append(f"It may run for {rough_time(most_s) if most_s else 'any time'} now.")
     if "goal" in changed:
         sentences.append(f"Its goal is {changed['goal']} now.")
     for name, word in (("deadline_at", "deadline"), ("budget", "budget")):

@@ -19,11 +19,12 @@ from scheduler.models import DatasetFile, Job
 from scheduler.services.files.uploads import hold_files
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
-from scheduler.services.jobs.closeness import check_closeness
 from scheduler.services.jobs.dependencies import After, check_order, store_order
 from scheduler.services.jobs.objectives import aim_of_request
 from scheduler.services.jobs.priorities import check_class
-from scheduler.services.jobs.spot import spot_terms
+from scheduler.services.jobs.terms.closeness import check_closeness
+from scheduler.services.jobs.terms.run_limits import run_limit
+from scheduler.services.jobs.terms.spot import spot_terms
 from scheduler.services.jobs.transitions import locked, move_job, note_job, record_submission
 from scheduler.services.provenance.keeping import count_fates, keep_reading
 from scheduler.services.provenance.read_values import ReadValues
@@ -50,6 +51,7 @@ class JobRequest(TypedDict, total=False):
     after: Sequence[After]
     priority: int
     preemptible: bool
+    max_run_s: int | None
     spot: bool | None
     topology: str
     topology_level: int | None
@@ -107,6 +109,7 @@ def prepare(
     after: Sequence[After] = (),
     priority: int = PriorityClass.NORMAL,
     preemptible: bool = True,
+    max_run_s: int | None = None,
     spot: bool | None = None,
     topology: str = Topology.AUTOMATIC,
     topology_level: int | None = None,
@@ -128,6 +131,7 @@ def prepare(
         recommend.recommend_or_default(recommender, model=model, fixed=fixed, workload=workload, aim=aim)
     )
     terms = spot_terms(asked=spot, deadline_at=deadline_at, promise=found["promise"], model=model)
+    limit = run_limit(asked=max_run_s, actor=owner, promise=found["promise"])
     job = Job(
         owner=owner,
         team=team,
@@ -140,12 +144,13 @@ def prepare(
         retries=retries,
         priority=priority,
         preemptible=preemptible,
+        max_run_s=limit.max_run_s,
         spot=terms.spot,
         topology=topology,
         topology_level=topology_level,
         fixed=fixed,
         options_for=recommend.options_digest(recommender),
-        **{**found, "notes": [*found["notes"], *terms.notes]},
+        **{**found, "notes": [*found["notes"], *terms.notes, *limit.notes]},
         **files,
         **_begun(now),
     )
@@ -230,8 +235,8 @@ def resume_job(*, job: Job, actor: User | None, now: datetime) -> Job:
 def preempt_job(*, job: Job, stop_for: StopFor, now: datetime, reason: str, grace_s: float | None) -> Job:
     """Take a running job's GPUs back with a checkpoint.
 
-    The job is queued again when its nodes confirm. A job that stops already, or holds no GPUs
-    any more, stays as it is.
+    What becomes of it when its nodes confirm follows from `stop_for`. A job that stops already, or
+    holds no GPUs any more, stays as it is.
     """
     job = locked(job.pk)
     if job.state not in STOPPABLE:

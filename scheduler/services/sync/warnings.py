@@ -6,6 +6,7 @@ There is an event when a risk becomes likely, and one when it is over.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -46,7 +47,7 @@ def warn(job: Job, attempt: Attempt, now: datetime, memory: PeakGrowth | None = 
 
 def warn_of_silent_jobs(now: datetime) -> None:
     """Look at the limits of jobs that report nothing: a stall makes them late, too."""
-    limited = Q(job__deadline_at__isnull=False) | Q(job__budget__isnull=False)
+    limited = Q(job__deadline_at__isnull=False) | Q(job__budget__isnull=False) | Q(stops_at__isnull=False)
     live = Attempt.objects.filter(limited, ended_at__isnull=True, job__state=JobState.RUNNING)
     heard_before = (now - timedelta(seconds=SILENT_S)).timestamp()
     for attempt in live.filter(progress__heard_at__lt=heard_before):
@@ -93,25 +94,21 @@ def _memory(attempt: Attempt, capacity: float) -> PeakGrowth | None:
 
 def _outlook(job: Job, attempt: Attempt, now: datetime, memory: PeakGrowth | None) -> Outlook | None:
     """None where there is nothing to look at, or nothing is known of the job's end."""
-    if job.deadline_at is None and job.budget is None and memory is None:
+    if all(limit is None for limit in (job.deadline_at, job.budget, attempt.stops_at, memory)):
         return None
     left = attempt.remaining.left(now.timestamp()) if attempt.remaining else None
     if left is None:
         return None
     deadline_in_s = (job.deadline_at - now).total_seconds() if job.deadline_at else None
+    stops_in_s = (attempt.stops_at - now).total_seconds() if attempt.stops_at else None
+    timed = Outlook(left=left, deadline_in_s=deadline_in_s, memory=memory, stops_in_s=stops_in_s)
     if job.budget is None:
-        return Outlook(left=left, deadline_in_s=deadline_in_s, memory=memory)
+        return timed
     held = Allocation.objects.filter(claim__attempt=attempt, released_at__isnull=True)
     per_hour = held.aggregate(total=Sum("gpu__node__price_per_gpu_hour"))["total"] or 0.0
     spent = job_costs([job], now).get(job.pk)
-    return Outlook(
-        left=left,
-        deadline_in_s=deadline_in_s,
-        budget=job.budget,
-        spent=spent.amount if spent else 0.0,
-        cost_per_s=cost(1.0, per_hour),
-        memory=memory,
-    )
+    amount = spent.amount if spent else 0.0
+    return replace(timed, budget=job.budget, spent=amount, cost_per_s=cost(1.0, per_hour))
 
 
 def _keep(attempt: Attempt, risks: Sequence[Risk], now: datetime) -> None:

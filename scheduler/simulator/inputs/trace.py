@@ -41,6 +41,7 @@ class TraceJob:
     deadline_s: float | None = None  # absolute
     slo: float | None = None  # the deadline as a multiple of the run time alone, where there is no other
     preemptible: bool = True
+    max_run_s: float | None = None  # the longest that it may run, all its starts together
     restart_s: float | None = None  # None: as the simulation says
     begin_s: float | None = None  # it may not start before
     after: str = ""  # jobs that must succeed before: "A|B"
@@ -102,7 +103,7 @@ class TraceJob:
         return None
 
 
-_POSITIVE = ("duration_s", "work", "weight", "slo")
+_POSITIVE = ("duration_s", "work", "weight", "slo", "max_run_s")
 _NOT_NEGATIVE = (
     "nodes", "min_gpus", "max_gpus", "restart_s", "pred_duration_s", "begin_s", "array_limit"
 )  # fmt: skip

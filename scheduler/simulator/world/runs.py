@@ -5,6 +5,7 @@ It consists of progress, GPU time, and the job as policies see it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 from knowledge.core.domain.cost import cost
@@ -12,6 +13,8 @@ from knowledge.core.domain.types import Goal, Option
 from scheduler.core.types import ExpectedRelease, GpuId, Holding, JobInfo
 from scheduler.simulator.errors import PolicyBroke
 from scheduler.simulator.inputs.trace import TraceJob
+
+_ROUNDING = 1e-6  # s
 
 
 class Run:
@@ -24,8 +27,8 @@ class Run:
     __slots__ = (
         "attained_gpu_s", "awaits", "charged", "cost", "done", "factor", "failures", "finished",
         "first_start", "gpus", "holds", "job", "lost_gpu_s", "mark", "moving", "option", "options", "plan",
-        "preempted_at", "preemptions", "profiling", "rate", "restarts", "saved", "since", "stopped_at",
-        "until", "waiting_view",
+        "preempted_at", "preemptions", "profiling", "ran_s", "rate", "restarts", "saved", "since",
+        "stopped_at", "until", "waiting_view",
     )  # fmt: skip
 
     def __init__(self, job: TraceJob, options: tuple[Option, ...], awaits: tuple[str, ...] = ()) -> None:
@@ -47,6 +50,7 @@ class Run:
         self.preempted_at: float | None = None
         self.finished: float | None = None
         self.attained_gpu_s = 0.0
+        self.ran_s = 0.0  # before it last started
         self.lost_gpu_s = 0.0  # held without lasting progress
         self.cost = 0.0
         self.preemptions = self.restarts = self.failures = 0
@@ -112,10 +116,17 @@ class Run:
     def stop(self, now: float) -> tuple[GpuId, ...]:
         """Let the GPUs go, all progress saved; returns them. Advance it first."""
         self.lost_gpu_s += len(self.gpus) * (min(now, self.moving) - self.since)
+        self.ran_s += now - self.since
         gpus, self.gpus, self.option, self.holds = self.gpus, (), None, None
         self.plan += 1
         self.stopped_at = now
         return gpus
+
+    def run_left_s(self, now: float) -> float | None:
+        """How long it may still run; None: any time."""
+        if self.job.max_run_s is None:
+            return None
+        return self.job.max_run_s - self.ran_s - (now - self.since if self.running else 0.0)
 
     def advance(self, now: float, price_per_gpu_h: float) -> None:
         """Bring progress and GPU time up to now."""
@@ -133,11 +144,26 @@ class Run:
         done = self.done
         if now > self.mark:
             done = min(done + self.rate * self.factor * (now - self.mark), self.until)
-        return ExpectedRelease(max(1.0 - done, 0.0) * option.duration_s.value, self.gpus, option)
+        left_s, may_s = max(1.0 - done, 0.0) * option.duration_s.value, self.run_left_s(now)
+        return ExpectedRelease(left_s if may_s is None else min(left_s, may_s), self.gpus, option)
 
     def change_at(self) -> float:
         """When the present rate ends: the finish, or an earlier change."""
         return self.mark + (self.until - self.done) / (self.rate * self.factor)
+
+    def next_change(self, heard_at: Callable[[float], float]) -> float:
+        """When its present rate ends, or its time is up.
+
+        heard_at: when its end is heard of.
+        """
+        at, left_s = self.change_at(), self.run_left_s(self.since)
+        if left_s is not None and at > (stops_at := self.since + left_s):
+            return max(stops_at, self.charged)
+        return heard_at(at) if self.until >= 1.0 else at
+
+    def is_cut_off(self, now: float) -> bool:
+        """Has it run for as long as it may, at a change that it planned?"""
+        return self.change_at() > now + _ROUNDING
 
     def lose_since_checkpoint(self, now: float, every_s: float) -> None:
         """Fall back to the last checkpoint; with every_s 0 each step is saved."""
@@ -152,12 +178,14 @@ class Run:
         """The job as policies see it now; advance it first. A waiting one is made once."""
         if self.option is not None:
             unsaved_s = max(now - self.moving, 0.0) % checkpoint_s if checkpoint_s else 0.0
-            return self._job(goal, restart_s, self.holds, unsaved_s)
+            return self._job(goal, restart_s, self.holds, unsaved_s, now)
         if self.waiting_view is None:
-            self.waiting_view = self._job(goal, restart_s, None, 0.0)
+            self.waiting_view = self._job(goal, restart_s, None, 0.0, now)
         return self.waiting_view
 
-    def _job(self, goal: Goal, restart_s: float, holds: Holding | None, unsaved_s: float) -> JobInfo:
+    def _job(
+        self, goal: Goal, restart_s: float, holds: Holding | None, unsaved_s: float, now: float
+    ) -> JobInfo:
         job = self.job
         return JobInfo(
             id=job.job_id,
@@ -185,5 +213,6 @@ class Run:
             array=job.array if job.array_limit else "",
             array_limit=job.array_limit,
             awaits=self.awaits,
+            run_left_s=self.run_left_s(now),
             holds=holds,
         )

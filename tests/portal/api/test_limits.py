@@ -83,7 +83,9 @@ def test_what_a_team_was_owed_and_used(admin_api: APIClient, api: APIClient, tea
 
 def test_limits_of_a_person_and_of_everybody(admin_api: APIClient, api: APIClient, person: User) -> None:
     mine = f"/api/users/{person.pk}/limits/"
-    none = {"running_jobs": None, "gpus": None, "gpu_hours_month": None, "max_class": "normal"}
+    none = {
+        "running_jobs": None, "gpus": None, "gpu_hours_month": None, "max_class": "normal", "max_run_s": None
+    }  # fmt: skip
     assert api.get(mine).json() == {**none, "own": False, "gpu_hours_used": 0.0}
     assert api.put(mine, {"gpus": 9}, format="json").status_code == 403
     assert admin_api.put("/api/limits/", {"gpus": 2}, format="json").json()["gpus"] == 2
@@ -92,7 +94,8 @@ def test_limits_of_a_person_and_of_everybody(admin_api: APIClient, api: APIClien
     assert (api.get(mine).json()["gpus"], api.get(mine).json()["own"]) == (None, True)
     assert admin_api.delete(mine).json()["gpus"] == 2
     assert api.get(f"/api/users/{world.admin().pk}/limits/").status_code == 404
-    assert admin_api.put("/api/limits/", {"gpu_hours_month": -1}, format="json").status_code == 400
+    for wrong in ({"gpu_hours_month": -1}, {"max_run_s": 0}, {"max_run_s": 1.5}):
+        assert admin_api.put("/api/limits/", wrong, format="json").status_code == 400
 
 
 def test_a_job_has_a_class_that_can_be_changed(
@@ -113,6 +116,21 @@ def test_a_job_has_a_class_that_can_be_changed(
     assert late.status_code == 409
     assert "queued" in late.json()["error"]["message"]
     assert stranger.post(change, {"priority": "low"}, format="json").status_code == 404
+
+
+def test_a_job_has_a_time_limit_that_can_be_changed(
+    admin_api: APIClient, api: APIClient, person: User, body: Body
+) -> None:
+    admin_api.put(f"/api/users/{person.pk}/limits/", {"max_run_s": 7200}, format="json")
+    refused = api.post("/api/jobs/", body(max_run_s=7201), format="json")
+    assert "may be 7,200 (2 h) at most" in str(refused.json()["error"]["fields"]["max_run_s"])
+    made = api.post("/api/jobs/", body(max_run_s=3600), format="json").json()
+    assert made["max_run_s"] == 3600
+    change = f"/api/jobs/{made['id']}/change/"
+    assert api.post(change, {"priority": "low"}, format="json").json()["max_run_s"] == 3600
+    assert api.post(change, {"max_run_s": None}, format="json").json()["max_run_s"] == 7200
+    assert api.post(change, {"max_run_s": 9000}, format="json").status_code == 400
+    assert admin_api.post(change, {"max_run_s": 9000}, format="json").json()["max_run_s"] == 9000
 
 
 def test_a_job_is_held_and_released(admin_api: APIClient, api: APIClient, body: Body) -> None:

@@ -11,11 +11,12 @@ from portal.web.common.closeness_fields import ClosenessFields, asked_of
 from portal.web.common.currency import in_currency
 from portal.web.common.form_base import StyledForm
 from portal.web.common.param_fields import PREFIX, as_form_values, param_fields
-from portal.web.common.time_fields import MomentField, TimedForm
-from portal.web.jobs.forms import CLASS, GOALS, STOPPED, STOPPING
+from portal.web.common.time_fields import HoursField, MomentField, TimedForm
+from portal.web.jobs.forms import CLASS, GOALS, STOPPED, STOPPING, TIME_LIMIT
 from scheduler.models import Job
 from scheduler.selectors.quotas import highest_class
 from scheduler.services.jobs.change import WAITING, WHILE_IT_WAITS
+from scheduler.services.quotas import MOST_RUN_S
 from scheduler.states import PriorityClass
 from trainer.recipes import RECIPES, Binds
 
@@ -39,6 +40,9 @@ class ChangeForm(ClosenessFields, TimedForm):
         choices=list(STOPPING.items()), required=False, coerce=lambda text: text != "0", empty_value=None,
         label=STOPPED,
     )  # fmt: skip
+    max_run_s = HoursField(
+        most_s=MOST_RUN_S, required=False, label=TIME_LIMIT, help_text="Empty: as your jobs may."
+    )
     goal = forms.ChoiceField(choices=[(goal.value, text) for goal, text in GOALS.items()], required=False)
     deadline_at = MomentField(required=False, label="Deadline")
     budget = forms.FloatField(required=False, min_value=0, max_value=1e12, help_text=in_currency)
@@ -87,7 +91,7 @@ class ChangeForm(ClosenessFields, TimedForm):
         return kept
 
 
-KEPT = ("version", "priority", "preemptible", "goal", "deadline_at", "budget")
+KEPT = ("version", "priority", "preemptible", "max_run_s", "goal", "deadline_at", "budget")
 
 
 def _values(job: Job) -> dict[str, Any]:
@@ -95,6 +99,7 @@ def _values(job: Job) -> dict[str, Any]:
     return {
         "priority": job.priority,
         "preemptible": "" if job.preemptible else "0",
+        "max_run_s": job.max_run_s,
         "topology": asked_of(job),
         "topology_level": job.topology_level,
         "goal": job.goal,

@@ -11,7 +11,9 @@ _TEXTS = (
     "status", "pred_source",
 )  # fmt: skip
 _COUNTS = ("nodes", "min_gpus", "max_gpus", "batch_size", "priority", "array_limit")
-_NUMBERS = ("duration_s", "work", "deadline_s", "slo", "restart_s", "begin_s", "pred_duration_s")
+_NUMBERS = (
+    "duration_s", "work", "deadline_s", "slo", "max_run_s", "restart_s", "begin_s", "pred_duration_s"
+)  # fmt: skip
 
 
 def native(row: Row) -> TraceJob:

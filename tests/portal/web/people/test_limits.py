@@ -58,12 +58,13 @@ def test_limits_of_everybody_and_of_one_person(admin_browser: Client) -> None:
     page = admin_browser.get(f"/users/{bob.pk}/").content.decode()
     assert "At most 3 jobs and any number of GPUs at a time" in page
     assert "These are the limits of everybody" in page
-    sent = {"gpus": "4", "gpu_hours_month": "100", "max_class": "1"}
+    sent = {"gpus": "4", "gpu_hours_month": "100", "max_class": "1", "max_run_s": "1.5"}
     assert admin_browser.post(f"/users/{bob.pk}/limit/", sent).status_code == 302
     client = Client()
     client.force_login(bob)
     own = client.get("/settings/").content.decode()
-    assert "at most 4 GPUs at a time; 100 GPU-hours a month; the highest priority class is high" in own
+    assert "at most 4 GPUs at a time; 100 GPU-hours a month; each job may run for 1 h 30 min" in own
+    assert "the highest priority class is high" in own
     assert admin_browser.post(f"/users/{bob.pk}/limit/", {"gpus": "x", "max_class": "1"}).status_code == 400
     admin_browser.post(f"/users/{bob.pk}/limit/", {"remove": "1"})
     assert not PersonLimit.objects.filter(user=bob).exists()
@@ -77,12 +78,16 @@ def test_the_form_offers_the_classes_that_a_person_may_give(
     assert [word for _, word in offered] == ["normal", "low"]
     file = str(getattr(data_file, "pk", ""))
     sent = {"model": "builtin/tiny-llama", "training_file": file, "priority": "-1", "preemptible": "0"}
+    sent["max_run_s"] = "2.5"
     assert browser.post("/jobs/new/", sent).status_code == 302
     job = Job.objects.get()
-    assert (job.priority, job.preemptible) == (-1, False)
-    assert "never stopped for others" in browser.get(f"/jobs/{job.pk}/").content.decode()
+    assert (job.priority, job.preemptible, job.max_run_s) == (-1, False, 9000)
+    shown = browser.get(f"/jobs/{job.pk}/").content.decode()
+    assert "never stopped for others" in shown
+    assert "2 h 30 min <small>of running</small>" in shown
     clone = browser.get("/jobs/new/", {"from": job.pk}).context["form"]
     assert (clone["priority"].value(), clone["preemptible"].value()) == ("-1", "0")
+    assert clone["max_run_s"].value() == 2.5
     assert browser.post("/jobs/new/", {**sent, "priority": "2"}).status_code == 400
 
 
