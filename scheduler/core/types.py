@@ -63,6 +63,7 @@ class JobInfo:
     user: str = ""
     team: str = NO_TEAM
     weight: float = 1.0  # of its user, for fair shares
+    team_weight: float = 1.0  # of its team
     priority: int = 0  # larger goes first and may evict smaller; equals are ranked by the policy
     due_at: float | None = None
     work_left: float = 1.0  # share of the job that is still to do, 0 to 1
@@ -162,6 +163,7 @@ class ClusterState:
     It consists of waiting and running jobs, nodes and the policy's own memory.
     solved: what a solver found in this state before (`Plan.solved`); it is taken instead of solving.
     limits, windows: kept for every policy (scheduler.core.quotas and .windows), which need not look at them.
+    used: decayed GPU-seconds by account (scheduler.core.ordering.decayed_use); None: only policies know.
     """
 
     jobs: Sequence[JobInfo]
@@ -172,6 +174,7 @@ class ClusterState:
     limits: Limits = field(default_factory=Limits)
     windows: tuple[Window, ...] = ()
     markets: tuple[MarketView, ...] = ()
+    used: Mapping[str, float] | None = None
 
     @property
     def waiting(self) -> Sequence[JobInfo]:

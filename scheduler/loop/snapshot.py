@@ -6,7 +6,7 @@ It takes a handful of queries, whatever the number of jobs and nodes.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -25,6 +25,7 @@ from scheduler.loop.options.within_budget import within_budget
 from scheduler.loop.stop_costs import preempted, restart_s, saved_at, unsaved_s
 from scheduler.models import Allocation, Attempt, Gpu, Job, JobArray, Market, Node, PendingStart
 from scheduler.selectors.checkpoints import only_nodes
+from scheduler.selectors.cluster.fair_shares import FairShares, shares_of
 from scheduler.selectors.cluster.sites import known
 from scheduler.selectors.cluster.windows import windows_in_force
 from scheduler.selectors.dependencies import awaited
@@ -65,6 +66,7 @@ class _Rows:
     awaited: Mapping[str, tuple[str, ...]]
     array_limits: Mapping[str | None, int]
     spent: Mapping[str, float]
+    shares: FairShares
 
 
 def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
@@ -89,6 +91,7 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
         array_limits=_array_limits(jobs),
         spent=_spent(jobs, now),
         awaited=awaited(present.filter(state=JobState.QUEUED)),
+        shares=shares_of(jobs, now),
     )
     taken = {gpu for gpus in rows.held.values() for gpu in gpus}
     taken |= {gpu for holding in rows.pending.values() for gpu in holding.gpus}
@@ -99,6 +102,7 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
         limits=limits_in_force({job.owner_id for job in jobs}, now) if jobs else Limits(),
         windows=windows_in_force(now) if jobs else (),
         markets=_markets(jobs, now),
+        used=rows.shares.with_held(_holders(jobs, rows), now),
     )
 
 
@@ -109,6 +113,14 @@ def _held() -> dict[str, tuple[GpuId, ...]]:
     for job, node, index in rows.values_list("claim__attempt__job_id", "gpu__node_id", "gpu__index"):
         held[job] += ((node, index),)
     return held
+
+
+def _holders(jobs: Sequence[Job], rows: _Rows) -> Iterator[tuple[Job, int, datetime]]:
+    """Jobs that hold GPUs, how many, and since when."""
+    for job in jobs:
+        for attempt in rows.attempts[job.pk]:
+            if attempt.ended_at is None:
+                yield job, len(rows.held.get(job.pk, ())), attempt.created_at
 
 
 def _pending() -> dict[str, Holding]:
@@ -139,6 +151,7 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
     aim, paid = objective_of(job, now), within_budget(rows.options[job.pk], job.budget)
     attempts, avoided = rows.attempts[job.pk], rows.avoided.get(job.pk, Avoided())
     stops, holds = preempted(attempts), _holding(job, rows, now)
+    weight, team_weight = rows.shares.weights(job)
     return JobInfo(
         id=job.pk,
         submitted_at=job.submitted_at.timestamp(),
@@ -146,6 +159,8 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
         goal=aim.goal,
         user=str(job.owner_id),
         team=str(job.team_id) if job.team_id else NO_TEAM,
+        weight=weight,
+        team_weight=team_weight,
         priority=job.priority,
         borrows=job.preemptible,
         topology=Topology(job.topology),

@@ -10,7 +10,7 @@ from scheduler.models.markets.market import Market, MarketForecast, MarketOrder,
 from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent, NodePrice, NodeSpeedTest
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
 from scheduler.models.pending import PendingGpu, PendingStart, StartForecast
-from scheduler.models.quotas import PersonLimit, TeamQuota
+from scheduler.models.quotas import FairShare, PersonLimit, TeamQuota
 from scheduler.models.reading.logs import Failure, LogQuestion
 from scheduler.models.reading.provenance import JobReading, ReadSource, ReadValueCount
 from scheduler.models.simulations import ShadowJob, ShadowPolicy, Simulation, SimulationState
@@ -31,6 +31,7 @@ __all__ = [
     "DecisionJob",
     "Epoch",
     "Failure",
+    "FairShare",
     "Gpu",
     "IdempotencyKey",
     "Job",

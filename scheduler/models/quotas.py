@@ -59,3 +59,33 @@ class PersonLimit(models.Model):
 
     def __str__(self) -> str:
         return f"limits of {self.user or 'everybody'}"
+
+
+class FairShare(models.Model):
+    """What a person or a team weighs in fair shares, and its decayed use of GPUs.
+
+    The use is that up to `at`. Allocations that are open are not part of it yet. No row: nothing was used,
+    and the weight is 1.
+    """
+
+    user = models.OneToOneField(
+        settings.AUTH_USER_MODEL, models.CASCADE, null=True, blank=True, related_name="fair_share"
+    )
+    team = models.OneToOneField(
+        "accounts.Team", models.CASCADE, null=True, blank=True, related_name="fair_share"
+    )
+    weight = models.FloatField(default=1.0)
+    used_gpu_s = models.FloatField(default=0.0)
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(user__isnull=True, team__isnull=False) | Q(user__isnull=False, team__isnull=True),
+                name="share_of_a_person_or_a_team",
+            ),
+            models.CheckConstraint(condition=Q(weight__gt=0), name="weight_above_zero"),
+        ]
+
+    def __str__(self) -> str:
+        return f"share of {self.team or self.user}"

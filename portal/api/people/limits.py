@@ -24,7 +24,9 @@ from scheduler.core.quotas.receipt import Receipt
 from scheduler.errors import NotFound
 from scheduler.models import PersonLimit, TeamQuota
 from scheduler.selectors.analysis.team_usage import TeamUsage, team_usage
+from scheduler.selectors.cluster.fair_shares import ShareUsed, share_of
 from scheduler.selectors.quotas import default_limit, limit_of, quota_warnings, quotas_of, used_this_month
+from scheduler.services.fair_shares import LEAST_WEIGHT, MOST_WEIGHT, set_weight
 from scheduler.services.quotas import (
     MOST_GPUS,
     MOST_HOURS,
@@ -159,6 +161,41 @@ class UsageApi(APIView):
         return Response(UsageOut(content).data)
 
 
+class ShareIn(StrictSerializer):
+    weight = Number(
+        min_value=LEAST_WEIGHT, max_value=MOST_WEIGHT, help_text="What its use is divided by; 1 is usual."
+    )
+
+
+class ShareOut(serializers.Serializer[ShareUsed]):
+    weight = serializers.FloatField()
+    used_gpu_s = serializers.FloatField(help_text="GPU-seconds, of which half count after seven days.")
+
+
+class TeamShareApi(AdminsPut):
+    @extend_schema(operation_id="teams_share", responses=ShareOut)
+    def get(self, request: ApiRequest, team_id: int) -> Response:
+        """What the team weighs in fair shares, and its use of GPUs."""
+        return _share(_team(request, team_id))
+
+    @extend_schema(operation_id="teams_share_set", request=ShareIn, responses=ShareOut)
+    def put(self, request: ApiRequest, team_id: int) -> Response:
+        """Let a team weigh more or less than others (administrators)."""
+        return _set_share(request, _team(request, team_id))
+
+
+class UserShareApi(AdminsPut):
+    @extend_schema(operation_id="users_share", responses=ShareOut)
+    def get(self, request: ApiRequest, user_id: int) -> Response:
+        """A person's weight and use: your own, or anybody's for administrators."""
+        return _share(_user(request, self, user_id))
+
+    @extend_schema(operation_id="users_share_set", request=ShareIn, responses=ShareOut)
+    def put(self, request: ApiRequest, user_id: int) -> Response:
+        """Let a person weigh more or less than others (administrators)."""
+        return _set_share(request, _user(request, self, user_id))
+
+
 class LimitsApi(AdminsPut):
     @extend_schema(operation_id="limits_retrieve", responses=LimitOut)
     def get(self, request: ApiRequest, user_id: int) -> Response:
@@ -208,6 +245,17 @@ def _user(request: ApiRequest, view: APIView, user_id: int) -> User:
     if found is None:
         raise NotFound("There is no such user.")
     return found
+
+
+def _share(account: Team | User) -> Response:
+    return Response(ShareOut(share_of(account, database_now())).data)
+
+
+def _set_share(request: ApiRequest, account: Team | User) -> Response:
+    data = ShareIn(data=request.data)
+    data.is_valid(raise_exception=True)
+    set_weight(of=account, actor=request.user, now=database_now(), **data.validated_data)
+    return _share(account)
 
 
 def _quotas(team: Team) -> Response:

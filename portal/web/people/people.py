@@ -22,7 +22,9 @@ from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.refusals import refusals_shown
 from portal.web.people.forms import ChangeUserForm, LockOutForm, NameSearch, NewPasswordForm, NewUserForm
 from portal.web.people.limits import LimitForm, limit_parts, save_limit
+from portal.web.people.shares import ShareForm, share_parts
 from scheduler.selectors.jobs import visible_jobs
+from scheduler.services.fair_shares import set_weight
 from scheduler.services.lockouts import lock_out, reset_password, revoke_all
 from scheduler.states import TERMINAL
 
@@ -78,13 +80,14 @@ def _page(
     form: ChangeUserForm,
     lock_out: LockOutForm | None = None,
     limit_form: LimitForm | None = None,
+    share_form: ShareForm | None = None,
 ) -> dict[str, Any]:
     teams = visible_teams(person)[:SHOWN_TEAMS] if not person.is_admin else ()
     tokens = own_tokens(person).filter(revoked_at__isnull=True)
     jobs = visible_jobs(person).filter(owner=person).exclude(state__in=TERMINAL).count()
     return {
         "person": person, "form": form, "lock_out": lock_out or LockOutForm(),
-        **limit_parts(person, limit_form),
+        **limit_parts(person, limit_form), **share_parts(person, database_now(), share_form),
         "password_form": NewPasswordForm(), "teams": teams, "tokens": tokens[:SHOWN_TOKENS], "jobs": jobs,
     }  # fmt: skip
 
@@ -152,9 +155,17 @@ def _limit(request: PageRequest, person: User) -> HttpResponse | None:
     return render(request, "people/user.html", _page(person, _form_of(person), limit_form=form), status=400)
 
 
+def _share(request: PageRequest, person: User) -> HttpResponse | None:
+    form = ShareForm(request.POST)
+    if form.is_valid():
+        set_weight(of=person, actor=request.user, now=database_now(), **form.cleaned_data)
+        return None
+    return render(request, "people/user.html", _page(person, _form_of(person), share_form=form), status=400)
+
+
 VERBS: dict[str, Callable[[PageRequest, User], HttpResponse | None]] = {
     "deactivate": _lock_out, "activate": _let_in, "revoke": _revoke_all, "password": _new_password,
-    "limit": _limit,
+    "limit": _limit, "share": _share,
 }  # fmt: skip
 
 

@@ -31,6 +31,7 @@ from portal.clock import database_now
 from portal.web.common.refusals import refusals_shown
 from portal.web.people.forms import LanguageModelForm, MemberForm, NameSearch, RoleForm, TeamForm
 from portal.web.people.limits import QuotaForm, QuotaModelForm, end_team_quota, quota_parts, set_team_quota
+from portal.web.people.shares import ShareForm, set_team_weight, share_parts
 from scheduler.errors import BadParameters
 from scheduler.services.deletions import delete_team
 
@@ -69,12 +70,14 @@ def team_detail(request: PageRequest, team_id: int) -> HttpResponse:
 
 
 def _page(request: PageRequest, team: Team) -> dict[str, Any]:
+    now = database_now()
     return {
         "team": team,
         "page": Paginator(members(team), PAGE).get_page(request.GET.get("page")),
         "manages": may_manage(request.user, team),
         "roles": list(Role),
-        **quota_parts(team, database_now()),
+        **quota_parts(team, now),
+        **share_parts(team, now),
         "member_form": MemberForm(),
         "language_hosts": sorted({one.host for one in settings.LANGUAGE_SERVERS.values() if one}),
         "name_form": TeamForm(initial={"name": team.name, "seen": team.name}),
@@ -120,6 +123,7 @@ VERBS: dict[str, tuple[Any, Callable[..., object], str]] = {
     "delete": (TeamForm, _delete, "name_form"),
     "quota": (QuotaForm, set_team_quota, "quota_form"),
     "end-quota": (QuotaModelForm, end_team_quota, "quota_form"),
+    "share": (ShareForm, set_team_weight, "share_form"),
 }
 
 

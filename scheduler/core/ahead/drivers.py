@@ -87,6 +87,7 @@ class Whole:
             memory=self.memory,
             explain=False,
             solved={},
+            used=None if self.memory else self.given.state.used,
         )
         plan = admission.decide(self.given.policy, state, now)
         self.memory = plan.memory

@@ -75,6 +75,7 @@ def pack_input(given: PolicyInput, digests: Mapping[str, str]) -> bytes:
             **({"limits": raw_value(state.limits)} if state.limits else {}),
             **({"windows": raw_all(state.windows)} if state.windows else {}),
             **({"markets": raw_all(state.markets)} if state.markets else {}),
+            **({"used": dict(state.used)} if state.used is not None else {}),
         }
     )
 
@@ -133,6 +134,7 @@ class PackedInput:
             limits=_read(lambda: read_value(Limits, self._raw.get("limits", {}))),
             windows=_read(lambda: tuple(read_value(Window, raw) for raw in self._raw.get("windows", ()))),
             markets=_read(lambda: tuple(read_value(MarketView, raw) for raw in self._raw.get("markets", ()))),
+            used=self._raw.get("used"),
         )
         return PolicyInput(state, self.now)
 

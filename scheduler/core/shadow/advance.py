@@ -103,6 +103,7 @@ class _Turn:
             memory=self.world.memory,
             explain=False,
             solved={},
+            used=None if self.world.memory else self.cluster.used,
         )
         plan = admission.decide(self.policy, state, self.now)
         self.world.memory, self.world.decided_at = plan.memory, self.now

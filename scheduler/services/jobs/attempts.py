@@ -27,6 +27,7 @@ from scheduler.selectors.checkpoints import resumable
 from scheduler.selectors.cluster.sites import sites_of
 from scheduler.selectors.figures.promise import promised_elsewhere
 from scheduler.selectors.nodes import trusted_since
+from scheduler.services.fair_shares import charge
 from scheduler.services.jobs.executions import record
 from scheduler.services.jobs.terms.run_limits import fail_at_limit, is_used_up, stops_at
 from scheduler.services.jobs.transitions import locked, move_job
@@ -182,7 +183,8 @@ def end_attempt(*, attempt: Attempt, outcome: Outcome, reason: str, now: datetim
         return None
     attempt.refresh_from_db()
     attempt.claims.filter(outcome="").update(outcome=outcome, phase=Phase.ENDED)
-    Allocation.objects.filter(claim__attempt=attempt, released_at__isnull=True).update(released_at=now)
+    held = Allocation.objects.filter(claim__attempt=attempt, released_at__isnull=True)
+    charge(job=job, gpus=held.update(released_at=now), begun_at=attempt.created_at, now=now)
     record(attempt=attempt, job=job, now=now)
     log.info("attempt ended", extra={"job": job.pk, "attempt": str(attempt.pk), "outcome": outcome.value})
     return _follow(job, attempt, outcome, reason, now)

@@ -118,6 +118,18 @@ def test_a_job_has_a_class_that_can_be_changed(
     assert stranger.post(change, {"priority": "low"}, format="json").status_code == 404
 
 
+def test_weights_of_fair_shares(
+    admin_api: APIClient, api: APIClient, stranger: APIClient, person: User
+) -> None:
+    mine = f"/api/users/{person.pk}/share/"
+    assert api.get(mine).json() == {"weight": 1.0, "used_gpu_s": 0.0}
+    assert api.put(mine, {"weight": 2}, format="json").status_code == 403
+    assert admin_api.put(mine, {"weight": 2}, format="json").json()["weight"] == 2.0
+    for wrong in ({"weight": 0}, {"weight": "2"}, {"weight": None}, {}, {"weight": 2, "more": 1}):
+        assert admin_api.put(mine, wrong, format="json").status_code == 400
+    assert stranger.get(mine).status_code == 404
+
+
 def test_a_job_has_a_time_limit_that_can_be_changed(
     admin_api: APIClient, api: APIClient, person: User, body: Body
 ) -> None:

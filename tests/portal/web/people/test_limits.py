@@ -31,6 +31,12 @@ def test_an_administrator_sets_and_ends_a_quota_that_members_see(admin_browser: 
     assert "2 guaranteed" in seen
     assert "may borrow 0, lends all" in seen
     assert "Set a quota" not in seen
+    assert "Fair share: weight 1," in seen
+    assert "Set weight" not in seen
+    assert client.post(f"{page}share/", {"weight": "2"}).status_code == 403
+    assert admin_browser.post(f"{page}share/", {"weight": "0"}).status_code == 400
+    assert admin_browser.post(f"{page}share/", {"weight": "2.5"}).status_code == 302
+    assert "Fair share: weight 2.5," in client.get(page).content.decode()
     assert "The team was guaranteed" in seen
     assert client.post(f"{page}end-quota/", {"gpu_model": "cpu"}).status_code == 403
     admin_browser.post(f"{page}end-quota/", {"gpu_model": "cpu"})
@@ -66,6 +72,9 @@ def test_limits_of_everybody_and_of_one_person(admin_browser: Client) -> None:
     assert "at most 4 GPUs at a time; 100 GPU-hours a month; each job may run for 1 h 30 min" in own
     assert "the highest priority class is high" in own
     assert admin_browser.post(f"/users/{bob.pk}/limit/", {"gpus": "x", "max_class": "1"}).status_code == 400
+    assert admin_browser.post(f"/users/{bob.pk}/share/", {"weight": "x"}).status_code == 400
+    admin_browser.post(f"/users/{bob.pk}/share/", {"weight": "3"})
+    assert "Fair share: weight 3," in admin_browser.get(f"/users/{bob.pk}/").content.decode()
     admin_browser.post(f"/users/{bob.pk}/limit/", {"remove": "1"})
     assert not PersonLimit.objects.filter(user=bob).exists()
 
