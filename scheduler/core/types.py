@@ -64,7 +64,7 @@ class JobInfo:
     team: str = NO_TEAM
     weight: float = 1.0  # of its user, for fair shares
     team_weight: float = 1.0  # of its team
-    priority: int = 0  # larger goes first and may evict smaller; equals are ranked by the policy
+    priority: float = 0  # larger goes first and may evict smaller; a fraction is a place before its class
     due_at: float | None = None
     work_left: float = 1.0  # share of the job that is still to do, 0 to 1
     attained_gpu_s: float = 0.0  # GPU-seconds received so far

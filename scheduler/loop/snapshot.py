@@ -43,6 +43,7 @@ COLUMNS = (
     "array_id", "begin_at", "priority", "preemptible", "team_id", "goal", "topology", "topology_level",
     "state", "state_since", "stop_for", "step", "total_steps", "wait_code", "wait_text", "held_at",
     "held_note", "spot", "max_run_s",
+    "front_at",
 )  # fmt: skip
 ATTEMPT_COLUMNS = (
     "job_id", "fence", "option", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
@@ -67,6 +68,7 @@ class _Rows:
     array_limits: Mapping[str | None, int]
     spent: Mapping[str, float]
     shares: FairShares
+    fronts: Mapping[str, float]
 
 
 def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
@@ -92,6 +94,7 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
         spent=_spent(jobs, now),
         awaited=awaited(present.filter(state=JobState.QUEUED)),
         shares=shares_of(jobs, now),
+        fronts=_fronts(jobs),
     )
     taken = {gpu for gpus in rows.held.values() for gpu in gpus}
     taken |= {gpu for holding in rows.pending.values() for gpu in holding.gpus}
@@ -139,6 +142,15 @@ def _array_limits(jobs: list[Job]) -> dict[str | None, int]:
     return {array: limit for array, limit in limits if limit is not None}
 
 
+def _fronts(jobs: Sequence[Job]) -> dict[str, float]:
+    """Shares of a class by which jobs go before others of theirs.
+
+    The last one to be moved goes first.
+    """
+    moved = sorted((job.front_at, job.pk) for job in jobs if job.front_at)
+    return {job: place / (len(moved) + 1) for place, (_, job) in enumerate(moved, start=1)}
+
+
 def _history(jobs: QuerySet[Job]) -> dict[str, list[Attempt]]:
     attempts: dict[str, list[Attempt]] = defaultdict(list)
     rows = Attempt.objects.filter(job__in=jobs.order_by().values("pk")).order_by("fence")
@@ -161,7 +173,7 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
         team=str(job.team_id) if job.team_id else NO_TEAM,
         weight=weight,
         team_weight=team_weight,
-        priority=job.priority,
+        priority=job.priority + rows.fronts.get(job.pk, 0.0),
         borrows=job.preemptible,
         topology=Topology(job.topology),
         level=job.topology_level or TopologyLevel.NODE,

@@ -47,6 +47,7 @@ class Job(models.Model):
     )
     held_at = models.DateTimeField(null=True, blank=True)  # since when an administrator holds it
     held_note = models.CharField(max_length=300, blank=True, default="", db_default="")
+    front_at = models.DateTimeField(null=True, blank=True)  # since when it goes first in its class
     preemptible = models.BooleanField(default=True, db_default=True)  # may it be stopped for other jobs?
     max_run_s = models.IntegerField(null=True, blank=True)  # of all its attempts together; null: any
     topology = models.CharField(

@@ -21,7 +21,7 @@ from scheduler.models import Job
 from scheduler.selectors.jobs import for_lists, get_job, visible_jobs
 from scheduler.selectors.public_states import in_public_state
 from scheduler.services.jobs.change import change_job
-from scheduler.services.jobs.priorities import hold_job, release_job
+from scheduler.services.jobs.priorities import hold_job, move_back, move_to_front, release_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job, submit_job
 
 JobPage = page_of(JobBrief)
@@ -112,6 +112,23 @@ class ReleaseApi(AdminApi):
     def post(self, request: ApiRequest, job_id: str) -> Response:
         """Let a job start that was held (administrators)."""
         release_job(job=get_job(request.user, job_id), actor=request.user, now=database_now())
+        return _whole(request, job_id)
+
+
+class FrontApi(AdminApi):
+    @extend_schema(operation_id="jobs_front", request=HoldIn, responses=JobOut)
+    def post(self, request: ApiRequest, job_id: str) -> Response:
+        """Let a job that waits go before all others of its class (administrators)."""
+        data = HoldIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        job = get_job(request.user, job_id)
+        move_to_front(job=job, actor=request.user, now=database_now(), **data.validated_data)
+        return _whole(request, job_id)
+
+    @extend_schema(operation_id="jobs_front_end", request=None, responses={200: JobOut})
+    def delete(self, request: ApiRequest, job_id: str) -> Response:
+        """Give a job that was moved to the front its own place again (administrators)."""
+        move_back(job=get_job(request.user, job_id), actor=request.user, now=database_now())
         return _whole(request, job_id)
 
 

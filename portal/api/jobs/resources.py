@@ -117,7 +117,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
             *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
             *("progress", "warnings", "wait", "error"),
             *("priority", "preemptible", "max_run_s", "spot", "topology", "topology_level"),
-            *("submitted_at", "begin_at", "first_started_at", "ended_at"),
+            *("submitted_at", "begin_at", "front_at", "first_started_at", "ended_at"),
         ]
 
     def to_representation(self, job: Job) -> Any:

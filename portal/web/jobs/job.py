@@ -16,7 +16,7 @@ from portal.clock import database_now
 from portal.web.charts.step_metrics import HEADINGS, step_chart
 from portal.web.common.partials import fragment
 from portal.web.common.refusals import or_404, refusals_shown
-from portal.web.jobs.changes.forms import ChangeForm, HoldForm
+from portal.web.jobs.changes.forms import ChangeForm, FrontForm, HoldForm
 from portal.web.jobs.tabs import TABS
 from scheduler.errors import BadParameters
 from scheduler.models import Job
@@ -28,12 +28,13 @@ from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import get_job, metrics
 from scheduler.selectors.public_states import may
 from scheduler.services.jobs.change import change_job
-from scheduler.services.jobs.priorities import hold_job, release_job
+from scheduler.services.jobs.priorities import hold_job, move_back, move_to_front, release_job
 from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
 from scheduler.states import TERMINAL
 from trainer.step_metrics import STEP_CHARTS
 
 CHART_ROWS = 20_000
+JobForm = Callable[[PageRequest, Job], HttpResponse]
 VERBS = {"cancel": cancel_job, "pause": pause_job, "resume": resume_job}
 
 
@@ -111,7 +112,7 @@ def job_chart(request: PageRequest, job_id: str, chart: str) -> JsonResponse:
 @login_required
 @require_POST
 def job_verb(request: PageRequest, job_id: str, verb: str) -> HttpResponse:
-    """Cancel, pause, resume, change or hold it, then show the job again."""
+    """Cancel, pause, resume, change, hold or move it, then show the job again."""
     job = own_job(request, job_id)
     if verb in FORMS:
         return FORMS[verb](request, job)
@@ -136,25 +137,34 @@ def _changed(request: PageRequest, job: Job) -> HttpResponse:
     return render(request, "jobs/detail.html", shown, status=400)
 
 
-def _held(request: PageRequest, job: Job) -> HttpResponse:
-    """Hold the job with a note, or release it, and show it again."""
-    form, now = HoldForm(request.POST), database_now()
-    if not form.is_valid():
-        shown = {**_page(request, job, "change", now), "hold_form": form}
-        return render(request, "jobs/detail.html", shown, status=400)
-    with refusals_shown(request):
-        hold_job(job=job, actor=request.user, now=now, note=form.cleaned_data["note"])
-    return redirect(job)
+def _noted(form_of: type[HoldForm], place: str, act: Callable[..., Job]) -> JobForm:
+    """What an administrator does to a job with a note; it is shown again then."""
+
+    def done(request: PageRequest, job: Job) -> HttpResponse:
+        form, now = form_of(request.POST), database_now()
+        if not form.is_valid():
+            shown = {**_page(request, job, "change", now), place: form}
+            return render(request, "jobs/detail.html", shown, status=400)
+        with refusals_shown(request):
+            act(job=job, actor=request.user, now=now, note=form.cleaned_data["note"])
+        return redirect(job)
+
+    return done
 
 
-def _released(request: PageRequest, job: Job) -> HttpResponse:
-    with refusals_shown(request):
-        release_job(job=job, actor=request.user, now=database_now())
-    return redirect(job)
+def _undone(act: Callable[..., Job]) -> JobForm:
+    def done(request: PageRequest, job: Job) -> HttpResponse:
+        with refusals_shown(request):
+            act(job=job, actor=request.user, now=database_now())
+        return redirect(job)
+
+    return done
 
 
-FORMS: dict[str, Callable[[PageRequest, Job], HttpResponse]] = {
+FORMS: dict[str, JobForm] = {
     "change": _changed,
-    "hold": _held,
-    "release": _released,
+    "hold": _noted(HoldForm, "hold_form", hold_job),
+    "release": _undone(release_job),
+    "front": _noted(FrontForm, "front_form", move_to_front),
+    "back": _undone(move_back),
 }

@@ -12,7 +12,7 @@ from django.http import HttpRequest
 from knowledge.reading.logs.questions import QUESTIONS
 from portal.accounts.models import User
 from portal.web.charts.markets import lanes_chart
-from portal.web.jobs.changes.forms import ChangeForm, HoldForm
+from portal.web.jobs.changes.forms import ChangeForm, FrontForm, HoldForm
 from portal.web.jobs.log import LogSearch
 from portal.web.jobs.resubmit import as_curl
 from scheduler.models import Job, JobDependency
@@ -130,7 +130,10 @@ def _market(_: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
 def _change(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     user: User = request.user  # type: ignore[assignment]
     form = ChangeForm(job=job, user=user) if may_change(user, job) else None
-    return {"form": form, "hold_form": HoldForm() if user.is_admin else None}
+    if not user.is_admin:
+        return {"form": form}
+    waits = job.state in (JobState.QUEUED, JobState.PAUSED)
+    return {"form": form, "hold_form": HoldForm(), "front_form": FrontForm() if waits else None}
 
 
 def _repeat(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:

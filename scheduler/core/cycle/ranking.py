@@ -10,7 +10,7 @@ from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.types import ClusterState, JobInfo
 
 Rank = tuple[float, ...]
-Place = tuple[int, Rank, bool, float, str]
+Place = tuple[float, Rank, bool, float, str]
 
 
 class Ranking:
@@ -38,7 +38,7 @@ class Ranking:
             rank = (rank[0] / (1 + self._hysteresis), *rank[1:])
         return -job.priority, rank, job.holds is None, job.submitted_at, job.id
 
-    def level(self, job: JobInfo) -> tuple[int, Rank]:
+    def level(self, job: JobInfo) -> tuple[float, Rank]:
         """What is equal for jobs that the policy does not tell apart."""
         return self.place(job)[:2]
 

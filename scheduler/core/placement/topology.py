@@ -58,7 +58,7 @@ def spots(
         yield _greedy(node, count, least, every)
 
 
-def disruption(victims: Sequence[JobInfo], lowest: int) -> float:
+def disruption(victims: Sequence[JobInfo], lowest: float) -> float:
     """Return the GPU-seconds lost by stopping these jobs, with a priority charge.
 
     The charge is for each step of priority above the lowest.

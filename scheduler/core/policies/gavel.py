@@ -130,7 +130,7 @@ def _turns(
     """
     order = {model: number for number, model in enumerate(_fastest_first(options))}
 
-    def turn(place: tuple[JobInfo, str]) -> tuple[int, int, float, bool, float, str]:
+    def turn(place: tuple[JobInfo, str]) -> tuple[float, int, float, bool, float, str]:
         job, model = place
         share = ledger.shares.get(job.id, {}).get(model, 0.0)
         had_s = ledger.received.get(job.id, {}).get(model, 0.0) + start_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from math import floor
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle.options import CycleOptions
@@ -85,7 +86,7 @@ class _Returns:
             other
             for other in self._borrowers()
             if other.team != job.team
-            and other.priority <= job.priority
+            and floor(other.priority) <= floor(job.priority)  # of no higher class
             and _gpu_model(other) == option.gpu_model
         ]
         if not candidates:
@@ -120,7 +121,7 @@ class _Returns:
         return self._known
 
 
-def _turn(job: JobInfo) -> tuple[int, float, str]:
+def _turn(job: JobInfo) -> tuple[float, float, str]:
     """Higher classes and earlier starts keep their GPUs longer."""
     return -job.priority, job.holds.since if job.holds else 0.0, job.id
 

@@ -1,4 +1,4 @@
-"""Priority classes, and holding a job that was submitted already."""
+"""Priority classes, and holding a job or moving it to the front of the queue."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import Job
 from scheduler.selectors.quotas import highest_class
 from scheduler.services.jobs.transitions import locked, note_job
-from scheduler.states import TERMINAL
+from scheduler.states import TERMINAL, JobState, public_state
 
 
 def check_class(priority: int, *, actor: User) -> None:
@@ -59,5 +59,40 @@ def _hold(job: Job, actor: User, now: datetime, *, held_at: datetime | None, hel
         job=job, kind=kind, now=now, reason=held_note, actor=actor, held_at=held_at, held_note=held_note
     )
     audit(action=f"job {kind}", actor=actor, target=job.pk, data={"note": held_note}, now=now)
+    hints.tick()
+    return job
+
+
+@transaction.atomic
+def move_to_front(*, job: Job, actor: User, now: datetime, note: str = "") -> Job:
+    """Let a job that waits go before all others of its class, whatever the policy.
+
+    Of several the last one to be moved goes first. Raises NotAllowed, IllegalTransition.
+    """
+    return _place(job, actor, now, front_at=now, note=note)
+
+
+@transaction.atomic
+def move_back(*, job: Job, actor: User, now: datetime) -> Job:
+    """Give a job that was moved to the front its place by the policy again.
+
+    Raises NotAllowed, IllegalTransition.
+    """
+    return _place(job, actor, now, front_at=None, note="")
+
+
+def _place(job: Job, actor: User, now: datetime, *, front_at: datetime | None, note: str) -> Job:
+    require_admin(actor)
+    job = locked(job.pk)
+    if job.state not in (JobState.QUEUED, JobState.PAUSED) and front_at:
+        state = public_state(JobState(job.state), job.stop_for)
+        raise IllegalTransition(
+            f"The job is {state}; only a job that waits can be moved to the front.", state
+        )
+    if front_at is None and job.front_at is None:
+        return job
+    kind = "moved to the front" if front_at else "moved back"
+    job = note_job(job=job, kind=kind, now=now, reason=note, actor=actor, front_at=front_at)
+    audit(action=f"job {kind}", actor=actor, target=job.pk, data={"note": note}, now=now)
     hints.tick()
     return job

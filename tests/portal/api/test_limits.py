@@ -153,6 +153,12 @@ def test_a_job_is_held_and_released(admin_api: APIClient, api: APIClient, body: 
     tick()
     assert api.get(f"/api/jobs/{job}/").json()["wait"]["code"] == "held"
     assert admin_api.post(f"/api/jobs/{job}/release/").status_code == 200
+    assert api.post(f"/api/jobs/{job}/front/", {}, format="json").status_code == 403
+    assert admin_api.post(f"/api/jobs/{job}/front/", {"note": 5}, format="json").status_code == 400
+    assert admin_api.post(f"/api/jobs/{job}/front/", {"note": "A deadline."}, format="json").json()[
+        "front_at"
+    ]
+    assert admin_api.delete(f"/api/jobs/{job}/front/").json()["front_at"] is None
     assert tick().started == 1
 
 

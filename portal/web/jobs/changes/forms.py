@@ -26,6 +26,10 @@ class HoldForm(StyledForm):
     note = forms.CharField(max_length=200, required=False, help_text="Why; its owner reads it.")
 
 
+class FrontForm(HoldForm):
+    prefix_id = "front"
+
+
 class ChangeForm(ClosenessFields, TimedForm):
     """What is left out of a submission, or is as it was shown, stays as it is."""
 

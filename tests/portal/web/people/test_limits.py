@@ -130,5 +130,11 @@ def test_an_administrator_holds_and_releases_a_job_on_its_page(admin_browser: Cl
     assert "Release" in shown
     assert admin_browser.post(f"{page}hold/", {"note": "x" * 201}).status_code == 400
     admin_browser.post(f"{page}release/")
+    assert admin_browser.post(f"{page}front/", {"note": "x" * 201}).status_code == 400
+    assert "to the front</a>" in admin_browser.get("/queue/").content.decode()
+    assert admin_browser.post(f"{page}front/", {"note": "A deadline."}).status_code == 302
+    assert "Move back" in admin_browser.get(page, {"tab": "change"}).content.decode()
+    assert "moved to the front" in admin_browser.get("/queue/").content.decode()
+    admin_browser.post(f"{page}back/")
     job.refresh_from_db()
-    assert (job.held_at, job.held_note) == (None, "")
+    assert (job.held_at, job.held_note, job.front_at) == (None, "", None)
