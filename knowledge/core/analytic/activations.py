@@ -65,7 +65,7 @@ def attention_bytes(c: ConfigTable) -> Array:
 
 def residual_bytes(c: ConfigTable) -> Array:
     """Bytes of a number of the residual stream, as wide as the stored weights."""
-    return np.where(c.float32 | c.upcast | (c.autocast & ~c.adapter) | c.fsdp, 4.0, 2.0)
+    return np.where(c.float32 | c.upcast | (c.autocast & ~c.adapter) | c.widened, 4.0, 2.0)
 
 
 def _linear_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:

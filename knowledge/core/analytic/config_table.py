@@ -51,6 +51,7 @@ class ConfigTable:
     eager: Mask  # attention keeps its scores; unknown counts as not
     packed: Mask  # samples without padding; unknown counts as padded
     upcast: Mask  # what quantisation leaves out is float32, and with it the stream between layers
+    widened: Mask  # FSDP computes with float32 between layers
     repeated: Mask  # keys and values are copied for all heads, as by kernels of GPUs before Ampere
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
     network_bytes_s: Array
@@ -198,6 +199,7 @@ def columns(
         eager=np.array([c.flash_attention is False for c in configs], dtype=bool),
         packed=np.array([c.padding_free is True for c in configs], dtype=bool),
         upcast=np.array([stack.upcasts(c) for c in configs], dtype=bool),
+        widened=np.array([stack.widens(c) for c in configs], dtype=bool),
         repeated=np.array([stack.repeats(c, catalogue) for c in configs], dtype=bool),
         settings=_settings(configs),
         **_model_facts(configs, catalogue),

@@ -120,7 +120,7 @@ def memory(c: ConfigTable) -> Memory:
     width = np.where(c.float32 | c.upcast, 4.0, 2.0)
     in_4_bits = QUANTIZED_BYTES * c.blocks + width * (c.parameters - c.blocks)
     frozen = np.where(c.quantized, in_4_bits, width * c.parameters)
-    stored = activations.residual_bytes(c)
+    stored = np.where(c.fsdp, 4.0, activations.residual_bytes(c))
     weights = np.where(c.adapter, frozen, stored * c.parameters)
     trained = np.where(c.adapter, 0.0, c.parameters)
     gradients = trained * np.where(c.state_bytes == 16, stored, 2.0)
@@ -219,8 +219,11 @@ def _activation_bytes(c: ConfigTable) -> Array:
 
 
 def _given_way(c: ConfigTable, kept: Array, gradients: Array) -> Array:
-    """Bytes of activations in whose place gradients come, unless accumulated."""
-    found: Array = np.where(c.accumulation == 1, np.minimum(kept, gradients), 0.0)
+    """Return the bytes of activations in whose place gradients come, unless accumulated.
+
+    Not where FSDP shards: a layer's gradients are whole before they are.
+    """
+    found: Array = np.where((c.accumulation == 1) & ~c.fsdp, np.minimum(kept, gradients), 0.0)
     return found
 
 

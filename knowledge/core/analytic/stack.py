@@ -15,6 +15,7 @@ PAGED = "paged-adamw-fp32"
 HYBRID = "hybrid"
 # Optimiser states in bytes per trained parameter (weights, gradients, moments): ZeRO, table of section 3.
 STATE_BYTES = {"adamw-fp32": 16.0, "adamw-bf16": 8.0, "adamw-8bit": 6.0, PAGED: 16.0}
+WIDENING = "fms-acceleration"  # software whose FSDP keeps float32 between layers, as its peaks tell
 # The usual values of settings that memory depends on. An attention of None is fused, as the GPU has it.
 USUAL: Mapping[str, tuple[Any, ...]] = {
     "optimizer_state": ("adamw-fp32", "adamw-bf16"),
@@ -53,6 +54,11 @@ def upcasts(config: Config) -> bool:
         return False
     stated = config.unquantized_float32
     return stated if stated is not None else config.method == "qlora" and not _ours(config)
+
+
+def widens(config: Config) -> bool:
+    """Tell whether FSDP computes with float32 between layers: by its mixed precision it does not."""
+    return is_fsdp(config) and (config.software or "").startswith(WIDENING)
 
 
 def repeats(config: Config, catalogue: Catalogue) -> bool:

@@ -22,7 +22,7 @@ from knowledge.core.model.intervals import Widths
 from knowledge.core.model.regressor import AnalyticModel, Regressor
 from knowledge.core.model.training_support import TrainingSupport
 
-FORMAT = 19  # to be raised whenever prior or features change: corrections belong to what they were learnt on
+FORMAT = 20  # to be raised whenever prior or features change: corrections belong to what they were learnt on
 TRUSTED = (
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",
