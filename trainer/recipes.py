@@ -14,6 +14,7 @@ from typing import Any
 from trainer.strict_json import is_number, is_whole
 
 MAX_ERRORS = 20
+ALL_LINEAR, ATTENTION = "all-linear", "attention"  # where adapters may be
 
 
 class Binds(StrEnum):
@@ -147,7 +148,7 @@ def _conflicts(values: Mapping[str, Any]) -> dict[str, str]:
     errors: dict[str, str] = {}
     method = values.get("method")
     if method == "full":
-        for name in ("lora_r", "lora_alpha"):
+        for name in ("lora_r", "lora_alpha", "target_modules"):
             if name in values:
                 errors[name] = "belongs to adapter methods; leave it out or choose lora or qlora"
         if values.get("quantization", "none") != "none":
@@ -229,6 +230,13 @@ SFT = Recipe(
         ),
         "lora_r": Param(kind=int, binds=_S, default=16, low=1, high=1024, help="Rank of the adapter."),
         "lora_alpha": Param(kind=int, binds=_S, default=32, low=1, high=4096, help="Scale of the adapter."),
+        "target_modules": Param(
+            kind=str,
+            binds=_S,
+            default=ALL_LINEAR,
+            choices=(ALL_LINEAR, ATTENTION),
+            help="The layers that get an adapter; those of attention alone need less memory.",
+        ),
         "learning_rate": Param(
             kind=float,
             binds=_S,

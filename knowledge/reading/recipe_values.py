@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from knowledge.core.domain import adapted_layers
 from knowledge.reading.types import FieldValue, Reading
 from trainer.recipes import SFT, Binds, ParamError
 
@@ -38,7 +39,7 @@ def taken(reading: Reading) -> Taken:
         try:
             cleaned = param.clean(_in_kind(value, param.kind))
         except ValueError as wrong:
-            refused[name] = f"{value.value} {wrong}."
+            refused[name] = f"{_shown(value)} {wrong}."
             continue
         (params if param.binds is Binds.SUBMIT else left)[name] = cleaned
     try:
@@ -51,7 +52,14 @@ def taken(reading: Reading) -> Taken:
 
 
 def _in_kind(value: FieldValue, kind: type) -> Any:
-    """Whole numbers may be written as 3.0, and others as 3."""
+    """Whole numbers may be written as 3.0, others as 3, and adapted layers one by one."""
+    if kind is str and isinstance(value.value, list):
+        names = ", ".join(map(str, value.value))
+        return adapted_layers.placement(names) or names
     if kind is int and isinstance(value.value, float) and value.value.is_integer():
         return int(value.value)
     return float(value.value) if kind is float and type(value.value) is int else value.value
+
+
+def _shown(value: FieldValue) -> str:
+    return ", ".join(map(str, value.value)) if isinstance(value.value, list) else str(value.value)

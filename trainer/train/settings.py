@@ -36,6 +36,7 @@ class TrainingSettings:
     seed: int
     lora_r: int
     lora_alpha: int
+    target_modules: str
     gradient_checkpointing: bool
     sharding: str | None
 

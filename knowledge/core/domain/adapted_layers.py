@@ -9,12 +9,14 @@ import re
 from functools import lru_cache
 
 from knowledge.core.domain.catalogue import Model
+from trainer import recipes
 
 # Architectures that make queries, keys and values by one layer, and gate and MLP: fewer adapters.
 ONE_QUERY_LAYER = ("bloom", "falcon", "gpt2", "gpt_bigcode", "gpt_neox", "mpt", "phi3")
 ONE_GATE_LAYER = ("glm", "glm4", "granite4-dense", "granitemoehybrid", "granitemoeshared", "phi3")
 
-ALL_LINEAR, ATTENTION, QUERY_VALUE = "all-linear", "attention", "query-value"
+ALL_LINEAR, ATTENTION = recipes.ALL_LINEAR, recipes.ATTENTION
+QUERY_VALUE = "query-value"  # attention's, but for keys and results
 PLACEMENTS = (ALL_LINEAR, ATTENTION, QUERY_VALUE)
 UNSTATED = ATTENTION  # between the other two, which are as usual
 _MLP = {"gate_proj", "up_proj", "down_proj", "gate_up_proj", "fc1", "fc2", "c_fc", "w1", "w2", "w3", "mlp"}

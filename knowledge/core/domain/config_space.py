@@ -33,11 +33,11 @@ STATUSES = ("ok", "oom", "failed", "refused")
 
 MAX_PER_DEVICE_BATCH = 1024
 # Our trainer, whatever it computes in: weights and moments in float32, logits of some positions at a time,
-# adapters on all linear layers, and what stays unquantised as wide as the computation.
+# adapters on all linear layers unless asked otherwise, what stays unquantised as wide as the computation.
 OUR_TRAINER: Mapping[str, Any] = {
     "optimizer_state": "adamw-fp32",
     "chunked_loss": True,
-    "target_modules": "all-linear",
+    "target_modules": recipes.ALL_LINEAR,
     "unquantized_float32": False,
 }
 

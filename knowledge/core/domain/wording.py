@@ -14,6 +14,7 @@ LABELS = {
     "per_device_batch_size": "Batch size per GPU",
     "effective_batch_size": "Effective batch size",
     "lora_r": "LoRA rank",
+    "target_modules": "Adapted layers",
     "prompt_completion": "Prompt and completion",
 }
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from knowledge.core.analytic.config_table import DEFAULT_LORA_R
 from knowledge.core.domain import config_space, method_support
+from knowledge.core.domain.adapted_layers import ALL_LINEAR, ATTENTION
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, GpuPool, MemorySaving, Option
 from knowledge.core.explain.infeasible import SHORTEST
@@ -58,6 +59,8 @@ def _changes(config: Config) -> Iterator[Change]:
     rank = config.lora_r or DEFAULT_LORA_R
     if config.method in config_space.ADAPTERS and rank > 1:
         yield {"lora_r": rank // 2}
+    if config.method in config_space.ADAPTERS and config.target_modules == ALL_LINEAR:
+        yield {"target_modules": ATTENTION}
     shards = config.number_gpus > 1 and config.sharding in ("none", "ddp")
     if shards and config_space.can_shard(config.gpu_model, config.method, config.precision):
         yield {"sharding": "fsdp"}

@@ -19,7 +19,7 @@ from knowledge.core.recommend.submit_defaults import Request
 # Of what is bound at submit only these are part of a configuration.
 BOUND = (
     *("method", "precision", "quantization", "tokens_per_sample", "effective_batch_size"),
-    *("lora_r", "lora_alpha"),
+    *("lora_r", "lora_alpha", "target_modules"),
 )
 
 
@@ -97,9 +97,15 @@ def _kinds(
             lora_r=bound.get("lora_r"),
             lora_alpha=bound.get("lora_alpha"),
             network=pool.network if nodes > 1 else "none",
-            **config_space.OUR_TRAINER,
+            **{**config_space.OUR_TRAINER, **_placement(bound)},
             **dict(zip(config_space.SETTINGS, settings, strict=True)),
         )
+
+
+def _placement(bound: Mapping[str, Any]) -> dict[str, Any]:
+    """Where adapters are, if anything was chosen; methods without adapters have none."""
+    chosen = bound.get("target_modules")
+    return {"target_modules": chosen} if chosen else {}
 
 
 def batches(effective: int | None, fixed: Mapping[str, Any], gpus: int) -> Iterator[tuple[int, int]]:

@@ -21,7 +21,7 @@ from knowledge.core.domain.catalogue import Catalogue, Model
 from knowledge.core.domain.types import Choice, Config, GpuPool, Inventory, Option, Source, Workload
 from knowledge.core.domain.wording import counted
 from knowledge.core.predict.base import MIN_P_VALID
-from trainer.recipes import SFT, Binds
+from trainer.recipes import ALL_LINEAR, SFT, Binds
 
 SMALL_DATA_ROWS = 2000
 SMALL_DATA_EPOCHS = 3.0
@@ -223,11 +223,14 @@ def _effective_batch(request: Request) -> Choice:
 def _lora(method: str, request: Request) -> dict[str, Choice]:
     if request.fixed.get("method", method) == "full":
         none = Choice(value=None, by="default", reason="Full fine-tuning has no adapter.")
-        return {"lora_r": none, "lora_alpha": none}
+        return dict.fromkeys(("lora_r", "lora_alpha", "target_modules"), none)
     rank = request.fixed.get("lora_r", 16)
     return {
         "lora_r": Choice(value=16, by="default", reason="Rank 16 is enough for most tasks."),
         "lora_alpha": Choice(value=2 * rank, by="default", reason=f"Twice the rank ({rank}), as is usual."),
+        "target_modules": Choice(
+            value=ALL_LINEAR, by="default", reason="Adapters on all linear layers learn the most."
+        ),
     }
 
 

@@ -12,6 +12,7 @@ from django.utils import timezone
 from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
+from knowledge.models import Execution
 from portal.accounts.models import Team, User
 from portal.web.templatetags.portal_format import in_own_time
 from scheduler.loop.tick import tick
@@ -42,9 +43,11 @@ def test_what_the_user_fixed_is_kept_and_marked_as_theirs(api: APIClient, body: 
 
 def test_a_job_runs_and_its_page_compares_promise_and_actual(api: APIClient, body: Body) -> None:
     node = world.fake_node(name="gpu-box")
-    job_id = submit(api, body()).json()["id"]
+    job_id = submit(api, body(params={"max_steps": 3, "target_modules": "attention"})).json()["id"]
     assert tick().started == 1
     order = node.take_up()
+    assert order.spec is not None
+    assert order.spec.params["target_modules"] == "attention"
     node.run(order, fake_node.step(3, loss=1.25))
     running = api.get(f"/api/jobs/{job_id}/").json()
     assert running["state"] == "running"
@@ -57,6 +60,7 @@ def test_a_job_runs_and_its_page_compares_promise_and_actual(api: APIClient, bod
     assert attempt["nodes"][0]["node"] == "gpu-box"
     assert attempt["promise"].keys() >= {"duration_s", "tokens_per_second", "peak_memory_bytes", "cost"}
     assert attempt["actual"]["tokens_per_second"] == 1000.0
+    assert Execution.objects.get().config.target_modules == "attention"
     assert attempt["actual"]["duration_s"] >= 0
     assert [metric["step"] for metric in api.get(f"/api/jobs/{job_id}/metrics/").json()["data"]] == [3]
     kinds = [event["new"] for event in api.get(f"/api/jobs/{job_id}/events/").json()["data"]]

@@ -67,6 +67,7 @@ def test_the_adapter_loads_in_peft_and_gives_finite_logits(run: Run):
     from peft import PeftModel
     from transformers import AutoModelForCausalLM, AutoTokenizer
 
+    run.params["target_modules"] = "attention"
     result = run.write().train()
     output = run.path / "output"
     assert {file["path"]: file["sha256"] for file in result["output"]} == {
@@ -78,7 +79,10 @@ def test_the_adapter_loads_in_peft_and_gives_finite_logits(run: Run):
     tuned = PeftModel.from_pretrained(base, output)(ids).logits
     assert torch.isfinite(tuned).all()
     assert not torch.allclose(plain, tuned)
-    assert json.loads((output / "adapter_config.json").read_text())["base_model_name_or_path"] == run.model
+    config = json.loads((output / "adapter_config.json").read_text())
+    assert config["base_model_name_or_path"] == run.model
+    adapted = {name.rpartition(".")[2] for name in config["target_modules"]}
+    assert adapted == {"q_proj", "k_proj", "v_proj", "o_proj"}
 
 
 def test_the_full_model_loads_and_has_learnt(run: Run):

@@ -1,8 +1,8 @@
 """LoRA adapters (Hu et al., 2021) and base models in 4 bits (QLoRA, 2023).
 
 The source of the second is Dettmers et al. Adapted are, in all architectures, the linear layers
-that text passes through: attention, dense MLPs and experts that every token uses. The head,
-routers and the experts they choose from stay as they are.
+that text passes through: attention, dense MLPs and experts that every token uses; or attention's
+alone. The head, routers and the experts they choose from stay as they are.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from trainer.architectures import number_of_experts
+from trainer.recipes import ALL_LINEAR, ATTENTION
 from trainer.train.base.probe import Reach
 from trainer.train.errors import TrainError
 from trainer.train.settings import TrainingSpec
@@ -44,11 +45,16 @@ def with_adapter(model: Any, order: TrainingSpec, reach: Reach | None) -> Any:
     from peft import LoraConfig, get_peft_model
 
     settings = order.settings
+    adapted_layers = list(targets(model, reach, settings.target_modules))
+    if settings.target_modules == ATTENTION and not adapted_layers:
+        raise TrainError(
+            f"{order.spec.model} has no attention to adapt; choose {ALL_LINEAR} as target_modules."
+        )
     config = LoraConfig(
         r=settings.lora_r,
         lora_alpha=settings.lora_alpha,
         lora_dropout=0.0,
-        target_modules=list(targets(model, reach)),
+        target_modules=adapted_layers,
         task_type="CAUSAL_LM",
     )
     try:
@@ -61,8 +67,11 @@ def with_adapter(model: Any, order: TrainingSpec, reach: Reach | None) -> Any:
     return adapted
 
 
-def targets(model: Any, reach: Reach | None) -> Iterator[str]:
-    """Names of the linear layers that get an adapter."""
+def targets(model: Any, reach: Reach | None, placement: str = ALL_LINEAR) -> Iterator[str]:
+    """Yield the names of the linear layers that get an adapter.
+
+    placement: a value of the parameter target_modules.
+    """
     from transformers.pytorch_utils import Conv1D
 
     head, routed = model.get_output_embeddings(), number_of_experts(model.config.to_dict())
@@ -70,8 +79,15 @@ def targets(model: Any, reach: Reach | None) -> Iterator[str]:
     for name, module in model.named_modules():
         if not isinstance(module, torch.nn.Linear | Conv1D) or module is head:
             continue
+        if placement == ATTENTION and not _of_attention(name):
+            continue
         if (reach is None or name in reach.modules) and not _is_routed(name, module, pools, routed):
             yield name
+
+
+def _of_attention(name: str) -> bool:
+    """Tell it by the modules around: `self_attn` in most architectures, `attention` in GPT-NeoX."""
+    return any(part.endswith(("attn", "attention")) for part in name.split(".")[:-1])
 
 
 def expert_pools(model: Any, routed: int) -> Iterator[str]:

@@ -23,7 +23,7 @@ def scope(model: Any, order: TrainingSpec, reach: Reach | None) -> tuple[str, ..
     if method == "full":
         notes = ["All weights that text reaches learn."]
     else:
-        adapted = list(targets(model, reach))
+        adapted = list(targets(model, reach, order.settings.target_modules))
         kinds = _listed(dict.fromkeys(name.rpartition(".")[2] for name in adapted))
         notes = [f"LoRA adapts {len(adapted):,} linear layers ({kinds}); all other weights are frozen."]
         routed = sum(map(_parameters, _experts(model)))

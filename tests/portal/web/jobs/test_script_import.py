@@ -14,6 +14,7 @@ pytestmark = pytest.mark.django_db
 SCRIPT = b"""base_model: acme/base-8b
 adapter: lora
 lora_r: 24
+lora_target_modules: [q_proj, k_proj, v_proj, o_proj]
 learning_rate: 3e-5
 micro_batch_size: 4
 num_epochs: 2000
@@ -31,7 +32,7 @@ def test_a_configuration_becomes_the_beginning_of_a_job(browser: Client) -> None
     file = SimpleUploadedFile("train.yml", SCRIPT)
     page = browser.post("/jobs/import/", {"upload": file, "command": "axolotl train train.yml --lora_r 8"})
     text = page.content.decode()
-    assert "train.yml:4" in text
+    assert "train.yml:5" in text
     assert "<code>learning_rate: 3e-5</code>" in text
     assert "instead of 24 in train.yml, line 3" in text
     assert "is not taken: 2000 must be between 0.001 and 1,000." in text
@@ -40,15 +41,22 @@ def test_a_configuration_becomes_the_beginning_of_a_job(browser: Client) -> None
     form = browser.get(link[1]).context["form"]
     assert {
         name: form[name].value()
-        for name in ("model", "params-method", "params-lora_r", "params-learning_rate")
+        for name in (
+            "model",
+            "params-method",
+            "params-lora_r",
+            "params-target_modules",
+            "params-learning_rate",
+        )
     } == {
         "model": "acme/base-8b",
         "params-method": "lora",
         "params-lora_r": 8,
+        "params-target_modules": "attention",
         "params-learning_rate": 3e-5,
     }
     assert form["params-lora_r"].help_text.startswith("From the command.")
-    assert form["params-learning_rate"].help_text.startswith("From train.yml, line 4.")
+    assert form["params-learning_rate"].help_text.startswith("From train.yml, line 5.")
     assert form["params-per_device_batch_size"].value() is None  # where it runs is recommended
 
 

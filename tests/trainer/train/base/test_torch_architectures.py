@@ -12,6 +12,7 @@ import pytest
 
 from tests.trainer.runs import Run
 from tests.trainer.train.base.architectures import SIZES, built, save
+from trainer.recipes import SFT
 
 pytestmark = pytest.mark.torch
 ENCODERS = ("bert", "electra")
@@ -85,10 +86,12 @@ def test_predictions_count_the_adapters_that_are_trained():
         *MIXTURES.keys() - own,
     ):
         model = built(name)
-        layers = [model.get_submodule(layer) for layer in targets(model, _probe(model))]
-        counted = sum(layer.in_features + layer.out_features for layer in layers)
-        described = model.config.to_json_string(use_diff=False)
-        assert ends(model_from_config(described, name)) == counted, name
+        described = model_from_config(model.config.to_json_string(use_diff=False), name)
+        for placement in SFT.params["target_modules"].choices:
+            adapted = targets(model, _probe(model), placement)
+            layers = [model.get_submodule(layer) for layer in adapted]
+            counted = sum(layer.in_features + layer.out_features for layer in layers)
+            assert ends(described, placement) == counted, (name, placement)
 
 
 def _run_of(run: Run, name: str, tmp_path: Path, **params: Any) -> Run:
