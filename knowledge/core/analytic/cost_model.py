@@ -219,9 +219,9 @@ def _activation_bytes(c: ConfigTable) -> Array:
 
 
 def _given_way(c: ConfigTable, kept: Array, gradients: Array) -> Array:
-    """Return the bytes of activations in whose place gradients come, unless accumulated.
+    """Return the bytes of activations in whose place gradients come.
 
-    Not where FSDP shards: a layer's gradients are whole before they are.
+    None with accumulation. None where FSDP shards: a layer's gradients are whole before they are.
     """
     found: Array = np.where((c.accumulation == 1) & ~c.fsdp, np.minimum(kept, gradients), 0.0)
     return found

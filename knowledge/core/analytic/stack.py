@@ -57,7 +57,7 @@ def upcasts(config: Config) -> bool:
 
 
 def widens(config: Config) -> bool:
-    """Tell whether FSDP computes with float32 between layers: by its mixed precision it does not."""
+    """Tell whether FSDP keeps float32 between layers; its mixed precision does not."""
     return is_fsdp(config) and (config.software or "").startswith(WIDENING)
 
 

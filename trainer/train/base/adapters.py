@@ -86,7 +86,7 @@ def targets(model: Any, reach: Reach | None, placement: str = ALL_LINEAR) -> Ite
 
 
 def _of_attention(name: str) -> bool:
-    """Tell it by the modules around: `self_attn` in most architectures, `attention` in GPT-NeoX."""
+    """Tell it by the modules around, as `self_attn`, or `attention` in GPT-NeoX."""
     return any(part.endswith(("attn", "attention")) for part in name.split(".")[:-1])
 
 
