@@ -61,10 +61,11 @@ class Uwfq:
         came = {job.id: job.submitted_at if job.submitted_at >= seen_at else now for job in jobs}
         for job in sorted(jobs, key=lambda job: (came[job.id], job.submitted_at, job.id)):
             work = job.attained_gpu_s + remaining_gpu_s(job)
-            if not queue.knows(job.id, job.user):
+            expected = queue.expected(job.id, job.user)
+            if expected is None and job.id not in queue.ended:
                 queue.advance(max(min(came[job.id], now), queue.at), gpus)
                 queue.submit(job.id, job.user, work, job.weight)
-            elif _moved(queue.expected(job.id, job.user), work):
+            elif _moved(expected, work):
                 queue.correct(job.id, job.user, work)
         queue.advance(max(now, queue.at), gpus)
         return queue
