@@ -226,11 +226,11 @@ class Option:
         least GPU time; none that costs is cheaper.
         """
         time_s = self.duration_s.value
+        if goal == Goal.BALANCED:
+            return float((time_s * (self.cost.value if priced else time_s * self.gpus)) ** 0.5)
         if goal in (Goal.FASTEST, Goal.BUDGET):
             return time_s
-        if goal in (Goal.CHEAPEST, Goal.DEADLINE):
-            return self.cost.value or FREE * time_s * self.gpus
-        return float((time_s * (self.cost.value if priced else time_s * self.gpus)) ** 0.5)
+        return self.cost.value or FREE * time_s * self.gpus
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, as programs are told; option_json has those to be stored."""

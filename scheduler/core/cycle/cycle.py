@@ -89,25 +89,30 @@ class Cycle:
         if job.hold or not options:
             self._wait(wait_reasons.nowhere(job))
             return
-        for find in (self._place, self._make_room):
-            for option in () if self.closed else options:
-                if option.gpu_model not in self.taken and (gpus := find(option, job)):
+        found = self._find(job, options)
+        if found:
+            self.started.append(Start(job.id, *found))
+        else:
+            self._block(job, options)
+
+    def _find(self, job: JobInfo, options: Sequence[Option]) -> tuple[Option, tuple[GpuId, ...]] | None:
+        """Take GPUs for the first option that fits: free ones, else those of others."""
+        if self.closed:
+            return None
+        evicts = self.evictions and self.rules.may_evict(job, self.now)
+        # The job is kept off the nodes that are withheld from it.
+        seen = replace(job, avoids=job.avoids | self.withheld) if self.withheld else job
+        if self.taken:
+            options = [option for option in options if option.gpu_model not in self.taken]
+        for find in (self.free.place, self._make_room) if evicts else (self.free.place,):
+            for option in options:
+                if gpus := find(option, seen):
                     self._take(option, gpus)
-                    self.started.append(Start(job.id, option, gpus))
-                    return
-        self._block(job, options)
-
-    def _place(self, option: Option, job: JobInfo) -> tuple[GpuId, ...] | None:
-        return self.free.place(option, self._kept_off(job))
-
-    def _kept_off(self, job: JobInfo) -> JobInfo:
-        """The job, kept off the nodes that are withheld from it."""
-        return replace(job, avoids=job.avoids | self.withheld) if self.withheld else job
+                    return option, gpus
+        return None
 
     def _make_room(self, option: Option, job: JobInfo) -> tuple[GpuId, ...] | None:
-        if not self.evictions or not self.rules.may_evict(job, self.now):
-            return None
-        room = self.evictions.make_room(option, self._kept_off(job))
+        room = self.evictions.make_room(option, job) if self.evictions else None
         if room is None:
             return None
         for victim in room.victims:
@@ -123,10 +128,8 @@ class Cycle:
             return
         if self.evictions:
             self.evictions.keep_equals(job)
-        gpus = self._place(holds.option, job) or self._make_room(holds.option, job)
-        if gpus:
-            self._take(holds.option, gpus)
-            self.moved.append(Resize(job.id, holds.option, gpus))
+        if found := self._find(job, (holds.option,)):
+            self.moved.append(Resize(job.id, *found))
             del self.evicted[job.id]
 
     def _take(self, option: Option, gpus: tuple[GpuId, ...]) -> None:
@@ -135,7 +138,8 @@ class Cycle:
             self.evictions.took(option, gpus)
 
     def _block(self, job: JobInfo, options: Sequence[Option]) -> None:
-        passed = self.closed or any(self._is_withheld(option, job) for option in options)
+        held_back = self.taken or self.withheld
+        passed = self.closed or bool(held_back and any(self._is_withheld(option, job) for option in options))
         if self.state.kept_off(job) or job.topology is Topology.GUARANTEED:
             pass  # what it keeps away from, or lies too far apart for it, must not lie idle for it
         elif self.rules.blocks is HeadOfLine.ALL:
@@ -173,7 +177,7 @@ def acceptable(job: JobInfo, free: FreeGpus, rules: CycleOptions) -> Sequence[Op
 
     They are possible on the empty cluster and close to the best of those.
     """
-    possible = [option for option in job.options if free.could_hold(option, job)]
+    possible = free.possible(job)
     if len(possible) < 2:
         return possible
     priced = all_priced(job.options)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.placement.levels import TopologyLevel, asked
-from scheduler.core.types import JobInfo, Wait
+from scheduler.core.types import JobInfo, Topology, Wait
 from scheduler.states import WaitState
 
 APART = {
@@ -55,6 +57,8 @@ def busy(job: JobInfo, option: Option, free: FreeGpus, *, behind: str = "") -> W
 
 def _apart(job: JobInfo, option: Option, free: FreeGpus) -> str:
     """Say that enough GPUs are free, but not as close as the job requires."""
+    if job.topology is Topology.NONE:
+        return ""
     required = asked(job, option).required
     found = free.closest_level(option, job.avoids) if required > TopologyLevel.NODE else None
     if found is None or found >= required:
@@ -71,6 +75,7 @@ def amount(option: Option) -> str:
     return text if option.nodes == 1 else f"{text} on {option.nodes} nodes"
 
 
+@cache
 def counted_gpus(number: int, model: str = "") -> str:
     """So many GPUs of a model, or of any, e.g. `1 A100 GPU`."""
     unit = "CPU slot" if model == "cpu" else f"{model} GPU".strip()

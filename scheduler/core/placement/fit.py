@@ -6,28 +6,20 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from enum import StrEnum
 from itertools import groupby
-from typing import NamedTuple
 
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.gpu_index import NONE, FreeGpuIndex
 from scheduler.core.placement.levels import ANY, TopologyLevel, asked
-from scheduler.core.types import GpuId, JobInfo, NodeInfo
+from scheduler.core.types import GpuId, JobInfo, NodeInfo, Topology
 
 Shares = tuple[int, ...]  # GPUs on each node, largest first
 
 
-class _Request(NamedTuple):
-    """All that decides whether a gang fits."""
-
-    gpu_model: str
-    method: str
-    nodes: int
-    gpus: int
-    price: float | None
-    memory: float | None
-    only_node: str | None
-    avoids: frozenset[str]
-    level: TopologyLevel
+# All that decides whether a gang fits: GPU model, method, nodes, GPUs, price and memory of the option, the
+# job's only node, the nodes that it avoids, and the topology level.
+_Request = tuple[
+    str, str, int, int, float | None, float | None, str | None, frozenset[str], TopologyLevel
+]  # fmt: skip
 
 
 class Placement(StrEnum):
@@ -88,18 +80,32 @@ class FreeGpus:
 
         GPUs must lie as close as the job requires. Nodes that the job avoids are left out.
         """
-        request = _request(option, job, asked(job, option).required if job else TopologyLevel.NODE)
+        request = _request(option, job, (asked(job, option) if job else ANY).required)
         known = self._holdable.get(request)
         if known is None:
             pool = self.pools.get(option.gpu_model)
-            known = pool is not None and self._holds(pool, option, request)
+            known = pool is not None and self._holds(pool, option, job, request[-1])
             self._holdable[request] = known
         return known
 
-    def _holds(self, pool: FreeGpuIndex, option: Option, request: _Request) -> bool:
-        shares = self.shares(option)
-        apart = pool.never(request.level, shares[0])
-        return self._fit(shares, pool.sizes(option, request.only_node, request.avoids | apart))
+    def possible(self, job: JobInfo) -> list[Option]:
+        """The job's options that would fit if every ready node were empty, in their order."""
+        if job.topology is not Topology.NONE:
+            return [option for option in job.options if self.could_hold(option, job)]
+        known = self._holdable
+        return [
+            option
+            for option in job.options
+            # Most are known from jobs before it, so that a call less counts.
+            if known.get(_request(option, job, TopologyLevel.NODE)) or self.could_hold(option, job)
+        ]
+
+    def _holds(self, pool: FreeGpuIndex, option: Option, job: JobInfo | None, level: TopologyLevel) -> bool:
+        shares, (only_node, avoids) = (
+            self.shares(option),
+            (job.only_node, job.avoids) if job else (None, NONE),
+        )
+        return self._fit(shares, pool.sizes(option, only_node, avoids | pool.never(level, shares[0])))
 
     def suited(self, option: Option) -> frozenset[str] | None:
         """Return the nodes on which the option may run; None if all may.
@@ -107,8 +113,7 @@ class FreeGpus:
         They are those of its GPU model.
         """
         pool = self.pools.get(option.gpu_model)
-        unsuited = pool.unsuited(option) if pool else NONE
-        return frozenset(pool.nodes.keys() - unsuited) if pool and unsuited else None
+        return pool.suited(option) if pool else None
 
     def place(self, option: Option, job: JobInfo | None = None) -> tuple[GpuId, ...] | None:
         """Return GPUs for the whole gang, or None.
@@ -116,10 +121,12 @@ class FreeGpus:
         They lie as close as the job asks, if that is possible or required. Ties go to the smaller node id,
         then to the lower index.
         """
-        pool = self.pools.get(option.gpu_model)
-        if pool is None or pool.total < option.gpus:
+        pool = self.pools.get(option.config.gpu_model)
+        if pool is None or pool.total < option.config.number_gpus:
             return None
-        close = asked(job, option) if job else ANY
+        if job is None or job.topology is Topology.NONE:
+            return self._place(pool, option, job, TopologyLevel.NODE)
+        close = asked(job, option)
         if close.level > close.required and pool.sited:
             gpus = self._place(pool, option, job, close.level)
             if gpus:
@@ -193,10 +200,10 @@ class FreeGpus:
 
 
 def _request(option: Option, job: JobInfo | None, level: TopologyLevel) -> _Request:
-    config, (only_node, avoids) = option.config, (job.only_node, job.avoids) if job else (None, NONE)
-    return _Request(
+    config = option.config
+    return (
         config.gpu_model, config.method, config.number_nodes, config.number_gpus, option.price_per_gpu_hour,
-        option.gpu_memory_bytes, only_node, avoids, level,
+        option.gpu_memory_bytes, job.only_node if job else None, job.avoids if job else NONE, level,
     )  # fmt: skip
 
 

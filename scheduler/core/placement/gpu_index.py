@@ -12,6 +12,7 @@ from scheduler.core.placement.levels import TopologyLevel, closest
 from scheduler.core.types import GpuId, NodeInfo
 
 NONE: frozenset[str] = frozenset()
+_Needs = tuple[str, float | None, float | None]  # method, price, GPU memory
 
 
 class FreeGpuIndex:
@@ -35,7 +36,8 @@ class FreeGpuIndex:
         for heap in self._by_count.values():
             heapify(heap)
         self._levels: dict[str, dict[int, tuple[TopologyLevel, tuple[int, ...]]]] = defaultdict(dict)
-        self._unsuited: dict[tuple[str, float | None, float | None], frozenset[str]] = {}
+        self._unsuited: dict[_Needs, frozenset[str]] = {}
+        self._suited: dict[frozenset[str], frozenset[str]] = {}  # by those that are not
 
     @cached_property
     def largest(self) -> int:
@@ -54,6 +56,15 @@ class FreeGpuIndex:
             self._unsuited[needs] = found
         return found
 
+    def suited(self, option: Option) -> frozenset[str] | None:
+        """The nodes that the option may take; None if it may take all."""
+        unsuited = self.unsuited(option)
+        if not unsuited:
+            return None
+        if unsuited not in self._suited:
+            self._suited[unsuited] = frozenset(self.nodes.keys() - unsuited)
+        return self._suited[unsuited]
+
     def unfit(self, option: Option, avoids: frozenset[str] = NONE) -> frozenset[str]:
         """The nodes that do not suit the option, and those to avoid."""
         unsuited = self.unsuited(option)
@@ -61,7 +72,8 @@ class FreeGpuIndex:
 
     def free_for(self, option: Option, avoids: frozenset[str] = NONE) -> int:
         """Free GPUs of the nodes that are fit."""
-        return self.total - sum(len(self.free.get(node, ())) for node in self.unfit(option, avoids))
+        unfit = self.unfit(option, avoids)
+        return self.total - sum(len(self.free.get(node, ())) for node in unfit) if unfit else self.total
 
     def sizes(self, option: Option, only_node: str | None, avoids: frozenset[str]) -> list[int]:
         """GPUs of each node that is fit, free or not, largest first."""

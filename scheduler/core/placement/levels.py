@@ -68,7 +68,7 @@ ANY = Closeness(Topology.NONE, TopologyLevel.NODE)
 
 def asked(job: JobInfo, option: Option) -> Closeness:
     """How close the GPUs of this option shall lie. One GPU a node is close to itself."""
-    return closeness(job.topology, job.level, option)
+    return ANY if job.topology is Topology.NONE else closeness(job.topology, job.level, option)
 
 
 def closeness(topology: Topology, level: int | None, option: Option) -> Closeness:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from heapq import nsmallest
+from heapq import heappop, heappush
 from itertools import groupby
 from math import inf
 from typing import NamedTuple
@@ -37,6 +37,20 @@ class _Harm(NamedTuple):
     victims: list[JobInfo]
 
 
+class _Cheapest:
+    """The nodes of a GPU model by the harm of freeing so many of their GPUs.
+
+    `changed`: nodes to be looked at anew. Entries of the heap are stale where the harm has changed since, and
+    dropped as they come up.
+    """
+
+    __slots__ = ("changed", "heap")
+
+    def __init__(self, nodes: Iterable[str]) -> None:
+        self.changed = set(nodes)
+        self.heap: list[tuple[float, float, str]] = []  # (_Harm's figures, node)
+
+
 class Evictions:
     """Running jobs that may be stopped, by node, as a decision walks down the ranking.
 
@@ -59,16 +73,19 @@ class Evictions:
         self._equals = [list(equals) for _, equals in groupby(order, key=level)]
         self.level = {job.id: number for number, equals in enumerate(self._equals) for job in equals}
         self.by_place: dict[Place, dict[str, JobInfo]] = defaultdict(dict)
+        self.gpus_on: dict[tuple[str, str], int] = defaultdict(int)  # by job and node
         reachable: dict[Place, list[int]] = defaultdict(list)
         for job in order:
-            for model, node, index in _held(job):
+            for model, node, index in _places(job):
                 self.by_place[model, node][job.id] = job
+                self.gpus_on[job.id, node] += 1
                 reachable[model, node].append(index)
         # What would be free if every evictable job were gone: it only shrinks, so failures can be remembered.
         self.reachable = FreeGpus(
             (_with(node, reachable.get((node.gpu_model, node.id), ())) for node in nodes), free.placement
         )
         self._harms: dict[Place, dict[int, _Harm]] = defaultdict(dict)
+        self._cheapest: dict[str, dict[int, _Cheapest]] = defaultdict(dict)  # by GPU model and share
 
     def __bool__(self) -> bool:
         return bool(self.rank)
@@ -90,8 +107,8 @@ class Evictions:
     def took(self, option: Option, gpus: Sequence[GpuId]) -> None:
         """A job was placed on free GPUs."""
         self.reachable.take(option, gpus)
-        for node, _ in gpus:
-            self._harms.pop((option.gpu_model, node), None)
+        for node in {node for node, _ in gpus}:
+            self._changed(option.gpu_model, node)
 
     def make_room(self, option: Option, job: JobInfo) -> Room | None:
         """Evict the worst ranked set for which the whole gang fits, or nobody (None)."""
@@ -114,15 +131,40 @@ class Evictions:
     def _least_harm(self, option: Option, job: JobInfo) -> dict[str, int] | None:
         pool = self.reachable.pools[option.gpu_model]
         unfit = pool.unfit(option, job.avoids)
-        nodes = [job.only_node] if job.only_node else [n for n in pool.free if n not in unfit]
+        if job.only_node:
+            unfit |= pool.free.keys() - {job.only_node}
         chosen: dict[str, int] = {}
         for share, equal in groupby(self.free.shares(option)):
-            fitting = [n for n in nodes if n not in chosen and len(pool.free[n]) >= share]
             count = len(list(equal))
-            best = nsmallest(count, fitting, key=lambda n: (*self._harm(option.gpu_model, n, share)[:2], n))
+            best = self._first(option.gpu_model, share, count, unfit | chosen.keys())
             if len(best) < count:
                 return None
             chosen.update(dict.fromkeys(best, share))
+        return chosen
+
+    def _first(self, model: str, share: int, count: int, excluded: Collection[str]) -> list[str]:
+        """Up to `count` nodes where freeing so many GPUs harms least, ties by id."""
+        free = self.reachable.pools[model].free
+        if share not in self._cheapest[model]:
+            self._cheapest[model][share] = _Cheapest(free)
+        cheapest = self._cheapest[model][share]
+        for node in cheapest.changed:
+            if len(free.get(node, ())) >= share:
+                heappush(cheapest.heap, (*self._harm(model, node, share)[:2], node))
+        cheapest.changed.clear()
+        seen: dict[str, tuple[float, float, str]] = {}
+        chosen: list[str] = []
+        while cheapest.heap and len(chosen) < count:
+            entry = heappop(cheapest.heap)
+            node = entry[-1]
+            harm = self._harms[model, node].get(share)
+            if harm is None or harm[:2] != entry[:2] or node in seen:
+                continue
+            seen[node] = entry
+            if node not in excluded:
+                chosen.append(node)
+        for entry in seen.values():
+            heappush(cheapest.heap, entry)
         return chosen
 
     def _harm(self, model: str, node: str, share: int) -> _Harm:
@@ -140,17 +182,27 @@ class Evictions:
 
         The GPUs are those of the node, if it is given; the best jobs keep theirs first.
         """
-        room = sum(_gpus_on(job, node) for job in jobs) - missing
+        if missing <= 0:
+            return []
+        held = {job.id: self._held(job, node) for job in jobs}
+        room = sum(held.values()) - missing
         victims = []
-        for job in sorted(jobs, key=lambda job: self._turn(job, node)):
-            if (gpus := _gpus_on(job, node)) <= room:
-                room -= gpus
+        for job in sorted(jobs, key=lambda job: self._turn(job, held[job.id])):
+            if held[job.id] <= room:
+                room -= held[job.id]
             else:
                 victims.append(job)
         return victims
 
-    def _turn(self, job: JobInfo, node: str | None = None) -> tuple[float, float, int]:
-        return self.level[job.id], -lost_gpu_s(job) / _gpus_on(job, node), self.rank[job.id]
+    def _held(self, job: JobInfo, node: str | None = None) -> int:
+        """The GPUs that a job holds on the node, or on all."""
+        if node is None:
+            return len(job.holds.gpus) if job.holds else 0
+        return self.gpus_on.get((job.id, node), 0)
+
+    def _turn(self, job: JobInfo, gpus: int) -> tuple[float, float, int]:
+        """The smallest keeps its GPUs: better ranked, then dearer for each of them."""
+        return self.level[job.id], -lost_gpu_s(job) / gpus, self.rank[job.id]
 
     def _anywhere(self, option: Option, avoids: frozenset[str]) -> list[JobInfo]:
         missing = option.gpus - self.free.count_for(option, avoids)
@@ -167,14 +219,14 @@ class Evictions:
         victims = {job.id: job for n, share in shares.items() for job in self._harm(model, n, share).victims}
         pool = self.free.pools[model]
         spare = {
-            n: len(pool.free[n]) - share + sum(_gpus_on(job, n) for job in victims.values())
+            n: len(pool.free[n]) - share + sum(self._held(job, n) for job in victims.values())
             for n, share in shares.items()
         }
-        for job in sorted(victims.values(), key=self._turn):
-            if all(spare[n] >= _gpus_on(job, n) for n in shares):
+        for job in sorted(victims.values(), key=lambda job: self._turn(job, self._held(job))):
+            if all(spare[n] >= self._held(job, n) for n in shares):
                 del victims[job.id]
                 for n in shares:
-                    spare[n] -= _gpus_on(job, n)
+                    spare[n] -= self._held(job, n)
         return list(victims.values())
 
     def _evict(self, victims: Iterable[JobInfo]) -> None:
@@ -185,9 +237,14 @@ class Evictions:
 
     def _forget(self, job: JobInfo) -> None:
         del self.rank[job.id]
-        for model, node, _ in _held(job):
+        for model, node in {(model, node) for model, node, _ in _places(job)}:
             self.by_place[model, node].pop(job.id, None)
-            self._harms.pop((model, node), None)
+            self._changed(model, node)
+
+    def _changed(self, model: str, node: str) -> None:
+        self._harms.pop((model, node), None)
+        for cheapest in self._cheapest[model].values():
+            cheapest.changed.add(node)
 
 
 def lost_gpu_s(job: JobInfo) -> float:
@@ -195,14 +252,9 @@ def lost_gpu_s(job: JobInfo) -> float:
     return (job.unsaved_s + job.restart_s) * len(job.holds.gpus if job.holds else ())
 
 
-def _held(job: JobInfo) -> list[tuple[str, str, int]]:
+def _places(job: JobInfo) -> list[tuple[str, str, int]]:
     holds: Holding | None = job.holds
     return [(holds.option.gpu_model, node, index) for node, index in holds.gpus] if holds else []
-
-
-def _gpus_on(job: JobInfo, node: str | None) -> int:
-    gpus = job.holds.gpus if job.holds else ()
-    return len(gpus) if node is None else sum(held == node for held, _ in gpus)
 
 
 def _with(node: NodeInfo, indices: Sequence[int]) -> NodeInfo:
