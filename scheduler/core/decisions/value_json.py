@@ -120,4 +120,6 @@ def _fields(kind: type[Any]) -> tuple[list[str], list[Any], Callable[[Any], tupl
     defaults = [
         field.default if field.default_factory is MISSING else field.default_factory() for field in found
     ]
+    if len(names) == 1:  # of one name it gives the value, not a tuple
+        return names, defaults, lambda value: (getattr(value, names[0]),)
     return names, defaults, attrgetter(*names)

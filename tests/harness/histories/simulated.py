@@ -63,7 +63,7 @@ class NotingEngine(Engine):
 def simulate(live: LiveHistory) -> NotingEngine:
     """The same arrivals under the same policy in the simulator."""
     began = live.origin.timestamp()  # so that both round alike
-    jobs = [_trace_job(live, job, planned, began) for job, planned in zip(live.jobs, live.plan, strict=True)]
+    jobs = [trace_job(live, job, planned, began) for job, planned in zip(live.jobs, live.plan, strict=True)]
     settings = SimulationSettings(
         report_s=live.size.step_s, limits=limits_in_force({owner.pk for owner in live.owners}, live.origin)
     )
@@ -75,7 +75,7 @@ def simulate(live: LiveHistory) -> NotingEngine:
     return engine
 
 
-def _trace_job(live: LiveHistory, job: Job, planned: PlannedJob, began: float) -> TraceJob:
+def trace_job(live: LiveHistory, job: Job, planned: PlannedJob, began: float) -> TraceJob:
     return TraceJob(
         job_id=job.pk,
         submit_s=began + planned.at,
@@ -92,9 +92,14 @@ def _trace_job(live: LiveHistory, job: Job, planned: PlannedJob, began: float) -
     )
 
 
-def simulated_decisions(live: LiveHistory, engine: NotingEngine) -> list[Decision]:
-    """The simulator's decisions, as those of the live history."""
-    began = live.origin.timestamp()
+def simulated_decisions(
+    live: LiveHistory, engine: NotingEngine, began: float | None = None
+) -> list[Decision]:
+    """The simulator's decisions, as those of the live history.
+
+    began: when that begins in the simulation; None: when it did.
+    """
+    began = live.origin.timestamp() if began is None else began
     numbers = {job.pk: number for number, job in enumerate(live.jobs)}
     places = {name: number for number, name in enumerate(engine.machines.by_id)}
     return sorted(

@@ -75,7 +75,9 @@ def test_markets_and_what_is_asked_of_them_are_kept() -> None:
     rented = replace(node("n", 4), kind=NodeTerms.SPOT, market="zone-a", withdraw_in_s=120.0)
     state = ClusterState(jobs=(), nodes=(rented,), markets=(market,))
     assert Kept(state, NOW).read().state == state
-    plan = Plan((), nodes=(Acquire("zone-a", 2), Acquire("zone-a", 1, NodeTerms.ON_DEMAND), Release("n")))
+    plan = Plan(
+        (), nodes=(Acquire("zone-a", 2), Acquire("zone-a", 1, NodeTerms.ON_DEMAND), Release("node-b"))
+    )
     back = unpack_plan(pack_plan(plan))
     assert back == plan
     assert list(differences(back, replace(plan, nodes=plan.nodes[:2]))) == ["what is asked of markets"]
