@@ -142,8 +142,10 @@ def missed(
     if not options or options[0].source is Source.DEFAULT or meets(options[0], deadline_s, budget):
         return ()
     best = options[0]
+    late_s = best.duration_s.value - deadline_s if deadline_s else 0.0
+    late = f", {rough_time(late_s)} longer than there is," if late_s > 0 else ""
     return (
-        f"No option meets the limits; the closest takes {rough_time(best.duration_s.value)}"
+        f"No option meets the limits; the closest takes {rough_time(best.duration_s.value)}{late}"
         f" and costs {money(best.cost.value, currency)}."
         " Allow more time or money, or train on fewer rows.",
     )

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, isfinite
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from scheduler.core.market.types import NOTHING, Quote, SlotOffer
 
 DEAREST = 1000.0  # times the on-demand price; beyond it a price is a mistake
+MOST_AVAILABLE = 100_000  # nodes
 GAP_SLOTS = 2  # after so many slots without a sample nothing is known
 
 Array = NDArray[np.float64]
@@ -21,37 +23,49 @@ class BadQuote(ValueError):
     """A sample that cannot be true; the message names the field and the remedy."""
 
 
-def quote_problem(quote: Quote, on_demand_price: float, now: float) -> str | None:
-    """What is wrong with a sample by itself, or None."""
+class QuoteProblem(NamedTuple):
+    """What is wrong with a field of a sample; an empty field is the sample as a whole."""
+
+    field: str
+    text: str
+
+
+def quote_problems(
+    quote: Quote, on_demand_price: float, now: float, after: float | None = None
+) -> Iterator[QuoteProblem]:
+    """What is wrong with a sample that follows one at `after`; nothing if it is good."""
     at, price, available = quote
     if not isfinite(at):
-        return f"at is {at:g}; give the time of the sample in seconds"
-    if at > now:
-        return f"at is {at - now:.0f} s in the future; give the time at which the market was asked"
+        yield QuoteProblem("at", f"at is {at:g}; give the time of the sample in seconds")
+    elif at > now:
+        text = f"at is {at - now:.0f} s in the future; give the time at which the market was asked"
+        yield QuoteProblem("at", text)
+    elif after is not None and at == after:
+        yield QuoteProblem("at", "at is that of the sample before; give one sample for a moment")
+    elif after is not None and at < after:
+        yield QuoteProblem("at", "at is before the sample before; sort the samples by time")
     if price is not None and (not isfinite(price) or price < 0):
-        return f"price is {price:g}; give a price per GPU-hour of 0 or more, or none"
-    if price is not None and price >= DEAREST * on_demand_price > 0:
-        return (
+        yield QuoteProblem("price", f"price is {price:g}; give a price per GPU-hour of 0 or more, or none")
+    elif price is not None and price >= DEAREST * on_demand_price > 0:
+        text = (
             f"price is {price:g} for an on-demand price of {on_demand_price:g} per GPU-hour;"
             " give it in the portal's currency, for one GPU and one hour"
         )
-    if available is not None and available < 0:
-        return f"available is {available}; give a number of nodes of 0 or more, or none"
+        yield QuoteProblem("price", text)
+    if available is not None and not 0 <= available <= MOST_AVAILABLE:
+        text = f"available is {available}; give a number of nodes from 0 to {MOST_AVAILABLE:,}, or none"
+        yield QuoteProblem("available", text)
     if price is None and available is None:
-        return "price and available are both missing; give one of them"
-    return None
+        yield QuoteProblem("", "price and available are both missing; give one of them")
 
 
 def checked(quotes: Iterable[Quote], on_demand_price: float, now: float) -> tuple[Quote, ...]:
     """The samples, each later than the one before. Raises BadQuote."""
     good: list[Quote] = []
     for number, quote in enumerate(quotes, start=1):
-        if problem := quote_problem(quote, on_demand_price, now):
-            raise BadQuote(f"sample {number}: {problem}")
-        if good and quote.at == good[-1].at:
-            raise BadQuote(f"sample {number}: at is that of the sample before; give one sample for a moment")
-        if good and quote.at < good[-1].at:
-            raise BadQuote(f"sample {number}: at is before the sample before; sort the samples by time")
+        after = good[-1].at if good else None
+        for problem in quote_problems(quote, on_demand_price, now, after):
+            raise BadQuote(f"sample {number}: {problem.text}")
         good.append(quote)
     return tuple(good)
 

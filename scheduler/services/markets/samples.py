@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from math import isfinite
 
 from django.conf import settings
 from django.db import transaction
@@ -14,12 +13,12 @@ from portal.accounts.models import User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
 from scheduler import hints
+from scheduler.core.market.quotes import quote_problems
+from scheduler.core.market.types import Quote
 from scheduler.errors import BadParameters
 from scheduler.models import Market, MarketSample, SampleSource
 from scheduler.services.markets.prices import follow_market
 
-TIMES_ON_DEMAND = 1000.0  # a price beyond this is a mistake of its unit
-MOST_AVAILABLE = 100_000
 NAMED = 20  # wrong fields in one answer
 CLOCKS = timedelta(seconds=5)  # by which a provider's clock may be ahead
 
@@ -103,27 +102,15 @@ def _keep(
 def _wrong(
     market: Market, samples: Sequence[SampleValues], now: datetime, after: datetime | None
 ) -> dict[str, str]:
-    errors, before = {}, after
     if not samples:
-        errors["samples"] = "give at least one sample"
-    most = TIMES_ON_DEMAND * market.on_demand_price
+        return {"samples": "give at least one sample"}
+    errors, before = {}, after.timestamp() if after else None
+    latest = (now + CLOCKS).timestamp()
     for number, one in enumerate(samples):
-        where = f"samples.{number}"
-        if one.at > now + CLOCKS:
-            errors[f"{where}.at"] = "lies in the future; a sample says what was seen"
-        elif before is not None and one.at == before:
-            errors[f"{where}.at"] = "is there twice; leave one of the two out"
-        elif before is not None and one.at < before:
-            errors[f"{where}.at"] = "lies before the sample that comes first; sort the samples by time"
-        before = one.at if before is None else max(before, one.at)
-        if one.price is not None and not (isfinite(one.price) and 0 <= one.price <= most):
-            errors[f"{where}.price"] = (
-                f"must be from 0 to {most:g}, {TIMES_ON_DEMAND:,.0f} times the on-demand price of a GPU hour"
-            )
-        if one.available is not None and not 0 <= one.available <= MOST_AVAILABLE:
-            errors[f"{where}.available"] = f"must be a number of nodes from 0 to {MOST_AVAILABLE}"
-        if one.price is None and one.available is None:
-            errors[where] = "give a price, an availability, or both"
+        quote = Quote(one.at.timestamp(), one.price, one.available)
+        for problem in quote_problems(quote, market.on_demand_price, latest, before):
+            errors[f"samples.{number}.{problem.field}".rstrip(".")] = problem.text
+        before = max(before or quote.at, quote.at)
     return errors
 
 

@@ -26,14 +26,15 @@ def ago(minutes: float, price: float | None = 0.3, available: int | None = 2) ->
 @pytest.mark.parametrize(
     ("given", "field", "told"),
     [
-        ([(1, -0.1, 2)], "samples.0.price", "from 0 to 1000"),
-        ([(1, NAN, 2)], "samples.0.price", "from 0 to 1000"),
-        ([(1, INFINITE, 2)], "samples.0.price", "from 0 to 1000"),
-        ([(1, 1000.1, 2)], "samples.0.price", "1,000 times the on-demand price"),
+        ([(1, -0.1, 2)], "samples.0.price", "price is -0.1; give a price per GPU-hour of 0 or more"),
+        ([(1, NAN, 2)], "samples.0.price", "price is nan"),
+        ([(1, INFINITE, 2)], "samples.0.price", "price is inf"),
+        ([(1, 1000.0, 2)], "samples.0.price", "1000 for an on-demand price of 1 per GPU-hour"),
         ([(1, 0.3, 2), (2, 0.3, 2)], "samples.1.at", "sort the samples by time"),
-        ([(-10, 0.3, 2)], "samples.0.at", "lies in the future"),
-        ([(1, 0.3, -1)], "samples.0.available", "from 0 to"),
-        ([(1, None, None)], "samples.0", "give a price, an availability, or both"),
+        ([(-10, 0.3, 2)], "samples.0.at", "s in the future"),
+        ([(1, 0.3, -1)], "samples.0.available", "from 0 to 100,000"),
+        ([(1, 0.3, 100_001)], "samples.0.available", "from 0 to 100,000"),
+        ([(1, None, None)], "samples.0", "both missing; give one of them"),
         ([], "samples", "at least one"),
     ],
 )
@@ -49,12 +50,22 @@ def test_a_wrong_sample_is_named_and_nothing_is_kept(
     assert not MarketSample.objects.exists()
 
 
+@pytest.mark.one_database
+def test_every_wrong_value_of_a_request_is_named_at_once() -> None:
+    with pytest.raises(BadParameters) as refused:
+        append_samples(
+            market=making.market(), samples=[ago(1, -1.0, -1), ago(2, 999.9, 2)], actor=world.admin(),
+            now=database_now(),
+        )  # fmt: skip
+    assert sorted(refused.value.fields) == ["samples.0.available", "samples.0.price", "samples.1.at"]
+
+
 def test_a_doubled_sample_is_refused() -> None:
     market, one = making.market(), ago(5)
-    with pytest.raises(BadParameters, match="is there twice"):
+    with pytest.raises(BadParameters, match="one sample for a moment"):
         append_samples(market=market, samples=[one, one], actor=world.admin(), now=database_now())
     append_samples(market=market, samples=[one], actor=world.admin(), now=database_now())
-    with pytest.raises(BadParameters, match="is there twice"):
+    with pytest.raises(BadParameters, match="one sample for a moment"):
         append_samples(market=market, samples=[one], actor=world.admin(), now=database_now())
     import_samples(market=market, samples=[one], actor=None, now=database_now())  # another source
     with pytest.raises(BadParameters, match="imported already"):

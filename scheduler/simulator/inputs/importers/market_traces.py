@@ -66,9 +66,10 @@ def load_market(path: Path, part: str | None = None) -> MarketTrace:
     for name, quote in importer.read(files.read_rows(path), path.name):
         parts.setdefault(name, []).append(quote)
     name, quotes = _chosen(parts, part, path)
-    ordered = sorted({quote.at: quote for quote in quotes}.values())
+    ordered = quotes  # our own schema is in order, or refused by `checked`
     if importer.repeats:
-        ordered = list(_repeated(ordered, _end(path, name)))
+        by_time = sorted({quote.at: quote for quote in quotes}.values())
+        ordered = list(_repeated(by_time, _end(path, name)))
     origin = ordered[0].at
     return MarketTrace(name or path.stem, tuple(quote._replace(at=quote.at - origin) for quote in ordered))
 
