@@ -15,10 +15,24 @@ from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Config, Evidence, Interval, Option, Source
 from knowledge.core.explain import evidence
 from knowledge.core.recommend import duration
-from knowledge.models import CatalogEntry, Execution, PredictorVersion, Promotion, Status, TrackRecord
+from knowledge.models import (
+    CONFIG_COLUMNS,
+    CatalogEntry,
+    Execution,
+    PredictorVersion,
+    Promotion,
+    Status,
+    TrackRecord,
+)
 
 RECENT_STARTUPS = 500
 RECENT_RUNS = 2000
+EVIDENCE = (
+    "tokens_per_second",
+    "peak_memory_fraction",
+    "status",
+    "source",
+)  # of a measured run
 EVIDENCE_SHOWN = 5
 EVIDENCE_SCANNED = 1000
 EXPORT_PIECE = 1000
@@ -186,18 +200,14 @@ def nearest(config: Config, catalogue: Catalogue) -> tuple[Evidence, ...]:
     """The measured executions most like the configuration, nearest first."""
     config = catalogue.canonical(config)
     rows = evidence_rows(evidence.related_models(config.model_name, catalogue), config)
-    measured = [
-        Evidence(
-            config=row.config,
-            tokens_per_second=row.tokens_per_second,
-            peak_memory_fraction=row.peak_memory_fraction,
-            status=row.status,
-            source=row.source,
-            distance=evidence.distance(config, row.config),
-        )
-        for row in rows[:EVIDENCE_SCANNED]
-    ]
-    return tuple(sorted(measured, key=lambda entry: entry.distance)[:EVIDENCE_SHOWN])
+    rows = rows.only(*CONFIG_COLUMNS, "settings", *EVIDENCE)
+    configs = [(row, row.config) for row in rows[:EVIDENCE_SCANNED]]
+    found = [(evidence.distance(config, known), known, row) for row, known in configs]
+    found.sort(key=lambda one: one[0])
+    return tuple(
+        Evidence(config=known, distance=distance, **{name: getattr(row, name) for name in EVIDENCE})
+        for distance, known, row in found[:EVIDENCE_SHOWN]
+    )
 
 
 def counts_by_source() -> dict[str, int]:

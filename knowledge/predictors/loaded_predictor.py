@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
@@ -38,12 +39,30 @@ def predictor_for(state: KnowledgeState, catalogue: Catalogue, inventory: Invent
     Physics alone as long as none was trained, or where its file cannot be used: it then has no version.
     """
     knowledge = knowledge_of(state.active)
-    observations, known = _observations(state.last_own, catalogue)
+    known = _Loaded(state.number, state.active.sha256, knowledge) if state.active and knowledge else _Loaded()
+    return _predictor(known, state.last_own, catalogue, inventory)
+
+
+@dataclass(frozen=True, slots=True)
+class _Loaded:
+    """What a version's file holds, told apart by number and digest."""
+
+    number: int | None = None
+    sha256: str = ""
+    knowledge: Mapping[str, FittedModel] = field(default_factory=dict, compare=False)
+
+
+# Kept between requests, so that the correction from own runs is learnt once after each new run.
+@lru_cache(maxsize=2)
+def _predictor(
+    loaded: _Loaded, last_own: int, catalogue: Catalogue, inventory: Inventory
+) -> LearnedPredictor:
+    observations, known = _observations(last_own, catalogue)
     return LearnedPredictor(
-        knowledge=knowledge or {},
-        catalogue=_with_scarce(known, knowledge or {}).on(inventory),
+        knowledge=loaded.knowledge,
+        catalogue=_with_scarce(known, loaded.knowledge).on(inventory),
         observations=observations,
-        version=state.number if knowledge is not None else None,
+        version=loaded.number,
     )
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True)
 class ConfigTable:
     """Columns of n configurations; NaN is unknown.
 
@@ -110,12 +111,12 @@ class ConfigTable:
         """The identity of each row's configuration."""
         return [config_space.config_hash(self.canonical(x, row)) for row, x in enumerate(configs)]
 
-    @property
+    @cached_property
     def micro_tokens(self) -> Array:
         """Tokens a GPU handles in a usual micro-step (`T`)."""
         return self.batch * self.padded / self.model_parallel
 
-    @property
+    @cached_property
     def peak_tokens(self) -> Array:
         """Return the tokens a GPU holds in the longest micro-step: what memory must bear.
 
@@ -125,13 +126,13 @@ class ConfigTable:
         found: Array = whole / self.model_parallel
         return found
 
-    @property
+    @cached_property
     def shards(self) -> Array:
         """GPUs that share one copy of the weights."""
         fsdp = np.where(self.hybrid, self.gpus / self.nodes, self.gpus)
         return np.where(self.fsdp, fsdp, self.model_parallel)
 
-    @property
+    @cached_property
     def lora_parameters(self) -> Array:
         """Adapter weights; 0 for full fine-tuning."""
         return np.where(self.adapter, self.lora_r * self.adapted, 0.0)

@@ -126,7 +126,9 @@ def memory(c: ConfigTable) -> Memory:
     gradients = trained * np.where(c.state_bytes == 16, stored, 2.0)
     states = trained * c.state_bytes - np.where(c.adapter, 0.0, weights) - gradients
     towers = c.towers * np.where(c.adapter, np.where(c.quantized, QUANTIZED_BYTES, width), 4.0)
-    logits, kept = _logit_bytes(c), _activation_bytes(c)
+    logits, layer = _logit_bytes(c), activations.of_layer(c)
+    working = _layer_bytes(c, layer)
+    kept = _activation_bytes(c, layer, working, logits)
     whole = Memory(
         weights=(weights + towers) / c.shards,
         gradients=gradients / c.shards,
@@ -134,7 +136,7 @@ def memory(c: ConfigTable) -> Memory:
         activations=kept - _given_way(c, kept, gradients / c.shards),
         logits=logits,
         adapters=_adapter_bytes(c) * c.lora_parameters,
-        cached=np.where(c.cpu, 0.0, np.minimum(_layer_bytes(c), logits) + CACHED_SHARE * (kept + logits)),
+        cached=np.where(c.cpu, 0.0, np.minimum(working, logits) + CACHED_SHARE * (kept + logits)),
         context=np.where(c.cpu, CPU_CONTEXT_BYTES, CONTEXT_BYTES + CONTEXT_SHARE * c.memory),
     )
     return replace(whole, optimizer=np.where(c.paged, _resident(c, whole), whole.optimizer))
@@ -149,6 +151,8 @@ def paging_bytes(c: ConfigTable) -> Array:
     that no GPU has room for must be paged as well, or nothing runs: a configuration that does not
     state its optimiser counts as paged in that case.
     """
+    if not (c.paged | c.silent).any():
+        return np.zeros(len(c))
     found = memory(replace(c, paged=np.zeros(len(c), dtype=bool)))
     crowded = found.total + COLLECTED_COPIES * collected(c) > USABLE * c.memory
     impossible = found.weights + found.gradients + found.optimizer + found.context > c.memory
@@ -203,18 +207,17 @@ def _resident(c: ConfigTable, whole: Memory) -> Array:
     return stays
 
 
-def _activation_bytes(c: ConfigTable) -> Array:
+def _activation_bytes(c: ConfigTable, layer: Array, working: Array, logits: Array) -> Array:
     """Return the bytes of what is kept and of what works.
 
-    The layer in work counts where it takes more than logits, which are gone before the backward pass comes to
-    a layer.
+    `layer`: of a token that one layer keeps without checkpointing; `working` and `logits`: bytes. The layer
+    in work counts where it takes more than logits, which are gone before the backward pass comes to a layer.
     """
-    layer = activations.of_layer(c) * c.peak_tokens
     boundaries = activations.of_boundary(c) * c.layers * c.peak_tokens
     dequantized = np.where(c.quantized, activations.attention_bytes(c) * c.hidden * c.expert_width, 0.0)
-    again = _layer_bytes(c) + activations.of_mlp_gradients(c) * c.peak_tokens + dequantized
-    beyond = np.maximum(0.0, again - _logit_bytes(c))
-    kept: Array = np.where(c.checkpointing, boundaries, c.layers * layer) + beyond
+    again = working + activations.of_mlp_gradients(c) * c.peak_tokens + dequantized
+    beyond = np.maximum(0.0, again - logits)
+    kept: Array = np.where(c.checkpointing, boundaries, c.layers * layer * c.peak_tokens) + beyond
     return kept
 
 
@@ -227,10 +230,10 @@ def _given_way(c: ConfigTable, kept: Array, gradients: Array) -> Array:
     return found
 
 
-def _layer_bytes(c: ConfigTable) -> Array:
+def _layer_bytes(c: ConfigTable, layer: Array) -> Array:
     """Bytes that one layer holds in work besides what it keeps."""
-    layer = np.where(c.checkpointing, activations.of_layer(c), 0.0) + activations.of_scores(c)
-    found: Array = layer * c.peak_tokens
+    working = np.where(c.checkpointing, layer, 0.0) + activations.of_scores(c)
+    found: Array = working * c.peak_tokens
     return found
 
 
