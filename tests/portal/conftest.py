@@ -23,12 +23,19 @@ from scheduler.models import DatasetFile
 from tests.harness import world
 
 
-def token_client(owner: User, scope: Scope = Scope.WRITE) -> APIClient:
+class Program(APIClient):
+    """A client with a token; `authorization` is the header that carries it."""
+
+    def __init__(self, authorization: str) -> None:
+        super().__init__()
+        self.authorization = authorization
+        self.credentials(HTTP_AUTHORIZATION=authorization)
+
+
+def token_client(owner: User, scope: Scope = Scope.WRITE) -> Program:
     """A program that acts for `owner`."""
     _, plain = create_token(owner=owner, name="test", now=timezone.now(), scope=scope)
-    client = APIClient()
-    client.credentials(HTTP_AUTHORIZATION=f"Bearer {plain}")
-    return client
+    return Program(f"Bearer {plain}")
 
 
 @contextmanager
@@ -48,17 +55,17 @@ def person(db: None) -> User:
 
 
 @pytest.fixture
-def api(person: User) -> APIClient:
+def api(person: User) -> Program:
     return token_client(person)
 
 
 @pytest.fixture
-def stranger(db: None) -> APIClient:
+def stranger(db: None) -> Program:
     return token_client(world.user("eve"))
 
 
 @pytest.fixture
-def admin_api(db: None) -> APIClient:
+def admin_api(db: None) -> Program:
     return token_client(world.admin(), Scope.ADMIN)
 
 

@@ -85,7 +85,10 @@ def run(settings: Settings) -> int:
 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, ask_to_stop)
-    return agent.run()
+    try:
+        return agent.run()
+    finally:
+        agent.close()
 
 
 def _limit_resources() -> None:

@@ -102,6 +102,11 @@ class Agent:
         self._shut_down()
         return 0
 
+    def close(self) -> None:
+        """Let go of the folder, so that another agent may hold it, and of connections."""
+        self._folder.unlock()
+        self._portal.close()
+
     def _rest(self, pause_s: float) -> None:
         """Wait for the next sync, or less if there is news.
 

@@ -29,7 +29,7 @@ from trainer.train.plan import StepPlan
 from trainer.train.settings import TrainingSpec
 
 _CLIP = 1.0
-_LOOK_EVERY_S = 5.0  # within a step that takes longer; several processes must talk to look
+LOOK_EVERY_S = 5.0  # within a step that takes longer; several processes must talk to look
 _TRAINED_PER_SAVED = 10.0  # seconds between checkpoints for each second that the last one took
 
 
@@ -190,7 +190,7 @@ class Loop:
         due = self.world.main and time.monotonic() - self._saved_at >= pause_s
         stop, save, step_s = self.world.max(float(self.stop.requested), float(due), step_s)
         parts = self.plan.batch // self.plan.micro // self.world.size
-        self._look_every = math.ceil(_LOOK_EVERY_S * parts / step_s) or 1
+        self._look_every = math.ceil(LOOK_EVERY_S * parts / step_s) or 1
         step = self.measured.step
         if step == self.plan.steps:
             return

@@ -121,11 +121,12 @@ def read_order(run_dir: Path) -> TrainingSpec:
         )
     except (OSError, ValueError, KeyError, TypeError, ProtocolError) as wrong:
         raise TrainError(f"{run_dir.name}/spec.json cannot be used: {wrong!r}") from wrong
-    _check(order)
+    check(order)
     return order
 
 
-def _check(order: TrainingSpec) -> None:
+def check(order: TrainingSpec) -> None:
+    """Raise TrainError for values that no training may have together."""
     settings = order.settings
     if order.spec.recipe != SFT.name:
         raise TrainError(f"This trainer knows the recipe {SFT.name}, not {order.spec.recipe!r}.")

@@ -161,7 +161,7 @@ SETTINGS: Mapping[str, Values | Callable[[str, int, Mapping[str, Any]], Values]]
 # Of these, physics and features have words of their own; the others are read by their type (`setting`).
 _NAMED = ("gradient_checkpointing", "sharding")
 OTHER_SETTINGS = tuple(name for name in SETTINGS if name not in _NAMED)
-_USUAL = {name: PARAMS[name].default for name in OTHER_SETTINGS} | {
+USUAL = {name: PARAMS[name].default for name in OTHER_SETTINGS} | {
     name: OUR_TRAINER[name] for name in ("target_modules", "unquantized_float32")
 }
 
@@ -234,4 +234,4 @@ def known_values(config: Config) -> dict[str, Any]:
     default, which is how trainings ran before there was a choice.
     """
     found = ((name, getattr(config, name)) for name in FIELDS)
-    return {name: value for name, value in found if value not in (None, _USUAL.get(name))}
+    return {name: value for name, value in found if value not in (None, USUAL.get(name))}

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlencode
 
+from django.apps import apps
 from django.conf import settings
 from django.contrib import admin
 from django.contrib.admin.utils import quote
@@ -118,7 +119,7 @@ class AccessMatrix:
     def tables(self) -> list[str]:
         """Django's lists of rows and pages of one, of every table that has them."""
         found = []
-        for model in admin.site._registry:
+        for model in filter(admin.site.is_registered, apps.get_models()):
             base = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
             newest = model._default_manager.order_by("-pk").first()
             found += [base, *([f"{base}{quote(newest.pk)}/change/"] if newest else [])]

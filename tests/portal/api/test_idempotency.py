@@ -42,7 +42,7 @@ def submit(person: User) -> Callable[..., Any]:
 
     def post(**more: str) -> Any:
         client = APIClient(raise_request_exception=False)
-        client.credentials(**api._credentials)
+        client.credentials(HTTP_AUTHORIZATION=api.authorization)
         return client.post("/api/jobs/", {**body, **more}, format="json", headers={"Idempotency-Key": "k"})
 
     return post

@@ -65,7 +65,7 @@ def ids_that_exist(person: User) -> dict[str, Any]:
     """
     node = world.fake_node()
     job = world.placed_job(node, owner=person)
-    token = token_client(world.admin(), Scope.ADMIN)._credentials["HTTP_AUTHORIZATION"]
+    token = token_client(world.admin(), Scope.ADMIN).authorization
     # No token has the number 0: revoking one that exists would end the test's own way in.
     ids = {"job_id": job.pk, "file_id": job.training_file_id, "node_id": node.node_id, "token_id": 0}
     member = Membership.objects.create(user=person, team=Team.objects.create(name="Linguists"))

@@ -65,7 +65,7 @@ def test_no_odd_part_of_an_address_is_our_mistake(client: Client, part: str) -> 
 
 
 def test_no_method_is_our_mistake(client: Client) -> None:
-    token = token_client(world.admin(), Scope.ADMIN)._credentials["HTTP_AUTHORIZATION"]
+    token = token_client(world.admin(), Scope.ADMIN).authorization
     for route in routes():
         for method in METHODS:
             headers = {"authorization": token} if route.startswith("api/") else {}

@@ -23,6 +23,7 @@ from portal.ops import health
 from portal.serving import queued
 from scheduler.loop.tick import tick
 from tests.harness import world
+from tests.portal.conftest import Program
 
 CANARY = "ft-CANARYcanaryCANARYcanaryCANARYcanaryCANARYcan"
 
@@ -172,9 +173,9 @@ def test_ids_are_not_masked(text: str) -> None:
     assert mask(text) == text
 
 
-def test_a_token_never_comes_back(api: APIClient, person: User, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_token_never_comes_back(api: Program, person: User, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level(logging.DEBUG)
-    secret = api._credentials["HTTP_AUTHORIZATION"].split()[1]
+    secret = api.authorization.split()[1]
     world.job(person)
     for path in ("me/", "tokens/", "jobs/", "files/", "nodes/", "schema/", "nothing/"):
         assert secret not in api.get(f"/api/{path}").content.decode()

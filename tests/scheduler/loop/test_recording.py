@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 from datetime import timedelta
 from typing import Any
@@ -102,11 +103,11 @@ def test_what_a_solver_found_is_kept_and_it_is_not_asked_again(monkeypatch: pyte
     tick()
     assert verbs() == [("start", "", job.pk)]
     assert Decision.objects.get().parameters == {"min_run_s": 5.0}
-    monkeypatch.setattr("scheduler.core.divide.assignment._solve", lambda *_, **__: 1 / 0)
+    monkeypatch.setattr("scipy.optimize.milp", lambda *_, **__: 1 / 0)
     assert "identical, 1 action" in replayed(Decision.objects.get().pk)
 
 
-def test_options_are_stored_once_whatever_the_number_of_decisions(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_options_are_stored_once_whatever_the_number_of_decisions() -> None:
     owner = world.user()
     file = world.data_file(owner)
     world.fake_node(slots=1)
@@ -115,8 +116,7 @@ def test_options_are_stored_once_whatever_the_number_of_decisions(monkeypatch: p
         tick()
     assert Decision.objects.count() == 3
     assert OptionSet.objects.count() == 1
-    monkeypatch.setattr(option_sets, "_packed", {})  # another process
-    monkeypatch.setattr(option_sets, "_noted", None)
+    importlib.reload(option_sets)  # as in another process
     world.job(owner, training_file=file, params=ONE_GPU)
     OptionSet.objects.update(used_on="2020-01-01")
     tick()

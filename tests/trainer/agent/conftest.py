@@ -79,8 +79,7 @@ class Running:
         self.agent.stops_asked += 1
         self.thread.join(20)
         assert not self.thread.is_alive()
-        self.agent._folder.unlock()
-        self.agent._portal.close()
+        self.agent.close()
 
 
 StartAgent = Callable[..., Running]

@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import subprocess
 import time
 from itertools import count
 from pathlib import Path
@@ -18,25 +17,17 @@ import pytest
 
 from tests.trainer.agent.conftest import StartAgent, StartProcess
 from tests.trainer.agent.fakes.fake_portal import FakePortal, file_of, until
-from tests.trainer.agent.fakes.seen import pid_of, runs, steps
+from tests.trainer.agent.fakes.seen import orphaned, pid_of, runs, under_way
 from trainer.agent.loop import LONGEST_PAUSE_S, back_off_s
 from trainer.agent.storage.spool import Spool
 from trainer.protocol import Outcome, ReportKind
-
-
-def kill(process: subprocess.Popen[bytes]) -> None:
-    process.kill()
-    process.wait()
 
 
 def test_a_new_agent_adopts_a_training_and_numbers_go_on(
     portal: FakePortal, node_dir: Path, start_process: StartProcess
 ) -> None:
     """F3. The fake portal checks that no report is lost, renumbered or changed."""
-    given = portal.give("c1", "steady")
-    first = start_process()
-    until(lambda: steps(given))
-    kill(first)
+    given = orphaned(portal, start_process())
     pid, before = pid_of(node_dir), len(given.reports)
     start_process()
     until(lambda: len(given.reports) > before + 3)
@@ -53,10 +44,7 @@ def test_a_new_agent_adopts_a_training_and_numbers_go_on(
 def test_a_training_that_ended_while_the_agent_was_away_is_told_from_its_result(
     portal: FakePortal, node_dir: Path, start_process: StartProcess
 ) -> None:
-    given = portal.give("c1", "steady")
-    agent = start_process()
-    until(lambda: steps(given))
-    kill(agent)
+    given = orphaned(portal, start_process())
     (node_dir / "runs" / "c1" / "finish").touch()
     until(lambda: not runs(pid_of(node_dir)))
     start_process()
@@ -68,10 +56,7 @@ def test_a_training_that_ended_while_the_agent_was_away_is_told_from_its_result(
 def test_agent_and_training_killed_together_are_told_as_killed(
     portal: FakePortal, node_dir: Path, start_process: StartProcess
 ) -> None:
-    given = portal.give("c1", "steady")
-    agent = start_process()
-    until(lambda: steps(given))
-    kill(agent)
+    given = orphaned(portal, start_process())
     os.kill(pid_of(node_dir), signal.SIGKILL)
     start_process()
     assert until(lambda: given.end).outcome == Outcome.KILLED
@@ -80,10 +65,7 @@ def test_agent_and_training_killed_together_are_told_as_killed(
 def test_a_training_whose_pid_was_never_written_down_is_found_by_its_mark(
     portal: FakePortal, node_dir: Path, start_process: StartProcess
 ) -> None:
-    given = portal.give("c1", "steady")
-    agent = start_process()
-    until(lambda: steps(given))
-    kill(agent)
+    given = orphaned(portal, start_process())
     pid = pid_of(node_dir)
     (node_dir / "runs" / "c1" / "process.json").write_text(json.dumps({"claim": "c1", "fence": 1}))
     before = len(given.reports)
@@ -98,10 +80,7 @@ def test_a_training_whose_record_is_broken_is_ended_and_reported_lost(
     portal: FakePortal, node_dir: Path, start_process: StartProcess
 ) -> None:
     """F3: adopted, or the whole tree ended; never a second start."""
-    given = portal.give("c1", "steady")
-    agent = start_process()
-    until(lambda: steps(given))
-    kill(agent)
+    given = orphaned(portal, start_process())
     pid = pid_of(node_dir)
     (node_dir / "spool" / "c1" / "claim.json").write_text("{")
     start_process()
@@ -113,9 +92,8 @@ def test_a_training_killed_by_somebody_else_is_told_as_killed(
     portal: FakePortal, node_dir: Path, start_agent: StartAgent
 ) -> None:
     """F4."""
-    given = portal.give("c1", "steady")
     start_agent()
-    until(lambda: steps(given))
+    given = under_way(portal)
     os.kill(pid_of(node_dir), signal.SIGKILL)
     end = until(lambda: given.end)
     assert (end.outcome, end.exit_code) == (Outcome.KILLED, -9)
@@ -129,9 +107,8 @@ def test_reports_wait_in_order_while_the_portal_is_away(
 
     None is lost or doubled, and no training ends because of the portal.
     """
-    given = portal.give("c1", "steady")
     start_agent()
-    until(lambda: steps(given))
+    given = under_way(portal)
     portal.away = True
     before = len(given.reports)
     time.sleep(1.2)
@@ -168,9 +145,8 @@ def test_agents_that_failed_together_try_again_apart_and_within_a_third_of_their
 def test_a_portal_that_refuses_everything_for_a_while_ends_no_training(
     portal: FakePortal, node_dir: Path, start_agent: StartAgent, status: int
 ) -> None:
-    given = portal.give("c1", "steady")
     start_agent()
-    until(lambda: steps(given))
+    given = under_way(portal)
     portal.status = status
     time.sleep(0.8)
     pid, before = pid_of(node_dir), len(given.reports)
@@ -184,9 +160,8 @@ def test_an_agent_that_is_too_old_leaves_and_its_training_lives_on(
     portal: FakePortal, node_dir: Path, start_process: StartProcess
 ) -> None:
     """F18."""
-    given = portal.give("c1", "steady")
     agent = start_process()
-    until(lambda: steps(given))
+    under_way(portal)
     portal.status = 426
     assert agent.wait(10) == 3
     assert runs(pid_of(node_dir))
@@ -241,9 +216,8 @@ def test_a_checkpoint_that_is_not_what_its_manifest_says_is_not_reported(
     portal: FakePortal, node_dir: Path, start_agent: StartAgent
 ) -> None:
     """I14."""
-    given = portal.give("c1", "steady")
     start_agent()
-    until(lambda: steps(given))
+    given = under_way(portal)
     false: dict[str, Any] = {"step": 7, "files": [{"path": "weights.bin", "sha256": "0" * 64, "bytes": 4}]}
     folder = node_dir / "runs" / "c1" / "checkpoints" / "step-9999"
     folder.mkdir(parents=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from trainer.agent.errors import SetupError
+from trainer.agent.node import notice
 from trainer.agent.node.notice import NoticeWatch
 from trainer.agent.settings import read_settings
 
@@ -51,18 +53,17 @@ def test_a_command_that_hangs_is_neither_a_notice_nor_its_end(
     assert left(watch) is not None
 
 
-def test_a_number_that_counts_down_is_followed_and_one_that_stays_runs_out(tmp_path: Path) -> None:
+def test_a_number_that_counts_down_is_followed_and_one_that_stays_runs_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = iter((0.0, 0.0, 30.0, 40.0, 40.0))  # of each look that starts a count, and of each that reads it
+    monkeypatch.setattr(notice, "time", SimpleNamespace(monotonic=lambda: next(now)))
     file = tmp_path / "notice"
-    file.write_text("100")
     watch = NoticeWatch(str(file))
-    watch.look()
-    first = watch._ends
-    watch.look()
-    assert watch._ends == first
+    file.write_text("100")
+    assert [left(watch), left(watch)] == [100, 70]
     file.write_text("50")
-    found = left(watch)
-    assert found is not None
-    assert found <= 50
+    assert left(watch) == 50
 
 
 @pytest.mark.parametrize(

@@ -105,7 +105,7 @@ def test_no_event_is_lost_where_a_long_backlog_is_read_in_pieces(
     spool: Spool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As after hours without an agent: a piece ends in the middle of a line."""
-    monkeypatch.setattr("trainer.agent.claims.collect._READ_BYTES", 100)
+    monkeypatch.setattr("trainer.agent.claims.collect.READ_BYTES", 100)
     lines = [json.dumps({"kind": "step", "step": step}) for step in range(20)]
     huge = json.dumps({"kind": "step", "text": "x" * 250})
     (tmp_path / "events.jsonl").write_text("\n".join([*lines[:10], huge, *lines[10:], ""]))

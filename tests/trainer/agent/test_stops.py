@@ -13,7 +13,7 @@ import pytest
 
 from tests.trainer.agent.conftest import StartAgent, StartProcess
 from tests.trainer.agent.fakes.fake_portal import FakePortal, until
-from tests.trainer.agent.fakes.seen import pid_of, runs, steps
+from tests.trainer.agent.fakes.seen import pid_of, runs, steps, under_way
 from trainer.agent.claims import manager
 from trainer.protocol import Outcome
 
@@ -25,9 +25,8 @@ WELL_BEFORE_S = 20.0  # such a transfer could end
 def test_a_stopped_training_saves_and_its_checkpoint_is_kept_if_it_is_wanted(
     portal: FakePortal, start_agent: StartAgent, stop_for: str, kept: bool
 ) -> None:
-    given = portal.give("c1", "steady")
     start_agent()
-    until(lambda: steps(given))
+    given = under_way(portal)
     given.want, given.stop_for = "stop", stop_for
     end = until(lambda: given.end)
     assert (end.outcome, end.exit_code) == (Outcome.STOPPED, 75)
@@ -55,10 +54,9 @@ def test_checkpoints_that_only_this_node_has_stay_for_as_long_as_a_job_may_go_on
 def test_a_stop_that_is_ignored_ends_the_training_and_its_detached_grandchild(
     portal: FakePortal, node_dir: Path, start_agent: StartAgent
 ) -> None:
-    given = portal.give("c1", "stubborn")
-    given.grace_s = 0.5
     start_agent()
-    until(lambda: steps(given))
+    given = under_way(portal, "stubborn")
+    given.grace_s = 0.5
     pids = [pid_of(node_dir), int((node_dir / "runs" / "c1" / "grandchild").read_text())]
     given.want, given.stop_for = "stop", "cancel"
     end = until(lambda: given.end)
@@ -87,9 +85,8 @@ def test_a_stop_ends_a_long_download(portal: FakePortal, node_dir: Path, start_a
 
 
 def test_a_cancel_ends_a_long_upload(portal: FakePortal, node_dir: Path, start_agent: StartAgent) -> None:
-    given = portal.give("c1", "steady")
     start_agent()
-    until(lambda: steps(given))
+    given = under_way(portal)
     (node_dir / "runs" / "c1" / "weight_bytes").write_text(str(LONG_TRANSFER_BYTES))
     portal.slow = True
     given.want, given.stop_for = "stop", "preempt"
@@ -140,9 +137,8 @@ def test_gpus_that_are_given_away_are_used_once_the_training_before_has_left_the
 def test_after_long_silence_the_node_stops_its_own_work(
     portal: FakePortal, node_dir: Path, start_agent: StartAgent
 ) -> None:
-    given = portal.give("c1", "steady")
     start_agent(lease_stop_s=0.5)
-    until(lambda: steps(given))
+    given = under_way(portal)
     portal.away = True
     until(lambda: not runs(pid_of(node_dir)))
     portal.away = False
@@ -155,9 +151,8 @@ def test_after_long_silence_the_node_stops_its_own_work(
 def test_an_agent_that_is_told_to_leave_stops_its_trainings_with_a_checkpoint(
     portal: FakePortal, node_dir: Path, start_process: StartProcess
 ) -> None:
-    given = portal.give("c1", "steady")
     agent = start_process()
-    until(lambda: steps(given))
+    given = under_way(portal)
     pid = pid_of(node_dir)
     agent.terminate()
     assert agent.wait(15) == 0

@@ -50,7 +50,7 @@ def test_a_stop_within_a_long_step_gives_it_up_and_keeps_those_before(
     run: Run, monkeypatch: pytest.MonkeyPatch
 ):
     """Looks: before the first step, twice within each and once after it."""
-    monkeypatch.setattr("trainer.train.loop._LOOK_EVERY_S", 0.0)
+    monkeypatch.setattr("trainer.train.loop.LOOK_EVERY_S", 0.0)
     run.params.update(per_device_batch_size=2, gradient_accumulation_steps=3)
     run.write().train()
     stopped = Run(run.path.with_name("stopped"), run.models_dir, params=run.params)

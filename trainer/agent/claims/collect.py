@@ -22,7 +22,7 @@ PIECE_BYTES = 8_000
 LOG_EVERY_S = 1.0
 MAX_EVENT_BYTES = 16_000
 MAX_BACKLOG = 20_000  # reports; beyond it, single steps are left out
-_READ_BYTES = 1_000_000
+READ_BYTES = 1_000_000
 # The agent reports these itself, after it has uploaded what they name.
 _UNTIL_UPLOADED = {ReportKind.CHECKPOINT, ReportKind.RESULT, ReportKind.LOG}
 
@@ -44,12 +44,12 @@ class Collector:
         Raises OSError if the spool cannot be written; the same lines come again next time.
         """
         try:
-            data = read_inside(self._run, "events.jsonl", self._position, _READ_BYTES)
+            data = read_inside(self._run, "events.jsonl", self._position, READ_BYTES)
         except FileNotFoundError:
             return []
         found = []
         for line in io.BytesIO(data):
-            if not line.endswith(b"\n") and len(line) < _READ_BYTES:
+            if not line.endswith(b"\n") and len(line) < READ_BYTES:
                 break  # its rest comes with the next piece; a line longer than a piece is no event
             end = self._position + len(line)
             event = _parse(line)

@@ -30,7 +30,7 @@ def added(monkeypatch: pytest.MonkeyPatch) -> None:
     param = Param(kind=bool, binds=Binds.DISPATCH, default=False, help="Fused kernels.")
     monkeypatch.setitem(config_space.PARAMS, NAME, param)  # type: ignore[arg-type]
     monkeypatch.setattr(config_space, "OTHER_SETTINGS", (NAME,))
-    monkeypatch.setattr(config_space, "_USUAL", {NAME: False})
+    monkeypatch.setattr(config_space, "USUAL", {NAME: False})
 
 
 def test_every_parameter_that_binds_at_dispatch_is_a_place_a_size_or_tried() -> None:

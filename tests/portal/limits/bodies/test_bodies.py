@@ -16,7 +16,6 @@ import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
 from django.db import connections
 from django.test import Client
-from rest_framework.test import APIClient
 
 from portal.accounts.models import Scope, User
 from portal.clock import database_now
@@ -28,7 +27,7 @@ from scheduler.selectors.files import storage_of
 from scheduler.services.files.quotas import HOLD_LIFETIME, upload_hold
 from scheduler.services.files.uploads import store_file
 from tests.harness import world
-from tests.portal.conftest import token_client
+from tests.portal.conftest import Program, token_client
 from tests.portal.limits.bodies.announced import LARGE, ROW, Body, announce, session
 
 pytestmark = pytest.mark.django_db
@@ -101,7 +100,7 @@ def test_a_page_of_another_origin_uploads_nothing(
 
 
 def test_a_token_that_only_reads_uploads_nothing(person: User) -> None:
-    reads = token_client(person, Scope.READ)._credentials["HTTP_AUTHORIZATION"]
+    reads = token_client(person, Scope.READ).authorization
     assert announce("/api/files/", HTTP_AUTHORIZATION=reads)[0] == 403
 
 
@@ -131,10 +130,10 @@ def test_a_lost_connection_leaves_nothing_behind(browser: Client, settings: Any,
 
 @pytest.mark.parametrize(("path", "size"), [("/api/files/", LARGE), ("/login/", 2 * BUFFERED_BYTES)])
 def test_a_person_occupies_two_threads_for_uploads_and_others_have_theirs(
-    api: APIClient, stranger: APIClient, browser: Client, path: str, size: int
+    api: Program, stranger: Program, browser: Client, path: str, size: int
 ) -> None:
-    mine = {"HTTP_AUTHORIZATION": api._credentials["HTTP_AUTHORIZATION"], **NAMELESS}
-    theirs = {"HTTP_AUTHORIZATION": stranger._credentials["HTTP_AUTHORIZATION"], **NAMELESS}
+    mine = {"HTTP_AUTHORIZATION": api.authorization, **NAMELESS}
+    theirs = {"HTTP_AUTHORIZATION": stranger.authorization, **NAMELESS}
 
     class Trickling(Body):
         """Sends nothing until what `meanwhile` does has ended."""
@@ -168,20 +167,20 @@ def test_a_person_occupies_two_threads_for_uploads_and_others_have_theirs(
     assert is_read(path, size, **mine), "both have ended"
 
 
-def test_the_quota_counts_files_and_uploads_under_way(api: APIClient, person: User, settings: Any) -> None:
+def test_the_quota_counts_files_and_uploads_under_way(api: Program, person: User, settings: Any) -> None:
     settings.STORAGE_QUOTA_BYTES = 5_000_000
     with upload_hold(owner=person, size=4_000_000, now=database_now()):
-        status, told = announce("/api/files/", HTTP_AUTHORIZATION=api._credentials["HTTP_AUTHORIZATION"])
+        status, told = announce("/api/files/", HTTP_AUTHORIZATION=api.authorization)
         assert (status, told["error"]["code"]) == (413, "over_quota")
         assert "ask an administrator" in told["error"]["message"]
-    assert is_read("/api/files/", HTTP_AUTHORIZATION=api._credentials["HTTP_AUTHORIZATION"])
+    assert is_read("/api/files/", HTTP_AUTHORIZATION=api.authorization)
     UploadHold.objects.create(owner=person, bytes=4_900_000, begun_at=database_now() - HOLD_LIFETIME)
     with upload_hold(owner=person, size=4_900_000, now=database_now()):
         pass
 
 
 def test_a_small_file_keeps_to_the_quota_too(
-    api: APIClient, browser: Client, person: User, settings: Any
+    api: Program, browser: Client, person: User, settings: Any
 ) -> None:
     settings.STORAGE_QUOTA_BYTES = len(ROW) * 3
 

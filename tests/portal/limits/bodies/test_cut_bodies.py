@@ -9,13 +9,13 @@ import hashlib
 
 import pytest
 from django.test import Client
-from rest_framework.test import APIClient
 
 from portal.accounts.models import ApiToken, Scope, User
 from portal.accounts.services import create_token
 from portal.clock import database_now
 from scheduler.models import Artifact, DatasetFile, UploadHold
 from tests.harness import world
+from tests.portal.conftest import Program
 from tests.portal.limits.bodies.announced import FORM, ROW, Body, announce, session
 
 pytestmark = pytest.mark.django_db
@@ -36,10 +36,10 @@ BODIES = {
 
 @pytest.mark.parametrize("missing", [1, 500_000])
 @pytest.mark.parametrize("kind", BODIES)
-def test_nothing_of_it_is_stored(browser: Client, api: APIClient, kind: str, missing: int) -> None:
+def test_nothing_of_it_is_stored(browser: Client, api: Program, kind: str, missing: int) -> None:
     path, content, sent_as = BODIES[kind]
     page = session(browser) | {"HTTP_X_CSRFTOKEN": "c" * 32}
-    program = {"HTTP_AUTHORIZATION": api._credentials["HTTP_AUTHORIZATION"]}
+    program = {"HTTP_AUTHORIZATION": api.authorization}
     tokens = ApiToken.objects.count()
     for headers in [program] if path.startswith("/api/") else [page, session(browser)]:
         sent = {**headers, "CONTENT_TYPE": sent_as}

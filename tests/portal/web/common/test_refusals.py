@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.contrib.messages.storage.cookie import CookieStorage
+from django.contrib.messages import get_messages
+from django.contrib.messages.middleware import MessageMiddleware
 from django.core.exceptions import PermissionDenied
-from django.http import Http404
+from django.http import Http404, HttpResponse
 from django.test import RequestFactory
 
 from knowledge.predictors.model_registry import CannotPromote, NoSuchPredictor
@@ -19,7 +20,8 @@ from scheduler.errors import Conflict, NotFound
 @pytest.fixture
 def request_() -> Any:
     request: Any = RequestFactory().post("/")
-    request._messages = CookieStorage(request)
+    request.session = {}
+    MessageMiddleware(HttpResponse).process_request(request)
     return request
 
 
@@ -27,7 +29,7 @@ def request_() -> Any:
 def test_the_next_page_says_why(request_: Any, refusal: Exception) -> None:
     with refusals_shown(request_):
         raise refusal
-    assert [str(message) for message in request_._messages] == ["In use."]
+    assert [str(message) for message in get_messages(request_)] == ["In use."]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +46,7 @@ def test_what_is_missing_forbidden_or_broken_is_said_by_its_own_page(
 ) -> None:
     with pytest.raises(answer), refusals_shown(request_):
         raise refusal
-    assert list(request_._messages) == []
+    assert list(get_messages(request_)) == []
 
 
 def test_what_a_selector_does_not_find_is_a_404() -> None:

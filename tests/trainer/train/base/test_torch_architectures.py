@@ -182,7 +182,7 @@ def test_models_of_other_tasks_are_refused_in_a_sentence(
 
 
 def test_experts_are_not_stored_in_4_bits(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("trainer.train.settings._check", lambda order: None)  # that it needs a GPU
+    monkeypatch.setattr("trainer.train.settings.check", lambda order: None)  # that it needs a GPU
     for name in ("mixtral", "falcon"):
         result = _run_of(run, name, tmp_path, method="qlora").write().train()
         assert "cannot be stored in 4 bits; choose the method lora" in result["reason"]
