@@ -9,13 +9,13 @@ import math
 import os
 from collections.abc import Iterator
 
+import hypothesis
 import pytest
 from django.conf import settings
 from django.core.cache import caches
 
 from knowledge.catalogue import portal_catalogue
-
-DATABASE_FIXTURES = {"db", "transactional_db", "live_server"}
+from tests.harness.databases import mark_databases
 
 
 def pytest_configure() -> None:
@@ -25,25 +25,17 @@ def pytest_configure() -> None:
     """
     settings.PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
     settings.WHITENOISE_AUTOREFRESH = True
+    # A busy machine is no fault of a test.
+    hypothesis.settings.register_profile(
+        "untimed", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+    )
+    hypothesis.settings.load_profile("untimed")
     portal_catalogue.FRESH_S = math.inf  # the moment must not decide which request reads entries again
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--database-only", action="store_true", help="only tests that touch the database")
-
-
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """On a second database only the tests that use it have anything new to say."""
-    if not config.getoption("--database-only"):
-        return
-    using = [item for item in items if uses_database(item) and not item.get_closest_marker("one_database")]
-    config.hook.pytest_deselected(items=[item for item in items if item not in using])
-    items[:] = using
-
-
-def uses_database(item: pytest.Item) -> bool:
-    marked = item.get_closest_marker("django_db") is not None
-    return marked or bool(DATABASE_FIXTURES & set(getattr(item, "fixturenames", ())))
+@pytest.hookimpl(tryfirst=True)  # before `-m` chooses by these marks
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    mark_databases(items)
 
 
 @pytest.fixture(autouse=True)

@@ -22,6 +22,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 
+from tests.harness.databases import FOLDERS
 from tests.harness.servers import NotInstalled, Postgres, postgres_binaries
 from tests.harness.tools import provide
 
@@ -51,12 +52,12 @@ class Outcome:
     green: bool
 
 
-def all_but(folder: str, within: str = "tests") -> tuple[str, ...]:
+def all_but(folder: str) -> tuple[str, ...]:
     """All other folders and files of tests.
 
     Two stages share what one lane would run too long.
     """
-    tests = (REPOSITORY / within).iterdir()
+    tests = (REPOSITORY / "tests").iterdir()
     found = [path for path in tests if path.name.startswith("test_") or (path / "__init__.py").exists()]
     return tuple(sorted({path.relative_to(REPOSITORY).as_posix() for path in found} - {folder}))
 
@@ -65,7 +66,6 @@ ON_DEMAND = "--slow"
 SLOW = "slow"
 SLOW_ON_SQLITE = "(slow or postgresql)" if postgres_binaries() else SLOW
 PORTAL = "tests/portal"
-PAGES = "tests/portal/web"
 IN_PROCESS = "not torch and not stack and not browser"
 ON_SQLITE = ("-m", f"{IN_PROCESS} and not {SLOW_ON_SQLITE}")
 SQLITE_PORTAL = Stage(title="SQLite, the portal's", paths=(PORTAL,), options=ON_SQLITE)
@@ -81,15 +81,11 @@ STACK = Stage(title="live stack", paths=("tests/stack",), options=("-m", f"stack
 
 
 def postgres_stage(database_url: str) -> Stage:
-    """The tests that touch the database, again. Redis has its part in the live stack.
-
-    Of the pages' own tests one looks at every page; what pages read is tested below them.
-    """
-    portal = (*all_but(PAGES, within=PORTAL), f"{PAGES}/test_pages.py")
+    """Most tests of the database. Redis has its part in the live stack."""
     return Stage(
         title="PostgreSQL",
-        paths=("tests/scheduler", "tests/knowledge", *portal),
-        options=("-m", f"{IN_PROCESS} and not {SLOW}", "--database-only"),
+        paths=FOLDERS,
+        options=("-m", f"{IN_PROCESS} and not {SLOW} and (postgresql or two_databases)"),
         env={"DATABASE_URL": database_url},
     )
 

@@ -26,6 +26,8 @@ from tests.harness.fake_node import FakeNode, step
 from trainer.protocol import ClaimOrder
 
 NODES, SLOTS = 3, 2
+# A policy of each mechanism; others differ from one of them by the key that ranks jobs.
+MECHANISMS = ("fifo", "easy", "tiresias", "sia", "gavel", "uwfq", "topology", "spot")
 # (seconds, job, its GPUs as (node, index)); no GPUs: it was stopped for others.
 Decision = tuple[float, int, tuple[tuple[int, int], ...]]
 

@@ -12,7 +12,7 @@ from knowledge.catalogue.catalogue_entries import add_gpu
 from knowledge.models import CatalogEntry
 
 migration = import_module("knowledge.migrations.0007_link_of_added_gpus")
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.two_databases]
 
 
 def test_an_added_gpu_gets_the_link_of_its_data_sheet() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
 from django.db.migrations.loader import MigrationLoader
 from django.db.migrations.operations import AddField, AlterField
 from django.db.migrations.state import ProjectState
@@ -17,35 +18,35 @@ from django.utils import timezone
 OURS = ("accounts", "knowledge", "scheduler")
 
 
-def columns_required_later(loader: MigrationLoader) -> Iterator[tuple[str, str, str]]:
+def columns_required_later(executor: MigrationExecutor) -> Iterator[tuple[str, str, str]]:
     """Yield app, model and field of each column required later.
 
     Such a column was added to an existing table as required, or became required in it.
     """
     state = ProjectState()
-    for key in loader.graph._generate_plan(loader.graph.leaf_nodes(), at_end=True):
-        migration = loader.disk_migrations[key]
-        later = key[0] in OURS and not migration.initial
+    for migration, _ in executor.migration_plan(executor.loader.graph.leaf_nodes(), clean_start=True):
+        app, later = migration.app_label, migration.app_label in OURS and not migration.initial
         for operation in migration.operations:
             if later and isinstance(operation, AddField | AlterField):
-                place, field = (key[0], operation.model_name_lower), operation.field
+                place, field = (app, operation.model_name_lower), operation.field
                 known = state.models[place].fields.get(operation.name)
                 if not field.null and not field.many_to_many and (known is None or known.null):
                     yield *place, operation.name
-            operation.state_forwards(key[0], state)
+            operation.state_forwards(app, state)
 
 
 def test_old_processes_can_add_rows_to_every_table() -> None:
     """They leave out columns that they do not know: the database has to fill them in."""
-    loader = MigrationLoader(None)
-    now = loader.project_state().models
-    for app, model, name in columns_required_later(loader):
+    executor = MigrationExecutor(None)
+    now = executor.loader.project_state().models
+    for app, model, name in columns_required_later(executor):
         field = now[app, model].fields.get(name) if (app, model) in now else None
         filled_in = field is None or field.null or field.has_db_default()
         assert filled_in, f"{app}.{model}.{name} needs a db_default"
 
 
 @pytest.mark.django_db
+@pytest.mark.two_databases
 def test_an_old_process_enrols_a_node() -> None:
     before = MigrationLoader(connection).project_state(("scheduler", "0006_calibration")).apps
     times = dict.fromkeys(("state_since", "enrolled_at", "last_seen_at"), timezone.now())

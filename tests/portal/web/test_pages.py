@@ -11,6 +11,7 @@ from portal.accounts.models import User
 from portal.http import error_pages
 from tests.harness import world
 
+pytestmark = pytest.mark.two_databases
 MAX_QUERIES = 12
 
 

@@ -15,6 +15,7 @@ migration = import_module("scheduler.migrations.0018_node_prices")
 
 
 @pytest.mark.django_db
+@pytest.mark.two_databases
 def test_todays_price_counts_from_the_beginning_and_is_marked() -> None:
     priced, free = world.fake_node(), world.fake_node()
     joined = datetime(2026, 1, 2, tzinfo=UTC)

@@ -15,7 +15,7 @@ from scheduler.states import JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.two_databases]
 
 
 def test_a_job_runs_from_submission_to_one_execution(node: FakeNode) -> None:

@@ -27,7 +27,7 @@ from scheduler.states import JobState, NodeState, WaitState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.two_databases]
 
 
 def test_a_tick_does_nothing_while_another_one_runs() -> None:

@@ -16,7 +16,7 @@ from scheduler.core.policies import LIVE
 from scheduler.models import Attempt
 from scheduler.services.policy import choose_policy
 from tests.harness import world
-from tests.harness.histories.live import GOLDEN, PLAIN, Decision, LiveHistory, Size
+from tests.harness.histories.live import GOLDEN, MECHANISMS, PLAIN, Decision, LiveHistory, Size
 from tests.harness.histories.simulated import simulate, simulated_decisions
 from tests.harness.invariants import assert_sound
 
@@ -33,8 +33,7 @@ CHOICES: dict[str, dict[str, Any]] = {
     "gittins": RANKS,
 }
 STOPS = ("las", "tiresias", "gittins", "sia", "gavel")  # in this history
-SIMILAR = ("lucid", "las", "uwfq-whole", "mdd")  # second cases of what a quicker test shows
-EVERY_POLICY = [pytest.param(name, marks=[pytest.mark.slow] * (name in SIMILAR)) for name in LIVE]
+EVERY_POLICY = [pytest.param(name, marks=[pytest.mark.slow] * (name not in MECHANISMS)) for name in LIVE]
 
 
 def _play(policy: str, size: Size, settings: Any, monkeypatch: pytest.MonkeyPatch) -> list[Decision]:
