@@ -76,6 +76,11 @@ def forecast_starts() -> None:
     _after_commit("scheduler.tasks.forecast_starts", "predict")
 
 
+def find_changes() -> None:
+    """Ask for the changes that would help a waiting job that somebody looks at."""
+    _after_commit("scheduler.tasks.find_changes", "predict")
+
+
 def simulate() -> None:
     """Ask for the next piece of a simulation that waits."""
     _after_commit("scheduler.tasks.simulate", "work")

@@ -9,6 +9,7 @@ from celery import shared_task
 
 from portal.clock import database_now
 from scheduler.loop.options.option_refresh import refresh_options
+from scheduler.loop.predict.job_changes import find_next
 from scheduler.loop.predict.shadow import bring_up_to_date
 from scheduler.loop.predict.start_forecasts import forecast_starts
 from scheduler.loop.sweeps import sweep
@@ -53,6 +54,12 @@ def run_explanations() -> None:
 def run_start_forecasts() -> None:
     """Play the queue ahead, unless nothing has changed since it was played."""
     forecast_starts(database_now())
+
+
+@shared_task(name="scheduler.tasks.find_changes", queue="predict")
+def run_change_search() -> None:
+    """Find what would help the next job that somebody looks at; mostly there is none."""
+    find_next(database_now())
 
 
 @shared_task(name="scheduler.tasks.simulate", queue="work")

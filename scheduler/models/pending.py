@@ -71,3 +71,22 @@ class StartForecast(models.Model):
 
     def __str__(self) -> str:
         return f"start of {self.job_id}"
+
+
+class ChangeSearch(models.Model):
+    """What would let a waiting job start sooner, as somebody asked.
+
+    A worker answers; the answer is kept until the next plan.
+    """
+
+    job = models.OneToOneField(Job, models.CASCADE, primary_key=True, related_name="change_search")
+    asked_at = models.DateTimeField()
+    made_at = models.DateTimeField(null=True)
+    version = models.IntegerField(null=True)  # of the job that the changes are for
+    found = models.JSONField(default=list)  # as scheduler.core.changes.stored writes it
+
+    class Meta:
+        indexes = [models.Index(fields=["asked_at"], name="change_search_asked")]
+
+    def __str__(self) -> str:
+        return f"changes of {self.job_id}"

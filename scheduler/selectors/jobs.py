@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
 
 from portal.accounts.models import User
+from portal.accounts.teams import is_lead
 from scheduler.errors import NotFound
 from scheduler.models import (
     Allocation,
@@ -35,6 +36,11 @@ def visible_jobs(user: User) -> QuerySet[Job]:
 def sees(user: User, job: Job) -> bool:
     """Return whether `visible_jobs` has the job, by its own columns."""
     return user.is_admin or job.owner_id == user.pk or (job.team_id or 0) in user.team_ids
+
+
+def may_change(actor: User, job: Job) -> bool:
+    """Its owner, leads of its team and administrators may change a job."""
+    return actor.is_admin or job.owner_id == actor.pk or bool(job.team and is_lead(actor, job.team))
 
 
 def for_lists(jobs: QuerySet[Job]) -> QuerySet[Job]:

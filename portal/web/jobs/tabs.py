@@ -32,11 +32,10 @@ from scheduler.selectors.figures.promise import (
 )
 from scheduler.selectors.figures.stretches import KINDS, stretches
 from scheduler.selectors.figures.training import attempt_that_counts
-from scheduler.selectors.jobs import artifacts, events, log_tail, sees
+from scheduler.selectors.jobs import artifacts, events, log_tail, may_change, sees
 from scheduler.selectors.markets.job_market import decisions_on_market, job_market
 from scheduler.selectors.policy import current_policy
 from scheduler.services.explanations.questions import answered
-from scheduler.services.jobs.priorities import may_change
 from scheduler.states import JobState, public_state
 
 EVENTS, CHECKPOINTS, DECISIONS = 200, 50, 10  # the last ones; the API has all events and decisions

@@ -17,11 +17,15 @@ class CpuBudget:
     def __init__(self, seconds: float) -> None:
         self.ends_at = time.thread_time() + seconds
 
+    def share(self, plays: int) -> Callable[[], bool]:
+        """What asks whether the first of so many plays to come may go on."""
+        now = time.thread_time()
+        until = now + (self.ends_at - now) / plays
+        return lambda: time.thread_time() < until
+
     def of_play(self, number: int) -> Callable[[], bool]:
         """What asks whether the play with this number may go on.
 
         The first ones get equal shares of what is left.
         """
-        now = time.thread_time()
-        until = now + (self.ends_at - now) / max(1, LEAST_PLAYS - number)
-        return lambda: time.thread_time() < until
+        return self.share(max(1, LEAST_PLAYS - number))

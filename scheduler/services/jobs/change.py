@@ -19,8 +19,9 @@ from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.errors import IllegalTransition, StaleJob
 from scheduler.models import Job, PendingStart, StartForecast
+from scheduler.selectors.jobs import may_change
 from scheduler.services.jobs.new_terms import new_terms
-from scheduler.services.jobs.priorities import check_class, may_change
+from scheduler.services.jobs.priorities import check_class
 from scheduler.services.jobs.recommend import clean_request
 from scheduler.services.jobs.terms.closeness import Closely, check_closeness
 from scheduler.services.jobs.terms.run_limits import run_limit, stops_at

@@ -22,7 +22,9 @@ from trainer.recipes import RECIPES, Binds
 A_MOMENT = timedelta(seconds=1)
 
 
-def new_terms(job: Job, changed: Mapping[str, Any], now: datetime) -> dict[str, Any]:
+def new_terms(
+    job: Job, changed: Mapping[str, Any], now: datetime, recommender: Recommender | None = None
+) -> dict[str, Any]:
     """Return the columns that follow from a new goal, limit or fixed value.
 
     A job that never started is promised anew; what changes how it learns stays as it was bound, unless the
@@ -31,7 +33,7 @@ def new_terms(job: Job, changed: Mapping[str, Any], now: datetime) -> dict[str, 
     """
     after = as_changed(job, changed)
     _check_limits(job, after, changed, now)
-    recommender = recommend.current_recommender(spot=job.spot)
+    recommender = recommender or recommend.current_recommender(spot=job.spot)
     columns = _again(after, recommender, now) if job.fence else _anew(job, after, recommender, now)
     return {**columns, "options_for": recommend.options_digest(recommender)}
 

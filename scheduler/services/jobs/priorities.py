@@ -9,7 +9,6 @@ from django.db import transaction
 from portal.accounts.models import User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
-from portal.accounts.teams import is_lead
 from scheduler import hints
 from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import Job
@@ -25,11 +24,6 @@ def check_class(priority: int, *, actor: User) -> None:
         raise BadParameters(
             {"priority": f"may be {highest.word} at most; an administrator can allow you a higher class"}
         )
-
-
-def may_change(actor: User, job: Job) -> bool:
-    """Its owner, leads of its team and administrators may change a job."""
-    return actor.is_admin or job.owner_id == actor.pk or bool(job.team and is_lead(actor, job.team))
 
 
 @transaction.atomic

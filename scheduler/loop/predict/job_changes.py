@@ -1,0 +1,127 @@
+"""What would let the waiting job start sooner that somebody looks at."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.conf import settings
+
+from knowledge.core.domain.option_json import read_option
+from knowledge.core.domain.types import Goal, Option
+from knowledge.core.explain.feasibility import PLACES
+from knowledge.core.recommend.objectives import affordable, keeping
+from knowledge.recommendations.recommender import RecommendationFailed, Recommender
+from scheduler import hints
+from scheduler.core.ahead.forecast import calibrated
+from scheduler.core.changes.helpful import helpful_changes
+from scheduler.core.changes.possible import OpenOptions, possible_changes
+from scheduler.core.changes.stored import change_json
+from scheduler.core.changes.trying import try_changes
+from scheduler.errors import BadParameters
+from scheduler.loop.predict.start_forecasts import play_input
+from scheduler.models import ChangeSearch, Job
+from scheduler.selectors.cluster.job_changes import is_fresh
+from scheduler.selectors.figures.start_forecasts import judged_forecasts
+from scheduler.services.forecasts.cpu_budget import CpuBudget
+from scheduler.services.jobs.new_terms import new_terms
+from scheduler.services.jobs.objectives import objective_of
+from scheduler.services.jobs.recommend import check, current_recommender
+from scheduler.states import JobState
+from trainer.recipes import RECIPES, Binds
+
+log = logging.getLogger(__name__)
+LOOKED_AT = timedelta(minutes=1)  # a job that nobody asked about for so long is not looked at any more
+OPENED = 4  # fixed values that are left open in turn
+
+
+def find_next(now: datetime) -> ChangeSearch | None:
+    """Answer who asked last; None if nobody waits for an answer."""
+    asked = ChangeSearch.objects.filter(asked_at__gt=now - LOOKED_AT, job__state=JobState.QUEUED)
+    waiting = [row for row in asked.select_related("job").order_by("-asked_at") if not is_fresh(row, now)]
+    if not waiting:
+        return None
+    row, job = waiting[0], Job.objects.select_related("training_file", "validation_file")
+    _answer(row, job.get(pk=row.job_id), now)
+    if len(waiting) > 1:
+        hints.find_changes()
+    return row
+
+
+def _answer(row: ChangeSearch, job: Job, now: datetime) -> None:
+    row.found, row.made_at, row.version = _found(job, now), now, job.version
+    row.save(update_fields=["found", "made_at", "version"])
+    log.info("changes found", extra={"job": job.pk, "changes": len(row.found)})
+
+
+def _found(job: Job, now: datetime) -> list[dict[str, Any]]:
+    given = play_input(now)
+    info = next((one for one in given.state.waiting if one.id == job.pk), None)
+    if info is None:
+        return []
+    possible = possible_changes(given, info, open_options(job, info.options, now))
+    trials = try_changes(given, job.pk, possible, CpuBudget(settings.FORECAST_CPU_S).share)
+    widths = judged_forecasts(given.policy.name)
+    return [change_json(one) for one in helpful_changes(trials, job.pk, given.now, calibrated(widths))]
+
+
+def open_options(job: Job, options: tuple[Option, ...], now: datetime) -> OpenOptions:
+    """The options that the job would have if less of it were fixed."""
+    recommender = current_recommender(spot=job.spot)
+    if not options:
+        instead = _mending(job, recommender)
+        return OpenOptions(instead=instead, mended=_with(job, instead, recommender, now) if instead else ())
+    dispatch = RECIPES[job.recipe].binding(Binds.DISPATCH)
+    opened = {
+        f"params.{name}": _with(job, {name: None}, recommender, now)
+        for name in [name for name in dispatch if name in job.fixed][:OPENED]
+    }
+    if job.deadline_at and job.goal != Goal.DEADLINE:
+        every = tuple(map(read_option, job.options))
+        opened["deadline_at"] = keeping(affordable(every, job.budget, _promised_cost(job)), None, job.budget)
+    anywhere = _with(job, dict.fromkeys(PLACES), recommender, now, within_budget=False)
+    return OpenOptions(anywhere=anywhere, opened=opened)
+
+
+def _mending(job: Job, recommender: Recommender) -> dict[str, Any]:
+    """The smallest change of fixed values with which a node could run it."""
+    try:
+        found = check(
+            recommender=recommender, model=job.model, params=job.fixed, training_file=job.training_file,
+            validation_file=job.validation_file,
+        )  # fmt: skip
+    except (BadParameters, RecommendationFailed):
+        return {}
+    learnt = RECIPES[job.recipe].binding(Binds.SUBMIT)
+    if job.fence and any(name in learnt for name in found.changes):
+        return {}
+    return {name: new for name, (_, new) in found.changes.items()}
+
+
+def _with(
+    job: Job,
+    params: Mapping[str, Any],
+    recommender: Recommender,
+    now: datetime,
+    *,
+    within_budget: bool = True,
+) -> tuple[Option, ...]:
+    """Its options with these fixed values, as a snapshot would have them then."""
+    merged = {**job.fixed, **params}
+    fixed = {name: value for name, value in merged.items() if value is not None}
+    try:
+        columns = new_terms(job, {"fixed": fixed}, now, recommender)
+    except BadParameters:
+        return ()
+    options, aim = tuple(map(read_option, columns["options"])), objective_of(job, now)
+    if within_budget:
+        promise = columns.get("promise")
+        agreed = read_option(promise).cost.value if promise else _promised_cost(job)
+        options = affordable(options, job.budget, agreed)
+    return keeping(options, aim.deadline_s, aim.budget if within_budget else None)
+
+
+def _promised_cost(job: Job) -> float | None:
+    return job.promised.cost.value if job.promised else None

@@ -1,0 +1,146 @@
+"""Changes that help a waiting job, and what they cost others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from knowledge.core.domain.types import Goal, Interval, Option
+from scheduler.core.ahead.play_input import PlayInput
+from scheduler.core.changes.helpful import HelpfulChange, helpful_changes
+from scheduler.core.changes.possible import OpenOptions, possible_changes
+from scheduler.core.changes.stored import change_json
+from scheduler.core.changes.trying import Trials, try_changes
+from scheduler.core.limits import Limits, Quota, UserLimit, Window
+from scheduler.core.policies import POLICIES
+from scheduler.core.types import ClusterState, JobInfo, NodeInfo
+from tests.scheduler.core.clusters import job, node, option, running
+
+NOTHING = OpenOptions()
+
+
+def sure(duration_s: float, **more: Any) -> Option:
+    """An option whose duration is certain."""
+    made = option(duration_s=duration_s, **more)
+    return replace(made, duration_s=Interval(duration_s, duration_s, duration_s))
+
+
+def known(jobs: list[JobInfo], nodes: list[NodeInfo], policy: str = "fifo", **state: Any) -> PlayInput:
+    whole = ClusterState(jobs=tuple(jobs), nodes=tuple(nodes), **state)
+    return PlayInput(state=whole, now=0.0, policy=POLICIES[policy])
+
+
+def found(given: PlayInput, name: str, options: OpenOptions = NOTHING) -> dict[str, HelpfulChange]:
+    asked = next(one for one in given.state.jobs if one.id == name)
+    trials = try_changes(given, name, possible_changes(given, asked, options))
+    return {f"{one.kind}:{one.subject}": one for one in helpful_changes(trials, name, given.now)}
+
+
+FULL = NodeInfo(id="n0", gpu_model="A100", total=2, free=())
+HALF = NodeInfo(id="n0", gpu_model="A100", total=2, free=(1,))
+BUSY = running("r", sure(1000, gpus=2), ("n0", 0), ("n0", 1), since=-100.0)
+OTHER = running("r", sure(1000), ("n0", 0), since=-100.0)
+
+
+def test_fewer_gpus_that_are_idle_start_at_once_and_end_sooner() -> None:
+    mine = job("a", sure(600, gpus=2))
+    options = OpenOptions(anywhere=(sure(600, gpus=2), sure(1100)))
+    one = found(known([OTHER, mine], [HALF]), "a", options)["placement:A100:1x1"]
+    assert (one.forecast.start.value, one.sooner_s) == (0.0, 900.0)
+    assert one.forecast.end is not None
+    assert one.forecast.end.value == pytest.approx(1100)
+    assert one.change == {"params": {"gpu_model": "A100", "number_gpus": 1, "number_nodes": 1}}
+    assert one.option is not None
+    assert one.option.gpus == 1
+    stored = change_json(one)
+    assert (stored["start"][0], stored["duration_s"], stored["cost"]) == (0.0, 1100.0, 1.0)
+
+
+def test_a_fixed_value_that_hinders_is_opened() -> None:
+    mine = job("a", sure(600, gpus=2))
+    options = OpenOptions(opened={"params.number_gpus": (sure(600, gpus=2), sure(1100))})
+    one = found(known([OTHER, mine], [HALF]), "a", options)["open:params.number_gpus"]
+    assert (one.change, one.forecast.start.value) == ({"params": {"number_gpus": None}}, 0.0)
+
+
+def test_a_higher_class_passes_others_and_says_how_many_wait_longer() -> None:
+    jobs = [BUSY, job("a", sure(300, gpus=2), at=1.0), job("b", sure(50, gpus=2), at=2.0)]
+    one = found(known(jobs, [FULL]), "b")["class:high"]
+    assert (one.sooner_s, one.delayed, one.delay_s) == (300.0, 1.0, 50.0)
+    assert one.change == {"priority": "high"}
+
+
+def test_limits_that_refuse_every_option_are_lifted() -> None:
+    mine = replace(job("a", sure(100)), team="t", user="u")
+    theirs = replace(OTHER, team="t", user="u")
+    quota = Limits(quotas=(Quota(team="t", guaranteed=1, borrow_limit=0),))
+    by_team = found(known([theirs, mine], [HALF], limits=quota), "a")
+    assert by_team["quota:team"].forecast.start.value == 0.0
+    own = Limits(users=(UserLimit(user="u", running_jobs=1),))
+    by_user = found(known([theirs, mine], [HALF], limits=own), "a")
+    assert by_user["quota:user"].forecast.start.value == 0.0
+    assert "quota:user" not in found(known([mine], [HALF], limits=own), "a")
+
+
+def test_windows_holds_dependencies_and_running_jobs_are_named() -> None:
+    shut = Window(closes_at=50.0, ends_at=5000.0, nodes=frozenset({"n0"}), in_words="Closed.")
+    held = replace(job("a", sure(100)), borrows=False)
+    assert found(known([held], [HALF], windows=(shut,)), "a")["window:Closed."].forecast.start.value == 0.0
+    kept = replace(held, held="An administrator holds it.")
+    released = found(known([kept], [HALF]), "a")["release:a"]
+    assert (released.sooner_s, released.change) == (None, {})
+    after = replace(job("a", sure(100)), awaits=("r",))
+    assert found(known([OTHER, after], [HALF]), "a")["job:r"].sooner_s == 900.0
+    blocked = found(known([BUSY, job("a", sure(100, gpus=2))], [FULL]), "a")
+    assert blocked["job:r"].forecast.start.value == 0.0
+
+
+def test_a_larger_budget_and_another_goal_allow_more_places() -> None:
+    idle = node("n1", 1, model="H100")
+    dear = replace(sure(80, model="H100"), cost=Interval(9.0))
+    cheap = replace(sure(100), cost=Interval(1.0))
+    busy = NodeInfo(id="n0", gpu_model="A100", total=1, free=())
+    holder = running("r", sure(1000), ("n0", 0), since=-100.0)
+    mine = replace(job("a", cheap), budget=2.0)
+    one = found(known([holder, mine], [busy, idle]), "a", OpenOptions(anywhere=(dear, cheap)))["budget:9.09"]
+    assert (one.change, one.forecast.start.value) == ({"budget": 9.09}, 0.0)
+    cheapest = replace(job("a", cheap, dear), goal=Goal.CHEAPEST)
+    assert found(known([holder, cheapest], [busy, idle]), "a")["goal:fastest"].change == {"goal": "fastest"}
+
+
+def test_what_no_node_can_run_is_mended() -> None:
+    mine = replace(job("a"), options=())
+    options = OpenOptions(instead={"number_gpus": 1}, mended=(sure(100),))
+    one = found(known([mine], [HALF]), "a", options)["fixed:number_gpus"]
+    assert (one.sooner_s, one.change) == (None, {"params": {"number_gpus": 1}})
+
+
+def test_nothing_is_offered_that_does_not_help() -> None:
+    assert found(known([job("a", sure(100))], [HALF]), "a") == {}
+    slower = OpenOptions(anywhere=(sure(600, gpus=2), sure(700, gpus=2, model="L4")))
+    small = NodeInfo(id="n1", gpu_model="L4", total=2, free=(0,))
+    later = running("s", sure(5000), ("n1", 1), since=-100.0)
+    given = known([BUSY, later, job("a", sure(600, gpus=2))], [FULL, small])
+    assert "placement:L4:1x2" not in found(given, "a", slower)
+
+
+def test_they_are_bounded_however_much_there_is() -> None:
+    jobs = [running(f"r{n:03}", sure(1000 + n), (f"n{n:03}", 0), since=-9.0) for n in range(200)]
+    nodes = [NodeInfo(id=f"n{n:03}", gpu_model="A100", total=1, free=()) for n in range(200)]
+    windows = tuple(
+        Window(closes_at=9.0, ends_at=10.0, nodes=frozenset({f"n{n:03}"}), in_words=f"{n}") for n in range(50)
+    )
+    options = OpenOptions(anywhere=tuple(sure(100.0 + n, gpus=n) for n in range(1, 60)))
+    mine = job("a", sure(100))
+    assert len(possible_changes(known([*jobs, mine], nodes, windows=windows), mine, options)) <= 25
+
+
+def test_a_play_that_is_cut_short_promises_nothing() -> None:
+    given = known([OTHER, job("a", sure(600, gpus=2))], [HALF])
+    asked = next(one for one in given.state.jobs if one.id == "a")
+    options = OpenOptions(anywhere=(sure(600, gpus=2), sure(1100)))
+    trials = try_changes(given, "a", possible_changes(given, asked, options), lambda _: lambda: False)
+    assert helpful_changes(trials, "a", given.now) == []
+    assert helpful_changes(Trials(), "a", given.now) == []
