@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from django.conf import settings
-from django.db.models import Exists, OuterRef, Prefetch, Q, QuerySet
+from django.db.models import Exists, FilteredRelation, OuterRef, Prefetch, Q, QuerySet
 
 from portal.accounts.models import User
 from portal.accounts.teams import is_lead
@@ -44,14 +44,18 @@ def may_change(actor: User, job: Job) -> bool:
 
 
 def for_lists(jobs: QuerySet[Job]) -> QuerySet[Job]:
-    """Read jobs with their owners, teams and attempts.
+    """Read jobs with owners, teams, attempts and newest forecasts of starts.
 
     What only a job's own page shows is left out.
     """
-    attempts = Attempt.objects.defer("option", "prediction")
-    return (
-        jobs.select_related("owner", "team").defer(*DETAILS).prefetch_related(Prefetch("attempts", attempts))
-    )
+    attempts = Prefetch("attempts", Attempt.objects.defer("option", "prediction"))
+    return with_forecasts(jobs).select_related("owner", "team").defer(*DETAILS).prefetch_related(attempts)
+
+
+def with_forecasts(jobs: QuerySet[Job]) -> QuerySet[Job]:
+    """Read the newest forecast of each job's start with it, for `newest_forecast`."""
+    newest = FilteredRelation("start_forecasts", condition=Q(start_forecasts__first=False))
+    return jobs.annotate(foretold=newest).select_related("foretold")  # type: ignore[misc]  # a relation, too
 
 
 def get_job(user: User, job_id: str) -> Job:
@@ -64,7 +68,7 @@ def get_job(user: User, job_id: str) -> Job:
     )
     attempts = Attempt.objects.prefetch_related(Prefetch("claims", claims))
     found = (
-        visible_jobs(user)
+        with_forecasts(visible_jobs(user))
         .filter(pk=job_id)
         .select_related("owner", "team", "training_file", "validation_file")
         .annotate(follows=Exists(JobDependency.objects.filter(job=OuterRef("pk"))))

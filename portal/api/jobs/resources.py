@@ -89,6 +89,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
     progress = serializers.SerializerMethodField()
     warnings = serializers.SerializerMethodField()
     wait = serializers.SerializerMethodField()
+    expected = serializers.SerializerMethodField(help_text="When a waiting job starts; else null.")
     error = serializers.SerializerMethodField()
 
     currency = CurrencyField()
@@ -115,7 +116,7 @@ class JobBrief(serializers.ModelSerializer[Job]):
                 "team",
             ),
             *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
-            *("progress", "warnings", "wait", "error"),
+            *("progress", "warnings", "wait", "expected", "error"),
             *("priority", "preemptible", "max_run_s", "spot", "topology", "topology_level"),
             *("submitted_at", "begin_at", "front_at", "first_started_at", "ended_at"),
         ]
@@ -146,6 +147,11 @@ class JobBrief(serializers.ModelSerializer[Job]):
         if job.state != JobState.QUEUED or not job.wait_code:
             return None
         return {"code": job.wait_code, "text": job.wait_text}
+
+    @extend_schema_field(ExpectedOut(allow_null=True))
+    def get_expected(self, job: Job) -> Any:
+        expected = newest_forecast(job, self.context["now"])
+        return ExpectedOut(expected).data if expected else None
 
     @extend_schema_field(FailureOut(allow_null=True))
     def get_error(self, job: Job) -> dict[str, str] | None:
@@ -226,7 +232,6 @@ class AfterOut(serializers.ModelSerializer[JobDependency]):
 class JobOut(JobBrief):
     """Everything about one job."""
 
-    expected = serializers.SerializerMethodField(help_text="When a waiting job starts; else null.")
     figures = serializers.SerializerMethodField()
     params = serializers.SerializerMethodField()
     promise = serializers.SerializerMethodField()
@@ -253,7 +258,6 @@ class JobOut(JobBrief):
             *JobBrief.Meta.fields,
             *("params", "promise", "after", "attempts", "evidence", "notes", "predictor_version"),
             *(
-                "expected",
                 "after",
                 "deleted_files",
                 "read",
@@ -275,11 +279,6 @@ class JobOut(JobBrief):
     def get_attempts(self, job: Job) -> Any:
         context = {"costs": self.of_attempts, "causes": kept_causes(job)}
         return AttemptOut(job.attempts.all(), many=True, context=context).data
-
-    @extend_schema_field(ExpectedOut(allow_null=True))
-    def get_expected(self, job: Job) -> Any:
-        expected = newest_forecast(job, self.context["now"])
-        return ExpectedOut(expected).data if expected else None
 
     @extend_schema_field(FiguresOut)
     def get_figures(self, job: Job) -> Any:

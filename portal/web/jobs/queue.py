@@ -41,7 +41,7 @@ def _waiting(request: PageRequest) -> dict[str, Any]:
     return {
         "page": page,
         "count": count,
-        "places": waiting_places(request.user, offset=offset, limit=PAGE),
+        "places": waiting_places(request.user, offset=offset, limit=PAGE, now=database_now()),
         "policy": current_policy(),
         "reservations": reservations(request.user),
     }

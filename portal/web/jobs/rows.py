@@ -10,6 +10,7 @@ from scheduler.core.spending import Spent
 from scheduler.models import Job
 from scheduler.selectors.figures.cost import job_costs
 from scheduler.selectors.figures.job import JobFigures, job_figures
+from scheduler.selectors.figures.start_forecasts import Expected, newest_forecast
 from scheduler.states import TERMINAL
 
 
@@ -17,11 +18,12 @@ from scheduler.states import TERMINAL
 class JobRow:
     """A job with its figures and cost.
 
-    Until it has ended, the cost is the promised one.
+    Until it has ended, the cost is the promised one. starts: of a job that waits, if it is foretold.
     """
 
     job: Job
     figures: JobFigures
+    starts: Expected | None
     cost: float | None
 
     @property
@@ -36,7 +38,10 @@ def rows_of(jobs: Iterable[Job], now: datetime) -> list[JobRow]:
     """
     shown = list(jobs)
     costs = job_costs([job for job in shown if job.state in TERMINAL], now)
-    return [JobRow(job, job_figures(job, now), _cost(job, costs.get(job.pk))) for job in shown]
+    return [
+        JobRow(job, job_figures(job, now), newest_forecast(job, now), _cost(job, costs.get(job.pk)))
+        for job in shown
+    ]
 
 
 def _cost(job: Job, spent: Spent | None) -> float | None:

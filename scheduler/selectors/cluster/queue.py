@@ -14,15 +14,16 @@ from django.db.models.fields.json import KeyTransform
 
 from portal.accounts.models import User
 from scheduler.models import Allocation, Epoch, Job, Node
+from scheduler.selectors.figures.start_forecasts import Expected, newest_forecast
 from scheduler.selectors.figures.times import since
-from scheduler.selectors.jobs import sees
+from scheduler.selectors.jobs import sees, with_forecasts
 from scheduler.states import JobState
 
 MAX_BARS = 2000
 JOB_COLUMNS = tuple(f"claim__attempt__job__{name}" for name in ("id", "name", "owner", "team"))
 WAITING_COLUMNS = (
-    "id", "name", "model", "state_since", "shown_since", "submitted_at", "wait_text", "owner", "team",
-    "front_at",
+    "id", "name", "model", "state", "state_since", "shown_since", "submitted_at", "wait_text",
+    "owner", "team", "front_at",
 )  # fmt: skip
 
 
@@ -35,6 +36,7 @@ class Place:
 
     position: int
     since: datetime
+    starts: Expected | None
     job: Job | None
 
 
@@ -69,18 +71,23 @@ def waiting_count() -> int:
     return Job.objects.filter(state=JobState.QUEUED).count()
 
 
-def waiting_places(user: User, *, offset: int, limit: int) -> list[Place]:
+def waiting_places(user: User, *, offset: int, limit: int, now: datetime) -> list[Place]:
     """Waiting jobs in the order of the policy, from a place on; four queries.
 
     Behind those that the last tick put into order stand the others by submission.
     """
-    waiting = Job.objects.filter(state=JobState.QUEUED).only(*WAITING_COLUMNS)
+    waiting = with_forecasts(Job.objects.filter(state=JobState.QUEUED)).only(*WAITING_COLUMNS)
     ranked = _ranked(waiting)
     behind = max(0, offset - len(ranked)), max(0, offset + limit - len(ranked))
     others = waiting.exclude(pk__in=[job.pk for job in ranked]).order_by("submitted_at", "id")[slice(*behind)]
     rows = [*ranked[offset : offset + limit], *others]
     return [
-        Place(position=number, since=since(job), job=job if sees(user, job) else None)
+        Place(
+            position=number,
+            since=since(job),
+            starts=newest_forecast(job, now),
+            job=job if sees(user, job) else None,
+        )
         for number, job in enumerate(rows, start=offset + 1)
     ]
 

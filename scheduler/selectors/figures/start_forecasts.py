@@ -30,16 +30,16 @@ class Expected(NamedTuple):
 def newest_forecast(job: Job, now: datetime) -> Expected | None:
     """Of a job that waits; None where nothing is foretold.
 
-    A start that was foretold for a time that has passed is told as now.
+    A start that was foretold for a time that has passed is told as now. The job was read by `with_forecasts`.
     """
     if job.state != JobState.QUEUED:
         return None
-    row = StartForecast.objects.filter(job=job, first=False, made_at__gte=job.state_since).first()
-    if row is None:
+    row: StartForecast | None = getattr(job, "foretold", None)  # Django leaves it out where there is none
+    if row is None or row.made_at < job.state_since:
         return None
     return Expected(
         made_at=row.made_at,
-        stale=now - row.made_at > STALE,
+        stale=row.made_at + STALE < now,
         start_at=max(row.start_at, now),
         start_low=max(row.start_low, now),
         start_high=row.start_high and max(row.start_high, now),

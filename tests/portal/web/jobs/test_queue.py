@@ -22,8 +22,9 @@ def test_waiting_jobs_stand_in_the_order_of_the_policy_and_new_ones_last() -> No
     long, short = (world.job(owner, training_file=file, params={"epochs": epochs}) for epochs in (50, 1))
     tick()
     new = world.job(owner, training_file=file, params={"epochs": 1})
-    assert [place.job for place in waiting_places(owner, offset=0, limit=5)] == [short, long, new]
-    pages = [waiting_places(owner, offset=offset, limit=1) for offset in range(4)]
+    now = database_now()
+    assert [place.job for place in waiting_places(owner, offset=0, limit=5, now=now)] == [short, long, new]
+    pages = [waiting_places(owner, offset=offset, limit=1, now=now) for offset in range(4)]
     assert [[(place.position, place.job) for place in page] for page in pages] == [
         [(1, short)], [(2, long)], [(3, new)], [],
     ]  # fmt: skip

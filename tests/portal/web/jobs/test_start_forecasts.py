@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
 
 from portal.accounts.models import User
@@ -14,6 +15,7 @@ from scheduler.loop.predict import start_forecasts
 from scheduler.loop.predict.start_forecasts import forecast_starts, play_input
 from scheduler.loop.tick import tick
 from scheduler.models import Job, StartForecast
+from scheduler.selectors.cluster.queue import waiting_places
 from scheduler.selectors.figures.start_forecasts import judged_forecasts
 from tests.harness import world
 
@@ -42,12 +44,38 @@ def test_a_waiting_job_says_when_it_starts(browser: Client, api: APIClient, wait
     assert api.get(f"/api/jobs/{waits.pk}/").json()["expected"]["start_high"] == expected["start_high"]
 
 
+def test_lists_say_when_waiting_jobs_start(
+    browser: Client, api: APIClient, waits: Job, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    forecast_starts(database_now())
+    for address in ("/", "/jobs/", "/queue/"):
+        assert browser.get(address).content.decode().count("Starts about") in (1, 2), address  # narrow, wide
+    rows = {row["id"]: row["expected"] for row in api.get("/api/jobs/").json()["data"]}
+    assert rows.pop(waits.pk)["start_high"]
+    assert set(rows.values()) == {None}
+    now = database_now()
+    with django_assert_max_num_queries(4):
+        (place,) = waiting_places(waits.owner, offset=0, limit=25, now=now)
+    assert place.starts
+
+
+def test_another_persons_job_tells_its_start_and_no_more(waits: Job, client: Client) -> None:
+    forecast_starts(database_now())
+    client.force_login(world.user("bob"))
+    page = client.get("/queue/").content.decode()
+    assert "another user's job" in page
+    assert "Starts about" in page
+    assert waits.pk not in page
+
+
 def test_an_old_forecast_says_so(browser: Client, api: APIClient, waits: Job) -> None:
     forecast_starts(database_now())
     StartForecast.objects.update(made_at=database_now() - timedelta(minutes=5))
     Job.objects.filter(pk=waits.pk).update(state_since=database_now() - timedelta(minutes=10))
     assert api.get(f"/api/jobs/{waits.pk}/start/").json()["expected"]["stale"]
     assert "it is being computed anew" in browser.get(f"/jobs/{waits.pk}/").content.decode()
+    for address in ("/jobs/", "/queue/"):
+        assert ", foretold" in browser.get(address).content.decode()
 
 
 def test_it_is_not_played_again_until_something_changes(waits: Job, monkeypatch: pytest.MonkeyPatch) -> None:
