@@ -81,6 +81,11 @@ def find_changes() -> None:
     _after_commit("scheduler.tasks.find_changes", "predict")
 
 
+def answer_starts() -> None:
+    """Ask for the next question about the start of a job to be answered."""
+    _after_commit("scheduler.tasks.answer_starts", "predict")
+
+
 def simulate() -> None:
     """Ask for the next piece of a simulation that waits."""
     _after_commit("scheduler.tasks.simulate", "work")

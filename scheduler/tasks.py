@@ -12,6 +12,7 @@ from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.predict.job_changes import find_next
 from scheduler.loop.predict.shadow import bring_up_to_date
 from scheduler.loop.predict.start_forecasts import forecast_starts
+from scheduler.loop.predict.start_questions import answer_next
 from scheduler.loop.sweeps import sweep
 from scheduler.loop.tick import tick
 from scheduler.services.calibration.advance import advance_all
@@ -60,6 +61,12 @@ def run_start_forecasts() -> None:
 def run_change_search() -> None:
     """Find what would help the next job that somebody looks at; mostly there is none."""
     find_next(database_now())
+
+
+@shared_task(name="scheduler.tasks.answer_starts", queue="predict")
+def run_start_answers() -> None:
+    """Answer the next question about the start of a job; mostly there is none."""
+    answer_next(now=database_now)
 
 
 @shared_task(name="scheduler.tasks.simulate", queue="work")

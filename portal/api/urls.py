@@ -62,6 +62,8 @@ urlpatterns = [
     path("recommendations/", recommendations.RecommendationsApi.as_view()),
     path("recommendations/check/", recommendations.CheckApi.as_view()),
     path("recommendations/plans/", plans.PlansApi.as_view()),
+    path("recommendations/start/", start.StartQuestionsApi.as_view()),
+    path("recommendations/start/<str:question_id>/", start.StartQuestionApi.as_view(), name="start-question"),
     path("models/", catalogue.ModelsApi.as_view()),
     path("models/<path:name>/", catalogue.ModelApi.as_view()),
     path("gpus/", catalogue.GpusApi.as_view()),

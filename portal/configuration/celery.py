@@ -46,6 +46,7 @@ def beat_schedule(
         "sweep": _every(sweep_every_s, "scheduler.tasks.sweep", "control"),
         "refresh options": _every(5.0, "scheduler.tasks.refresh_options", "work"),
         "forecast starts": _every(15.0, "scheduler.tasks.forecast_starts", "predict"),
+        "answer starts": _every(5.0, "scheduler.tasks.answer_starts", "predict"),
         "calibrate": _every(5.0, "scheduler.tasks.calibrate", "work"),
         "markets": _every(market_every_s, "scheduler.tasks.markets", "work"),
         "shadow": _every(SHADOW_EVERY_S, "scheduler.tasks.shadow", "predict"),

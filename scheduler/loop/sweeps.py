@@ -14,6 +14,7 @@ from scheduler.services.explanations.questions import forget_old_questions
 from scheduler.services.files.quotas import HOLD_LIFETIME, forget_old_holds
 from scheduler.services.files.storage import forget_cut_off
 from scheduler.services.files.uploads import forget_deleted
+from scheduler.services.forecasts.questions import forget_start_questions
 from scheduler.services.idempotency import forget_old_keys
 from scheduler.services.lockouts import settle
 from scheduler.services.simulations.request import ask_again
@@ -28,7 +29,7 @@ def sweep(now: datetime) -> None:
 
     Old are idempotency keys, join tokens that expired a day ago, and what killed processes were taking in or
     out. Simulations that are lost are looked after, the jobs of people who are locked out, and jobs that are
-    silent or need ever more memory. Decisions are forgotten that were kept for long enough.
+    silent or need ever more memory. Decisions and questions about starts are forgotten after their time.
     """
     ask_again(now=now)
     if is_any_awaited():
@@ -54,6 +55,7 @@ def sweep(now: datetime) -> None:
         "decisions": decisions,
         "script_readings": readings,
         "log_questions": forget_old_questions(now),
+        "start_questions": forget_start_questions(now),
     }
     if any(counted.values()):
         log.info("swept", extra=counted)

@@ -9,7 +9,7 @@ from scheduler.models.markets.deciding import DeciderTrial, DeciderWeight, Marke
 from scheduler.models.markets.market import Market, MarketForecast, MarketOrder, MarketSample, SampleSource
 from scheduler.models.nodes import Gpu, JoinToken, Node, NodeEvent, NodePrice, NodeSpeedTest
 from scheduler.models.outputs import Artifact, Checkpoint, LogPiece, Metric
-from scheduler.models.pending import ChangeSearch, PendingGpu, PendingStart, StartForecast
+from scheduler.models.pending import ChangeSearch, PendingGpu, PendingStart, StartForecast, StartQuestion
 from scheduler.models.quotas import FairShare, PersonLimit, TeamQuota
 from scheduler.models.reading.logs import Failure, LogQuestion
 from scheduler.models.reading.provenance import JobReading, ReadSource, ReadValueCount
@@ -68,6 +68,7 @@ __all__ = [
     "Simulation",
     "SimulationState",
     "StartForecast",
+    "StartQuestion",
     "TeamQuota",
     "UploadHold",
     "WebBeat",

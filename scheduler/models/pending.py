@@ -1,12 +1,14 @@
-"""Starts to come: those for which GPUs are kept, and those that are forecast."""
+"""Starts to come: GPUs kept for them, forecasts, and questions about them."""
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.db import models
 from django.utils.functional import cached_property
 
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Option
+from scheduler.models.ids import new_id
 from scheduler.models.jobs import Job
 from scheduler.models.nodes import Gpu
 
@@ -90,3 +92,30 @@ class ChangeSearch(models.Model):
 
     def __str__(self) -> str:
         return f"changes of {self.job_id}"
+
+
+def new_question_id() -> str:
+    return new_id("start-")
+
+
+class StartQuestion(models.Model):
+    """The start of a job that is not submitted, as its owner asked for it.
+
+    A worker answers; the row lives for minutes.
+    """
+
+    id = models.CharField(primary_key=True, max_length=40, default=new_question_id, editable=False)
+    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="+")
+    request = models.JSONField()  # the job, as scheduler.services.forecasts.request_json writes it
+    asked_at = models.DateTimeField()
+    taken_at = models.DateTimeField(null=True)  # when a worker began with it
+    answered_at = models.DateTimeField(null=True)
+    answer = models.JSONField(null=True)  # intervals `start` and `end` (or null), in s since 1970
+    trouble = models.CharField(max_length=500, blank=True)  # why nothing is foretold
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["answered_at", "asked_at"], name="open_start_question")]
+
+    def __str__(self) -> str:
+        return f"{self.id} of {self.owner_id}"

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from django.urls import reverse
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from portal.accounts.requests import ApiRequest
+from portal.api.jobs.requests import JobIn, with_objects
 from portal.clock import database_now
 from scheduler.selectors.figures.start_forecasts import newest_forecast
+from scheduler.selectors.figures.start_questions import StartAnswer, as_answer, start_answer
 from scheduler.selectors.jobs import get_job
+from scheduler.services.forecasts.questions import ask_start
 
 
 class ExpectedOut(serializers.Serializer[Any]):
@@ -30,6 +34,40 @@ class ExpectedOut(serializers.Serializer[Any]):
 
 class StartOut(serializers.Serializer[Any]):
     expected = ExpectedOut(allow_null=True, help_text="Null unless the job waits and something is foretold.")
+
+
+class StartQuestionOut(serializers.Serializer[Any]):
+    id = serializers.CharField()
+    address = serializers.SerializerMethodField(help_text="Where the answer is asked for.")
+    stage = serializers.CharField(help_text="`computing`, `answered`, or `unavailable` if no worker answers.")
+    expected = ExpectedOut(allow_null=True)
+    trouble = serializers.CharField(help_text="Why nothing is foretold; else empty.")
+
+    def get_address(self, answer: StartAnswer) -> str:
+        return reverse("start-question", args=[answer.id])
+
+
+class StartQuestionsApi(APIView):
+    @extend_schema(operation_id="recommendations_start", request=JobIn, responses={202: StartQuestionOut})
+    def post(self, request: ApiRequest) -> Response:
+        """Ask when a job would start and end if it were submitted now.
+
+        A worker computes it within seconds; the answer waits at `address`, for you alone, for 15 minutes.
+        You may have three questions open: another one takes the place of the oldest.
+        """
+        data = JobIn(data=request.data)
+        data.is_valid(raise_exception=True)
+        values, now = with_objects(user=request.user, values=data.validated_data), database_now()
+        question = ask_start(owner=request.user, now=now, **values)
+        shown = StartQuestionOut(as_answer(question, now)).data
+        return Response(shown, status=202, headers={"Location": shown["address"]})
+
+
+class StartQuestionApi(APIView):
+    @extend_schema(operation_id="recommendations_start_retrieve", responses=StartQuestionOut)
+    def get(self, request: ApiRequest, question_id: str) -> Response:
+        """The answer to a question of yours, once a worker has computed it."""
+        return Response(StartQuestionOut(start_answer(request.user, question_id, database_now())).data)
 
 
 class StartApi(APIView):

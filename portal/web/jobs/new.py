@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Mapping
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -11,7 +13,7 @@ from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.views.decorators.http import require_http_methods
+from django.views.decorators.http import require_GET, require_http_methods, require_POST
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.language.consent import server_for
@@ -19,6 +21,8 @@ from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.limits.bodies import TRAINING_DATA, takes_files
+from portal.web.common.partials import fragment
+from portal.web.common.refusals import or_404
 from portal.web.jobs.forms import MORE, UPLOADS, SubmitForm
 from portal.web.jobs.job import own_job
 from portal.web.jobs.resubmit import as_form, mended, read_origins
@@ -26,7 +30,9 @@ from portal.web.jobs.script_import import values_of
 from portal.web.jobs.uploads import REFUSALS, complaints, stored
 from scheduler.errors import BadParameters, Conflict, KeyInUse, KeyReused
 from scheduler.models import DatasetFile, Job, JobArray
+from scheduler.selectors.figures.start_questions import as_answer, start_answer
 from scheduler.selectors.jobs import get_array, get_job
+from scheduler.services.forecasts.questions import ask_start
 from scheduler.services.idempotency import Creation, once
 from scheduler.services.jobs.arrays import submit_array
 from scheduler.services.jobs.verbs import JobRequest, submit_job
@@ -114,10 +120,21 @@ def _submitted(request: PageRequest, form: SubmitForm) -> Job | JobArray | None:
 
 def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job | JobArray:
     values = form.cleaned_data
-    asked: JobRequest = {
+    files = {field: _file(request, form, upload) for upload, field in UPLOADS.items()}
+    asked = _asked(form, files)
+    who: dict[str, Any] = {"owner": request.user, "now": database_now(), "creation": creation}
+    if each := values["sweep_values"]:
+        return submit_array(values=each, limit=values["sweep_limit"], **who, **asked)
+    return submit_job(**who, **asked)
+
+
+def _asked(form: SubmitForm, files: Mapping[str, DatasetFile | None]) -> JobRequest:
+    """The job that the form asks for."""
+    values = form.cleaned_data
+    return {
         "model": values["model"],
-        "training_file": _file(request, form, "upload"),  # type: ignore[typeddict-item]  # the form requires one
-        "validation_file": _file(request, form, "validation_upload"),
+        "training_file": files["training_file"],  # type: ignore[typeddict-item]  # the form requires one
+        "validation_file": files["validation_file"],
         "params": form.params,
         "goal": values["goal"] or "balanced",
         "name": values["name"],
@@ -135,10 +152,31 @@ def _create(request: PageRequest, form: SubmitForm, creation: Creation) -> Job |
         "topology_level": form.closeness.level,
         "read": form.read,
     }
-    who: dict[str, Any] = {"owner": request.user, "now": database_now(), "creation": creation}
-    if each := values["sweep_values"]:
-        return submit_array(values=each, limit=values["sweep_limit"], **who, **asked)
-    return submit_job(**who, **asked)
+
+
+@login_required
+@require_POST
+def ask(request: PageRequest) -> HttpResponse:
+    """Ask when the job of the form would start.
+
+    It is a fragment that asks for the answer.
+    """
+    form, now = SubmitForm(request.POST, user=request.user), database_now()
+    shown = None
+    if form.is_valid():
+        files = {field: form.cleaned_data[field] for field in UPLOADS.values()}
+        with suppress(BadParameters):  # the form tells, once it is submitted
+            question = ask_start(owner=request.user, now=now, **_asked(form, files))
+            shown = as_answer(question, now)
+    return render(request, "jobs/recommendation/start.html", {"answer": shown})
+
+
+@login_required
+@require_GET
+def answer(request: PageRequest, question_id: str) -> HttpResponse:
+    """Tell what a worker has foretold, as a fragment."""
+    found = or_404(start_answer, request.user, question_id, database_now())
+    return fragment(request, "jobs/recommendation/start.html", {"answer": found})
 
 
 def _file(request: PageRequest, form: SubmitForm, upload: str) -> DatasetFile | None:

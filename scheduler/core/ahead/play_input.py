@@ -78,6 +78,7 @@ class PlayInput:
 
     left: seconds that running jobs have left, where they were measured; the promise counts for the others,
     given how long they run already. decided_at: when a policy of rounds decided last. seed: of the draws.
+    asked: the jobs whose starts are wanted, by id; None: all that wait.
     """
 
     state: ClusterState
@@ -87,6 +88,7 @@ class PlayInput:
     past: PastArrivals = NO_PAST
     decided_at: float | None = None
     seed: int = 0
+    asked: frozenset[str] | None = None
 
     @property
     def waiting(self) -> Sequence[JobInfo]:
@@ -98,7 +100,9 @@ class PlayInput:
         return [
             job
             for job in self.state.waiting
-            if not job.held and any(nodes.could_hold(option, job) for option in job.options)
+            if (self.asked is None or job.id in self.asked)
+            and not job.held
+            and any(nodes.could_hold(option, job) for option in job.options)
         ]
 
     def arrivals(self, draw: int) -> Iterator[JobInfo]:

@@ -20,7 +20,7 @@ from scheduler.services.files.uploads import hold_files
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
 from scheduler.services.jobs.dependencies import After, check_order, store_order
-from scheduler.services.jobs.objectives import aim_of_request
+from scheduler.services.jobs.objectives import Objective, aim_of_request
 from scheduler.services.jobs.priorities import check_class
 from scheduler.services.jobs.terms.closeness import check_closeness
 from scheduler.services.jobs.terms.run_limits import run_limit
@@ -90,71 +90,66 @@ class Prepared(NamedTuple):
     read: Sequence[ReadValues]
 
 
+UNLESS_SAID: dict[str, Any] = {
+    "params": {}, "validation_file": None, "goal": Goal.BALANCED, "name": "", "retries": 0,
+    "deadline_at": None, "budget": None, "team": None, "begin_at": None, "after": (),
+    "priority": PriorityClass.NORMAL, "preemptible": True, "max_run_s": None, "spot": None,
+    "topology": Topology.AUTOMATIC, "topology_level": None, "read": (),
+}  # fmt: skip
+AS_ASKED = (
+    "team", "name", "model", "goal", "deadline_at", "begin_at", "budget", "retries", "priority",
+    "preemptible", "topology", "topology_level", "training_file", "validation_file",
+)  # fmt: skip
+
+
+class Terms(NamedTuple):
+    """The values that a request fixes, and its aim."""
+
+    fixed: dict[str, Any]
+    aim: Objective
+
+
+def check_request(*, owner: User, now: datetime, **request: Unpack[JobRequest]) -> Terms:
+    """Check what can be checked without a recommendation. Raises BadParameters."""
+    asked = {**UNLESS_SAID, **request}
+    fixed = recommend.clean_request(model=asked["model"], params=asked["params"] or {})
+    times = {name: asked[name] for name in ("begin_at", "deadline_at")}
+    aim = aim_of_request(goal=asked["goal"], budget=asked["budget"], now=now, **times)
+    _check_retries(asked["retries"])
+    check_class(asked["priority"], actor=owner)
+    check_closeness(asked["topology"], asked["topology_level"], fixed)
+    check_order(after=asked["after"], now=now, **times)
+    return Terms(fixed, aim)
+
+
 def prepare(
-    recommender: Recommender,
-    *,
-    owner: User,
-    model: str,
-    training_file: DatasetFile,
-    now: datetime,
-    params: Mapping[str, Any] | None = None,
-    validation_file: DatasetFile | None = None,
-    goal: str = Goal.BALANCED,
-    name: str = "",
-    retries: int = 0,
-    deadline_at: datetime | None = None,
-    budget: float | None = None,
-    team: Team | None = None,
-    begin_at: datetime | None = None,
-    after: Sequence[After] = (),
-    priority: int = PriorityClass.NORMAL,
-    preemptible: bool = True,
-    max_run_s: int | None = None,
-    spot: bool | None = None,
-    topology: str = Topology.AUTOMATIC,
-    topology_level: int | None = None,
-    read: Sequence[ReadValues] = (),
+    recommender: Recommender, *, owner: User, now: datetime, **request: Unpack[JobRequest]
 ) -> Prepared:
     """Return a job as it would be stored. Raises BadParameters.
 
     spot: None is yes if there is a deadline.
     """
-    fixed = recommend.clean_request(model=model, params=params or {})
-    aim = aim_of_request(goal=goal, deadline_at=deadline_at, budget=budget, now=now, begin_at=begin_at)
-    _check_retries(retries)
-    check_class(priority, actor=owner)
-    check_closeness(topology, topology_level, fixed)
-    check_order(begin_at=begin_at, deadline_at=deadline_at, after=after, now=now)
-    files: dict[str, Any] = {"training_file": training_file, "validation_file": validation_file}
+    fixed, aim = check_request(owner=owner, now=now, **request)
+    asked = {**UNLESS_SAID, **request}
+    model, files = asked["model"], {name: asked[name] for name in ("training_file", "validation_file")}
     workload = recommend.workload_of(model=model, **files)
     found = recommend.recommended_columns(
         recommend.recommend_or_default(recommender, model=model, fixed=fixed, workload=workload, aim=aim)
     )
-    terms = spot_terms(asked=spot, deadline_at=deadline_at, promise=found["promise"], model=model)
-    limit = run_limit(asked=max_run_s, actor=owner, promise=found["promise"])
+    promise = found["promise"]
+    terms = spot_terms(asked=asked["spot"], deadline_at=asked["deadline_at"], promise=promise, model=model)
+    limit = run_limit(asked=asked["max_run_s"], actor=owner, promise=promise)
     job = Job(
         owner=owner,
-        team=team,
-        name=name,
-        model=model,
-        goal=goal,
-        deadline_at=deadline_at,
-        begin_at=begin_at,
-        budget=budget,
-        retries=retries,
-        priority=priority,
-        preemptible=preemptible,
         max_run_s=limit.max_run_s,
         spot=terms.spot,
-        topology=topology,
-        topology_level=topology_level,
         fixed=fixed,
         options_for=recommend.options_digest(recommender),
+        **{name: asked[name] for name in AS_ASKED},
         **{**found, "notes": [*found["notes"], *terms.notes, *limit.notes]},
-        **files,
         **_begun(now),
     )
-    return Prepared(job, after, read)
+    return Prepared(job, asked["after"], asked["read"])
 
 
 def store(prepared: Prepared) -> None:

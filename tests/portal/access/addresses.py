@@ -23,7 +23,7 @@ GAPS: dict[str, str] = {
     "job_id": "{job}", "array_id": "{array}", "file_id": "{file}", "user_id": "{user}",
     "token_id": "{token}", "team_id": "{team}",
     "member_id": "{member}", "node_id": "{node}", "calibration_id": "{calibration}", "claim_id": "{claim}",
-    "window_id": "{window}", "market_id": "{market}", "tree_id": "{tree}",
+    "window_id": "{window}", "market_id": "{market}", "tree_id": "{tree}", "question_id": "{question}",
     "simulation_id": "{simulation}", "number": "{predictor}", "path": "{output}",
 }  # fmt: skip
 WORDS: dict[tuple[str, str], Iterable[str]] = {

@@ -33,6 +33,7 @@ from scheduler.models import (
     Market,
     Node,
     Simulation,
+    StartQuestion,
 )
 from scheduler.services.files.uploads import store_file
 from scheduler.services.jobs.verbs import submit_job
@@ -215,6 +216,7 @@ def places(first: Side, admin: User) -> dict[str, str]:
     Job.objects.filter(pk=first.job.pk).update(array=array)
     script = ScriptManifest({"train.sh": f"train --dataset {first.name}-corpus\n"}, {})
     kept = read_upload(owner=first.owner, manifest=script, command="", now=now)
+    question = StartQuestion.objects.create(owner=first.owner, request={}, asked_at=now)
     return {
         "job": first.job.pk,
         "array": array.pk,
@@ -231,6 +233,7 @@ def places(first: Side, admin: User) -> dict[str, str]:
         "window": str(window.pk),
         "market": str(market.pk),
         "tree": str(kept.row.tree_id),
+        "question": question.pk,
         "predictor": str(version.number),
         "output": OUTPUT,
         "gpu": "added-gpu",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from portal.clock import database_now
+from scheduler.loop.predict.start_questions import answer_next
 from scheduler.models import Job, Node
 from tests.harness import world
 from tests.portal.browser.looking import SIZES, begin_job, look, sign_in
@@ -52,6 +54,10 @@ def test_one_value_fixed_by_hand_stays_and_the_others_adapt(page: Any) -> None:
     recommendation.get_by_role("button", name="unpin Learning rate").click()
     expect(fixed).not_to_contain_text("user")
     expect(page.get_by_label("Max steps")).to_have_value("5000")
+    expect(page.locator("#start")).to_have_attribute("hx-trigger", "every 1s")
+    while answer_next(now=database_now):
+        pass
+    expect(page.locator("#start")).to_contain_text("Submitted now: it starts about")
     look(page, "new-fixed")
     page.get_by_role("button", name="Submit job").click()
     page.wait_for_url("**/jobs/ftjob-*/")
