@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 from portal.accounts.requests import ApiRequest
 from portal.api.jobs.requests import JobIn, with_objects
 from portal.clock import database_now
-from scheduler.selectors.figures.start_forecasts import newest_forecast
+from scheduler.selectors.figures.start_forecasts import newest_forecast, start_promise
 from scheduler.selectors.figures.start_questions import StartAnswer, as_answer, start_answer
 from scheduler.selectors.jobs import get_job
 from scheduler.services.forecasts.questions import ask_start
@@ -32,8 +32,20 @@ class ExpectedOut(serializers.Serializer[Any]):
     stale = serializers.BooleanField(help_text="It is older than it should be.")
 
 
+class StartPromiseOut(serializers.Serializer[Any]):
+    """The first forecast after the job was queued; it never changes."""
+
+    made_at = serializers.DateTimeField()
+    start_at = serializers.DateTimeField()
+    start_low = serializers.DateTimeField()
+    start_high = serializers.DateTimeField(allow_null=True)
+    actual = serializers.DateTimeField(allow_null=True, help_text="When it first started.")
+    inside = serializers.BooleanField(allow_null=True, help_text="Was it kept? Null until the start.")
+
+
 class StartOut(serializers.Serializer[Any]):
     expected = ExpectedOut(allow_null=True, help_text="Null unless the job waits and something is foretold.")
+    promised = StartPromiseOut(allow_null=True, help_text="Null if it started before anything was foretold.")
 
 
 class StartQuestionOut(serializers.Serializer[Any]):
@@ -73,6 +85,7 @@ class StartQuestionApi(APIView):
 class StartApi(APIView):
     @extend_schema(operation_id="jobs_start", responses=StartOut)
     def get(self, request: ApiRequest, job_id: str) -> Response:
-        """When the job is expected to start and end, from playing the queue ahead."""
-        expected = newest_forecast(get_job(request.user, job_id), database_now())
-        return Response({"expected": ExpectedOut(expected).data if expected else None})
+        """When the job is expected to start and end, and what was promised first."""
+        job = get_job(request.user, job_id)
+        shown = StartOut({"expected": newest_forecast(job, database_now()), "promised": start_promise(job)})
+        return Response(shown.data)

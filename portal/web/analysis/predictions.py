@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 from django.contrib import messages
 from django.contrib.auth.decorators import login_required
@@ -30,6 +31,7 @@ from portal.web.charts.track_record import FEW, error_over_time, scatter
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.refusals import refusals_shown
 from scheduler.selectors.analysis.period import Period
+from scheduler.selectors.analysis.start_record import StartVerdict, start_verdicts
 from scheduler.selectors.analysis.track_record import Pair, Verdict, first_promise, latest_pairs, verdicts
 
 VERSIONS, PROMOTIONS = 20, 20
@@ -61,6 +63,21 @@ class VerdictLine:
         if self.verdict.runs < FEW:
             return ""
         return f"{round(math.expm1(self.verdict.log_ratio), 2) + 0.0:+.0%}"
+
+
+@dataclass(frozen=True, slots=True)
+class StartLine:
+    """A verdict on starts as the table shows it; None: too few starts to say."""
+
+    verdict: StartVerdict
+
+    @property
+    def coverage(self) -> float | None:
+        return self.verdict.inside / self.verdict.judged if self.verdict.judged >= FEW else None
+
+    @property
+    def error_s(self) -> float | None:
+        return self.verdict.error_s if self.verdict.starts >= FEW else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +116,16 @@ def predictions(request: PageRequest) -> HttpResponse:
     first = partial(first_promise, request.user)
     when = chosen({"range": "30d", **request.GET.dict()}, now=present(), first=first)
     both = partial(_figures, request.user, when.period)
-    judged, elsewhere, pairs = remembered("predictions", request.user, when.period, both)
+    judged, elsewhere, pairs, starts = remembered("predictions", request.user, when.period, both)
     days = track_record()
+    before = rollback_target() if request.user.is_admin else None  # others are not asked
     context = {
         "chosen": when,
         "ranges": RANGES,
         "few": FEW,
         "lines": [VerdictLine(verdict) for verdict in judged],
         "lines_elsewhere": [VerdictLine(verdict) for verdict in elsewhere],
+        "starts": [StartLine(verdict) for verdict in starts],
         "charts": [
             *(scatter(target, found) for target, found in pairs.items()),
             error_over_time(pairs),
@@ -114,16 +133,25 @@ def predictions(request: PageRequest) -> HttpResponse:
         ],
         "drift": days[-1].alarm if days else "",
         "versions": [Version(row) for row in predictor_versions()[:VERSIONS]],
-        "answering": active_predictor(),
-        "before": rollback_target(),
+        "answering": active_predictor() if before else None,
+        "before": before,
         "promotions": promotions()[:PROMOTIONS],
     }
     return render(request, "analytics/predictions.html", context, status=400 if when.errors else 200)
 
 
-def _figures(user: User, period: Period) -> tuple[list[Verdict], list[Verdict], dict[str, list[Pair]]]:
+class Judged(NamedTuple):
+    """What the page computes of a period."""
+
+    verdicts: list[Verdict]
+    elsewhere: list[Verdict]
+    pairs: dict[str, list[Pair]]
+    starts: list[StartVerdict]
+
+
+def _figures(user: User, period: Period) -> Judged:
     pairs, elsewhere = latest_pairs(user, period)
-    return verdicts(user, period), elsewhere, pairs
+    return Judged(verdicts(user, period), elsewhere, pairs, start_verdicts(user, period))
 
 
 @login_required

@@ -30,6 +30,7 @@ from scheduler.selectors.figures.promise import (
     new_prediction,
     promise_for_elsewhere,
 )
+from scheduler.selectors.figures.start_forecasts import start_promise
 from scheduler.selectors.figures.stretches import KINDS, stretches
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.selectors.jobs import artifacts, events, log_tail, may_change, sees
@@ -59,6 +60,7 @@ def _overview(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
         "compared": [(line, getattr(prediction, line.name, None)) for line in comparison(job, spent, now)],
         "first_promise": promise_for_elsewhere(job),
         "at_submission": comparison_with_submission(job, spent, now),
+        "start_promise": start_promise(job),
         "files": list(artifacts(job)),
         "order": _order(request, job),
         "stretches": stretches(events(job).filter(kind__in=KINDS), now),

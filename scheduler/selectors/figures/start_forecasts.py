@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
+
 from knowledge.core.domain.types import Interval
-from scheduler.models import Job, StartForecast
+from scheduler.models import Job, JobEvent, StartForecast
+from scheduler.selectors.figures.promise import is_inside
 from scheduler.states import JobState
 
 STALE = timedelta(minutes=3)  # the queue is played ahead at least once a minute
 JUDGED = 500  # the last forecasts that came true or not
+PROMISED = ("made_at", "start_at", "start_low", "start_high")
+BY_HAND = ("changed", "held", "released", "moved to the front", "moved back")  # kinds of events
 
 
 class Expected(NamedTuple):
@@ -49,16 +54,62 @@ def newest_forecast(job: Job, now: datetime) -> Expected | None:
     )
 
 
-def judged_forecasts(policy: str) -> Iterable[tuple[Interval, float]]:
-    """First forecasts under a policy and the actual starts, newest first.
+@dataclass(frozen=True, slots=True)
+class StartPromise:
+    """The first forecast of a job after it was queued, and when it started."""
 
-    In s after they were made.
+    made_at: datetime
+    start_at: datetime
+    start_low: datetime
+    start_high: datetime | None
+    actual: datetime | None
+
+    @property
+    def interval(self) -> Interval:
+        """In s after it was made."""
+        high = None if self.start_high is None else self._after_s(self.start_high)
+        return Interval(self._after_s(self.start_at), self._after_s(self.start_low), high)
+
+    @property
+    def waited_s(self) -> float | None:
+        """From the forecast to the start; None until then."""
+        return None if self.actual is None else self._after_s(self.actual)
+
+    @property
+    def inside(self) -> bool | None:
+        """Was it kept? None until the start, and without an upper bound."""
+        told = self.interval
+        return None if self.waited_s is None else is_inside(self.waited_s, told.low, told.high)
+
+    def _after_s(self, moment: datetime) -> float:
+        return (moment - self.made_at).total_seconds()
+
+
+def start_promise(job: Job) -> StartPromise | None:
+    """What the job was told first; None if it started before anything was foretold."""
+    found = as_promises(StartForecast.objects.filter(job=job, first=True))
+    return found[0] if found else None
+
+
+def judged_starts() -> QuerySet[StartForecast]:
+    """First forecasts of jobs that have started.
+
+    Left out are jobs that somebody changed, held or paused in between: no forecast knows of that.
     """
-    rows = StartForecast.objects.filter(first=True, policy=policy, job__first_started_at__isnull=False)
-    for row in rows.select_related("job").order_by("-made_at")[:JUDGED]:
-        if row.job.first_started_at is None or row.job.first_started_at < row.made_at:
-            continue
-        made = row.made_at.timestamp()
-        high = row.start_high.timestamp() - made if row.start_high else None
-        interval = Interval(row.start_at.timestamp() - made, row.start_low.timestamp() - made, high)
-        yield interval, row.job.first_started_at.timestamp() - made
+    between = Q(at__gt=OuterRef("made_at"), at__lt=OuterRef("job__first_started_at"))
+    changed = JobEvent.objects.filter(
+        between, Q(kind__in=BY_HAND) | Q(new=JobState.PAUSED), job=OuterRef("job")
+    )
+    begun = StartForecast.objects.filter(first=True, job__first_started_at__gte=F("made_at"))
+    return begun.exclude(Exists(changed))
+
+
+def as_promises(rows: QuerySet[StartForecast]) -> list[StartPromise]:
+    """One query."""
+    return [StartPromise(*row) for row in rows.values_list(*PROMISED, "job__first_started_at")]
+
+
+def judged_forecasts(policy: str) -> list[tuple[Interval, float]]:
+    """Judged starts under a policy, newest first, in s after they were foretold."""
+    rows = judged_starts().filter(policy=policy).order_by("-made_at")[:JUDGED]
+    return [(one.interval, one.waited_s or 0.0) for one in as_promises(rows)]

@@ -21,9 +21,9 @@ TIMES = ("deadline_at", "begin_at")
 def request_json(request: JobRequest) -> dict[str, Any]:
     """Return the request with ids in place of rows.
 
-    Where its values were read is left out: it changes no start.
+    Its name, and where its values were read, are left out: they change no start.
     """
-    given: dict[str, Any] = {name: value for name, value in request.items() if name != "read"}
+    given: dict[str, Any] = {name: value for name, value in request.items() if name not in ("name", "read")}
     content = given | {name: given[name].pk for name in (*FILES, "team") if given.get(name)}
     content |= {name: given[name].isoformat() for name in TIMES if given.get(name)}
     return content | {"after": [[one.job.pk, one.kind] for one in given.get("after", ())]}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.test import Client
@@ -11,12 +11,16 @@ from rest_framework.test import APIClient
 
 from portal.accounts.models import User
 from portal.clock import database_now
+from portal.web.analysis import predictions
 from scheduler.loop.predict import start_forecasts
 from scheduler.loop.predict.start_forecasts import forecast_starts, play_input
 from scheduler.loop.tick import tick
 from scheduler.models import Job, StartForecast
+from scheduler.selectors.analysis.period import Period
+from scheduler.selectors.analysis.start_record import start_verdicts
 from scheduler.selectors.cluster.queue import waiting_places
 from scheduler.selectors.figures.start_forecasts import judged_forecasts
+from scheduler.services.jobs.transitions import note_job
 from tests.harness import world
 
 pytestmark = pytest.mark.django_db
@@ -88,7 +92,7 @@ def test_it_is_not_played_again_until_something_changes(waits: Job, monkeypatch:
 
 
 def test_the_first_forecast_stays_and_is_judged_by_the_start(
-    waits: Job, monkeypatch: pytest.MonkeyPatch
+    browser: Client, api: APIClient, waits: Job, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(start_forecasts, "REPEAT", timedelta(seconds=20))
     now = database_now()
@@ -100,13 +104,42 @@ def test_the_first_forecast_stays_and_is_judged_by_the_start(
     ((told, actual_s),) = judged_forecasts("fifo")
     assert actual_s == pytest.approx(30, abs=1)
     assert told.value == pytest.approx((first.start_at - first.made_at).total_seconds())
+    promised = api.get(f"/api/jobs/{waits.pk}/start/").json()["promised"]
+    assert promised["inside"] == (promised["start_low"] <= promised["actual"] <= promised["start_high"])
+    word = "inside" if promised["inside"] else "outside"
+    assert f">{word}</span>" in browser.get(f"/jobs/{waits.pk}/").content.decode()
+
+
+def test_starts_are_counted_apart_from_other_promises(
+    browser: Client, person: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = database_now() - timedelta(hours=6)
+    first, second, changed = (world.job(person) for _ in range(3))
+    for job, started_s in ((first, 100), (second, 400), (changed, 5000)):
+        foretold(job, now, low_s=60, start_s=90, high_s=120)
+        Job.objects.filter(pk=job.pk).update(first_started_at=now + timedelta(seconds=started_s))
+    note_job(job=changed, kind="held", now=now + timedelta(seconds=10))
+    foretold(world.job(person), now, low_s=60, start_s=90, high_s=120)  # it still waits
+    (told,) = start_verdicts(person, Period(now, now + timedelta(days=1)))
+    assert (told.policy, told.starts, told.judged, told.inside) == ("fifo", 2, 2, 1)
+    assert (told.error_s, told.waited_s) == (160, 250)  # medians of 10 and 310, of 100 and 400
+    assert start_verdicts(world.user(), Period(now, now + timedelta(days=1))) == []
+    monkeypatch.setattr(predictions, "FEW", 2)
+    page = browser.get("/analytics/predictions/?range=7d").content.decode()
+    assert "50%" in page[page.index(">Starts<") :].split("</table>")[0]
+
+
+def foretold(job: Job, now: datetime, *, low_s: int, start_s: int, high_s: int) -> None:
+    at = {name: now + timedelta(seconds=s) for name, s in (("low", low_s), ("at", start_s), ("high", high_s))}
+    bounds = {f"start_{name}": moment for name, moment in at.items()}
+    StartForecast.objects.create(job=job, first=True, made_at=now, policy="fifo", plays=64, **bounds)
 
 
 def test_a_job_that_starts_or_fits_nowhere_has_no_forecast(api: APIClient, person: User) -> None:
     job = world.job(person)
     tick()
     assert forecast_starts(database_now()) == 0
-    assert api.get(f"/api/jobs/{job.pk}/start/").json() == {"expected": None}
+    assert api.get(f"/api/jobs/{job.pk}/start/").json() == {"expected": None, "promised": None}
 
 
 def test_the_past_brings_jobs_as_they_were_promised(waits: Job) -> None:
