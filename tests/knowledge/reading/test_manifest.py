@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import io
 import tarfile
 import zipfile
@@ -13,6 +14,7 @@ import pytest
 from knowledge.reading.manifest import BLANK, LARGEST_FILE, UnreadableUpload, from_upload
 from knowledge.reading.reader import read
 from knowledge.reading.types import Tree
+from tests.harness import hostile
 
 
 def zipped(files: dict[str, bytes]) -> bytes:
@@ -69,10 +71,37 @@ def climbing() -> bytes:
     return out.getvalue()
 
 
+def tar_bomb() -> bytes:
+    """The head of a member that would unpack to 3 GB."""
+    member = tarfile.TarInfo("zeros.txt")
+    member.size = 3 << 30
+    return gzip.compress(member.tobuf() + bytes(1 << 20))
+
+
+def encrypted() -> bytes:
+    """An archive whose only member has the flag of a password."""
+    content = bytearray(zipped({"a.py": b"x = 1"}))
+    content[6] |= 1
+    content[content.index(b"PK\x01\x02") + 8] |= 1
+    return bytes(content)
+
+
+def absolute() -> bytes:
+    return zipped({"/etc/cron.d/job.py": b"x = 1"})
+
+
+def drive() -> bytes:
+    return zipped({"C:\\Windows\\job.py": b"x = 1"})
+
+
 @pytest.mark.parametrize(
     ("name", "make", "why"),
     [
         ("bomb.zip", bomb, "20 MB"),
+        ("bomb.tar.gz", tar_bomb, "unpacks to too much"),
+        ("secret.zip", encrypted, "encrypted; send one without a password"),
+        ("root.zip", absolute, "unsafe path"),
+        ("drive.zip", drive, "unsafe path"),
         ("many.zip", entries, "entries"),
         ("up.tar.gz", climbing, "unsafe path"),
         ("broken.tar.gz", lambda: b"\x1f\x8b not really", "cannot be read"),
@@ -87,7 +116,19 @@ def test_what_cannot_be_read_is_refused_with_the_remedy(
         from_upload(name, make())
 
 
+def test_a_large_notebook_is_left_out_unread() -> None:
+    content = zipped({"big.ipynb": b"0" * 30_000_000, "t.py": b"x = 1"})
+    found = from_upload("a.zip", content)
+    assert (set(found.files), found.left_out) == ({"t.py"}, {"big.ipynb": "It is too large."})
+
+
 def test_links_are_not_followed() -> None:
+    link_in_zip = zipfile.ZipInfo("link.py")
+    link_in_zip.external_attr = 0o120777 << 16
+    packed = io.BytesIO()
+    with zipfile.ZipFile(packed, "w") as archive:
+        archive.writestr(link_in_zip, "/etc/passwd")
+    assert from_upload("a.zip", packed.getvalue()).files == {}
     out = io.BytesIO()
     with tarfile.open(fileobj=out, mode="w") as archive:
         link = tarfile.TarInfo("link.py")
@@ -141,3 +182,27 @@ def test_hostile_scripts_cost_little(text: str) -> None:
 )
 def test_hostile_commands_cost_little(line: str) -> None:
     read(Tree({"t.py": "x = 1"}, line))
+
+
+CYCLES = {
+    "shell": ({"a.sh": "bash b.sh --lr 1e-4\n", "b.sh": "bash a.sh\n"}, "bash a.sh"),
+    "hydra": (
+        {
+            "train.py": "@hydra.main(config_path='conf', config_name='a')\ndef main(cfg): pass\n",
+            "conf/a.yaml": "defaults:\n  - b\n",
+            "conf/b.yaml": "defaults:\n  - a\n",
+        },
+        "python train.py",
+    ),
+    "imports": ({"a.py": "import b\n", "b.py": "import a\n"}, "python a.py"),
+    "references": ({"c.yaml": "epochs: ${seed}\nseed: ${epochs}\n"}, "python t.py c.yaml"),
+    "variables": ({"a.sh": "A=$B\nB=$A\nA=$B$B$B\npython t.py --lr $A\n"}, "bash a.sh"),
+    "long line": ({"c.yaml": "a: " + "x" * 190_000 + "\nepochs: 2\n"}, "python t.py c.yaml"),
+}
+
+
+@pytest.mark.parametrize("name", CYCLES)
+def test_what_includes_itself_ends(name: str) -> None:
+    files, command = CYCLES[name]
+    with hostile.bounded(seconds=3):
+        read(Tree(files, command))

@@ -29,16 +29,20 @@ def poems(person: User) -> DatasetFile:
     return file
 
 
-def submitted(browser: Client, **changed: str) -> Job:
-    """Say the sentence, and submit what it fills as the page does, with changes."""
+def filled(browser: Client) -> dict[str, str]:
+    """Say the sentence; returns the form as the page fills it."""
     text = browser.post("/jobs/new/intent/", {"said": SAID}).content.decode()
     found = re.search(r'<script id="intent-fill" type="application/json">(.*?)</script>', text)
     seal = re.search(r'data-read="([^"]+)"', text)
     assert found
     assert seal
-    filled = {row["name"]: row["value"] for row in json.loads(found[1])}
-    read = {"read_sentence": seal[1], "read_fields": ",".join(filled)}
-    answer = browser.post("/jobs/new/", {**filled, **read, "key": "one", **changed})
+    values = {row["name"]: row["value"] for row in json.loads(found[1])}
+    return {**values, "read_sentence": seal[1], "read_fields": ",".join(values), "key": "one"}
+
+
+def submitted(browser: Client, **changed: str) -> Job:
+    """Submit what the sentence fills, with changes."""
+    answer = browser.post("/jobs/new/", {**filled(browser), **changed})
     assert answer.status_code == 302, answer.content
     return Job.objects.get()
 
@@ -91,8 +95,9 @@ def test_a_sentence_of_which_all_was_cleared_is_counted_and_not_kept(
 
 
 def test_the_same_form_twice_is_counted_once(browser: Client, api: APIClient, poems: DatasetFile) -> None:
-    submitted(browser)
-    submitted(browser)
+    form = filled(browser)
+    answers = [browser.post("/jobs/new/", form).status_code for _ in range(2)]
+    assert answers == [302, 302]
     assert counts(api)["lora_r"] == (1, 0, 0)
 
 

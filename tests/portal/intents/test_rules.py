@@ -40,6 +40,7 @@ CLAUSES: dict[str, dict[str, Any]] = {
     "context of 8,192 tokens": {"tokens_per_sample": 8192},
     "the last run took 3 hours on 2 A100s, lora": {"method": "lora"},
     "rank/alpha 16/32": {"lora_r": 16, "lora_alpha": 32},
+    "lora r16 a32": {"method": "lora", "lora_r": 16, "lora_alpha": 32},
     "rank 8... no 16": {"lora_r": 16},
     "last year we did 5 epochs": {},
     # methods
@@ -58,10 +59,13 @@ CLAUSES: dict[str, dict[str, Any]] = {
     "A100:4": {"number_gpus": 4, "gpu_model": "A100-SXM4-80GB"},
     "on both A100 nodes": {"number_nodes": 2, "gpu_model": "A100-SXM4-80GB"},
     "not on A100s": {},
+    "set the A100 price to 0": {},
+    "raise my quota to 8 GPUs": {},
     "my 24 GB card": {},
     # money
     "€1,250.50 at most": {"budget": 1250.5, "goal": "budget"},
     "don't spend more than 15": {"budget": 15, "goal": "budget"},
+    "nothing over 25 euros": {"budget": 25, "goal": "budget"},
     "thirty euros": {"budget": 30, "goal": "budget"},
     "budget 25-30": {},
     "€20-30": {},
@@ -108,6 +112,11 @@ CLAUSES: dict[str, dict[str, Any]] = {
 }
 
 
+def test_a_team_may_stand_before_the_wish() -> None:
+    assert values(f"for nlp: {NAMED}") == FORM | {"team": "nlp"}
+    assert "team" not in values(f"for poems: {NAMED}")
+
+
 @pytest.mark.parametrize("clause", CLAUSES)
 def test_a_clause_adds_these_fields_and_no_others(clause: str) -> None:
     assert values(f"{NAMED}, {clause}") == FORM | CLAUSES[clause]
@@ -116,6 +125,8 @@ def test_a_clause_adds_these_fields_and_no_others(clause: str) -> None:
 
 MODELS = {
     "llama3.1:8b": "meta-llama/Llama-3.1-8B",
+    "Mixtral-8x7B-Instruct-v0.1": "mistralai/Mixtral-8x7B-Instruct-v0.1",
+    "mixtral 8x7b": "mistralai/Mixtral-8x7B-v0.1",
     "lama 3.1 8B instrct": "meta-llama/Llama-3.1-8B-Instruct",
     "the 8b llama 3.1, instruct version": "meta-llama/Llama-3.1-8B-Instruct",
     "Qwen 2.5 7B Coder": "Qwen/Qwen2.5-Coder-7B",

@@ -169,7 +169,7 @@ def settle(found: list[Variant], pieces: list[str], *, base: bool = False) -> st
         same = [v for v in exact if v.owned and set(v.pieces) == said] or [
             v for v in exact if set(v.pieces) == said
         ]
-        return (same or exact)[0].value
+        return max(same or exact, key=lambda v: (len(said & set(v.pieces)), v.owned)).value
     if len({v.row for v in found}) != 1:
         return None
     if "instruct" not in said:

@@ -1,4 +1,4 @@
-"""What others did or an earlier run took: said beside the wish, and no part of it."""
+"""What others did, an earlier run took or administrators set: beside the wish."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ _HEARSAY = tuple(
         r"(?:last|previous)\s+(?:year|month|week|time)\s+(?:we|i|they|it|he|she)\b",
         r"(?:took|paid|cost\s+(?:us|me|them|him|her))\b",
         r"(?:tutorial|paper|blog|colleague|friend|docs?|example|guide|article|post|boss|manager)\s+(?:\w+\s+){0,3}?(?:use[sd]?|says?|said|suggest(?:s|ed)?|recommend(?:s|ed)?|had|trained|ran|took)\b",
+        rf"(?:set|raise|change|lower|increase|reduce|drop|cut|double)\s+(?:\w+\s+){{0,4}}(?:prices?|quotas?|priority)\b{_REST}",
         r"(?:as|like)\s+in\s+the\s+(?:paper|tutorial|blog|docs?|example|guide)\b",
     )
 )  # fmt: skip

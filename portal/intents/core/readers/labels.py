@@ -33,7 +33,7 @@ def read(text: Sentence, teams: Sequence[str]) -> Iterator[Proposal]:
         said = (
             rf"(?<![\w-])(?:team\s*(?:[:=]|is)?\s*{word}|(?:the\s+)?{word}(?:'s)?[\s-]+(?:team|group"
             r"|folks|people|budget|account|cost cent(?:re|er))|(?:charge|bill|book|costs?)\s+(?:it\s+"
-            rf"|this\s+)?(?:to|on)\s+(?:the\s+)?{word}|on\s+behalf\s+of\s+(?:the\s+)?{word}|{word}\s+"
+            rf"|this\s+)?(?:to|on)\s+(?:the\s+)?{word}|on\s+behalf\s+of\s+(?:the\s+)?{word}|^for\s+(?:the\s+)?{word}(?=\s*:)|{word}\s+"
             r"(?:pays|will\s+pay))(?:\s+(?:pays|team))?(?![\w-]|\.\w)"
 )  # fmt: skip
         for found in re.finditer(said, text.low):

@@ -39,6 +39,7 @@ _LIMIT = (
     r")?(?:spend|cost|pay|exceed|go|be)(?:\s+(?:more\s+than|over|above|beyond))?|"
     r"under|below|less than|(?:no|not) more than|at most|up to|max(?:imum)?(?:imal)?(?: of)?"
     r"|cap(?:ped)?(?: (?:of|at))?"
+    r"|nothing (?:above|over|beyond|more than)"
     r"|not (?:above|over|exceed(?:ing)?)|within|limit(?:ed)?(?: (?:of|is|to))?|spend(?:ing)?"
     r"(?: (?:at most|up to|no more than|max))?"
     r"|keep it (?:under|below)|<=?|≤|ceiling(?: of)?"

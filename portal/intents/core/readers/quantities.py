@@ -103,8 +103,9 @@ QUANTITIES = (
                  r"|percent|rows|lines|examples|samples|essays|people|colleagues|users|documents|pages"
                  r"|years|months|seconds|secs?|s|am|pm|layers|heads|experts)", whole=False, weight=1),
 )  # fmt: skip
-_PAIR = re.compile(
-    r"(?<!\w)(?:rank|r)\s*/\s*alpha\s*(?:=|:|of)?\s*(?P<r>\d{1,4})\s*/\s*(?P<a>\d{1,4})(?![\w.])"
+_PAIRS = (
+    re.compile(r"(?<!\w)(?:rank|r)\s*/\s*alpha\s*(?:=|:|of)?\s*(?P<r>\d{1,4})\s*/\s*(?P<a>\d{1,4})(?![\w.])"),
+    re.compile(r"(?<!\w)r\s?(?P<r>\d{1,4})\s*[,/]?\s*a\s?(?P<a>\d{1,4})(?![\w.])"),
 )
 _BATCH_EACH = re.compile(
     rf"(?<![\w.]){_BATCH}(?:{_IS}|{_NEAR})(?P<n>{COUNT})\s*(?:samples?|examples?|rows?)?\s*(?:{_PER})(?!\w)"
@@ -147,7 +148,7 @@ def read(text: Sentence) -> Iterator[Proposal]:
         for found in text.find(unit) if unit else ():
             if proposal := _proposal(q, found, text, keyed=False):
                 yield proposal
-    for found in text.find(_PAIR):
+    for found in (found for pair in _PAIRS for found in text.find(pair)):
         yield _said("lora_r", found, int(found["r"]), end=found.end("r"), weight=8)
         yield _said("lora_alpha", found, int(found["a"]), start=found.start("a"), weight=8)
     for found in text.find(_BATCH_EACH):

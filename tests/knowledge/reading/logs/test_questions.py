@@ -127,4 +127,5 @@ def test_hostile_logs_and_questions_cost_little() -> None:
             found = figures(f"{piece * 3_000}\n" * 200)
             for question in QUESTIONS:
                 ask(question, found, LogFacts())
+        figures("loss 1/2 " * 120_000)
         asked("why " * 1_000_000, BARS)
