@@ -2,11 +2,11 @@
 
 python benchmarks/knowledge/neighbours.py [--owners 20] [--past 300] [--seed 0]
 
-Runs are divided by configuration into five parts; each is predicted by a predictor that learnt from the other four.
-A run counts as a job with a fixed number of tokens, so that its duration is inverse to its rate. Owners are made
-up: each has so many past runs of one base model, drawn at random, of which the last 20 are judged as the portal
-judges them (`scheduler/selectors/analysis/similar_jobs.py`): similar earlier runs correct the prediction by a
-weighted median. Errors are medians of |ln(predicted / took)|.
+Runs are divided by configuration into five parts; each is predicted by a predictor that learnt from the
+other four. A run counts as a job with a fixed number of tokens, so that its duration is inverse to its
+rate. Owners are made up: each has so many past runs of one base model, drawn at random, of which the last
+20 are judged as the portal judges them (`scheduler/selectors/analysis/similar_jobs.py`): similar earlier
+runs correct the prediction by a weighted median. Errors are medians of |ln(predicted / took)|.
 """
 
 from __future__ import annotations

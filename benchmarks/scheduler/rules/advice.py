@@ -2,12 +2,13 @@
 
 python benchmarks/scheduler/rules/advice.py [--jobs 800] [--traces A,B] [--lines A,B]
 
-Each line plays the first so many jobs of a trace twice, without and with what earlier jobs of the kind (twice) or
-similar ones (`neighbours`) took; a restart costs 60 s. `lucid`: orders by it instead of one stated duration.
-`lucid profiled`: a profiling run of 200 s for every job, or only for those of which nothing is known. `tiresias`:
-jobs that are about to end by it are spared, or nobody is. `sia`, `pollux`: it gives a job's first options. Changes
-of the mean JCT are paired by job, with 95 % bootstrap intervals. These traces name neither people nor models, so
-that jobs of one size, and of one group where there are groups, are neighbours.
+Each line plays the first so many jobs of a trace twice, without and with what earlier jobs of the kind
+(twice) or similar ones (`neighbours`) took; a restart costs 60 s. `lucid`: orders by it instead of one
+stated duration. `lucid profiled`: a profiling run of 200 s for every job, or only for those of which
+nothing is known. `tiresias`: jobs that are about to end by it are spared, or nobody is. `sia`, `pollux`: it
+gives a job's first options. Changes of the mean JCT are paired by job, with 95 % bootstrap intervals. These
+traces name neither people nor models, so that jobs of one size, and of one group where there are groups,
+are neighbours.
 """
 
 from __future__ import annotations
