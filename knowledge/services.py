@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Collection
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -17,10 +19,14 @@ from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Config, Option
 from knowledge.models import Execution, Status, config_values
+from portal.accounts.models import User
+from portal.accounts.services import audit
 from trainer.protocol import RANDOM_MODEL
 
 Figure = TypeVar("Figure", int, float)
 LONGEST_SOFTWARE = 200
+FROM_LOG = "log"  # the source of what a log of a run elsewhere told
+UNCONFIRMED = "Read from a log; nobody has confirmed its configuration yet."
 SPEED_TEST = "speed test"  # the origin of what a node measured by itself
 
 
@@ -111,6 +117,43 @@ def record_speed_test(
         "padded_tokens": float(config.tokens_per_sample),
     }
     return Execution.objects.create(**_doubted(values, catalogue))
+
+
+def record_log(*, config: Config, tokens_per_second: float, now: datetime) -> Execution:
+    """Keep the speed that a log of a run elsewhere tells; once, however often.
+
+    It is not learnt from before somebody confirms the configuration, which the log does not hold.
+    """
+    known = portal_catalogue(config.model_name).canonical(config)
+    values = {
+        **row_values(known),
+        "created_at": now,
+        "source": FROM_LOG,
+        "status": Status.OK,
+        "tokens_per_second": tokens_per_second,
+        "learn": False,
+        "learn_validity": False,
+        "flag_reason": UNCONFIRMED,
+    }
+    told = f"{FROM_LOG} {values['config_hash']} {tokens_per_second:.6g}"
+    digest = hashlib.sha256(told.encode()).hexdigest()
+    return Execution.objects.get_or_create(row_digest=digest, defaults=values)[0]
+
+
+def confirm_log(*, execution: Execution, now: datetime, actor: User) -> Execution:
+    """Learn from a kept log, as its configuration is right.
+
+    Implausible speeds stay unlearnt.
+    """
+    catalogue = portal_catalogue(execution.model_name)
+    (row,) = flag_implausible([replace(execution.row, learn=True, flag_reason="")], catalogue)
+    values = {"learn": row.learn, "flag_reason": row.flag_reason[:300]}
+    waiting = Execution.objects.filter(pk=execution.pk, source=FROM_LOG, flag_reason=UNCONFIRMED)
+    if waiting.update(**values):
+        target = f"execution {execution.pk}"
+        audit(action="execution confirmed", actor=actor, now=now, target=target, data=values)
+    execution.refresh_from_db()
+    return execution
 
 
 def unlearn(*, executions: Collection[int], reason: str) -> None:

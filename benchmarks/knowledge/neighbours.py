@@ -121,9 +121,8 @@ def main() -> None:
         every_plain += plain
         chosen += near if is_better else plain
     print(f"{len(every_near)} judged runs of {asked.owners} owners over {len(models)} models")
-    print(
-        f"median |ln| of the predictor {median(every_plain):.4f}, corrected by neighbours {median(every_near):.4f}"
-    )
+    print(f"median |ln| of the predictor {median(every_plain):.4f}")
+    print(f"corrected by neighbours {median(every_near):.4f}")
     print(f"neighbours are better for {better} owners; told only for them {median(chosen):.4f}")
 
 

@@ -22,7 +22,7 @@ from portal.api.jobs import (
     start,
 )
 from portal.api.jobs.changes import views as changes
-from portal.api.knowledge import catalogue, executions, recommendations
+from portal.api.knowledge import catalogue, executions, logs, recommendations
 from portal.api.markets import markets, plans
 from portal.api.nodes import calibrations, nodes, topology, windows
 from portal.api.people import audit, limits, me, teams, users
@@ -70,6 +70,8 @@ urlpatterns = [
     path("gpus/<path:name>/", catalogue.GpuApi.as_view()),
     path("executions/", executions.ExecutionsApi.as_view()),
     path("executions/import/", executions.ImportApi.as_view()),
+    path("executions/<int:execution_id>/confirm/", logs.ConfirmApi.as_view()),
+    path("logs/", logs.LogElsewhereApi.as_view()),
     path("executions.csv", executions.ExecutionsCsvApi.as_view()),
     path("predictors/", recommendations.PredictorsApi.as_view()),
     path("predictors/roll-back/", recommendations.RollBackApi.as_view()),

@@ -15,6 +15,7 @@ from django.conf import settings
 from django.http import HttpRequest, HttpResponse
 from django.urls import Resolver404, resolve
 
+from knowledge.reading.logs.elsewhere import LARGEST_LOG
 from knowledge.reading.manifest import MOST_BYTES
 from portal.accounts.models import Scope, User
 from portal.accounts.services import find_token
@@ -49,6 +50,7 @@ class Files:
 
 TRAINING_DATA = Files(most=lambda: int(settings.MAX_UPLOAD_BYTES), kept=True)
 SCRIPTS = Files(most=lambda: MOST_BYTES, kept=False)
+LOGS = Files(most=lambda: LARGEST_LOG, kept=False)
 HISTORIES = Files(most=lambda: LARGEST, kept=False)
 
 

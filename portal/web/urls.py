@@ -9,7 +9,7 @@ from django.views.generic import RedirectView
 
 from portal.web import home, intents
 from portal.web.admin import catalogue, shadow
-from portal.web.analysis import predictions, simulations, spending
+from portal.web.analysis import logs_elsewhere, predictions, simulations, spending
 from portal.web.jobs import files, job, new, recommendation, script_import, uploads
 from portal.web.jobs.changes import views as changes
 from portal.web.markets import markets
@@ -66,6 +66,8 @@ urlpatterns = [
     path("teams/<int:team_id>/<str:verb>/", teams.team_verb, name="team-verb"),
     path("teams/<int:team_id>/members/<int:member_id>/<str:verb>/", teams.member_verb, name="member-verb"),
     path("tokens/<int:token_id>/revoke/", tokens.token_revoke, name="token-revoke"),
+    path("logs/", logs_elsewhere.log_elsewhere, name="log-elsewhere"),
+    path("history/<int:execution_id>/confirm/", logs_elsewhere.confirm, name="execution-confirm"),
     path("analytics/spending/", spending.spending, name="spending"),
     path("analytics/predictions/", predictions.predictions, name="predictions"),
     path("analytics/predictions/rollback/", predictions.rollback, name="predictor-rollback"),

@@ -73,6 +73,13 @@ def read_script(page: Page) -> None:
     page.get_by_role("link", name="Use these values").wait_for()
 
 
+def read_log(page: Page) -> None:
+    """Lines of another trainer, so that what they tell shows."""
+    page.get_by_label("or its lines as text").fill(LOG)
+    page.get_by_role("button", name="Read it").click()
+    page.get_by_role("heading", name="Keep as execution").wait_for()
+
+
 def add_market(page: Page) -> None:
     """A market of the demo's own, unless an earlier picture has added it."""
     if not page.get_by_role("link", name=MARKET).count():
@@ -87,6 +94,7 @@ def add_market(page: Page) -> None:
 
 
 MARKET = "zone-a"
+LOG = "".join(f" {n}%|# | {n}/100 [00:{n:02}<01:00, 1.0it/s, loss={4 - n / 40}]\n" for n in range(9))
 SCRIPT = f"base_model: {MODEL}\nadapter: lora\nlora_r: 16\nlearning_rate: 2e-4\nnum_epochs: 3\n"
 JOB = "#rows td a"
 JOB_TABS = ("log", "parameters", "attempts", "decisions", "market", "events", "change", "repeat")
@@ -102,6 +110,7 @@ _STATES = (
     Shot("new-job", "/jobs/new/", "job-new", "user", fill_in),
     Shot("new-job-empty", "/jobs/new/", "job-new", "user"),
     Shot("import", "/jobs/import/", "job-import", "user", read_script),
+    Shot("log-elsewhere", "/logs/", "log-elsewhere", "user", read_log),
     Shot("job-running", "/jobs/?state=running", "job", "admin", follow(JOB)),
     Shot("job-queued", "/jobs/?state=queued", "job", "admin", follow(JOB)),
     Shot("job-failed", "/jobs/?state=failed", "job", "admin", follow(JOB)),

@@ -19,6 +19,7 @@ from knowledge.core.data.sources.registry import SOURCES
 from knowledge.core.data.sources.table import BadTable
 from knowledge.importing.service import ImportReport
 from knowledge.selectors import counts_by_source, executions_matching
+from knowledge.services import FROM_LOG
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.limits.bodies import HISTORIES, takes_files
@@ -31,6 +32,7 @@ PAGE = 25
 NAMES = {
     "lfb": "LLMFineTuningBench", "fma": "fms-acceleration", "mlperf": "MLPerf", "litgpt": "LitGPT",
     "vectorlm": "VectorLM", "csv": "this portal's own columns", OWN: "measured here",
+    FROM_LOG: "logs of runs elsewhere",
     "llmfinetuningbench": "LLMFineTuningBench, as shipped",
 }  # fmt: skip
 

@@ -24,6 +24,7 @@ GAPS: dict[str, str] = {
     "token_id": "{token}", "team_id": "{team}",
     "member_id": "{member}", "node_id": "{node}", "calibration_id": "{calibration}", "claim_id": "{claim}",
     "window_id": "{window}", "market_id": "{market}", "tree_id": "{tree}", "question_id": "{question}",
+    "execution_id": "{execution}",
     "simulation_id": "{simulation}", "number": "{predictor}", "path": "{output}",
 }  # fmt: skip
 WORDS: dict[tuple[str, str], Iterable[str]] = {

@@ -15,9 +15,11 @@ from django.conf import settings
 from django.test import Client
 
 from knowledge.catalogue.catalogue_entries import add_gpu, add_model
+from knowledge.core.domain.types import Config
 from knowledge.models import PredictorVersion
 from knowledge.reading.manifest import ScriptManifest
 from knowledge.script_readings.trees import read_upload
+from knowledge.services import record_log
 from portal.accounts.models import ApiToken, Membership, Role, Scope, Team, User
 from portal.accounts.services import create_token, revoke_token
 from portal.clock import database_now
@@ -217,6 +219,11 @@ def places(first: Side, admin: User) -> dict[str, str]:
     script = ScriptManifest({"train.sh": f"train --dataset {first.name}-corpus\n"}, {})
     kept = read_upload(owner=first.owner, manifest=script, command="", now=now)
     question = StartQuestion.objects.create(owner=first.owner, request={}, asked_at=now)
+    config = Config(
+        model_name="llama3.1-8b", method="full", gpu_model="A100-SXM4-80GB", number_gpus=1,
+        tokens_per_sample=512, per_device_batch_size=8,
+    )  # fmt: skip
+    run = record_log(config=config, tokens_per_second=900.0, now=now)
     return {
         "job": first.job.pk,
         "array": array.pk,
@@ -235,6 +242,7 @@ def places(first: Side, admin: User) -> dict[str, str]:
         "tree": str(kept.row.tree_id),
         "question": question.pk,
         "predictor": str(version.number),
+        "execution": str(run.pk),
         "output": OUTPUT,
         "gpu": "added-gpu",
         "model": "added-model",

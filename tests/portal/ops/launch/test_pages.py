@@ -27,7 +27,8 @@ PARTS = {
 ACTS = {"logout", "job-verb", "user-change", "user-verb", "team-verb", "member-verb", "token-revoke",
         "user-token-revoke", "predictor-rollback", "predictor-promote", "node-verb", "node-calibrate",
         "calibration-cancel", "catalogue-add", "catalogue-delete", "file-delete",
-        "window-remove", "market-remove", "policy-shadow", "policy-shadow-end"}  # fmt: skip
+        "window-remove", "market-remove",
+        "execution-confirm", "policy-shadow", "policy-shadow-end"}  # fmt: skip
 
 
 def pages() -> set[str]:

@@ -1,0 +1,55 @@
+"""The log of a run elsewhere: all that can be asked of it, without a job."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from knowledge.reading.failures.explaining import FailureFacts, explain_failure
+from knowledge.reading.failures.troubled_lines import LogLine
+from knowledge.reading.logs.figures import LogFigures, read_figures
+from knowledge.reading.logs.questions import QUESTIONS, LogAnswer, LogFacts, ask
+
+LARGEST_LOG = 2_000_000  # bytes; the end of a longer one says as much
+
+
+class UnreadableLog(ValueError):
+    """What was given is no log; the message says why and what would help."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LogElsewhere:
+    """What a log tells: an answer to each known question, and the speed."""
+
+    answers: dict[str, LogAnswer]
+    steps_per_s: float | None
+    tokens_per_s: float | None
+
+    def rate(self, tokens_per_step: int) -> float | None:
+        """Tokens per second of the whole run: as the log says, else by its steps."""
+        if self.tokens_per_s:
+            return self.tokens_per_s
+        return self.steps_per_s * tokens_per_step if self.steps_per_s else None
+
+
+def text_of(content: bytes) -> str:
+    """A log as text. Raises UnreadableLog."""
+    if len(content) > LARGEST_LOG:
+        raise UnreadableLog(f"The log has more than {LARGEST_LOG // 1_000_000} MB; send its end alone.")
+    text = content.decode("utf-8", errors="replace")
+    if "\x00" in text:
+        raise UnreadableLog("This is no text; send the log as it was written to a terminal or file.")
+    return text
+
+
+def read_log(text: str) -> LogElsewhere:
+    """Ask a log everything that the rules understand."""
+    lines = [LogLine(number, line) for number, line in enumerate(text.splitlines(), start=1)]
+    found: LogFigures = read_figures(lines)
+    failure = explain_failure(lines, FailureFacts())
+    facts = LogFacts(explanation=failure if failure.is_known else None)
+    reported = found.tokens_per_s
+    return LogElsewhere(
+        answers={question: ask(question, found, facts) for question in QUESTIONS},
+        steps_per_s=found.steps_per_s,
+        tokens_per_s=reported.tokens_per_s if reported else None,
+    )

@@ -1,0 +1,106 @@
+"""The log of a run elsewhere, read; its speed kept as an execution."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema
+from rest_framework import serializers
+from rest_framework.exceptions import ValidationError
+from rest_framework.parsers import MultiPartParser
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from knowledge.core.domain.types import Config
+from knowledge.models import Execution
+from knowledge.reading.logs.elsewhere import LogElsewhere, UnreadableLog, read_log, text_of
+from knowledge.services import FROM_LOG, confirm_log, record_log
+from portal.accounts.requests import ApiRequest
+from portal.api.common.views import AdminApi
+from portal.api.jobs.failures import AnswerOut
+from portal.api.knowledge.executions import ExecutionOut
+from portal.clock import database_now
+from portal.limits.bodies import LOGS, takes_files
+from scheduler.errors import NotFound
+from trainer.recipes import SFT
+
+RUN = ("model", "method", "gpu_model", "number_gpus", "tokens_per_sample", "per_device_batch_size")
+
+
+def _count(**more: Any) -> serializers.IntegerField:
+    return serializers.IntegerField(min_value=1, max_value=1_000_000, required=False, **more)
+
+
+class LogReadIn(serializers.Serializer[Any]):
+    """A log; with the configuration of its run, its speed is kept."""
+
+    file = serializers.FileField(help_text="Text, at most 2 MB; of a longer log its end.")
+    model = serializers.CharField(max_length=300, required=False)
+    method = serializers.ChoiceField(choices=SFT.params["method"].choices, required=False)
+    gpu_model = serializers.CharField(max_length=100, required=False)
+    number_gpus = _count()
+    tokens_per_sample = _count()
+    per_device_batch_size = _count()
+    gradient_accumulation_steps = _count()
+
+    def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        known = {name for name in RUN if name in attrs}
+        if known and known != set(RUN):
+            raise ValidationError({name: ["is needed to keep the run"] for name in RUN if name not in known})
+        return attrs
+
+    @property
+    def config(self) -> Config | None:
+        """None where the run is not to be kept."""
+        values = {name: value for name, value in self.validated_data.items() if name != "file"}
+        return Config(model_name=values.pop("model"), **values) if "model" in values else None
+
+
+class LogReadOut(serializers.Serializer[Any]):
+    steps_per_s = serializers.FloatField(allow_null=True)
+    tokens_per_s = serializers.FloatField(allow_null=True, help_text="As the log says.")
+    answers = serializers.DictField(child=AnswerOut(), help_text="By question.")
+    execution = serializers.IntegerField(
+        allow_null=True, help_text="Id of the execution that keeps its speed, unlearnt until it is confirmed."
+    )
+
+
+@takes_files(LOGS)
+class LogElsewhereApi(APIView):
+    parser_classes = (MultiPartParser,)
+
+    @extend_schema(
+        operation_id="logs_create", request={"multipart/form-data": LogReadIn}, responses={200: LogReadOut}
+    )
+    def post(self, request: ApiRequest) -> Response:
+        """Return what the log of a run elsewhere tells.
+
+        With the configuration of the run, its speed is kept.
+        """
+        asked = LogReadIn(data=request.data)
+        asked.is_valid(raise_exception=True)
+        try:
+            found = read_log(text_of(asked.validated_data["file"].read()))
+        except UnreadableLog as refused:
+            raise ValidationError({"file": [str(refused)]}) from refused
+        answers = {question: AnswerOut(answer).data for question, answer in found.answers.items()}
+        content = {"steps_per_s": found.steps_per_s, "tokens_per_s": found.tokens_per_s, "answers": answers}
+        config = asked.config
+        return Response({**content, "execution": _kept(found, config).pk if config else None})
+
+
+def _kept(found: LogElsewhere, config: Config) -> Execution:
+    rate = found.rate(config.effective_batch_size * config.tokens_per_sample)
+    if not rate:
+        raise ValidationError({"file": ["has no steps with times and no tokens/s; its speed is unknown"]})
+    return record_log(config=config, tokens_per_second=rate, now=database_now())
+
+
+class ConfirmApi(AdminApi):
+    @extend_schema(operation_id="executions_confirm", request=None, responses=ExecutionOut)
+    def post(self, request: ApiRequest, execution_id: int) -> Response:
+        """Learn from a kept log: its configuration is right (administrators)."""
+        row = Execution.objects.filter(pk=execution_id, source=FROM_LOG).first()
+        if row is None:
+            raise NotFound("There is no such execution from a log.")
+        return Response(ExecutionOut(confirm_log(execution=row, actor=request.user, now=database_now())).data)

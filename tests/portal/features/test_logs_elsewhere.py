@@ -1,0 +1,98 @@
+"""The log of a run elsewhere: asked, and its speed kept until somebody confirms the configuration."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from rest_framework.test import APIClient
+
+from knowledge.models import Execution
+from portal.accounts.models import User
+
+BARS = "".join(f" {n}%|# | {n}/100 [00:{2 * n:02}<03:00, loss={4 - n / 40}]\n" for n in range(20))
+RUN = {
+    "model": "llama3.1-8b", "method": "lora", "gpu_model": "A100-SXM4-80GB", "number_gpus": 1,
+    "tokens_per_sample": 512, "per_device_batch_size": 4, "gradient_accumulation_steps": 2,
+}  # fmt: skip
+RATE = 0.5 * 8 * 512
+
+
+def upload(content: str | bytes) -> SimpleUploadedFile:
+    return SimpleUploadedFile("run.log", content.encode() if isinstance(content, str) else content)
+
+
+def sent(api: APIClient, content: str | bytes, **run: Any) -> Any:
+    return api.post("/api/logs/", {"file": upload(content), **run}, format="multipart")
+
+
+def test_a_log_answers_all_questions_and_keeps_nothing(api: APIClient) -> None:
+    told = sent(api, BARS + "Traceback (most recent call last):\nRuntimeError: CUDA out of memory.\n").json()
+    assert told["steps_per_s"] == pytest.approx(0.5)
+    assert told["answers"]["How far is it?"]["text"] == "It came to step 19 of 100, 19 %."
+    assert told["answers"]["How far is it?"]["lines"][0]["number"] == 20
+    assert "more memory than its GPU has" in told["answers"]["Why did it fail?"]["text"]
+    assert told["execution"] is None
+    assert not Execution.objects.exists()
+
+
+def test_a_kept_speed_is_learnt_from_once_an_administrator_confirms_it(
+    api: APIClient, admin_api: APIClient
+) -> None:
+    kept = [sent(api, BARS, **RUN).json()["execution"] for _ in range(2)]
+    assert kept[0] == kept[1]
+    row = Execution.objects.get()
+    assert (row.learn, row.tokens_per_second, row.source) == (False, pytest.approx(RATE), "log")
+    path = f"/api/executions/{row.pk}/confirm/"
+    assert api.post(path).status_code == 403
+    assert admin_api.post(path).json()["learn"] is True
+    row.refresh_from_db()
+    assert (row.learn, row.learn_validity, row.flag_reason) == (True, False, "")
+
+
+def test_an_impossible_speed_stays_unlearnt(api: APIClient, admin_api: APIClient) -> None:
+    fast = "".join(f"step {n}/9  loss 2.1000  99999999 tokens/s\n" for n in range(4))
+    pk = sent(api, fast, **RUN).json()["execution"]
+    told = admin_api.post(f"/api/executions/{pk}/confirm/").json()
+    assert told["learn"] is False
+    assert told["flag_reason"]
+
+
+@pytest.mark.parametrize(
+    ("content", "run", "field"),
+    [
+        (b"\x00\x01" * 50, {}, "file"),
+        ("x\n" * 1_000_001, {}, "file"),
+        ("nothing of steps", RUN, "file"),
+        (BARS, {"model": "llama3.1-8b"}, "method"),
+        (BARS, {**RUN, "number_gpus": 0}, "number_gpus"),
+    ],
+)
+def test_bad_input_names_the_field(api: APIClient, content: Any, run: dict[str, Any], field: str) -> None:
+    answer = sent(api, content, **run)
+    assert answer.status_code == 400
+    assert field in answer.json()["error"]["fields"]
+    assert not Execution.objects.exists()
+
+
+def test_the_page_reads_keeps_and_confirms(browser: Client, person: User) -> None:
+    page = browser.post("/logs/", {"upload": upload(BARS + "<script>alert(1)</script>\n")})
+    text = page.content.decode()
+    assert "It came to step 19 of 100" in text
+    assert "<script>alert" not in text
+    seal = re.search(r'name="log" value="([^"]+)"', text)
+    assert seal
+    assert browser.post("/logs/", {**RUN, "log": seal[1]}).status_code == 302
+    row = Execution.objects.get()
+    assert row.tokens_per_second == pytest.approx(RATE)
+    assert browser.post(f"/history/{row.pk}/confirm/").status_code == 403
+    User.objects.filter(pk=person.pk).update(is_staff=True)
+    assert "learn from it" in browser.get("/history/").content.decode()
+    browser.post(f"/history/{row.pk}/confirm/")
+    row.refresh_from_db()
+    assert row.learn
+    assert browser.post("/logs/", {**RUN, "log": "forged"}).status_code == 400
+    assert "paste lines" in browser.post("/logs/", {}).content.decode()
