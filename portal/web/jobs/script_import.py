@@ -148,6 +148,7 @@ def _context(user: User, kept: KeptReading) -> dict[str, Any]:
     return {
         "lines": lines,
         "torn": torn,
+        "unstated": _unstated(reading),
         "unsupported": [words(name) for name in reading.unsupported],
         "unreadable": reading.unreadable,
         "left_out": manifest.left_out,
@@ -159,6 +160,12 @@ def _context(user: User, kept: KeptReading) -> dict[str, Any]:
         "model_host": server.host if server else "",
         "seal": sealed(user, read_values(reading, job, manifest)),
     }
+
+
+def _unstated(reading: Reading) -> list[str]:
+    """Fields of which the files and the command say nothing."""
+    torn = {part for name in reading.contradictions for part in name.split("+")}
+    return [words(name) for name in FIELDS if name not in reading.values and name not in torn]
 
 
 def _facts(reading: Reading) -> dict[str, Any]:

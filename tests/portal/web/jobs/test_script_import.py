@@ -36,6 +36,7 @@ def test_a_configuration_becomes_the_beginning_of_a_job(browser: Client) -> None
     assert "<code>learning_rate: 3e-5</code>" in text
     assert "instead of 24 in train.yml, line 3" in text
     assert "is not taken: 2000 must be between 0.001 and 1,000." in text
+    assert re.search(r"Not stated: [^<]*Precision", text)
     link = re.search(r'href="(/jobs/new/\?script=[^"]+)"', text)
     assert link is not None
     form = browser.get(link[1]).context["form"]
