@@ -36,8 +36,11 @@ def plan_outlook(
 
 
 def outlook_of(name: str, starts: Sequence[int], lives: Sequence[Life], slots: int) -> PlanOutlook:
-    """The outlook from lives that began in these slots, the earliest first."""
-    money = [one.cost for one in lives]
+    """The outlook from lives that began in these slots, the earliest first.
+
+    Deciders count whole slots; what is left of the last one when a job ends costs nothing.
+    """
+    money = [one.cost - one.spare_cost for one in lives]
     low, high = money_interval(money, _level(starts, money, slots))
     return PlanOutlook(
         decider=name,
@@ -45,7 +48,7 @@ def outlook_of(name: str, starts: Sequence[int], lives: Sequence[Life], slots: i
         money_low=low,
         money_high=high,
         in_time=float(np.mean([one.in_time for one in lives])),
-        slots=float(np.median([one.slots or np.inf for one in lives])),
+        slots=float(np.median([(one.slots or np.inf) - one.spare for one in lives])),
         interruptions=float(np.mean([one.interruptions for one in lives])),
         windows=len(lives),
     )

@@ -18,7 +18,8 @@ class Life:
     """A job from its first slot to its end.
 
     sizes, spot: GPUs by slot, in all and on spot nodes. slots: when it ended, None if it was given up.
-    interruptions: slots in which spot GPUs had been taken away.
+    interruptions: slots in which spot GPUs had been taken away. spare: the share of the last slot that was
+    not needed, and what it cost.
     """
 
     sizes: tuple[int, ...]
@@ -28,6 +29,8 @@ class Life:
     slots: int | None
     in_time: bool
     interruptions: int
+    spare: float = 0.0
+    spare_cost: float = 0.0
 
     @property
     def utility(self) -> float:
@@ -65,7 +68,9 @@ def live(
         sizes.append(size)
         spots.append(spot)
         if done >= job.work - ROUNDING:
-            return _life(job, offers, sizes, spots, cost, slot)
+            spare = min(1.0, max(0.0, done - job.work) / job.rate(chosen))
+            ended_early = _life(job, offers, sizes, spots, cost, slot)
+            return replace(ended_early, spare=spare, spare_cost=spare * slot_cost(job, chosen, paid))
     late = late_end(job, done, size)
     ended = job.slots + late.slots if late.slots else None
     sizes += [job.largest] * late.slots

@@ -11,28 +11,15 @@ from rest_framework.test import APIClient
 
 from portal.accounts.models import User
 from portal.clock import database_now
-from scheduler.models import Job, Market, MarketPlan
+from scheduler.models import Job, MarketPlan
 from scheduler.selectors.markets.plans import kept_plans
 from scheduler.services.markets.plans import keep_plans
-from scheduler.services.markets.samples import SampleValues, import_samples
 from scheduler.services.policy import choose_policy
 from tests.harness import world
 from tests.scheduler.markets import making
 
 pytestmark = pytest.mark.django_db
 HOURS = 6
-
-
-def recorded_market(hours: int = 48, price: float = 0.25, **terms: Any) -> Market:
-    """A market of which two days are recorded."""
-    made = making.market(changeover_s=1.0, **terms)
-    now = database_now()
-    samples = [
-        SampleValues(at=now - timedelta(minutes=30 * ago + 1), price=price, available=2)
-        for ago in range(2 * hours, -1, -1)
-    ]
-    import_samples(market=made, samples=samples, actor=None, now=now)
-    return made
 
 
 def deadline(hours: float = HOURS) -> datetime:
@@ -45,7 +32,7 @@ def asked(owner: User, by: datetime) -> dict[str, Any]:
 
 
 def test_three_plans_come_over_rest(api: APIClient, person: User) -> None:
-    making.market_node(recorded_market())
+    making.market_node(making.recorded_market())
     answered = api.post("/api/recommendations/plans/", asked(person, deadline()), format="json")
     answer = answered.json()
     assert answered.status_code == 200, answer
@@ -75,7 +62,7 @@ def test_plans_need_a_deadline_and_a_market_with_a_past(api: APIClient, person: 
 
 @pytest.mark.one_database
 def test_plans_stand_beside_the_form_with_buttons_that_fill_it(client: Client) -> None:
-    making.market_node(recorded_market())
+    making.market_node(making.recorded_market())
     owner = world.user()
     client.force_login(owner)
     by = deadline()
@@ -93,7 +80,7 @@ def test_plans_stand_beside_the_form_with_buttons_that_fill_it(client: Client) -
 
 
 def test_the_plans_of_the_submission_stay_with_the_job(client: Client) -> None:
-    making.market_node(recorded_market())
+    making.market_node(making.recorded_market())
     owner = world.user()
     job = world.job(owner, deadline_at=deadline())
     assert keep_plans(now=database_now()) == 1
@@ -122,7 +109,7 @@ def test_a_job_that_no_market_suits_is_not_asked_about_again() -> None:
 
 def test_a_market_that_can_be_asked_gives_options_before_it_has_a_node(settings: Any) -> None:
     settings.PROVISIONERS = {"cloud": ["true"]}
-    recorded_market(provisioner="cloud")
+    making.recorded_market(provisioner="cloud")
     job = world.job(deadline_at=deadline())
     assert not Job.objects.get(pk=job.pk).options  # the policy in force asks no market
     choose_policy(name="spot", actor=world.admin(), reason="test", now=database_now())

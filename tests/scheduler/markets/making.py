@@ -8,7 +8,7 @@ from typing import Any
 from portal.clock import database_now
 from scheduler.models import Market, Node
 from scheduler.services.markets.markets import MarketTerms, add_market
-from scheduler.services.markets.samples import SampleValues, append_samples
+from scheduler.services.markets.samples import SampleValues, append_samples, import_samples
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, facts
 
@@ -25,6 +25,17 @@ def sample(
     """Something that was seen of the market, a second ago unless said."""
     values = SampleValues(at=at or database_now() - timedelta(seconds=1), price=price, available=available)
     append_samples(market=of, samples=[values], actor=world.admin(), now=database_now())
+
+
+def recorded_market(hours: int = 48, price: float = 0.25, **terms: Any) -> Market:
+    """A market of which two days are recorded, without a change."""
+    made, now = market(changeover_s=1.0, **terms), database_now()
+    samples = [
+        SampleValues(at=now - timedelta(minutes=30 * ago + 1), price=price, available=2)
+        for ago in range(2 * hours, -1, -1)
+    ]
+    import_samples(market=made, samples=samples, actor=None, now=now)
+    return made
 
 
 def market_node(of: Market | None, kind: str = "spot", name: str = "", **more: Any) -> FakeNode:
