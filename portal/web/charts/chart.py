@@ -26,6 +26,8 @@ KINDS = tuple(f"var(--chart-kind-{number})" for number in range(1, 9))
 SYMBOLS = ("circle", "square", "diamond", "triangle-up", "cross", "x", "triangle-down", "pentagon", "hexagon")
 
 FEW = 6  # ticks
+FEW_POINTS = 3
+HOLDS = {"shape": "hv"}  # of a line whose values hold until the next one
 _MINUTE, _HOUR, _DAY = 60, 3600, 86_400
 DURATION_TICKS: dict[float, str] = {
     0.1: "0.1 s", 1: "1 s", 10: "10 s", _MINUTE: "1 min", 5 * _MINUTE: "5 min", 20 * _MINUTE: "20 min",
@@ -89,6 +91,21 @@ def by_clock(moment: datetime) -> str:
 def when(moment: datetime) -> str:
     """Date and time to the minute, by the reader's clock."""
     return f"{local(moment):%Y-%m-%d %H:%M}"
+
+
+def line_over_time(
+    name: str, points: Sequence[tuple[datetime, float | None]], colour: str, **line: str
+) -> Trace:
+    """A line through moments; None is a gap.
+
+    Few points are marked, as a line needs two ends.
+    """
+    few = sum(value is not None for _, value in points) < FEW_POINTS
+    return {
+        "type": "scatter", "mode": "lines+markers" if few else "lines", "name": name,
+        "x": [by_clock(moment) for moment, _ in points], "y": [value for _, value in points],
+        "line": {"color": colour, **line},
+    }  # fmt: skip
 
 
 def count_axis(title: str, top: int, **more: Any) -> dict[str, Any]:

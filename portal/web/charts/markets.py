@@ -9,6 +9,7 @@ from typing import Any
 from portal.web.charts.chart import (
     FIRST,
     GOOD,
+    HOLDS,
     MUTED,
     SECOND,
     Chart,
@@ -16,6 +17,7 @@ from portal.web.charts.chart import (
     axis,
     by_clock,
     count_axis,
+    line_over_time,
     time_axis,
     when,
 )
@@ -26,8 +28,6 @@ from scheduler.selectors.markets.foreseen import HorizonError
 from scheduler.selectors.markets.job_market import LaneSpan
 
 LANES = {"idle": MUTED, "spot": GOOD, "on_demand": FIRST, "owned": SECOND}
-Points = Sequence[tuple[datetime, float]]
-Foreseen = Sequence[HorizonForecast]
 
 
 def price_chart(
@@ -59,7 +59,7 @@ def price_chart(
     }  # fmt: skip
     return Chart(
         name="market-price", title="Price of a GPU hour", summary=summary,
-        data=[*_band(band), _steps("spot", points, FIRST), on_demand] if points else [],
+        data=[*_band(band), line_over_time("spot", points, FIRST, **HOLDS), on_demand] if points else [],
         layout={"xaxis": time_axis(), "yaxis": axis("per GPU hour", rangemode="tozero"), "showlegend": True},
         columns=("from", "price"), rows=[(when(at), money(price)) for at, price in points[-200:]],
     )  # fmt: skip
@@ -93,7 +93,7 @@ def availability_chart(
     top = max((count for _, count in points), default=0.0)
     return Chart(
         name="market-availability", title="Spot nodes available", summary=summary,
-        data=[*_band(band), _steps("available", points, GOOD)] if points else [],
+        data=[*_band(band), line_over_time("available", points, GOOD, **HOLDS)] if points else [],
         layout={
             "xaxis": time_axis(), "yaxis": count_axis("nodes", round(top), rangemode="tozero"),
             "showlegend": True,
@@ -181,14 +181,6 @@ def _label(lane: str) -> str:
     return lane.replace("_", " ")
 
 
-def _steps(name: str, points: Points, colour: str) -> Trace:
-    return {
-        "type": "scatter", "mode": "lines+markers" if len(points) < 3 else "lines", "name": name,
-        "x": [by_clock(at) for at, _ in points], "y": [value for _, value in points],
-        "line": {"color": colour, "shape": "hv"},
-    }  # fmt: skip
-
-
 def _band(points: Sequence[tuple[datetime, float, float]]) -> list[Trace]:
     """The forecast plus and minus its mean error."""
     if not points:
@@ -197,9 +189,5 @@ def _band(points: Sequence[tuple[datetime, float, float]]) -> list[Trace]:
     line = {"type": "scatter", "mode": "lines", "x": x, "line": {"width": 0}, "hoverinfo": "skip"}
     low = {**line, "y": [max(0.0, value - error) for _, value, error in points], "showlegend": False}
     high = {**line, "y": [value + error for _, value, error in points], "fill": "tonexty", "name": "forecast"}
-    middle = {
-        "type": "scatter", "mode": "lines", "name": "foreseen", "x": x,
-        "y": [value for _, value, _ in points],
-        "line": {"color": SECOND, "dash": "dot"}, "showlegend": False,
-    }  # fmt: skip
-    return [low, {**high, "fillcolor": "rgba(128,128,128,0.25)"}, middle]
+    middle = line_over_time("foreseen", [(at, value) for at, value, _ in points], SECOND, dash="dot")
+    return [low, {**high, "fillcolor": "rgba(128,128,128,0.25)"}, {**middle, "showlegend": False}]

@@ -17,8 +17,8 @@ from portal.web.charts.chart import (
     Chart,
     Trace,
     axis,
-    by_clock,
     duration_axis,
+    line_over_time,
     log_axis,
     time_axis,
     when,
@@ -178,11 +178,7 @@ def _named(target: str) -> str:
 
 
 def _error_line(target: str, line: Sequence[tuple[datetime, float]]) -> Trace:
-    return {
-        "type": "scatter", "mode": "lines", "name": _named(target), "line": {"color": LINES[target]},
-        "x": [by_clock(at) for at, _ in line],
-        "y": [round(value, 4) for _, value in line],
-    }  # fmt: skip
+    return line_over_time(_named(target), [(at, round(value, 4)) for at, value in line], LINES[target])
 
 
 def rolling_median(pairs: Sequence[Pair]) -> list[tuple[datetime, float]]:

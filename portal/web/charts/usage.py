@@ -13,6 +13,7 @@ from portal.web.charts.chart import (
     BAD,
     FIRST,
     GOOD,
+    HOLDS,
     MUTED,
     SECOND,
     Chart,
@@ -20,6 +21,7 @@ from portal.web.charts.chart import (
     axis,
     by_clock,
     count_axis,
+    line_over_time,
     time_axis,
     when,
 )
@@ -73,14 +75,8 @@ def _shares(held: Sequence[float], offered: Sequence[float]) -> list[float | Non
 
 
 def _share_line(name: str, slices: Sequence[datetime], shares: Sequence[float | None], colour: str) -> Trace:
-    # A line needs two ends: the only slice known of a young portal is a mark.
-    few = sum(share is not None for share in shares) < 3
-    return {
-        "type": "scatter", "mode": "lines+markers" if few else "lines", "name": name,
-        "x": [by_clock(moment) for moment in slices],
-        "y": [None if share is None else round(share, 4) for share in shares],
-        "line": {"color": colour, "shape": "hv"},
-    }  # fmt: skip
+    rounded = (None if share is None else round(share, 4) for share in shares)
+    return line_over_time(name, list(zip(slices, rounded, strict=True)), colour, **HOLDS)
 
 
 def outcomes_chart(ended: Mapping[str, Sequence[int]], slices: Sequence[datetime]) -> Chart:
