@@ -35,7 +35,7 @@ from scheduler.simulator.inputs.cluster import parse_cluster
 from scheduler.simulator.inputs.importers.registry import IMPORTERS, load_trace
 from tests.fuzz.mutations import mutated, mutated_bytes, mutated_json, mutated_table, odd_texts
 from tests.harness.fake_node import facts
-from tests.harness.hostile import bounded, json_texts, peak_bytes
+from tests.harness.hostile import JSON_KINDS, bounded, json_texts, peak_bytes
 from trainer import formats, protocol_parsing, strict_json
 from trainer.protocol import PROTOCOL, ProtocolError
 from trainer.recipes import SFT, ParamError
@@ -210,7 +210,7 @@ LARGEST = {"JSON": 8_000_000, "training file": 1_000_000, "config.json": 1_000_0
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", LARGEST)
-@pytest.mark.parametrize("kind", json_texts(10))
+@pytest.mark.parametrize("kind", JSON_KINDS)
 def test_the_largest_input_takes_bounded_time_and_memory(name: str, kind: str) -> None:
     parser = PARSERS[name]
     raw = json_texts(LARGEST[name] - 100)[kind].encode()

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.harness.hostile import bounded, json_texts, peak_bytes
+from tests.harness.hostile import JSON_KINDS, bounded, json_texts, peak_bytes
 from trainer import strict_json
 
-texts = json_texts(8_000_000)  # a node's sync
-smaller = json_texts(1_000_000)  # of which more is read
+SYNC_BYTES = 8_000_000  # a node's
+FEWER_BYTES = 1_000_000  # of which more is read
 values = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
@@ -85,15 +85,15 @@ def test_the_deepest_and_the_most_that_is_read() -> None:
     assert len(strict_json.loads(f"[{'0,' * 99_998}0]")) == 99_999
 
 
-@pytest.mark.parametrize("name", texts)
+@pytest.mark.parametrize("name", JSON_KINDS)
 def test_the_largest_texts_take_bounded_time_and_memory(name: str) -> None:
     def read(raw: bytes) -> None:
         with suppress(ValueError):
             strict_json.check_texts(strict_json.loads(raw))
 
     with bounded(seconds=5):
-        read(texts[name].encode())
-    raw = smaller[name].encode()
+        read(json_texts(SYNC_BYTES)[name].encode())
+    raw = json_texts(FEWER_BYTES)[name].encode()
     assert peak_bytes(lambda: read(raw)) < 30 * len(raw)
 
 

@@ -10,6 +10,7 @@ import time
 import tracemalloc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from typing import Any
 
 
@@ -18,6 +19,7 @@ def repeated(piece: str, size: int, between: str = ",") -> str:
     return between.join([piece] * (size // (len(piece) + len(between))))
 
 
+@cache  # several tests read them; those of some megabytes take a second to make
 def json_texts(size: int) -> dict[str, str]:
     """Return JSON texts, or near misses, by their peculiarity.
 
@@ -46,6 +48,9 @@ def json_texts(size: int) -> dict[str, str]:
         "blanks": " " * size,
         "backslashes": "\\" * size,
     }
+
+
+JSON_KINDS = tuple(json_texts(10))
 
 
 @contextmanager

@@ -10,7 +10,7 @@ import pytest
 from scheduler.models import Calibration, Node
 from tests.harness.stack import Stack, until
 
-pytestmark = pytest.mark.stack
+pytestmark = [pytest.mark.stack, pytest.mark.slow]  # a killed worker's simulation shows the same
 
 
 def test_a_killed_worker_delays_a_calibration_and_loses_nothing(judged: Stack) -> None:

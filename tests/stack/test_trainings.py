@@ -35,6 +35,7 @@ def test_f3_a_new_agent_adopts_a_training_that_outlived_the_old_one(
     assert final_loss(job) == pytest.approx(undisturbed_loss, abs=SAME)
 
 
+@pytest.mark.slow  # each of them is killed above
 def test_f3_agent_and_training_killed_together_cost_one_attempt(
     judged: Stack, undisturbed_loss: float
 ) -> None:

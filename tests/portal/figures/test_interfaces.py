@@ -24,12 +24,16 @@ from tests.portal.figures.story import Story
 
 about = pytest.approx
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
+FREE = ("running", "succeeded")  # without prices, the others differ from these as with prices
 
 
 @pytest.mark.parametrize(
-    "priced", [True, pytest.param(False, marks=pytest.mark.one_database)], ids=["priced", "free"]
+    ("name", "priced"),
+    [
+        *((name, True) for name in STORIES),
+        *(pytest.param(name, False, marks=[pytest.mark.slow] * (name not in FREE)) for name in STORIES),
+    ],
 )
-@pytest.mark.parametrize("name", STORIES)
 def test_every_interface_tells_the_same(
     tell: Callable[..., Story], name: str, priced: bool, api: APIClient, browser: Client, tmp_path: Path
 ) -> None:

@@ -16,18 +16,17 @@ from rest_framework.test import APIClient
 from scheduler.models import Job, Node
 from tests.harness import world
 from tests.harness.fake_node import PROTOCOL
-from tests.harness.hostile import bounded, json_texts
+from tests.harness.hostile import JSON_KINDS, bounded, json_texts
 
 pytestmark = pytest.mark.django_db
 Body = Callable[..., dict[str, object]]
-REST = json_texts(settings.MAX_JSON_BYTES - 100)
-SYNC = json_texts(settings.DATA_UPLOAD_MAX_MEMORY_SIZE - 100)
 
 
 @pytest.mark.one_database
-@pytest.mark.parametrize("name", REST)
+@pytest.mark.parametrize("name", JSON_KINDS)
 def test_no_json_keeps_the_api_busy(api: APIClient, name: str) -> None:
-    for text in (REST[name], f'{{"model": {REST[name]}}}', f'{{"params": {REST[name]}}}'):
+    value = json_texts(settings.MAX_JSON_BYTES - 100)[name]
+    for text in (value, f'{{"model": {value}}}', f'{{"params": {value}}}'):
         with bounded(seconds=3):
             answer = api.post("/api/jobs/", text, content_type="application/json")
         assert answer.status_code == 400
@@ -36,18 +35,19 @@ def test_no_json_keeps_the_api_busy(api: APIClient, name: str) -> None:
 
 
 @pytest.mark.one_database
-@pytest.mark.parametrize("name", SYNC)
+@pytest.mark.parametrize("name", JSON_KINDS)
 def test_no_json_keeps_the_endpoint_of_the_nodes_busy(client: Any, name: str) -> None:
     node = world.fake_node()
     token = {"authorization": f"Bearer {node.token}"}
     head = f'{{"protocol": {PROTOCOL}, "boot_id": "b", "claims"'
-    for text in (SYNC[name], f"{head}: {SYNC[name]}}}", f'{head}: [{{"reports": {SYNC[name]}}}]}}'):
+    value = json_texts(settings.DATA_UPLOAD_MAX_MEMORY_SIZE - 100)[name]
+    for text in (value, f"{head}: {value}}}", f'{head}: [{{"reports": {value}}}]}}'):
         with bounded(seconds=5):
             answer = client.post("/agent/v1/sync", text, content_type="application/json", headers=token)
         assert answer.status_code in (400, 413), answer.content[:300]
         assert len(answer.content) < 10_000
     with bounded(seconds=3):
-        enrolled = client.post("/agent/v1/enrol", SYNC[name], content_type="application/json")
+        enrolled = client.post("/agent/v1/enrol", value, content_type="application/json")
     assert enrolled.status_code == 413, "who has no token yet sends less"
     assert Node.objects.count() == 1
 

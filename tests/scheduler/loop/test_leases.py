@@ -69,7 +69,14 @@ def running(node: FakeNode) -> Job:
 
 @pytest.mark.one_database
 @pytest.mark.parametrize(
-    ("away", "seconds"), [("web", 84), ("web", 99), ("web and loop", 600), ("proxy", 99), ("proxy", 600)]
+    ("away", "seconds"),
+    [
+        ("web", 99),
+        ("web and loop", 600),
+        ("proxy", 600),
+        pytest.param("web", 84, marks=pytest.mark.slow),
+        pytest.param("proxy", 99, marks=pytest.mark.slow),
+    ],
 )
 def test_no_node_is_lost_by_an_absence_of_the_portal_or_the_proxy(
     time: Time, away: str, seconds: float
@@ -110,7 +117,7 @@ def test_a_single_node_is_not_lost_by_an_absence_of_the_web_server(time: Time) -
 
 
 @pytest.mark.one_database
-@pytest.mark.parametrize("nodes", [1, 2, 6])
+@pytest.mark.parametrize("nodes", [1, pytest.param(2, marks=pytest.mark.slow), 6])
 def test_a_dead_node_is_lost_within_its_lease(time: Time, nodes: int) -> None:
     """L2"""
     dead, *others = [world.fake_node(slots=1) for _ in range(nodes)]
