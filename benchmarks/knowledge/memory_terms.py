@@ -20,7 +20,7 @@ from pathlib import Path
 
 from transformers.utils import logging
 
-from benchmarks.knowledge.memory_models import (
+from benchmarks.trainer.memory_models import (
     ARCHITECTURES,
     CASES,
     TOKENS,

@@ -78,7 +78,7 @@ def predictor_before(execution: int, catalogue: Catalogue, inventory: Inventory)
 
 def _with_scarce(catalogue: Catalogue, knowledge: Mapping[str, FittedModel]) -> Catalogue:
     """The catalogue with models in folders that the knowledge keeps runs of."""
-    runs = (run for found in knowledge.values() for run in found.scarce)
+    runs = (run for found in knowledge.values() for run in (*found.scarce, *found.scarce_peaks))
     return with_folders(catalogue, (run.config.model_name for run in runs))
 
 

@@ -52,6 +52,11 @@ class Measurement:
         """Is there a throughput to learn from, once model and GPU are known?"""
         return self.learn and self.status == "ok" and bool(self.tokens_per_second)
 
+    @property
+    def has_peak(self) -> bool:
+        """Is there a peak of memory to learn from, once model and GPU are known?"""
+        return self.learn and self.status == "ok" and bool(self.peak_memory_fraction)
+
 
 FIELDS = tuple(field.name for field in fields(Measurement))
 

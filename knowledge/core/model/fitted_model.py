@@ -46,6 +46,7 @@ class FittedModel:
     """All that was learnt from the rows of one kind.
 
     scarce: measured rows of GPUs with a handful of them; on these they count as own runs do.
+    scarce_peaks: the same of rows with a peak, or all of them where they are too few for `memory`.
     """
 
     rows: int
@@ -55,6 +56,7 @@ class FittedModel:
     validity: Validity | None
     seen: TrainingSupport
     scarce: tuple[Measurement, ...] = ()
+    scarce_peaks: tuple[Measurement, ...] = ()
 
     def of_gpu(self, configs: Sequence[Config], c: ConfigTable) -> Array:
         """Return the variance of ln θ that comes from the GPU being hardly known.
@@ -87,12 +89,13 @@ def fit_model(rows: Sequence[Measurement], kind: str, catalogue: Catalogue) -> F
             validity=_learn_validity(mine, c, memory),
             seen=TrainingSupport.of([row.config for row in measured], of_measured),
             scarce=_scarce(measured, rate),
+            scarce_peaks=_scarce([row for row in mine if row.has_peak], memory),
         )
 
 
-def _scarce(measured: Sequence[Measurement], rate: Regressor) -> tuple[Measurement, ...]:
+def _scarce(measured: Sequence[Measurement], model: Regressor | None) -> tuple[Measurement, ...]:
     """Rows of GPUs with a handful of them; own runs are shown to predictors anyway."""
-    few = rate.scarce([row.config for row in measured])
+    few = [True] * len(measured) if model is None else model.scarce([row.config for row in measured])
     return tuple(row for row, is_few in zip(measured, few, strict=True) if is_few and row.source != OWN)
 
 
@@ -122,9 +125,7 @@ def _learn_rate(rows: Sequence[Measurement], c: ConfigTable, words: dict[str, di
 def _learn_memory(
     rows: Sequence[Measurement], c: ConfigTable, words: dict[str, dict[str, float]]
 ) -> Regressor | None:
-    usable, c = _chosen(
-        rows, c, lambda row: row.learn and row.status == "ok" and bool(row.peak_memory_fraction)
-    )
+    usable, c = _chosen(rows, c, lambda row: row.has_peak)
     if len(usable) < ENOUGH_ROWS:
         return None
     shares = np.array([row.peak_memory_fraction for row in usable], dtype=float)

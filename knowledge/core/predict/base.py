@@ -21,6 +21,9 @@ from knowledge.core.predict.error_kernel import ErrorKernel
 
 MIN_P_VALID = 0.9  # what a recommendation may risk
 MEMORY_TAU = 0.15  # stated standard deviation of ln(peak memory) around the prior
+MEASURED_MARGIN = 1.05  # a learnt peak includes fragmentation, so it needs less room than the prior's
+# Predictions of unfamiliar peaks count where they are this much beyond the capacity; sooner of new settings.
+PREDICTION_MARGIN = 1.1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -105,9 +108,23 @@ def fit_probability(room: Array, margin: float) -> Array:
 
     A logistic curve in ln(room): 0.5 where the peak equals the capacity, `MIN_P_VALID` at the margin.
     """
-    steepness = np.log(MIN_P_VALID / (1 - MIN_P_VALID)) / np.log(margin)
-    share: Array = 1 / (1 + np.exp(-np.clip(steepness * np.log(room), -50, 50)))
+    share: Array = 1 / (1 + np.exp(-np.clip(_steepness(margin) * np.log(room), -50, 50)))
     return share
+
+
+def where_larger(p_fits: Array, by: Array) -> Array:
+    """Return the prior's probabilities of fitting, were peaks larger.
+
+    by: ln of the factor, shape (n,).
+    """
+    known = np.clip(p_fits, 1e-15, 1 - 1e-15)
+    odds = np.log(known / (1 - known)) - _steepness(cost_model.MEMORY_MARGIN) * by
+    return np.where(by == 0, p_fits, 1 / (1 + np.exp(-np.clip(odds, -50, 50))))
+
+
+def _steepness(margin: float) -> float:
+    """Of the logistic curve of `fit_probability`."""
+    return float(np.log(MIN_P_VALID / (1 - MIN_P_VALID)) / np.log(margin))
 
 
 @dataclass(frozen=True, kw_only=True)

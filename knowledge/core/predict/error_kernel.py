@@ -62,7 +62,7 @@ class ErrorKernel:
         named = zip(c.model_key, configs, strict=True)
         kinds = np.array([workload_kind(model, config.method) for model, config in named])
         of_kind = np.maximum(spread - of_gpu, gp_residual.SIGMA**2)
-        return cls(kinds, of_gpu, of_kind, busy, parts, _sizes(c))
+        return cls(kinds, of_gpu, of_kind, busy, parts, sizes_of(c))
 
     @property
     def variance(self) -> Array:
@@ -99,7 +99,7 @@ def _step(c: ConfigTable, weights: Array | None) -> tuple[Array, Array]:
     return busy / length, seconds / length
 
 
-def _sizes(c: ConfigTable) -> Array:
+def sizes_of(c: ConfigTable) -> Array:
     """Return the `sizes` of `ErrorKernel`.
 
     They are in doublings; settings follow, each of which counts as one where it differs.

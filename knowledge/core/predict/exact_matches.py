@@ -43,10 +43,11 @@ class ExactMatch:
 
 @dataclass(frozen=True)
 class Observations:
-    """Own executions by configuration, and the measured ones by GPU model."""
+    """Own executions by configuration; by GPU model those with a rate or a peak."""
 
     repeats: Mapping[str, ExactMatch] = field(default_factory=dict)
     gpus: Mapping[str, tuple[Measurement, ...]] = field(default_factory=dict)
+    peaks: Mapping[str, tuple[Measurement, ...]] = field(default_factory=dict)
     sizes: frozenset[Size] = frozenset()
 
     @classmethod
@@ -54,15 +55,19 @@ class Observations:
         """From own rows, oldest first; nothing is asked of what the catalogue lacks."""
         same: dict[str, list[Measurement]] = {}
         gpus: dict[str, list[Measurement]] = {}
+        peaks: dict[str, list[Measurement]] = {}
         rows = known_rows(rows, catalogue)
         for row in rows:
             config = catalogue.canonical(row.config)
             same.setdefault(_repeat_key(config, row.padded_tokens), []).append(row)
             if row.measured:
                 gpus.setdefault(config.gpu_model, []).append(row)
+            if row.has_peak:
+                peaks.setdefault(config.gpu_model, []).append(row)
         return cls(
             {key: _repeat(found) for key, found in same.items()},
             {gpu: _recent(found) for gpu, found in gpus.items()},
+            {gpu: _recent(found) for gpu, found in peaks.items()},
             frozenset(_size(row.config) for row in rows),
         )
 

@@ -5,7 +5,7 @@ They are asked in this order.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
@@ -19,9 +19,12 @@ from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config, Source
 from knowledge.core.model import estimators, features
 from knowledge.core.model.fitted_model import FittedModel, hardware_kind, pressure
+from knowledge.core.model.regressor import Regressor
 from knowledge.core.predict import gp_residual
 from knowledge.core.predict.base import (
+    MEASURED_MARGIN,
     MIN_P_VALID,
+    PREDICTION_MARGIN,
     BasePredictor,
     PredictionBatch,
     PriorPredictor,
@@ -31,11 +34,10 @@ from knowledge.core.predict.base import (
 from knowledge.core.predict.error_kernel import ErrorKernel
 from knowledge.core.predict.exact_matches import Observations
 from knowledge.core.predict.local_correction import LocalCorrection, predicted_spread
+from knowledge.core.predict.peak_correction import PeakCorrection
+from knowledge.core.predict.peak_kernel import PeakKernel
 
 REPEATED_P_VALID = 0.98
-MEASURED_MARGIN = 1.05  # a learnt peak includes fragmentation, so it needs less room than the prior's
-# Predictions of unfamiliar peaks count where they are this much beyond the capacity; sooner of new settings.
-PREDICTION_MARGIN = 1.1
 # Of unfamiliar runs nearly sure to fit whose prediction leaves a fifth of the memory free, 61 of 63 ran
 # (models and GPUs left out of training): as many as a recommendation asks for.
 NEARLY_SURE, ROOM = 0.85, 0.8
@@ -91,12 +93,17 @@ class LearnedPredictor(BasePredictor):
         """Rows on GPU models with own runs, moved towards what those measured."""
         gpus = np.array([x.gpu_model for x in configs])
         for gpu in np.unique(gpus):
-            lesson = self._lesson(c.gpu_key.of_row(int(np.argmax(gpus == gpu))))
+            key = c.gpu_key.of_row(int(np.argmax(gpus == gpu)))
+            lesson, peaks = self._lesson(key), self._peak_lesson(key)
+            if lesson is None and peaks is None:
+                continue
+            rows = np.flatnonzero(gpus == gpu)
+            some, places, found = [configs[int(row)] for row in rows], c.take(rows), _taken(scores, rows)
+            if peaks is not None:
+                found = peaks.applied(found, self._peak_kin(some, places, found), places.memory)
             if lesson is not None:
-                rows = np.flatnonzero(gpus == gpu)
-                some, places = [configs[int(row)] for row in rows], c.take(rows)
-                base = _taken(scores, rows)
-                scores = _laid_over(scores, rows, lesson.applied(base, self._kin(some, places, base)))
+                found = lesson.applied(found, self._kin(some, places, found))
+            scores = _laid_over(scores, rows, found)
         return scores
 
     def _lesson(self, gpu_model: str) -> LocalCorrection | None:
@@ -105,18 +112,50 @@ class LearnedPredictor(BasePredictor):
         It is computed once for each GPU model.
         """
         if gpu_model not in self._lessons:
-            runs = (*self._scarce(gpu_model), *self.observations.gpus.get(gpu_model, ()))
+            scarce = (row for knowledge in self.knowledge.values() for row in knowledge.scarce)
+            runs = (*self._on(gpu_model, scarce), *self.observations.gpus.get(gpu_model, ()))
             self._lessons[gpu_model] = self._learn(runs) if runs else None
         return self._lessons[gpu_model]
 
-    def _scarce(self, gpu_model: str) -> list[Measurement]:
-        """Measurements by others on a GPU model with but a handful of runs."""
-        found = (row for knowledge in self.knowledge.values() for row in knowledge.scarce)
-        return [row for row in found if self.catalogue.gpu_key(row.config.gpu_model) == gpu_model]
+    def _on(self, gpu_model: str, rows: Iterable[Measurement]) -> list[Measurement]:
+        """The rows of the GPU model, by the catalogue's name."""
+        return [row for row in rows if self.catalogue.gpu_key(row.config.gpu_model) == gpu_model]
 
     @cached_property
     def _lessons(self) -> dict[str, LocalCorrection | None]:
         return {}
+
+    def _peak_lesson(self, gpu_model: str) -> PeakCorrection | None:
+        """Return the correction from measured peaks on the GPU model, or None without any."""
+        if gpu_model not in self._peak_lessons:
+            scarce = (row for knowledge in self.knowledge.values() for row in knowledge.scarce_peaks)
+            runs = (*self._on(gpu_model, scarce), *self.observations.peaks.get(gpu_model, ()))
+            self._peak_lessons[gpu_model] = self._learn_peaks(runs) if runs else None
+        return self._peak_lessons[gpu_model]
+
+    @cached_property
+    def _peak_lessons(self) -> dict[str, PeakCorrection | None]:
+        return {}
+
+    def _learn_peaks(self, runs: Sequence[Measurement]) -> PeakCorrection | None:
+        configs = [run.config for run in runs]
+        c = columns(configs, self.catalogue, [run.padded_tokens for run in runs])
+        base, memory = self._base(configs, c), self._memory_model(configs)
+        learnt_from = memory is not None and not memory.scarce(configs).all()
+        kin = self._peak_kin(configs, c, base)
+        return PeakCorrection.of(runs, c, base, kin, by_physics=memory is None, learnt_from=learnt_from)
+
+    def _memory_model(self, configs: Sequence[Config]) -> Regressor | None:
+        knowledge = self.knowledge.get(hardware_kind(configs[0]))
+        return knowledge.memory if knowledge else None
+
+    def _peak_kin(self, configs: Sequence[Config], c: ConfigTable, base: PredictionBatch) -> PeakKernel:
+        """Configurations on one GPU model, by what errors of their peaks depend on."""
+        memory = self._memory_model(configs)
+        if memory is None:
+            return PeakKernel.of(configs, c)
+        variance = (np.log(base.memory_high / base.memory) / cost_model.Z_80) ** 2
+        return PeakKernel.of(configs, c, np.maximum(variance, gp_residual.MEMORY_SIGMA**2))
 
     def _learn(self, runs: Sequence[Measurement]) -> LocalCorrection:
         configs = [run.config for run in runs]

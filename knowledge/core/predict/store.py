@@ -22,7 +22,7 @@ from knowledge.core.model.intervals import Widths
 from knowledge.core.model.regressor import AnalyticModel, Regressor
 from knowledge.core.model.training_support import TrainingSupport
 
-FORMAT = 20  # to be raised whenever prior or features change: corrections belong to what they were learnt on
+FORMAT = 21  # to be raised whenever prior or features change: corrections belong to what they were learnt on
 TRUSTED = (
     "sklearn.ensemble._hist_gradient_boosting.predictor.TreePredictor",
     "sklearn.tree._tree.Tree",
@@ -64,6 +64,7 @@ def _to_values(found: FittedModel) -> dict[str, Any]:
         "memory": found.memory and _regressor(found.memory),
         "validity": found.validity and _validity(found.validity),
         "scarce": [asdict(row) for row in found.scarce],
+        "scarce_peaks": [asdict(row) for row in found.scarce_peaks],
         "seen": {k: sorted(v) if isinstance(v, frozenset) else dict(v) for k, v in seen.items()},
     }
 
@@ -103,8 +104,13 @@ def _from_values(raw: dict[str, Any]) -> FittedModel:
         memory=raw["memory"] and _read_regressor(raw["memory"], PeakMemory),
         validity=raw["validity"] and _read_validity(raw["validity"]),
         seen=TrainingSupport(**seen),
-        scarce=tuple(Measurement(**{**row, "config": Config(**row["config"])}) for row in raw["scarce"]),
+        scarce=tuple(map(_read_row, raw["scarce"])),
+        scarce_peaks=tuple(map(_read_row, raw["scarce_peaks"])),
     )
+
+
+def _read_row(raw: dict[str, Any]) -> Measurement:
+    return Measurement(**{**raw, "config": Config(**raw["config"])})
 
 
 def _read_regressor(raw: dict[str, Any], physics: type[AnalyticModel]) -> Regressor:

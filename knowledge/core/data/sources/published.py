@@ -13,6 +13,7 @@ MLPERF_TOKENS = 8192
 HABANA = "PyTorch 2.2.0"  # DeepSpeed on Gaudi
 MLPERF = ("global_batch_size", "accelerator_model_name", "total_accelerators", "samples_per_second")
 VECTORLM = ("model_name", "method", "gpu_model", "number_gpus", "per_device_batch_size", "is_valid")
+COPIED = "time and peak are those of the same run on one GPU"
 LITGPT = ("model_name", "method", "gpu_model", "train_runtime_min", "peak_memory_gb", "is_valid")
 
 
@@ -118,6 +119,8 @@ def _litgpt(cells: Cells) -> Measurement:
         source="litgpt",
         origin=cells.text("config") or "",
         peak_memory_fraction=None if memory is None else min(1.0, memory * 1e9 / capacity),
+        learn=stated.number_gpus == 1,
+        flag_reason="" if stated.number_gpus == 1 else COPIED,
     )
 
 

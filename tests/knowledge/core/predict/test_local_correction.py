@@ -20,7 +20,6 @@ from knowledge.core.evaluate import evaluation
 from knowledge.core.predict import store
 from knowledge.core.predict.base import PredictionBatch, PriorPredictor
 from knowledge.core.predict.exact_matches import RECENT, Observations
-from knowledge.core.predict.local_correction import median_factors, shared_factor
 from knowledge.core.predict.predictor import LearnedPredictor
 from tests.knowledge.conftest import CATALOGUE
 
@@ -139,26 +138,6 @@ def test_the_order_of_runs_does_not_matter_and_the_answer_is_always_the_same() -
     assert np.array_equal(scores(taught(rows)).rate, scores(taught(rows)).rate)
 
 
-def test_a_measured_peak_moves_those_of_its_model_and_method_and_hardly_others() -> None:
-    row = replace(runs([config()], [1.0])[0], peak_memory_fraction=0.1)
-    found, before = scores(taught([row])), scores(PRIOR)
-    same = np.array([one.model_name == MODELS[0] and one.method == "lora" for one in ASKED])
-    moves = np.abs(np.log(found.memory / before.memory))
-    assert moves[~same] == pytest.approx(moves[~same][0])
-    assert 0 < moves[~same][0] < moves[same].min() / 5
-
-
-def test_where_history_answers_a_measured_peak_moves_its_model_and_method_alone(
-    learned: LearnedPredictor,
-) -> None:
-    share = float(1.3 * scores(learned, [config()]).memory[0] / columns([config()], CATALOGUE).memory[0])
-    row = replace(runs([config()], [1.0])[0], peak_memory_fraction=share)
-    found, before = scores(taught([row], learned)), scores(learned)
-    same = np.array([one.model_name == MODELS[0] and one.method == "lora" for one in ASKED])
-    assert np.all(found.memory[same] != before.memory[same])
-    assert np.array_equal(found.memory[~same], before.memory[~same])
-
-
 def test_a_model_trained_daily_does_not_push_out_the_runs_of_others() -> None:
     rare = runs([config(MODELS[1])], [1.0])
     daily = runs([config(batch=2 ** (n % 5)) for n in range(2 * RECENT)], [1.0] * 2 * RECENT)
@@ -223,34 +202,3 @@ def test_a_handful_of_others_runs_on_a_gpu_counts_as_own_ones_do_and_is_kept_in_
     kept = store.loads(store.dumps(predictor.knowledge), "predictor.skops")
     again = LearnedPredictor(knowledge=kept, catalogue=CATALOGUE)
     assert scores(again).rate == pytest.approx(scores(predictor).rate)
-
-
-def test_one_odd_peak_moves_a_kind_by_half_and_a_wild_one_not_at_all() -> None:
-    kinds = np.array(["odd", "agreed", "agreed", "wild"])
-    factors = median_factors(kinds, np.array([1.44, 1.5, 1.5, 40.0]))
-    assert factors == pytest.approx({"odd": 1.2, "agreed": 1.5})
-
-
-def test_peaks_of_two_models_move_the_third_and_none_elsewhere() -> None:
-    asked = [config(model, batch=batch) for model in MODELS[:2] for batch in (1, 2, 4, 8, 16)]
-    there = columns(asked, CATALOGUE)
-    shares = 1.3 * scores(PRIOR, asked).memory / there.memory
-    rows = [
-        replace(run, peak_memory_fraction=float(share))
-        for run, share in zip(runs(asked, [1.0] * len(asked)), shares, strict=True)
-        if share < 1
-    ]
-    assert len(rows) > 5
-    predictor = taught(rows)
-    own, third, elsewhere = config(batch=3), config(MODELS[2]), config(MODELS[2], gpu=OTHER)
-    before, after = (scores(one, [own, third]) for one in (PRIOR, predictor))
-    shrunk = 1.3 ** (len(rows) / (len(rows) + 10))
-    assert after.memory / before.memory == pytest.approx([1.3, shrunk])
-    assert after.memory_high[1] / before.memory_high[1] == pytest.approx(shrunk)
-    assert np.array_equal(after.p_valid, before.p_valid)  # peaks alone promise nothing
-    assert scores(predictor, [elsewhere]).memory == pytest.approx(scores(PRIOR, [elsewhere]).memory)
-
-
-def test_one_odd_peak_hardly_moves_other_models_and_a_wild_one_not_at_all() -> None:
-    assert shared_factor(np.array([1.5, 40.0, np.nan])) == pytest.approx(1.5 ** (1 / 11))
-    assert shared_factor(np.array([40.0, np.nan])) == 1.0

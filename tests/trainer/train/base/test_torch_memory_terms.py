@@ -13,8 +13,8 @@ ARCHITECTURES = ("llama", "gemma3_text", "opt", "phi3", "qwen3_moe")
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_every_term_is_within_five_percent(architecture: str) -> None:
     """As our trainer stores and computes; the other precisions are the benchmark's."""
-    from benchmarks.knowledge.memory_models import CASES
     from benchmarks.knowledge.memory_terms import errors
+    from benchmarks.trainer.memory_models import CASES
 
     ours = [case for case in CASES if case.state == "adamw-fp32" and not case.eager]
     assert len(ours) == 4

@@ -1,0 +1,156 @@
+"""The shared errors of predicted peaks on one GPU model.
+
+By physics alone the error of ln(peak) is a sum of random effects (a linear mixed model: Laird and Ware 1982).
+What software on a GPU holds of a term of memory, more or less than it should, it holds whatever the model and
+method, but for other ways to run less so. A model errs in its terms as well, wherever it runs, and a model
+and method in sizes near each other. How far effects lie apart between sources and between models, the history
+tells (`benchmarks/knowledge/peak_effects.py`). Where history answers, only the last of these effects is left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+import numpy as np
+
+from knowledge.core.analytic import cost_model
+from knowledge.core.analytic.config_table import ConfigTable
+from knowledge.core.domain.arrays import Array
+from knowledge.core.domain.types import Config
+from knowledge.core.predict.error_kernel import NEAR, sizes_of, workload_kind
+
+WAYS = ("checkpointing", "fsdp", "adapter", "quantized", "fused", "packed")  # flags that differ by way to run
+
+
+class TermSpread(NamedTuple):
+    """Standard deviations of ln(term) between sources, and between models."""
+
+    source: float
+    model: float
+
+
+@dataclass(frozen=True, slots=True)
+class PeakEffects:
+    """Standard deviations of ln(peak).
+
+    terms: where a term is all of the peak. alike: of all runs of a source. kind: of a model and method.
+    run: of a run.
+    """
+
+    terms: Mapping[str, TermSpread]
+    alike: float
+    kind: float
+    run: float
+
+
+EFFECTS = PeakEffects(
+    terms={
+        "states": TermSpread(0.23, 0.11),
+        "activations": TermSpread(0.11, 0.10),
+        "logits": TermSpread(0.17, 0.15),
+        "overhead": TermSpread(0.13, 0.78),
+        "gathered": TermSpread(0.93, 0.24),
+    },
+    alike=0.06,
+    kind=0.10,
+    run=0.07,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class PeakKernel:
+    """n configurations on one GPU model, by what the errors of their peaks depend on.
+
+    of_source, of_model: effects of terms, (n, k), in ln(peak). of_kind: variance because of the model and
+    method, (n,). ways: GPUs in doublings and flags, (n, 7). sizes: in doublings, (n, 8).
+    """
+
+    models: Array
+    kinds: Array
+    of_source: Array
+    of_model: Array
+    of_kind: Array
+    ways: Array
+    sizes: Array
+
+    @classmethod
+    def of(
+        cls,
+        configs: Sequence[Config],
+        c: ConfigTable,
+        of_kind: Array | None = None,
+        effects: PeakEffects = EFFECTS,
+    ) -> PeakKernel:
+        """Build the kernel from the configurations' columns.
+
+        of_kind: variances of ln(peak) around predictions from history, (n,); None by physics alone.
+        """
+        models = np.array(list(c.model_key))
+        kinds = np.array([workload_kind(key, x.method) for key, x in zip(models, configs, strict=True)])
+        if of_kind is not None:
+            none = np.zeros((len(c), 1))
+            return cls(models, kinds, none, none, of_kind, _ways(c), sizes_of(c))
+        shares = term_shares(c)
+        of_source = [effects.terms[name].source * share for name, share in shares.items()]
+        of_model = [effects.terms[name].model * share for name, share in shares.items()]
+        alike, kind = np.full(len(c), effects.alike), np.full(len(c), effects.kind**2)
+        sources, of_models = np.column_stack([*of_source, alike]), np.column_stack(of_model)
+        return cls(models, kinds, sources, of_models, kind, _ways(c), sizes_of(c))
+
+    def take(self, rows: Array) -> PeakKernel:
+        """The chosen rows."""
+        return PeakKernel(**{field.name: getattr(self, field.name)[rows] for field in fields(self)})
+
+    @property
+    def settings(self) -> Array:
+        """A number for each row, equal for equal ways to run on however many GPUs, (n,)."""
+        found: Array = (self.ways[:, 1:] @ 2 ** np.arange(len(WAYS))).astype(int)
+        return found
+
+    @property
+    def variance(self) -> Array:
+        """Variance of ln(peak) before any run, shape (n,)."""
+        total: Array = (self.of_source**2).sum(axis=1) + (self.of_model**2).sum(axis=1) + self.of_kind
+        return total
+
+    def covariance(self, other: PeakKernel) -> Array:
+        """Of the errors of these n and the other's m configurations, shape (n, m)."""
+        same_model = self.models[:, None] == other.models[None, :]
+        same_kind = self.kinds[:, None] == other.kinds[None, :]
+        of_kind = np.sqrt(np.outer(self.of_kind, other.of_kind))
+        found: Array = (
+            self.of_source @ other.of_source.T * _near(self.ways, other.ways)
+            + self.of_model @ other.of_model.T * same_model
+            + of_kind * same_kind * _near(self.sizes, other.sizes)
+        )
+        return found
+
+
+def term_shares(c: ConfigTable) -> dict[str, Array]:
+    """Return each term's share of the peak by physics, (n,).
+
+    What is put together from shards comes on top of it, in as many copies as the history shows.
+    """
+    stated = cost_model.memory(c)
+    copies = np.where(c.adapter, 1.0, cost_model.COLLECTED_COPIES)
+    found = {
+        "states": stated.weights + stated.gradients + stated.optimizer + stated.adapters,
+        "activations": stated.activations,
+        "logits": stated.logits,
+        "overhead": stated.cached + stated.context,
+        "gathered": copies * cost_model.collected(c),
+    }
+    return {name: held / stated.total for name, held in found.items()}
+
+
+def _ways(c: ConfigTable) -> Array:
+    return np.column_stack([np.log2(c.gpus), *(getattr(c, name).astype(float) for name in WAYS)])
+
+
+def _near(some: Array, others: Array) -> Array:
+    from scipy.spatial.distance import cdist  # own runs alone need it, and it takes a fifth of a second
+
+    found: Array = np.exp(-cdist(some, others, "cityblock") / NEAR)
+    return found
