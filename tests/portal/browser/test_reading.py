@@ -20,6 +20,7 @@ learning_rate: 3e-5
 datasets:
   - path: acme/a-set-of-conversations-with-a-long-name
 """
+BARS = "".join(f" {n}%|# | {n}/100 [00:{n:02}<01:00, loss=3.{n}]\n" for n in range(5))
 ERROR = "RuntimeError: CUDA out of memory. Tried to allocate 2.50 GiB. " + "0x7f" * 60
 LOG = f"step 3/50  loss 2.1000  90 tokens/s\nTraceback (most recent call last):\n{ERROR}\n"
 
@@ -32,6 +33,12 @@ def test_a_configuration_fills_the_form_and_says_where_from(page: Any, person: A
     sign_in(page)
     page.goto("/jobs/new/")
     page.get_by_role("link", name="Import a script").click()
+    page.get_by_role("link", name="Read a log").click()
+    page.get_by_label("or its lines as text").fill(BARS)
+    page.get_by_role("button", name="Read it").click()
+    expect(page.get_by_text("It came to step 4 of 100, 4 %.")).to_be_visible()
+    look(page, "log-elsewhere")
+    page.goto("/jobs/import/")
     page.get_by_label("or a script or configuration as text").fill(SCRIPT)
     page.get_by_label("Command").fill("axolotl train script.yaml --lora_r 8")
     page.get_by_role("button", name="Read it").click()
