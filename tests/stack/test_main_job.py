@@ -34,7 +34,12 @@ def test_two_values_are_enough_for_an_adapter_and_a_lesson(judged: Stack, tmp_pa
     before = Execution.objects.using(judged.alias).count()
     file = judged.training_file
     job_id = judged.client.submit(model="builtin/tiny-llama", training_file=file)["id"]
+    question = judged.client.post(
+        "recommendations/start/", {"model": "builtin/tiny-llama", "training_file": file}
+    )
     job = ended(judged, job_id)
+    foretold = judged.client.get(f"recommendations/start/{question['id']}/")["expected"]
+    assert foretold["made_at"] <= foretold["start_high"] < foretold["end_high"]
     attempt = job["attempts"][0]
     assert outcomes(job) == ["succeeded"]
     assert attempt["measured"]["final_loss"] < attempt["measured"]["first_loss"]

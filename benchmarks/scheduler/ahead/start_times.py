@@ -1,23 +1,27 @@
 """Do waiting jobs start when the portal says they will?
 
-    python -m benchmarks.scheduler.ahead.start_times [--jobs 800] [--moments 24] [--policies fifo ...]
+    python -m benchmarks.scheduler.ahead.start_times [--worlds 12] [--jobs 300] [--policies fifo ...]
 
-Plays public traces on 8 nodes of 8 GPUs by the simulator, at loads of 0.7 and 0.9. At random moments it takes
-the state that the policy is shown, plays it ahead (`scheduler.core.ahead`) as the worker of the queue
-`predict` does, and compares the forecast of each job that has to wait with what the simulator then does. It
-prints, of the second half of the moments,
+Plays parts of public traces on 8 nodes of 8 GPUs by the simulator, at loads of 0.7 and 0.9. At random
+moments it takes the state that the policy is shown, plays it ahead (`scheduler.core.ahead`) as the worker of
+the queue `predict` does, and compares the forecast of each job that has to wait with what the simulator does.
 
-- how many starts lie inside the 80 % interval (aim 75 to 88 %), as played, and with widths calibrated on the
-  first half of the moments;
-- the same of ends;
+Jobs that wait at one moment share their luck, and so do moments of one busy time: often all of them wait for
+the same job. So a row rests on many worlds, each another part of the trace with other errors of its
+predictions, and gives the standard error between worlds beside the mean over worlds:
+
+- how many starts lie inside the 80 % interval (aim 75 to 88 %), how many come too early, how many too late;
+- of the later half of the worlds, how many lie inside as played, with widths calibrated on one start of each
+  moment of the earlier half, and with widths calibrated on all of its starts;
+- how many ends lie inside theirs;
 - the median error of the time until the start, as a share of it, beside that of the naive estimate (work
   ahead / GPUs) in which all running jobs and those submitted earlier have to end first;
 - CPU seconds and plays of a forecast.
 
 Predicted durations are off by 25 % in the median, and what running jobs have left by 12 % (measured of real
 trainings by `reforecast`). Jobs of less than a minute or more than half a day are left out. At most 20 jobs
-of a moment count, and none that starts at once. `--thousand` prints CPU seconds for 1,000 waiting jobs
-instead.
+of a moment count, and none that starts at once. A row ends after `--row-s` CPU seconds, with the worlds that
+it has seen by then. `--thousand` prints CPU seconds for 1,000 waiting jobs instead.
 """
 
 from __future__ import annotations
@@ -26,12 +30,13 @@ import argparse
 import math
 import random
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from statistics import median
+from itertools import product
+from statistics import mean, median, stdev
 from typing import NamedTuple
 
-from benchmarks.scheduler.ahead.worlds import ERROR, World, opened, with_bounds
+from benchmarks.scheduler.ahead.worlds import ERROR, Part, World, opened, with_bounds
 from knowledge.core.domain.types import Interval
 from scheduler.core.ahead.forecast import Forecast, IntervalWidths, calibrated, forecasts, play_all
 from scheduler.core.ahead.play_input import PastArrivals, PlayInput
@@ -43,6 +48,9 @@ from tests.scheduler.core.clusters import node, option
 
 TRACES = ("venus", "philly", "pai")
 COUNTED = 20  # jobs of a moment
+COLUMNS = ("policy", "trace", "load", "worlds", "starts", "inside", "early, late",
+           "later: as played, calibrated, on all", "ends", "error", "naive", "CPU s", "plays")  # fmt: skip
+LEAST = 10  # starts that calibrate widths here
 
 
 class Judged(NamedTuple):
@@ -56,9 +64,11 @@ class Judged(NamedTuple):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--jobs", type=int, default=800)
-    parser.add_argument("--moments", type=int, default=24)
-    parser.add_argument("--cpu-s", type=float, default=3.0)
+    parser.add_argument("--worlds", type=int, default=12)
+    parser.add_argument("--jobs", type=int, default=300, help="of a world")
+    parser.add_argument("--moments", type=int, default=4, help="of a world")
+    parser.add_argument("--cpu-s", type=float, default=1.0, help="of a forecast")
+    parser.add_argument("--row-s", type=float, default=300.0)
     parser.add_argument("--traces", nargs="+", default=list(TRACES))
     parser.add_argument("--loads", nargs="+", type=float, default=[0.7, 0.9])
     parser.add_argument("--policies", nargs="+", default=["fifo", "easy", "sjf", "tiresias", "sia"])
@@ -67,14 +77,28 @@ def main() -> None:
     if given.thousand:
         thousand(given.policies)
         return
-    print("| policy | trace | load | starts | inside | calibrated | ends | error | naive | CPU s | plays |")
-    print("| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |")
-    for policy in given.policies:
-        for trace in given.traces:
-            for load in given.loads:
-                world = opened(trace, load, given.jobs, POLICIES[policy])
-                row = summary(list(judged(world, given.moments, given.cpu_s)))
-                print(f"| `{policy}` | {trace} | {load} | {row} |", flush=True)
+    print("| " + " | ".join(COLUMNS) + " |")
+    print("| --- | --- | --- |" + " ---: |" * (len(COLUMNS) - 3))
+    for policy, trace, load in product(given.policies, given.traces, given.loads):
+        row = summary(seen(policy, trace, load, given))
+        print(f"| `{policy}` | {trace} | {load} | {row} |", flush=True)
+
+
+Worlds = dict[int, list["Moment"]]
+
+
+def seen(policy: str, trace: str, load: float, given: argparse.Namespace) -> Worlds:
+    """The moments of each world at which somebody waited, by the world's number, in the trace's order."""
+    until = time.process_time() + given.row_s
+    found: Worlds = {}
+    for number in range(given.worlds):
+        if time.process_time() > until:
+            break
+        world = opened(trace, load, given.jobs, POLICIES[policy], Part(number, given.worlds))
+        moments = [moment for moment in judged(world, given.moments, given.cpu_s) if moment.judged]
+        if moments:
+            found[number] = moments
+    return found
 
 
 @dataclass(slots=True)
@@ -128,26 +152,55 @@ def naive_s(known: PlayInput, name: str) -> float:
     return work / sum(one.total for one in known.state.nodes)
 
 
-def summary(moments: list[Moment]) -> str:
-    half = len(moments) // 2
-    first = [one for moment in moments[:half] for one in moment.judged]
-    second = [one for moment in moments[half:] for one in moment.judged]
-    if not second:
-        return "0 | | | | | | |"
-    widths = calibrated((one.told.start, one.start) for one in first)
-    ends = [(one.told.end, one.end) for one in second if one.told.end and one.end is not None]
+def summary(worlds: Worlds) -> str:
+    """The cells of a row."""
+    moments = [moment for world in worlds.values() for moment in world]
+    every = [one for moment in moments for one in moment.judged]
+    if not every:
+        return "0 | 0 | | | | | | | | "
+    plain = IntervalWidths()
+    inside = [
+        _share(world, lambda one: _inside(one.told.start, one.start, plain)) for world in worlds.values()
+    ]
+    error = stdev(inside) / math.sqrt(len(inside)) if len(inside) > 1 else math.nan
+    early = mean(_share(world, _is_early) for world in worlds.values())
+    ends = [(one.told.end, one.end) for one in every if one.told.end and one.end is not None]
     cells = [
-        str(len(second)),
-        _percent(_inside(one.told.start, one.start, IntervalWidths()) for one in second),
-        f"{_percent(_inside(one.told.start, one.start, widths) for one in second)}"
-        f" (x{widths.below:.1f}, x{widths.above:.1f})",
-        _percent(_inside(end, at, IntervalWidths()) for end, at in ends),
-        f"{median(abs(one.told.start.value - one.start) / one.start for one in second):.0%}",
-        f"{median(abs(one.naive - one.start) / one.start for one in second):.0%}",
-        f"{sum(moment.cpu_s for moment in moments) / len(moments):.1f}",
+        str(len(worlds)),
+        str(len(every)),
+        f"{mean(inside):.0%} ± {100 * error:.0f}",
+        f"{early:.0%}, {1 - mean(inside) - early:.0%}",
+        _calibrated(worlds),
+        f"{mean(_inside(end, at, plain) for end, at in ends):.0%}" if ends else "-",
+        f"{median(abs(one.told.start.value - one.start) / one.start for one in every):.0%}",
+        f"{median(abs(one.naive - one.start) / one.start for one in every):.0%}",
+        f"{mean(moment.cpu_s for moment in moments):.1f}",
         f"{median(moment.plays for moment in moments):.0f}",
     ]
     return " | ".join(cells)
+
+
+def _share(world: list[Moment], held: Callable[[Judged], bool]) -> float:
+    """The mean over moments, each of which counts alike."""
+    return mean(mean(map(held, moment.judged)) for moment in world)
+
+
+def _is_early(one: Judged) -> bool:
+    return one.start < (one.told.start.low or 0.0) - 0.5
+
+
+def _calibrated(worlds: Worlds) -> str:
+    """Of the later half: as played, and with the widths that the earlier half would have needed."""
+    order = list(worlds.values())
+    half = len(order) // 2
+    first = [moment for world in order[:half] for moment in world]
+    samples = [[], [moment.judged[0] for moment in first], [one for moment in first for one in moment.judged]]
+    return ", ".join(f"{_held(order[half:], sample):.0%}" for sample in samples)
+
+
+def _held(later: list[list[Moment]], sample: list[Judged]) -> float:
+    widths = calibrated(((one.told.start, one.start) for one in sample), LEAST)
+    return mean(_share(world, lambda one: _inside(one.told.start, one.start, widths)) for world in later)
 
 
 def _inside(told: Interval, actual: float, widths: IntervalWidths) -> bool:
@@ -155,11 +208,6 @@ def _inside(told: Interval, actual: float, widths: IntervalWidths) -> bool:
     low = told.value - (told.value - (told.low or 0.0)) * widths.below
     high = math.inf if told.high is None else told.value + (told.high - told.value) * widths.above
     return low - 0.5 <= actual <= high + 0.5
-
-
-def _percent(of: Iterable[bool]) -> str:
-    found = list(of)
-    return f"{sum(found) / len(found):.0%}" if found else "-"
 
 
 def thousand(policies: list[str]) -> None:

@@ -7,6 +7,7 @@ import random
 from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
@@ -153,18 +154,35 @@ def _bounded(job: JobInfo) -> JobInfo:
     return replace(job, options=options, holds=holds)
 
 
-def opened(trace: str, load: float, jobs: int, policy: Policy) -> World:
-    """Some jobs of a trace on 64 GPUs.
+class Part(NamedTuple):
+    """A part of a trace: its number among so many, in the order of time. They may overlap."""
 
-    Their arrivals are drawn together until the cluster has that load.
-    """
+    number: int
+    of: int
+
+
+@cache
+def _jobs(trace: str) -> tuple[TraceJob, ...]:
+    """The jobs of a trace that count, without the many at its beginning."""
     found = [
         replace(job, pred_duration_s=None, priority=0, gpu_type="", nodes=0)
         for job in load_trace(DATA / FILES[trace], None).jobs
         if job.whole_gpus <= LARGEST and 60 <= (job.duration_s or 0.0) <= LONGEST_S
-    ][SKIPPED[trace] : SKIPPED[trace] + jobs]
+    ]
+    return tuple(found[SKIPPED[trace] :])
+
+
+def opened(trace: str, load: float, jobs: int, policy: Policy, part: Part) -> World:
+    """Some jobs of a trace on 64 GPUs, with errors of predictions of their own.
+
+    Their arrivals are drawn together until the cluster has that load.
+    """
+    every = _jobs(trace)
+    begin = part.number * ((len(every) - jobs) // max(1, part.of - 1))
+    found = every[begin : begin + jobs]
     cluster = parse_cluster(CLUSTER)
-    offered = Scenario(Trace(jobs=tuple(found), refused=[], meta={"source": trace}), cluster).load
+    offered = Scenario(Trace(jobs=found, refused=[], meta={"source": trace}), cluster).load
     first = found[0].submit_s
     moved = tuple(replace(job, submit_s=(job.submit_s - first) * offered / load) for job in found)
-    return World(Scenario(Trace(jobs=moved, refused=[], meta={"source": trace}), cluster), policy)
+    scenario = Scenario(Trace(jobs=moved, refused=[], meta={"source": trace}), cluster)
+    return World(scenario, policy, seed=part.number + 1)

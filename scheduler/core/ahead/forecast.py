@@ -131,16 +131,17 @@ def misses(interval: Interval, actual: float) -> tuple[float | None, float | Non
     return None, (actual - interval.value) / max(interval.high - interval.value, LEAST_WIDTH_S)
 
 
-def calibrated(judged: Iterable[tuple[Interval, float]]) -> IntervalWidths:
+def calibrated(judged: Iterable[tuple[Interval, float]], least: int = JUDGED) -> IntervalWidths:
     """Widths under which 80 % of these forecasts would have held.
 
-    judged: each interval as it was promised, and what became of it. A tenth is missed on each side.
+    judged: each interval as it was promised, and what became of it, of jobs that did not wait at the same
+    time. A tenth is missed on each side.
 
-    Split conformal prediction with the interval's own width as the scale; 1 until enough are judged.
+    Split conformal prediction with the interval's own width as the scale; 1 until so many are judged.
     """
     pairs = [misses(interval, actual) for interval, actual in judged]
     pairs = [pair for pair in pairs if pair != (None, None)]
-    if len(pairs) < JUDGED:
+    if len(pairs) < least:
         return IntervalWidths()
     below = _width([0.0 if early is None else early for early, _ in pairs])
     return IntervalWidths(below, _width([0.0 if late is None else late for _, late in pairs]))

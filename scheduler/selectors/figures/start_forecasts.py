@@ -14,7 +14,7 @@ from scheduler.selectors.figures.promise import is_inside
 from scheduler.states import JobState
 
 STALE = timedelta(minutes=3)  # the queue is played ahead at least once a minute
-JUDGED = 500  # the last forecasts that came true or not
+JUDGED = 2000  # the last forecasts that came true or not
 PROMISED = ("made_at", "start_at", "start_low", "start_high")
 BY_HAND = ("changed", "held", "released", "moved to the front", "moved back")  # kinds of events
 
@@ -110,6 +110,16 @@ def as_promises(rows: QuerySet[StartForecast]) -> list[StartPromise]:
 
 
 def judged_forecasts(policy: str) -> list[tuple[Interval, float]]:
-    """Judged starts under a policy, newest first, in s after they were foretold."""
+    """Judged starts under a policy, newest first, in s after they were foretold.
+
+    No two of them waited at the same time: jobs that do often wait for the same one, and tell no more than
+    one of them.
+    """
     rows = judged_starts().filter(policy=policy).order_by("-made_at")[:JUDGED]
-    return [(one.interval, one.waited_s or 0.0) for one in as_promises(rows)]
+    found: list[tuple[Interval, float]] = []
+    before: datetime | None = None
+    for one in as_promises(rows):
+        if one.actual is not None and (before is None or one.actual <= before):
+            found.append((one.interval, one.waited_s or 0.0))
+            before = one.made_at
+    return found

@@ -124,6 +124,7 @@ def test_starts_are_counted_apart_from_other_promises(
     assert (told.policy, told.starts, told.judged, told.inside) == ("fifo", 2, 2, 1)
     assert (told.error_s, told.waited_s) == (160, 250)  # medians of 10 and 310, of 100 and 400
     assert start_verdicts(world.user(), Period(now, now + timedelta(days=1))) == []
+    assert len(judged_forecasts("fifo")) == 1  # of jobs that waited together, one sets the widths
     monkeypatch.setattr(predictions, "FEW", 2)
     page = browser.get("/analytics/predictions/?range=7d").content.decode()
     assert "50%" in page[page.index(">Starts<") :].split("</table>")[0]
