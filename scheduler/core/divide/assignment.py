@@ -163,8 +163,8 @@ class _Taken:
 
         The largest gain goes first.
         """
-        for column in np.lexsort((self.columns.gpus, self.columns.costs)):
-            if self.columns.costs[column] >= 0:
-                break
+        gains, placed = self.columns.costs < 0, np.isin(self.columns.jobs, list(self.by_job))
+        left = np.flatnonzero(gains & ~placed)
+        for column in left[np.lexsort((self.columns.gpus[left], self.columns.costs[left]))]:
             self.take_if_fits(int(column))
         return sorted(self.by_job.values())

@@ -75,9 +75,13 @@ def uses(options: Sequence[Option], supply: Capacity) -> NDArray[np.int64]:
     """Shape (limits, options): the GPUs of each option that count against each limit."""
     numbers = {limit: number for number, limit in enumerate(supply.gpus)}
     found = np.zeros((len(numbers), len(options)), np.int64)
+    rows: dict[Limit, list[int]] = {}  # of the limits of a model and a method
     for column, option in enumerate(options):
-        for limit in supply.limits(option):
-            found[numbers[limit], column] = option.gpus
+        kind = option.gpu_model, option.config.method
+        if kind not in rows:
+            rows[kind] = [numbers[limit] for limit in supply.limits(option)]
+        for row in rows[kind]:
+            found[row, column] = option.gpus
     return found
 
 

@@ -60,12 +60,11 @@ def possible(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Opt
 
     The rules allow them. There is one per bundle, smallest first.
     """
-    bundles = {
-        bundle(option): option
-        for option in job.options[::-1]
-        if free.could_hold(option, job) and rules.worth(job, option)
-    }
-    return [bundles[key] for key in sorted(bundles, key=lambda key: (key[2], key[1], key[0]))]
+    found = free.possible(job)
+    if job.holds:
+        found = [option for option in found if rules.worth(job, option)]
+    bundles = {bundle(option)[::-1]: option for option in reversed(found)}
+    return [bundles[size] for size in sorted(bundles)]
 
 
 def bundle(option: Option) -> tuple[str, int, int]:

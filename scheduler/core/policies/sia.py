@@ -92,7 +92,7 @@ class Sia:
         factor = restart_factor(job, now) if current else 1.0
         costs = []
         for option, rate in zip(options, known, strict=True):
-            same = bundle(option) == current
+            same = current is not None and bundle(option) == current
             gain = (1.0 if same else factor) * rate / worst if worst else 0.0
             cost = min(gain**self.power, CLIP) if gain > 0 else CLIP
             cost = cost if self.decimals is None else round(cost, self.decimals)
