@@ -47,6 +47,7 @@ GAVEL_LISTS = (
     "max_min_fairness", "minimize_makespan", "artifact_evaluation", "debug", "debug_v2", "highmem_test",
     "medium_test", "small_test",
 )  # fmt: skip
+LARGE_BYTES = 30_000
 SECONDS_AN_HOUR = 3600
 
 
@@ -86,9 +87,8 @@ def main() -> None:
         parser.error(f"no such source: {', '.join(sorted(unknown))}; there are {', '.join(POLICIES_OF)}")
     if not args.traces.exists():
         parser.error(f"{args.traces} is not here; name the traces' folder with --traces")
-    traces = in_turns(
-        trace for source in args.sources or POLICIES_OF for trace in traces_of(source, args.traces)
-    )
+    chosen = [trace for source in args.sources or POLICIES_OF for trace in traces_of(source, args.traces)]
+    traces = in_turns(chosen, args.traces)
     if not args.table:
         for trace in traces:
             for policy in args.policies or POLICIES_OF[trace.source]:
@@ -120,15 +120,14 @@ def sia_cluster(folder: str) -> str:
     return f"aws:{6 * times}x4,rtx:{3 * times}x8,dgx-ext:{2 * times}x8"
 
 
-def in_turns(traces: Iterable[Played]) -> list[Played]:
+def in_turns(traces: Iterable[Played], folder: Path) -> list[Played]:
     """The first trace of each folder, then the second of each, and so on; large ones last."""
     turns: dict[str, int] = defaultdict(int)
     ordered = []
     for trace in traces:
         turns[trace.folder] += 1
-        ordered.append(
-            (("scale_" in trace.file) + ("msr" in trace.file), turns[trace.folder], len(ordered), trace)
-        )
+        large = (folder / trace.file).stat().st_size > LARGE_BYTES
+        ordered.append((large, turns[trace.folder], len(ordered), trace))
     return [trace for *_, trace in sorted(ordered)]
 
 

@@ -212,5 +212,5 @@ def _jain(runs: Sequence[Run], alone_s: Sequence[float]) -> float:
     for run, alone in zip(runs, alone_s, strict=True):
         if run.finished is not None:
             speeds[run.job.user or run.job.job_id].append(alone / (run.finished - run.job.submit_s))
-    means = np.array([np.mean(values) for values in speeds.values()])
+    means = np.array([sum(values) / len(values) for values in speeds.values()])
     return float(means.sum() ** 2 / (len(means) * (means**2).sum())) if len(means) else 1.0

@@ -9,6 +9,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from math import inf
 
 from scheduler.simulator.errors import ClusterError
@@ -127,17 +128,22 @@ def as_text(cluster: Cluster) -> str:
     return ",".join(parts)
 
 
-def requested(job: TraceJob, cluster: Cluster) -> list[Bundle]:
+def requested(job: TraceJob, cluster: Cluster) -> tuple[Bundle, ...]:
     """Return the bundles that are just as the job asked for.
 
     There is one per pool, on as few nodes as hold it.
     """
+    return _requested(job.whole_gpus, job.nodes, job.gpu_type, cluster)
+
+
+@lru_cache(maxsize=1024)  # a trace repeats few kinds of requests
+def _requested(gpus: int, nodes: int, gpu_type: str, cluster: Cluster) -> tuple[Bundle, ...]:
     bundles = []
-    for pool in _allowed(job, cluster):
-        nodes = job.nodes or fewest_nodes(job.whole_gpus, pool)
-        if nodes and _fits(Bundle(pool.gpu_model, job.whole_gpus, nodes), pool):
-            bundles.append(Bundle(pool.gpu_model, job.whole_gpus, nodes))
-    return list(dict.fromkeys(bundles))  # pools may share a model
+    for pool in _allowed(gpu_type, cluster):
+        over = nodes or fewest_nodes(gpus, pool)
+        if over and _fits(Bundle(pool.gpu_model, gpus, over), pool):
+            bundles.append(Bundle(pool.gpu_model, gpus, over))
+    return tuple(dict.fromkeys(bundles))  # pools may share a model
 
 
 def elastic(job: TraceJob, cluster: Cluster) -> list[Bundle]:
@@ -146,7 +152,7 @@ def elastic(job: TraceJob, cluster: Cluster) -> list[Bundle]:
     They are 1, 2, 4, ... GPUs of a node, then whole nodes.
     """
     bundles = []
-    for pool in _allowed(job, cluster):
+    for pool in _allowed(job.gpu_type, cluster):
         size = pool.gpus_per_node
         within = {1 << power for power in range(size.bit_length()) if 1 << power <= size} | {size}
         bundles += [Bundle(pool.gpu_model, gpus, 1) for gpus in sorted(within)]
@@ -168,8 +174,8 @@ def why_impossible(job: TraceJob, cluster: Cluster) -> str:
     return f"needs {job.whole_gpus} {kind}GPUs{shape}; the cluster offers {offers}"
 
 
-def _allowed(job: TraceJob, cluster: Cluster) -> list[NodeGroup]:
-    models = set(job.gpu_type.split("|")) if job.gpu_type else None
+def _allowed(gpu_type: str, cluster: Cluster) -> list[NodeGroup]:
+    models = set(gpu_type.split("|")) if gpu_type else None
     return [pool for pool in cluster.pools if models is None or pool.gpu_model in models]
 
 
