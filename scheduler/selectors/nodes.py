@@ -98,11 +98,12 @@ def node_events(node: Node) -> QuerySet[NodeEvent]:
 
 
 def live_claims(node: Node) -> QuerySet[Claim]:
-    """The claims of live attempts on this node, as a sync answers them."""
+    """The claims of live attempts on this node, as a sync answers them.
+
+    Files and checkpoints are read for new claims alone: every sync would pay for their columns.
+    """
     return (
         Claim.objects.filter(node=node, attempt__ended_at__isnull=True)
-        .select_related(
-            "attempt__job__training_file", "attempt__job__validation_file", "attempt__resume_from"
-        )
+        .select_related("attempt__job")
         .order_by("attempt__created_at", "pk")
     )
