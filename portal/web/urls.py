@@ -10,7 +10,7 @@ from django.views.generic import RedirectView
 from portal.web import home, intents
 from portal.web.admin import catalogue, shadow
 from portal.web.analysis import logs_elsewhere, predictions, simulations, spending
-from portal.web.jobs import files, job, new, recommendation, script_import, uploads
+from portal.web.jobs import files, job, jobs, new, recommendation, script_import, uploads
 from portal.web.jobs.changes import views as changes
 from portal.web.markets import markets
 from portal.web.navigation import PAGES
@@ -42,6 +42,7 @@ urlpatterns = [
     path("jobs/new/plans/", recommendation.plans, name="job-plans"),
     path("jobs/new/start/", new.ask, name="job-start"),
     path("jobs/new/start/<str:question_id>/", new.answer, name="job-start-answer"),
+    path("arrays/<str:array_id>/cancel/", jobs.array_cancel, name="array-cancel"),
     path("jobs/<str:job_id>/", job.job_detail, name="job"),
     path("jobs/<str:job_id>/live/", job.job_live, name="job-live"),
     path("jobs/<str:job_id>/changes/", changes.job_changes, name="job-changes"),

@@ -20,6 +20,8 @@ class JobArray(models.Model):
     limit = models.IntegerField(null=True, blank=True)
     submitted_at = models.DateTimeField()
 
+    PREFIX = "ftarray-"
+
     class Meta:
         ordering = ["-id"]
 

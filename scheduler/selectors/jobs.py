@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 from django.conf import settings
@@ -22,6 +23,7 @@ from scheduler.models import (
     LogPiece,
     Metric,
 )
+from scheduler.states import JobState, public_state
 
 DETAILS = ("options", "evidence", "notes", "chosen", "params", "binding", "fixed")
 
@@ -82,10 +84,23 @@ def get_job(user: User, job_id: str) -> Job:
 
 def get_array(user: User, array_id: str) -> JobArray:
     """An array of which the user sees a job at least. Raises NotFound."""
-    found = JobArray.objects.filter(pk=array_id, pk__in=visible_jobs(user).values("array_id")).first()
+    found = array_named(user, array_id)
     if found is None:
         raise NotFound(f"There is no array {array_id}.")
     return found
+
+
+def array_named(user: User, text: str) -> JobArray | None:
+    """The array of this id, if it is one that the user sees; no query for other texts."""
+    if not text.startswith(JobArray.PREFIX):
+        return None
+    return JobArray.objects.filter(pk=text, pk__in=visible_jobs(user).values("array_id")).first()
+
+
+def jobs_by_state(user: User, array: JobArray) -> dict[str, int]:
+    """How many jobs of an array, which the user sees, people see in each state."""
+    rows = visible_jobs(user).filter(array=array).order_by().values_list("state", "stop_for")
+    return dict(Counter(public_state(JobState(state), stop_for) for state, stop_for in rows))
 
 
 def array_jobs(user: User, array: JobArray) -> QuerySet[Job]:

@@ -28,6 +28,7 @@ SMALL_DATA_EPOCHS = 3.0
 LARGE_BATCH, SMALL_BATCH = 16, 8
 LEARNING_RATES = {"lora": 2e-4, "qlora": 2e-4, "full": 2e-5}
 UNTRAINED_LEARNING_RATE = 2e-3
+INDEPENDENT = frozenset({"learning_rate", "seed"})  # neither figures nor other values depend on these
 SEED = "A fixed seed makes the run repeatable."
 
 

@@ -25,7 +25,7 @@ class SweepFields(forms.Form):
         help_text="Several jobs that differ in this parameter.",
     )
     sweep_values = forms.CharField(
-        max_length=2000, required=False, label="Of these values", help_text="E.g. 1e-4, 2e-4, 5e-4"
+        max_length=20_000, required=False, label="Of these values", help_text="E.g. 1e-4, 2e-4, 5e-4"
     )
     sweep_limit = forms.IntegerField(
         required=False, min_value=1, max_value=MOST, label="At a time", help_text="Empty: any number of them."

@@ -82,7 +82,7 @@ def _answer(question: StartQuestion, now: datetime) -> dict[str, Any]:
 def _with_job(prepared: Prepared, now: datetime) -> PlayInput:
     """What is known now, as if the job had just been submitted."""
     with transaction.atomic():
-        store(prepared)
+        store([prepared])
         given = play_input(now)
         transaction.set_rollback(True)
     return replace(given, asked=frozenset({prepared.job.pk}))

@@ -13,12 +13,12 @@ from scheduler.errors import BadParameters, IllegalTransition
 from scheduler.models import JobArray
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
-from scheduler.services.jobs.verbs import JobRequest, Prepared, cancel_job, prepare, store, wants_spot
+from scheduler.services.jobs.verbs import JobRequest, cancel_job, prepare, store, wants_spot
 from scheduler.services.provenance.keeping import count_fates
 from scheduler.states import TERMINAL
 
 log = logging.getLogger(__name__)
-FEWEST, MOST = 2, 100
+FEWEST, MOST = 2, 1000
 NAME = 190  # characters that leave room for the number
 
 
@@ -37,17 +37,22 @@ def submit_array(
     time. Raises BadParameters naming the value.
     """
     _check(values, limit)
-    recommender, prepared = recommend.current_recommender(spot=wants_spot(same)), []
+    recommender, prepared = recommend.recommender_of_array(spot=wants_spot(same)), []
+    array = JobArray(owner=owner, limit=limit, submitted_at=now)
     for number, value in enumerate(values):
-        at = now + timedelta(microseconds=number)  # so that they are ordered as they were listed
         try:
-            prepared.append(prepare(recommender, owner=owner, now=at, **_with_value(same, number, value)))
+            one = prepare(recommender, owner=owner, now=now, **_with_value(same, number, value))
         except BadParameters as wrong:
             raise BadParameters(_of_value(number, wrong)) from wrong
-    array = JobArray(owner=owner, limit=limit, submitted_at=now)
+        one.job.array = array
+        one.job.submitted_at = now + timedelta(microseconds=number)  # so they are ordered as they were listed
+        prepared.append(one)
+    ids = sorted(one.job.pk for one in prepared)  # of one moment they come in any order
+    for one, pk in zip(prepared, ids, strict=True):
+        one.job.pk = pk
     with creation() as note:
         array.save(force_insert=True)
-        _store(array, prepared)
+        store(prepared)
         note(array)
     count_fates(prepared[0].job, prepared[0].read)
     log.info("array submitted", extra={"array": array.pk, "jobs": len(prepared)})
@@ -89,9 +94,3 @@ def _of_value(number: int, wrong: BadParameters) -> dict[str, str]:
         f"values.{number}.{field.removeprefix('params.')}" if field.startswith("params.") else field: message
         for field, message in wrong.fields.items()
     }
-
-
-def _store(array: JobArray, prepared: Sequence[Prepared]) -> None:
-    for one in prepared:
-        one.job.array = array
-        store(one)

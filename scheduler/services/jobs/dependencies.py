@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
@@ -49,9 +49,11 @@ def check_order(
         raise BadParameters(errors)
 
 
-def store_order(job: Job, after: Sequence[After]) -> None:
-    """Keep what a new job comes after."""
-    JobDependency.objects.bulk_create(JobDependency(job=job, on=one.job, kind=one.kind) for one in after)
+def store_order(jobs: Iterable[tuple[Job, Sequence[After]]]) -> None:
+    """Keep what new jobs come after."""
+    JobDependency.objects.bulk_create(
+        JobDependency(job=job, on=one.job, kind=one.kind) for job, after in jobs for one in after
+    )
 
 
 def cancel_hopeless(dependency: JobDependency, *, now: datetime) -> None:

@@ -21,6 +21,7 @@ from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Goal, Option, Recommendation, Workload
 from knowledge.core.explain.feasibility import Check
 from knowledge.core.recommend import duration
+from knowledge.recommendations.alike_recommender import AlikeRecommender
 from knowledge.recommendations.recommender import RecommendationFailed, Recommender
 from scheduler.errors import BadParameters
 from scheduler.models import DatasetFile, Job
@@ -129,6 +130,11 @@ def current_recommender(*, spot: bool = False) -> Recommender:
     spot: for jobs that may use spot nodes.
     """
     return Recommender.of(inventory(spot=spot))
+
+
+def recommender_of_array(*, spot: bool = False) -> Recommender:
+    """Return a recommender for many requests that are much alike."""
+    return AlikeRecommender.of(inventory(spot=spot))
 
 
 def recommend(

@@ -5,6 +5,7 @@ A change is a guarded update and its event, in one transaction.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Any
 
@@ -26,10 +27,19 @@ def locked(job_id: str) -> Job:
     return job
 
 
-def record_submission(*, job: Job, now: datetime, actor: User) -> None:
-    """Event number 1 of a job that was just inserted with version 1."""
-    JobEvent.objects.create(
-        job=job, number=1, kind="submitted", new=job.state, reason="Submitted.", actor=actor, at=now
+def record_submissions(*, jobs: Iterable[Job]) -> None:
+    """Event number 1 of jobs that were just inserted with version 1."""
+    JobEvent.objects.bulk_create(
+        JobEvent(
+            job=job,
+            number=1,
+            kind="submitted",
+            new=job.state,
+            reason="Submitted.",
+            actor=job.owner,
+            at=job.submitted_at,
+        )
+        for job in jobs
     )
     hints.tick()
 

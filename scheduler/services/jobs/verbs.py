@@ -25,13 +25,14 @@ from scheduler.services.jobs.priorities import check_class
 from scheduler.services.jobs.terms.closeness import check_closeness
 from scheduler.services.jobs.terms.run_limits import run_limit
 from scheduler.services.jobs.terms.spot import spot_terms
-from scheduler.services.jobs.transitions import locked, move_job, note_job, record_submission
+from scheduler.services.jobs.transitions import locked, move_job, note_job, record_submissions
 from scheduler.services.provenance.keeping import count_fates, keep_reading
 from scheduler.services.provenance.read_values import ReadValues
 from scheduler.states import STOPPABLE, TERMINAL, JobState, PriorityClass, StopFor, public_state
 
 log = logging.getLogger(__name__)
 MAX_RETRIES = 10
+JOBS_A_QUERY = 100  # their rows are wide
 
 
 class JobRequest(TypedDict, total=False):
@@ -75,7 +76,7 @@ def submit_job(
     recommender = recommend.current_recommender(spot=wants_spot(request))
     prepared = prepare(recommender, owner=owner, now=now, **request)
     with creation() as note:
-        store(prepared)
+        store([prepared])
         note(prepared.job)
     count_fates(prepared.job, prepared.read)
     log.info("job submitted", extra={"job": prepared.job.pk})
@@ -152,15 +153,16 @@ def prepare(
     return Prepared(job, asked["after"], asked["read"])
 
 
-def store(prepared: Prepared) -> None:
-    """Store a job, within the caller's transaction."""
-    job = prepared.job
-    hold_files({"training_file": job.training_file, "validation_file": job.validation_file})
-    job.save(force_insert=True)
-    store_order(job, prepared.after)
-    keep_reading(job, prepared.read)
-    record_submission(job=job, now=job.submitted_at, actor=job.owner)
-    if job.spot and job.deadline_at:
+def store(prepared: Sequence[Prepared]) -> None:
+    """Store jobs with the same files, within the caller's transaction."""
+    first, jobs = prepared[0].job, [one.job for one in prepared]
+    hold_files({"training_file": first.training_file, "validation_file": first.validation_file})
+    Job.objects.bulk_create(jobs, batch_size=JOBS_A_QUERY)
+    store_order((one.job, one.after) for one in prepared)
+    for one in prepared:
+        keep_reading(one.job, one.read)
+    record_submissions(jobs=jobs)
+    if first.spot and first.deadline_at:
         hints.markets()
 
 

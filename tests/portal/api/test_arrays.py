@@ -47,7 +47,48 @@ def test_the_page_of_a_job_leads_to_the_others_of_its_array(
     assert f'href="/jobs/?q={array["id"]}"' in page
     found = browser.get(f"/jobs/?q={array['id']}").content.decode()
     assert [found.count(job["id"]) > 0 for job in array["jobs"]] == [True] * 3
+    assert f"Array {array['id']}: 3 queued" in found
+    assert browser.post(f"/arrays/{array['id']}/cancel/")["Location"] == f"/jobs/?q={array['id']}"
+    found = browser.get(f"/jobs/?q={array['id']}").content.decode()
+    assert f"Array {array['id']}: 3 cancelled" in found
+    assert "Cancel all" not in found
     assert found.count('href="/jobs/ftjob-') == 3
+
+
+def test_a_member_is_what_it_would_be_alone(api: APIClient, body: Body) -> None:
+    """Members that are much alike are recommended once, and differ in nothing else from single jobs."""
+    world.fake_node(slots=3)
+    values = [
+        {"learning_rate": 1e-4},
+        {"learning_rate": 2e-4, "seed": 7},
+        {"seed": 8},
+        {"seed": 8, "epochs": 2.0},
+    ]
+    values += [{"learning_rate": 3e-4, "lora_r": 4}, {"learning_rate": 4e-4, "lora_r": 4}]
+    assert submit(api, body(values=values)).status_code == 201
+    members = list(Job.objects.order_by("submitted_at"))
+    assert [job.pk for job in members] == sorted(job.pk for job in members)
+    same = ("params", "fixed", "chosen", "promise", "options", "notes", "evidence", "max_run_s", "version")
+    for member, value in zip(members, values, strict=True):
+        alone = Job.objects.get(pk=api.post("/api/jobs/", body(params=value), format="json").json()["id"])
+        assert [getattr(member, name) for name in same] == [getattr(alone, name) for name in same]
+        assert member.events.get().reason == alone.events.get().reason == "Submitted."
+
+
+@pytest.mark.slow
+def test_an_array_of_a_thousand_jobs(
+    api: APIClient, browser: Client, body: Body, django_assert_max_num_queries: Any
+) -> None:
+    world.fake_node(slots=3)
+    rates = [{"learning_rate": 1e-6 * (1 + number)} for number in range(1000)]
+    array = submit(api, body(values=rates, limit=2)).json()
+    assert len(array["jobs"]) == Job.objects.count() == 1000
+    for address in (f"/jobs/?q={array['id']}", "/jobs/", "/queue/"):
+        with django_assert_max_num_queries(12):
+            browser.get(address)
+    assert tick().started == 2
+    browser.post(f"/arrays/{array['id']}/cancel/")
+    assert Job.objects.filter(state="cancelled").count() == 998
 
 
 def test_an_array_is_cancelled_as_a_whole(api: APIClient, body: Body) -> None:
@@ -70,7 +111,7 @@ def test_the_same_key_gives_the_same_array(api: APIClient, body: Body) -> None:
     [
         ("values", {"values": []}),
         ("values", {"values": RATES[:1]}),
-        ("values", {"values": [{"seed": n} for n in range(101)]}),
+        ("values", {"values": [{"seed": n} for n in range(1001)]}),
         ("values", {"values": [*RATES, {}]}),
         ("values", {"values": [*RATES, RATES[0]]}),
         ("values", {"values": [*RATES, 5]}),

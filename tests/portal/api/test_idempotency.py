@@ -64,14 +64,14 @@ def test_a_twin_waits_a_moment_only_and_is_told_to_ask_again(
 ) -> None:
     """I10"""
     monkeypatch.setattr(idempotency, "TWIN_WAITS_MS", 100)
-    begun, go_on, noted = threading.Event(), threading.Event(), verbs.record_submission
+    begun, go_on, noted = threading.Event(), threading.Event(), verbs.record_submissions
 
     def slow(**values: Any) -> None:
         noted(**values)
         begun.set()
         go_on.wait(30)
 
-    monkeypatch.setattr(verbs, "record_submission", slow)
+    monkeypatch.setattr(verbs, "record_submissions", slow)
 
     def twin() -> Any:
         begun.wait(30)
@@ -110,7 +110,7 @@ def test_a_creation_that_breaks_leaves_its_key_free_at_once(
     submit: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, how: Callable[[pytest.MonkeyPatch], None]
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(verbs, "record_submission", lambda **_: how(broken))
+        broken.setattr(verbs, "record_submissions", lambda **_: how(broken))
         assert submit().status_code in (500, 503)
     assert not Job.objects.exists()
     assert not IdempotencyKey.objects.exists()
