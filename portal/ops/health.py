@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 
 from django.conf import settings
 from django.db import DatabaseError, connection
@@ -21,11 +22,13 @@ from portal.accounts.permissions import AdminOnly
 from portal.celery import app
 from portal.clock import database_now
 from scheduler.selectors.analysis.overview import completions, counts
+from scheduler.selectors.cluster.stops import recent_levels, recent_stops
 from scheduler.states import JobState
 
 LOOPBACK = ("127.0.0.1", "::1")
 LATE_TICKS = 30
 RECENT_RUNS = 200
+A_DAY = timedelta(days=1)
 
 
 def healthz(request: HttpRequest) -> HttpResponse:  # noqa: ARG001
@@ -116,8 +119,28 @@ class ClusterHealth:
         if now.last_tick_at:
             age = (database_now() - now.last_tick_at).total_seconds()
             yield GaugeMetricFamily("foretune_last_tick_age_seconds", "Age of the last pass.", value=age)
+        yield from _stops()
         yield from _quality()
         yield from _promises()
+
+
+def _stops() -> Iterable[Metric]:
+    since = database_now() - A_DAY
+    stops, levels = recent_stops(since), recent_levels(since)
+    yield GaugeMetricFamily(
+        "foretune_preemptions_day", "Stops of running jobs for others in the last day.", value=stops.stops
+    )
+    yield GaugeMetricFamily(
+        "foretune_preempted_gpu_seconds_day",
+        "GPU-seconds lost to these: work after the last checkpoint, and starting again.",
+        value=stops.lost_gpu_s,
+    )
+    if levels.ratio is not None:
+        yield GaugeMetricFamily(
+            "foretune_topology_reached_ratio",
+            "Share of the starts of the last day that reached the level they asked for.",
+            value=levels.ratio,
+        )
 
 
 def _quality() -> Iterable[Metric]:

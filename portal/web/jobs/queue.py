@@ -17,17 +17,27 @@ from portal.web.charts.gpu_timeline import lanes_chart
 from portal.web.common.partials import fragment, is_fragment
 from scheduler.selectors.cluster.preemptions import reservations
 from scheduler.selectors.cluster.queue import lanes, nodes_with_gpus, waiting_count, waiting_places
+from scheduler.selectors.cluster.stops import recent_levels, recent_stops
 from scheduler.selectors.policy import current_policy
 
 PAGE = 25
 NODES = 8
 WINDOW = timedelta(hours=6)
+A_DAY = timedelta(days=1)
 
 
 @login_required
 @require_GET
 def queue(request: PageRequest) -> HttpResponse:
-    """The waiting jobs with the lanes; for htmx the waiting jobs alone."""
+    """The waiting jobs with the lanes.
+
+    For htmx the waiting jobs alone, or what the last day brought.
+    """
+    if is_fragment(request) and request.GET.get("last"):
+        since = database_now() - A_DAY
+        return fragment(
+            request, "queue/last_day.html", {"stops": recent_stops(since), "levels": recent_levels(since)}
+        )
     context = _waiting(request)
     if is_fragment(request):
         return fragment(request, "queue/rows.html", context)
@@ -51,4 +61,7 @@ def _lanes(request: PageRequest) -> dict[str, Any]:
     now = database_now()
     nodes = Paginator(nodes_with_gpus(), NODES).get_page(request.GET.get("nodes"))
     shown = lanes(request.user, nodes.object_list, since=now - WINDOW)
-    return {"nodes": nodes, "chart": lanes_chart(shown, since=now - WINDOW, now=now)}
+    return {
+        "nodes": nodes,
+        "chart": lanes_chart(shown, since=now - WINDOW, now=now),
+    }

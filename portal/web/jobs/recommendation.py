@@ -26,7 +26,9 @@ from portal.web.jobs.forms import SubmitForm
 from portal.web.templatetags.portal_format import duration, money
 from scheduler.core.market.plans import PORTAL
 from scheduler.core.market.pool import ON_DEMAND
+from scheduler.core.placement.levels import worth_of_closeness
 from scheduler.core.policies.spot import SPOT
+from scheduler.core.types import Topology
 from scheduler.errors import BadParameters
 from scheduler.selectors.analysis.similar_jobs import LikeJobs, facts_of, similar_jobs
 from scheduler.selectors.markets.plans import plans_for
@@ -135,7 +137,11 @@ def _context(form: SubmitForm) -> dict[str, Any]:
     priced = any(option.cost.value for option in options)
     shown = options[:SHOWN_OPTIONS]
     checked = _checked(recommender, form, found.best)
+    asks = form.closeness
     return {
+        "closeness": worth_of_closeness(Topology(asks.topology), asks.level, found.best)
+        if found.best
+        else "",
         "check": checked,
         "remedy": _remedy(checked) if checked else "",
         "recommendation": found,

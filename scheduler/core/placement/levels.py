@@ -11,8 +11,10 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from knowledge.core.domain.types import Option
+from knowledge.core.recommend.link_levels import rate_at
 from scheduler.core.types import GpuId, GpuSite, JobInfo, Topology
 
+LEAST_TOLD = 0.005  # of the speed: less is nothing to talk of
 AS_GOOD = 0.95  # of the tokens/s at the closest level: what less closeness may cost and not be asked for
 
 
@@ -103,6 +105,29 @@ def worthwhile(by_level: Mapping[str, float]) -> TopologyLevel:
     best = max(by_level.values(), default=0.0)
     enough = (TopologyLevel.of_word(word) for word, rate in by_level.items() if rate >= AS_GOOD * best)
     return min(enough, default=TopologyLevel.NODE)
+
+
+def worth_of_closeness(topology: Topology, level: int | None, option: Option) -> str:
+    """What closeness is worth for an option, in words.
+
+    Empty where nothing is predicted, or closeness makes no difference.
+    """
+    if option.gpus <= option.nodes or not option.by_level:
+        return ""
+    asks, gpus = closeness(topology, level, option), option.gpus // option.nodes
+    rates = {TopologyLevel.of_word(word): rate for word, rate in option.by_level.items()}
+    here = max(rates.values()) if asks is ANY else rate_at(option.by_level, asks.level.word)
+    looser = [rate for found, rate in rates.items() if asks is ANY or found < asks.level]
+    slower = [max(0.0, 1 - rate / here) for rate in looser] if here else []
+    if max(slower, default=0.0) < LEAST_TOLD:
+        return ""
+    if asks is ANY:
+        return f"Its {gpus} GPUs may lie anywhere on a node; far apart they are {max(slower):.0%} slower."
+    low, high = f"{min(slower):.0%}", f"{max(slower):.0%}"
+    apart = high if low == high else f"{low} to {high}"
+    waits = "it waits for" if asks.topology is Topology.GUARANTEED else "where it can, it takes"
+    without = f"{gpus} GPUs without one {asks.level.phrase} in common: {apart} slower"
+    return f"{without}; {waits} {gpus} that have one."
 
 
 def closest(

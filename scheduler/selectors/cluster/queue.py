@@ -23,7 +23,7 @@ MAX_BARS = 2000
 JOB_COLUMNS = tuple(f"claim__attempt__job__{name}" for name in ("id", "name", "owner", "team"))
 WAITING_COLUMNS = (
     "id", "name", "model", "state", "state_since", "shown_since", "submitted_at", "wait_text",
-    "owner", "team", "front_at",
+    "owner", "team", "front_at", "topology", "topology_level",
 )  # fmt: skip
 
 

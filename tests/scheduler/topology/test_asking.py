@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 from django.test import Client
 
+from portal.clock import database_now
 from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Job
+from scheduler.selectors.cluster.stops import recent_levels
 from tests.harness import world
 from tests.scheduler.topology.test_live import declare
 
@@ -45,6 +48,17 @@ def test_a_level_is_kept_started_at_and_told(client: Client, owner: Any) -> None
     page = client.get(f"/jobs/{answer.json()['id']}/").content.decode()
     assert "in one NUMA node" in page
     assert "one NUMA node <small>required</small>" in page
+    post(
+        client, "jobs/", body(owner, topology="best_effort", topology_level="numa", params={"number_gpus": 2})
+    )
+    post(
+        client, "jobs/", body(owner, topology="guaranteed", topology_level="numa", params={"number_gpus": 2})
+    )
+    tick()
+    assert "GPUs in one NUMA node required" in client.get("/queue/").content.decode()
+    day = client.get("/queue/?last=day", headers={"HX-Request": "true"}).content.decode()
+    assert "Of 2 starts that asked for GPUs close together, 2 reached the level." in day
+    assert recent_levels(database_now() - timedelta(days=1)).ratio == 1.0
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,14 @@ from dataclasses import replace
 import pytest
 
 from scheduler.core.placement.fit import FreeGpus
-from scheduler.core.placement.levels import ANY, Closeness, TopologyLevel, asked, worthwhile
+from scheduler.core.placement.levels import (
+    ANY,
+    Closeness,
+    TopologyLevel,
+    asked,
+    worth_of_closeness,
+    worthwhile,
+)
 from scheduler.core.policies import FREE_PLACEMENT, POLICIES
 from scheduler.core.types import GpuSite, NodeInfo, Start, Topology, Wait
 from tests.scheduler.core.clusters import decide, job, node, option, running
@@ -66,6 +73,35 @@ def test_each_share_of_a_gang_reaches_the_level() -> None:
     assert free.place(gang, required) is None
     assert free.could_hold(gang, required)
     assert not free.could_hold(gang, replace(required, level=TopologyLevel.NVLINK))
+
+
+@pytest.mark.parametrize(
+    ("way", "level", "told"),
+    [
+        (
+            Topology.AUTOMATIC,
+            None,
+            "2 GPUs without one PCIe switch in common: 6% to 48% slower; where it can,",
+        ),
+        (Topology.GUARANTEED, 5, "2 GPUs without one NVLink group in common: 4% to 50% slower; it waits for"),
+        (
+            Topology.GUARANTEED,
+            3,
+            "2 GPUs without one NUMA node in common: 44% slower; it waits for 2 that have",
+        ),
+        (Topology.NONE, None, "Its 2 GPUs may lie anywhere on a node; far apart they are 50% slower."),
+        (Topology.GUARANTEED, 2, ""),  # of sockets nothing else is predicted than of the machine
+        (Topology.GUARANTEED, 1, ""),
+    ],
+)
+def test_the_worth_of_closeness_in_words(way: Topology, level: int | None, told: str) -> None:
+    apart = replace(TWO, by_level={"nvlink": 100.0, "pcie": 96.0, "numa": 90.0, "node": 50.0})
+    said = worth_of_closeness(way, level, apart)
+    assert said.startswith(told)
+    assert bool(said) is bool(told)
+    alone = replace(option(gpus=1), by_level=apart.by_level)
+    assert worth_of_closeness(way, level, alone) == ""
+    assert worth_of_closeness(way, level, replace(apart, by_level={})) == ""
 
 
 def test_one_gpu_asks_for_nothing_and_automatic_follows_the_option() -> None:
