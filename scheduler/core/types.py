@@ -86,6 +86,7 @@ class JobInfo:
     declined: str = ""  # which nodes those are, why and until when, in words for its owner
     closed: str = ""  # windows that keep it off nodes, in words for its owner
     no_option: str = ""  # why no registered node can run it, in words for its owner
+    nodes_away: str = ""  # which nodes that could run it are out of service, in words for its owner
     held: str = ""  # why an administrator holds it, in words for its owner
     begins_at: float | None = None  # it may not start before
     array: str = ""  # the array that it belongs to, if that limits how many of its jobs run

@@ -19,6 +19,7 @@ from scheduler.core.market.types import MarketView, NodeTerms
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.types import ClusterState, GpuId, GpuSite, Holding, JobInfo, NodeInfo, Topology
 from scheduler.loop.declines import Avoided, avoided_by
+from scheduler.loop.options.nodes_away import explain_nodes_away
 from scheduler.loop.options.option_cache import JobOptions, options_of
 from scheduler.loop.options.unsupported import explain_missing_options
 from scheduler.loop.options.within_budget import within_budget
@@ -61,6 +62,7 @@ class _Rows:
     attempts: Mapping[str, list[Attempt]]
     pinned: Mapping[str, str]
     no_option: Mapping[str, str]
+    nodes_away: Mapping[str, str]
     avoided: Mapping[str, Avoided]
     pending: Mapping[str, Holding]
     saved_at: Mapping[str, datetime]
@@ -81,12 +83,14 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
     present = Job.objects.filter(state__in=[JobState.QUEUED, *LIVE]).order_by("submitted_at", "id")
     jobs = list(present.only(*COLUMNS))
     options = options_of(jobs)
+    without = [job.pk for job in jobs if not options[job.pk].options]
     rows = _Rows(
         options=options,
         held=_held(),
         attempts=_history(present),
         pinned=only_nodes(present.filter(state=JobState.QUEUED)),
-        no_option=explain_missing_options([job.pk for job in jobs if not options[job.pk].options]),
+        no_option=explain_missing_options(without),
+        nodes_away=explain_nodes_away(without),
         avoided=avoided_by(present, now),
         pending=_pending(),
         saved_at=saved_at(present),
@@ -193,6 +197,7 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
         avoids=avoided.nodes,
         declined=avoided.text,
         no_option=rows.no_option.get(job.pk, "") or paid.why_none,
+        nodes_away=rows.nodes_away.get(job.pk, ""),
         dearer=paid.why_fewer,
         array=(job.array_id or "") if job.array_id in rows.array_limits else "",
         array_limit=rows.array_limits.get(job.array_id, 0),

@@ -22,6 +22,8 @@ def nowhere(job: JobInfo) -> Wait:
     """It is held, or no ready node could run it, however long it waits."""
     if job.hold:
         return Wait(job.id, WaitState.OPTIONS, job.hold)
+    if not job.options and job.nodes_away and not job.no_option:
+        return Wait(job.id, WaitState.NO_NODE, job.nodes_away)
     if not job.options:
         why = (
             job.no_option or "No node in service can run it; it starts when a suitable one joins or returns."

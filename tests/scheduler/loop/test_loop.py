@@ -157,6 +157,21 @@ def test_a_silent_node_gets_no_new_starts_before_it_is_lost() -> None:
     assert job.wait_code == "no-node"
 
 
+def test_a_job_names_the_nodes_that_it_was_promised_and_that_are_away() -> None:
+    fast = world.fake_node(name="fast", slots=1, model="L4", memory_bytes=24 << 30)
+    world.fake_node(name="other", slots=1)
+    job = world.job(params={"gpu_model": "L4"})
+    world.silence(fast, 1000)
+    tick()
+    refresh_options()
+    tick()
+    job.refresh_from_db()
+    assert (job.wait_code, job.options) == ("no-node", [])
+    assert job.wait_text == (
+        "Needs 1 L4 GPU, and fast is lost. It starts when that is back, or a suitable node joins."
+    )
+
+
 def test_a_waiting_job_says_why_and_starts_when_it_can() -> None:
     job = world.job()
     tick()
