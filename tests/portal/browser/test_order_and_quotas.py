@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from portal.accounts.models import Membership, Team
 from portal.clock import database_now
+from scheduler.loop.predict.job_changes import find_next
+from scheduler.loop.predict.start_forecasts import forecast_starts
 from scheduler.loop.tick import tick
-from scheduler.models import Allocation, Job
+from scheduler.models import Allocation, Job, StartForecast
 from tests.harness import fake_node, world
 from tests.portal.browser.looking import look, sign_in
 
@@ -52,7 +54,7 @@ def test_one_job_follows_another(opened: Any) -> None:
 def test_a_team_gets_what_it_is_guaranteed_and_a_person_uses_a_class(page: Any) -> None:
     from playwright.sync_api import expect
 
-    world.fake_node(name="gpu-box", slots=1)
+    node = world.fake_node(name="gpu-box", slots=1)
     world.user("root", is_staff=True)
     mira = world.user("mira")
     team = Team.objects.create(name="Speech")
@@ -98,3 +100,33 @@ def test_a_team_gets_what_it_is_guaranteed_and_a_person_uses_a_class(page: Any) 
     page.goto("/settings/")
     look(page, "own-limits")
     assert Job.objects.get(pk=first.pk).state == "assigned"
+    see_the_start_move(page, node, world.job(world.user("zoe")), world.job(mira, name="third"))
+
+
+def see_the_start_move(page: Any, node: fake_node.FakeNode, earlier: Job, waits: Job) -> None:
+    """A person sees when a job starts, presses a change, and the start moves."""
+    from playwright.sync_api import expect
+
+    node.sync()
+    tick()
+    forecast_starts(database_now())
+    assert start_of(earlier) < start_of(waits)
+    page.goto(waits.get_absolute_url())
+    expect(page.locator("#starts")).to_contain_text("Starts about")
+    expect(page.get_by_text("is being played ahead", exact=False)).to_be_visible()
+    node.sync()
+    assert find_next(database_now())
+    row = page.locator("#changes tr", has_text="In the class high")
+    expect(row).to_contain_text("sooner")
+    look(page, "job-starts-sooner")
+    row.get_by_role("button", name="Change: In the class high").click()
+    expect(page.get_by_text("Priority", exact=True)).to_be_visible()
+    assert Job.objects.get(pk=waits.pk).priority > earlier.priority
+    node.sync()
+    forecast_starts(database_now())
+    assert start_of(waits) < start_of(earlier)
+
+
+def start_of(job: Job) -> datetime:
+    """When it starts, by the newest forecast."""
+    return StartForecast.objects.get(job=job, first=False).start_at

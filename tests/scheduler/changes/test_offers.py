@@ -90,7 +90,7 @@ def test_the_page_offers_the_change_and_its_button_does_it(client: Client, owner
     answer = client.get(part)
     shown = answer.content.decode()
     assert f"On 1 {CHEAP} GPU" in shown
-    assert "at once" in shown
+    assert "within a minute" in shown
     fields = next(fields for offer, fields in answer.context["rows"] if offer.kind == "placement")
     assert client.post(f"{page}change/", dict(fields)).status_code == 302
     waits.refresh_from_db()
