@@ -15,9 +15,9 @@ NAMED = 3  # nodes that a reason lists
 
 
 def explain_nodes_away(job_ids: Sequence[str]) -> dict[str, str]:
-    """Return by job which nodes, out of service now, offer what it ran on or was promised.
+    """Return by job which nodes out of service offer what it was promised.
 
-    Of jobs without an option, whose hindrance is another one where none does.
+    Or what it ran on. Jobs without an option are asked about; where none does, the hindrance is another one.
     """
     away = _away() if job_ids else {}
     found = {}
