@@ -21,7 +21,7 @@ from tests.portal.conftest import rows_of_a_module
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 
 
-@pytest.fixture(scope="module", params=[1, 13])
+@pytest.fixture(scope="module", params=[1, pytest.param(13, marks=pytest.mark.slow)])
 def demo(
     request: pytest.FixtureRequest, django_db_setup: None, django_db_blocker: DjangoDbBlocker
 ) -> Iterator[None]:
