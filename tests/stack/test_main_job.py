@@ -13,7 +13,7 @@ import pytest
 
 from knowledge.models import Execution
 from portal.ops.launch.processes import TRAINING_PYTHON
-from tests.harness.stack import Stack
+from tests.harness.stack import Stack, until
 from tests.stack.jobs import ended, outcomes
 
 pytestmark = pytest.mark.stack
@@ -38,7 +38,9 @@ def test_two_values_are_enough_for_an_adapter_and_a_lesson(judged: Stack, tmp_pa
         "recommendations/start/", {"model": "builtin/tiny-llama", "training_file": file}
     )
     job = ended(judged, job_id)
-    foretold = judged.client.get(f"recommendations/start/{question['id']}/")["expected"]
+    address = f"recommendations/start/{question['id']}/"
+    until(lambda: judged.client.get(address)["stage"] == "answered", every_s=0.5, what="a start")
+    foretold = judged.client.get(address)["expected"]
     assert foretold["made_at"] <= foretold["start_high"] < foretold["end_high"]
     attempt = job["attempts"][0]
     assert outcomes(job) == ["succeeded"]
