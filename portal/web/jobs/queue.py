@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
@@ -38,27 +38,27 @@ def queue(request: PageRequest) -> HttpResponse:
         return fragment(
             request, "queue/last_day.html", {"stops": recent_stops(since), "levels": recent_levels(since)}
         )
-    context = _waiting(request)
+    now = database_now()
+    context = _waiting(request, now)
     if is_fragment(request):
         return fragment(request, "queue/rows.html", context)
-    return render(request, "queue/page.html", context | _lanes(request))
+    return render(request, "queue/page.html", context | _lanes(request, now))
 
 
-def _waiting(request: PageRequest) -> dict[str, Any]:
+def _waiting(request: PageRequest, now: datetime) -> dict[str, Any]:
     count = waiting_count()
     page = Paginator(range(count), PAGE).get_page(request.GET.get("page"))
     offset = PAGE * (page.number - 1)
     return {
         "page": page,
         "count": count,
-        "places": waiting_places(request.user, offset=offset, limit=PAGE, now=database_now()),
+        "places": waiting_places(request.user, offset=offset, limit=PAGE, now=now),
         "policy": current_policy(),
         "reservations": reservations(request.user),
     }
 
 
-def _lanes(request: PageRequest) -> dict[str, Any]:
-    now = database_now()
+def _lanes(request: PageRequest, now: datetime) -> dict[str, Any]:
     nodes = Paginator(nodes_with_gpus(), NODES).get_page(request.GET.get("nodes"))
     shown = lanes(request.user, nodes.object_list, since=now - WINDOW)
     return {

@@ -88,9 +88,10 @@ def divide(
     for priority in sorted({job.priority for job in jobs}, reverse=True):
         peers = [job for job in jobs if job.priority == priority]
         options = [possible(job, free, rules) for job in peers]
-        known = state.solved.get(str(priority))
+        name = f"{priority:.17g}"  # the same for 1 and 1.0, as kept decisions hold both
+        known = state.solved.get(name)
         chosen = choose(peers, options, left) if known is None else _chosen(known, peers, options)
-        solved[str(priority)] = [[job.id, *bundle(option)] for job, option in chosen]
+        solved[name] = [[job.id, *bundle(option)] for job, option in chosen]
         for job, option in chosen:
             wishes[job.id] = option
             left.take(option)

@@ -1,6 +1,6 @@
 """Do similar jobs share model and method? On the shipped history.
 
-python benchmarks/knowledge/similar.py [--runs 500] [--past 2000] [--seed 0]
+python benchmarks/knowledge/similar_jobs/found.py [--runs 500] [--past 2000] [--seed 0]
 
 Each of so many runs looks for its five most similar among others drawn at random. Counted is the share of
 these five with the same model and method, and of runs that find one, where the past holds five at least.
@@ -15,11 +15,11 @@ import sys
 import time
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from knowledge.reading.similar import MOST_SIMILAR, Facts, similarities
 
-SHIPPED = Path(__file__).resolve().parents[2] / "knowledge" / "data" / "executions.csv"
+SHIPPED = Path(__file__).resolve().parents[3] / "knowledge" / "data" / "executions.csv"
 NUMBERS = ("tokens_per_sample", "effective_batch_size", "number_gpus")
 
 

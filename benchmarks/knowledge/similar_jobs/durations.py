@@ -1,6 +1,6 @@
 """How well similar jobs tell durations, beside the predictor. On the shipped history.
 
-python benchmarks/knowledge/neighbours.py [--owners 20] [--past 300] [--seed 0]
+python benchmarks/knowledge/similar_jobs/durations.py [--owners 20] [--past 300] [--seed 0]
 
 Runs are divided by configuration into five parts; each is predicted by a predictor that learnt from the
 other four. A run counts as a job with a fixed number of tokens, so that its duration is inverse to its
@@ -23,7 +23,7 @@ from statistics import median
 from typing import NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.analytic.config_table import columns
@@ -34,7 +34,7 @@ from knowledge.core.domain import config_space
 from knowledge.core.evaluate import evaluation
 from knowledge.reading.similar import Facts, duration_by_neighbours, similarities
 
-SHIPPED = Path(__file__).resolve().parents[2] / "knowledge" / "data" / "executions.csv"
+SHIPPED = Path(__file__).resolve().parents[3] / "knowledge" / "data" / "executions.csv"
 CATALOGUE = shipped_catalogue()
 TOKENS = 1e7
 JUDGED, FEWEST = 20, 25
