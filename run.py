@@ -1,7 +1,5 @@
 #!/usr/bin/env python3
-"""Set up Foretune on this machine and run it, or test it.
-
-Needs Python 3.11 or newer and nothing else.
+"""Set up Foretune on this machine and run it, or test it: Python 3.11 is enough.
 
     python3 run.py            set up, start everything, train a first model, stay up until Ctrl-C
     python3 run.py --once     the same, and stop after the first job (exit code 1 if it failed)

@@ -117,10 +117,7 @@ class JobInfo:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NodeInfo:
-    """A node's GPUs of one model, as policies see it.
-
-    `free` are the indices that no job holds.
-    """
+    """A node's GPUs of one model, as policies see it; `free`: those no job holds."""
 
     id: str
     gpu_model: str
@@ -137,10 +134,7 @@ class NodeInfo:
     withdraw_in_s: float | None = None  # until a spot node is taken away; None: no notice was given
 
     def suits(self, option: Option) -> bool:
-        """May the option run here?
-
-        It depends on its method, its price and the memory that it was chosen for.
-        """
+        """May the option run here, by method, price and the memory it was chosen for?"""
         price, memory = option.price_per_gpu_hour, option.gpu_memory_bytes
         return (
             option.config.method not in self.cannot_train

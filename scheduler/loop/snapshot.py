@@ -43,8 +43,7 @@ COLUMNS = (
     "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
     "array_id", "begin_at", "priority", "preemptible", "team_id", "goal", "topology", "topology_level",
     "state", "state_since", "stop_for", "step", "total_steps", "wait_code", "wait_text", "held_at",
-    "held_note", "spot", "max_run_s",
-    "front_at",
+    "held_note", "spot", "max_run_s", "front_at",
 )  # fmt: skip
 ATTEMPT_COLUMNS = (
     "job_id", "fence", "option", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
@@ -147,10 +146,7 @@ def _array_limits(jobs: list[Job]) -> dict[str | None, int]:
 
 
 def _fronts(jobs: Sequence[Job]) -> dict[str, float]:
-    """Shares of a class by which jobs go before others of theirs.
-
-    The last one to be moved goes first.
-    """
+    """Shares of a class by which moved jobs go first, the last moved before all."""
     moved = sorted((job.front_at, job.pk) for job in jobs if job.front_at)
     return {job: place / (len(moved) + 1) for place, (_, job) in enumerate(moved, start=1)}
 
@@ -239,10 +235,7 @@ def _gpu_seconds(attempt: Attempt, now: datetime) -> float:
 
 
 def _holding(job: Job, rows: _Rows, now: datetime) -> Holding | None:
-    """Return what the job holds, or is about to hold.
-
-    It is None also while it leaves its GPUs to another.
-    """
+    """What the job holds or is about to hold; None while it leaves it to another."""
     if kept := rows.pending.get(job.pk):
         return kept
     gpus = rows.held.get(job.pk, ())

@@ -195,10 +195,7 @@ class Attempt(models.Model):
         return f"{self.job_id}#{self.fence}"
 
     def lasted_s(self, until: datetime) -> float:
-        """Return the seconds from its start to its end, or to `until` while it is live.
-
-        Time spent waiting is not part of it.
-        """
+        """Return the seconds from its start to its end, or to `until` while it is live."""
         return ((self.ended_at or until) - self.created_at).total_seconds()
 
     @cached_property
@@ -277,10 +274,7 @@ class Allocation(models.Model):
 
 
 class JobEvent(models.Model):
-    """One change of a job; folding a job's events gives its row.
-
-    The events are the outbox, too.
-    """
+    """One change of a job; folding its events gives its row, and they are the outbox."""
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="events")
     number = models.IntegerField()

@@ -75,8 +75,8 @@ class Engine:
         self.rounds = Rounds(round_s, self.events)
         self._handlers: dict[int, Callable[[float, Any, int], bool]] = {
             Event.CHANGE: self._change, Event.FAILURE: self._failure, Event.PROFILED: self._profiled,
-            Event.CAPACITY: self._capacity,
-            Event.WINDOW: self._window, Event.ARRIVAL: self._arrival, Event.ROUND: self._round,
+            Event.CAPACITY: self._capacity, Event.WINDOW: self._window,
+            Event.ARRIVAL: self._arrival, Event.ROUND: self._round,
             Event.BEGIN: lambda now, *_: self._due(now), Event.MARKET: self._market,
         }  # fmt: skip
 
@@ -141,10 +141,7 @@ class Engine:
         return self._due(now)
 
     def _failure(self, now: float, run: Run, plan: int) -> bool:
-        """Handle an option that does not run.
-
-        Its GPU time is lost, and the next option is tried while retries are left.
-        """
+        """An option does not run; the next one is tried while retries are left."""
         if plan != run.plan or run.option is None:
             return False
         failed = run.option
@@ -224,10 +221,7 @@ class Engine:
         self.rounds.decided(now, active=self.active > 0, goes_on=bool(self.running or rents))
 
     def _apply(self, actions: Iterable[Action], now: float) -> None:
-        """Apply the actions; jobs that are stopped or moved release their GPUs first.
-
-        The reason is that moved jobs may trade places.
-        """
+        """Apply the actions; all releases come first, as jobs may trade places."""
         placed: list[Start | Resize] = []
         for action in actions:
             if isinstance(action, Start):

@@ -11,6 +11,7 @@ import numpy as np
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.layer_kinds import KEPT
+from trainer.logits import BYTES_PER_LOGIT, positions_at_once
 
 BESIDE_SCORES = 4.5  # bytes of a score that eager attention holds at once besides what it keeps
 
@@ -51,6 +52,24 @@ def of_mlp_gradients(c: ConfigTable) -> Array:
     """Bytes of a token's gradients within the MLP of one layer, (n,)."""
     found: Array = compute_bytes(c) * c.mlp_matrices * c.mlp
     return found
+
+
+def in_work(c: ConfigTable, layer: Array) -> Array:
+    """Bytes that one layer holds in work besides what it keeps."""
+    working = np.where(c.checkpointing, layer, 0.0) + of_scores(c)
+    found: Array = working * c.peak_tokens
+    return found
+
+
+def of_logits(c: ConfigTable) -> Array:
+    """Return the bytes of logarithms of probabilities and two gradients in float32.
+
+    Autocast copies an upcast head, besides.
+    """
+    few = np.minimum(c.peak_tokens, positions_at_once(c.vocab))
+    positions = np.where(c.chunked, few, c.peak_tokens)
+    kept: Array = BYTES_PER_LOGIT * c.vocab * positions + np.where(c.upcast, 2.0 * c.head, 0.0)
+    return kept
 
 
 def compute_bytes(c: ConfigTable) -> Array:

@@ -14,7 +14,6 @@ import numpy as np
 from knowledge.core.analytic import activations
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.domain.arrays import Array
-from trainer.logits import BYTES_PER_LOGIT, positions_at_once
 
 MEMORY_MARGIN = 1.08  # fragmentation and what nobody counts
 QUANTIZED_SLOWDOWN = 1.1  # κ_q: dequantising 4-bit weights; 1.35 in the literature, less with today's kernels
@@ -126,8 +125,8 @@ def memory(c: ConfigTable) -> Memory:
     gradients = trained * np.where(c.state_bytes == 16, stored, 2.0)
     states = trained * c.state_bytes - np.where(c.adapter, 0.0, weights) - gradients
     towers = c.towers * np.where(c.adapter, np.where(c.quantized, QUANTIZED_BYTES, width), 4.0)
-    logits, layer = _logit_bytes(c), activations.of_layer(c)
-    working = _layer_bytes(c, layer)
+    logits, layer = activations.of_logits(c), activations.of_layer(c)
+    working = activations.in_work(c, layer)
     kept = _activation_bytes(c, layer, working, logits)
     whole = Memory(
         weights=(weights + towers) / c.shards,
@@ -230,27 +229,9 @@ def _given_way(c: ConfigTable, kept: Array, gradients: Array) -> Array:
     return found
 
 
-def _layer_bytes(c: ConfigTable, layer: Array) -> Array:
-    """Bytes that one layer holds in work besides what it keeps."""
-    working = np.where(c.checkpointing, layer, 0.0) + activations.of_scores(c)
-    found: Array = working * c.peak_tokens
-    return found
-
-
 def _adapter_bytes(c: ConfigTable) -> Array:
     """Bytes of an adapter's weight, its gradient and its states; float32 if unknown."""
     return np.where(c.silent, 16.0, c.state_bytes)
-
-
-def _logit_bytes(c: ConfigTable) -> Array:
-    """Return the bytes of logarithms of probabilities and two gradients in float32.
-
-    Autocast copies an upcast head, besides.
-    """
-    few = np.minimum(c.peak_tokens, positions_at_once(c.vocab))
-    positions = np.where(c.chunked, few, c.peak_tokens)
-    kept: Array = BYTES_PER_LOGIT * c.vocab * positions + np.where(c.upcast, 2.0 * c.head, 0.0)
-    return kept
 
 
 def eta_max(c: ConfigTable) -> Array:

@@ -1,0 +1,114 @@
+"""A job as lists show it."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from portal.accounts.models import Team
+from portal.api.common.fields import CurrencyField
+from portal.api.jobs.closeness import LevelField
+from portal.api.jobs.figures import ProgressOut, WarningOut
+from portal.api.jobs.requests import SpotField
+from portal.api.jobs.resources.promises import (
+    CodeAndText,
+    FailureOut,
+)
+from portal.api.jobs.start import ExpectedOut
+from scheduler.models import Job
+from scheduler.selectors.figures.job import job_figures
+from scheduler.selectors.figures.start_forecasts import newest_forecast
+from scheduler.states import JobState
+
+
+class JobBrief(serializers.ModelSerializer[Job]):
+    """A row of the list. `context["now"]`: the moment of the reading."""
+
+    state = serializers.SerializerMethodField(help_text="The state as shown to people.")
+    state_since = serializers.SerializerMethodField(help_text="Since when people see it in this state.")
+    internal_state = serializers.CharField(source="state")
+    stage = serializers.SerializerMethodField(help_text="What it does before it trains; empty otherwise.")
+    training_file = serializers.CharField(source="training_file_id")
+    validation_file = serializers.CharField(source="validation_file_id", allow_null=True)
+    team: serializers.SlugRelatedField[Team] = serializers.SlugRelatedField(
+        read_only=True, allow_null=True, slug_field="name", help_text="Its name; null: the owner's alone."
+    )
+    progress = serializers.SerializerMethodField()
+    warnings = serializers.SerializerMethodField()
+    wait = serializers.SerializerMethodField()
+    expected = serializers.SerializerMethodField(help_text="When a waiting job starts; else null.")
+    error = serializers.SerializerMethodField()
+
+    currency = CurrencyField()
+    priority = serializers.CharField(source="priority_class", help_text="low, normal, high or urgent")
+    preemptible = serializers.BooleanField(help_text="May it be stopped for other jobs?")
+    spot = SpotField(help_text="May it use spot nodes?")
+    topology = serializers.CharField(help_text="automatic, none, best_effort or guaranteed")
+    topology_level = LevelField(allow_null=True)
+    version = serializers.IntegerField(help_text="It rises with every change, also of the state.")
+
+    class Meta:
+        model = Job
+        fields = [
+            *(
+                "id",
+                "version",
+                "name",
+                "state",
+                "internal_state",
+                "stage",
+                "state_since",
+                "array",
+                "model",
+                "team",
+            ),
+            *("training_file", "validation_file", "goal", "deadline_at", "budget", "currency", "retries"),
+            *("progress", "warnings", "wait", "expected", "error"),
+            *("priority", "preemptible", "max_run_s", "spot", "topology", "topology_level"),
+            *("submitted_at", "begin_at", "front_at", "first_started_at", "ended_at"),
+        ]
+
+    def to_representation(self, job: Job) -> Any:
+        self.shown = job_figures(job, self.context["now"])
+        return super().to_representation(job)
+
+    def get_state(self, _: Job) -> str:
+        return self.shown.state
+
+    def get_stage(self, _: Job) -> str:
+        return self.shown.stage
+
+    def get_state_since(self, _: Job) -> datetime:
+        return self.shown.since
+
+    @extend_schema_field(ProgressOut)
+    def get_progress(self, _: Job) -> Any:
+        return ProgressOut(self.shown).data
+
+    @extend_schema_field(WarningOut(many=True))
+    def get_warnings(self, _: Job) -> Any:
+        return [WarningOut(warning).data for warning in self.shown.warnings]
+
+    @extend_schema_field(CodeAndText(allow_null=True))
+    def get_wait(self, job: Job) -> dict[str, str] | None:
+        if job.state != JobState.QUEUED or not job.wait_code:
+            return None
+        return {"code": job.wait_code, "text": job.wait_text}
+
+    @extend_schema_field(ExpectedOut(allow_null=True))
+    def get_expected(self, job: Job) -> Any:
+        expected = newest_forecast(job, self.context["now"])
+        return ExpectedOut(expected).data if expected else None
+
+    @extend_schema_field(FailureOut(allow_null=True))
+    def get_error(self, job: Job) -> dict[str, str] | None:
+        if not job.failure_class and not job.failure_reason:
+            return None
+        return {
+            "failure_class": job.failure_class,
+            "message": job.failure_reason,
+            "code": job.failure_code,
+        }

@@ -1,0 +1,144 @@
+"""A job with everything on it."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from portal.api.jobs.figures import ComparedOut, CostOut, FiguresOut
+from portal.api.jobs.read_values import JobReadingOut
+from portal.api.jobs.resources.attempts import AttemptOut
+from portal.api.jobs.resources.brief import JobBrief
+from portal.api.jobs.resources.promises import (
+    ChoiceOut,
+    PromiseOut,
+    promise_fields,
+)
+from scheduler.models import Job, JobDependency
+from scheduler.selectors.analysis.failures import kept_causes
+from scheduler.selectors.analysis.readings import own_reading
+from scheduler.selectors.dependencies import dependencies_of
+from scheduler.selectors.figures.cost import costs_of_job, totals
+from scheduler.selectors.figures.job import elapsed, first_loss
+from scheduler.selectors.figures.promise import comparison, comparison_with_submission
+from scheduler.selectors.jobs import sees
+from scheduler.states import JobState, public_state
+
+
+class AfterOut(serializers.ModelSerializer[JobDependency]):
+    job = serializers.CharField(source="on_id")
+    state = serializers.SerializerMethodField(help_text="Null if you may not see that job any more.")
+
+    class Meta:
+        model = JobDependency
+        fields = ["job", "kind", "state"]
+
+    def get_state(self, dependency: JobDependency) -> str | None:
+        if not sees(self.context["user"], dependency.on):
+            return None
+        return public_state(JobState(dependency.on.state), dependency.on.stop_for)
+
+
+class JobOut(JobBrief):
+    """Everything about one job."""
+
+    figures = serializers.SerializerMethodField()
+    params = serializers.SerializerMethodField()
+    promise = serializers.SerializerMethodField()
+    attempts = serializers.SerializerMethodField()
+    first_loss = serializers.SerializerMethodField(help_text="Training loss of the first report.")
+    cost = serializers.SerializerMethodField(help_text="Spent by now; null where no GPU had a price.")
+    comparison = serializers.SerializerMethodField(
+        help_text="Figures promised at placement, and actual ones."
+    )
+    submission_comparison = serializers.SerializerMethodField(
+        help_text="Figures promised at submission, and actual ones; empty if placed as promised."
+    )
+    evidence = serializers.SerializerMethodField(help_text="Similar measured executions of any user.")
+    notes = serializers.JSONField()
+    after = serializers.SerializerMethodField(help_text="Jobs that it comes after, and what they must do.")
+    read = serializers.SerializerMethodField(
+        help_text="What was read for it from a sentence or script; null for others than its owner."
+    )
+    deleted_files = serializers.SerializerMethodField(help_text="Fields whose files have been deleted since.")
+    predictor_version = serializers.IntegerField(allow_null=True)
+
+    class Meta(JobBrief.Meta):
+        fields = [
+            *JobBrief.Meta.fields,
+            *("params", "promise", "after", "attempts", "evidence", "notes", "predictor_version"),
+            *(
+                "after",
+                "deleted_files",
+                "read",
+                "figures",
+                "first_loss",
+                "cost",
+                "comparison",
+                "submission_comparison",
+            ),
+        ]
+
+    def to_representation(self, job: Job) -> Any:
+        costs = costs_of_job(job, self.context["now"])
+        self.of_attempts = totals(costs, lambda one: one.attempt)
+        self.spent = totals(costs, lambda one: one.job).get(job.pk)
+        return super().to_representation(job)
+
+    @extend_schema_field(AttemptOut(many=True))
+    def get_attempts(self, job: Job) -> Any:
+        context = {"costs": self.of_attempts, "causes": kept_causes(job)}
+        return AttemptOut(job.attempts.all(), many=True, context=context).data
+
+    @extend_schema_field(FiguresOut)
+    def get_figures(self, job: Job) -> Any:
+        times = asdict(elapsed(job, self.context["now"]))
+        return FiguresOut({**times, "peak_memory_bytes": self.shown.peak_memory_bytes}).data
+
+    def get_first_loss(self, job: Job) -> float | None:
+        return first_loss(job)
+
+    @extend_schema_field(CostOut(allow_null=True))
+    def get_cost(self, _: Job) -> Any:
+        return CostOut(self.spent).data if self.spent else None
+
+    @extend_schema_field(ComparedOut(many=True))
+    def get_comparison(self, job: Job) -> Any:
+        lines = comparison(job, self.spent, self.context["now"])
+        return [ComparedOut(line).data for line in lines]
+
+    @extend_schema_field(ComparedOut(many=True))
+    def get_submission_comparison(self, job: Job) -> Any:
+        lines = comparison_with_submission(job, self.spent, self.context["now"])
+        return [ComparedOut(line).data for line in lines]
+
+    @extend_schema_field(AfterOut(many=True))
+    def get_after(self, job: Job) -> Any:
+        return AfterOut(dependencies_of(job), many=True, context=self.context).data
+
+    @extend_schema_field(JobReadingOut(allow_null=True))
+    def get_read(self, job: Job) -> Any:
+        reading = own_reading(self.context["user"], job)
+        return JobReadingOut(reading).data if reading else None
+
+    @extend_schema_field(serializers.ListField(child=serializers.CharField()))
+    def get_deleted_files(self, job: Job) -> list[str]:
+        files = {"training_file": job.training_file, "validation_file": job.validation_file}
+        return [field for field, file in files.items() if file and file.deleted_at]
+
+    @extend_schema_field(serializers.DictField(child=ChoiceOut()))
+    def get_params(self, job: Job) -> dict[str, Any]:
+        chosen: dict[str, Any] = job.chosen
+        return chosen
+
+    @extend_schema_field(serializers.JSONField())
+    def get_evidence(self, job: Job) -> list[dict[str, Any]]:
+        """Jobs of earlier versions remember the executions' ids, which others may not see."""
+        return [{name: value for name, value in near.items() if name != "execution"} for near in job.evidence]
+
+    @extend_schema_field(PromiseOut(allow_null=True))
+    def get_promise(self, job: Job) -> dict[str, Any] | None:
+        return promise_fields(job.promised) if job.promised else None

@@ -1,0 +1,38 @@
+"""Events and lines of progress of a job."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from scheduler.models import JobEvent, Metric
+from trainer.step_metrics import STEP_METRICS, StepMetric
+
+
+class EventOut(serializers.ModelSerializer[JobEvent]):
+    class Meta:
+        model = JobEvent
+        fields = ["number", "kind", "old", "new", "stop_for", "reason", "data", "at"]
+
+
+class MetricOut(serializers.ModelSerializer[Metric]):
+    """A line of progress, with the step metrics of the trainer's table."""
+
+    attempt = serializers.IntegerField(source="attempt.fence")
+
+    class Meta:
+        model = Metric
+        fields = ["attempt", "step", "at"]
+
+    def get_fields(self) -> dict[str, Any]:
+        return {**super().get_fields(), **{m.public_name: _metric_field(m) for m in STEP_METRICS}}
+
+
+def _metric_field(metric: StepMetric) -> serializers.Field[Any, Any, Any, Any]:
+    """Null where the node did not report it."""
+    kind = serializers.IntegerField if metric.whole else serializers.FloatField
+    source = None if metric.column else f"others.{metric.name}"
+    unit = metric.unit and f" in {metric.unit}"
+    help_text = f"{metric.label.capitalize()}{unit}: {metric.help}."
+    return kind(read_only=True, allow_null=True, help_text=help_text, source=source)
