@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 from django.db.models import Case, Count, Max, Q, QuerySet, When
 
 from knowledge.catalogue.portal_catalogue import FOLDER, with_folders
-from knowledge.core.data.measurement import OWN, Measurement
+from knowledge.core.data.measurement import FROM_LOG, OWN, Measurement
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Config, Evidence, Interval, Option, Source
@@ -158,6 +158,11 @@ def own_runs(*, up_to: int) -> list[Execution]:
     """The newest own runs that tell whether and how fast something runs, oldest first."""
     rows = Execution.objects.filter(source=OWN, learn=True, pk__lte=up_to)
     return list(rows.filter(status__in=(Status.OK, Status.OOM)).order_by("-pk")[:RECENT_RUNS])[::-1]
+
+
+def execution_of_log(execution: int) -> Execution | None:
+    """The execution that the log of a run elsewhere left, or None."""
+    return Execution.objects.filter(pk=execution, source=FROM_LOG).first()
 
 
 def latest_predictor() -> PredictorVersion | None:

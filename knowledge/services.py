@@ -13,7 +13,7 @@ from uuid import UUID
 from django.db import transaction
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
-from knowledge.core.data.measurement import OWN, flag_implausible
+from knowledge.core.data.measurement import FROM_LOG, OWN, flag_implausible
 from knowledge.core.domain import config_space
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.option_json import option_json
@@ -25,7 +25,6 @@ from trainer.protocol import RANDOM_MODEL
 
 Figure = TypeVar("Figure", int, float)
 LONGEST_SOFTWARE = 200
-FROM_LOG = "log"  # the source of what a log of a run elsewhere told
 UNCONFIRMED = "Read from a log; nobody has confirmed its configuration yet."
 SPEED_TEST = "speed test"  # the origin of what a node measured by itself
 
@@ -135,8 +134,8 @@ def record_log(*, config: Config, tokens_per_second: float, now: datetime) -> Ex
         "learn_validity": False,
         "flag_reason": UNCONFIRMED,
     }
-    told = f"{FROM_LOG} {values['config_hash']} {tokens_per_second:.6g}"
-    digest = hashlib.sha256(told.encode()).hexdigest()
+    identity = f"{FROM_LOG} {values['config_hash']} {tokens_per_second:.6g}"
+    digest = hashlib.sha256(identity.encode()).hexdigest()
     return Execution.objects.get_or_create(row_digest=digest, defaults=values)[0]
 
 

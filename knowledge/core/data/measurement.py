@@ -20,6 +20,7 @@ from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 
 OWN = "own"  # the source of what ran here
+FROM_LOG = "log"  # the source of what the log of a run elsewhere says
 CPU_PEAK = 1e14  # FLOP/s that no slot of a CPU node reaches; the catalogue's figure is one usual core's
 
 

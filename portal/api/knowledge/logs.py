@@ -14,7 +14,8 @@ from rest_framework.views import APIView
 from knowledge.core.domain.types import Config
 from knowledge.models import Execution
 from knowledge.reading.logs.elsewhere import LogElsewhere, UnreadableLog, read_log, text_of
-from knowledge.services import FROM_LOG, confirm_log, record_log
+from knowledge.selectors import execution_of_log
+from knowledge.services import confirm_log, record_log
 from portal.accounts.requests import ApiRequest
 from portal.api.common.views import AdminApi
 from portal.api.jobs.failures import AnswerOut
@@ -100,7 +101,7 @@ class ConfirmApi(AdminApi):
     @extend_schema(operation_id="executions_confirm", request=None, responses=ExecutionOut)
     def post(self, request: ApiRequest, execution_id: int) -> Response:
         """Learn from a kept log: its configuration is right (administrators)."""
-        row = Execution.objects.filter(pk=execution_id, source=FROM_LOG).first()
+        row = execution_of_log(execution_id)
         if row is None:
             raise NotFound("There is no such execution from a log.")
         return Response(ExecutionOut(confirm_log(execution=row, actor=request.user, now=database_now())).data)

@@ -14,12 +14,11 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods
 
-from knowledge.core.data.measurement import OWN
+from knowledge.core.data.measurement import FROM_LOG, OWN
 from knowledge.core.data.sources.registry import SOURCES
 from knowledge.core.data.sources.table import BadTable
 from knowledge.importing.service import ImportReport
 from knowledge.selectors import counts_by_source, executions_matching
-from knowledge.services import FROM_LOG
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.limits.bodies import HISTORIES, takes_files

@@ -13,9 +13,9 @@ from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
 from knowledge.core.domain.types import Config
-from knowledge.models import Execution
 from knowledge.reading.logs.elsewhere import LogElsewhere, UnreadableLog, read_log, text_of
-from knowledge.services import FROM_LOG, confirm_log, record_log
+from knowledge.selectors import execution_of_log
+from knowledge.services import confirm_log, record_log
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.limits.bodies import LOGS, takes_files
@@ -124,7 +124,7 @@ def _page(request: PageRequest, form: LogForm, *, status: int = 200, **more: Any
 def confirm(request: PageRequest, execution_id: int) -> HttpResponse:
     """The configuration of a kept log is right: learn from it; for administrators."""
     refuse_others_than_admins(request)
-    row = Execution.objects.filter(pk=execution_id, source=FROM_LOG).first()
+    row = execution_of_log(execution_id)
     if row is None:
         raise Http404
     confirm_log(execution=row, actor=request.user, now=database_now())
