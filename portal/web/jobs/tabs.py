@@ -37,7 +37,7 @@ from scheduler.selectors.jobs import artifacts, events, log_tail, may_change, se
 from scheduler.selectors.markets.job_market import decisions_on_market, job_market
 from scheduler.selectors.policy import current_policy
 from scheduler.services.explanations.questions import answered
-from scheduler.states import JobState, public_state
+from scheduler.states import LIVE, JobState, public_state
 
 EVENTS, CHECKPOINTS, DECISIONS = 200, 50, 10  # the last ones; the API has all events and decisions
 
@@ -61,7 +61,7 @@ def _overview(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
         "first_promise": promise_for_elsewhere(job),
         "at_submission": comparison_with_submission(job, spent, now),
         "start_promise": start_promise(job),
-        "files": list(artifacts(job)),
+        "files": [] if job.state in LIVE else list(artifacts(job)),  # an attempt leaves them at its end
         "order": _order(request, job),
         "stretches": stretches(events(job).filter(kind__in=KINDS), now),
     }

@@ -16,6 +16,9 @@ PARTS = {
     "job-file",
     "job-recommendation",
     "job-plans",
+    "job-start",
+    "job-start-answer",
+    "job-changes",
     "job-live",
     "job-tab",
     "job-chart",
@@ -28,7 +31,7 @@ ACTS = {"logout", "job-verb", "user-change", "user-verb", "team-verb", "member-v
         "user-token-revoke", "predictor-rollback", "predictor-promote", "node-verb", "node-calibrate",
         "calibration-cancel", "catalogue-add", "catalogue-delete", "file-delete",
         "window-remove", "market-remove",
-        "execution-confirm", "policy-shadow", "policy-shadow-end"}  # fmt: skip
+        "array-cancel", "execution-confirm", "policy-shadow", "policy-shadow-end"}  # fmt: skip
 
 
 def pages() -> set[str]:

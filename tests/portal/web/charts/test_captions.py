@@ -22,7 +22,7 @@ from portal.web.charts.simulation import jct_chart
 from portal.web.charts.step_metrics import step_chart
 from portal.web.templatetags.portal_format import duration, number, percent, size
 from scheduler.models import Metric
-from scheduler.selectors.analysis.analytics import Utilisation
+from scheduler.selectors.analysis.analytics import FailedAttempts, Utilisation
 from scheduler.selectors.analysis.histogram import of
 from scheduler.selectors.analysis.track_record import Pair
 from scheduler.selectors.cluster.queue import Bar, Lane
@@ -110,7 +110,8 @@ def test_outcomes(slices: list[tuple[int, int, int]]) -> None:
 
 @given(st.dictionaries(st.sampled_from(["oom", "lost", "error", "killed"]), st.integers(1, 40)))
 def test_failures(attempts: dict[str, int]) -> None:
-    chart = usage.failures_chart(attempts, {})
+    failed = [FailedAttempts(outcome, "", "", count) for outcome, count in attempts.items()]
+    chart = usage.failures_chart(failed, {})
     total = sum(drawn(chart.figure, "x")) if chart.data else 0
     assert chart.summary.startswith(f"{total:,} attempt" if total else "No attempts failed.")
 
