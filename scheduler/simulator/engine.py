@@ -270,6 +270,8 @@ class Engine:
         if pace is None:
             raise PolicyBroke(f"job {run.job.job_id} ran with {run.held.key} and suddenly cannot")
         run.rate, run.until = pace
+        if (level := self.machines.level(run.gpus)) is not None:
+            run.rate *= self.truth.kept_at(run.job, run.held, level)
         if run.done and self.truth.stretches(run.job):
             run.tell(self.predictions.options(run.job, run.done))
         self._plan_change(run)

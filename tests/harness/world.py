@@ -21,10 +21,11 @@ from scheduler.models import Allocation, Attempt, DatasetFile, Epoch, Job, Node
 from scheduler.services.files.uploads import store_file
 from scheduler.services.jobs.verbs import submit_job
 from scheduler.services.nodes.price import set_price as change_price
-from scheduler.services.nodes.register import create_join_token
+from scheduler.services.nodes.register import create_join_token, update_facts
 from scheduler.services.web_beat import note_web_beat
 from scheduler.states import NodeState
-from tests.harness.fake_node import FakeNode
+from tests.harness.fake_node import FakeNode, facts
+from trainer.protocol_parsing import parse_facts
 
 _numbers = itertools.count(1)
 
@@ -50,6 +51,14 @@ def data_file(owner: User, rows: int = 20) -> DatasetFile:
 def fake_node(*, name: str = "", **facts: Any) -> FakeNode:
     token = create_join_token(actor=admin(), now=database_now())
     return FakeNode.join(token, name=name or f"node{next(_numbers)}", **facts)
+
+
+def declare_sites(node: FakeNode, slots: int) -> None:
+    """Sockets of four slots, in each two NUMA nodes; every slot on a switch of its own."""
+    told = facts(slots=slots)
+    for slot, gpu in enumerate(told["gpus"]):
+        gpu["declared"] = {"socket": slot // 4, "numa": slot // 2, "switch": slot}
+    update_facts(node=Node.objects.get(pk=node.node_id), facts=parse_facts(told), now=database_now())
 
 
 def job(owner: User | None = None, **values: Any) -> Job:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 
+from scheduler.core.types import GpuSite
 from scheduler.simulator.errors import ClusterError
 from scheduler.simulator.inputs.cells import converted, optional, whole
 from scheduler.simulator.inputs.files import Row
@@ -22,12 +23,16 @@ _POOL = re.compile(r"(?P<model>[^:,@]+):(?P<nodes>\d+)x(?P<gpus>\d+)(@(?P<price>
 
 @dataclass(frozen=True, slots=True)
 class NodeGroup:
-    """Equal nodes with GPUs of one model; the price is one GPU's for an hour."""
+    """Equal nodes with GPUs of one model; the price is one GPU's for an hour.
+
+    sites: where the GPUs of each node sit, by index; empty: nothing is known but the node.
+    """
 
     gpu_model: str
     nodes: int
     gpus_per_node: int
     price_per_gpu_h: float = 0.0
+    sites: tuple[GpuSite, ...] = ()
 
     @property
     def total(self) -> int:

@@ -12,6 +12,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from scheduler.core.placement.levels import TopologyLevel
+from scheduler.core.types import Topology
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TraceJob:
@@ -48,6 +51,8 @@ class TraceJob:
     after_ended: str = ""  # jobs that must end before
     array: str = ""  # its array, of which `array_limit` jobs may run at a time
     array_limit: int = 0  # 0: any number
+    topology: str = ""  # automatic, best_effort, guaranteed: whether its GPUs shall lie close together
+    topology_level: str = ""  # how close: nvlink, pcie, numa, socket or node
     status: str = ""
     pred_duration_s: float | None = None
     pred_source: str = ""
@@ -65,6 +70,12 @@ class TraceJob:
         return self.max_gpus or self.whole_gpus
 
     @property
+    def closeness(self) -> tuple[Topology, TopologyLevel]:
+        """Whether its GPUs shall lie close together, and how close."""
+        level = TopologyLevel.of_word(self.topology_level) if self.topology_level else TopologyLevel.NODE
+        return Topology(self.topology or Topology.NONE), level
+
+    @property
     def may_have_to_wait(self) -> bool:
         """Is there anything but GPUs that it may have to wait for?"""
         return bool(self.begin_s is not None or self.after or self.after_ended or self.array_limit)
@@ -77,7 +88,7 @@ class TraceJob:
             return f"gpus is {self.gpus:g}; a job needs more than 0"
         if self.duration_s is None and not self.profile:
             return "neither duration_s nor profile says how long it runs"
-        if wrong := self._wrong_figure():
+        if wrong := self._wrong_figure() or self._wrong_closeness():
             return wrong
         if self.nodes > self.whole_gpus:
             return f"{self.nodes} nodes for {self.whole_gpus} GPUs; each node must hold one at least"
@@ -102,7 +113,18 @@ class TraceJob:
             return f"deadline_s is {self.deadline_s:g}; it must be finite"
         return None
 
+    def _wrong_closeness(self) -> str | None:
+        for name, words in (("topology", list(Topology)), ("topology_level", _LEVELS)):
+            value = getattr(self, name)
+            if value and value not in words:
+                return f"{name} is {value!r}; it must be empty, or one of {', '.join(words)}"
+        insists = self.topology in (Topology.BEST_EFFORT, Topology.GUARANTEED)
+        if insists != bool(self.topology_level):
+            return "topology_level goes with topology best_effort or guaranteed, which need it"
+        return None
 
+
+_LEVELS = [level.word for level in TopologyLevel]
 _POSITIVE = ("duration_s", "work", "weight", "slo", "max_run_s")
 _NOT_NEGATIVE = (
     "nodes", "min_gpus", "max_gpus", "restart_s", "pred_duration_s", "begin_s", "array_limit"

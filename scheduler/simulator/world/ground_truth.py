@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.fit import Shares, equal_shares
+from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.types import GpuId
 from scheduler.simulator.inputs.cells import converted, number, whole
 from scheduler.simulator.inputs.files import Row
@@ -70,6 +71,10 @@ class GroundTruth(Protocol):
     def startup_s(self, job: TraceJob, option: Option) -> float:
         """Seconds without progress at every start, the first one included."""
         return 0.0
+
+    def kept_at(self, job: TraceJob, option: Option, level: TopologyLevel) -> float:
+        """The share of its pace that it keeps where its GPUs lie no closer than this."""
+        return 1.0
 
     def fails_after_s(self, job: TraceJob, option: Option) -> float:
         """How long an option that does not run holds its GPUs before that shows."""

@@ -6,11 +6,12 @@ Free GPUs are kept as bits; the module also shows the nodes as policies see them
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from functools import cache
 
 from scheduler.core.market.types import NodeTerms
-from scheduler.core.types import GpuId, NodeInfo
+from scheduler.core.placement.levels import TopologyLevel, reached
+from scheduler.core.types import GpuId, GpuSite, NodeInfo
 from scheduler.simulator.errors import ClusterError, PolicyBroke
 from scheduler.simulator.inputs.cluster import Cluster
 
@@ -18,12 +19,13 @@ from scheduler.simulator.inputs.cluster import Cluster
 class SimulatedNode:
     """One node; bit i of `free` says that nobody holds GPU i."""
 
-    __slots__ = ("_view", "free", "gpu_model", "id", "kind", "market", "price", "ready", "total")
+    __slots__ = ("_view", "free", "gpu_model", "id", "kind", "market", "price", "ready", "sites", "total")
 
-    def __init__(self, name: str, gpu_model: str, total: int) -> None:
+    def __init__(self, name: str, gpu_model: str, total: int, sites: tuple[GpuSite, ...] = ()) -> None:
         self.id = name
         self.gpu_model = gpu_model
         self.total = total
+        self.sites = sites
         self.free = (1 << total) - 1
         self.ready = True
         self.kind, self.market, self.price = NodeTerms.OWNED, "", 0.0
@@ -36,6 +38,7 @@ class SimulatedNode:
                 gpu_model=self.gpu_model,
                 total=self.total,
                 free=_indices(self.free),
+                sites=self.sites,
                 ready=self.ready,
                 kind=self.kind,
                 market=self.market,
@@ -63,7 +66,7 @@ class Machines:
             for _ in range(pool.nodes):
                 named[pool.gpu_model] += 1
                 name = f"{pool.gpu_model}-{named[pool.gpu_model]:0{width}}"
-                self.add(SimulatedNode(name, pool.gpu_model, pool.gpus_per_node))
+                self.add(SimulatedNode(name, pool.gpu_model, pool.gpus_per_node, pool.sites))
 
     def add(self, machine: SimulatedNode) -> None:
         """A node more, which is ready."""
@@ -73,6 +76,11 @@ class Machines:
 
     def views(self) -> tuple[NodeInfo, ...]:
         return tuple([machine._view or machine.view() for machine in self.by_id.values()])
+
+    def level(self, gpus: Collection[GpuId]) -> TopologyLevel | None:
+        """How close these GPUs lie; None if that makes no difference or is not known."""
+        sites = {name: self.by_id[name].sites for name, _ in gpus}
+        return reached(sites, gpus) if any(sites.values()) else None
 
     def take(self, gpus: Iterable[GpuId], job: str) -> None:
         """Give GPUs to a job.

@@ -28,12 +28,13 @@ class Run:
         "attained_gpu_s", "awaits", "charged", "cost", "done", "factor", "failures", "finished",
         "first_start", "gpus", "holds", "job", "lost_gpu_s", "mark", "moving", "option", "options", "plan",
         "preempted_at", "preemptions", "profiling", "ran_s", "rate", "restarts", "saved", "since",
-        "stopped_at", "until", "waiting_view",
+        "stopped_at", "topology", "topology_level", "until", "waiting_view",
     )  # fmt: skip
 
     def __init__(self, job: TraceJob, options: tuple[Option, ...], awaits: tuple[str, ...] = ()) -> None:
         self.job = job
         self.awaits = awaits  # jobs that must end before it may start
+        self.topology, self.topology_level = job.closeness
         self.options = options
         self.option: Option | None = None
         self.gpus: tuple[GpuId, ...] = ()
@@ -214,5 +215,7 @@ class Run:
             array_limit=job.array_limit,
             awaits=self.awaits,
             run_left_s=self.run_left_s(now),
+            topology=self.topology,
+            level=self.topology_level,
             holds=holds,
         )

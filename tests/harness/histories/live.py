@@ -15,6 +15,8 @@ import pytest
 from knowledge.core.domain.types import Option
 from portal.accounts.models import Membership, Team, User
 from portal.clock import database_now
+from scheduler.core.placement.levels import TopologyLevel
+from scheduler.core.types import Topology
 from scheduler.loop.stop_costs import restart_s
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, DatasetFile, Job, JobArray
@@ -26,6 +28,7 @@ from tests.harness.fake_node import FakeNode, step
 from trainer.protocol import ClaimOrder
 
 NODES, SLOTS = 3, 2
+CLOSE_SLOTS = 2  # that share a NUMA node, where sites are declared
 # A policy of each mechanism; others differ from one of them by the key that ranks jobs.
 MECHANISMS = ("fifo", "easy", "tiresias", "sia", "gavel", "uwfq", "topology", "spot")
 # (seconds, job, its GPUs as (node, index)); no GPUs: it was stopped for others.
@@ -37,6 +40,7 @@ class Size:
     """Of a history: jobs arrive within `arrivals_s`.
 
     rules: jobs belong to teams with quotas, some come after others, begin later or share an array.
+    slots: of each node. sites: nodes say where they sit, and jobs of several ask for one NUMA node.
     """
 
     jobs: int
@@ -44,10 +48,13 @@ class Size:
     step_s: int
     steps: int
     rules: bool = False
+    slots: int = SLOTS
+    sites: bool = False
 
 
 PLAIN = Size(jobs=6, arrivals_s=100, step_s=20, steps=100)
 GOLDEN = Size(jobs=10, arrivals_s=100, step_s=20, steps=100, rules=True)
+CLOSE = Size(jobs=12, arrivals_s=100, step_s=20, steps=200, slots=4, sites=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +68,8 @@ class PlannedJob:
     after: int | None = None
     begins: int | None = None
     in_array: bool = False
+    topology: Topology = Topology.AUTOMATIC
+    level: TopologyLevel | None = None
 
 
 @dataclass
@@ -99,15 +108,22 @@ class LiveHistory:
 
     def __post_init__(self) -> None:
         rng = random.Random(self.seed)
-        self.nodes = sorted((world.fake_node(slots=SLOTS) for _ in range(NODES)), key=lambda n: n.node_id)
+        self.nodes = sorted((self._node() for _ in range(NODES)), key=lambda n: n.node_id)
         self.owners: list[User] = [world.admin(), world.admin()]  # who may give every class
         size = self.size
         arrivals = sorted(rng.randrange(0, size.arrivals_s, size.step_s) for _ in range(size.jobs))
-        self.plan = [planned_job(rng, at) for at in arrivals]
+        planned = closely_planned if size.sites else planned_job
+        self.plan = [planned(rng, at) for at in arrivals]
         self.teams: list[Team] = []
         if size.rules:
             self.plan = [under_rules(rng, number, job) for number, job in enumerate(self.plan)]
             self._set_rules()
+
+    def _node(self) -> FakeNode:
+        node = world.fake_node(slots=self.size.slots)
+        if self.size.sites:
+            world.declare_sites(node, self.size.slots)
+        return node
 
     def _set_rules(self) -> None:
         """Two teams with quotas, a limit of everybody, and an array of which one job runs at a time."""
@@ -147,6 +163,8 @@ class LiveHistory:
             deadline_at=at(planned.due),
             team=None if planned.team is None else self.teams[planned.team],
             begin_at=at(planned.begins),
+            topology=planned.topology,
+            topology_level=planned.level,
             after=[] if planned.after is None else [After(self.jobs[planned.after])],
         )
         if planned.in_array:
@@ -234,6 +252,17 @@ def planned_job(rng: random.Random, at: int) -> PlannedJob:
         params |= {"number_gpus": gpus, "number_nodes": -(-gpus // SLOTS)}
     priority = rng.choice([PriorityClass.NORMAL] * 4 + [PriorityClass.LOW, PriorityClass.HIGH])
     return PlannedJob(at, params, priority, rng.randrange(2))
+
+
+def closely_planned(rng: random.Random, at: int) -> PlannedJob:
+    """A job that chooses its GPUs, or a gang of which most ask for one NUMA node."""
+    gpus = rng.choice([0, 1, 1, 2, 2, 2, 3])
+    params = {"max_steps": rng.randint(10, 30) * 100} | ({"number_gpus": gpus} if gpus else {})
+    priority = rng.choice([PriorityClass.LOW, PriorityClass.LOW, PriorityClass.NORMAL, PriorityClass.HIGH])
+    asks = rng.choice([Topology.NONE, Topology.BEST_EFFORT, Topology.GUARANTEED, Topology.GUARANTEED])
+    if gpus != CLOSE_SLOTS or asks is Topology.NONE:
+        return PlannedJob(at, params, priority, rng.randrange(2))
+    return PlannedJob(at, params, priority, rng.randrange(2), topology=asks, level=TopologyLevel.NUMA)
 
 
 def under_rules(rng: random.Random, number: int, job: PlannedJob) -> PlannedJob:

@@ -10,6 +10,7 @@ from scheduler.core.placement.fit import Shares
 from scheduler.core.types import Action, GpuId, Preempt
 from scheduler.loop.stop_costs import restart_s
 from scheduler.models import Job
+from scheduler.selectors.cluster.sites import sites_of
 from scheduler.selectors.policy import live_policy
 from scheduler.selectors.quotas import limits_in_force
 from scheduler.simulator.engine import Engine
@@ -18,7 +19,7 @@ from scheduler.simulator.inputs.trace import TraceJob
 from scheduler.simulator.settings import SimulationSettings
 from scheduler.simulator.world.ground_truth import GroundTruth, Throughput
 from scheduler.simulator.world.runs import Run
-from tests.harness.histories.live import NODES, SLOTS, Decision, LiveHistory, PlannedJob
+from tests.harness.histories.live import NODES, Decision, LiveHistory, PlannedJob
 
 
 class AsPromised(GroundTruth):
@@ -67,7 +68,9 @@ def simulate(live: LiveHistory) -> NotingEngine:
     settings = SimulationSettings(
         report_s=live.size.step_s, limits=limits_in_force({owner.pk for owner in live.owners}, live.origin)
     )
-    cluster = Cluster((NodeGroup("cpu", NODES, SLOTS),))
+    nodes = [sites for _, sites in sorted(sites_of().items())]
+    assert len(set(nodes)) == 1
+    cluster = Cluster((NodeGroup("cpu", NODES, live.size.slots, sites=nodes[0]),))
     options = LiveOptions(live.jobs)
     engine = NotingEngine(jobs, cluster, live_policy().policy, AsPromised(), options, settings)
     engine.noted = []
@@ -89,6 +92,8 @@ def trace_job(live: LiveHistory, job: Job, planned: PlannedJob, began: float) ->
         after="" if planned.after is None else live.jobs[planned.after].pk,
         array="array" if planned.in_array else "",
         array_limit=1 if planned.in_array else 0,
+        topology=planned.topology,
+        topology_level=planned.level.word if planned.level else "",
     )
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.fit import Shares
+from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.policies import POLICIES
+from scheduler.core.types import GpuSite
+from scheduler.simulator.inputs.cluster import Cluster, NodeGroup
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.world.ground_truth import RecordedTruth, Throughput
 from scheduler.simulator.world.interference import Colocation, across_nodes
@@ -64,6 +69,28 @@ def test_multi_node_jobs_that_meet_slow_each_other_down_until_one_leaves() -> No
     jobs = [job("a", gpus=2, nodes=2, runs_s=100), job("b", gpus=2, nodes=2, runs_s=50)]
     engine = play(jobs, "gpu:2x2", colocation=Colocation(across_nodes(0.5)))
     assert finishes(engine) == {"b": 100, "a": 150}
+
+
+class _SlowApart(RecordedTruth):
+    def kept_at(self, job: TraceJob, option: Option, level: TopologyLevel) -> float:
+        return 1.0 if level >= TopologyLevel.NUMA else 0.5
+
+
+def test_gpus_that_lie_apart_slow_a_job_down_and_who_requires_close_ones_waits() -> None:
+    """Of each of two pairs one GPU is free from 30 on, the other from 100 on."""
+    pairs = tuple(GpuSite(socket=0, numa=index // 2, switch=index) for index in range(4))
+    cluster = Cluster((NodeGroup("gpu", 1, 4, sites=pairs),))
+    held = [job(f"held-{number}", runs_s=runs_s) for number, runs_s in enumerate((30, 100, 30, 100))]
+    any_two = job("new", at=1, gpus=2, runs_s=50)
+    close = replace(any_two, topology="guaranteed", topology_level="numa")
+    ends = [finishes(play([*held, new], cluster, truth=_SlowApart()))["new"] for new in (any_two, close)]
+    assert ends == [130, 150]
+
+
+def test_a_level_that_is_no_level_is_refused_with_its_words() -> None:
+    assert "one of node, socket" in (job("a", topology="guaranteed", topology_level="rack").problem() or "")
+    assert "which need it" in (job("a", topology="guaranteed").problem() or "")
+    assert job("a", topology="automatic").problem() is None
 
 
 class _OnlyTheBigPoolRuns(RecordedTruth):

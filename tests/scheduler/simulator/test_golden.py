@@ -12,11 +12,13 @@ import pytest
 from django.db.models import F
 
 from portal.clock import database_now
+from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.policies import LIVE
+from scheduler.core.types import Topology
 from scheduler.models import Attempt
 from scheduler.services.policy import choose_policy
 from tests.harness import world
-from tests.harness.histories.live import GOLDEN, MECHANISMS, PLAIN, Decision, LiveHistory, Size
+from tests.harness.histories.live import CLOSE, GOLDEN, MECHANISMS, PLAIN, Decision, LiveHistory, Size
 from tests.harness.histories.simulated import simulate, simulated_decisions
 from tests.harness.invariants import assert_sound
 
@@ -69,3 +71,15 @@ def test_the_simulator_decides_what_the_live_loop_decides(
 @pytest.mark.slow
 def test_stops_are_the_same_where_nobody_set_a_quota(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(not gpus for _, _, gpus in _play("srtf", PLAIN, settings, monkeypatch))
+
+
+@pytest.mark.parametrize("policy", ["topology", pytest.param("tiresias", marks=pytest.mark.slow)])
+def test_they_are_the_same_where_jobs_ask_for_close_gpus(
+    policy: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nodes declare where their slots sit; gangs require one NUMA node, or wish for it."""
+    made = _play(policy, CLOSE, settings, monkeypatch)
+    assert any(not gpus for _, _, gpus in made)
+    required = Attempt.objects.filter(job__topology=Topology.GUARANTEED)
+    assert {attempt.link_level for attempt in required} == {TopologyLevel.NUMA}
+    assert Attempt.objects.filter(link_level=TopologyLevel.SOCKET).exists()  # of a gang that asks nothing

@@ -13,7 +13,6 @@ from scheduler.loop.tick import tick
 from scheduler.models import Attempt, Job
 from scheduler.selectors.cluster.stops import recent_levels
 from tests.harness import world
-from tests.scheduler.topology.test_live import declare
 
 pytestmark = pytest.mark.django_db
 LEVEL = "topology_level"
@@ -37,7 +36,7 @@ def post(client: Client, path: str, asked: dict[str, Any]) -> Any:
 
 def test_a_level_is_kept_started_at_and_told(client: Client, owner: Any) -> None:
     node = world.fake_node(slots=4)
-    declare(node, 4)
+    world.declare_sites(node, 4)
     asked = body(owner, topology="guaranteed", topology_level="numa", params={"number_gpus": 2})
     answer = post(client, "jobs/", asked)
     assert answer.status_code == 201, answer.content
@@ -82,7 +81,7 @@ def test_a_level_is_kept_started_at_and_told(client: Client, owner: Any) -> None
 def test_a_level_that_cannot_be_is_refused_at_its_field(
     client: Client, owner: Any, asked: dict[str, Any], complaint: str
 ) -> None:
-    declare(world.fake_node(slots=4), 4)
+    world.declare_sites(world.fake_node(slots=4), 4)
     answer = post(client, "jobs/", body(owner, **asked))
     assert answer.status_code == 400
     assert complaint in str(answer.json()["error"]["fields"][LEVEL])
@@ -90,13 +89,13 @@ def test_a_level_that_cannot_be_is_refused_at_its_field(
 
 
 def test_what_is_only_wished_for_is_never_refused(client: Client, owner: Any) -> None:
-    declare(world.fake_node(slots=4), 4)
+    world.declare_sites(world.fake_node(slots=4), 4)
     answer = post(client, "jobs/", body(owner, topology="best_effort", topology_level="nvlink"))
     assert answer.status_code == 201
 
 
 def test_the_form_asks_and_the_page_changes_it(client: Client, owner: Any) -> None:
-    declare(world.fake_node(slots=4), 4)
+    world.declare_sites(world.fake_node(slots=4), 4)
     asked = body(owner, topology="best_effort", topology_level="4")
     made = client.post("/jobs/new/", asked)
     assert made.status_code == 302, made.content

@@ -8,26 +8,17 @@ import pytest
 
 from portal.clock import database_now
 from scheduler.loop.tick import tick
-from scheduler.models import Attempt, Gpu, Job, Node, PendingStart
+from scheduler.models import Attempt, Gpu, Job, PendingStart
 from scheduler.services.jobs.attempts import start_attempt
-from scheduler.services.nodes.register import update_facts
 from scheduler.services.policy import choose_policy
 from scheduler.states import JobState, PriorityClass
 from tests.harness import world
-from tests.harness.fake_node import FakeNode, facts
-from trainer.protocol_parsing import parse_facts
+from tests.harness.fake_node import FakeNode
 
 pytestmark = pytest.mark.django_db
 
 # Two sockets of two NUMA nodes of two slots; slot 6 is free.
 HELD = {0: "urgent", 1: "low", 2: "low", 3: "urgent", 4: "normal", 5: "low", 7: "normal"}
-
-
-def declare(node: FakeNode, slots: int) -> None:
-    told = facts(slots=slots)
-    for slot, gpu in enumerate(told["gpus"]):
-        gpu["declared"] = {"socket": slot // 4, "numa": slot // 2, "switch": slot}
-    update_facts(node=Node.objects.get(pk=node.node_id), facts=parse_facts(told), now=database_now())
 
 
 @pytest.fixture
@@ -38,7 +29,7 @@ def machine(settings: Any) -> FakeNode:
         name="topology", parameters=parameters, actor=world.admin(), reason="closeness", now=database_now()
     )
     node = world.fake_node(slots=8)
-    declare(node, 8)
+    world.declare_sites(node, 8)
     owner = world.admin()  # who may give every class
     for slot, word in HELD.items():
         job = world.job(

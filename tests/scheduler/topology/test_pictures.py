@@ -11,7 +11,6 @@ from scheduler.loop.tick import tick
 from scheduler.models import Job, Node
 from tests.harness import world
 from tests.harness.fake_node import FakeNode
-from tests.scheduler.topology.test_live import declare
 
 pytestmark = pytest.mark.django_db
 
@@ -19,7 +18,7 @@ pytestmark = pytest.mark.django_db
 @pytest.fixture
 def node() -> FakeNode:
     made = world.fake_node(slots=4)
-    declare(made, 4)
+    world.declare_sites(made, 4)
     return made
 
 
