@@ -16,6 +16,7 @@ import sys
 from pathlib import Path
 from types import FrameType
 
+from scheduler.core.policies import LIVE
 from tests.harness import environment  # noqa: F401 -- before Django reads its settings
 
 
@@ -26,8 +27,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--control-workers", type=int, default=1, choices=(1, 2), help="control workers (1)")
     made.add_argument("--lease", default="15", choices=("15", "production"), help="leases of nodes (15 s)")
     made.add_argument(
-        "--policy", default="", help="the scheduling policy, stopping jobs early if it stops any"
-    )
+        "--policy", default="", choices=LIVE, metavar="NAME",
+        help="the scheduling policy, stopping jobs early if it stops any",
+    )  # fmt: skip
     made.add_argument("--report", type=Path, help="write the report to this file as well")
     made.add_argument("--keep", type=Path, help="copy logs and notes into this folder")
     return made
