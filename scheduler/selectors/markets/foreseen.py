@@ -19,6 +19,7 @@ from scheduler.models import DeciderWeight, Market, MarketForecast
 from scheduler.selectors.markets.quotes import quotes_of
 
 WEEK = timedelta(days=7)
+MOST_RECORDED = 2000  # slots that are looked back on, however short they are
 JUDGED = 200  # forecasts of a horizon that its error is made of
 
 
@@ -36,9 +37,12 @@ class HorizonError:
 
 
 def series_of(market: Market, now: datetime, *, back: timedelta = WEEK) -> Series:
-    """The market's last days slot by slot; the last slot begins now."""
+    """The market's last days slot by slot; the last slot begins now.
+
+    Of short slots it is the last `MOST_RECORDED`: each tick that decides on markets reads them.
+    """
     period = timedelta(seconds=settings.SPOT_PERIOD_S)
-    since = now - (back // period) * period
+    since = now - min(back // period, MOST_RECORDED) * period
     return by_slot(
         quotes_of(market, since=since, until=now),
         since=since.timestamp(),

@@ -14,12 +14,11 @@ from scheduler.core.market.quotes import by_slot
 from scheduler.core.market.recording import Recording, recorded
 from scheduler.core.types import JobInfo
 from scheduler.models import Job, Market
-from scheduler.selectors.markets.foreseen import market_terms
+from scheduler.selectors.markets.foreseen import MOST_RECORDED, market_terms
 from scheduler.selectors.markets.quotes import quotes_of, samples_of
 
 MOST_SLOTS = 48  # a job with more time is played in longer slots
 BACK = timedelta(days=30)
-MOST_RECORDED = 2000  # slots
 AN_HOUR_S = 3600.0
 
 

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
 from portal.clock import database_now
 from scheduler.errors import BadParameters
 from scheduler.models import MarketSample, NodePrice, SampleSource
+from scheduler.selectors.markets.foreseen import MOST_RECORDED, series_of
 from scheduler.selectors.markets.quotes import seen_now
 from scheduler.services.markets.samples import SampleValues, append_samples, import_samples, note_sample
 from tests.harness import world
@@ -107,3 +109,10 @@ def test_spot_nodes_cost_what_their_market_asks_from_then_on() -> None:
     prices = NodePrice.objects.filter(node=spot.node_id).values_list("price_per_gpu_hour", flat=True)
     assert list(prices) == [1.0, 0.25, 0.35]
     assert making.row(rented).price_per_gpu_hour == 1.0
+
+
+def test_of_short_slots_no_more_are_read_than_of_long_ones(settings: Any) -> None:
+    made, now = making.market(), database_now()
+    assert len(series_of(made, now)) == 7 * 48 + 1
+    settings.SPOT_PERIOD_S = 2.0
+    assert len(series_of(made, now)) == MOST_RECORDED + 1
