@@ -21,9 +21,9 @@ def caught_with_a_checkpoint(stack: Stack) -> str:
     return job_id
 
 
-def ended(stack: Stack, job_id: str) -> dict[str, Any]:
+def ended(stack: Stack, job_id: str, *, timeout_s: float = PATIENCE_S) -> dict[str, Any]:
     job = stack.client.wait(
-        job_id, timeout_s=PATIENCE_S, every_s=0.5
+        job_id, timeout_s=timeout_s, every_s=0.5
     )  # each answer takes from the trainings' time
     assert job["state"] == "succeeded", job["error"]
     return job
