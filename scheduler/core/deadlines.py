@@ -17,6 +17,7 @@ from scheduler.core.types import JobInfo
 RESTARTS = 10  # a slot lasts so many restarts at least, or it is all overhead
 LEAST_KEPT = 0.05  # share of a slot that is left after a restart
 AN_HOUR_S = 3600.0
+LATEST_SWITCH = "latest_switch"  # the input of a decision: when the job goes on demand at the latest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,7 +95,7 @@ def _in_market(
     period_s = max(market.period_s, RESTARTS * restart_s)
     slots = max(0, floor((due_at - job.submitted_at) / period_s))
     kept = min(1.0, max(LEAST_KEPT, 1.0 - restart_s / period_s))
-    rates = {size: period_s / _run_s(option) for size, option in best.items()}
+    rates = {size: period_s / (_run_s(option) * job.slower) for size, option in best.items()}
     return Contract(
         info=job,
         market=market,
@@ -107,6 +108,7 @@ def _in_market(
             growing=kept,
             shrinking=kept,
             mixes=market.mixes,
+            cautious=True,
         ),
         options=options,
         slot=max(1, floor((now - job.submitted_at) / period_s) + 1),

@@ -97,6 +97,17 @@ def promised_remaining(
     return Remaining(work=work, pace=promised_pace(predicted.step_s, step), heard_at=began_at)
 
 
+def times_slower(promised: Option, remaining: Remaining) -> float | None:
+    """How many times longer than promised the job runs at the measured pace, start-up apart.
+
+    None before a step was measured.
+    """
+    step_s, run_s = parts(promised, None).step_s, promised.duration_s.value - promised.startup_s
+    if step_s is None or run_s <= 0 or not remaining.pace.trained_s:
+        return None
+    return max(1e-3, 1.0 + promised.steps * (remaining.pace.step_s - step_s.value) / run_s)
+
+
 def corrected(promised: Option, remaining: Remaining, *, so_far_s: float, now: float) -> Option:
     """Return the promise of a running attempt with what was measured.
 

@@ -69,6 +69,7 @@ class JobInfo:
     work_left: float = 1.0  # share of the job that is still to do, 0 to 1
     attained_gpu_s: float = 0.0  # GPU-seconds received so far
     restart_s: float = 0.0  # what stopping and starting it again costs
+    slower: float = 1.0  # so many times longer than promised it runs, as measured; only for jobs on markets
     preemptible: bool = True  # may it be stopped now?
     borrows: bool = True  # may it ever be, so that it may use what is guaranteed to others?
     preemptions: int = 0

@@ -17,6 +17,7 @@ from knowledge.core.recommend.objectives import keeping
 from scheduler.core.limits import NO_TEAM, Limits
 from scheduler.core.market.types import MarketView, NodeTerms
 from scheduler.core.placement.levels import TopologyLevel
+from scheduler.core.remaining_time import times_slower
 from scheduler.core.types import ClusterState, GpuId, GpuSite, Holding, JobInfo, NodeInfo, Topology
 from scheduler.loop.declines import Avoided, avoided_by
 from scheduler.loop.options.nodes_away import explain_nodes_away
@@ -181,6 +182,7 @@ def _job(job: Job, rows: _Rows, now: datetime) -> JobInfo:
         work_left=1 - job.step / job.total_steps if job.total_steps and job.step <= job.total_steps else 1.0,
         attained_gpu_s=sum(_gpu_seconds(attempt, now) for attempt in attempts),
         restart_s=restart_s(attempts),
+        slower=_slower(attempts) if job.spot and job.deadline_at else 1.0,
         unsaved_s=unsaved_s(attempts, rows.saved_at.get(job.pk), now),
         preemptible=job.preemptible and job.state in STOPPABLE,
         preemptions=sum(at > now - A_DAY for at in stops),
@@ -228,6 +230,12 @@ def _stopped_at(job: Job, attempts: list[Attempt]) -> float | None:
         return job.state_since.timestamp()
     ended = [attempt.ended_at for attempt in attempts if attempt.ended_at]
     return ended[-1].timestamp() if ended else None
+
+
+def _slower(attempts: Sequence[Attempt]) -> float:
+    """By the last attempt that was measured; 1 before one was."""
+    known = (times_slower(one.promised, one.remaining) for one in reversed(attempts) if one.remaining)
+    return next((slower for slower in known if slower is not None), 1.0)
 
 
 def _gpu_seconds(attempt: Attempt, now: datetime) -> float:

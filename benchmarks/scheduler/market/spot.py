@@ -232,7 +232,7 @@ def outlook(markets: Markets) -> list[dict[str, Any]]:
     for zone in ZONES:
         recording = markets.of(zone)
         for tightness in TIGHTNESS:
-            job = job_of(tightness)
+            job = replace(job_of(tightness), cautious=True)  # as plans are, and as the live policy is
             for name in TOLD:
                 live = cache(partial(recording.live, job, POOL[name]))
                 moments = range(WARM_UP + 2 * SLOTS, len(recording) - SLOTS, EVERY)

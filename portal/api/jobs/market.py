@@ -36,7 +36,8 @@ class MarketDecisionOut(serializers.ModelSerializer[MarketDecision]):
 
 class PlanOut(serializers.Serializer[Any]):
     plan = serializers.CharField(
-        help_text="`on-demand`; `greedy`, on spot as far as safe; `portal`, what the portal does."
+        help_text="`on-demand`; `portal`, what the portal does; `greedy`, on spot as far as safe: a"
+        " yardstick that cannot be chosen."
     )
     money = serializers.FloatField(help_text="The median over the windows played.")
     money_low = serializers.FloatField(help_text="Of an 80 % interval.")
@@ -45,7 +46,9 @@ class PlanOut(serializers.Serializer[Any]):
     lasts_s = serializers.FloatField(help_text="From the submission to the end, the median.")
     interruptions = serializers.FloatField(help_text="How often spot nodes go away, on average.")
     windows = serializers.IntegerField(help_text="Windows of the recorded market that were played.")
-    cheapest = serializers.BooleanField(help_text="Of the plans that keep the deadline most often.")
+    cheapest = serializers.BooleanField(
+        help_text="Of the plans to choose from that keep the deadline most often."
+    )
 
 
 class PlansOut(serializers.Serializer[Any]):

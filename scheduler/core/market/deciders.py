@@ -17,7 +17,7 @@ import numpy as np
 from scheduler.core.market.planner import Array, cheapest
 from scheduler.core.market.types import NOTHING, DeadlineJob, Progress, SlotOffer
 from scheduler.core.market.uniform import Mode, Stand, fixed_size, next_mode
-from scheduler.core.market.value import ROUNDING, guarded, split, work_in
+from scheduler.core.market.value import ROUNDING, can_end_in_time, guarded, split, work_in
 
 
 class SlotPlan(NamedTuple):
@@ -67,6 +67,13 @@ class SlotChoice(NamedTuple):
 
     size: int
     plan: SlotPlan | None = None
+
+
+class Taken(NamedTuple):
+    """The size of a slot, and the offer that its GPUs come from; `NOTHING`: all are on demand."""
+
+    size: int
+    offer: SlotOffer
 
 
 class Decider(Protocol):
@@ -142,12 +149,16 @@ def uniform(now: Situation) -> SlotChoice:
     return SlotChoice(0 if next_mode(mode, stand, spot=spot) is Mode.IDLE else size)
 
 
-def decide(decider: Decider, now: Situation) -> tuple[SlotChoice, int]:
-    """What the decider chooses, and the size after the guard."""
-    choice = decider(now)
+def decide(decider: Decider, now: Situation) -> tuple[SlotChoice, Taken]:
+    """What the decider chooses, and what is taken after the guard and the job's caution."""
+    choice, job, progress = decider(now), now.job, now.progress
     if decider is on_demand:
-        return choice, choice.size
-    return choice, guarded(now.job, now.progress, choice.size)
+        return choice, Taken(choice.size, NOTHING)
+    size = guarded(job, progress, choice.size)
+    after_a_lost_slot = Progress(progress.slot + 1, progress.done, 0)
+    if job.cautious and split(job, size, now.offer)[0] and not can_end_in_time(job, after_a_lost_slot):
+        return choice, Taken(job.largest, NOTHING)
+    return choice, Taken(size, now.offer)
 
 
 def rest_costs(job: DeadlineJob, usual: SlotOffer, left: Array, *, slots: int) -> Array:

@@ -22,7 +22,7 @@ from scheduler.core.market.selection import drawn
 from scheduler.core.market.types import NOTHING, DeadlineJob, PlanOutlook
 
 WINDOWS = 30
-SAFE = "greedy"  # as much on spot nodes as its guard allows
+SAFE = "greedy"  # as much on spot nodes as its guard allows: a yardstick, which no job can choose
 PORTAL = "portal"
 NAMES = (ON_DEMAND, SAFE, PORTAL)
 _EVEN = (5**0.5 - 1) / 2  # multiples of the golden ratio spread evenly, however many there are
@@ -41,8 +41,9 @@ class MarketPlans:
 
     @property
     def cheapest(self) -> PlanOutlook:
-        """Of those that keep the deadline most often, the one with the least money."""
-        return min(self.outlooks, key=lambda one: (-one.in_time, one.money))
+        """Of those to choose from that keep the deadline most often, the one with the least money."""
+        choices = [one for one in self.outlooks if one.decider != SAFE]
+        return min(choices, key=lambda one: (-one.in_time, one.money))
 
 
 def market_plans(

@@ -58,9 +58,8 @@ def live(
             job=job, progress=Progress(slot, done, size, on_spot), offer=offer, foreseen=foresee(slot),
             usual=usual, plans=plans,
         )  # fmt: skip
-        choice, chosen = decide(decider, now)
+        choice, (chosen, paid) = decide(decider, now)
         plans += [choice.plan] if choice.plan else []
-        paid = NOTHING if decider is on_demand else offer
         cost += slot_cost(job, chosen, paid)
         done += work_in(job, chosen, size)
         size, spot = chosen, split(job, chosen, paid)[0]

@@ -79,7 +79,8 @@ class DeadlineJob:
     each size that it may have. value: v, of ending in time, in money. on_demand_price: of one GPU for a slot.
     growing, shrinking: μ, the share of a slot that is left for work after a change of size.
     grace: γ, after so many times its slots the end is worth nothing. mixes: may one gang be on spot and on
-    on-demand nodes at once?
+    on-demand nodes at once? cautious: is it on demand where a slot on spot nodes that brings nothing would
+    make it late, as every live job is?
     """
 
     work: float
@@ -91,6 +92,7 @@ class DeadlineJob:
     shrinking: float = 1.0
     grace: float = 1.5
     mixes: bool = True
+    cautious: bool = False
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:

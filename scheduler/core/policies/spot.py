@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
-from scheduler.core.deadlines import Contract, contract
+from scheduler.core.deadlines import LATEST_SWITCH, Contract, contract
 from scheduler.core.market.deciders import Situation, SlotPlan, decide
 from scheduler.core.market.pool import DECIDERS, FORESEEING, ON_DEMAND, POOL, WITHOUT_FORECASTS
 from scheduler.core.market.selection import drawn
@@ -28,11 +28,10 @@ from scheduler.core.market.types import (
     MarketView,
     NodeAction,
     NodeTerms,
-    Progress,
     Release,
     SlotDecision,
 )
-from scheduler.core.market.value import can_end_in_time, split
+from scheduler.core.market.value import split
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.policies.easy_backfill import EASY
 from scheduler.core.types import (
@@ -117,7 +116,7 @@ class _Rented:
             known = kept.get(one.info.id) or self._decided(one)
             known["ran"] = known["ran"] or one.info.holds is not None
             self.memory[one.info.id] = known
-            self._realise(one, known["spot"], known["on_demand"])
+            self._realise(one, known)
 
     def asked(self) -> tuple[NodeAction, ...]:
         """The nodes that markets are asked for, and those that go back."""
@@ -174,7 +173,10 @@ class _Rented:
         self, one: Contract, own: str, plans: list[SlotPlan]
     ) -> tuple[SlotDecision, SlotPlan | None]:
         job, offer = one.job, one.offer(self._taken[one.market.name])
-        inputs: dict[str, Any] = {"price": offer.price, "available": offer.available, "done": one.done}
+        inputs: dict[str, Any] = {
+            "price": offer.price, "available": offer.available, "done": one.done,
+            LATEST_SWITCH: one.latest_switch(),
+        }  # fmt: skip
         if one.is_late or one.job.slots < 1:
             return SlotDecision(
                 slot=one.slot,
@@ -189,21 +191,20 @@ class _Rented:
             job=job, progress=one.progress(on_spot=on_spot), offer=offer, foreseen=foreseen,
             usual=one.usual(), plans=plans,
         )  # fmt: skip
-        choice, size = decide(DECIDERS[name], now)
-        spot, on_demand = (0, size) if name == ON_DEMAND else split(job, size, offer)
-        if spot and not can_end_in_time(job, Progress(one.slot + 1, one.done, 0)):
-            spot, on_demand = 0, job.largest
+        choice, taken = decide(DECIDERS[name], now)
+        spot, on_demand = split(job, taken.size, taken.offer)
         inputs |= {"chosen": choice.size, "guarded": spot + on_demand != choice.size}
         decision = SlotDecision(slot=one.slot, spot=spot, on_demand=on_demand, decider=name, inputs=inputs)
         return decision, choice.plan
 
     # GPUs
 
-    def _realise(self, one: Contract, spot: int, on_demand: int) -> None:
-        """Give the job these GPUs, if their nodes are there; else ask for nodes."""
+    def _realise(self, one: Contract, known: Mapping[str, Any]) -> None:
+        """Give the job its GPUs of this slot, if their nodes are there; else ask for nodes."""
+        spot, on_demand = known["spot"], known["on_demand"]
         job, size = one.info, spot + on_demand
         if not size:
-            self._idle(one)
+            self._idle(one, known["inputs"].get(LATEST_SWITCH, one.latest_switch()))
             return
         kinds = {kind for kind, n in ((NodeTerms.SPOT, spot), (NodeTerms.ON_DEMAND, on_demand)) if n}
         for kind, gpus in ((NodeTerms.SPOT, spot), (NodeTerms.ON_DEMAND, on_demand)):
@@ -221,7 +222,7 @@ class _Rented:
             text = f"Waits for nodes of {one.market.name} with {wanted}, which were asked for."
             self.actions.append(Wait(job.id, WaitState.MARKET, text))
 
-    def _idle(self, one: Contract) -> None:
+    def _idle(self, one: Contract, latest_switch: float) -> None:
         job = one.info
         if job.holds and job.preemptible:
             self._give(job)
@@ -229,7 +230,7 @@ class _Rented:
         elif job.holds:
             self._keep(one)
         elif self.state.explain:
-            at = datetime.fromtimestamp(one.latest_switch(), UTC).strftime("%Y-%m-%d %H:%M UTC")
+            at = datetime.fromtimestamp(latest_switch, UTC).strftime("%Y-%m-%d %H:%M UTC")
             text = f"Waits for spot nodes of {one.market.name}; at {at} at the latest it goes on on demand."
             self.actions.append(Wait(job.id, WaitState.MARKET, text))
 

@@ -7,10 +7,11 @@ against its deadline.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 
 from knowledge.core.domain.cost import cost
+from scheduler.core.deadlines import LATEST_SWITCH
 from scheduler.core.market.types import NodeTerms
 from scheduler.models import Allocation, Attempt, Job, MarketDecision, Node
 from scheduler.selectors.figures.cost import costs_of_job
@@ -148,35 +149,17 @@ def _time_passed(job: Job, now: datetime) -> float | None:
     return (until - job.submitted_at).total_seconds() / whole if whole > 0 else 1.0
 
 
-def latest_start(job: Job, attempts: Sequence[Attempt], now: datetime) -> datetime | None:
-    """When the job has to run on without interruption; None where that is unknown."""
-    left_s = _left_s(job, attempts, now)
-    return None if job.deadline_at is None or left_s is None else job.deadline_at - timedelta(seconds=left_s)
-
-
-def _left_s(job: Job, attempts: Sequence[Attempt], now: datetime) -> float | None:
-    """The longest that the work left is expected to take.
-
-    By the pace that its last attempt was measured at; by the promise before any was.
-    """
-    last = attempts[-1] if attempts else None
-    remaining = last.remaining if last else None
-    if last and remaining and remaining.pace.trained_s:
-        if last.ended_at is not None:  # it starts again, from the step that was saved
-            pace = replace(remaining.pace, step=job.step, trained_s=0.0, saved_s=0.0)
-            remaining, now = replace(remaining, pace=pace), datetime.fromtimestamp(remaining.heard_at, UTC)
-        left = remaining.left(now.timestamp())
-        return (left.high or left.value) if left else None
-    promised = job.promised.duration_s if job.promised else None
-    if promised is None or promised.value <= 0:
-        return None
-    return (1.0 - _done(job)) * (promised.high or promised.value)
+def latest_switch(job: Job) -> datetime | None:
+    """When it goes to on-demand nodes at the latest, by its last decision; None before there is one."""
+    newest = MarketDecision.objects.filter(job=job).order_by("slot", "pk").last()
+    at = newest.inputs.get(LATEST_SWITCH) if newest else None
+    return None if at is None else datetime.fromtimestamp(at, UTC)
 
 
 def _next(job: Job, attempts: Sequence[Attempt], policy: str, now: datetime) -> str:
     if job.state in TERMINAL:
         return _ended(job)
-    latest = latest_start(job, attempts, now)
+    latest = latest_switch(job) if policy == "spot" else None
     slack = f"{max(0.0, (latest - now).total_seconds()) / 3600:.1f} h of slack left" if latest else ""
     live = next((attempt for attempt in attempts if attempt.ended_at is None), None)
     if live is not None:

@@ -29,7 +29,8 @@ class JobPlan:
 
     plan: `on-demand`, `greedy` or `portal`. money: the median; low and high bound an 80 % interval. in_time:
     the chance to keep the deadline. lasts_s: from the submission to the end, the median. interruptions: how
-    often spot nodes would go away. cheapest: of the plans that keep the deadline most often.
+    often spot nodes would go away. cheapest: of the plans to choose from that keep the
+    deadline most often.
     """
 
     plan: str

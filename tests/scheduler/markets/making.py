@@ -6,7 +6,9 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from portal.clock import database_now
-from scheduler.models import Market, Node
+from scheduler.loop.options.option_refresh import refresh_options
+from scheduler.loop.tick import tick
+from scheduler.models import Epoch, Market, Node
 from scheduler.services.markets.markets import MarketTerms, add_market
 from scheduler.services.markets.samples import SampleValues, append_samples, import_samples
 from tests.harness import world
@@ -44,6 +46,13 @@ def market_node(of: Market | None, kind: str = "spot", name: str = "", **more: A
     node = world.fake_node(heard=False, **said)
     node.sync(facts=facts(**said))
     return node
+
+
+def next_round() -> None:
+    """The policy decides again, as if its round was over."""
+    Epoch.objects.update(round_at=database_now() - timedelta(minutes=5))
+    refresh_options()
+    tick()
 
 
 def row(node: FakeNode) -> Node:

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from portal.clock import database_now
-from scheduler.loop.options.option_refresh import refresh_options
 from scheduler.loop.tick import tick
-from scheduler.models import Epoch, Job, Market, MarketDecision, MarketOrder
+from scheduler.models import Job, Market, MarketDecision, MarketOrder
 from scheduler.services.policy import choose_policy
 from tests.harness import world
 from tests.harness.fake_node import step
 from tests.scheduler.markets import making
+from tests.scheduler.markets.making import next_round
 
 pytestmark = pytest.mark.django_db
 
@@ -23,12 +23,6 @@ pytestmark = pytest.mark.django_db
 def _spot(settings: Any) -> None:
     settings.SPOT_DECIDER = "greedy"
     choose_policy(name="spot", actor=world.admin(), reason="test", now=database_now())
-
-
-def next_round() -> None:
-    Epoch.objects.update(round_at=database_now() - timedelta(minutes=5))
-    refresh_options()
-    tick()
 
 
 def market(**terms: Any) -> Market:

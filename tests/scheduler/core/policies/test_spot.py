@@ -69,12 +69,20 @@ def test_without_spot_nodes_it_waits_as_long_as_it_can_and_says_until_when() -> 
     assert isinstance(wait, Wait)
     assert wait.code is WaitState.MARKET
     assert "at 1970-01-01 09:13 UTC at the latest" in wait.reason  # 10,010 s before noon
+    assert plan.memory["jobs"]["a"]["inputs"]["latest_switch"] == HOURS_12 - 10_010.0
     assert plan.nodes == (Release("d1"),)  # nobody needs it
     last = 18 * PERIOD_S  # 5.6 slots of work; after one more slot without any there are five left
     before = decided([due()], [], market(available=0.0), last - 1.0, plan)
     assert isinstance(before.actions[0], Wait)
     then = decided([due()], [on_demand_node("d1")], market(available=0.0), last, plan)
     assert isinstance(then.actions[0], Start)
+
+
+def test_a_job_that_was_measured_to_be_slower_has_to_switch_earlier() -> None:
+    slow = contract(due(slower=1.5), [market()], 0.0)
+    assert slow is not None
+    assert slow.latest_switch() == pytest.approx(HOURS_12 - 15_010.0)
+    assert slow.job.rate(4) == pytest.approx(PERIOD_S / 15_000.0)
 
 
 def test_a_job_that_a_slot_without_progress_would_make_late_leaves_spot_nodes() -> None:
