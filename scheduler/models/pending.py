@@ -50,7 +50,7 @@ class StartForecast(models.Model):
     """A forecast of one waiting job, with an 80 % interval.
 
     Each job has at most two: the first one, which is kept and judged, and the newest. A bound of null is
-    beyond what was played ahead.
+    beyond what was played ahead. `gpus`: where it would start, the indices of GPUs by the node's id.
     """
 
     job = models.ForeignKey(Job, models.CASCADE, related_name="start_forecasts")
@@ -64,6 +64,7 @@ class StartForecast(models.Model):
     end_at = models.DateTimeField(null=True)
     end_low = models.DateTimeField(null=True)
     end_high = models.DateTimeField(null=True)
+    gpus = models.JSONField(default=dict, db_default={})
 
     class Meta:
         constraints = [

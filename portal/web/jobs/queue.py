@@ -1,24 +1,27 @@
-"""The queue: who waits in which place, and what every GPU did in the last hours."""
+"""The queue: waiting jobs in their places, and GPUs in past, present and future."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.contrib.auth.decorators import login_required
-from django.core.paginator import Paginator
+from django.core.paginator import Page, Paginator
 from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
-from portal.web.charts.gpu_timeline import lanes_chart
+from portal.web.charts.chart import Chart
+from portal.web.charts.gpu_timeline import AHEAD, lanes_chart
 from portal.web.common.partials import fragment, is_fragment
+from scheduler.models import Node
+from scheduler.selectors.cluster.gpu_lanes import lanes, nodes_with_gpus
 from scheduler.selectors.cluster.preemptions import reservations
-from scheduler.selectors.cluster.queue import lanes, nodes_with_gpus, waiting_count, waiting_places
+from scheduler.selectors.cluster.queue import waiting_count, waiting_places
 from scheduler.selectors.cluster.stops import recent_levels, recent_stops
-from scheduler.selectors.policy import current_policy
+from scheduler.selectors.policy import live_policy
 
 PAGE = 25
 NODES = 8
@@ -31,37 +34,37 @@ A_DAY = timedelta(days=1)
 def queue(request: PageRequest) -> HttpResponse:
     """The waiting jobs with the lanes.
 
-    For htmx the waiting jobs alone, or what the last day brought.
+    For htmx the waiting jobs alone, the lanes of the nodes on a page, or what the last day brought.
     """
     if is_fragment(request) and request.GET.get("last"):
         since = database_now() - A_DAY
         return fragment(
             request, "queue/last_day.html", {"stops": recent_stops(since), "levels": recent_levels(since)}
         )
-    now = database_now()
-    context = _waiting(request, now)
+    nodes = Paginator(nodes_with_gpus(), NODES).get_page(request.GET.get("nodes"))
+    if is_fragment(request) and request.GET.get("lanes"):
+        return fragment(request, "components/figure.html", {"chart": _lanes(request, nodes)})
+    context = _waiting(request)
     if is_fragment(request):
         return fragment(request, "queue/rows.html", context)
-    return render(request, "queue/page.html", context | _lanes(request, now))
+    return render(request, "queue/page.html", context | {"nodes": nodes})
 
 
-def _waiting(request: PageRequest, now: datetime) -> dict[str, Any]:
+def _waiting(request: PageRequest) -> dict[str, Any]:
     count = waiting_count()
     page = Paginator(range(count), PAGE).get_page(request.GET.get("page"))
     offset = PAGE * (page.number - 1)
     return {
         "page": page,
         "count": count,
-        "places": waiting_places(request.user, offset=offset, limit=PAGE, now=now),
-        "policy": current_policy(),
+        "places": waiting_places(request.user, offset=offset, limit=PAGE, now=database_now()),
+        "policy": live_policy().policy,
         "reservations": reservations(request.user),
     }
 
 
-def _lanes(request: PageRequest, now: datetime) -> dict[str, Any]:
-    nodes = Paginator(nodes_with_gpus(), NODES).get_page(request.GET.get("nodes"))
-    shown = lanes(request.user, nodes.object_list, since=now - WINDOW)
-    return {
-        "nodes": nodes,
-        "chart": lanes_chart(shown, since=now - WINDOW, now=now),
-    }
+def _lanes(request: PageRequest, nodes: Page[Node]) -> Chart:
+    now = database_now()
+    since, until = now - WINDOW, now + AHEAD
+    shown = lanes(request.user, nodes.object_list, since=since, now=now, until=until)
+    return lanes_chart(shown, since=since, now=now)

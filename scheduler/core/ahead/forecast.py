@@ -12,6 +12,7 @@ from knowledge.core.domain.types import Interval
 from scheduler.core.ahead.durations import STRATA, Draws
 from scheduler.core.ahead.play import Lived, QueuePlay
 from scheduler.core.ahead.play_input import PlayInput
+from scheduler.core.types import GpuId
 
 LEAST_PLAYS = 5
 INTERVAL = 0.8
@@ -31,12 +32,14 @@ class Forecast:
 
     A bound of None is beyond what was played.
 
-    end None: it is not known. plays: how many it was made of.
+    end None: it is not known. plays: how many it was made of. gpus: where it starts in the most typical of
+    them, so that the GPUs of several jobs belong together.
     """
 
     start: Interval
     end: Interval | None
     plays: int
+    gpus: tuple[GpuId, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +76,35 @@ def forecasts(given: PlayInput, plays: Plays, widths: IntervalWidths | None = No
     """
     least_s = max(LEAST_WIDTH_S, given.policy.round_s or 0.0)
     interval = partial(_interval, now=given.now, least_s=least_s, widths=widths or IntervalWidths())
-    found: dict[str, Forecast] = {}
+    starts: dict[str, Interval] = {}
     for job in plays[0] if plays else ():
-        lives = [play[job] for play in plays]
-        start = interval([life.start for life in lives])
+        start = interval([play[job].start for play in plays])
         if start is not None:
-            end = interval([life.end for life in lives])
-            found[job] = Forecast(start=start, end=end, plays=len(plays))
-    return found
+            starts[job] = start
+    typical = _by_likeness(plays, starts)
+    return {
+        job: Forecast(
+            start=start,
+            end=interval([play[job].end for play in plays]),
+            plays=len(plays),
+            gpus=next((play[job].gpus for play in typical if play[job].gpus), ()),
+        )
+        for job, start in starts.items()
+    }
+
+
+def _by_likeness(plays: Plays, starts: Mapping[str, Interval]) -> Plays:
+    """The plays, the most typical first.
+
+    They have the most of these starts, and then the starts that lie nearest to the medians.
+    """
+
+    def off(play: Mapping[str, Lived]) -> tuple[int, float]:
+        pairs = [(play[job].start, start.value) for job, start in starts.items()]
+        started = [abs(at - middle) for at, middle in pairs if at is not None]
+        return -len(started), sum(started)
+
+    return sorted(plays, key=off)
 
 
 def _interval(

@@ -19,8 +19,8 @@ class PlayedJob:
     """
 
     __slots__ = (
-        "counted_at", "ended_at", "ends_at", "info", "luck", "moves_at", "rate", "scale", "started_at",
-        "turn", "unknown_s",
+        "counted_at", "ended_at", "ends_at", "first_gpus", "info", "luck", "moves_at", "rate", "scale",
+        "started_at", "turn", "unknown_s",
     )  # fmt: skip
 
     def __init__(self, info: JobInfo, luck: float, unknown_s: float) -> None:
@@ -29,6 +29,7 @@ class PlayedJob:
         self.counted_at = self.ends_at = self.moves_at = 0.0
         self.rate = 0.0  # share of the job per second
         self.started_at: float | None = None  # for the first time in this play
+        self.first_gpus: tuple[GpuId, ...] = ()  # where it started then
         self.ended_at: float | None = None
         self.turn = 0
 
@@ -75,7 +76,8 @@ class PlayedJob:
             restarts=self.info.restarts + (ran is not None),
             stopped_at=None,
         )
-        self.started_at = now if self.started_at is None else self.started_at
+        if self.started_at is None:
+            self.started_at, self.first_gpus = now, gpus
         delay_s = 0.0 if ran is None else self.info.restart_s
         self._moves(now, now + delay_s, self.info.work_left * self.whole_s(option))
 

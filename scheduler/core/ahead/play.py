@@ -17,7 +17,7 @@ from scheduler.core.ahead.durations import Draws
 from scheduler.core.ahead.lives import PlayedJob
 from scheduler.core.ahead.play_input import PlayInput
 from scheduler.core.rounds import next_round
-from scheduler.core.types import Action, JobInfo, Preempt, Resize, Start
+from scheduler.core.types import Action, GpuId, JobInfo, Preempt, Resize, Start
 
 HORIZON_S = 60 * 86_400.0  # nothing is foretold beyond
 HOLD_S = 60.0  # within what time a job that is being stopped, or that waits for options, may start
@@ -32,10 +32,14 @@ class Happening(IntEnum):
 
 
 class Lived(NamedTuple):
-    """When a job started and ended in a play; None: not within it."""
+    """When a job started and ended in a play; None: not within it.
+
+    gpus: those on which it started.
+    """
 
     start: float | None
     end: float | None
+    gpus: tuple[GpuId, ...] = ()
 
 
 class QueuePlay:
@@ -86,7 +90,7 @@ class QueuePlay:
 
     def _lived(self, life: PlayedJob) -> Lived:
         runs_on = life.ended_at is None and life.info.holds is not None and not self.given.policy.preempts
-        return Lived(life.started_at, life.ends_at if runs_on else life.ended_at)
+        return Lived(life.started_at, life.ends_at if runs_on else life.ended_at, life.first_gpus)
 
     # what happens
 

@@ -6,7 +6,7 @@ It reads what a tick reads and decides nothing. Rows keep the newest forecast of
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime, timedelta
 
 from django.conf import settings
@@ -16,7 +16,7 @@ from knowledge.core.domain.types import Goal, Interval
 from scheduler.core.ahead.forecast import Forecast, calibrated, forecasts, play_all
 from scheduler.core.ahead.play_input import PastArrivals, PlayInput
 from scheduler.core.limits import NO_TEAM
-from scheduler.core.types import JobInfo
+from scheduler.core.types import GpuId, JobInfo
 from scheduler.loop.snapshot import take_snapshot
 from scheduler.models import Attempt, Decision, Epoch, Job, JobEvent, StartForecast
 from scheduler.selectors.figures.start_forecasts import judged_forecasts
@@ -122,6 +122,7 @@ def _keep(found: Mapping[str, Forecast], given: PlayInput, now: datetime) -> Non
 
 KEPT = [
     "made_at", "policy", "plays", "start_at", "start_low", "start_high", "end_at", "end_low", "end_high",
+    "gpus",
 ]  # fmt: skip
 
 
@@ -134,7 +135,15 @@ def _row(
         start_at=_at(forecast.start.value) or now, start_low=_at(forecast.start.low) or now,
         start_high=_at(forecast.start.high),
         end_at=_at(end.value) if forecast.end else None, end_low=_at(end.low), end_high=_at(end.high),
+        gpus=_by_node(forecast.gpus),
     )  # fmt: skip
+
+
+def _by_node(gpus: Iterable[GpuId]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for node, index in sorted(gpus):
+        found.setdefault(node, []).append(index)
+    return found
 
 
 def _at(seconds: float | None) -> datetime | None:

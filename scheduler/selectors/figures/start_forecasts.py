@@ -35,13 +35,21 @@ class Expected(NamedTuple):
 def newest_forecast(job: Job, now: datetime) -> Expected | None:
     """Of a job that waits; None where nothing is foretold.
 
-    A start that was foretold for a time that has passed is told as now. The job was read by `with_forecasts`.
+    The job was read by `with_forecasts`.
     """
     if job.state != JobState.QUEUED:
         return None
     row: StartForecast | None = getattr(job, "foretold", None)  # Django leaves it out where there is none
     if row is None or row.made_at < job.state_since:
         return None
+    return expected(row, now)
+
+
+def expected(row: StartForecast, now: datetime) -> Expected:
+    """A forecast as it is told now.
+
+    A start that was foretold for a time that has passed is told as now.
+    """
     return Expected(
         made_at=row.made_at,
         stale=row.made_at + STALE < now,

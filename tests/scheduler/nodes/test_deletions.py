@@ -16,8 +16,8 @@ from scheduler.models import Checkpoint, Claim, Job, Node
 from scheduler.selectors.analysis.overview import counts
 from scheduler.selectors.checkpoints import resumable
 from scheduler.selectors.cluster.capacity import load
+from scheduler.selectors.cluster.gpu_lanes import nodes_with_gpus
 from scheduler.selectors.cluster.inventory import inventory
-from scheduler.selectors.cluster.queue import nodes_with_gpus
 from scheduler.selectors.nodes import all_nodes, get_node, node_by_token
 from scheduler.services.deletions import remove_node
 from scheduler.services.nodes.state import readmit_node

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.conf import settings
@@ -22,7 +23,9 @@ from scheduler.models import Job
 from tests.harness import world
 
 PAGES = ("/queue/", "/analytics/?range=all", "/analytics/predictions/?range=all")
-LISTS = (*PAGES, "/jobs/", "/nodes/")
+LANES = "/queue/?lanes=now"  # what htmx asks for
+HTMX = {"HX-Request": "true"}
+LISTS = (*PAGES, LANES, "/jobs/", "/nodes/")
 
 
 @pytest.mark.parametrize("path", PAGES)
@@ -43,7 +46,7 @@ def test_the_queue_shows_places_and_hides_whose_jobs_they_are(browser: Client, p
     page = browser.get("/queue/").content.decode()
     assert "secret plan" not in page
     assert page.index("another user's job") < page.index("my plan")
-    fragment = browser.get("/queue/", headers={"HX-Request": "true"}).content.decode()
+    fragment = browser.get("/queue/", headers=HTMX).content.decode()
     assert "my plan" in fragment
     assert "<html" not in fragment
 
@@ -52,7 +55,7 @@ def test_lanes_show_strangers_jobs_without_their_names(browser: Client, person: 
     node = world.fake_node(name="gpu-box")
     world.placed_job(node, name="secret plan")
     world.placed_job(node, owner=person, name="my plan")
-    page = browser.get("/queue/").content.decode()
+    page = browser.get(LANES, headers=HTMX).content.decode()
     assert "secret plan" not in page
     assert "my plan, GPU" in page
     assert "Of the GPUs shown, 2 of 2 are allocated now" in page
@@ -62,6 +65,7 @@ def test_lanes_show_strangers_jobs_without_their_names(browser: Client, person: 
 def test_an_absurd_page_shows_the_nearest_one(page: str, browser: Client, person: User) -> None:
     world.job(person, name="my plan")
     assert b"my plan" in browser.get("/queue/", {"page": page, "nodes": page}).content
+    assert browser.get(LANES, {"lanes": "now", "nodes": page}, headers=HTMX).status_code == 200
 
 
 @pytest.mark.parametrize("path", PAGES[1:])
@@ -155,11 +159,12 @@ def queries_on_a_demo_portal(jobs: int) -> dict[str, int]:
             client = Client()
             client.force_login(User.objects.get(username=name))
             for path in LISTS:
-                client.get(path)  # first visits remember things
+                more: dict[str, Any] = {"headers": HTMX} if path == LANES else {}
+                client.get(path, **more)  # first visits remember things
                 cache.clear()
                 marker.is_demo()
                 with CaptureQueriesContext(connection) as seen:
-                    assert client.get(path).status_code == 200
+                    assert client.get(path, **more).status_code == 200
                 counts[f"{name} {path}"] = len(seen)
         transaction.set_rollback(True)
     return counts

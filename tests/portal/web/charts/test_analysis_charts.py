@@ -12,6 +12,7 @@ from zoneinfo import ZoneInfo
 import pytest
 from django.utils import timezone
 
+from knowledge.core.domain.types import Interval
 from knowledge.models import TrackRecord
 from portal.accounts.models import User
 from portal.web.analysis.period import chosen, remembered
@@ -21,7 +22,9 @@ from portal.web.charts.drift import nightly
 from scheduler.selectors.analysis.analytics import FailedAttempts, Utilisation
 from scheduler.selectors.analysis.histogram import Histogram, of
 from scheduler.selectors.analysis.track_record import Pair
-from scheduler.selectors.cluster.queue import Bar, Lane
+from scheduler.selectors.cluster.gpu_lanes import Bar, ClosedTime, ExpectedBar, Lane
+from scheduler.selectors.figures.start_forecasts import Expected
+from scheduler.selectors.figures.times import Ending
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
@@ -90,6 +93,40 @@ def test_lanes_are_cut_at_the_window_and_hide_strangers_names() -> None:
     assert chart.summary.startswith(
         "Of the GPUs shown, 1 of 2 are allocated now; over the last 6 h, 50% of their time was allocated."
     )
+
+
+def test_lanes_go_on_to_what_is_expected_and_say_so() -> None:
+    soon = Ending(now=NOW, left=Interval(3600.0, 1800.0, 5400.0))
+    bars = (Bar(node="n", gpu_index=0, start=NOW - HOUR, end=None, job=None, ending=soon),)
+    hours = {"start_at": 1, "start_low": 0.5, "start_high": 1.5, "end_at": 4, "end_low": 3}
+    told = {name: NOW + after * HOUR for name, after in hours.items()}
+    ahead = Expected(made_at=NOW - HOUR, stale=True, end_high=None, **told)
+    closed = ClosedTime(begins_at=NOW + 5 * HOUR, ends_at=NOW + 90 * HOUR, reserved=False, note="new fans")
+    lane = Lane(
+        name="box", gpus=2, bars=bars, closed=(closed,),
+        expected=tuple(ExpectedBar(gpu_index=index, expected=ahead, job=None) for index in (0, 1)),
+    )  # fmt: skip
+    chart = drawable(gpu_timeline.lanes_chart([lane], since=NOW - 6 * HOUR, now=NOW))
+    held, expected, intervals, windows = chart.data
+    assert (held["x"], expected["x"]) == ([3_600_000], [3_600_000, 10_800_000, 10_800_000])
+    assert expected["base"] == ["2026-03-01T12:00:00", "2026-03-01T13:00:00", "2026-03-01T13:00:00"]
+    assert intervals["x"][:3] == ["2026-03-01T12:30:00", "2026-03-01T13:30:00", None]
+    assert intervals["x"][3:6] == ["2026-03-01T15:00:00", "2026-03-01T16:00:00", None]
+    assert intervals["y"] == [0, 0, None, 0, 0, None, 1, 1, None]
+    assert (windows["width"], windows["y"]) == ([2], [0.5])
+    assert chart.layout["xaxis"]["range"][1] == "2026-03-02T12:00:00", "a day ahead at most"
+    assert chart.summary.endswith(
+        "The first of them is expected to be free at 2026-03-01 13:00:00."
+        " Waiting jobs are expected to start on 2 GPUs within 1 d, first at 2026-03-01 13:00:00."
+        " Of the 1 node shown, 1 is closed for a time within 1 d."
+        " What is said of waiting jobs is out of date: it was foretold at 2026-03-01 11:00:00."
+    )
+    assert chart.rows[0][:3] == ("box", "all", "closed for maintenance: new fans")
+    assert chart.rows[1][3:] == (
+        "expected 2026-03-01 13:00:00 (2026-03-01 12:30:00 to 2026-03-01 13:30:00)",
+        "expected 2026-03-01 16:00:00 (2026-03-01 15:00:00 to unknown)",
+    )
+    assert chart.rows[3][4].startswith("still allocated, expected until 2026-03-01 13:00:00 (")
 
 
 def test_moments_stand_at_the_readers_clock_and_the_axis_names_its_zone() -> None:

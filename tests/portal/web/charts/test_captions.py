@@ -25,7 +25,7 @@ from scheduler.models import Metric
 from scheduler.selectors.analysis.analytics import FailedAttempts, Utilisation
 from scheduler.selectors.analysis.histogram import of
 from scheduler.selectors.analysis.track_record import Pair
-from scheduler.selectors.cluster.queue import Bar, Lane
+from scheduler.selectors.cluster.gpu_lanes import Bar, Lane
 from trainer.step_metrics import STEP_CHARTS, Story
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 import pytest
+from django.db.models import F
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
@@ -15,12 +16,13 @@ from portal.web.analysis import predictions
 from scheduler.loop.predict import start_forecasts
 from scheduler.loop.predict.start_forecasts import forecast_starts, play_input
 from scheduler.loop.tick import tick
-from scheduler.models import Job, StartForecast
+from scheduler.models import Job, Node, StartForecast
 from scheduler.selectors.analysis.period import Period
 from scheduler.selectors.analysis.start_record import start_verdicts
 from scheduler.selectors.cluster.queue import waiting_places
 from scheduler.selectors.figures.start_forecasts import judged_forecasts
 from scheduler.services.jobs.transitions import note_job
+from scheduler.services.windows import WindowValues, add_window
 from tests.harness import world
 
 pytestmark = pytest.mark.django_db
@@ -70,6 +72,36 @@ def test_another_persons_job_tells_its_start_and_no_more(waits: Job, client: Cli
     assert "another user's job" in page
     assert "Starts about" in page
     assert waits.pk not in page
+    lanes = client.get("/queue/?lanes=now", headers={"HX-Request": "true"}).content.decode()
+    assert "<td>another user&#x27;s job</td><td>expected" in lanes
+    assert str(waits) not in lanes
+
+
+def test_the_lanes_show_where_a_job_starts_and_when_a_node_is_closed(browser: Client, person: User) -> None:
+    box = world.fake_node(slots=1)
+    world.placed_job(box, owner=person)
+    waits = world.job(person)
+    tick()
+    now = database_now()
+    forecast_starts(now)
+    node = Node.objects.get()
+    assert StartForecast.objects.get(job=waits, first=False).gpus == {node.pk: [0]}
+    soon, later = now + timedelta(hours=2), now + timedelta(hours=3)
+    values = WindowValues(begins_at=soon, ends_at=later, nodes=[node.pk], team="", note="new fans")
+    add_window(values=values, actor=world.admin(), now=now)
+    lanes = browser.get("/queue/?lanes=now", headers={"HX-Request": "true"}).content.decode()
+    assert "Waiting jobs are expected to start on 1 GPU within" in lanes
+    assert "Of the 1 node shown, 1 is closed for a time" in lanes
+    assert "<td>closed for maintenance: new fans</td>" in lanes
+    assert f"<td>{waits}</td><td>expected" in lanes
+    assert "out of date" not in lanes
+    StartForecast.objects.update(made_at=F("made_at") - timedelta(minutes=5))
+    Job.objects.filter(pk=waits.pk).update(state_since=now - timedelta(minutes=10))
+    lanes = browser.get("/queue/?lanes=now", headers={"HX-Request": "true"}).content.decode()
+    assert "What is said of waiting jobs is out of date" in lanes
+    Job.objects.filter(pk=waits.pk).update(state_since=now)
+    lanes = browser.get("/queue/?lanes=now", headers={"HX-Request": "true"}).content.decode()
+    assert "Waiting jobs" not in lanes, "it was foretold before the job was queued again"
 
 
 def test_an_old_forecast_says_so(browser: Client, api: APIClient, waits: Job) -> None:

@@ -15,7 +15,7 @@ from scheduler.core.ahead.play_input import PastArrivals, PlayInput
 from scheduler.core.policies import POLICIES
 from scheduler.core.types import ClusterState
 from tests.scheduler.core.ahead.test_play import BUSY, FULL, sure
-from tests.scheduler.core.clusters import job
+from tests.scheduler.core.clusters import job, node
 
 WIDE = Interval(100.0, 50.0, 400.0)
 
@@ -84,3 +84,16 @@ def test_arrivals_of_several_days_keep_their_hour() -> None:
     )  # fmt: skip
     first = next(past.resampled(5 * day + 600, draw=4))
     assert first.submitted_at == pytest.approx(5 * day + 3600)
+
+
+def test_gpus_of_several_jobs_are_those_of_one_play() -> None:
+    """Whichever GPU is free first takes the next job."""
+    jobs = [job(name, replace(sure(100), duration_s=WIDE), at=float(at)) for at, name in enumerate("abcd")]
+    known = PlayInput(
+        state=ClusterState(jobs=tuple(jobs), nodes=(node("n0", 2),)), now=0.0, policy=POLICIES["fifo"]
+    )
+    plays = play_all(known)
+    told = forecasts(known, plays)
+    assert {told["a"].gpus, told["b"].gpus} == {(("n0", 0),), (("n0", 1),)}
+    placed = {name: one.gpus for name, one in told.items()}
+    assert any({name: life.gpus for name, life in play.items()} == placed for play in plays)

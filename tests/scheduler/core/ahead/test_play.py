@@ -40,15 +40,16 @@ def played(jobs: list[JobInfo], nodes: list[NodeInfo], policy: str = "fifo", **m
 
 BUSY = running("r", sure(100), ("n0", 0), since=-40.0)
 FULL = NodeInfo(id="n0", gpu_model="A100", total=1, free=())
+ON = (("n0", 0),)
 
 
 def test_a_job_starts_when_the_running_one_ends() -> None:
-    assert played([BUSY, job("a", sure(30))], [FULL]) == {"a": Lived(60.0, 90.0)}
+    assert played([BUSY, job("a", sure(30))], [FULL]) == {"a": Lived(60.0, 90.0, ON)}
 
 
 def test_measured_time_left_counts_before_the_promise() -> None:
     lives = played([BUSY, job("a", sure(30))], [FULL], left={"r": Interval(10, 10, 10)})
-    assert lives["a"] == Lived(10.0, 40.0)
+    assert lives["a"] == Lived(10.0, 40.0, ON)
 
 
 def test_begin_times_and_dependencies_are_kept() -> None:
@@ -58,7 +59,7 @@ def test_begin_times_and_dependencies_are_kept() -> None:
         job("c", sure(100), at=2.0),
     ]
     lives = played(jobs, [node("n0", 1)])
-    assert lives == {"a": Lived(500.0, 530.0), "b": Lived(530.0, 540.0), "c": Lived(0.0, 100.0)}
+    assert lives == {"a": Lived(500.0, 530.0, ON), "b": Lived(530.0, 540.0, ON), "c": Lived(0.0, 100.0, ON)}
 
 
 def test_an_array_starts_as_many_as_its_limit() -> None:
@@ -102,7 +103,7 @@ def test_a_stopped_job_pays_for_its_restart() -> None:
     """SRTF stops the long job for the short one, which saves and starts anew."""
     held = running("r", sure(1000), ("n0", 0), since=-200.0, restart_s=20.0, work_left=0.8)
     lives = played([held, job("a", sure(50))], [FULL], "srtf", left={"r": Interval(800, 800, 800)})
-    assert lives["a"] == Lived(0.0, 50.0)
+    assert lives["a"] == Lived(0.0, 50.0, ON)
 
 
 WORLDS = st.lists(

@@ -1,0 +1,166 @@
+"""What every GPU did, does and is expected to do, for all people who signed in.
+
+Jobs of others stay nameless.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from django.db.models import F, Q, QuerySet
+
+from portal.accounts.models import User
+from scheduler.models import Allocation, Job, MaintenanceWindow, Node, StartForecast
+from scheduler.selectors.figures.start_forecasts import Expected, expected
+from scheduler.selectors.figures.times import Ending, ending
+from scheduler.selectors.jobs import sees
+from scheduler.states import JobState
+
+MAX_BARS = 2000
+JOB_COLUMNS = ("id", "name", "owner", "team")
+HELD_COLUMNS = (
+    "allocated_at", "released_at", "gpu__index", "gpu__node_id", "claim__attempt__ended_at",
+    "claim__attempt__progress", *(f"claim__attempt__job__{name}" for name in (*JOB_COLUMNS, "state")),
+)  # fmt: skip
+WAITING_COLUMNS = (
+    "made_at", "start_at", "start_low", "start_high", "end_at", "end_low", "end_high", "gpus",
+    *(f"job__{name}" for name in JOB_COLUMNS),
+)  # fmt: skip
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bar:
+    """One GPU held by one job for a time.
+
+    end: None while it is still held.
+    ending: when that job is expected to end; None where nothing is known, and once it has.
+    job: None where it is another user's.
+    """
+
+    node: str
+    gpu_index: int
+    start: datetime
+    end: datetime | None
+    job: Job | None
+    ending: Ending | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ExpectedBar:
+    """One GPU on which a waiting job is expected to start.
+
+    job: None where it is another user's.
+    """
+
+    gpu_index: int
+    expected: Expected
+    job: Job | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClosedTime:
+    """A maintenance window of a node; reserved: jobs of one team may run."""
+
+    begins_at: datetime
+    ends_at: datetime
+    reserved: bool
+    note: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lane:
+    """One node, what its GPUs did, and what is ahead of them.
+
+    bars: newest first; expected: by the start. At most MAX_BARS of each on all lanes together.
+    """
+
+    name: str
+    gpus: int
+    bars: tuple[Bar, ...]
+    expected: tuple[ExpectedBar, ...] = ()
+    closed: tuple[ClosedTime, ...] = ()
+
+
+def nodes_with_gpus() -> QuerySet[Node]:
+    """The nodes that have lanes, by name."""
+    return Node.present.filter(gpus__isnull=False).distinct().order_by("name").prefetch_related("gpus")
+
+
+def lanes(
+    user: User, nodes: Iterable[Node], *, since: datetime, now: datetime, until: datetime
+) -> list[Lane]:
+    """Lanes of these nodes of `nodes_with_gpus`; four queries.
+
+    They have allocations from `since` on, and starts and windows that are expected before `until`.
+    """
+    shown = list(nodes)
+    bars = _grouped(_held(user, shown, since, now))
+    waiting = _grouped(_waiting(user, now, until))
+    closed = _grouped(_closed(shown, now, until))
+    return [
+        Lane(
+            name=node.name,
+            gpus=len(node.gpus.all()),
+            bars=tuple(bars.get(node.pk, ())),
+            expected=tuple(waiting.get(node.pk, ())),
+            closed=tuple(closed.get(node.pk, ())),
+        )
+        for node in shown
+    ]
+
+
+def _grouped(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    """By the node's id, in their order."""
+    found: dict[str, list[T]] = {}
+    for node, one in pairs:
+        found.setdefault(node, []).append(one)
+    return found
+
+
+def _held(user: User, nodes: Sequence[Node], since: datetime, now: datetime) -> Iterator[tuple[str, Bar]]:
+    rows = (
+        Allocation.objects.filter(
+            Q(released_at__isnull=True) | Q(released_at__gte=since), gpu__node__in=nodes
+        )
+        .select_related("gpu", "claim__attempt__job")
+        .only(*HELD_COLUMNS)
+        .order_by("-allocated_at", "pk")[:MAX_BARS]
+    )
+    for row in rows:
+        attempt, job = row.claim.attempt, row.claim.attempt.job
+        bar = Bar(
+            node=row.gpu.node_id,
+            gpu_index=row.gpu.index,
+            start=row.allocated_at,
+            end=row.released_at,
+            job=job if sees(user, job) else None,
+            ending=None if row.released_at else ending(job, [attempt], now),
+        )
+        yield row.gpu.node_id, bar
+
+
+def _waiting(user: User, now: datetime, until: datetime) -> Iterator[tuple[str, ExpectedBar]]:
+    """On whichever nodes; the newest forecasts of jobs that still wait."""
+    rows = (
+        StartForecast.objects.filter(first=False, start_at__lt=until, job__state=JobState.QUEUED)
+        .filter(made_at__gte=F("job__state_since"))
+        .select_related("job")
+        .only(*WAITING_COLUMNS)
+        .order_by("start_at", "pk")[:MAX_BARS]
+    )
+    for row in rows:
+        told, job = expected(row, now), row.job if sees(user, row.job) else None
+        for node, indices in row.gpus.items():
+            for index in indices:
+                yield node, ExpectedBar(gpu_index=index, expected=told, job=job)
+
+
+def _closed(nodes: Sequence[Node], now: datetime, until: datetime) -> Iterator[tuple[str, ClosedTime]]:
+    rows = MaintenanceWindow.objects.filter(nodes__in=nodes, ends_at__gt=now, begins_at__lt=until)
+    columns = rows.values_list("nodes", "begins_at", "ends_at", "team", "note")
+    for node, begins_at, ends_at, team, note in columns:
+        yield node, ClosedTime(begins_at=begins_at, ends_at=ends_at, reserved=team is not None, note=note)
