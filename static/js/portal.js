@@ -163,11 +163,13 @@ document.addEventListener("htmx:load", () => {
 }, { once: true });
 
 // What a goal needs, a deadline or a budget, stands beside it; under "More" while another goal is chosen.
+// A limit that is given counts with every goal, so that it is shown there.
 function placeNeeds() {
   const goal = document.getElementById("id_goal");
   for (const field of document.querySelectorAll("[data-goal]")) {
     const place = document.getElementById(field.dataset.goal === goal.value ? "goal" : "more-values");
     if (field.parentElement !== place) place.append(field);
+    if (place.id === "more-values" && field.querySelector("input").value) place.closest("details").open = true;
   }
 }
 document.getElementById("id_goal")?.addEventListener("change", placeNeeds);

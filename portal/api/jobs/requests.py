@@ -27,12 +27,20 @@ from scheduler.selectors.files import get_file
 from scheduler.selectors.jobs import visible_jobs
 from scheduler.selectors.public_states import PUBLIC_STATES
 from scheduler.services.jobs.dependencies import MOST, After
-from scheduler.services.jobs.objectives import MAX_BUDGET
+from scheduler.services.jobs.objectives import BUDGET_RANGE, MAX_BUDGET
 from scheduler.services.jobs.verbs import MAX_RETRIES
 from scheduler.services.provenance.read_values import ReadValues
 from scheduler.services.provenance.sealed import LONGEST, unsealed
 from scheduler.services.quotas import MOST_RUN_S
 from scheduler.states import DependencyKind, PriorityClass
+
+
+class Budget(Number):
+    """The most that a job may cost; every wrong amount is told alike."""
+
+    def __init__(self, **kwargs: Any) -> None:
+        kwargs["error_messages"] = dict.fromkeys(("min_value", "max_value"), BUDGET_RANGE)
+        super().__init__(min_value=0, max_value=MAX_BUDGET, **kwargs)
 
 
 class PriorityField(ChoiceField):
@@ -103,16 +111,18 @@ class JobIn(ClosenessIn, RecommendationIn):
         max_length=100, required=False, allow_null=True,
         help_text="Name of one of your teams, as `me/` lists them; its members see the job.",
     )  # fmt: skip
-    deadline_at = ZonedDateTime(required=False, allow_null=True, help_text="Required for the goal deadline.")
+    deadline_at = ZonedDateTime(
+        required=False, allow_null=True, help_text="Required for the goal deadline; within ten years."
+    )
     begin_at = ZonedDateTime(
         required=False, allow_null=True,
-        help_text="The job does not start before; a time in the past is no limit.",
+        help_text="The job does not start before; within a year from now.",
     )  # fmt: skip
     after = AfterIn(  # type: ignore[call-arg]  # the length is the list's
         many=True, required=False, max_length=MOST, help_text="Jobs that must end before this one may start."
     )  # fmt: skip
-    budget = Number(
-        min_value=0, max_value=MAX_BUDGET, required=False, allow_null=True,
+    budget = Budget(
+        required=False, allow_null=True,
         help_text="In the currency of node prices; required for the goal budget.",
     )  # fmt: skip
     retries = WholeNumber(min_value=0, max_value=MAX_RETRIES, required=False)
@@ -160,9 +170,7 @@ class ChangeIn(ClosenessIn):
     )  # fmt: skip
     goal = ChoiceField(choices=[goal.value for goal in Goal], required=False)
     deadline_at = ZonedDateTime(required=False, allow_null=True, help_text="Null: none any more.")
-    budget = Number(
-        min_value=0, max_value=MAX_BUDGET, required=False, allow_null=True, help_text="Null: none any more."
-    )
+    budget = Budget(required=False, allow_null=True, help_text="Null: none any more.")
     params = Params(
         required=False,
         help_text="Fixed parameters; null leaves one to the recommendation again. Those that change what is"

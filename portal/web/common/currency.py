@@ -1,9 +1,14 @@
-"""What forms say about amounts of money."""
+"""Amounts of money in forms, and what is said about them."""
 
 from __future__ import annotations
 
+from typing import Any
+
+from django import forms
 from django.conf import settings
 from django.utils.functional import lazy
+
+from scheduler.services.jobs.objectives import BUDGET_RANGE, MAX_BUDGET
 
 
 def _sentence() -> str:
@@ -11,3 +16,13 @@ def _sentence() -> str:
 
 
 in_currency = lazy(_sentence, str)()  # read when it is shown
+
+
+class BudgetField(forms.FloatField):
+    """The most that a job may cost; every wrong amount is told alike."""
+
+    def __init__(self, **options: Any) -> None:
+        told = dict.fromkeys(("min_value", "max_value"), BUDGET_RANGE)
+        super().__init__(
+            min_value=0, max_value=MAX_BUDGET, error_messages=told, help_text=in_currency, **options
+        )

@@ -20,7 +20,7 @@ from knowledge.core.recommend.objectives import needed_limit, why_needed
 from portal.accounts.models import Team, User
 from portal.accounts.selectors import own_teams
 from portal.web.common.closeness_fields import ClosenessFields
-from portal.web.common.currency import in_currency
+from portal.web.common.currency import BudgetField
 from portal.web.common.form_base import NameField
 from portal.web.common.param_fields import PREFIX, param_fields
 from portal.web.common.read_fields import ReadFields
@@ -101,7 +101,7 @@ class SubmitForm(ClosenessFields, ReadFields, SweepFields, TimedForm):
         help_text="Its members see the job, and the cost counts towards the team.",
     )
     deadline_at = MomentField(required=False, label="Deadline")
-    budget = forms.FloatField(required=False, min_value=0, max_value=1e12, help_text=in_currency)
+    budget = BudgetField(required=False)
     begin_at = MomentField(
         required=False, label="Not before", help_text="The job does not start before this time."
     )

@@ -27,6 +27,7 @@ from scheduler.selectors.figures.cost import job_costs
 from scheduler.selectors.figures.promise import (
     comparison,
     comparison_with_submission,
+    is_renewed,
     new_prediction,
     promise_for_elsewhere,
 )
@@ -59,6 +60,7 @@ def _overview(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
         "prediction": prediction,
         "compared": [(line, getattr(prediction, line.name, None)) for line in comparison(job, spent, now)],
         "first_promise": promise_for_elsewhere(job),
+        "renewed": is_renewed(job),
         "at_submission": comparison_with_submission(job, spent, now),
         "start_promise": start_promise(job),
         "files": [] if job.state in LIVE else list(artifacts(job)),  # an attempt leaves them at its end

@@ -19,6 +19,7 @@ from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.states import JobState
 
 COMPARED = ("duration_s", "tokens_per_second", "peak_memory_bytes", "cost")
+RENEWED_BY = ("goal", "deadline_at", "budget", "params.")  # changes before the first attempt
 OF_A_WHOLE_RUN = frozenset({"duration_s", "cost"})  # a run that broke off says nothing about these
 
 
@@ -91,6 +92,16 @@ def new_prediction(job: Job, now: datetime) -> Option | None:
         return prediction
     so_far_s = duration_s(attempts, now)
     return corrected(prediction, counts.remaining, so_far_s=so_far_s, now=now.timestamp())
+
+
+def is_renewed(job: Job) -> bool:
+    """Was the job promised anew after its submission, as it was changed?"""
+    began = min((attempt.created_at for attempt in job.attempts.all()), default=None)
+    changes = job.events.filter(kind="changed").values_list("at", "data")
+    return any(
+        (began is None or at < began) and any(name.startswith(RENEWED_BY) for name in data)
+        for at, data in changes
+    )
 
 
 def promise_for_elsewhere(job: Job) -> Option | None:

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from knowledge.core.domain.cost import cost
+from knowledge.core.domain.wording import rough_time
 from scheduler.core.deadlines import LATEST_SWITCH
 from scheduler.core.market.types import NodeTerms
 from scheduler.models import Allocation, Attempt, Job, MarketDecision, Node
@@ -160,7 +161,7 @@ def _next(job: Job, attempts: Sequence[Attempt], policy: str, now: datetime) -> 
     if job.state in TERMINAL:
         return _ended(job)
     latest = latest_switch(job) if policy == "spot" else None
-    slack = f"{max(0.0, (latest - now).total_seconds()) / 3600:.1f} h of slack left" if latest else ""
+    slack = f"{rough_time(max(0.0, (latest - now).total_seconds()))} of slack left" if latest else ""
     live = next((attempt for attempt in attempts if attempt.ended_at is None), None)
     if live is not None:
         spot = any(claim.node.kind == NodeTerms.SPOT for claim in live.claims.all())
@@ -183,5 +184,5 @@ def _ended(job: Job) -> str:
         return f"It has {job.state}."
     spare_s = (job.deadline_at - job.ended_at).total_seconds()
     if spare_s >= 0:
-        return f"It succeeded {spare_s / 60:.0f} min before its deadline."
-    return f"It succeeded {-spare_s / 60:.0f} min after its deadline."
+        return f"It succeeded {rough_time(spare_s)} before its deadline."
+    return f"It succeeded {rough_time(-spare_s)} after its deadline."

@@ -19,6 +19,7 @@ from portal.accounts.services import audit
 from scheduler import hints
 from scheduler.errors import IllegalTransition, StaleJob
 from scheduler.models import Job, PendingStart, StartForecast
+from scheduler.selectors.figures.times import duration_s
 from scheduler.selectors.jobs import may_change
 from scheduler.services.jobs.new_terms import new_terms
 from scheduler.services.jobs.priorities import check_class
@@ -69,7 +70,8 @@ def change_job(
     read = Job.objects.select_related("training_file", "validation_file").get(pk=job.pk)
     _require_as_seen(read, seen, version)
     if change.get("max_run_s", read.max_run_s) != read.max_run_s:
-        limit = run_limit(asked=change["max_run_s"], actor=actor, promise=read.promise)
+        ran_s = duration_s(list(read.attempts.all()), now)
+        limit = run_limit(asked=change["max_run_s"], actor=actor, promise=read.promise, ran_s=ran_s)
         change["max_run_s"] = limit.max_run_s
     changed = _differing(read, change)
     _require_waiting(read, changed)

@@ -13,6 +13,7 @@ from scheduler.states import TERMINAL, DependencyKind, JobState
 
 MOST = 100  # jobs that one job may come after
 AHEAD = timedelta(days=366)
+GRACE = timedelta(minutes=1)  # a clock's time has no seconds, and a request takes a while
 HOPELESS = frozenset(TERMINAL - {JobState.SUCCEEDED})
 
 
@@ -28,11 +29,13 @@ def check_order(
 ) -> None:
     """Raise BadParameters for what could never begin, or too late.
 
-    A time in the past is no error: the job may start at once.
+    begin_at: None once a job has it, and it has come.
     """
     errors = {}
     if begin_at is not None and begin_at > now + AHEAD:
         errors["begin_at"] = "must lie within a year from now"
+    elif begin_at is not None and begin_at < now - GRACE:
+        errors["begin_at"] = "must lie in the future; leave it out for a job that may start at once"
     elif begin_at is not None and deadline_at is not None and begin_at >= deadline_at:
         errors["begin_at"] = "must come before the deadline"
     if len(after) > MOST:

@@ -15,7 +15,7 @@ from scheduler.errors import BadParameters
 from scheduler.models import Job
 from scheduler.services.jobs import recommend
 from scheduler.services.jobs.dependencies import check_order
-from scheduler.services.jobs.objectives import aim_of_request, objective_of
+from scheduler.services.jobs.objectives import FARTHEST, aim_of_request, objective_of
 from scheduler.states import WaitState
 from trainer.recipes import RECIPES, Binds
 
@@ -47,16 +47,17 @@ def as_changed(job: Job, changed: Mapping[str, Any]) -> Job:
 
 
 def _check_limits(job: Job, after: Job, changed: Mapping[str, Any], now: datetime) -> None:
-    """A deadline that has passed is an error only if it is a new one."""
+    """A deadline that has passed, or is too far, is an error only if it is a new one."""
     old = after.deadline_at if "deadline_at" not in changed else None
     aim_of_request(
         goal=after.goal,
         deadline_at=after.deadline_at,
         budget=after.budget,
-        now=min(now, old - A_MOMENT) if old else now,
+        now=min(max(now, old - FARTHEST), old - A_MOMENT) if old else now,
     )
     if "deadline_at" in changed:
-        check_order(begin_at=job.begin_at, deadline_at=after.deadline_at, after=(), now=now)
+        to_come = job.begin_at if job.begin_at and job.begin_at > now else None
+        check_order(begin_at=to_come, deadline_at=after.deadline_at, after=(), now=now)
 
 
 def _anew(job: Job, after: Job, recommender: Recommender, now: datetime) -> dict[str, Any]:

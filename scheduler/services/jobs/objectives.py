@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from knowledge.core.domain.types import Goal
 from knowledge.core.recommend.objectives import needed_limit, why_needed
@@ -12,6 +12,8 @@ from scheduler.models import Job
 
 DEADLINE = "deadline_at"
 MAX_BUDGET = 1e12
+BUDGET_RANGE = f"must be an amount above 0, at most {MAX_BUDGET:,.0f}"
+FARTHEST = timedelta(days=3653)
 AT_LEAST_S = 1.0  # a deadline that has passed: as soon as possible
 
 
@@ -44,8 +46,10 @@ def aim_of_request(
         errors["goal"] = f"must be one of {', '.join(Goal)}"
     if deadline_at is not None and deadline_at <= now:
         errors[DEADLINE] = "must lie in the future"
+    elif deadline_at is not None and deadline_at > now + FARTHEST:
+        errors[DEADLINE] = "must lie within ten years from now"
     if budget is not None and not 0 < budget <= MAX_BUDGET:
-        errors["budget"] = f"must be an amount above 0, at most {MAX_BUDGET:,.0f}"
+        errors["budget"] = BUDGET_RANGE
     needed = needed_limit(goal, deadline=DEADLINE)
     if needed and {DEADLINE: deadline_at, "budget": budget}[needed] is None:
         errors[needed] = why_needed(goal)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
+from portal.clock import database_now
 from scheduler.models import Job
 from tests.harness import world
 from tests.portal.browser.looking import begin_job, look, sign_in
@@ -23,7 +25,7 @@ def test_a_mistake_is_told_at_its_field_and_nothing_is_lost(page: Any) -> None:
     look(page, "new-mistake")
     assert not Job.objects.exists()
     page.get_by_label("Budget").fill("5")
-    expect(page.get_by_text("greater than or equal to 0").first).to_be_hidden()
+    expect(page.get_by_text("must be an amount above 0").first).to_be_hidden()
     page.get_by_role("button", name="Submit job").click()
     page.wait_for_url("**/jobs/ftjob-*/")
 
@@ -84,6 +86,11 @@ def test_what_the_goal_needs_stands_beside_it(page: Any) -> None:
     look(page, "new-deadline")
     page.get_by_label("Goal").select_option("budget")
     expect(deadline).to_be_hidden()
+    page.get_by_label("Goal").select_option("deadline")
+    deadline.fill(f"{database_now() + timedelta(days=2):%Y-%m-%dT%H:%M}")
+    page.get_by_label("Goal").select_option("budget")
+    expect(deadline).to_be_visible()
+    deadline.fill("")
     page.get_by_role("button", name="Submit job").click()
     expect(page.locator("#id_budget")).to_be_visible()
     expect(page.get_by_text("is needed for the goal budget").first).to_be_visible()

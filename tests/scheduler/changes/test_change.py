@@ -18,6 +18,7 @@ from scheduler.loop.apply import apply
 from scheduler.loop.snapshot import take_snapshot
 from scheduler.loop.tick import tick
 from scheduler.models import Job, Node
+from scheduler.selectors.figures.promise import is_renewed
 from scheduler.services.jobs.change import change_job
 from scheduler.services.jobs.verbs import pause_job, resume_job
 from tests.harness import world
@@ -66,6 +67,7 @@ def test_a_waiting_job_is_promised_anew_and_learns_the_same(api: APIClient, job:
     assert answer.status_code == 200, answer.json()
     assert (answer.json()["goal"], answer.json()["budget"], answer.json()["version"]) == ("cheapest", 70, 2)
     assert models_of(job) == {CHEAP}
+    assert is_renewed(job)
     assert (job.params, job.fixed["gpu_model"]) == (learnt, CHEAP)
     assert (job.promised and job.promised.gpu_model, job.chosen["gpu_model"]["by"]) == (CHEAP, "user")
     event = job.events.get(kind="changed")
@@ -88,7 +90,9 @@ def test_what_is_learnt_may_change_before_the_first_attempt_only(api: APIClient,
     fields = refused.json()["error"]["fields"]
     assert list(fields) == ["params.max_steps"]
     assert "clone it with another value" in fields["params.max_steps"]
+    job.events.filter(kind="changed").delete()
     assert change(api, job, params={"gpu_model": CHEAP}).status_code == 200
+    assert not is_renewed(job), "its promise stays after its first attempt"
     assert models_of(job) == {CHEAP}
     assert job.binding is None
     assert job.promised
@@ -103,7 +107,9 @@ def test_what_is_learnt_may_change_before_the_first_attempt_only(api: APIClient,
         ({"params": {"gpu_model": "A1000"}}, "params.gpu_model", "A1000"),
         ({"deadline_at": "2020-01-01T00:00:00Z"}, "deadline_at", "must lie in the future"),
         ({"goal": "budget"}, "budget", "is needed for the goal budget"),
-        ({"budget": 0}, "budget", "must be an amount above 0"),
+        ({"budget": 0}, "budget", "must be an amount above 0, at most 1,000,000,000,000"),
+        ({"budget": -1}, "budget", "must be an amount above 0, at most 1,000,000,000,000"),
+        ({"deadline_at": "9999-12-31T00:00:00Z"}, "deadline_at", "must lie within ten years from now"),
         ({"priority": "urgent", "goal": "cheapest"}, "priority", "may be normal at most"),
         ({"goal": "soon"}, "goal", "must be one of balanced"),
         ({"color": "red"}, "color", ""),

@@ -107,6 +107,8 @@ def test_what_could_never_begin_is_refused_and_nothing_is_stored() -> None:
     year, hour = now + timedelta(days=367), now + timedelta(hours=1)
     wrong = [
         ({"begin_at": year}, "begin_at", "within a year"),
+        ({"begin_at": now - timedelta(minutes=2)}, "begin_at", "must lie in the future; leave it out"),
+        ({"deadline_at": now + 11 * timedelta(days=366)}, "deadline_at", "within ten years"),
         ({"begin_at": hour, "deadline_at": hour}, "begin_at", "before the deadline"),
         ({"after": [After(first)]}, "after", "already been cancelled"),
         ({"after": [After(first, ENDED)] * 2}, "after", "twice"),
@@ -117,5 +119,5 @@ def test_what_could_never_begin_is_refused_and_nothing_is_stored() -> None:
             world.job(owner=first.owner, **values)
         assert told in refused.value.fields[field]
     assert (Job.objects.count(), JobDependency.objects.count()) == (1, 0)
-    world.job(owner=first.owner, after=[After(first, ENDED)], begin_at=now - timedelta(days=1))
+    world.job(owner=first.owner, after=[After(first, ENDED)], begin_at=now)
     assert tick().started == 1

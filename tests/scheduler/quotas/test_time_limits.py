@@ -133,6 +133,11 @@ def test_a_job_that_will_not_end_in_time_is_warned_and_gets_more_time(node: Fake
     ran_for(made, 2 * HOUR_S)
     tick()
     assert world.state_of(made) == JobState.RUNNING
+    with pytest.raises(BadParameters) as refused:
+        change_job(job=made, actor=world.admin(), now=database_now(), max_run_s=HOUR_S)
+    assert "(2 h), which the job has run already; choose a longer" in refused.value.fields["max_run_s"]
+    tick()
+    assert world.state_of(made) == JobState.RUNNING
 
 
 @pytest.mark.django_db

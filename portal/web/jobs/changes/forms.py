@@ -8,7 +8,7 @@ from django import forms
 
 from portal.accounts.models import User
 from portal.web.common.closeness_fields import ClosenessFields, asked_of
-from portal.web.common.currency import in_currency
+from portal.web.common.currency import BudgetField
 from portal.web.common.form_base import StyledForm
 from portal.web.common.param_fields import PREFIX, as_form_values, param_fields
 from portal.web.common.time_fields import HoursField, MomentField, TimedForm
@@ -49,7 +49,7 @@ class ChangeForm(ClosenessFields, TimedForm):
     )
     goal = forms.ChoiceField(choices=[(goal.value, text) for goal, text in GOALS.items()], required=False)
     deadline_at = MomentField(required=False, label="Deadline")
-    budget = forms.FloatField(required=False, min_value=0, max_value=1e12, help_text=in_currency)
+    budget = BudgetField(required=False)
 
     def __init__(self, data: Any = None, *, job: Job, user: User) -> None:
         super().__init__(data, initial=_values(job))

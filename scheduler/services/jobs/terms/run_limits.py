@@ -26,11 +26,13 @@ class RunLimit(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def run_limit(*, asked: int | None, actor: User, promise: Mapping[str, Any] | None) -> RunLimit:
+def run_limit(
+    *, asked: int | None, actor: User, promise: Mapping[str, Any] | None, ran_s: float = 0.0
+) -> RunLimit:
     """Return the limit of a job that asks for one, or leaves it open (None).
 
     It is then the longest that the person's jobs may run, which only administrators may exceed. promise: the
-    option that is promised, as stored. Raises BadParameters.
+    option that is promised, as stored. ran_s: what all its attempts have run so far. Raises BadParameters.
     """
     longest = longest_run_s(actor)
     if asked is None:
@@ -42,6 +44,11 @@ def run_limit(*, asked: int | None, actor: User, promise: Mapping[str, Any] | No
     if longest is not None and asked > longest and not actor.is_admin:
         raise _refused(
             f"may be {longest:,} ({rough_time(longest)}) at most; an administrator can allow your jobs more"
+        )
+    if asked <= ran_s:
+        raise _refused(
+            f"must exceed {ran_s:,.0f} ({rough_time(ran_s)}), which the job has run already; choose a longer"
+            " time, or cancel the job"
         )
     return RunLimit(asked, _within(asked, promise))
 

@@ -98,6 +98,9 @@ def test_the_form_offers_the_classes_that_a_person_may_give(
     assert (clone["priority"].value(), clone["preemptible"].value()) == ("-1", "0")
     assert clone["max_run_s"].value() == 2.5
     assert browser.post("/jobs/new/", {**sent, "priority": "2"}).status_code == 400
+    wrong = browser.post("/jobs/new/", {**sent, "max_run_s": "0", "budget": "1e13"}).content.decode()
+    assert "Choose at least 1 second, which is 0.0003 hours." in wrong
+    assert "must be an amount above 0, at most 1,000,000,000,000" in wrong
 
 
 def test_a_jobs_class_is_changed_on_its_page(browser: Client, person: User) -> None:
