@@ -14,6 +14,7 @@ from django.db import transaction
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.data.measurement import FROM_LOG, OWN, flag_implausible
+from knowledge.core.data.sources.table import check_batch
 from knowledge.core.domain import config_space
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.option_json import option_json
@@ -121,8 +122,10 @@ def record_speed_test(
 def record_log(*, config: Config, tokens_per_second: float, now: datetime) -> Execution:
     """Keep the speed that a log of a run elsewhere tells; once, however often.
 
-    It is not learnt from before somebody confirms the configuration, which the log does not hold.
+    It is not learnt from before somebody confirms the configuration, which the log does not hold. Raises
+    BadCell for a batch that no database holds.
     """
+    check_batch(config.effective_batch_size)
     known = portal_catalogue(config.model_name).canonical(config)
     values = {
         **row_values(known),

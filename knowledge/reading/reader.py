@@ -6,13 +6,15 @@ from knowledge.reading.collecting import StatementCollector
 from knowledge.reading.resolving import resolved
 from knowledge.reading.types import Reading, Tree
 from knowledge.reading.unsupported import unsupported
+from knowledge.reading.values import can_be_kept
 
 
 def read(tree: Tree) -> Reading:
     """Read what the tree states of its training, with the lines that say so."""
     collector = StatementCollector(tree)
     collector.collect()
-    values, contradictions = resolved(collector.statements)
+    stated = [one for one in collector.statements if can_be_kept(one.value)]
+    values, contradictions = resolved(stated)
     return Reading(
         values=values,
         contradictions=contradictions,

@@ -5,6 +5,7 @@ They are None where nothing is stated.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable
 from typing import Any
@@ -15,6 +16,8 @@ WITH_UNIT = re.compile(r"([+-]?\d*\.?\d+)\s*([kKmM])(?:i?b?)?")
 TRUE, FALSE = frozenset({"true", "yes", "on", "1"}), frozenset({"false", "no", "off", "0"})
 BITS = {"4": "bnb-4bit", "8": "bnb-8bit"}
 LONGEST_TEXT = 200
+LONGEST_KEPT = 2_000  # characters of what a script states
+NO_TEXT = re.compile(r"[\x00\ud800-\udfff]")  # no database takes them
 PLACEHOLDER = re.compile(r"^<|\n|[\x00-\x1f]|^/?path/to/|(?i:^your[-_ ])")
 PRECISIONS = (
     (re.compile(r"bf-?16|bfloat-?16"), "bfloat16"),
@@ -59,6 +62,18 @@ def text(raw: object) -> str | None:
     found = raw.strip().strip("\"'")
     usable = found.lower() not in UNSTATED and len(found) <= LONGEST_TEXT
     return found if usable and not PLACEHOLDER.search(found) else None
+
+
+def can_be_kept(value: object) -> bool:
+    """Can a stated value be stored and sent on?
+
+    Not NUL, half a character, infinity or a text of any length: none is a value of a training.
+    """
+    if isinstance(value, list | tuple):
+        return all(map(can_be_kept, value))
+    if isinstance(value, str):
+        return len(value) <= LONGEST_KEPT and not NO_TEXT.search(value)
+    return not isinstance(value, float) or math.isfinite(value)
 
 
 def length(raw: object) -> int | None:

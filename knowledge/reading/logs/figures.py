@@ -29,7 +29,7 @@ _LOSS = re.compile(
 )
 _TOKENS = re.compile(r"(?<![\d,.])(\d[\d,]{0,14}(?:\.\d{1,9})?) ?(?:tokens/s\b|tok/s\b)")
 _STAMP = re.compile(r"^\W{0,2}(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)")
-_WARNING = re.compile(r"\bwarn(?:ing)?\b|\w*Warning:", re.I)
+_WARNING = re.compile(r"\bwarn(?:ing)?\b|Warning:", re.I)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,6 +11,7 @@ from rest_framework.parsers import MultiPartParser
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from knowledge.core.data.sources.table import BadCell
 from knowledge.core.domain.types import Config
 from knowledge.models import Execution
 from knowledge.reading.logs.elsewhere import LogElsewhere, UnreadableLog, read_log, text_of
@@ -45,6 +46,8 @@ class LogReadIn(serializers.Serializer[Any]):
     gradient_accumulation_steps = _count()
 
     def validate(self, attrs: dict[str, Any]) -> dict[str, Any]:
+        if unknown := set(self.initial_data) - set(self.fields):
+            raise ValidationError({name: ["is not known here; leave it out"] for name in unknown})
         known = {name for name in RUN if name in attrs}
         if known and known != set(RUN):
             raise ValidationError({name: ["is needed to keep the run"] for name in RUN if name not in known})
@@ -94,7 +97,10 @@ def _kept(found: LogElsewhere, config: Config) -> Execution:
     rate = found.rate(config.effective_batch_size * config.tokens_per_sample)
     if not rate:
         raise ValidationError({"file": ["has no steps with times and no tokens/s; its speed is unknown"]})
-    return record_log(config=config, tokens_per_second=rate, now=database_now())
+    try:
+        return record_log(config=config, tokens_per_second=rate, now=database_now())
+    except BadCell as wrong:
+        raise ValidationError({wrong.column: [str(wrong)]}) from wrong
 
 
 class ConfirmApi(AdminApi):

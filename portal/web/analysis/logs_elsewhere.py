@@ -12,6 +12,7 @@ from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_http_methods, require_POST
 
+from knowledge.core.data.sources.table import BadCell
 from knowledge.core.domain.types import Config
 from knowledge.reading.logs.elsewhere import LogElsewhere, UnreadableLog, read_log, text_of
 from knowledge.selectors import execution_of_log
@@ -108,7 +109,11 @@ def _kept(request: PageRequest) -> HttpResponse:
     rate = keep.cleaned_data["log"].rate(config.effective_batch_size * config.tokens_per_sample)
     if not rate:
         raise Http404
-    row = record_log(config=config, tokens_per_second=rate, now=database_now())
+    try:
+        row = record_log(config=config, tokens_per_second=rate, now=database_now())
+    except BadCell as wrong:
+        keep.add_error(wrong.column, str(wrong))
+        return _page(request, LogForm(), keep=keep, status=400)
     messages.info(
         request, f"Kept with {rate:,.0f} tokens/s; it is learnt from once an administrator confirms it."
     )

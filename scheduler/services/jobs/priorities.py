@@ -80,9 +80,8 @@ def _place(job: Job, actor: User, now: datetime, *, front_at: datetime | None, n
     job = locked(job.pk)
     if job.state not in (JobState.QUEUED, JobState.PAUSED) and front_at:
         state = public_state(JobState(job.state), job.stop_for)
-        raise IllegalTransition(
-            f"The job is {state}; only a job that waits can be moved to the front.", state
-        )
+        now_is = "has just been given GPUs" if state == "queued" else f"is {state}"
+        raise IllegalTransition(f"The job {now_is}; only a job that waits can be moved to the front.", state)
     if front_at is None and job.front_at is None:
         return job
     kind = "moved to the front" if front_at else "moved back"

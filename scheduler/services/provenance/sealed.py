@@ -15,8 +15,12 @@ VALID_S = 24 * 3600
 
 
 def sealed(user: User, read: ReadValues) -> str:
-    """A text that only the same person can send back; empty where nothing was read."""
-    return signing.dumps(read.as_json(), salt=_salt(user), compress=True) if read.values else ""
+    """A text that only the same person can send back.
+
+    Empty where nothing was read, or more than may be sent back.
+    """
+    seal = signing.dumps(read.as_json(), salt=_salt(user), compress=True) if read.values else ""
+    return seal if len(seal) <= LONGEST else ""
 
 
 def unsealed(user: User, text: str) -> ReadValues | None:

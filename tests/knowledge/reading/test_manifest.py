@@ -122,6 +122,15 @@ def test_a_large_notebook_is_left_out_unread() -> None:
     assert (set(found.files), found.left_out) == ({"t.py"}, {"big.ipynb": "It is too large."})
 
 
+def test_names_of_another_encoding_are_kept_as_far_as_they_can_be_read() -> None:
+    out = io.BytesIO()
+    with tarfile.open(fileobj=out, mode="w", encoding="latin-1") as archive:
+        member = tarfile.TarInfo("größe.py")
+        member.size = 5
+        archive.addfile(member, io.BytesIO(b"x = 1"))
+    assert set(from_upload("a.tar", out.getvalue()).files) == {"gr\ufffd\ufffde.py"}
+
+
 def test_links_are_not_followed() -> None:
     link_in_zip = zipfile.ZipInfo("link.py")
     link_in_zip.external_attr = 0o120777 << 16

@@ -247,3 +247,10 @@ def test_gpus_that_share_a_model_are_no_copies_of_it() -> None:
 )
 def test_launchers_count_gpus_in_their_own_ways(gpus: str) -> None:
     assert values(reading({"t.py": ""}, gpus))["number_gpus"] == 4
+
+
+@pytest.mark.parametrize("text", ["a\\0b", "a\\ud800b", "x" * 30_000])
+def test_what_no_database_keeps_is_not_stated(text: str) -> None:
+    script = f'from transformers import AutoModel, TrainingArguments\nAutoModel.from_pretrained("{text}")\n'
+    found = reading({"train.py": script + "TrainingArguments(num_train_epochs=2)\n"})
+    assert values(found) == {"epochs": 2}

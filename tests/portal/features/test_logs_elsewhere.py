@@ -69,6 +69,8 @@ def test_an_impossible_speed_stays_unlearnt(api: APIClient, admin_api: APIClient
         ("nothing of steps", RUN, "file"),
         (BARS, {"model": "llama3.1-8b"}, "method"),
         (BARS, {**RUN, "number_gpus": 0}, "number_gpus"),
+        (BARS, {**RUN, "number_gpus": 30_000, "per_device_batch_size": 40_000}, "per_device_batch_size"),
+        (BARS, {**RUN, "gradient_acumulation": 8}, "gradient_acumulation"),
     ],
 )
 def test_bad_input_names_the_field(api: APIClient, content: Any, run: dict[str, Any], field: str) -> None:
@@ -95,4 +97,8 @@ def test_the_page_reads_keeps_and_confirms(browser: Client, person: User) -> Non
     row.refresh_from_db()
     assert row.learn
     assert browser.post("/logs/", {**RUN, "log": "forged"}).status_code == 400
+    large = browser.post(
+        "/logs/", {**RUN, "log": seal[1], "per_device_batch_size": 1_000_000, "number_gpus": 9_999}
+    )
+    assert "effective batch above" in large.content.decode()
     assert "paste lines" in browser.post("/logs/", {}).content.decode()

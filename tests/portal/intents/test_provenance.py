@@ -14,8 +14,9 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from portal.accounts.models import Membership, Role, Team, User
-from scheduler.models import DatasetFile, Job, JobReading
-from scheduler.services.provenance.read_values import Fate, fate_of
+from scheduler.models import DatasetFile, Job, JobReading, ReadSource
+from scheduler.services.provenance.read_values import Fate, ReadValue, ReadValues, fate_of
+from scheduler.services.provenance.sealed import sealed
 from tests.harness import world
 
 SAID = "lora on builtin/tiny-llama with my poems, rank 8, 40 steps, call it haiku"
@@ -112,6 +113,12 @@ def test_a_draft_takes_its_reading_along_and_a_script_too(api: APIClient, poems:
     fates = {name: (one["because"], one["fate"]) for name, one in body["read"]["fields"].items()}
     assert fates == {"learning_rate": ("the command", "kept"), "seed": ("the command", "changed")}
     assert body["read"]["said"] == ""
+
+
+def test_more_than_a_submission_takes_is_not_sealed(person: User) -> None:
+    long = "".join(map(str, range(20_000)))
+    value = ReadValue(value=long, origin="stated", because="train.py, line 1")
+    assert sealed(person, ReadValues(source=ReadSource.SCRIPT, values={"model": value})) == ""
 
 
 @pytest.mark.parametrize("of", ["nonsense", "another person"])

@@ -162,6 +162,12 @@ def read(
     return flag_implausible(rows, catalogue)
 
 
+def check_batch(effective: int) -> None:
+    """Raise BadCell for more samples a step than the database holds."""
+    if effective > LARGEST:
+        raise BadCell("per_device_batch_size", f"makes an effective batch above {LARGEST:,}")
+
+
 def _storable(row: Measurement) -> Measurement:
     """Return the row with remarks cut to the length that the database holds.
 
@@ -173,8 +179,7 @@ def _storable(row: Measurement) -> Measurement:
             raise BadCell(name, f"is longer than {longest} characters")
     if len(row.source) > LONGEST_SOURCE:
         raise BadCell("source", f"is longer than {LONGEST_SOURCE} characters")
-    if max(row.effective_batch_size, config.effective_batch_size) > LARGEST:
-        raise BadCell("per_device_batch_size", f"makes an effective batch above {LARGEST:,}")
+    check_batch(max(row.effective_batch_size, config.effective_batch_size))
     stack: dict[str, Any] = {
         name: (getattr(config, name) or "")[:longest] or None for name, longest in LONGEST_STACK.items()
     }
