@@ -6,6 +6,7 @@ There is one row per measured run, and one row per trained predictor.
 from __future__ import annotations
 
 from dataclasses import fields
+from math import expm1
 from typing import Any
 
 from django.conf import settings
@@ -230,6 +231,11 @@ class TrackRecord(models.Model):
 
     def __str__(self) -> str:
         return f"track record of {self.day}"
+
+    @property
+    def relative_error(self) -> float | None:
+        """The median error as a share of the smaller of promise and measurement."""
+        return None if self.median_error is None else expm1(self.median_error)
 
 
 class SourceTree(models.Model):

@@ -87,7 +87,9 @@ def from_upload(name: str, content: bytes) -> ScriptManifest:
         RuntimeError,
         NotImplementedError,
     ) as error:
-        raise UnreadableUpload(f"The archive cannot be read: {error}") from error
+        raise UnreadableUpload(
+            "The archive cannot be read: it is damaged or of another kind; send a .zip or .tar.gz."
+        ) from error
     if len(content) > LARGEST_NOTEBOOK:
         raise UnreadableUpload(f"The file has more than {LARGEST_NOTEBOOK:,} bytes; send the script alone.")
     return _gathered(iter([(PurePosixPath(name).name or "script", len(content), content)]))

@@ -83,4 +83,5 @@ def _grown(recent: Sequence[PromiseOutcome], before: Sequence[PromiseOutcome]) -
     now, then = _error(recent), _error(before)
     if min(len(recent), len(before)) < ENOUGH or now is None or not then or now <= WORSE * then:
         return ""
-    return f"The median error rose from {then:.0%} to {now:.0%}; hardware or software may have changed."
+    before, after = math.expm1(then), math.expm1(now)
+    return f"The median error rose from {before:.0%} to {after:.0%}; hardware or software may have changed."

@@ -10,6 +10,8 @@ from knowledge.reading.logs.figures import LogFigures, read_figures
 from knowledge.reading.logs.questions import QUESTIONS, LogAnswer, LogFacts, ask
 
 LARGEST_LOG = 2_000_000  # bytes; the end of a longer one says as much
+ARCHIVE = (b"PK\x03\x04", b"\x1f\x8b")  # how a zip and a gzip begin
+MOST_UNKNOWN = 0.1  # of the characters; a log in another encoding has fewer
 
 
 class UnreadableLog(ValueError):
@@ -36,7 +38,7 @@ def text_of(content: bytes) -> str:
     if len(content) > LARGEST_LOG:
         raise UnreadableLog(f"The log has more than {LARGEST_LOG // 1_000_000} MB; send its end alone.")
     text = content.decode("utf-8", errors="replace")
-    if "\x00" in text:
+    if "\x00" in text or content.startswith(ARCHIVE) or text.count("\ufffd") > len(text) * MOST_UNKNOWN:
         raise UnreadableLog("This is no text; send the log as it was written to a terminal or file.")
     return text
 

@@ -72,7 +72,13 @@ def _why(_: LogFigures, facts: LogFacts) -> _Answer:
     found = facts.explanation
     if found is not None:
         return f"{found.sentence} {found.remedy}", [found.line] if found.line else []
-    return (f"It has not failed: it is {facts.state}." if facts.state else "No failure is known."), []
+    return (f"It has not failed: it {_now(facts.state)}." if facts.state else "No failure is known."), []
+
+
+def _now(state: str) -> str:
+    return {"succeeded": "has succeeded", "failed": "has failed", "cancelled": "was cancelled"}.get(
+        state, f"is {state}"
+    )
 
 
 def _warnings(log: LogFigures, _: LogFacts) -> _Answer:
@@ -123,7 +129,7 @@ def _far(log: LogFigures, _: LogFacts) -> _Answer:
 
 def _end(log: LogFigures, facts: LogFacts) -> _Answer:
     if facts.ended:
-        return f"It has ended: it is {facts.state}.", [log.last] if log.last else []
+        return f"It has ended: it {_now(facts.state)}.", [log.last] if log.last else []
     at = log.furthest
     lines = [at.line] if at else []
     if facts.left_s is not None:
@@ -149,7 +155,10 @@ def _fast(log: LogFigures, _: LogFacts) -> _Answer:
 _WORDS: Mapping[str, re.Pattern[str]] = {
     topic: re.compile(words)
     for topic, words in (
-        ("failure", r"\bwhy\b|\bfail|\berror|\bcrash|\bwrong\b|\bbroke|\bdied\b|\bexception|\bkilled\b"),
+        (
+            "failure",
+            r"\bwhy\b(?!.*\bslow)|\bfail|\berror|\bcrash|\bwrong\b|\bbroke|\bdied\b|\bexception|\bkilled\b",
+        ),
         ("warnings", r"\bwarn"),
         ("loss", r"\bloss|\bconverg|\blearns?\b|\blearning\b|\bdiverg|\bnan\b"),
         (

@@ -25,7 +25,7 @@ from portal.web.charts.chart import (
     time_axis,
     when,
 )
-from portal.web.templatetags.portal_format import failure, number, percent
+from portal.web.templatetags.portal_format import duration, failure, number, percent
 from scheduler.selectors.analysis.analytics import FailedAttempts, Utilisation
 from scheduler.selectors.analysis.histogram import Histogram
 
@@ -43,6 +43,7 @@ CAUSES = {
 def utilisation_chart(found: Utilisation, slices: Sequence[datetime]) -> Chart:
     """Chart the shares of the offered GPU time that were held.
 
+    Time before a node joined or after it left is not offered, so a slice may count in part.
     One line is for all jobs, one for the reader's own jobs.
     """
     held, own = _shares(found.held, found.offered), found.own and _shares(found.own, found.offered)
@@ -54,8 +55,8 @@ def utilisation_chart(found: Utilisation, slices: Sequence[datetime]) -> Chart:
     mean, peak = sum(found.held) / offered if offered else None, max(known, default=None)
     summary = "No GPUs were available in this period."
     if peak:
-        summary = f"On average {percent(mean)} of the GPU time was used; the peak was {percent(peak[0])}"
-        summary += f" at {when(peak[1])}."
+        summary = f"On average {percent(mean)} of the GPU time that nodes offered was used;"
+        summary += f" the peak was {percent(peak[0])} in the {_slice(slices)} from {when(peak[1])}."
     return Chart(
         name="utilisation", title="Utilisation", summary=summary, data=lines if known else [],
         layout={
@@ -68,6 +69,10 @@ def utilisation_chart(found: Utilisation, slices: Sequence[datetime]) -> Chart:
             for k, moment in enumerate(slices)
         ],
     )  # fmt: skip
+
+
+def _slice(slices: Sequence[datetime]) -> str:
+    return duration((slices[1] - slices[0]).total_seconds()) if len(slices) > 1 else "time"
 
 
 def _shares(held: Sequence[float], offered: Sequence[float]) -> list[float | None]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import cached_property
 
 from knowledge.core.domain.types import Option, all_priced
 from scheduler.core.cycle import wait_reasons
@@ -28,6 +29,7 @@ from scheduler.core.types import (
 )
 
 AHEAD = "Jobs that were submitted earlier go first."
+AHEAD_BY_CLASS = "Jobs of a higher class or moved to the front go first, then those submitted earlier."
 BEFORE = "Jobs that rank before it go first."
 OUTRANKED = "A job that goes first needs its GPUs; this one goes on from its checkpoint."
 
@@ -148,7 +150,17 @@ class Cycle:
             for option in options:
                 self._withhold(option)
         if self.state.explain:
-            self._wait(wait_reasons.busy(job, options[0], self.free, behind=self.behind if passed else ""))
+            self._wait(
+                wait_reasons.busy(job, options[0], self.free, behind=self._behind(job) if passed else "")
+            )
+
+    def _behind(self, job: JobInfo) -> str:
+        """Which jobs go first; by the order of arrival only within a class."""
+        return AHEAD_BY_CLASS if self.behind == AHEAD and job.priority < self._highest else self.behind
+
+    @cached_property
+    def _highest(self) -> float:
+        return max(job.priority for job in self.state.waiting)
 
     def _is_withheld(self, option: Option, job: JobInfo) -> bool:
         """Is there a place for the option that a job further ahead waits for?"""

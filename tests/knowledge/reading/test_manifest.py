@@ -105,6 +105,7 @@ def drive() -> bytes:
         ("many.zip", entries, "entries"),
         ("up.tar.gz", climbing, "unsafe path"),
         ("broken.tar.gz", lambda: b"\x1f\x8b not really", "cannot be read"),
+        ("broken.zip", lambda: b"PK not really", r"damaged or of another kind; send a \.zip or \.tar\.gz"),
         ("a.rar", lambda: b"Rar!", "zip or tar.gz"),
         ("huge.py", lambda: b"x" * 2_000_001, "script alone"),
     ],

@@ -29,6 +29,10 @@ def sent(api: APIClient, content: str | bytes, **run: Any) -> Any:
     return api.post("/api/logs/", {"file": upload(content), **run}, format="multipart")
 
 
+def test_an_archive_is_no_log(api: APIClient) -> None:
+    assert "no text" in sent(api, b"PK\x03\x04 of a zip").content.decode()
+
+
 def test_a_log_answers_all_questions_and_keeps_nothing(api: APIClient) -> None:
     told = sent(api, BARS + "Traceback (most recent call last):\nRuntimeError: CUDA out of memory.\n").json()
     assert told["steps_per_s"] == pytest.approx(0.5)

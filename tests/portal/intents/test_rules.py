@@ -133,6 +133,7 @@ MODELS = {
     "code llama 34b": "codellama/CodeLlama-34b-hf",
     "gemma, the 9b,": "google/gemma-2-9b",
     "my-org/my-llama-7b": "my-org/my-llama-7b",
+    "tiny-llama": "builtin/tiny-llama",
     "not llama-2-7b but llama-3.1-8b": "meta-llama/Llama-3.1-8B",
     "gemma-2-2b, sorry, I meant phi-2,": "microsoft/phi-2",
     # digits, dots and glued words must agree

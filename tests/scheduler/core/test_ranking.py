@@ -25,6 +25,11 @@ def test_strict_fifo_lets_nobody_pass_on_any_gpus() -> None:
     plan = decide("fifo-strict", [job("gang", FOUR), job("other", option("L40S"), at=1)], nodes)
     text = "Needs 1 L40S GPU; 1 is free. Jobs that were submitted earlier go first."
     assert plan["other"] == Wait("other", WaitState.BEHIND, text)
+    later = job("gang", FOUR, at=2, priority=1)
+    plan = decide("fifo-strict", [later, job("other", option("L40S"), at=1)], nodes)
+    assert plan["other"].reason.endswith(
+        "; 1 is free. Jobs of a higher class or moved to the front go first, then those submitted earlier."
+    )  # type: ignore[union-attr]
 
 
 def test_sjf_starts_the_shortest_and_lucid_the_one_with_least_gpu_time() -> None:

@@ -21,6 +21,7 @@ PATH = re.compile(r"(?<![\w.<])(?:/|~/|\.{1,2}/|[a-z]:\\)[\w.-]+(?:[/\\][\w.-]+)
 HUB_ID = re.compile(
     r"(?<![\w./@-])(?P<owner>[a-z0-9][\w.-]{1,60})/(?P<name>[a-z0-9][\w.-]{1,95}[a-z0-9])(?![\w/])"
 )
+_BARE = re.compile(r"(?<![\w./@-])[a-z]+(?:-[a-z]+)+(?![\w/-]|\.\w|\s?\d[\d.]*b)")  # without its prefix
 _SIZE = re.compile(
     r"(?<![\w.-])(?P<n>\d+(?:\.\d+)?)(?:\s?(?P<long>bn|billion|million)|(?P<b>b)|(?P<m>m)(?=[\s-]+(?:param|model|llm|one|base|or|version|variant)))(?![\w/])(?:[\s-]*param(?:eter)?s?)?"
 )
@@ -78,6 +79,9 @@ def read(text: Sentence, index: ModelIndex, taken: list[tuple[int, int]]) -> Ite
     for found in HUB_ID.finditer(low):
         if value := _hub_id(text, found, index):
             yield Proposal(field=FIELD, start=found.start(), end=found.end(), value=value, weight=20)
+    for found in _BARE.finditer(low):
+        if value := index.ids.get(f"builtin/{found.group()}"):
+            yield Proposal(field=FIELD, start=found.start(), end=found.end(), value=value, weight=10)
     for run in _runs(low, index):
         if proposal := _named(run, index):
             yield proposal

@@ -95,6 +95,7 @@ def test_whether_the_loss_falls(losses: list[float], begins: str) -> None:
         ("what went wrong here", "failure"),
         ("how many steps are done", "end"),
         ("throughput?", "speed"),
+        ("why is it slow", "speed"),
         ("does it converge", "loss"),
         ("the weather", ""),
         ("", ""),
@@ -106,8 +107,9 @@ def test_questions_are_understood_by_their_words(question: str, topic: str) -> N
 
 def test_what_the_portal_knows_goes_before_the_log() -> None:
     assert "2 h" in asked("when does it end", BARS, left_s=7200.0).text
-    assert asked("when does it end", BARS, state="failed", ended=True).text == "It has ended: it is failed."
+    assert asked("when does it end", BARS, state="failed", ended=True).text == "It has ended: it has failed."
     assert asked("why did it fail", BARS, state="running").text == "It has not failed: it is running."
+    assert asked("why", BARS, state="succeeded").text == "It has not failed: it has succeeded."
 
 
 def test_warnings_are_counted_and_the_first_ones_shown() -> None:

@@ -61,7 +61,8 @@ def test_nothing_measured_is_said_and_not_drawn() -> None:
 def test_utilisation_shows_the_own_share_beside_the_clusters() -> None:
     found = Utilisation(offered=[7200, 7200], held=[3600, 7200], own=[0, 3600])
     chart = drawable(usage.utilisation_chart(found, SLICES))
-    assert chart.summary.startswith("On average 75% of the GPU time was used; the peak was 100%")
+    assert chart.summary.startswith("On average 75% of the GPU time that nodes offered was used;")
+    assert "the peak was 100% in the " in chart.summary
     assert [trace["y"] for trace in chart.data] == [[0.5, 1.0], [0, 0.5]]
 
 

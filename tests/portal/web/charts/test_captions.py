@@ -89,7 +89,7 @@ def test_utilisation(slices: list[tuple[float, float]]) -> None:
     moments = [NOON + k * HOUR for k in range(len(slices))]
     chart = usage.utilisation_chart(Utilisation(offered=offered, held=held, own=None), moments)
     peak = max(drawn(chart.figure))
-    assert f"the peak was {percent(peak)} at" in chart.summary or abs(peak * 100 % 1 - 0.5) < 0.02
+    assert f"the peak was {percent(peak)} in the" in chart.summary or abs(peak * 100 % 1 - 0.5) < 0.02
     mean = sum(y * all_ for y, all_ in zip(drawn(chart.figure), offered, strict=True)) / sum(offered)
     near = {percent(mean), percent(mean + 1e-4), percent(mean - 1e-4)}
     assert any(f"average {told} of the GPU time" in chart.summary for told in near)

@@ -110,7 +110,7 @@ def test_programs_ask_the_log(api: APIClient, person: User) -> None:
         "Use a node with more main memory, or a smaller model.",
         "lines": [{"number": 5, "text": LINE}],
     }
-    assert api.get(path, {"q": "when does it end"}).json()["text"] == "It has ended: it is failed."
+    assert api.get(path, {"q": "when does it end"}).json()["text"] == "It has ended: it has failed."
     assert api.get(path).status_code == api.get(path, {"q": "x" * 301}).status_code == 400
 
 

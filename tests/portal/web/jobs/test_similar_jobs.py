@@ -46,7 +46,7 @@ def test_the_page_and_rest_show_earlier_jobs(
     assert f'href="{first.get_absolute_url()}"' in page
     file = second.training_file_id
     new = browser.get("/jobs/new/advice/", {"model": second.model, "training_file": file}).content.decode()
-    assert "2 similar jobs took" in new
+    assert "2 of these 2 jobs succeeded and took" in new
     sent = {"command": f"python t.py --model_name_or_path {second.model} --learning_rate 1e-5"}
     assert "Similar jobs" in browser.post("/jobs/import/", sent).content.decode()
 
