@@ -98,7 +98,7 @@ def promised_remaining(
 
 
 def times_slower(promised: Option, remaining: Remaining) -> float | None:
-    """How many times longer than promised the job runs at the measured pace, start-up apart.
+    """How many times longer than promised the job runs, start-up apart.
 
     None before a step was measured.
     """

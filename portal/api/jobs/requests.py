@@ -35,7 +35,7 @@ from scheduler.services.quotas import MOST_RUN_S
 from scheduler.states import DependencyKind, PriorityClass
 
 
-class Budget(Number):
+class BudgetNumber(Number):
     """The most that a job may cost; every wrong amount is told alike."""
 
     def __init__(self, **kwargs: Any) -> None:
@@ -121,7 +121,7 @@ class JobIn(ClosenessIn, RecommendationIn):
     after = AfterIn(  # type: ignore[call-arg]  # the length is the list's
         many=True, required=False, max_length=MOST, help_text="Jobs that must end before this one may start."
     )  # fmt: skip
-    budget = Budget(
+    budget = BudgetNumber(
         required=False, allow_null=True,
         help_text="In the currency of node prices; required for the goal budget.",
     )  # fmt: skip
@@ -170,7 +170,7 @@ class ChangeIn(ClosenessIn):
     )  # fmt: skip
     goal = ChoiceField(choices=[goal.value for goal in Goal], required=False)
     deadline_at = ZonedDateTime(required=False, allow_null=True, help_text="Null: none any more.")
-    budget = Budget(required=False, allow_null=True, help_text="Null: none any more.")
+    budget = BudgetNumber(required=False, allow_null=True, help_text="Null: none any more.")
     params = Params(
         required=False,
         help_text="Fixed parameters; null leaves one to the recommendation again. Those that change what is"

@@ -69,8 +69,8 @@ class SlotChoice(NamedTuple):
     plan: SlotPlan | None = None
 
 
-class Taken(NamedTuple):
-    """The size of a slot, and the offer that its GPUs come from; `NOTHING`: all are on demand."""
+class SlotPurchase(NamedTuple):
+    """The size of a slot, and the offer of its GPUs; `NOTHING`: all on demand."""
 
     size: int
     offer: SlotOffer
@@ -149,16 +149,16 @@ def uniform(now: Situation) -> SlotChoice:
     return SlotChoice(0 if next_mode(mode, stand, spot=spot) is Mode.IDLE else size)
 
 
-def decide(decider: Decider, now: Situation) -> tuple[SlotChoice, Taken]:
-    """What the decider chooses, and what is taken after the guard and the job's caution."""
+def decide(decider: Decider, now: Situation) -> tuple[SlotChoice, SlotPurchase]:
+    """What the decider chooses, and what guard and caution leave of it."""
     choice, job, progress = decider(now), now.job, now.progress
     if decider is on_demand:
-        return choice, Taken(choice.size, NOTHING)
+        return choice, SlotPurchase(choice.size, NOTHING)
     size = guarded(job, progress, choice.size)
     after_a_lost_slot = Progress(progress.slot + 1, progress.done, 0)
     if job.cautious and split(job, size, now.offer)[0] and not can_end_in_time(job, after_a_lost_slot):
-        return choice, Taken(job.largest, NOTHING)
-    return choice, Taken(size, now.offer)
+        return choice, SlotPurchase(job.largest, NOTHING)
+    return choice, SlotPurchase(size, now.offer)
 
 
 def rest_costs(job: DeadlineJob, usual: SlotOffer, left: Array, *, slots: int) -> Array:

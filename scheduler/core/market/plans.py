@@ -41,7 +41,7 @@ class MarketPlans:
 
     @property
     def cheapest(self) -> PlanOutlook:
-        """Of those to choose from that keep the deadline most often, the one with the least money."""
+        """The cheapest of those to choose from that keep the deadline most often."""
         choices = [one for one in self.outlooks if one.decider != SAFE]
         return min(choices, key=lambda one: (-one.in_time, one.money))
 

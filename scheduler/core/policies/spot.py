@@ -200,7 +200,7 @@ class _Rented:
     # GPUs
 
     def _realise(self, one: Contract, known: Mapping[str, Any]) -> None:
-        """Give the job its GPUs of this slot, if their nodes are there; else ask for nodes."""
+        """Give the job its GPUs of this slot, or ask for nodes if they are not there."""
         spot, on_demand = known["spot"], known["on_demand"]
         job, size = one.info, spot + on_demand
         if not size:

@@ -151,7 +151,7 @@ def _time_passed(job: Job, now: datetime) -> float | None:
 
 
 def latest_switch(job: Job) -> datetime | None:
-    """When it goes to on-demand nodes at the latest, by its last decision; None before there is one."""
+    """When it goes to on-demand nodes at the latest; None before any decision."""
     newest = MarketDecision.objects.filter(job=job).order_by("slot", "pk").last()
     at = newest.inputs.get(LATEST_SWITCH) if newest else None
     return None if at is None else datetime.fromtimestamp(at, UTC)

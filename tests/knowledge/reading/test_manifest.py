@@ -125,7 +125,7 @@ def test_a_large_notebook_is_left_out_unread() -> None:
 
 def test_names_of_another_encoding_are_kept_as_far_as_they_can_be_read() -> None:
     out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w", encoding="latin-1") as archive:
+    with tarfile.open(fileobj=out, mode="w", encoding="latin-1", format=tarfile.GNU_FORMAT) as archive:
         member = tarfile.TarInfo("größe.py")
         member.size = 5
         archive.addfile(member, io.BytesIO(b"x = 1"))

@@ -196,7 +196,7 @@ def test_a_queue_played_ahead_keeps_limits() -> None:
     jobs = (running("r", sure, ("a", 0), since=-40.0, run_left_s=100.0), job("j", sure, run_left_s=50.0))
     state = ClusterState(jobs=jobs, nodes=(replace(node("a", 1), free=()),))
     lived = QueuePlay(PlayInput(state=state, now=0.0, policy=POLICIES["fifo"]), Draws(), 0).run()
-    assert lived["j"] == (100.0, 150.0)
+    assert (lived["j"].start, lived["j"].end) == (100.0, 150.0)
 
 
 @pytest.mark.parametrize("policy", ["fifo", "easy"])
