@@ -83,5 +83,5 @@ def _grown(recent: Sequence[PromiseOutcome], before: Sequence[PromiseOutcome]) -
     now, then = _error(recent), _error(before)
     if min(len(recent), len(before)) < ENOUGH or now is None or not then or now <= WORSE * then:
         return ""
-    before, after = math.expm1(then), math.expm1(now)
-    return f"The median error rose from {before:.0%} to {after:.0%}; hardware or software may have changed."
+    was, is_now = math.expm1(then), math.expm1(now)
+    return f"The median error rose from {was:.0%} to {is_now:.0%}; hardware or software may have changed."
