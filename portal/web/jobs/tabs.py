@@ -54,18 +54,19 @@ def _overview(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
     attempt = attempt_that_counts(list(job.attempts.all()))
     prediction = new_prediction(job, now)
     spent = job_costs([job], now).get(job.pk)
+    happened = list(events(job).filter(kind__in=(*KINDS, "changed")))
     return {
         "promise": attempt.promised if attempt else job.promised,
         "spent": spent,
         "prediction": prediction,
         "compared": [(line, getattr(prediction, line.name, None)) for line in comparison(job, spent, now)],
         "first_promise": promise_for_elsewhere(job),
-        "renewed": is_renewed(job),
+        "renewed": is_renewed(job, happened),
         "at_submission": comparison_with_submission(job, spent, now),
         "start_promise": start_promise(job),
         "files": [] if job.state in LIVE else list(artifacts(job)),  # an attempt leaves them at its end
         "order": _order(request, job),
-        "stretches": stretches(events(job).filter(kind__in=KINDS), now),
+        "stretches": stretches(happened, now),
     }
 
 

@@ -5,7 +5,7 @@ They are the same under the same names, for every interface.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -13,7 +13,7 @@ from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Interval, Option, Source
 from scheduler.core.remaining_time import corrected
 from scheduler.core.spending import Spent
-from scheduler.models import Attempt, Job
+from scheduler.models import Attempt, Job, JobEvent
 from scheduler.selectors.figures.times import duration_s
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.states import JobState
@@ -94,10 +94,14 @@ def new_prediction(job: Job, now: datetime) -> Option | None:
     return corrected(prediction, counts.remaining, so_far_s=so_far_s, now=now.timestamp())
 
 
-def is_renewed(job: Job) -> bool:
-    """Was the job promised anew after its submission, as it was changed?"""
+def is_renewed(job: Job, events: Iterable[JobEvent] | None = None) -> bool:
+    """Was the job promised anew after its submission, as it was changed?
+
+    events: those of the job, if they are at hand.
+    """
     began = min((attempt.created_at for attempt in job.attempts.all()), default=None)
-    changes = job.events.filter(kind="changed").values_list("at", "data")
+    known = job.events.filter(kind="changed") if events is None else events
+    changes = [(event.at, event.data) for event in known if event.kind == "changed"]
     return any(
         (began is None or at < began) and any(name.startswith(RENEWED_BY) for name in data)
         for at, data in changes
