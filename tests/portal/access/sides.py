@@ -244,6 +244,7 @@ def places(first: Side, admin: User) -> dict[str, str]:
         "predictor": str(version.number),
         "execution": str(run.pk),
         "output": OUTPUT,
+        "later": (now + timedelta(days=9)).isoformat().replace("+00:00", "Z"),
         "gpu": "added-gpu",
         "model": "added-model",
     }
