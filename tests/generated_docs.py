@@ -53,10 +53,10 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _policy(policy: Policy) -> list[str]:
-    told = policy.description
+    reported = policy.description
     stops = "yes" if policy.preempts else "no"
     every = f"{policy.round_s:g} s" if policy.round_s else ""
-    return [f"`{policy.name}`", told.order, told.needs, stops, every, told.source]
+    return [f"`{policy.name}`", reported.order, reported.needs, stops, every, reported.source]
 
 
 def _metric(metric: StepMetric) -> list[str]:

@@ -55,12 +55,12 @@ def test_tables_of_docs_say_what_the_code_says(page: Path) -> None:
 
 
 def test_the_glossary_says_every_word_once() -> None:
-    told = GLOSSARY.partition("## Earlier paths")[0]
-    rows = [line.split("|")[1].strip() for line in told.splitlines() if line.startswith("| ")]
+    reported = GLOSSARY.partition("## Earlier paths")[0]
+    rows = [line.split("|")[1].strip() for line in reported.splitlines() if line.startswith("| ")]
     words = [word for row in rows for word in row.split(", ") if row not in ("word", "---")]
     assert len(words) == len(set(words))
     assert {"job", "attempt", "claim", "fence", "lease", "gang", "option", "promise", "residual"} <= set(
         words
     )
-    outcomes = next(line for line in told.splitlines() if line.startswith("| outcome |"))
+    outcomes = next(line for line in reported.splitlines() if line.startswith("| outcome |"))
     assert set(re.findall(r"`(\w+)`", outcomes)) == {str(outcome) for outcome in Outcome}

@@ -37,8 +37,8 @@ def test_every_path_that_contributors_are_led_to_is_there(name: str) -> None:
 
 
 def test_there_is_a_checklist_for_each_usual_change() -> None:
-    told = CONTRIBUTING.partition("## Checklists")[2]
-    assert re.findall(r"^### (.+)$", told, re.MULTILINE) == [
+    reported = CONTRIBUTING.partition("## Checklists")[2]
+    assert re.findall(r"^### (.+)$", reported, re.MULTILINE) == [
         "A scheduling policy: 3 files",
         "A parameter that binds at submit: 4 files",
         "A parameter that binds at dispatch: 7 files",
@@ -59,10 +59,10 @@ def test_continuous_integration_runs_what_contributors_run() -> None:
 
 @pytest.mark.parametrize("form", ["bug", "idea"])
 def test_issue_forms_are_forms(form: str) -> None:
-    told = loaded(f".github/ISSUE_TEMPLATE/{form}.yml")
-    assert {"name", "description", "body"} <= set(told)
+    reported = loaded(f".github/ISSUE_TEMPLATE/{form}.yml")
+    assert {"name", "description", "body"} <= set(reported)
     kinds = {"textarea", "input", "dropdown"}
-    assert all(field["type"] in kinds and field["attributes"]["label"] for field in told["body"])
+    assert all(field["type"] in kinds and field["attributes"]["label"] for field in reported["body"])
 
 
 def test_the_release_is_written_once() -> None:
@@ -80,9 +80,9 @@ def test_the_changelog_of_a_release_is_short_and_of_three_parts() -> None:
     assert __version__ in named
     for release in named.values():
         assert set(re.findall(r"^### (.+)$", release, re.MULTILINE)) <= {"Added", "Changed", "Fixed"}
-    told = [line for line in named[__version__].splitlines()[1:] if line and not line.startswith("#")]
-    assert len(told) <= 20
-    assert all(line.startswith("- ") for line in told)
+    reported = [line for line in named[__version__].splitlines()[1:] if line and not line.startswith("#")]
+    assert len(reported) <= 20
+    assert all(line.startswith("- ") for line in reported)
 
 
 def test_run_py_names_its_commands() -> None:

@@ -14,11 +14,11 @@ from benchmarks.scheduler.reforecast_runs import HALVES, disturbed, recorded, ru
 def test_the_time_left_is_nearer_than_the_promise_and_its_interval_is_honest() -> None:
     marked = [at_marks(list(readings(run))) for run in runs("training", 240)]
     for mark in MARKS:
-        found = [told[mark] for told in marked if mark in told]
+        found = [reported[mark] for reported in marked if mark in reported]
         held = np.mean([inside(r.left, r.true_s) for r in found])
         assert 0.7 <= held <= 0.9
-        told = median(abs(math.log(r.left.value / r.true_s)) for r in found)
-        assert told < median(abs(math.log(r.promise_s / r.true_s)) for r in found) / 1.5
+        reported = median(abs(math.log(r.left.value / r.true_s)) for r in found)
+        assert reported < median(abs(math.log(r.promise_s / r.true_s)) for r in found) / 1.5
 
 
 def test_no_recorded_training_is_in_both_halves() -> None:

@@ -96,7 +96,7 @@ def disturbed(cluster: Cluster, options: argparse.Namespace) -> Report:
     found += [Violation("-", "a client went on to the end", error, "") for error in crowd.errors]
     if options.keep:
         keep(options.keep, stack.alias, notebook, struck)
-    return told(options, cluster, notebook, struck, silences, found)
+    return report(options, cluster, notebook, struck, silences, found)
 
 
 def choose(cluster: Cluster, policy: str) -> None:
@@ -161,7 +161,7 @@ def settle(cluster: Cluster, notebook: Notebook) -> list[str]:
     return [name for name, child in stack.supervisor.children.items() if child.popen.poll() is not None]
 
 
-def told(
+def report(
     options: argparse.Namespace,
     cluster: Cluster,
     notebook: Notebook,

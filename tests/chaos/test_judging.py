@@ -100,8 +100,8 @@ def test_the_judge_believes_notes_and_rows_and_says_where_they_differ() -> None:
         Note(op="drain", known="unknown", code=500),
     ]
     found = judge("default", notes, losses={}, silences=Silences(Timeline(), LEASE_S), nodes=2)
-    told = {(one.number, one.subject) for one in found if one.says != "every job ends"}
-    assert told == {
+    reported = {(one.number, one.subject) for one in found if one.says != "every job ends"}
+    assert reported == {
         ("I1", "gone"),
         ("I10", "key-2"),
         ("I12", job.pk),

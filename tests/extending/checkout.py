@@ -49,8 +49,10 @@ class Toy:
     @property
     def checklist(self) -> str:
         """The text below its heading."""
-        told = (ROOT / "CONTRIBUTING.md").read_text()
-        return re.split(r"^##", told.partition(f"### {self.heading}\n")[2], maxsplit=1, flags=re.MULTILINE)[0]
+        reported = (ROOT / "CONTRIBUTING.md").read_text()
+        return re.split(
+            r"^##", reported.partition(f"### {self.heading}\n")[2], maxsplit=1, flags=re.MULTILINE
+        )[0]
 
     def add_to(self, checkout: Path) -> None:
         """Write its files and lines. Each line that it replaces must be there once."""

@@ -133,8 +133,8 @@ def test_the_checklist_names_every_file(toy: Toy) -> None:
     assert toy.checklist, f"CONTRIBUTING has no checklist {toy.heading!r}"
     assert toy.heading.endswith(f": {len(toy.files)} files"), toy.files
     for name in toy.files:
-        told = [name, *(f"{folder}/" for folder in Path(name).parents)]
-        assert any(f"`{path}`" in toy.checklist for path in told), f"it names neither of {told}"
+        reported = [name, *(f"{folder}/" for folder in Path(name).parents)]
+        assert any(f"`{path}`" in toy.checklist for path in reported), f"it names neither of {reported}"
 
 
 @pytest.fixture(scope="module")
@@ -165,5 +165,5 @@ def test_trainings_know_what_was_added(checkout: Path) -> None:
 @pytest.mark.slow
 def test_the_life_of_a_claim_is_the_same_under_another_executor(checkout: Path) -> None:
     files = [f"tests/trainer/agent/test_{name}.py" for name in ("executors", "life", "stops", "faults")]
-    told = "test_executors or test_life or adopts or saves or ignored or agent_is_told_to_leave"
-    run_tests(checkout, "-k", f"shell and ({told})", *files)
+    reported = "test_executors or test_life or adopts or saves or ignored or agent_is_told_to_leave"
+    run_tests(checkout, "-k", f"shell and ({reported})", *files)

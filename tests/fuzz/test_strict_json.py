@@ -42,7 +42,7 @@ def test_numbers_are_those_of_json(text: str, whole: bool, number: bool) -> None
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ('{"a": 1, "b": 2, "a": 3}', "holds a twice in one object"),
         ('[{"a": {"b": 1, "b": 1}}]', "holds b twice in one object"),
@@ -56,10 +56,10 @@ def test_numbers_are_those_of_json(text: str, whole: bool, number: bool) -> None
         (b'"\xe9"', "is not UTF-8 (byte 2)"),
     ],
 )
-def test_refused_with_a_reason(text: str | bytes, told: str) -> None:
+def test_refused_with_a_reason(text: str | bytes, message: str) -> None:
     with pytest.raises(strict_json.RefusedJson) as refused:
         strict_json.loads(text)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 @pytest.mark.parametrize("text", ["", "{", "[1,]", "{a: 1}", "'a'", '"a" "b"'])
@@ -98,9 +98,9 @@ def test_the_largest_texts_take_bounded_time_and_memory(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"), [(["a\x00"], "NUL"), ({"\ud800": 1}, "surrogate"), ({"a": ["\udfff"]}, "half")]
+    ("value", "message"), [(["a\x00"], "NUL"), ({"\ud800": 1}, "surrogate"), ({"a": ["\udfff"]}, "half")]
 )
-def test_texts_that_no_database_keeps_are_named(value: object, told: str) -> None:
-    with pytest.raises(strict_json.RefusedJson, match=told):
+def test_texts_that_no_database_keeps_are_named(value: object, message: str) -> None:
+    with pytest.raises(strict_json.RefusedJson, match=message):
         strict_json.check_texts(value)
     strict_json.check_texts([{"größe": ["\U0001f600"]}, 1, None])

@@ -40,11 +40,11 @@ class ScriptedChat:
         return ChatServer(self.url, "scripted")
 
     def answer(self, request: dict[str, Any]) -> Reply:
-        told = self.script(request)
-        if isinstance(told, Reply):
-            return told
+        reported = self.script(request)
+        if isinstance(reported, Reply):
+            return reported
         body = {
-            "choices": [{"message": {"role": "assistant", "content": told}}],
+            "choices": [{"message": {"role": "assistant", "content": reported}}],
             "usage": {"total_tokens": 50},
         }
         return Reply(json.dumps(body).encode())

@@ -55,10 +55,10 @@ def fake_node(*, name: str = "", **facts: Any) -> FakeNode:
 
 def declare_sites(node: FakeNode, slots: int) -> None:
     """Sockets of four slots, in each two NUMA nodes; every slot on a switch of its own."""
-    told = facts(slots=slots)
-    for slot, gpu in enumerate(told["gpus"]):
+    reported = facts(slots=slots)
+    for slot, gpu in enumerate(reported["gpus"]):
         gpu["declared"] = {"socket": slot // 4, "numa": slot // 2, "switch": slot}
-    update_facts(node=Node.objects.get(pk=node.node_id), facts=parse_facts(told), now=database_now())
+    update_facts(node=Node.objects.get(pk=node.node_id), facts=parse_facts(reported), now=database_now())
 
 
 def job(owner: User | None = None, **values: Any) -> Job:

@@ -64,8 +64,8 @@ def test_a_job_survives_a_withdrawal_and_a_kill_and_ends_in_time(
     _see(lambda: "lost" in outcomes(stack.client.job(job)), what="the second one's loss")
     stack.start_agent("steady")
     _call_on_demand(stack, "steady")
-    told = ended(stack, job, timeout_s=IN_TIME_S)
-    assert outcomes(told) == ["stopped", "lost", "succeeded"]
+    reported = ended(stack, job, timeout_s=IN_TIME_S)
+    assert outcomes(reported) == ["stopped", "lost", "succeeded"]
     row = Job.objects.using(stack.alias).get(pk=job)
     assert row.ended_at is not None
     assert row.ended_at < deadline
@@ -75,7 +75,7 @@ def test_a_job_survives_a_withdrawal_and_a_kill_and_ends_in_time(
     assert market["spent"] == pytest.approx(_by_allocations(stack, job), abs=0.01)
     assert market["spent"] < market["on_demand_only"]
     undisturbed = stack.submit(**LONGER)
-    assert final_loss(told) == final_loss(ended(stack, undisturbed, timeout_s=IN_TIME_S))
+    assert final_loss(reported) == final_loss(ended(stack, undisturbed, timeout_s=IN_TIME_S))
 
 
 def _see(true: Callable[[], bool], *, what: str) -> None:

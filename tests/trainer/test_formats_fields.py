@@ -165,9 +165,9 @@ def test_refused_with_the_remedy(raw: dict[str, Any], remedy: str):
 
 def test_a_remedy_is_the_same_in_all_rows():
     bad = [{**PAIR, "label": index % 2 == 0, "id": index} for index in range(30)]
-    told = refused(*bad).split("; line ")
-    assert len(told) == 20
-    assert len({line.split(": ", 1)[1] for line in told}) == 1
+    reported = refused(*bad).split("; line ")
+    assert len(reported) == 20
+    assert len({line.split(": ", 1)[1] for line in reported}) == 1
 
 
 def test_what_is_not_used_is_named():

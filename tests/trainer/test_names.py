@@ -21,7 +21,7 @@ def test_equal_names_are_equal_texts() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("a\x07b", "character 2 is invisible (U+0007"),
         ("a\nb", "U+000A"),
@@ -34,10 +34,10 @@ def test_equal_names_are_equal_texts() -> None:
         ("a\ufe0f", "VARIATION SELECTOR"),
     ],
 )
-def test_what_nobody_sees_is_refused_with_the_remedy(name: str, told: str) -> None:
+def test_what_nobody_sees_is_refused_with_the_remedy(name: str, message: str) -> None:
     with pytest.raises(ValueError, match="delete it, or type the name anew") as refused:
         clean_name(name)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_node_is_refused_by_both_sides() -> None:

@@ -46,11 +46,11 @@ def _creations(rows: str, notes: Sequence[Note]) -> Iterator[Violation]:
     for job_id, name in Job.objects.using(rows).values_list("id", "name"):
         made[name].append(job_id)
     for key, tries in asked.items():
-        told = {note.job for note in tries if note.known == "ok"}
-        if told - set(made[key]):
-            yield Violation("I1", "a confirmed job exists", key, f"told {told}, there is {made[key]}")
-        if len(made[key]) > 1 or len(told) > 1:
-            yield Violation("I10", "one key, one job", key, f"told {told}, there is {made[key]}")
+        reported = {note.job for note in tries if note.known == "ok"}
+        if reported - set(made[key]):
+            yield Violation("I1", "a confirmed job exists", key, f"told {reported}, there is {made[key]}")
+        if len(made[key]) > 1 or len(reported) > 1:
+            yield Violation("I10", "one key, one job", key, f"told {reported}, there is {made[key]}")
         if made[key] and all(note.known == "failed" for note in tries):
             yield Violation("I1", "what was refused has no effect", key, str(made[key]))
 

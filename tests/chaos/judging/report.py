@@ -32,8 +32,8 @@ class Report:
         if not self.violations:
             return "no violation"
         kinds = Counter(f"{one.number} {one.says}" for one in self.violations)
-        told = ", ".join(f"{what} ({count})" for what, count in kinds.items())
-        return f"{len(self.violations)} violation{'s' * (len(self.violations) > 1)}: {told}"
+        reported = ", ".join(f"{what} ({count})" for what, count in kinds.items())
+        return f"{len(self.violations)} violation{'s' * (len(self.violations) > 1)}: {reported}"
 
     def lines(self) -> Iterator[str]:
         yield self.title

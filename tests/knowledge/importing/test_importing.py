@@ -207,7 +207,7 @@ def test_unknown_models_are_not_compared_with_all_known_ones(monkeypatch: pytest
 
 
 @pytest.mark.parametrize(
-    ("content", "told"),
+    ("content", "message"),
     [
         (",".join(f"c{number}" for number in range(300_000)), "is longer than"),
         (",".join(["a", "b"] * 40_000), "has more than 1,000 cells"),
@@ -216,10 +216,10 @@ def test_unknown_models_are_not_compared_with_all_known_ones(monkeypatch: pytest
     ],
     ids=["many columns", "doubled columns", "quotes", "long lines"],
 )  # fmt: skip
-def test_the_largest_tables_take_bounded_time(content: str, told: str) -> None:
+def test_the_largest_tables_take_bounded_time(content: str, message: str) -> None:
     """The largest tables are refused in bounded time.
 
     Each column's name was once looked for among all others, for an hour in a header of 20 MB.
     """
-    with bounded(seconds=5), pytest.raises(BadTable, match=told):
+    with bounded(seconds=5), pytest.raises(BadTable, match=message):
         registry.parse(content, CATALOGUE)

@@ -83,8 +83,8 @@ def test_errors_of_peaks_are_shares_of_what_was_measured() -> None:
 
 def _with_peak(row: Measurement, scorer: PriorPredictor, factor: float) -> Measurement:
     """The row with a measured peak of so many times the predicted one."""
-    (told,) = scorer.predict([row.config])
-    share = told.peak_memory_bytes.value / CATALOGUE.gpu(row.config.gpu_model).memory_bytes
+    (reported,) = scorer.predict([row.config])
+    share = reported.peak_memory_bytes.value / CATALOGUE.gpu(row.config.gpu_model).memory_bytes
     assert share * factor < 1
     return replace(row, peak_memory_fraction=share * factor)
 

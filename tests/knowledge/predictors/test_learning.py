@@ -144,14 +144,14 @@ def test_the_memory_of_a_recommendation_is_told_as_peaks_taught_it(trained: Pred
     fixed = {"method": "full", "number_gpus": 8}
     asked = {"model": "llama3.1-8b", "params": fixed, "inventory": stock}
     call_command("recommend", json=json.dumps(asked), stdout=out)
-    told = json.loads(out.getvalue())
-    knowledge, config = loaded_predictor.knowledge_of(trained), Config(**told["options"][0]["config"])
+    answer = json.loads(out.getvalue())
+    knowledge, config = loaded_predictor.knowledge_of(trained), Config(**answer["options"][0]["config"])
     physics = knowledge["gpu"].memory.physics_
     held, stated = physics.held(columns([config], CATALOGUE)), cost_model.memory(columns([config], CATALOGUE))
-    assert told["memory_parts"]["optimiser"] == pytest.approx(held["optimizer"][0])
-    assert told["memory_parts"]["optimiser"] != pytest.approx(stated.optimizer[0], rel=1e-6)
-    peak = told["options"][0]["peak_memory_bytes"]["value"]
-    assert sum(told["memory_parts"].values()) == pytest.approx(peak, rel=0.03)
+    assert answer["memory_parts"]["optimiser"] == pytest.approx(held["optimizer"][0])
+    assert answer["memory_parts"]["optimiser"] != pytest.approx(stated.optimizer[0], rel=1e-6)
+    peak = answer["options"][0]["peak_memory_bytes"]["value"]
+    assert sum(answer["memory_parts"].values()) == pytest.approx(peak, rel=0.03)
 
 
 @pytest.mark.one_database

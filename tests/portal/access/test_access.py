@@ -26,8 +26,8 @@ def test_a_strangers_job_answers_as_one_that_does_not_exist(
     foreign = stranger.get(f"/api/jobs/{job.pk}/{part}")
     missing = stranger.get(f"/api/jobs/ftjob-none/{part}")
     assert foreign.status_code == missing.status_code == 404
-    told = foreign.json()["error"]["message"].replace(job.pk, "ftjob-none")
-    assert told == missing.json()["error"]["message"]
+    answer = foreign.json()["error"]["message"].replace(job.pk, "ftjob-none")
+    assert answer == missing.json()["error"]["message"]
 
 
 def test_a_stranger_sees_neither_file_nor_uses_it(stranger: APIClient, person: User) -> None:
@@ -68,9 +68,9 @@ def test_an_administrator_removes_a_drained_node(admin_api: APIClient) -> None:
 
 
 def test_a_join_token_is_shown_and_lets_a_node_in(admin_api: APIClient) -> None:
-    told = admin_api.post("/api/nodes/join-tokens/", {"uses": 1}, format="json").json()
-    token = told["join_token"]
-    assert told["command"] == join_command(portal="http://testserver", token=token)
+    payload = admin_api.post("/api/nodes/join-tokens/", {"uses": 1}, format="json").json()
+    token = payload["join_token"]
+    assert payload["command"] == join_command(portal="http://testserver", token=token)
     body = {"join_token": token, "protocol": 1, "name": "n", "facts": {}}
     answer = Client().post("/agent/v1/enrol", body, content_type="application/json")
     assert answer.status_code == 400, "the token passed; the empty facts did not"

@@ -45,10 +45,10 @@ def shown_once(text: str) -> list[str]:
     """The secrets that an answer hands over."""
     body = text.partition("\n\n")[2]
     try:
-        told = json.loads(body)
+        answer = json.loads(body)
     except ValueError:
         return []
-    return [value for name in SHOWN_ONCE if isinstance(told, dict) and (value := told.get(name))]
+    return [value for name in SHOWN_ONCE if isinstance(answer, dict) and (value := answer.get(name))]
 
 
 def test_no_act_writes_a_secret_into_records_or_logs(
@@ -88,10 +88,14 @@ def test_a_log_masks_tokens_of_every_kind(matrix: AccessMatrix, log: io.StringIO
 
 
 def test_a_backup_lists_no_secret(matrix: AccessMatrix, tmp_path: Path) -> None:
-    told = io.StringIO()
-    call_command("backup", tmp_path / "backup.tar", stdout=told)
+    reported = io.StringIO()
+    call_command("backup", tmp_path / "backup.tar", stdout=reported)
     with tarfile.open(tmp_path / "backup.tar") as archive:
         manifests = [archive.extractfile(name) for name in archive.getnames() if name.endswith(".json")]
-        listed = [told.getvalue(), *archive.getnames(), *(file.read().decode() for file in manifests if file)]
+        listed = [
+            reported.getvalue(),
+            *archive.getnames(),
+            *(file.read().decode() for file in manifests if file),
+        ]
     assert manifests
     assert not [secret for secret in matrix.askers.secrets if any(secret in line for line in listed)]

@@ -27,13 +27,13 @@ def test_a_job_for_each_value_and_as_many_at_a_time_as_asked(api: APIClient, bod
     node = world.fake_node(slots=3)
     answer = submit(api, body(values=RATES, limit=2, name="rates", params={"lora_r": 4}))
     assert answer.status_code == 201, answer.content
-    told = answer.json()
-    assert [job["name"] for job in told["jobs"]] == ["rates 1", "rates 2", "rates 3"]
+    payload = answer.json()
+    assert [job["name"] for job in payload["jobs"]] == ["rates 1", "rates 2", "rates 3"]
     jobs = list(Job.objects.order_by("submitted_at"))
     assert [job.fixed for job in jobs] == [{"lora_r": 4, **rate} for rate in RATES]
     assert tick().started == 2
     last = api.get(f"/api/jobs/{jobs[2].pk}/").json()
-    assert (last["array"], last["wait"]["code"]) == (told["id"], "array-limit")
+    assert (last["array"], last["wait"]["code"]) == (payload["id"], "array-limit")
     node.end(node.take_up(), "succeeded", result())
     assert tick().started == 1
 
@@ -95,8 +95,8 @@ def test_an_array_is_cancelled_as_a_whole(api: APIClient, body: Body) -> None:
     world.fake_node(slots=1)
     array = submit(api, body(values=RATES)).json()["id"]
     tick()
-    told = api.post(f"/api/arrays/{array}/cancel/").json()
-    assert [job["state"] for job in told["jobs"]] == ["cancelled"] * 3
+    answer = api.post(f"/api/arrays/{array}/cancel/").json()
+    assert [job["state"] for job in answer["jobs"]] == ["cancelled"] * 3
     assert api.post(f"/api/arrays/{array}/cancel/").status_code == 200
 
 

@@ -135,8 +135,8 @@ def test_evidence_tells_figures_and_not_whose_they_are(stranger: APIClient, pers
     node.end(node.take_up(), "succeeded", result())
     eve = User.objects.get(username="eve")
     body = {"model": "builtin/tiny-llama", "training_file": world.data_file(eve).pk}
-    told = stranger.post("/api/recommendations/", body, format="json")
-    [near] = told.json()["evidence"]
+    answer = stranger.post("/api/recommendations/", body, format="json")
+    [near] = answer.json()["evidence"]
     assert near["tokens_per_second"] == 1000.0
     assert sorted(near) == [
         "config",
@@ -148,9 +148,9 @@ def test_evidence_tells_figures_and_not_whose_they_are(stranger: APIClient, pers
     ]
     theirs = Execution.objects.get(source="own")
     for word in (job.pk, str(theirs.attempt_id), "secret plan"):
-        assert word not in told.content.decode()
+        assert word not in answer.content.decode()
     mine = stranger.post("/api/jobs/", body, format="json").json()
-    assert mine["evidence"] == told.json()["evidence"]
+    assert mine["evidence"] == answer.json()["evidence"]
     old = Job.objects.get(pk=mine["id"])
     old.evidence = [{"execution": str(theirs.pk), **near}]
     old.save(update_fields=["evidence"])

@@ -198,7 +198,7 @@ def test_bounds_are_written_as_people_read_them(
 
 
 @pytest.mark.parametrize(
-    ("raw", "told"),
+    ("raw", "message"),
     [
         ("[]", "body: must be a JSON object"),
         (b'{"model": "\xe9"}', "The body is not UTF-8 (byte 12)."),
@@ -208,8 +208,8 @@ def test_bounds_are_written_as_people_read_them(
          "goal: must be one of balanced, fastest, cheapest, deadline, budget"),
     ],
 )  # fmt: skip
-def test_the_message_says_what_to_send_instead(api: APIClient, raw: str | bytes, told: str) -> None:
-    assert told in post(api, raw).json()["error"]["message"]
+def test_the_message_says_what_to_send_instead(api: APIClient, raw: str | bytes, message: str) -> None:
+    assert message in post(api, raw).json()["error"]["message"]
 
 
 def test_a_filter_names_its_choices(api: APIClient) -> None:
@@ -227,7 +227,7 @@ def test_part_of_a_name_is_enough_to_be_told_the_whole_one(
 
 
 @pytest.mark.parametrize(
-    ("model", "told"),
+    ("model", "message"),
     [
         ("https://huggingface.co/meta-llama/Llama-3.1-8B", "give the hub id alone"),
         ("BUILTIN/Tiny-Llama", "builtin are builtin/tiny-llama, builtin/tiny-qwen"),
@@ -238,12 +238,12 @@ def test_part_of_a_name_is_enough_to_be_told_the_whole_one(
     ],
 )
 def test_a_model_that_no_node_could_load_is_refused_at_once(
-    api: APIClient, body: Callable[..., dict[str, object]], model: str, told: str
+    api: APIClient, body: Callable[..., dict[str, object]], model: str, message: str
 ) -> None:
     for address in ("/api/jobs/", "/api/recommendations/"):
         refused = api.post(address, body(model=model), format="json")
         assert refused.status_code == 400
-        assert told in refused.json()["error"]["fields"]["model"]
+        assert message in refused.json()["error"]["fields"]["model"]
     assert not Job.objects.exists()
 
 

@@ -33,10 +33,10 @@ def test_a_quota_is_set_read_and_kept(
     assert api.put(address, {"quotas": quotas}, format="json").status_code == 403
     answer = admin_api.put(address, {"quotas": quotas}, format="json")
     assert answer.status_code == 200, answer.content
-    told = api.get(address).json()["quotas"]
+    payload = api.get(address).json()["quotas"]
     assert answer.json()["warnings"] == ["All teams together are guaranteed 3 GPUs, and 2 are registered."]
     fields = ("gpu_model", "guaranteed", "borrow_limit", "lending_limit")
-    assert [[one[name] for name in fields] for one in told] == [["", 3, None, 2], ["cpu", 1, 0, None]]
+    assert [[one[name] for name in fields] for one in payload] == [["", 3, None, 2], ["cpu", 1, 0, None]]
     assert stranger.get(address).status_code == 404
     assert AuditEntry.objects.filter(action="quotas set", target=f"team {team.pk}").exists()
     for _ in range(2):
@@ -164,5 +164,5 @@ def test_a_job_is_held_and_released(admin_api: APIClient, api: APIClient, body: 
 
 def test_an_array_takes_a_class(admin_api: APIClient, api: APIClient, body: Body) -> None:
     rates = [{"learning_rate": rate} for rate in (1e-4, 2e-4)]
-    told = api.post("/api/arrays/", body(values=rates, priority="low"), format="json").json()
-    assert [job["priority"] for job in told["jobs"]] == ["low", "low"]
+    answer = api.post("/api/arrays/", body(values=rates, priority="low"), format="json").json()
+    assert [job["priority"] for job in answer["jobs"]] == ["low", "low"]

@@ -108,8 +108,8 @@ def test_an_administrator_says_what_a_node_is(
     node = world.fake_node()
     address = f"/api/nodes/{node.node_id}/kind/"
     assert api.post(address, {"kind": "spot"}, format="json").status_code == 403
-    told = admin_api.post(address, {"kind": "spot", "market": "east"}, format="json").json()
-    assert (told["kind"], told["market"], told["price_per_gpu_hour"]) == ("spot", "east", 1.0)
+    answer = admin_api.post(address, {"kind": "spot", "market": "east"}, format="json").json()
+    assert (answer["kind"], answer["market"], answer["price_per_gpu_hour"]) == ("spot", "east", 1.0)
     assert admin_api.post(address, {"kind": "owned", "market": "east"}, format="json").status_code == 400
 
 
@@ -126,12 +126,12 @@ def test_what_a_job_saved_is_the_difference_to_on_demand_prices(
     Allocation.objects.update(allocated_at=an_hour_ago)
     spot.run(next(iter(spot.orders.values())), step(1))
     client.force_login(owner)
-    told = client.get(f"/api/jobs/{job.pk}/market/").json()
+    answer = client.get(f"/api/jobs/{job.pk}/market/").json()
     shown = client.get(f"/api/jobs/{job.pk}/").json()
-    assert told["spent"] == pytest.approx(shown["cost"]["amount"], abs=0.001)
-    assert told["on_demand_only"] == pytest.approx(1.0, rel=0.01)
-    assert told["saved"] == pytest.approx(told["on_demand_only"] - told["spent"])
-    assert [span["lane"] for span in told["spans"]][-1] == "spot"
+    assert answer["spent"] == pytest.approx(shown["cost"]["amount"], abs=0.001)
+    assert answer["on_demand_only"] == pytest.approx(1.0, rel=0.01)
+    assert answer["saved"] == pytest.approx(answer["on_demand_only"] - answer["spent"])
+    assert [span["lane"] for span in answer["spans"]][-1] == "spot"
     page = client.get(f"/jobs/{job.pk}/?tab=market").content.decode()
     assert "On demand only" in page
     assert "Runs on spot nodes" in page

@@ -28,23 +28,23 @@ def test_a_job_says_what_it_comes_after_and_waits_for_it(api: APIClient, body: B
     second = submit(api, body(after=after)).json()
     assert second["after"] == [{"job": first["id"], "kind": "ended", "state": "queued"}]
     tick()
-    told = api.get(f"/api/jobs/{second['id']}/").json()
-    assert told["wait"] == {"code": "dependency", "text": f"It comes after {first['id']}."}
-    assert told["after"][0]["state"] == "queued"  # as people see a job that is assigned
+    answer = api.get(f"/api/jobs/{second['id']}/").json()
+    assert answer["wait"] == {"code": "dependency", "text": f"It comes after {first['id']}."}
+    assert answer["after"][0]["state"] == "queued"  # as people see a job that is assigned
 
 
 def test_a_job_that_is_not_seen_any_more_keeps_its_state_to_itself(api: APIClient, body: Body) -> None:
     first = submit(api, body()).json()
     second = submit(api, body(after=[{"job": first["id"]}])).json()
     Job.objects.filter(pk=first["id"]).update(owner=world.user())
-    told = api.get(f"/api/jobs/{second['id']}/").json()["after"]
-    assert told == [{"job": first["id"], "kind": "succeeded", "state": None}]
+    answer = api.get(f"/api/jobs/{second['id']}/").json()["after"]
+    assert answer == [{"job": first["id"], "kind": "succeeded", "state": None}]
 
 
 def test_success_is_the_usual_condition(api: APIClient, body: Body) -> None:
     first = submit(api, body()).json()
-    told = submit(api, body(after=[{"job": first["id"]}])).json()
-    assert told["after"][0]["kind"] == "succeeded"
+    answer = submit(api, body(after=[{"job": first["id"]}])).json()
+    assert answer["after"][0]["kind"] == "succeeded"
 
 
 def test_a_job_begins_later(api: APIClient, body: Body) -> None:
@@ -52,9 +52,9 @@ def test_a_job_begins_later(api: APIClient, body: Body) -> None:
     at = timezone.now() + timedelta(hours=1)
     job = submit(api, body(begin_at=at.isoformat())).json()
     tick()
-    told = api.get(f"/api/jobs/{job['id']}/").json()
-    assert told["wait"]["code"] == "begin-time"
-    assert told["begin_at"] == at.isoformat().replace("+00:00", "Z")
+    answer = api.get(f"/api/jobs/{job['id']}/").json()
+    assert answer["wait"]["code"] == "begin-time"
+    assert answer["begin_at"] == at.isoformat().replace("+00:00", "Z")
 
 
 def test_a_job_of_somebody_else_cannot_be_told_from_none(api: APIClient, body: Body) -> None:

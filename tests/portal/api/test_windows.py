@@ -63,7 +63,7 @@ def test_a_window_is_added_read_by_all_and_removed(
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "told"),
+    ("given", "field", "message"),
     [
         ({"begins": 3, "ends": 1}, "ends_at", "later than the beginning"),
         ({"begins": -3, "ends": -1}, "ends_at", "over already"),
@@ -77,11 +77,11 @@ def test_a_window_is_added_read_by_all_and_removed(
     ],
 )
 def test_what_is_wrong_is_told_at_its_field(
-    window: Callable[..., Any], given: dict[str, Any], field: str, told: str
+    window: Callable[..., Any], given: dict[str, Any], field: str, message: str
 ) -> None:
     refused = window(**given)
     assert refused.status_code == 400
-    assert told in str(refused.json()["error"])
+    assert message in str(refused.json()["error"])
     assert field in str(refused.json()["error"])
     assert not MaintenanceWindow.objects.exists()
 

@@ -39,13 +39,13 @@ def test_a_value_is_refused_at_its_field_before_the_form_is_sent(page: Any) -> N
     rate = page.get_by_label("Learning rate")
     rate.fill("7")
     rate.blur()
-    told = rate.locator("..").get_by_role("alert")
-    expect(told).to_have_text("Ensure this value is less than or equal to 1.0.")
+    reported = rate.locator("..").get_by_role("alert")
+    expect(reported).to_have_text("Ensure this value is less than or equal to 1.0.")
     expect(rate).to_have_attribute("aria-invalid", "true")
     look(page, "new-refused")
     rate.fill("0.001")
     rate.blur()
-    expect(told).to_be_hidden()
+    expect(reported).to_be_hidden()
     expect(page.get_by_text("Ignored until corrected")).to_be_hidden()
     expect(rate).not_to_have_attribute("aria-invalid", "true")
 
@@ -58,13 +58,13 @@ def test_a_file_that_is_too_large_is_not_even_sent(page: Any, settings: Any) -> 
     sign_in(page)
     page.goto("/jobs/new/")
     field = page.locator("#training_file-field")
-    for rows, told in (
+    for rows, reported in (
         (100, "This file is too large: at most 2.0 KiB"),
         (10, "It was checked and can be used"),
     ):
         content = {"name": "x.jsonl", "mimeType": "", "buffer": world.training_lines(rows)}
         field.locator("#id_upload").set_input_files(content)
-        expect(field.get_by_text(told)).to_be_visible()
+        expect(field.get_by_text(reported)).to_be_visible()
         expect(page.get_by_text("does not answer")).to_be_hidden()
     expect(field.get_by_text("This file is too large")).to_be_hidden()
 

@@ -71,8 +71,8 @@ def test_an_administrator_joins_a_second_node_and_drains_the_first_and_its_job_m
     page.get_by_role("button", name="Resume").click()
     expect(page.get_by_text("This field is required.")).to_be_visible()
     expect(page.get_by_label("Reason")).to_be_focused()
-    told = "getComputedStyle(document.querySelector('label[for=node_reason]'), '::after').content"
-    assert "(required)" in page.evaluate(told)
+    reported = "getComputedStyle(document.querySelector('label[for=node_reason]'), '::after').content"
+    assert "(required)" in page.evaluate(reported)
     page.goto(f"/jobs/{job.pk}/?tab=attempts")
     expect(page.get_by_text("second-box").first).to_be_visible()
     assert world.state_of(job) == "succeeded"

@@ -36,12 +36,12 @@ def request_of(data_file: DatasetFile) -> Callable[..., dict[str, object]]:
 def test_what_is_too_large_is_told_with_the_smallest_change(
     api: APIClient, request_of: Callable[..., dict[str, object]]
 ) -> None:
-    told = api.post(URL, request_of(), format="json").json()
-    assert not told["fits"]
-    assert list(told["changes"]) == ["per_device_batch_size"]
-    assert told["changes"]["per_device_batch_size"]["from"] == 128
-    smaller = told["changes"]["per_device_batch_size"]["to"]
-    assert told["option"]["config"]["per_device_batch_size"] == smaller < 128
+    answer = api.post(URL, request_of(), format="json").json()
+    assert not answer["fits"]
+    assert list(answer["changes"]) == ["per_device_batch_size"]
+    assert answer["changes"]["per_device_batch_size"]["from"] == 128
+    smaller = answer["changes"]["per_device_batch_size"]["to"]
+    assert answer["option"]["config"]["per_device_batch_size"] == smaller < 128
     again = api.post(URL, request_of(per_device_batch_size=smaller), format="json").json()
     assert (again["fits"], again["changes"]) == (True, {})
 
@@ -70,9 +70,9 @@ def test_nothing_is_said_where_nothing_was_fixed_or_everything_fits(
 
 def test_where_no_change_helps_it_is_said(api: APIClient, browser: Client, data_file: DatasetFile) -> None:
     body = {"model": "llama3.1-405b", "training_file": data_file.pk, "params": {"method": "full"}}
-    told = api.post(URL, body, format="json")
-    assert told.status_code == 200, told.content
-    assert (told.json()["fits"], told.json()["option"]) == (False, None)
+    answer = api.post(URL, body, format="json")
+    assert answer.status_code == 200, answer.content
+    assert (answer.json()["fits"], answer.json()["option"]) == (False, None)
     query = {"model": "llama3.1-405b", "training_file": data_file.pk, "params-method": "full"}
     assert "No single change makes it fit" in browser.get("/jobs/new/advice/", query).content.decode()
 

@@ -51,9 +51,9 @@ def test_a_deleted_file_is_gone_and_jobs_still_say_what_it_was(
     assert api.get("/api/files/").json()["data"] == []
     assert api.get(f"/api/files/{data_file.pk}/").status_code == 404
     assert delete(api, data_file).status_code == 404
-    told = api.get(f"/api/jobs/{job.pk}/").json()
-    assert told["training_file"] == data_file.pk
-    assert told["deleted_files"] == ["training_file", "validation_file"]
+    answer = api.get(f"/api/jobs/{job.pk}/").json()
+    assert answer["training_file"] == data_file.pk
+    assert answer["deleted_files"] == ["training_file", "validation_file"]
     page = browser.get(f"/jobs/{job.pk}/").content.decode()
     assert "data.jsonl (20 rows, deleted" in page
     again = browser.get(f"/jobs/new/?from={job.pk}").content.decode()
@@ -71,16 +71,16 @@ def test_a_file_that_jobs_need_is_kept_and_the_jobs_are_named(
     foreign = world.job(world.user("eve"), training_file=data_file, name="secret")
     refused = delete(api, data_file)
     assert (refused.status_code, refused.json()["error"]["code"]) == (409, "conflict")
-    told = refused.json()["error"]["message"]
-    assert f"mine ({named.pk})" in told
-    assert validating.pk in told
-    assert "1 more" in told
-    assert foreign.pk not in told
-    assert "secret" not in told
+    answer = refused.json()["error"]["message"]
+    assert f"mine ({named.pk})" in answer
+    assert validating.pk in answer
+    assert "1 more" in answer
+    assert foreign.pk not in answer
+    assert "secret" not in answer
     for job in (named, validating):
         cancel_job(job=job, actor=person, now=database_now())
-    told = delete(api, data_file).json()["error"]["message"]
-    assert "jobs that you cannot see" in told
+    answer = delete(api, data_file).json()["error"]["message"]
+    assert "jobs that you cannot see" in answer
     cancel_job(job=foreign, actor=None, now=database_now())
     assert delete(api, data_file).status_code == 204
 

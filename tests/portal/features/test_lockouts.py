@@ -104,9 +104,9 @@ def test_letting_someone_in_again_revives_nothing(intruder: Intruder, admin_api:
     for verb in ("deactivate", "activate"):
         post(admin_api, f"{path}{verb}/")
     assert intruder.gets_in() == ["password"]
-    told = AuditEntry.objects.filter(action__regex="^(user|tokens|join tokens) ").order_by("pk")
+    reported = AuditEntry.objects.filter(action__regex="^(user|tokens|join tokens) ").order_by("pk")
     first = ["user locked out", "tokens revoked", "join tokens revoked", "user let in"]
-    assert list(told.values_list("action", flat=True)) == [*first, "user locked out", "user let in"]
+    assert list(reported.values_list("action", flat=True)) == [*first, "user locked out", "user let in"]
 
 
 def test_jobs_go_to_another_person_and_run_on(
@@ -193,8 +193,8 @@ def test_people_end_their_own_tokens_with_their_password_unless_they_say_otherwi
         assert program.get("/api/me/").status_code == expected
         old = new
     assert b'name="revoke_tokens" checked' in browser.get("/password/").content
-    told = AuditEntry.objects.exclude(action="token created").order_by("pk")
-    assert list(told.values_list("action", flat=True)) == ["password changed"] * 2 + ["tokens revoked"]
+    reported = AuditEntry.objects.exclude(action="token created").order_by("pk")
+    assert list(reported.values_list("action", flat=True)) == ["password changed"] * 2 + ["tokens revoked"]
 
 
 def test_administrators_see_and_end_tokens_of_others(intruder: Intruder, admin_api: APIClient) -> None:

@@ -34,12 +34,14 @@ def test_an_archive_is_no_log(api: APIClient) -> None:
 
 
 def test_a_log_answers_all_questions_and_keeps_nothing(api: APIClient) -> None:
-    told = sent(api, BARS + "Traceback (most recent call last):\nRuntimeError: CUDA out of memory.\n").json()
-    assert told["steps_per_s"] == pytest.approx(0.5)
-    assert told["answers"]["How far is it?"]["text"] == "It came to step 19 of 100, 19 %."
-    assert told["answers"]["How far is it?"]["lines"][0]["number"] == 20
-    assert "more memory than its GPU has" in told["answers"]["Why did it fail?"]["text"]
-    assert told["execution"] is None
+    answer = sent(
+        api, BARS + "Traceback (most recent call last):\nRuntimeError: CUDA out of memory.\n"
+    ).json()
+    assert answer["steps_per_s"] == pytest.approx(0.5)
+    assert answer["answers"]["How far is it?"]["text"] == "It came to step 19 of 100, 19 %."
+    assert answer["answers"]["How far is it?"]["lines"][0]["number"] == 20
+    assert "more memory than its GPU has" in answer["answers"]["Why did it fail?"]["text"]
+    assert answer["execution"] is None
     assert not Execution.objects.exists()
 
 
@@ -60,9 +62,9 @@ def test_a_kept_speed_is_learnt_from_once_an_administrator_confirms_it(
 def test_an_impossible_speed_stays_unlearnt(api: APIClient, admin_api: APIClient) -> None:
     fast = "".join(f"step {n}/9  loss 2.1000  99999999 tokens/s\n" for n in range(4))
     pk = sent(api, fast, **RUN).json()["execution"]
-    told = admin_api.post(f"/api/executions/{pk}/confirm/").json()
-    assert told["learn"] is False
-    assert told["flag_reason"]
+    answer = admin_api.post(f"/api/executions/{pk}/confirm/").json()
+    assert answer["learn"] is False
+    assert answer["flag_reason"]
 
 
 @pytest.mark.parametrize(

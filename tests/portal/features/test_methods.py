@@ -92,9 +92,9 @@ def test_checking_a_configuration_names_the_remedy_and_the_method_that_would_do(
     node: FakeNode, api: APIClient, data_file: DatasetFile
 ) -> None:
     asked = {**QLORA, "training_file": data_file.pk}
-    told = api.post("/api/recommendations/check/", asked, format="json").json()
-    assert (told["fits"], told["changes"]) == (False, {"method": {"from": "qlora", "to": "lora"}})
-    assert told["reason"].startswith(f"{WHY} With method qlora → lora, its chance to run")
+    answer = api.post("/api/recommendations/check/", asked, format="json").json()
+    assert (answer["fits"], answer["changes"]) == (False, {"method": {"from": "qlora", "to": "lora"}})
+    assert answer["reason"].startswith(f"{WHY} With method qlora → lora, its chance to run")
 
 
 def test_a_calibration_leaves_out_what_the_node_cannot_train(node: FakeNode, admin_api: APIClient) -> None:

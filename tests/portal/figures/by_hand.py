@@ -173,9 +173,9 @@ class ByHand:
         """Of the attempt that counts, once it has ended."""
         if self.counts is None or self.counts.end is None:
             return None
-        told = self._said("result", self.counts.fence)
+        reported = self._said("result", self.counts.fence)
         rates = [body["tokens_per_s"] for body in self._said("step", self.counts.fence)]
-        return told[-1]["tokens_per_s"] if told else median(rates) if rates else None
+        return reported[-1]["tokens_per_s"] if reported else median(rates) if rates else None
 
     @property
     def tokens_per_second(self) -> float | None:

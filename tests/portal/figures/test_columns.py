@@ -25,7 +25,7 @@ def test_jobs_of_earlier_releases_are_told_by_their_events(tell: Callable[..., S
     before = Job.objects.values("shown_since", "waited_s").get()
     Job.objects.update(shown_since=None, waited_s=0.0)
     migration.from_events(apps, None)
-    after, told = Job.objects.get(), ByHand(story)
+    after, answer = Job.objects.get(), ByHand(story)
     assert after.waited_s == pytest.approx(before["waited_s"])
-    assert after.shown_since == before["shown_since"] == told.since
-    assert (since(after), waiting_s(after, database_now())) == (told.since, pytest.approx(told.waiting_s))
+    assert after.shown_since == before["shown_since"] == answer.since
+    assert (since(after), waiting_s(after, database_now())) == (answer.since, pytest.approx(answer.waiting_s))

@@ -38,15 +38,15 @@ def test_every_interface_tells_the_same(
     tell: Callable[..., Story], name: str, priced: bool, api: APIClient, browser: Client, tmp_path: Path
 ) -> None:
     story = tell(name, priced=priced)
-    told = ByHand(story)
+    reported = ByHand(story)
     rest = api.get(f"/api/jobs/{story.job.pk}/").json()
-    check_rest(rest, told)
+    check_rest(rest, reported)
     check_list(api.get("/api/jobs/").json()["data"][0], rest)
-    check_terminal(rest, told)
-    check_page(browser, story, told)
-    check_fragments(browser, story, told)
-    check_lists(browser, story, told)
-    check_trace(tmp_path / "past.csv", story, told)
+    check_terminal(rest, reported)
+    check_page(browser, story, reported)
+    check_fragments(browser, story, reported)
+    check_lists(browser, story, reported)
+    check_trace(tmp_path / "past.csv", story, reported)
 
 
 @pytest.mark.one_database
@@ -57,27 +57,27 @@ def test_the_stories_are_in_every_state_of_the_table(tell: Callable[..., Story])
         assert tell(told_by.get(state, state), priced=False).job.state == state
 
 
-def check_rest(rest: dict[str, Any], told: ByHand) -> None:
-    assert rest["state"] == told.state
-    assert pages.datetime.fromisoformat(rest["state_since"]) == told.since
-    assert rest["stage"] == ("starting: process, model, data" if told.internal == "starting" else "")
+def check_rest(rest: dict[str, Any], message: ByHand) -> None:
+    assert rest["state"] == message.state
+    assert pages.datetime.fromisoformat(rest["state_since"]) == message.since
+    assert rest["stage"] == ("starting: process, model, data" if message.internal == "starting" else "")
     assert rest["progress"] == {
-        "step": told.step, "total_steps": told.total_steps, "loss": told.loss,
-        "tokens_per_second": told.tokens_per_second, "eta_s": about(told.time_left_s),
+        "step": message.step, "total_steps": message.total_steps, "loss": message.loss,
+        "tokens_per_second": message.tokens_per_second, "eta_s": about(message.time_left_s),
         "end": rest["progress"]["end"],
     }  # fmt: skip
     ends = [pages.datetime.fromisoformat(at) for at in (rest["progress"]["end"] or {}).values()]
-    assert [end.timestamp() for end in ends] == about([end.timestamp() for end in told.ends])
+    assert [end.timestamp() for end in ends] == about([end.timestamp() for end in message.ends])
     assert rest["warnings"] == []
     assert rest["figures"] == {
-        "waiting_s": about(told.waiting_s), "startup_s": about(told.startup_s),
-        "duration_s": about(told.duration_s), "peak_memory_bytes": told.peak_memory_bytes,
+        "waiting_s": about(message.waiting_s), "startup_s": about(message.startup_s),
+        "duration_s": about(message.duration_s), "peak_memory_bytes": message.peak_memory_bytes,
     }  # fmt: skip
-    assert rest["first_loss"] == (told.losses[0] if told.losses else None)
-    assert (rest["ended_at"] is None) == (told.ended_at is None)
-    cost = {"amount": about(told.cost), "estimated": False} if told.cost else None
+    assert rest["first_loss"] == (message.losses[0] if message.losses else None)
+    assert (rest["ended_at"] is None) == (message.ended_at is None)
+    cost = {"amount": about(message.cost), "estimated": False} if message.cost else None
     assert rest["cost"] == cost
-    for name, by_hand in both_comparisons(told).items():
+    for name, by_hand in both_comparisons(message).items():
         lines = {line["name"]: tuple(line.values())[1:] for line in rest[name]}
         assert lines == {
             name: (*line[:3], None if line[3] is None else about(line[3]), line[4])
@@ -85,9 +85,9 @@ def check_rest(rest: dict[str, Any], told: ByHand) -> None:
         }
 
 
-def both_comparisons(told: ByHand) -> dict[str, Lines]:
+def both_comparisons(facts: ByHand) -> dict[str, Lines]:
     """As they stand on the page: that with the promise at submission comes first, if there is one."""
-    return {"submission_comparison": told.submission_comparison, "comparison": told.comparison}
+    return {"submission_comparison": facts.submission_comparison, "comparison": facts.comparison}
 
 
 def check_list(brief: dict[str, Any], whole: dict[str, Any]) -> None:
@@ -101,15 +101,15 @@ def shown(thing: Any) -> str:
     return captured.get()
 
 
-def check_terminal(rest: dict[str, Any], told: ByHand) -> None:
+def check_terminal(rest: dict[str, Any], facts: ByHand) -> None:
     line = shown(terminal.progress_line(rest))
-    assert line.startswith(f"[{told.state}]")
-    assert ("starting: process" in line) == (told.internal == "starting")
-    if told.state != "queued" and told.internal != "starting":
-        assert f"step {told.step}/{told.total_steps or '?'}" in line
-        assert ("loss" in line) == (told.loss is not None)
-        assert told.loss is None or f"loss {told.loss:.3f}" in line
-        rate, left = told.tokens_per_second, told.time_left_s
+    assert line.startswith(f"[{facts.state}]")
+    assert ("starting: process" in line) == (facts.internal == "starting")
+    if facts.state != "queued" and facts.internal != "starting":
+        assert f"step {facts.step}/{facts.total_steps or '?'}" in line
+        assert ("loss" in line) == (facts.loss is not None)
+        assert facts.loss is None or f"loss {facts.loss:.3f}" in line
+        rate, left = facts.tokens_per_second, facts.time_left_s
         assert ("tokens/s" in line) == (rate is not None)
         assert rate is None or f"{rate:,.0f} tokens/s" in line
         assert (" s left" in line) == (left is not None)
@@ -117,40 +117,40 @@ def check_terminal(rest: dict[str, Any], told: ByHand) -> None:
     table = shown(terminal.comparison(rest)).splitlines()
     for title, name in (("duration", "duration_s"), ("throughput", "tokens_per_second"), ("cost", "cost")):
         row = next((row.split() for row in table if row.split()[:1] == [title]), [])
-        if line_by_hand := told.comparison.get(name):
+        if line_by_hand := facts.comparison.get(name):
             *_, actual, inside = line_by_hand
             assert (row[-1] in ("yes", "no")) == (inside is not None)
             assert inside is None or row[-1] == ("yes" if inside else "no")
             text = number(actual) if name == "cost" else f"{actual or 0:,.0f}"
             assert (text if actual is not None else "unknown") in row
-    if told.losses:
-        assert terminal.loss(rest) == f"{told.losses[0]:.3f} -> {told.losses[-1]:.3f}"
+    if facts.losses:
+        assert terminal.loss(rest) == f"{facts.losses[0]:.3f} -> {facts.losses[-1]:.3f}"
 
 
-def check_page(browser: Client, story: Story, told: ByHand) -> None:
+def check_page(browser: Client, story: Story, message: ByHand) -> None:
     page = browser.get(f"/jobs/{story.job.pk}/").content.decode()
     live = page.partition('id="live"')[2]
-    assert pages.state(live) == told.state
-    assert pages.moments(live)[0] == told.since
-    assert ("starting: process" in live) == (told.internal == "starting")
+    assert pages.state(live) == message.state
+    assert pages.moments(live)[0] == message.since
+    assert ("starting: process" in live) == (message.internal == "starting")
     facts = pages.facts(live)
-    of = f" of {told.total_steps}" if told.total_steps else ""
-    assert facts["Step"] == f"{told.step}{of}"
-    assert facts["Loss"] == loss(told.loss)
-    rate = told.tokens_per_second
+    of = f" of {message.total_steps}" if message.total_steps else ""
+    assert facts["Step"] == f"{message.step}{of}"
+    assert facts["Loss"] == loss(message.loss)
+    rate = message.tokens_per_second
     assert facts["Speed"] == (f"{number(rate)} tokens/s" if rate else "–")
-    if told.internal in FINAL:
-        assert told.ended_at in pages.moments(live.partition("<dt>Ended")[2])
+    if message.internal in FINAL:
+        assert message.ended_at in pages.moments(live.partition("<dt>Ended")[2])
         assert "Time left" not in facts
     else:
-        left = told.time_left
+        left = message.time_left
         bounds = f" {duration(left.low)} to {duration(left.high)}" if left else ""
-        assert facts["Time left"] == duration(told.time_left_s) + bounds
+        assert facts["Time left"] == duration(message.time_left_s) + bounds
         assert ("End" in facts) == (left is not None)
-    on_page = [lines for lines in both_comparisons(told).values() if lines]
+    on_page = [lines for lines in both_comparisons(message).values() if lines]
     for rows, lines in zip(pages.tables(page, "Figure Promised"), on_page, strict=True):
         check_comparison({row[0]: row for row in rows}, lines)
-    check_stretches(page, told)
+    check_stretches(page, message)
 
 
 def check_comparison(rows: dict[str, list[str]], lines: Lines) -> None:
@@ -163,58 +163,58 @@ def check_comparison(rows: dict[str, list[str]], lines: Lines) -> None:
         assert promised.startswith(f"{figure(value, name)}{interval}")
 
 
-def check_stretches(page: str, told: ByHand) -> None:
+def check_stretches(page: str, message: ByHand) -> None:
     part = page.partition('<ol class="stretches">')[2].partition("</ol>")[0]
     texts = [pages.plain(text) for text in part.split("</li>") if text.strip()]
     waits = [text.removeprefix("queued ") for text in texts if text.startswith("queued ")]
     if len(waits) == 1:
-        assert waits == [duration(told.waiting_s)]
-    assert texts[-1].split()[0] == told.state
+        assert waits == [duration(message.waiting_s)]
+    assert texts[-1].split()[0] == message.state
 
 
-def check_fragments(browser: Client, story: Story, told: ByHand) -> None:
+def check_fragments(browser: Client, story: Story, facts: ByHand) -> None:
     """What is fetched anew says what the page said."""
     path = f"/jobs/{story.job.pk}/"
     page = browser.get(path).content.decode()
     live = browser.get(f"{path}live/").content.decode()
     assert pages.facts(live) == pages.facts(page)
-    assert (pages.state(live), pages.moments(live)[0]) == (told.state, told.since)
+    assert (pages.state(live), pages.moments(live)[0]) == (facts.state, facts.since)
     overview = browser.get(f"{path}tabs/overview/").content.decode()
     assert pages.tables(overview, "Figure Promised") == pages.tables(page, "Figure Promised")
     caption = browser.get(f"{path}charts/loss/").json()["summary"]
-    if told.losses:
-        assert f"went from {loss(told.losses[0])} at" in caption
-        assert f"to {loss(told.loss)} at step" in caption
-        assert f"lowest was {loss(min(told.losses))}." in caption
+    if facts.losses:
+        assert f"went from {loss(facts.losses[0])} at" in caption
+        assert f"to {loss(facts.loss)} at step" in caption
+        assert f"lowest was {loss(min(facts.losses))}." in caption
 
 
-def check_lists(browser: Client, story: Story, told: ByHand) -> None:
-    left = duration(told.time_left_s) if told.time_left_s is not None else ""
+def check_lists(browser: Client, story: Story, message: ByHand) -> None:
+    left = duration(message.time_left_s) if message.time_left_s is not None else ""
     for path in ("/jobs/", "/"):
         page = browser.get(path).content.decode()
-        if path == "/" and told.internal in FINAL:
+        if path == "/" and message.internal in FINAL:
             continue  # the start page has what goes on
         row = pages.table(page, "Job Model")[0]
-        assert row[2] == told.state
+        assert row[2] == message.state
         assert row[4] == left
-        if told.internal in FINAL:
-            assert row[5] == number(told.cost)
-        assert f'aria-valuenow="{told.percent}"' in page or told.percent is None
-        assert ("Next to finish" in page) == (path == "/" and told.time_left_s is not None)
+        if message.internal in FINAL:
+            assert row[5] == number(message.cost)
+        assert f'aria-valuenow="{message.percent}"' in page or message.percent is None
+        assert ("Next to finish" in page) == (path == "/" and message.time_left_s is not None)
     queue = browser.get("/queue/").content.decode()
-    if told.internal == "queued":
-        assert told.since in pages.moments(queue.partition("<tbody>")[2].partition("</tbody>")[0])
+    if message.internal == "queued":
+        assert message.since in pages.moments(queue.partition("<tbody>")[2].partition("</tbody>")[0])
 
 
-def check_trace(path: Path, story: Story, told: ByHand) -> None:
+def check_trace(path: Path, story: Story, facts: ByHand) -> None:
     """The export of ended jobs that trained."""
     call_command("export_trace", str(path), stdout=StringIO())
     with path.open() as stream:
         rows = list(csv.DictReader(stream))
-    trained = [one for one in told.tries if one.trained_at and one.end]
-    if told.internal not in FINAL or not trained:
+    trained = [one for one in facts.tries if one.trained_at and one.end]
+    if facts.internal not in FINAL or not trained:
         assert rows == []
         return
     gpu_s = sum((one.end - one.trained_at).total_seconds() * len(one.gpus) for one in trained)  # type: ignore[operator]
     assert float(rows[0]["duration_s"]) == about(gpu_s / len(trained[-1].gpus))
-    assert (rows[0]["status"], float(rows[0]["submit_s"])) == (told.state, 0.0)
+    assert (rows[0]["status"], float(rows[0]["submit_s"])) == (facts.state, 0.0)

@@ -62,8 +62,8 @@ def test_a_job_says_at_its_start_that_it_is_placed_elsewhere(
     page = browser.get(f"/jobs/{job.pk}/tabs/overview/").content.decode()
     assert "Placed elsewhere than promised" in page
     assert "Promised at submission" in page
-    told = api.get(f"/api/jobs/{job.pk}/").json()
-    assert {line["name"] for line in told["submission_comparison"]} >= {"duration_s", "tokens_per_second"}
+    answer = api.get(f"/api/jobs/{job.pk}/").json()
+    assert {line["name"] for line in answer["submission_comparison"]} >= {"duration_s", "tokens_per_second"}
 
 
 def test_the_predictions_page_counts_both_apart(browser: Client, person: User) -> None:

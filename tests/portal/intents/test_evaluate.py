@@ -56,10 +56,10 @@ def written(folder: Path, *cases: dict[str, Any]) -> Path:
 def test_the_command_prints_the_fixed_keys_and_needs_no_database(tmp_path: Path) -> None:
     out = tmp_path / "out.json"
     call_command("evaluate_intents", set=written(tmp_path, CASE), json=out, stdout=StringIO())
-    told = json.loads(out.read_text())
-    assert told.keys() == KEYS
-    assert (told["cases"], told["f1"], told["exact"], told["forbidden_filled"]) == (1, 1.0, 1.0, 0)
-    assert told["baseline_f1"] < 1
+    answer = json.loads(out.read_text())
+    assert answer.keys() == KEYS
+    assert (answer["cases"], answer["f1"], answer["exact"], answer["forbidden_filled"]) == (1, 1.0, 1.0, 0)
+    assert answer["baseline_f1"] < 1
 
 
 def test_a_wrong_line_is_named(tmp_path: Path) -> None:

@@ -30,10 +30,10 @@ def nobody_was_silent() -> None:
 
 def answered(text: str, *answers: Any) -> tuple[IntentReading, int]:
     """The reading of a text where the model gives these answers in turn, and how often it was asked."""
-    told = list(answers)
+    reported = list(answers)
 
     def script(request: dict[str, Any]) -> str | Reply:
-        one = told.pop(0) if len(told) > 1 else told[0]
+        one = reported.pop(0) if len(reported) > 1 else reported[0]
         return one if isinstance(one, str | Reply) else json.dumps({"values": one})
 
     with chatting(script) as chat:

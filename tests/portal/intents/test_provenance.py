@@ -65,8 +65,8 @@ def test_a_job_keeps_the_sentence_and_what_became_of_its_values(
     assert found["fields"]["training_file"]["origin"] == "inferred"
     assert found["fields"]["max_steps"]["fate"] == "changed"
     assert "name" not in found["fields"]
-    told = counts(api)
-    assert (told["lora_r"], told["max_steps"], told["name"]) == ((1, 0, 0), (0, 1, 0), (0, 0, 1))
+    reported = counts(api)
+    assert (reported["lora_r"], reported["max_steps"], reported["name"]) == ((1, 0, 0), (0, 1, 0), (0, 0, 1))
     text = browser.get(f"/jobs/{job.pk}/?tab=parameters").content.decode()
     assert SAID in text
     assert "changed from 40" in text

@@ -84,8 +84,8 @@ def schema_paths() -> dict[str, Any]:
 def in_the_schema(route: str) -> set[str]:
     """Names of the query parameters that the schema has for an address of the API."""
     path = "/" + re.sub(r"<(?:\w+:)?(\w+)>", r"{\1}", route)
-    told = schema_paths().get(path, {}).get("get", {})
-    return {one["name"] for one in told.get("parameters", []) if one["in"] == "query"}
+    answer = schema_paths().get(path, {}).get("get", {})
+    return {one["name"] for one in answer.get("parameters", []) if one["in"] == "query"}
 
 
 @pytest.mark.postgresql

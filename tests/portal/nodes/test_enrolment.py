@@ -73,12 +73,12 @@ def test_an_answer_that_is_lost_leaves_no_ghost_and_the_next_agent_is_the_same_n
     line: Proxies, tmp_path: Path
 ) -> None:
     settings = Settings(portal=line["box"].url, dir=tmp_path, join_token=join_token(), name="box")
-    told = parse_facts(facts())
+    reported = parse_facts(facts())
 
     def start(*, stop_after: int) -> tuple[Portal, NodeFolder, bool]:
         """An agent that is stopped after so many tries."""
         portal, folder, tries = Portal(settings.portal), NodeFolder(tmp_path), iter(range(stop_after))
-        return portal, folder, enrol(portal, folder, settings, told, lambda: next(tries, None) is None)
+        return portal, folder, enrol(portal, folder, settings, reported, lambda: next(tries, None) is None)
 
     line["box"].loses_answers = True
     killed, folder, enrolled = start(stop_after=2)

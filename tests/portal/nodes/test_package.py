@@ -71,13 +71,13 @@ def test_the_wheel_holds_the_trainer_its_licence_and_nothing_foreign(built: Path
 
 
 def test_its_metadata_name_the_ranges_of_what_it_needs(built: Path) -> None:
-    told = metadata(built)
-    assert (told["Name"], told["Version"], told["License-Expression"]) == (
+    reported = metadata(built)
+    assert (reported["Name"], reported["Version"], reported["License-Expression"]) == (
         "foretune-node",
         __version__,
         "Apache-2.0",
     )
-    needs = told.get_all("Requires-Dist")
+    needs = reported.get_all("Requires-Dist")
     assert {re.split(r"[<>=; ]", need)[0] for need in needs} == ranges("node.in") | ranges("gpu.in")
     assert all("<" in need and ">=" in need for need in needs)
 

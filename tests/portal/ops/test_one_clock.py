@@ -80,8 +80,8 @@ def test_all_clocks_are_replaced_in_one_place(node: FakeNode, monkeypatch: pytes
     node.sync()
     job = world.placed_job(node)
     by_rest(job, "cancel")
-    told: list[datetime | None] = [
+    reported: list[datetime | None] = [
         job.submitted_at, job.attempts.get().created_at, Node.objects.get().last_seen_at,
         *job.events.values_list("at", flat=True),
     ]  # fmt: skip
-    assert set(told) == {tomorrow}
+    assert set(reported) == {tomorrow}

@@ -57,16 +57,16 @@ def offers(api: APIClient, job: Job) -> dict[str, Any]:
     """What is told once the worker has looked."""
     assert api.get(f"/api/jobs/{job.pk}/changes/").status_code == 200
     find_next(database_now())
-    told = api.get(f"/api/jobs/{job.pk}/changes/").json()
-    assert not told["computing"]
-    return {one["text"]: one for one in told["offers"]}
+    answer = api.get(f"/api/jobs/{job.pk}/changes/").json()
+    assert not answer["computing"]
+    return {one["text"]: one for one in answer["offers"]}
 
 
 def test_idle_gpus_are_offered_and_taken_by_the_change(api: APIClient, waits: Job) -> None:
     asked = api.get(f"/api/jobs/{waits.pk}/changes/").json()
     assert (asked["computing"], asked["offers"]) == (True, [])
-    told = offers(api, waits)
-    one = told[f"On 1 {CHEAP} GPU"]
+    reported = offers(api, waits)
+    one = reported[f"On 1 {CHEAP} GPU"]
     assert one["change"] == {"params": {"gpu_model": CHEAP, "number_gpus": 1, "number_nodes": 1}}
     assert (one["may"], one["kind"], one["delayed"]) == (True, "placement", 0)
     assert one["sooner_s"] > 0
@@ -104,8 +104,8 @@ def test_who_may_not_change_it_sees_no_button_and_others_nothing(
 ) -> None:
     eve = token_client(world.user("eve"))
     assert eve.get(f"/api/jobs/{waits.pk}/changes/").status_code == 404
-    told = offers(token_client(owner), waits)
-    assert told[f"On 1 {CHEAP} GPU"]["may"]
+    reported = offers(token_client(owner), waits)
+    assert reported[f"On 1 {CHEAP} GPU"]["may"]
     admin = world.admin()
     client.force_login(admin)
     assert "Change<span" in client.get(f"/jobs/{waits.pk}/changes/").content.decode()
@@ -114,8 +114,8 @@ def test_who_may_not_change_it_sees_no_button_and_others_nothing(
 def test_a_held_job_is_released_by_an_administrator_alone(client: Client, owner: User, waits: Job) -> None:
     admin = world.admin()
     hold_job(job=waits, actor=admin, now=database_now())
-    told = offers(token_client(owner), waits)["If it is released"]
-    assert (told["may"], told["change"], told["sooner_s"]) == (False, {}, None)
+    reported = offers(token_client(owner), waits)["If it is released"]
+    assert (reported["may"], reported["change"], reported["sooner_s"]) == (False, {}, None)
     client.force_login(admin)
     assert "Release</button>" in client.get(f"/jobs/{waits.pk}/changes/").content.decode()
 

@@ -44,7 +44,7 @@ OPTION = Option(
 )
 
 
-def told(work: Work, pace: Pace, silent_s: float = 0.0) -> Interval:
+def remaining(work: Work, pace: Pace, silent_s: float = 0.0) -> Interval:
     left = time_left(work, pace, silent_s=silent_s)
     assert left is not None
     assert left.low is not None
@@ -67,22 +67,22 @@ def test_nothing_is_told_where_nothing_is_known():
 
 
 def test_all_parts_are_in_the_promise():
-    assert told(WORK, PROMISED).value == pytest.approx(20 + 100 + 2, rel=0.01)
-    assert told(WORK, trained(50)).value == pytest.approx(50 + 2, rel=0.03)
+    assert remaining(WORK, PROMISED).value == pytest.approx(20 + 100 + 2, rel=0.01)
+    assert remaining(WORK, trained(50)).value == pytest.approx(50 + 2, rel=0.03)
 
 
 def test_the_start_up_passes_and_one_that_lasts_takes_nothing_off_the_training():
-    assert told(WORK, PROMISED, 15.0).value == pytest.approx(5 + 100 + 2, rel=0.01)
-    late = told(WORK, PROMISED, 80.0)
+    assert remaining(WORK, PROMISED, 15.0).value == pytest.approx(5 + 100 + 2, rel=0.01)
+    late = remaining(WORK, PROMISED, 80.0)
     assert late.value == pytest.approx(100 + 2, rel=0.01)
-    assert (late.high or 0) - (told(WORK, PROMISED, 20.0).high or 0) == pytest.approx(60)
+    assert (late.high or 0) - (remaining(WORK, PROMISED, 20.0).high or 0) == pytest.approx(60)
 
 
 def test_a_silence_is_work_for_a_moment_and_then_a_stall():
     pace = trained(50)
-    before = told(WORK, pace)
-    assert told(WORK, pace, 3.0).value == pytest.approx(before.value - 3)
-    stalled = told(WORK, pace, 600.0)
+    before = remaining(WORK, pace)
+    assert remaining(WORK, pace, 3.0).value == pytest.approx(before.value - 3)
+    stalled = remaining(WORK, pace, 600.0)
     assert stalled.value == pytest.approx(before.value - LATENCY_S - 1, abs=0.2)
     assert (stalled.high or 0) > (before.high or 0) + 500
 
@@ -90,26 +90,26 @@ def test_a_silence_is_work_for_a_moment_and_then_a_stall():
 def test_evaluations_that_are_left_count_as_promised_or_as_measured():
     work = replace(WORK, evaluation_s=10.0, evaluations=4, steps_per_epoch=30.0)
     assert [work.evaluations_left(step) for step in (0, 30, 31, 95, 100)] == [4, 4, 3, 1, 1]
-    plain = told(WORK, trained(50)).value
-    assert told(work, trained(50)).value == pytest.approx(plain + 3 * 10)
-    assert told(work, replace(trained(50), evaluated_s=4.0)).value == pytest.approx(plain + 3 * 4)
+    plain = remaining(WORK, trained(50)).value
+    assert remaining(work, trained(50)).value == pytest.approx(plain + 3 * 10)
+    assert remaining(work, replace(trained(50), evaluated_s=4.0)).value == pytest.approx(plain + 3 * 4)
 
 
 def test_an_evaluation_that_is_due_is_no_stall():
     work = replace(WORK, evaluation_s=60.0, evaluations=2, steps_per_epoch=50.0)
-    assert told(work, trained(50), 40.0).value == pytest.approx(told(work, trained(50)).value - 40)
-    assert told(work, trained(49), 40.0).value > told(work, trained(49)).value - 10
+    assert remaining(work, trained(50), 40.0).value == pytest.approx(remaining(work, trained(50)).value - 40)
+    assert remaining(work, trained(49), 40.0).value > remaining(work, trained(49)).value - 10
 
 
 def test_checkpoints_go_on_taking_their_share():
-    assert told(WORK, trained(50, saved_s=5.0)).value == pytest.approx(50 * 1.1 + 2, rel=0.03)
+    assert remaining(WORK, trained(50, saved_s=5.0)).value == pytest.approx(50 * 1.1 + 2, rel=0.03)
 
 
 def test_the_end_of_a_training_is_evaluation_and_saving():
     work = replace(WORK, evaluation_s=60.0, evaluations=1)
-    assert told(work, trained(100)).value == pytest.approx(62)
-    assert told(work, trained(100), 40.0).value == pytest.approx(22)
-    assert told(work, trained(100), 1000.0).value == 0
+    assert remaining(work, trained(100)).value == pytest.approx(62)
+    assert remaining(work, trained(100), 40.0).value == pytest.approx(22)
+    assert remaining(work, trained(100), 1000.0).value == 0
 
 
 def test_bounds_say_how_likely_a_limit_is_passed():
@@ -136,7 +136,7 @@ def test_a_later_limit_is_never_likelier_passed(
 
 @given(st.integers(0, 100), st.floats(0.01, 100.0), st.floats(0.0, 1e6))
 def test_bounds_hold_the_value_at_every_moment(steps: int, step_s: float, silent_s: float):
-    told(WORK, trained(steps, step_s), silent_s)
+    remaining(WORK, trained(steps, step_s), silent_s)
 
 
 def test_the_promise_of_an_option_is_its_duration():

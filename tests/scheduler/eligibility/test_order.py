@@ -114,10 +114,10 @@ def test_what_could_never_begin_is_refused_and_nothing_is_stored() -> None:
         ({"after": [After(first, ENDED)] * 2}, "after", "twice"),
         ({"after": [After(Job(pk=str(one)), ENDED) for one in range(101)]}, "after", "at most 100"),
     ]
-    for values, field, told in wrong:
+    for values, field, reported in wrong:
         with pytest.raises(BadParameters) as refused:
             world.job(owner=first.owner, **values)
-        assert told in refused.value.fields[field]
+        assert reported in refused.value.fields[field]
     assert (Job.objects.count(), JobDependency.objects.count()) == (1, 0)
     world.job(owner=first.owner, after=[After(first, ENDED)], begin_at=now)
     assert tick().started == 1

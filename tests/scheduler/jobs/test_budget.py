@@ -57,7 +57,7 @@ def placed_on(job: Job) -> str | None:
     return held.values_list("gpu__node__name", flat=True).first()
 
 
-def told(job: Job) -> str:
+def wait_text(job: Job) -> str:
     job.refresh_from_db()
     return job.wait_text
 
@@ -82,7 +82,7 @@ def test_a_job_waits_for_the_node_that_its_budget_allows(
     assert placed_on(ask(owner, budget=2 * cost)) == "cheap"
     second = ask(owner, budget=2 * cost)
     assert placed_on(second) is None
-    assert "would break its budget" in told(second)
+    assert "would break its budget" in wait_text(second)
     assert placed_on(ask(owner, goal=Goal.FASTEST, budget=20 * cost)) == "dear"
 
 
@@ -94,7 +94,7 @@ def test_a_budget_job_stays_off_dearer_nodes_when_the_cheap_one_is_lost(
     assert placed_on(job) is None
     refreshed(job)
     assert placed_on(job) is None
-    assert "submit it with a larger budget" in told(job)
+    assert "submit it with a larger budget" in wait_text(job)
     Node.objects.filter(name="cheap").update(state="ready")
     refreshed(job)
     assert placed_on(job) == "cheap"
@@ -112,7 +112,7 @@ def test_nobody_has_agreed_to_a_cost_beyond_the_budget_that_was_found_later(owne
     refreshed(job)
     assert job.promise is None
     assert placed_on(job) is None
-    assert "Every node in service would break its budget" in told(job)
+    assert "Every node in service would break its budget" in wait_text(job)
 
 
 @pytest.mark.parametrize("state", ["lost", "draining", "drained"])

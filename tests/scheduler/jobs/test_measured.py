@@ -21,8 +21,8 @@ ADDRESS = "node-a:29500"
 
 
 def test_what_was_told_comes_back() -> None:
-    told = Measured(**dict.fromkeys(FIGURES, 2.5), software={"torch": "2.13"})
-    assert Measured.from_json(told.as_json()) == told
+    reported = Measured(**dict.fromkeys(FIGURES, 2.5), software={"torch": "2.13"})
+    assert Measured.from_json(reported.as_json()) == reported
     assert Measured.from_json({}) == Measured()
     assert Measured().as_json() == {}
 
@@ -42,8 +42,8 @@ def test_the_address_of_old_rows_moves_to_its_column_and_back() -> None:
     world.placed_job(world.fake_node())
     other = world.placed_job(world.fake_node()).attempts.get()
     attempt = Attempt.objects.exclude(pk=other.pk).get()
-    for row, told in ((attempt, {"rendezvous": ADDRESS, "train_s": 2.0}), (other, {"train_s": 3.0})):
-        Attempt.objects.filter(pk=row.pk).update(measured=told)
+    for row, reported in ((attempt, {"rendezvous": ADDRESS, "train_s": 2.0}), (other, {"train_s": 3.0})):
+        Attempt.objects.filter(pk=row.pk).update(measured=reported)
     migration.to_the_column(apps, None)
     rows = dict(Attempt.objects.values_list("rendezvous", "measured"))
     assert rows == {ADDRESS: {"train_s": 2.0}, "": {"train_s": 3.0}}

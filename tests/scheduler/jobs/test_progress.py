@@ -17,7 +17,7 @@ from tests.harness.fake_node import FakeNode, step
 pytestmark = pytest.mark.django_db
 
 
-def told(number: int, step_s: float, **more: Any) -> dict[str, Any]:
+def reported_step(number: int, step_s: float, **more: Any) -> dict[str, Any]:
     report = step(number)
     return {**report, "body": {**report["body"], "step_s": step_s, **more}}
 
@@ -47,9 +47,9 @@ def test_measured_steps_correct_it(node: FakeNode) -> None:
     order = node.take_up()
     node.run(order, START)
     for number in range(1, 21):
-        node.run(order, told(number, step_s=7.0))
+        node.run(order, reported_step(number, step_s=7.0))
     assert left().value == pytest.approx(80 * 7, rel=0.05)
-    node.run(order, told(21, step_s=7.0, saving_s=21 * 0.7))
+    node.run(order, reported_step(21, step_s=7.0, saving_s=21 * 0.7))
     assert left().value == pytest.approx(79 * 7.7, rel=0.05)
 
 
@@ -57,7 +57,7 @@ def test_a_measured_evaluation_takes_the_place_of_the_promised_one(node: FakeNod
     owner = world.user()
     world.placed_job(node, owner=owner, validation_file=world.data_file(owner))
     order = node.take_up()
-    node.run(order, START, told(1, step_s=7.0))
+    node.run(order, START, reported_step(1, step_s=7.0))
     work = Attempt.objects.get().remaining.work  # type: ignore[union-attr]
     assert work.evaluations > 1
     before = left().value - work.evaluations * work.evaluation_s
@@ -78,7 +78,7 @@ def test_an_agent_from_before_says_how_far_it_is(node: FakeNode) -> None:
 def test_seconds_that_are_none_are_left_out_of_their_step(node: FakeNode, field: str) -> None:
     world.placed_job(node)
     order = node.take_up()
-    assert not node.run(order, told(1, **{"step_s": 1.0, field: -1.0})).claims[0].error
+    assert not node.run(order, reported_step(1, **{"step_s": 1.0, field: -1.0})).claims[0].error
     attempt = Attempt.objects.get()
     assert attempt.metrics.get().step == 1
     assert attempt.remaining is not None
@@ -88,7 +88,7 @@ def test_seconds_that_are_none_are_left_out_of_their_step(node: FakeNode, field:
 def test_the_scheduler_believes_what_was_measured(node: FakeNode) -> None:
     world.placed_job(node)
     order = node.take_up()
-    node.run(order, START, *(told(number, step_s=7.0) for number in range(1, 21)))
+    node.run(order, START, *(reported_step(number, step_s=7.0) for number in range(1, 21)))
     now = database_now()
     (running,) = take_snapshot({}, now).running
     assert running.releases_in_s == pytest.approx(80 * 7, rel=0.05)

@@ -23,7 +23,7 @@ def order(node: FakeNode) -> ClaimOrder:
     return node.take_up()
 
 
-def told() -> list[dict[str, Any]]:
+def metrics() -> list[dict[str, Any]]:
     job = Attempt.objects.get().job
     client = Client()
     client.force_login(job.owner)
@@ -41,7 +41,7 @@ def test_every_metric_is_stored_and_told_to_programs(node: FakeNode, order: Clai
     )
     row = Metric.objects.get()
     assert {metric.name: row.value(metric) for metric in STEP_METRICS} == values
-    line = told()[0]
+    line = metrics()[0]
     assert {metric.name: line[metric.public_name] for metric in STEP_METRICS} == values
     assert line.keys() == {"attempt", "step", "at", *(metric.public_name for metric in STEP_METRICS)}
 
@@ -56,7 +56,7 @@ def test_an_older_node_leaves_metrics_out_and_a_newer_one_adds_some(
 ) -> None:
     assert not node.run(order, step(1), step(2, gradient_norm=0.5, of_tomorrow=7.0)).claims[0].error
     assert list(Metric.objects.values_list("others", flat=True)) == [{}, {"gradient_norm": 0.5}]
-    assert [line["gradient_norm"] for line in told()] == [None, 0.5]
+    assert [line["gradient_norm"] for line in metrics()] == [None, 0.5]
 
 
 def test_a_step_reported_again_counts_as_it_was_reported_last(node: FakeNode, order: ClaimOrder) -> None:

@@ -34,7 +34,7 @@ def started(node: FakeNode, **limits: Any) -> tuple[Job, ClaimOrder]:
     return job, order
 
 
-def told(kind: str) -> list[str]:
+def events(kind: str) -> list[str]:
     return [event.data["code"] for event in JobEvent.objects.filter(kind=kind).order_by("number")]
 
 
@@ -45,22 +45,22 @@ def codes() -> list[str]:
 def test_a_job_that_will_be_late_says_so_once_and_says_when_that_is_over(node: FakeNode) -> None:
     _, order = started(node, deadline_at=database_now() + timedelta(seconds=400))
     node.run(order, *steps(1, 5, step_s=10.0))
-    assert (codes(), told("warning")) == (["late"], ["late"])
+    assert (codes(), events("warning")) == (["late"], ["late"])
     event = JobEvent.objects.get(kind="warning")
     assert event.reason == f"{ADVICE[Risk.LATE].text} {ADVICE[Risk.LATE].remedy}"
     assert event.data["chance"] >= 0.9
     since = Attempt.objects.get().warnings[0]["since"]
     node.run(order, *steps(6, 10, step_s=10.0))
-    assert told("warning") == ["late"]
+    assert events("warning") == ["late"]
     assert Attempt.objects.get().warnings[0]["since"] == since
     node.run(order, *steps(11, 40, step_s=0.5))
-    assert (codes(), told("warning_over")) == ([], ["late"])
+    assert (codes(), events("warning_over")) == ([], ["late"])
 
 
 def test_a_job_in_time_is_not_warned_of(node: FakeNode) -> None:
     _, order = started(node, deadline_at=database_now() + timedelta(hours=3))
     node.run(order, *steps(1, 20, step_s=10.0))
-    assert (codes(), told("warning")) == ([], [])
+    assert (codes(), events("warning")) == ([], [])
 
 
 def test_a_job_that_will_cost_more_than_its_budget_says_so(node: FakeNode) -> None:
@@ -68,7 +68,7 @@ def test_a_job_that_will_cost_more_than_its_budget_says_so(node: FakeNode) -> No
     set_price(node=here, price=3600.0, seen=0.0, actor=world.admin(), now=database_now())
     _, order = started(node, budget=100.0)
     node.run(order, *steps(1, 5, step_s=10.0))
-    assert (codes(), told("warning")) == (["over-budget"], ["over-budget"])
+    assert (codes(), events("warning")) == (["over-budget"], ["over-budget"])
 
 
 def test_a_job_that_falls_silent_becomes_late(node: FakeNode) -> None:
@@ -78,9 +78,9 @@ def test_a_job_that_falls_silent_becomes_late(node: FakeNode) -> None:
     sweep(database_now())
     assert codes() == []
     sweep(database_now() + timedelta(seconds=700))
-    assert (codes(), told("warning")) == (["late"], ["late"])
+    assert (codes(), events("warning")) == (["late"], ["late"])
     sweep(database_now() + timedelta(seconds=760))
-    assert told("warning") == ["late"]
+    assert events("warning") == ["late"]
     job.refresh_from_db()
     assert job.version == JobEvent.objects.filter(job=job).count()
 
@@ -105,11 +105,11 @@ def test_a_job_whose_memory_keeps_growing_is_warned_of(db: None) -> None:
     _, order = started(node)
     grows(node, order, first=1, last=30, each=50 << 20)
     sweep(database_now())
-    assert (codes(), told("warning")) == (["out-of-memory"], ["out-of-memory"])
+    assert (codes(), events("warning")) == (["out-of-memory"], ["out-of-memory"])
     node.run(order, *steps(31, 80, step_s=1.0))
     assert codes() == ["out-of-memory"]
     sweep(database_now())
-    assert (codes(), told("warning_over")) == ([], ["out-of-memory"])
+    assert (codes(), events("warning_over")) == ([], ["out-of-memory"])
 
 
 def test_slots_of_a_cpu_have_no_memory_of_their_own(node: FakeNode) -> None:

@@ -78,9 +78,9 @@ def test_a_stopped_job_goes_on_from_the_checkpoint_that_its_stop_saved() -> None
 def test_the_stop_names_its_cause_and_tells_nobody_which_job_it_was() -> None:
     _, victim, _, taker = preempting()
     assert Attempt.objects.get(job=victim).stopped_for == taker
-    told = victim.events.get(new="stopping")
-    assert "goes on from its checkpoint" in told.reason
-    assert taker.pk not in f"{told.reason} {told.data}"
+    answer = victim.events.get(new="stopping")
+    assert "goes on from its checkpoint" in answer.reason
+    assert taker.pk not in f"{answer.reason} {answer.data}"
 
 
 def test_gpus_of_a_pending_start_are_given_to_nobody_else() -> None:

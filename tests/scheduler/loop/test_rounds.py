@@ -79,9 +79,9 @@ def test_sia_resizes_a_running_job_and_back_again() -> None:
     assert held(another) == 1
     stops = Attempt.objects.filter(job=job, outcome="stopped")
     assert [attempt.stopped_for_id for attempt in stops] == [job.pk, job.pk]
-    told = " ".join(job.events.values_list("reason", flat=True))
-    assert "2 CPU slots instead of 1 CPU slot;" in told
-    assert "1 CPU slot instead of 2 CPU slots;" in told
+    reported = " ".join(job.events.values_list("reason", flat=True))
+    assert "2 CPU slots instead of 1 CPU slot;" in reported
+    assert "1 CPU slot instead of 2 CPU slots;" in reported
     batches = {attempt.promised.config.effective_batch_size for attempt in Attempt.objects.filter(job=job)}
     assert len(batches) == 1
     assert_sound()
@@ -132,8 +132,11 @@ def test_a_decision_that_takes_too_long_holds_nothing_up(
         assert deciding.decide(stuck, state, 0.0, lambda: looks.append(1)) is None
         assert looks
         assert deciding.decide(FIFO, state, 0.0, lambda: None) is None
-        told = [record.message for record in caplog.records]
-        assert [message.startswith(("decision given up", "no decision")) for message in told] == [True, True]
+        reported = [record.message for record in caplog.records]
+        assert [message.startswith(("decision given up", "no decision")) for message in reported] == [
+            True,
+            True,
+        ]
     finally:
         stuck.let_go.set()
     for _ in range(3000):

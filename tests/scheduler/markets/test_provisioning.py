@@ -118,7 +118,7 @@ def test_one_that_left_the_settings_is_a_problem_that_is_told(market: Market, se
 
 @pytest.mark.one_database
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ("time.sleep(60)", "no answer within"),
         ("import subprocess; subprocess.Popen(['sleep', '60']); time.sleep(60)", "no answer within"),
@@ -130,8 +130,8 @@ def test_one_that_left_the_settings_is_a_problem_that_is_told(market: Market, se
         ("sys.exit(3)", "ended with 3"),
     ],
 )
-def test_a_useless_answer_is_named(script: Script, body: str, told: str) -> None:
-    with pytest.raises(ProvisionerFailed, match=told):
+def test_a_useless_answer_is_named(script: Script, body: str, message: str) -> None:
+    with pytest.raises(ProvisionerFailed, match=message):
         ask(script(body), {"do": "offer"}, within_s=1.5 if "sleep" in body else provisioner.ANSWER_WITHIN_S)
 
 

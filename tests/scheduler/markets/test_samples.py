@@ -26,7 +26,7 @@ def ago(minutes: float, price: float | None = 0.3, available: int | None = 2) ->
 
 
 @pytest.mark.parametrize(
-    ("given", "field", "told"),
+    ("given", "field", "message"),
     [
         ([(1, -0.1, 2)], "samples.0.price", "price is -0.1; give a price per GPU-hour of 0 or more"),
         ([(1, NAN, 2)], "samples.0.price", "price is nan"),
@@ -42,13 +42,13 @@ def ago(minutes: float, price: float | None = 0.3, available: int | None = 2) ->
 )
 @pytest.mark.one_database
 def test_a_wrong_sample_is_named_and_nothing_is_kept(
-    given: list[tuple[float, float | None, int | None]], field: str, told: str
+    given: list[tuple[float, float | None, int | None]], field: str, message: str
 ) -> None:
     market, samples = making.market(), [ago(*one) for one in given]
     for take in (append_samples, import_samples):
         with pytest.raises(BadParameters) as refused:
             take(market=market, samples=samples, actor=world.admin(), now=database_now())
-        assert told in refused.value.fields[field]
+        assert message in refused.value.fields[field]
     assert not MarketSample.objects.exists()
 
 

@@ -41,11 +41,11 @@ def test_an_agent_says_its_kind_and_market(spot: FakeNode) -> None:
 @pytest.mark.one_database
 def test_a_market_that_is_unknown_or_does_not_fit_is_noted_and_the_node_is_of_none() -> None:
     making.market("gpus", gpu_model="L4")
-    for name, told in (("nowhere", "not known here"), ("gpus", "offers L4")):
+    for name, reported in (("nowhere", "not known here"), ("gpus", "offers L4")):
         node = making.row(making.market_node(None, name=name))
         event = NodeEvent.objects.get(node=node, kind=NodeEventKind.KIND)
         assert (node.kind, node.market) == ("spot", None)
-        assert told in event.reason
+        assert reported in event.reason
 
 
 def test_a_notice_drains_the_node_and_gives_its_job_the_time_that_is_left(spot: FakeNode) -> None:
@@ -56,9 +56,9 @@ def test_a_notice_drains_the_node_and_gives_its_job_the_time_that_is_left(spot: 
     assert making.row(spot).state == "draining"
     tick()
     reply = spot.sync(spot.say(order, "running"), withdraw_in_s=99)
-    [told] = reply.claims
-    assert (told.want, told.stop_for) == ("stop", "drain")
-    assert 90 < told.grace_s <= 100
+    [reported] = reply.claims
+    assert (reported.want, reported.stop_for) == ("stop", "drain")
+    assert 90 < reported.grace_s <= 100
     spot.save_checkpoint(order, 1)
     spot.end(order, "stopped")
     job.refresh_from_db()

@@ -125,13 +125,13 @@ def test_what_follows(node: FakeNode, situation: str, name: str, expected: str) 
     row, now = Node.objects.get(), database_now()
     for step in SITUATIONS[situation]:
         step(row, now)
-    before, old, told = seen(row), NodeState(row.state), NodeEvent.objects.count()
+    before, old, reported = seen(row), NodeState(row.state), NodeEvent.objects.count()
     if expected == "-":
         with pytest.raises((Conflict, IllegalTransition)):
             INPUTS[name](row, now)
     else:
         INPUTS[name](row, now)
-    new_events = NodeEvent.objects.count() - told
+    new_events = NodeEvent.objects.count() - reported
     if expected in ("-", "=", "noted"):
         assert (seen(row), new_events) == (before, int(expected == "noted"))
     else:
@@ -143,7 +143,7 @@ def test_what_follows(node: FakeNode, situation: str, name: str, expected: str) 
 def test_only_listed_transitions_happen(node: FakeNode, old: NodeState) -> None:
     for new in NodeState:
         Node.objects.update(state=old)
-        row, told = Node.objects.get(), NodeEvent.objects.count()
+        row, answer = Node.objects.get(), NodeEvent.objects.count()
         move = partial(move_node, node=row, to=new, kind=NodeEventKind.BACK, now=database_now())
         if new in NODE_TRANSITIONS[old]:
             move()
@@ -151,14 +151,14 @@ def test_only_listed_transitions_happen(node: FakeNode, old: NodeState) -> None:
             with pytest.raises(IllegalTransition):
                 move()
         assert Node.objects.get().state == (new if new in NODE_TRANSITIONS[old] else old)
-        assert NodeEvent.objects.count() - told == (new in NODE_TRANSITIONS[old])
+        assert NodeEvent.objects.count() - answer == (new in NODE_TRANSITIONS[old])
 
 
 def test_a_node_that_moved_meanwhile_stays_as_it_is(node: FakeNode) -> None:
-    row, told = Node.objects.get(), NodeEvent.objects.count()
+    row, answer = Node.objects.get(), NodeEvent.objects.count()
     Node.objects.update(state=NodeState.DRAINING)
     lose(row, database_now())
-    assert (row.state, NodeEvent.objects.count()) == (NodeState.DRAINING, told)
+    assert (row.state, NodeEvent.objects.count()) == (NodeState.DRAINING, answer)
 
 
 def test_every_state_has_its_row_and_can_work_again() -> None:

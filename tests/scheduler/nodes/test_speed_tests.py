@@ -183,8 +183,8 @@ def test_its_node_shows_it(admin_client: Any) -> None:
     page = admin_client.get(f"/nodes/{node.node_id}/").content.decode()
     assert "1,200 tokens/s" in page
     assert "start-up 6.0 s" in page
-    told = admin_client.get(f"/api/nodes/{node.node_id}/").json()["speed_tests"]
-    assert [(one["gpu_model"], one["startup_s"], one["problem"]) for one in told] == [("cpu", 6.0, "")]
-    assert [run["tokens_per_second"] for run in told[0]["runs"]] == [1200.0]
+    answer = admin_client.get(f"/api/nodes/{node.node_id}/").json()["speed_tests"]
+    assert [(one["gpu_model"], one["startup_s"], one["problem"]) for one in answer] == [("cpu", 6.0, "")]
+    assert [run["tokens_per_second"] for run in answer[0]["runs"]] == [1200.0]
     tell(node, {"test": "second", "gpu_model": "cpu", "problem": "The disk is full."})
     assert "The disk is full." in admin_client.get(f"/nodes/{node.node_id}/").content.decode()

@@ -96,7 +96,7 @@ def test_quotas_come_from_a_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("{}", "must be a list"),
         ('[{"team": "a"}]', "guaranteed must be a whole number"),
@@ -106,8 +106,8 @@ def test_quotas_come_from_a_file(tmp_path: Path) -> None:
         ("[", "quotas.json"),
     ],
 )
-def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, told: str) -> None:
+def test_a_wrong_file_says_what_is_wrong(tmp_path: Path, text: str, message: str) -> None:
     path = tmp_path / "quotas.json"
     path.write_text(text)
-    with pytest.raises(SimulatorError, match=told):
+    with pytest.raises(SimulatorError, match=message):
         read_quotas(path)

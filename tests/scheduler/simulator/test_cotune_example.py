@@ -55,15 +55,15 @@ class Told:
 
 @pytest.mark.parametrize("policy", ["fifo", "fifo-distributed", "easy"])
 @pytest.mark.parametrize(
-    ("told", "jcts", "mean"),
+    ("facts", "jcts", "mean"),
     [
         (Told((1,)), {"a": 15_385, "b": 40_000, "c": 3_390}, 19_591),
         (Told((1, 2, 4)), {"a": 4_082, "b": 6_452, "c": 5_039}, 5_191),
     ],
 )
-def test_the_worked_example(policy: str, told: Told, jcts: dict[str, float], mean: float) -> None:
+def test_the_worked_example(policy: str, facts: Told, jcts: dict[str, float], mean: float) -> None:
     jobs = [job(name, gpus=1, runs_s=None) for name in WORK]  # type: ignore[arg-type]
-    engine = Engine(jobs, parse_cluster("gpu:1x8"), POLICIES[policy], Rates(), told, SimulationSettings())
+    engine = Engine(jobs, parse_cluster("gpu:1x8"), POLICIES[policy], Rates(), facts, SimulationSettings())
     engine.run()
     found = {name: end or 0.0 for name, end in finishes(engine).items()}
     assert found == pytest.approx(jcts, abs=1)

@@ -160,8 +160,8 @@ def test_a_bad_cluster_file_is_refused_by_row(
     (tmp_path / "jobs.csv").write_text("job_id,submit_s,gpus,duration_s\na,0,1,10\n")
     (tmp_path / "cluster.csv").write_text(f"node,gpu_type,gpus,rack,price_per_h,spot\n{rows}\n")
     assert cli.main(["--trace", str(tmp_path), "--policy", "fifo", "--json", str(tmp_path / "o.json")]) == 2
-    told = capsys.readouterr().err
-    assert re.search(says, told), told
+    reported = capsys.readouterr().err
+    assert re.search(says, reported), reported
 
 
 def test_without_any_cluster_it_says_what_is_missing(

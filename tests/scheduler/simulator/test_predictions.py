@@ -52,8 +52,8 @@ def test_exact_knowledge_is_the_median_of_finished_runs_of_the_same_kind() -> No
 
 
 def test_predictions_that_came_with_the_trace_are_used() -> None:
-    told = job("a", runs_s=100, pred_duration_s=250)
-    assert predicting(Fidelity.PERFORMANCE).options(told)[0].duration_s.value == 250
+    reported = job("a", runs_s=100, pred_duration_s=250)
+    assert predicting(Fidelity.PERFORMANCE).options(reported)[0].duration_s.value == 250
 
 
 @pytest.mark.parametrize("error", [0.05, 0.2, 0.4])

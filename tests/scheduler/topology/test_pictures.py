@@ -38,13 +38,13 @@ def seen_by(person: User, node: FakeNode) -> tuple[str, dict[str, object]]:
 
 
 def test_the_owner_sees_the_job_on_its_gpus_and_what_is_free(node: FakeNode, job: Job) -> None:
-    page, told = seen_by(job.owner, node)
+    page, reported = seen_by(job.owner, node)
     assert "As its owner declared it." in page
     assert page.count('class="gpu held"') == 2
     assert page.count(f'href="/jobs/{job.pk}/">mine</a>') >= 2
-    assert told["declared"] is True
-    assert [gpu["job"] for gpu in told["gpus"]] == [job.pk, job.pk, None, None]  # type: ignore[attr-defined]
-    assert told["free"] == [
+    assert reported["declared"] is True
+    assert [gpu["job"] for gpu in reported["gpus"]] == [job.pk, job.pk, None, None]  # type: ignore[attr-defined]
+    assert reported["free"] == [
         {"gpus": 1, "level": "pcie"},
         {"gpus": 2, "level": "numa"},
         {"gpus": 4, "level": None},
@@ -52,10 +52,10 @@ def test_the_owner_sees_the_job_on_its_gpus_and_what_is_free(node: FakeNode, job
 
 
 def test_others_see_that_a_gpu_is_held_alone(node: FakeNode, job: Job) -> None:
-    page, told = seen_by(world.user(), node)
+    page, reported = seen_by(world.user(), node)
     assert "mine" not in page
     assert page.count("another user&#x27;s job") + page.count("another user's job") >= 2
-    assert [(gpu["busy"], gpu["job"]) for gpu in told["gpus"]] == [  # type: ignore[attr-defined]
+    assert [(gpu["busy"], gpu["job"]) for gpu in reported["gpus"]] == [  # type: ignore[attr-defined]
         (True, None), (True, None), (False, None), (False, None),
     ]  # fmt: skip
 
@@ -63,10 +63,10 @@ def test_others_see_that_a_gpu_is_held_alone(node: FakeNode, job: Job) -> None:
 def test_a_warning_is_shown_where_nothing_is_known() -> None:
     node = world.fake_node(slots=2)
     Node.objects.filter(pk=node.node_id).update(topology_warning="GPU 1 reports nonsense.")
-    page, told = seen_by(world.user(), node)
+    page, reported = seen_by(world.user(), node)
     assert "GPU 1 reports nonsense." in page
-    assert (told["gpus"], told["free"]) == ([], [])
-    assert told["warning"] == "GPU 1 reports nonsense."
+    assert (reported["gpus"], reported["free"]) == ([], [])
+    assert reported["warning"] == "GPU 1 reports nonsense."
 
 
 def test_a_job_that_waits_for_closeness_says_so(node: FakeNode, job: Job) -> None:

@@ -21,9 +21,11 @@ PAIRS = [{"socket": slot // 2, "numa": slot // 2, "switch": slot} for slot in ra
 
 
 def declared(*places: dict[str, Any]) -> NodeFacts:
-    told = facts(slots=len(places))
-    told["gpus"] = [{**gpu, "declared": place} for gpu, place in zip(told["gpus"], places, strict=True)]
-    return parse_facts(told)
+    reported = facts(slots=len(places))
+    reported["gpus"] = [
+        {**gpu, "declared": place} for gpu, place in zip(reported["gpus"], places, strict=True)
+    ]
+    return parse_facts(reported)
 
 
 @pytest.fixture

@@ -177,14 +177,14 @@ def test_a_checkpoint_is_uploaded_though_the_training_deletes_it_meanwhile(
     portal.slow = True
     given = portal.give("c1", "forgetful")
     start_agent()
-    told = until(lambda: given.bodies("checkpoint"))[0]
-    assert not (run / "checkpoints" / f"step-{told['step']}").exists()
+    reported = until(lambda: given.bodies("checkpoint"))[0]
+    assert not (run / "checkpoints" / f"step-{reported['step']}").exists()
     kept = {
-        file["path"]: given.artifacts[f"checkpoints/step-{told['step']}/{file['path']}"]
-        for file in told["files"]
+        file["path"]: given.artifacts[f"checkpoints/step-{reported['step']}/{file['path']}"]
+        for file in reported["files"]
     }
     assert sorted(map(len, kept.values()))[-1] == 400_000
-    assert file_of("weights.bin", kept["weights.bin"]).sha256 in str(told["files"])
+    assert file_of("weights.bin", kept["weights.bin"]).sha256 in str(reported["files"])
 
 
 @pytest.mark.parametrize("full_for", [3, 1000])

@@ -37,18 +37,18 @@ SetMachine = Callable[..., None]
 @pytest.fixture
 def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SetMachine]:
     """Says which GPUs the driver shows; torch is the one that `torch` makes."""
-    modules, told = tmp_path / "modules", tmp_path / "gpus.json"
+    modules, reported = tmp_path / "modules", tmp_path / "gpus.json"
     modules.mkdir()
     (modules / "pynvml.py").write_text("from tests.trainer.agent.fakes.fake_driver import *\n")
     (modules / "torch.py").write_text(TORCH)
-    monkeypatch.setenv("FAKE_GPUS", str(told))
+    monkeypatch.setenv("FAKE_GPUS", str(reported))
     monkeypatch.setenv("PYTHONPATH", f"{modules}:{ROOT}")
     monkeypatch.setitem(sys.modules, "pynvml", fake_driver)
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
 
     def show(*found: dict[str, Any], error: str = "", torch_cuda: str | None = "13.0") -> None:
         numbered = [{"uuid": f"GPU-{number:04x}", **gpu} for number, gpu in enumerate(found)]
-        told.write_text(json.dumps({"gpus": numbered, "error": error, "torch_cuda": torch_cuda}))
+        reported.write_text(json.dumps({"gpus": numbered, "error": error, "torch_cuda": torch_cuda}))
         gpus.nvml_library.cache_clear()
 
     yield show
@@ -58,9 +58,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[SetMach
 TORCH = """
 import json, os
 from types import SimpleNamespace
-told = json.load(open(os.environ["FAKE_GPUS"]))
+given = json.load(open(os.environ["FAKE_GPUS"]))
 __version__ = "2.13.0"
-version = SimpleNamespace(cuda=told["torch_cuda"])
+version = SimpleNamespace(cuda=given["torch_cuda"])
 cuda = SimpleNamespace(
     is_available=lambda: True,
     device_count=lambda: len(os.environ["CUDA_VISIBLE_DEVICES"].split(",")),
@@ -153,8 +153,8 @@ def test_an_agent_says_that_qlora_needs_bitsandbytes_until_it_is_installed(
 ) -> None:
     machine(A100)
     start_agent()
-    told = until(lambda: portal.enrolments)[0]
-    assert ("bitsandbytes" in told.software) != ("qlora" in told.cannot_train)
+    reported = until(lambda: portal.enrolments)[0]
+    assert ("bitsandbytes" in reported.software) != ("qlora" in reported.cannot_train)
     assert cannot_train({"bitsandbytes": "0.50.2"}, has_gpus=True) == {}
     assert cannot_train({}, has_gpus=True) == {
         "qlora": "bitsandbytes is missing, install requirements/gpu.lock on it"

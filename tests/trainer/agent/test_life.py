@@ -141,19 +141,19 @@ def test_a_training_goes_on_from_a_checkpoint(
     until(lambda: steps(first))
     first.want, first.stop_for = "stop", "preempt"
     until(lambda: first.end)
-    told = first.bodies("checkpoint")[0]
-    assert told["stored"] == stored
-    files = tuple(File(**entry) for entry in told["files"])
+    reported = first.bodies("checkpoint")[0]
+    assert reported["stored"] == stored
+    files = tuple(File(**entry) for entry in reported["files"])
     assert [file.path for file in files] == ["weights.bin", "manifest.json"]
-    folder = f"checkpoints/step-{told['step']}"
+    folder = f"checkpoints/step-{reported['step']}"
     kept = {f"resume/{file.path}": first.artifacts.get(f"{folder}/{file.path}", b"") for file in files}
     inputs = {"train.jsonl": b"x", **(kept if stored == "portal" else {})}
-    resume = Resume(step=told["step"], stored=stored, claim="c1", files=files)
+    resume = Resume(step=reported["step"], stored=stored, claim="c1", files=files)
     until(lambda: not (node_dir / "spool" / "c1").exists())
     second = portal.give("c2", "resumed", fence=2, inputs=inputs, resume=resume)
     assert until(lambda: second.end).outcome == Outcome.SUCCEEDED
     log = second.artifacts["log.txt"].decode()
-    assert f"resumed from weights of step {told['step']}\nwith tokens" in log
+    assert f"resumed from weights of step {reported['step']}\nwith tokens" in log
 
 
 def test_a_checkpoint_that_is_not_here_any_more_is_told_as_gone(

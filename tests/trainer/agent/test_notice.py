@@ -67,13 +67,13 @@ def test_a_number_that_counts_down_is_followed_and_one_that_stays_runs_out(
 
 
 @pytest.mark.parametrize(
-    ("options", "told"),
+    ("options", "message"),
     [
         (["--kind", "spot"], "--kind spot needs --market"),
         (["--market", "east"], "--market goes with --kind"),
         (["--kind", "on_demand", "--notice", "/run/notice"], "--notice goes with --kind spot"),
     ],
 )
-def test_options_that_do_not_go_together_are_named(options: list[str], told: str) -> None:
-    with pytest.raises(SetupError, match=told):
+def test_options_that_do_not_go_together_are_named(options: list[str], message: str) -> None:
+    with pytest.raises(SetupError, match=message):
         read_settings([*PORTAL, *options])

@@ -107,16 +107,16 @@ def test_an_agent_that_restarts_keeps_to_the_address_it_told(tmp_path: Path) -> 
     folder.prepare()
     names = {"job": "j", "attempt": "a", "claim": "c1", "recipe": "sft", "entry": "e", "model": "m"}
     spec = Spec(**names, fence=1, params={}, gpus=(0,), nodes=2)
-    site, told = Site(portal=PORTAL), []
+    site, reported = Site(portal=PORTAL), []
     for record in (ClaimRecord(spec=spec, folder=folder), None):
         known = record or load_record(folder, "c1")
         assert known is not None
         known.save()
         spool = Spool(known.spool / "reports.jsonl")
-        told.append(Rendezvous(known, spool, site, lambda: None).settle(threading.Event()).rendezvous)
+        reported.append(Rendezvous(known, spool, site, lambda: None).settle(threading.Event()).rendezvous)
         spool.acknowledge(0)
-        assert [report.body for report in spool.pending(10, 10_000)] == [{"address": told[0]}]
-    assert told[0] == told[1] != ""
+        assert [report.body for report in spool.pending(10, 10_000)] == [{"address": reported[0]}]
+    assert reported[0] == reported[1] != ""
 
 
 def test_only_the_given_ports_are_offered_and_none_that_is_taken() -> None:

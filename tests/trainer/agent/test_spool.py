@@ -73,8 +73,8 @@ def test_numbers_that_a_power_failure_took_back_are_not_used_again(spool: Spool,
     again.add(ReportKind.LOG, {"text": "late"}, LOG, 70)  # before the portal was asked
     again.acknowledge(5)
     again.add(ReportKind.RESULT, {"step": 5})
-    told = [(report.seq, report.kind) for report in again.pending(500, 10**6)]
-    assert told == [(6, ReportKind.LOG), (7, ReportKind.RESULT)]
+    reported = [(report.seq, report.kind) for report in again.pending(500, 10**6)]
+    assert reported == [(6, ReportKind.LOG), (7, ReportKind.RESULT)]
     third = Spool(tmp_path / "reports.jsonl")
     third.acknowledge(5)
     assert numbers(third) == [6, 7]

@@ -61,9 +61,9 @@ def test_links_do_not_hide_the_bus(machine: SetMachine, kernel: Path) -> None:
     assert [(gpu.numa, gpu.socket) for gpu in found] == [(0, 0), (0, 0), (1, 1)]
 
 
-def declare(tmp_path: Path, told: Any) -> Path:
+def declare(tmp_path: Path, facts: Any) -> Path:
     file = tmp_path / "topology.json"
-    file.write_text(told if isinstance(told, str) else json.dumps(told))
+    file.write_text(facts if isinstance(facts, str) else json.dumps(facts))
     return file
 
 
@@ -93,7 +93,7 @@ def test_gpus_are_declared_by_uuid_whichever_are_offered(
 
 
 @pytest.mark.parametrize(
-    ("told", "complaint"),
+    ("facts", "complaint"),
     [
         ("[", "cannot be read"),
         ('"\\ud800', "cannot be read"),
@@ -111,12 +111,12 @@ def test_gpus_are_declared_by_uuid_whichever_are_offered(
     ],
 )
 def test_a_declaration_that_cannot_be_used_is_refused_with_the_remedy(
-    tmp_path: Path, node_dir: Path, told: Any, complaint: str
+    tmp_path: Path, node_dir: Path, facts: Any, complaint: str
 ) -> None:
     folder = NodeFolder(node_dir)
     folder.prepare()
     with pytest.raises(SetupError, match=complaint):
-        discover(folder, 2, declare(tmp_path, told))
+        discover(folder, 2, declare(tmp_path, facts))
 
 
 def test_a_declaration_that_is_not_there_is_refused(tmp_path: Path, node_dir: Path) -> None:

@@ -39,10 +39,10 @@ def test_the_norm_of_the_gradient_is_told_as_it_was_before_clipping(
 
     def watched(weights: list[Any], most: float) -> Any:
         squares = [weight.grad.float().pow(2).sum() for weight in weights if weight.grad is not None]
-        told = clip(weights, most)
+        reported = clip(weights, most)
         after = [weight.grad.float().pow(2).sum() for weight in weights if weight.grad is not None]
         clipped.append((float(sum(squares)) ** 0.5, float(sum(after)) ** 0.5))
-        return told
+        return reported
 
     monkeypatch.setattr(torch.nn.utils, "clip_grad_norm_", watched)
     run.write().train()

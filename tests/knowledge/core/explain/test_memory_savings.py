@@ -53,17 +53,17 @@ def savings(config: Config, *pools: GpuPool) -> tuple[MemorySaving, ...]:
     ],
 )
 def test_a_saving_is_the_difference_of_both_peaks(changes: dict[str, Any]) -> None:
-    told = {tuple(saving.changes): saving for saving in savings(LORA)}
-    found = told.pop(tuple(changes))
+    reported = {tuple(saving.changes): saving for saving in savings(LORA)}
+    found = reported.pop(tuple(changes))
     assert found.changes == {name: (getattr(LORA, name), value) for name, value in changes.items()}
     assert found.saved_bytes == pytest.approx(peak(LORA) - peak(replace(LORA, **changes)))
-    assert len(told) == 5
+    assert len(reported) == 5
 
 
 def test_savings_are_told_largest_first_and_leave_something() -> None:
-    told = [saving.saved_bytes for saving in savings(LORA)]
-    assert told == sorted(told, reverse=True)
-    assert 0 < told[-1] < told[0] < peak(LORA)
+    reported = [saving.saved_bytes for saving in savings(LORA)]
+    assert reported == sorted(reported, reverse=True)
+    assert 0 < reported[-1] < reported[0] < peak(LORA)
 
 
 def test_savings_agree_with_the_parts_that_are_told_whatever_was_measured() -> None:
@@ -71,10 +71,10 @@ def test_savings_agree_with_the_parts_that_are_told_whatever_was_measured() -> N
     best = option(LORA, 60e9)
     parts = memory_parts(best, known, CATALOGUE)
     found = memory_savings(best, known, CATALOGUE, ())
-    told = {tuple(saving.changes): saving.saved_bytes for saving in found}
-    of_rank = told["lora_r",] - parts["adapters"] / 2  # what is left are activations within adapters
+    reported = {tuple(saving.changes): saving.saved_bytes for saving in found}
+    of_rank = reported["lora_r",] - parts["adapters"] / 2  # what is left are activations within adapters
     assert 0 < of_rank < 0.01 * parts["activations"]
-    assert told["gradient_checkpointing",] < parts["activations"]
+    assert reported["gradient_checkpointing",] < parts["activations"]
 
 
 def test_what_cannot_be_done_or_is_done_already_is_not_told() -> None:

@@ -61,13 +61,13 @@ def test_the_fitted_parts_are_told_largest_first_and_make_the_prediction(config:
     knowledge = learnt()
     c = columns([config], CATALOGUE)
     peak = float(knowledge["gpu"].memory.physics_.value(c)[0])  # type: ignore[union-attr]
-    told = memory_parts(option(config, 1.1 * peak), knowledge, CATALOGUE)
-    named = [value for name, value in told.items() if name != REST]
+    reported = memory_parts(option(config, 1.1 * peak), knowledge, CATALOGUE)
+    named = [value for name, value in reported.items() if name != REST]
     assert named == sorted(named, reverse=True)
-    assert sum(told.values()) == pytest.approx(1.1 * peak)
-    assert {"weights", "activations", "logits", GATHERED, "overhead"} <= set(told)
-    assert ("optimiser" in told) == (config is FULL)
-    assert ("adapters" in told) == (config is LORA)
+    assert sum(reported.values()) == pytest.approx(1.1 * peak)
+    assert {"weights", "activations", "logits", GATHERED, "overhead"} <= set(reported)
+    assert ("optimiser" in reported) == (config is FULL)
+    assert ("adapters" in reported) == (config is LORA)
 
 
 def test_what_the_physics_misses_is_borne_by_what_hangs_on_the_software() -> None:
@@ -81,21 +81,21 @@ def test_what_the_physics_misses_is_borne_by_what_hangs_on_the_software() -> Non
 
 
 def test_a_prediction_below_the_states_alone_scales_all_parts() -> None:
-    told = memory_parts(option(FULL, 1e9), learnt(), CATALOGUE)
-    assert sum(told.values()) == pytest.approx(1e9)
-    assert min(told.values()) > 0
+    reported = memory_parts(option(FULL, 1e9), learnt(), CATALOGUE)
+    assert sum(reported.values()) == pytest.approx(1e9)
+    assert min(reported.values()) > 0
 
 
 def test_where_no_peak_was_learnt_the_parts_are_those_of_the_prior() -> None:
     stated = cost_model.memory(columns([FULL], CATALOGUE))
-    told = memory_parts(option(FULL, float(stated.total[0])), {}, CATALOGUE)
-    assert told["optimiser"] == pytest.approx(stated.optimizer[0])
-    assert GATHERED not in told
+    reported = memory_parts(option(FULL, float(stated.total[0])), {}, CATALOGUE)
+    assert reported["optimiser"] == pytest.approx(stated.optimizer[0])
+    assert GATHERED not in reported
 
 
 def test_of_a_tiny_model_the_base_weights_are_told_and_the_sum_is_the_peak() -> None:
     tiny = replace(LORA, model_name="builtin/tiny-llama", number_gpus=1, gpu_model="cpu", precision="float32")
     peak = 588.0 * 2**20
-    told = memory_parts(option(tiny, peak), {}, CATALOGUE)
-    assert sum(told.values()) == pytest.approx(peak)
-    assert 0 < told["weights"] < 0.05 * peak
+    reported = memory_parts(option(tiny, peak), {}, CATALOGUE)
+    assert sum(reported.values()) == pytest.approx(peak)
+    assert 0 < reported["weights"] < 0.05 * peak

@@ -36,11 +36,11 @@ def predicted(config: Config) -> Prediction:
 @pytest.mark.parametrize("precision", ["bfloat16", "float32"])
 def test_an_unstated_optimiser_may_be_either(precision: str) -> None:
     narrow, wide, silent = (predicted(replace(x, precision=precision)) for x in (NARROW, WIDE, SILENT))
-    told = silent.peak_memory_bytes
-    assert told.low is not None
-    assert told.high is not None
-    assert told.low <= min(narrow.peak_memory_bytes.value, wide.peak_memory_bytes.value)
-    assert told.high >= max(narrow.peak_memory_bytes.value, wide.peak_memory_bytes.value)
+    reported = silent.peak_memory_bytes
+    assert reported.low is not None
+    assert reported.high is not None
+    assert reported.low <= min(narrow.peak_memory_bytes.value, wide.peak_memory_bytes.value)
+    assert reported.high >= max(narrow.peak_memory_bytes.value, wide.peak_memory_bytes.value)
     assert wide.p_valid <= silent.p_valid <= max(narrow.p_valid, wide.p_valid)
 
 
@@ -116,9 +116,9 @@ def test_our_trainer_leaves_nothing_open(method: str) -> None:
     ours = replace(NARROW, **OUR_TRAINER, **sizes)
     earlier = replace(ours, target_modules=None, unquantized_float32=None)  # runs of older versions
     width = predicted(replace(STATED, **sizes)).peak_memory_bytes
-    for told in (predicted(ours).peak_memory_bytes, predicted(earlier).peak_memory_bytes):
-        assert told.low is not None
-        assert told.high is not None
+    for reported in (predicted(ours).peak_memory_bytes, predicted(earlier).peak_memory_bytes):
+        assert reported.low is not None
+        assert reported.high is not None
         assert width.low is not None
         assert width.high is not None
-        assert told.high / told.low == pytest.approx(width.high / width.low)  # as where all is stated
+        assert reported.high / reported.low == pytest.approx(width.high / width.low)  # as where all is stated

@@ -90,15 +90,15 @@ def test_bounds_that_are_unknown_stay_unknown() -> None:
 def test_the_parts_of_a_duration_add_up_to_it(validation_rows: int) -> None:
     data = Workload(rows=100, lengths=((64, 100),), validation_rows=validation_rows)
     made = promised(Interval(30.0, 15.0, 60.0), Interval(2000.0, 1000.0, 4000.0), data)
-    told = duration.parts(made, TINY)
-    assert told.step_s is not None
-    assert told.step_s.low == pytest.approx(told.step_s.value / 2)
-    assert told.step_s.high == pytest.approx(told.step_s.value * 2)
-    steps_s = made.steps * told.step_s.value
-    assert told.startup_s + steps_s + told.evaluation_s + told.saving_s == pytest.approx(
+    reported = duration.parts(made, TINY)
+    assert reported.step_s is not None
+    assert reported.step_s.low == pytest.approx(reported.step_s.value / 2)
+    assert reported.step_s.high == pytest.approx(reported.step_s.value * 2)
+    steps_s = made.steps * reported.step_s.value
+    assert reported.startup_s + steps_s + reported.evaluation_s + reported.saving_s == pytest.approx(
         made.duration_s.value
     )
-    assert told.evaluation_s == pytest.approx(steps_s * validation_rows / 100 / 3, abs=1e-6)
+    assert reported.evaluation_s == pytest.approx(steps_s * validation_rows / 100 / 3, abs=1e-6)
 
 
 def test_stated_defaults_have_no_duration_of_a_step() -> None:

@@ -150,7 +150,7 @@ def test_calls_tokens_and_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("call", "told"),
+    ("call", "message"),
     [
         ({"tool": "tree", "path": ""}, "README.md\nrun.sh\ntrain.py"),
         ({"tool": "read", "path": "run.sh", "start": 1, "lines": 10_000}, "1: python train.py --seed 11"),
@@ -160,8 +160,8 @@ def test_calls_tokens_and_time_are_bounded(monkeypatch: pytest.MonkeyPatch) -> N
         ({"tool": "read", "path": "run.sh", "start": 5}, "No such lines."),
     ],
 )
-def test_the_tools_see_one_tree(call: dict[str, Any], told: str) -> None:
-    assert used(FILES, call) == told
+def test_the_tools_see_one_tree(call: dict[str, Any], message: str) -> None:
+    assert used(FILES, call) == message
 
 
 @pytest.mark.parametrize(

@@ -40,17 +40,17 @@ def announce(
     """
     request = RequestFactory().generic("POST", path)
     sent = {**request.environ, "CONTENT_TYPE": FORM, "CONTENT_LENGTH": str(size), **environ}
-    told: list[str] = []
+    reported: list[str] = []
 
     def begin(status: str, answered: list[tuple[str, str]]) -> None:
-        told.append(status)
+        reported.append(status)
         if headers is not None:
             headers.update(answered)
 
     response = application({**sent, "wsgi.input": body or Body()}, begin)
     content = b"".join(response)
     response.close()
-    return int(told[0][:3]), json.loads(content) if content.startswith(b"{") else None
+    return int(reported[0][:3]), json.loads(content) if content.startswith(b"{") else None
 
 
 def session(client: Client) -> dict[str, str]:

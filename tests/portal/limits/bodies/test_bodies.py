@@ -105,8 +105,8 @@ def test_a_token_that_only_reads_uploads_nothing(person: User) -> None:
 
 
 def test_a_body_without_a_length_is_refused() -> None:
-    status, told = announce("/api/jobs/", 0, CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="chunked")
-    assert (status, told["error"]["code"]) == (411, "length_required")
+    status, reported = announce("/api/jobs/", 0, CONTENT_LENGTH="", HTTP_TRANSFER_ENCODING="chunked")
+    assert (status, reported["error"]["code"]) == (411, "length_required")
 
 
 def test_a_lost_connection_leaves_nothing_behind(browser: Client, settings: Any, tmp_path: Path) -> None:
@@ -153,8 +153,8 @@ def test_a_person_occupies_two_threads_for_uploads_and_others_have_theirs(
     def third() -> None:
         for way in (mine, session(browser)):
             body, headers = Body(), dict[str, str]()
-            status, told = announce(path, size, body, headers, **way)
-            sentence = told is None or "2 uploads of yours are under way" in told["error"]["message"]
+            status, reported = announce(path, size, body, headers, **way)
+            sentence = reported is None or "2 uploads of yours are under way" in reported["error"]["message"]
             refused.append((status, headers.get("Retry-After"), body.touched or not sentence))
         others.append(is_read(path, size, **theirs))
 
@@ -170,9 +170,9 @@ def test_a_person_occupies_two_threads_for_uploads_and_others_have_theirs(
 def test_the_quota_counts_files_and_uploads_under_way(api: Program, person: User, settings: Any) -> None:
     settings.STORAGE_QUOTA_BYTES = 5_000_000
     with upload_hold(owner=person, size=4_000_000, now=database_now()):
-        status, told = announce("/api/files/", HTTP_AUTHORIZATION=api.authorization)
-        assert (status, told["error"]["code"]) == (413, "over_quota")
-        assert "ask an administrator" in told["error"]["message"]
+        status, reported = announce("/api/files/", HTTP_AUTHORIZATION=api.authorization)
+        assert (status, reported["error"]["code"]) == (413, "over_quota")
+        assert "ask an administrator" in reported["error"]["message"]
     assert is_read("/api/files/", HTTP_AUTHORIZATION=api.authorization)
     UploadHold.objects.create(owner=person, bytes=4_900_000, begun_at=database_now() - HOLD_LIFETIME)
     with upload_hold(owner=person, size=4_900_000, now=database_now()):
@@ -194,8 +194,8 @@ def test_a_small_file_keeps_to_the_quota_too(
     page = browser.post("/jobs/new/upload/", {"upload": SimpleUploadedFile("a.jsonl", ROW * 3)})
     assert "This exceeds your storage quota" in page.content.decode()
     assert storage_of(person).used_bytes == len(ROW) * 2
-    told = api.get("/api/me/").json()["storage"]
-    assert told == {"used_bytes": len(ROW) * 2, "quota_bytes": len(ROW) * 3}
+    answer = api.get("/api/me/").json()["storage"]
+    assert answer == {"used_bytes": len(ROW) * 2, "quota_bytes": len(ROW) * 3}
     assert "70 B of 105 B" in browser.get("/jobs/new/").content.decode()
 
 

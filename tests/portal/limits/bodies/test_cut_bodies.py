@@ -43,9 +43,9 @@ def test_nothing_of_it_is_stored(browser: Client, api: Program, kind: str, missi
     tokens = ApiToken.objects.count()
     for headers in [program] if path.startswith("/api/") else [page, session(browser)]:
         sent = {**headers, "CONTENT_TYPE": sent_as}
-        status, told = announce(path, len(content) + missing, Body(content), **sent)
+        status, reported = announce(path, len(content) + missing, Body(content), **sent)
         assert status == 400
-        assert told is None or told["error"]["code"] == "incomplete"
+        assert reported is None or reported["error"]["code"] == "incomplete"
     assert not DatasetFile.objects.exists()
     assert not UploadHold.objects.exists()
     assert ApiToken.objects.count() == tokens

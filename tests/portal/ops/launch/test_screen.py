@@ -64,5 +64,5 @@ def test_the_comparison_says_what_was_inside_and_what_was_never_predicted() -> N
 
 def test_a_cost_is_told_in_the_portals_currency() -> None:
     line = {"name": "cost", "value": 12.5, "low": 10.0, "high": 0.25, "actual": 1069.4, "inside": False}
-    told = shown(terminal.comparison(job(comparison=[line])))
-    assert all(part in told for part in ("12.5 EUR", "10 to 0.25", "1,069 EUR"))
+    reported = shown(terminal.comparison(job(comparison=[line])))
+    assert all(part in reported for part in ("12.5 EUR", "10 to 0.25", "1,069 EUR"))

@@ -100,8 +100,8 @@ def test_lanes_go_on_to_what_is_expected_and_say_so() -> None:
     soon = Ending(now=NOW, left=Interval(3600.0, 1800.0, 5400.0))
     bars = (Bar(node="n", gpu_index=0, start=NOW - HOUR, end=None, job=None, ending=soon),)
     hours = {"start_at": 1, "start_low": 0.5, "start_high": 1.5, "end_at": 4, "end_low": 3}
-    told = {name: NOW + after * HOUR for name, after in hours.items()}
-    ahead = Expected(made_at=NOW - HOUR, stale=True, end_high=None, **told)
+    reported = {name: NOW + after * HOUR for name, after in hours.items()}
+    ahead = Expected(made_at=NOW - HOUR, stale=True, end_high=None, **reported)
     closed = ClosedTime(begins_at=NOW + 5 * HOUR, ends_at=NOW + 90 * HOUR, reserved=False, note="new fans")
     lane = Lane(
         name="box", gpus=2, bars=bars, closed=(closed,),

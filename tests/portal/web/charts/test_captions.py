@@ -92,7 +92,7 @@ def test_utilisation(slices: list[tuple[float, float]]) -> None:
     assert f"the peak was {percent(peak)} in the" in chart.summary or abs(peak * 100 % 1 - 0.5) < 0.02
     mean = sum(y * all_ for y, all_ in zip(drawn(chart.figure), offered, strict=True)) / sum(offered)
     near = {percent(mean), percent(mean + 1e-4), percent(mean - 1e-4)}
-    assert any(f"average {told} of the GPU time" in chart.summary for told in near)
+    assert any(f"average {reported} of the GPU time" in chart.summary for reported in near)
 
 
 @given(st.lists(st.tuples(counts, counts, counts), min_size=1, max_size=6))
@@ -121,7 +121,7 @@ def test_throughput(models: dict[str, int]) -> None:
     chart = usage.throughput_chart({model: of([(middle, 3)]) for model, middle in models.items()})
     for model, rate in zip(chart.data[0]["y"], chart.data[0]["x"], strict=True):
         near = {number(rate), number(rate * 0.99999), number(rate * 1.00001)}
-        assert any(f"{model} {told}" in chart.summary for told in near)
+        assert any(f"{model} {reported}" in chart.summary for reported in near)
 
 
 pairs = st.builds(
@@ -141,8 +141,8 @@ def test_promised_against_measured(found: list[Pair]) -> None:
     assert f"latest {len(found):,} promise" in chart.summary
     middle = median(abs(promised - measured) / measured for promised, measured in points)
     ends = [middle + by * (1 + middle) for by in (-1.1e-3, 1.1e-3)]  # points are drawn with four digits
-    told = [int(text) for text in re.findall(r"(\d+)%", chart.summary)]
-    assert any(round(100 * ends[0]) <= one <= round(100 * ends[1]) for one in told)
+    reported = [int(text) for text in re.findall(r"(\d+)%", chart.summary)]
+    assert any(round(100 * ends[0]) <= one <= round(100 * ends[1]) for one in reported)
     by_name = {group["name"]: len(group["x"]) for group in groups}
     inside = sum(track_record.inside(pair) is True for pair in found)
     assert by_name.get(track_record.MARKS[True][0], 0) == inside

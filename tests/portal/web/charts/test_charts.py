@@ -172,7 +172,7 @@ def test_a_simulation_is_compared_with_the_policy_in_force() -> None:
 
 
 @pytest.mark.parametrize(
-    ("longest_s", "told"),
+    ("longest_s", "message"),
     [
         (0.0, ["0"]),
         (0.6, ["0"]),
@@ -182,8 +182,8 @@ def test_a_simulation_is_compared_with_the_policy_in_force() -> None:
         (30 * 86_400.0, ["0", "5 d", "10 d", "15 d", "20 d", "25 d", "30 d"]),
     ],
 )
-def test_simulated_time_is_read_as_time(longest_s: float, told: list[str]) -> None:
-    assert linear_duration_axis("simulated time", longest_s)["ticktext"] == told
+def test_simulated_time_is_read_as_time(longest_s: float, message: list[str]) -> None:
+    assert linear_duration_axis("simulated time", longest_s)["ticktext"] == message
 
 
 def test_bars_of_a_simulation_tell_their_duration() -> None:

@@ -31,11 +31,11 @@ def text(browser: Client, path: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("amount", "told"),
+    ("amount", "message"),
     [(1069.4, "1,069 EUR"), (12.345, "12.3 EUR"), (0.042, "0.042 EUR"), (1e-6, "0.000001 EUR"), (0, "0 EUR")],
 )
-def test_an_amount_comes_with_its_currency(amount: float, told: str) -> None:
-    assert money(amount, "EUR") == told
+def test_an_amount_comes_with_its_currency(amount: float, message: str) -> None:
+    assert money(amount, "EUR") == message
 
 
 def test_without_a_currency_the_amount_stands_alone() -> None:
@@ -81,12 +81,12 @@ def test_programs_are_told_the_currency(
 ) -> None:
     job: Job = world.job(person)
     question = {"model": "builtin/tiny-llama", "training_file": data_file.pk}
-    told = [
+    reported = [
         api.get(f"/api/jobs/{job.pk}/"),
         api.get(f"/api/nodes/{Node.objects.get().pk}/"),
         api.post("/api/recommendations/", question, format="json"),
     ]
-    assert [answer.json()["currency"] for answer in told] == ["EUR"] * 3
+    assert [answer.json()["currency"] for answer in reported] == ["EUR"] * 3
 
 
 def test_simulated_costs_are_told_in_it(admin_browser: Client, person: User, node: FakeNode) -> None:

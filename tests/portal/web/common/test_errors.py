@@ -32,9 +32,9 @@ def complaint(page: str, name: str) -> str:
     assert 'aria-invalid="true"' in tag, tag
     pointed = re.search(r'aria-describedby="([^"]*)"', tag)
     assert pointed, tag
-    told = re.search(rf'id="{pointed[1].split()[-1]}">(.*?)</div></div>', page, re.DOTALL)
-    assert told, pointed[1]
-    return re.sub("<[^>]+>", "", told[1]).strip()
+    reported = re.search(rf'id="{pointed[1].split()[-1]}">(.*?)</div></div>', page, re.DOTALL)
+    assert reported, pointed[1]
+    return re.sub("<[^>]+>", "", reported[1]).strip()
 
 
 def test_a_field_points_to_its_error_and_its_help(browser: Client, data_file: DatasetFile) -> None:
@@ -113,8 +113,8 @@ def test_the_address_of_a_form_is_no_blank_page(browser: Client, person: User) -
     assert "Go back to the page and use its links and buttons" in page
     assert "Sign out" in page, "the navigation is there"
     assert browser.get("/nodes/").status_code == 200
-    told = browser.put("/api/jobs/")
-    assert (told.status_code, told.json()["error"]["code"]) == (405, "method_not_allowed")
+    reported = browser.put("/api/jobs/")
+    assert (reported.status_code, reported.json()["error"]["code"]) == (405, "method_not_allowed")
 
 
 def test_who_is_locked_out_is_told_for_how_long(person: User) -> None:

@@ -33,9 +33,9 @@ def test_the_name_of_a_person_is_refused_too() -> None:
 
 @pytest.mark.parametrize("serializer", [JobIn, TeamIn, TokenIn])
 def test_rest_refuses_it_at_the_field(serializer: type[JobIn | TeamIn | TokenIn]) -> None:
-    told = serializer(data={"name": HIDDEN})
-    assert not told.is_valid()
-    assert TOLD in str(told.errors["name"][0])
+    reported = serializer(data={"name": HIDDEN})
+    assert not reported.is_valid()
+    assert TOLD in str(reported.errors["name"][0])
 
 
 @pytest.mark.django_db

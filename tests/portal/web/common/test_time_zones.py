@@ -53,7 +53,7 @@ def test_a_page_tells_times_in_the_zone_that_its_reader_chose(browser: Client, p
 
 
 @pytest.mark.parametrize(
-    ("moment", "told"),
+    ("moment", "facts"),
     [
         (datetime(2026, 3, 8, 6, 59, 59, tzinfo=UTC), "2026-03-08 01:59:59 UTC-05:00"),
         (datetime(2026, 3, 8, 7, 0, 0, tzinfo=UTC), "2026-03-08 03:00:00 UTC-04:00"),
@@ -62,10 +62,10 @@ def test_a_page_tells_times_in_the_zone_that_its_reader_chose(browser: Client, p
     ],
 )
 def test_times_are_right_on_both_sides_of_a_change_of_clocks(
-    browser: Client, person: User, moment: datetime, told: str
+    browser: Client, person: User, moment: datetime, facts: str
 ) -> None:
     prefer(person, NEW_YORK)
-    assert f'title="{told}"' in page_of(browser, submitted_at(person, moment))
+    assert f'title="{facts}"' in page_of(browser, submitted_at(person, moment))
 
 
 def test_the_browsers_zone_holds_until_the_person_chooses_one(browser: Client, person: User) -> None:
@@ -96,8 +96,8 @@ def test_a_cookie_that_names_no_zone_changes_nothing(browser: Client, person: Us
 def test_programs_are_told_times_in_the_portals_zone(person: User) -> None:
     prefer(person, KOLKATA)
     job = submitted_at(person, datetime(2026, 11, 20, 1, 48, 15, tzinfo=UTC))
-    told = token_client(person).get(f"/api/jobs/{job.pk}/").json()["submitted_at"]
-    assert told == "2026-11-20T01:48:15Z"
+    answer = token_client(person).get(f"/api/jobs/{job.pk}/").json()["submitted_at"]
+    assert answer == "2026-11-20T01:48:15Z"
 
 
 def deadline(browser: Client, values: dict[str, str]) -> Job | HttpResponse:
@@ -208,10 +208,10 @@ def test_odd_dates_of_a_period_do_not_break_pages(
 
 
 def test_a_period_is_read_in_the_readers_zone(browser: Client, person: User) -> None:
-    for zone, told in ((KOLKATA, "2026-10-01 00:00 UTC+05:30"), ("UTC", "2026-10-01 00:00 UTC<")):
+    for zone, reported in ((KOLKATA, "2026-10-01 00:00 UTC+05:30"), ("UTC", "2026-10-01 00:00 UTC<")):
         prefer(person, zone)
         page = browser.get("/analytics/?from=2026-10-01&to=2026-10-02").content.decode()
-        assert told in page
+        assert reported in page
         assert 'value="2026-10-02"' in page
 
 
@@ -220,6 +220,6 @@ def test_a_stored_sentence_tells_its_times_in_the_readers_zone(browser: Client, 
     job = world.job(person)
     text = "box declined it and is asked again at 2026-11-20T01:48:15+00:00 (not 2026-13-40T01:48:15+00:00)."
     Job.objects.filter(pk=job.pk).update(wait_code="declined", wait_text=text)
-    told = "asked again at 2026-11-20 07:18:15 UTC+05:30 (not 2026-13-40T01:48:15+00:00)."
+    reported = "asked again at 2026-11-20 07:18:15 UTC+05:30 (not 2026-13-40T01:48:15+00:00)."
     for path in (f"/jobs/{job.pk}/", "/jobs/", "/queue/"):
-        assert told in browser.get(path).content.decode(), path
+        assert reported in browser.get(path).content.decode(), path

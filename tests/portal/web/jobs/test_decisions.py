@@ -22,7 +22,7 @@ def page_of(browser: Client, job: Job) -> str:
     return answer.content.decode()
 
 
-def told(api: APIClient, job: Job, **query: Any) -> list[dict[str, Any]]:
+def decisions(api: APIClient, job: Job, **query: Any) -> list[dict[str, Any]]:
     answer = api.get(f"/api/jobs/{job.pk}/decisions/", query)
     assert answer.status_code == 200, answer.content
     found: list[dict[str, Any]] = answer.json()["data"]
@@ -36,7 +36,7 @@ def test_a_started_job_says_why_there_why_then_and_what_else_was_weighed(
     job = world.job(person)
     other = world.job(world.user(), params={"number_gpus": 2})
     tick()
-    (start,) = told(api, job)
+    (start,) = decisions(api, job)
     assert (start["verb"], start["code"], start["policy"]) == ("start", "", "fifo")
     assert start["id"] == Decision.objects.get().pk
     assert start["here"].startswith("Given ")
@@ -62,7 +62,7 @@ def test_a_waiting_job_says_what_it_lacks(browser: Client, api: APIClient, perso
     tick()
     job = world.job(person, params={"number_gpus": 2})
     tick()
-    (waits,) = told(api, job)
+    (waits,) = decisions(api, job)
     assert (waits["verb"], waits["code"]) == ("wait", "busy")
     assert waits["here"] == Job.objects.get(pk=job.pk).wait_text
     (option,) = waits["options"]
@@ -78,10 +78,10 @@ def test_a_stopped_job_does_not_learn_for_whom(
 ) -> None:
     settings.POLICY = "las"
     turn = preempting(victim_of=person, taker_of=world.user("somebody"))
-    stopped = told(api, turn.victim)[0]
+    stopped = decisions(api, turn.victim)[0]
     assert stopped["verb"] == "preempt"
     assert stopped["here"].startswith("A job that goes first needs its GPUs")
-    shown = page_of(browser, turn.victim) + str(told(api, turn.victim))
+    shown = page_of(browser, turn.victim) + str(decisions(api, turn.victim))
     assert turn.taker.pk not in shown
     assert "somebody" not in shown
 
@@ -105,7 +105,7 @@ def test_a_record_that_cannot_be_read_says_so_and_hides_no_other(
     tick()
     oldest = Decision.objects.order_by("pk")[0]
     Decision.objects.filter(pk=oldest.pk).update(plan=b"odd")
-    start, unreadable = told(api, job)
+    start, unreadable = decisions(api, job)
     assert (start["verb"], unreadable["verb"]) == ("start", "wait")
     assert unreadable["unreadable"].startswith("It is damaged")
     assert unreadable["options"] == []
@@ -123,7 +123,7 @@ def test_decisions_come_in_pages(api: APIClient, person: User) -> None:
         DecisionJob.objects.create(decision=decision, job=job, verb=row.verb, code=row.code)
     first = api.get(f"/api/jobs/{job.pk}/decisions/", {"limit": 2}).json()
     assert (len(first["data"]), first["total"], first["has_more"]) == (2, 5, True)
-    rest = told(api, job, after=first["next"], limit=100)
+    rest = decisions(api, job, after=first["next"], limit=100)
     assert len(rest) == 3
     assert {one["id"] for one in rest}.isdisjoint({one["id"] for one in first["data"]})
     assert api.get(f"/api/jobs/{job.pk}/decisions/", {"after": "x"}).status_code == 400

@@ -78,10 +78,12 @@ def test_a_job_that_has_not_failed_has_no_remedy(browser: Client, person: User) 
 
 def test_programs_are_told_the_changes(api: APIClient, person: User) -> None:
     assert api.get(f"/api/jobs/{world.job(person).pk}/failure/").json() == {"failure": None}
-    told = api.get(f"/api/jobs/{failed(person, *LOG, per_device_batch_size=4).pk}/failure/").json()["failure"]
-    assert told["line"] == {"number": 5, "text": LINE}
-    assert (told["cause"], told["failure_class"]) == ("host-memory", "resource")
-    assert told["changes"] == {"per_device_batch_size": 2}
+    answer = api.get(f"/api/jobs/{failed(person, *LOG, per_device_batch_size=4).pk}/failure/").json()[
+        "failure"
+    ]
+    assert answer["line"] == {"number": 5, "text": LINE}
+    assert (answer["cause"], answer["failure_class"]) == ("host-memory", "resource")
+    assert answer["changes"] == {"per_device_batch_size": 2}
 
 
 def test_lines_are_numbered_over_all_attempts(person: User) -> None:
@@ -127,11 +129,11 @@ def test_causes_are_kept_and_counted(browser: Client, api: APIClient, person: Us
     assert not is_any_unexplained(database_now())
     (row,) = Failure.objects.all()
     assert row.lines == [{"number": 5, "text": LINE}]
-    told = api.get("/api/failures/").json()
-    assert told["causes"] == [
+    answer = api.get("/api/failures/").json()
+    assert answer["causes"] == [
         {"cause": "host-memory", "failure_class": "resource", "outcome": "error", "attempts": 1}
     ]
-    assert told["failed_jobs"] == {job.failure_class: 1}
+    assert answer["failed_jobs"] == {job.failure_class: 1}
     assert api.get(f"/api/jobs/{job.pk}/").json()["attempts"][0]["cause"] == "host-memory"
     page = browser.get(f"/jobs/{job.pk}/?tab=attempts").content.decode()
     assert "The training needed more main memory" in page
@@ -154,10 +156,10 @@ def test_an_unknown_cause_shows_lines_that_good_runs_do_not_have(
         order = node.take_up()
         node.run(order, fake_node.step(3), {"kind": "log", "body": {"text": log}})
         node.end(order, outcome)
-    told = api.get(f"/api/jobs/{job.pk}/failure/").json()["failure"]
-    assert told["cause"] == "unknown"
-    assert told["line"] is None
-    assert "the flux capacitor hums" in [line["text"].strip() for line in told["unusual"]]
+    answer = api.get(f"/api/jobs/{job.pk}/failure/").json()["failure"]
+    assert answer["cause"] == "unknown"
+    assert answer["line"] is None
+    assert "the flux capacitor hums" in [line["text"].strip() for line in answer["unusual"]]
     assert "flux capacitor" in browser.get(f"/jobs/{job.pk}/").content.decode()
 
 

@@ -83,15 +83,17 @@ def test_a_running_job_says_when_it_ends_and_what_it_is_warned_of(
     live = text(browser, f"/jobs/{job.pk}/live/")
     assert "<dt>End</dt>" in live
     assert live.count(ADVICE[Risk.LATE].text) == 1
-    told = api.get(f"/api/jobs/{job.pk}/").json()
-    assert told["progress"]["eta_s"] == pytest.approx(95 * 10, rel=0.3)
+    answer = api.get(f"/api/jobs/{job.pk}/").json()
+    assert answer["progress"]["eta_s"] == pytest.approx(95 * 10, rel=0.3)
     assert (
-        told["progress"]["end"]["earliest"]
-        < told["progress"]["end"]["at"]
-        < told["progress"]["end"]["latest"]
+        answer["progress"]["end"]["earliest"]
+        < answer["progress"]["end"]["at"]
+        < answer["progress"]["end"]["latest"]
     )
-    assert [(one["code"], one["remedy"]) for one in told["warnings"]] == [("late", ADVICE[Risk.LATE].remedy)]
-    assert api.get("/api/jobs/").json()["data"][0]["warnings"] == told["warnings"]
+    assert [(one["code"], one["remedy"]) for one in answer["warnings"]] == [
+        ("late", ADVICE[Risk.LATE].remedy)
+    ]
+    assert api.get("/api/jobs/").json()["data"][0]["warnings"] == answer["warnings"]
     kinds = [event["kind"] for event in api.get(f"/api/jobs/{job.pk}/events/").json()["data"]]
     assert kinds.count("warning") == 1
     overview = text(browser, f"/jobs/{job.pk}/tabs/overview/")

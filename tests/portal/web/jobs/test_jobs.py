@@ -101,8 +101,8 @@ def test_a_job_that_is_warned_of_wears_a_badge_at_no_further_query(
     for _ in range(2):
         world.placed_job(node, owner=person)
     Job.objects.update(state="running")
-    told = [{"code": code, "since": "2026-01-01T00:00:00+00:00"} for code in ("late", "over-budget")]
-    Attempt.objects.exclude(job=first).update(warnings=told)
+    reported = [{"code": code, "since": "2026-01-01T00:00:00+00:00"} for code in ("late", "over-budget")]
+    Attempt.objects.exclude(job=first).update(warnings=reported)
     with django_assert_max_num_queries(of_one):
         shown = jobs(browser)
     assert shown.count("text-bg-warning") == 4

@@ -30,9 +30,9 @@ def recommendation(client: Client, file: DatasetFile, **values: Any) -> str:
 
 def refusals(page: str) -> dict[str, str]:
     """What the page tells at each field, by the field's id."""
-    told = re.search(r'<script id="refused-values" type="application/json">(.*?)</script>', page)
-    assert told
-    return {field: " ".join(messages) for field, messages in json.loads(told[1]).items()}
+    reported = re.search(r'<script id="refused-values" type="application/json">(.*?)</script>', page)
+    assert reported
+    return {field: " ".join(messages) for field, messages in json.loads(reported[1]).items()}
 
 
 def upload(client: Client, name: str, content: bytes) -> Any:
@@ -210,8 +210,8 @@ def test_a_goal_that_counts_money_without_any_price_says_what_it_means(
     world.fake_node()
     assert "needs the least GPU time" in recommendation(browser, data_file, goal="cheapest")
     assert "the fastest comes first" in recommendation(browser, data_file, goal="budget", budget="3")
-    told = api.post("/api/recommendations/", body(goal="cheapest"), format="json").json()["notes"]
-    assert any("No node has a price" in note for note in told)
+    answer = api.post("/api/recommendations/", body(goal="cheapest"), format="json").json()["notes"]
+    assert any("No node has a price" in note for note in answer)
     assert "No node has a price" not in recommendation(browser, data_file, goal="fastest")
     Node.objects.update(price_per_gpu_hour=2.0)
     assert "No node has a price" not in recommendation(browser, data_file, goal="cheapest")
@@ -228,8 +228,8 @@ def test_an_impossible_request_says_what_would_make_it_possible_and_what_sending
     assert "the job waits until a node that can run it joins" in alert
     assert "tokens_per_sample" not in alert
     assert "when a suitable node is free" not in page
-    told = api.post("/api/recommendations/", body(model="llama3.1-70b"), format="json").json()
-    assert told["notes"][0] in alert
+    answer = api.post("/api/recommendations/", body(model="llama3.1-70b"), format="json").json()
+    assert answer["notes"][0] in alert
     assert 'class="btn btn-outline-secondary" id="submit-job" aria-describedby="submit-meaning"' in page
     assert "Submitted now, it waits in the queue" in page
 
@@ -269,15 +269,15 @@ def test_the_memory_of_the_prediction_is_told_part_by_part(
     # Samples so long that activations are more than what is summed up as all else.
     params = {"method": "full", "tokens_per_sample": 4096, "effective_batch_size": 16}
     body = {"model": "llama3.1-8b", "training_file": data_file.pk, "params": params}
-    told = api.post("/api/recommendations/", body, format="json").json()
-    parts = told["memory_parts"]
+    answer = api.post("/api/recommendations/", body, format="json").json()
+    parts = answer["memory_parts"]
     assert {"weights", "gradients", "optimiser", "activations"} <= set(parts)
     # The trainer keeps weights that learn in float32, whatever it computes in (trainer/train/base/models.py).
     assert parts["weights"] == pytest.approx(
-        8.03e9 * 4 / told["options"][0]["config"]["number_gpus"], rel=0.2
+        8.03e9 * 4 / answer["options"][0]["config"]["number_gpus"], rel=0.2
     )
-    peak = told["options"][0]["peak_memory_bytes"]["value"]
+    peak = answer["options"][0]["peak_memory_bytes"]["value"]
     assert sum(parts.values()) == pytest.approx(peak, rel=0.03)
-    saved = [saving["saved_bytes"] for saving in told["memory_savings"]]
+    saved = [saving["saved_bytes"] for saving in answer["memory_savings"]]
     assert peak > saved[0] > saved[-1] > 0
-    assert told["memory_savings"][0]["changes"] == {"method": {"from": "full", "to": "lora"}}
+    assert answer["memory_savings"][0]["changes"] == {"method": {"from": "full", "to": "lora"}}

@@ -69,7 +69,7 @@ def test_a_script_as_text_is_shown_as_text(browser: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("body", "told"),
+    ("body", "message"),
     [
         ({}, "Choose a file, or paste a script or a command."),
         ({"upload": SimpleUploadedFile("a.rar", b"Rar!")}, "send a zip or tar.gz"),
@@ -77,11 +77,11 @@ def test_a_script_as_text_is_shown_as_text(browser: Client) -> None:
     ],
 )
 def test_what_cannot_be_read_is_told_at_its_field(
-    browser: Client, body: dict[str, object], told: str
+    browser: Client, body: dict[str, object], message: str
 ) -> None:
     page = browser.post("/jobs/import/", body)
     assert page.status_code == 400
-    assert told in page.content.decode()
+    assert message in page.content.decode()
 
 
 @pytest.mark.parametrize("link", ["", "nonsense", "e30:1abc:xyz", "\x00"])

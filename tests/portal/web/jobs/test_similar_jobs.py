@@ -73,9 +73,9 @@ def test_neighbours_count_where_they_were_closer_than_the_predictor(person: User
         Job.objects.filter(pk=job.pk).update(promise=promise)
     for attempt in Attempt.objects.all():
         Attempt.objects.filter(pk=attempt.pk).update(created_at=attempt.ended_at - timedelta(seconds=300))
-    told = similar_jobs(person, facts_of_job(jobs[0]), database_now(), predicted_s=200.0).by_neighbours
-    assert told is not None
-    assert told.seconds == pytest.approx(600.0)
-    assert told.error == pytest.approx(0.0)
-    assert told.predictors_error == pytest.approx(1.0986, abs=1e-3)
-    assert told.is_better
+    reported = similar_jobs(person, facts_of_job(jobs[0]), database_now(), predicted_s=200.0).by_neighbours
+    assert reported is not None
+    assert reported.seconds == pytest.approx(600.0)
+    assert reported.error == pytest.approx(0.0)
+    assert reported.predictors_error == pytest.approx(1.0986, abs=1e-3)
+    assert reported.is_better

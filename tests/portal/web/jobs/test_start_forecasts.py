@@ -133,9 +133,9 @@ def test_the_first_forecast_stays_and_is_judged_by_the_start(
     forecast_starts(now + timedelta(seconds=30))
     Job.objects.filter(pk=waits.pk).update(first_started_at=now + timedelta(seconds=30))
     assert StartForecast.objects.get(job=waits, first=True).made_at == first.made_at
-    ((told, actual_s),) = judged_forecasts("fifo")
+    ((reported, actual_s),) = judged_forecasts("fifo")
     assert actual_s == pytest.approx(30, abs=1)
-    assert told.value == pytest.approx((first.start_at - first.made_at).total_seconds())
+    assert reported.value == pytest.approx((first.start_at - first.made_at).total_seconds())
     promised = api.get(f"/api/jobs/{waits.pk}/start/").json()["promised"]
     assert promised["inside"] == (promised["start_low"] <= promised["actual"] <= promised["start_high"])
     word = "inside" if promised["inside"] else "outside"
@@ -152,9 +152,9 @@ def test_starts_are_counted_apart_from_other_promises(
         Job.objects.filter(pk=job.pk).update(first_started_at=now + timedelta(seconds=started_s))
     note_job(job=changed, kind="held", now=now + timedelta(seconds=10))
     foretold(world.job(person), now, low_s=60, start_s=90, high_s=120)  # it still waits
-    (told,) = start_verdicts(person, Period(now, now + timedelta(days=1)))
-    assert (told.policy, told.starts, told.judged, told.inside) == ("fifo", 2, 2, 1)
-    assert (told.error_s, told.waited_s) == (160, 250)  # medians of 10 and 310, of 100 and 400
+    (reported,) = start_verdicts(person, Period(now, now + timedelta(days=1)))
+    assert (reported.policy, reported.starts, reported.judged, reported.inside) == ("fifo", 2, 2, 1)
+    assert (reported.error_s, reported.waited_s) == (160, 250)  # medians of 10 and 310, of 100 and 400
     assert start_verdicts(world.user(), Period(now, now + timedelta(days=1))) == []
     assert len(judged_forecasts("fifo")) == 1  # of jobs that waited together, one sets the widths
     monkeypatch.setattr(predictions, "FEW", 2)

@@ -45,11 +45,13 @@ def test_a_program_asks_and_is_answered_by_the_worker(api: APIClient, body: Body
     question = asked(api, body())
     assert (question["stage"], question["expected"]) == ("computing", None)
     assert answer_next(now=database_now)
-    told = api.get(question["address"]).json()
-    assert (told["stage"], told["trouble"]) == ("answered", "")
-    assert told["expected"]["start_low"] <= told["expected"]["start_at"] <= told["expected"]["start_high"]
-    assert told["expected"]["start_at"] > told["expected"]["made_at"]  # the GPU is held
-    assert told["expected"]["start_at"] < told["expected"]["end_at"]
+    answer = api.get(question["address"]).json()
+    assert (answer["stage"], answer["trouble"]) == ("answered", "")
+    assert (
+        answer["expected"]["start_low"] <= answer["expected"]["start_at"] <= answer["expected"]["start_high"]
+    )
+    assert answer["expected"]["start_at"] > answer["expected"]["made_at"]  # the GPU is held
+    assert answer["expected"]["start_at"] < answer["expected"]["end_at"]
     assert answer_next(now=database_now) is None
 
 
@@ -65,15 +67,15 @@ def test_a_free_gpu_is_taken_at_once(api: APIClient, body: Body) -> None:
     world.fake_node(slots=1)
     question = asked(api, body())
     answer_next(now=database_now)
-    told = api.get(question["address"]).json()["expected"]
-    assert told["start_at"] <= told["made_at"]
+    answer = api.get(question["address"]).json()["expected"]
+    assert answer["start_at"] <= answer["made_at"]
 
 
 def test_a_job_that_no_node_could_run_has_no_start(api: APIClient, body: Body) -> None:
     question = asked(api, body())
     answer_next(now=database_now)
-    told = api.get(question["address"]).json()
-    assert (told["expected"], told["trouble"]) == (None, "No registered node could run the job.")
+    answer = api.get(question["address"]).json()
+    assert (answer["expected"], answer["trouble"]) == (None, "No registered node could run the job.")
 
 
 def test_what_is_gone_meanwhile_is_told(api: APIClient, body: Body, data_file: DatasetFile) -> None:
@@ -110,9 +112,9 @@ def test_questions_are_few_and_do_not_last(api: APIClient, body: Body) -> None:
 def test_without_a_worker_it_says_so(api: APIClient, body: Body) -> None:
     question = asked(api, body())
     StartQuestion.objects.update(asked_at=database_now() - timedelta(minutes=3))
-    told = api.get(question["address"]).json()
-    assert told["stage"] == "unavailable"
-    assert "No worker of the queue predict" in told["trouble"]
+    answer = api.get(question["address"]).json()
+    assert answer["stage"] == "unavailable"
+    assert "No worker of the queue predict" in answer["trouble"]
     assert answer_next(now=database_now) is None  # nobody waits for it any more
 
 
@@ -126,9 +128,9 @@ def test_the_form_asks_and_polls_until_the_answer_is_there(
     (address,) = re.findall(r'hx-get="([^"]+)" hx-trigger="every 1s"', waits)
     assert "is being computed" in browser.get(address).content.decode()
     answer_next(now=database_now)
-    told = browser.get(address).content.decode()
-    assert "Submitted now: it starts about" in told
-    assert "and ends about" in told
+    answer = browser.get(address).content.decode()
+    assert "Submitted now: it starts about" in answer
+    assert "and ends about" in answer
     StartQuestion.objects.update(answered_at=database_now() - timedelta(minutes=5))
     old = browser.get(address).content.decode()
     assert "out of date" in old

@@ -82,7 +82,7 @@ def test_a_job_for_each_of_some_values(browser: Client, form: Form) -> None:
 
 
 @pytest.mark.parametrize(
-    ("sweep", "values", "told"),
+    ("sweep", "values", "message"),
     [
         ("learning_rate", "", "Give 2 to 1000 values"),
         ("learning_rate", "1e-4", "Give 2 to 1000 values"),
@@ -97,11 +97,11 @@ def test_a_job_for_each_of_some_values(browser: Client, form: Form) -> None:
     ],
 )
 def test_bad_values_are_told_at_their_field(
-    browser: Client, form: Form, sweep: str, values: str, told: str
+    browser: Client, form: Form, sweep: str, values: str, message: str
 ) -> None:
     answer = browser.post("/jobs/new/", form(sweep=sweep, sweep_values=values))
     assert answer.status_code == 400
-    assert told in answer.content.decode()
+    assert message in answer.content.decode()
     assert not Job.objects.exists()
 
 

@@ -31,7 +31,7 @@ def signs_in(username: str, password: str) -> bool:
     return answer.status_code == 302
 
 
-def told(client: Client, path: str, values: dict[str, str] | None = None) -> str:
+def posted(client: Client, path: str, values: dict[str, str] | None = None) -> str:
     """What the page says after a form was sent."""
     return client.post(path, values or {}, follow=True).content.decode()
 
@@ -61,9 +61,9 @@ def test_a_name_that_cannot_be_had_is_told_at_its_field(browser: Client, admin: 
 def test_two_administrators_changing_one_person_meet_a_conflict(browser: Client, admin: User) -> None:
     path = f"/users/{world.user('eve').pk}/"
     mine = {"email": "mine@example.org", "seen_email": ""}
-    assert "Someone changed" not in told(browser, path + "change/", mine)
+    assert "Someone changed" not in posted(browser, path + "change/", mine)
     theirs = {"email": "theirs@example.org", "is_staff": "on", "seen_email": ""}
-    assert "Someone else has changed this user" in told(browser, path + "change/", theirs)
+    assert "Someone else has changed this user" in posted(browser, path + "change/", theirs)
     changed = User.objects.get(username="eve")
     assert (changed.email, changed.is_staff) == ("mine@example.org", False)
     assert actions() == ["user changed"]
@@ -71,19 +71,19 @@ def test_two_administrators_changing_one_person_meet_a_conflict(browser: Client,
 
 def test_a_person_is_locked_out_and_let_in_again(browser: Client, admin: User) -> None:
     eve = world.user("eve")
-    told(browser, f"/users/{eve.pk}/deactivate/")
+    posted(browser, f"/users/{eve.pk}/deactivate/")
     assert not signs_in("eve", "x")
-    told(browser, f"/users/{eve.pk}/activate/")
+    posted(browser, f"/users/{eve.pk}/activate/")
     assert signs_in("eve", "x")
     assert actions() == ["user locked out", "user let in"]
 
 
 def test_nobody_takes_their_own_role_or_access(browser: Client, admin: User) -> None:
     path = f"/users/{admin.pk}/"
-    assert "ask another administrator" in told(
+    assert "ask another administrator" in posted(
         browser, path + "change/", {"email": "", "seen_is_staff": "on"}
     )
-    assert "ask another administrator" in told(browser, path + "deactivate/")
+    assert "ask another administrator" in posted(browser, path + "deactivate/")
     admin.refresh_from_db()
     assert admin.is_admin
 
@@ -111,16 +111,16 @@ def test_administrators_make_teams_and_leads_run_them(browser: Client, person: U
     path = f"/teams/{team.pk}/"
     assert browser.post(path + "add/", {"username": "eve", "role": "member"}).status_code == 403
     Membership.objects.update(role=Role.LEAD)
-    assert "eve" in told(browser, path + "add/", {"username": "eve", "role": "member"})
+    assert "eve" in posted(browser, path + "add/", {"username": "eve", "role": "member"})
     eve = Membership.objects.get(user__username="eve")
-    told(browser, f"{path}members/{eve.pk}/role/", {"seen": "member", "role": "lead"})
+    posted(browser, f"{path}members/{eve.pk}/role/", {"seen": "member", "role": "lead"})
     late = {"seen": "member", "role": "lead"}
-    assert "Someone else has changed this member" in told(browser, f"{path}members/{eve.pk}/role/", late)
-    told(browser, path + "rename/", {"name": "Grammarians", "seen": "Linguists"})
-    assert "Someone else has renamed" in told(
+    assert "Someone else has changed this member" in posted(browser, f"{path}members/{eve.pk}/role/", late)
+    posted(browser, path + "rename/", {"name": "Grammarians", "seen": "Linguists"})
+    assert "Someone else has renamed" in posted(
         browser, path + "rename/", {"name": "Others", "seen": "Linguists"}
     )
-    told(browser, f"{path}members/{eve.pk}/remove/")
+    posted(browser, f"{path}members/{eve.pk}/remove/")
     assert browser.post(path + "delete/", {"name": "Grammarians"}).status_code == 403
     assert browser.post(f"{path}members/{mine.pk}/remove/")["Location"] == "/teams/"
     assert actions() == ["member added", "role changed", "team renamed", "member removed", "member removed"]
@@ -156,14 +156,14 @@ def test_a_member_that_cannot_be_added_is_told_at_the_field(
 
 
 def test_a_team_with_live_jobs_is_not_deleted(browser: Client, admin: User) -> None:
-    told(browser, "/teams/", {"name": "Linguists"})
-    assert "already" in told(browser, "/teams/", {"name": "Linguists"})
+    posted(browser, "/teams/", {"name": "Linguists"})
+    assert "already" in posted(browser, "/teams/", {"name": "Linguists"})
     team = Team.objects.get()
     world.job(admin, team=team)
     path = f"/teams/{team.pk}/delete/"
-    assert "not ended" in told(browser, path, {"name": "x"})
+    assert "not ended" in posted(browser, path, {"name": "x"})
     Job.objects.update(state="cancelled")
-    told(browser, path, {"name": "x"})
+    posted(browser, path, {"name": "x"})
     assert not Team.objects.exists()
     assert Job.objects.exists()
     assert actions() == ["team created", "team deleted"]

@@ -52,12 +52,12 @@ def test_a_start_has_a_median_and_an_interval() -> None:
     )
     state = ClusterState(jobs=(running, job("a", sure(30))), nodes=(FULL,))
     known = PlayInput(state=state, now=0.0, policy=POLICIES["fifo"])
-    told = forecasts(known, play_all(known))["a"]
-    assert told.start.low is not None
-    assert told.start.high is not None
-    assert 0 < told.start.low < told.start.value < told.start.high
-    assert told.end is not None
-    assert told.end.value == pytest.approx(told.start.value + 30)
+    reported = forecasts(known, play_all(known))["a"]
+    assert reported.start.low is not None
+    assert reported.start.high is not None
+    assert 0 < reported.start.low < reported.start.value < reported.start.high
+    assert reported.end is not None
+    assert reported.end.value == pytest.approx(reported.start.value + 30)
 
 
 def test_plays_that_are_cut_short_tell_no_start() -> None:
@@ -68,12 +68,12 @@ def test_plays_that_are_cut_short_tell_no_start() -> None:
 
 def test_widths_are_such_that_judged_forecasts_would_have_held() -> None:
     rng = random.Random(2)
-    told = Interval(100.0, 90.0, 110.0)
+    reported = Interval(100.0, 90.0, 110.0)
     actual = [100.0 + 30 * rng.gauss() for _ in range(400)]
-    widths = calibrated((told, one) for one in actual)
+    widths = calibrated((reported, one) for one in actual)
     held = sum(100 - 10 * widths.below <= one <= 100 + 10 * widths.above for one in actual)
     assert held / 400 == pytest.approx(0.8, abs=0.03)
-    assert calibrated((told, one) for one in actual[: JUDGED - 1]) == IntervalWidths()
+    assert calibrated((reported, one) for one in actual[: JUDGED - 1]) == IntervalWidths()
 
 
 def test_arrivals_of_several_days_keep_their_hour() -> None:
@@ -93,7 +93,7 @@ def test_gpus_of_several_jobs_are_those_of_one_play() -> None:
         state=ClusterState(jobs=tuple(jobs), nodes=(node("n0", 2),)), now=0.0, policy=POLICIES["fifo"]
     )
     plays = play_all(known)
-    told = forecasts(known, plays)
-    assert {told["a"].gpus, told["b"].gpus} == {(("n0", 0),), (("n0", 1),)}
-    placed = {name: one.gpus for name, one in told.items()}
+    reported = forecasts(known, plays)
+    assert {reported["a"].gpus, reported["b"].gpus} == {(("n0", 0),), (("n0", 1),)}
+    placed = {name: one.gpus for name, one in reported.items()}
     assert any({name: life.gpus for name, life in play.items()} == placed for play in plays)

@@ -83,12 +83,12 @@ def test_every_job_of_every_live_policy_can_be_explained(state: ClusterState) ->
             assert len(found) == len(about.options)
 
 
-@pytest.mark.parametrize("told", [{"w": ""}, {"w": "behind"}])
-def test_news_are_what_changes_something_and_what_newly_blocks(told: dict[str, str]) -> None:
+@pytest.mark.parametrize("facts", [{"w": ""}, {"w": "behind"}])
+def test_news_are_what_changes_something_and_what_newly_blocks(facts: dict[str, str]) -> None:
     start, stop = Start("s", ONE, (("n", 0),)), Preempt("p", "others")
     wait, held = Wait("w", WaitState.BUSY, "Needs 1."), Wait("h", WaitState.OPTIONS, "not yet")
     plan = Plan((stop, start, wait, held))
-    assert news(plan, {**told, "h": ""}) == [stop, start, wait]
+    assert news(plan, {**facts, "h": ""}) == [stop, start, wait]
     assert news(plan, {"w": "busy", "h": ""}) == news(plan, {}) == [stop, start]
     assert news(Plan((wait,)), {"w": "busy"}) == []
 

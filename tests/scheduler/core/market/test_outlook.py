@@ -44,11 +44,11 @@ def test_intervals_hold_as_often_as_they_say_on_a_market_that_changes_for_good()
     rng = np.random.default_rng(18)
     money = [float(cost) for cost in (*rng.normal(10, 1, 60), *rng.normal(16, 1, 120))]
     starts = [4 * number for number in range(len(money))]
-    told = [
+    reported = [
         outlook_of("greedy", starts[:n], [life_of(cost) for cost in money[:n]], 24) for n in range(20, 174)
     ]
     after = money[26:]  # the first window that begins when the last known one has ended
-    inside = [one.money_low <= cost <= one.money_high for one, cost in zip(told, after, strict=False)]
+    inside = [one.money_low <= cost <= one.money_high for one, cost in zip(reported, after, strict=False)]
     assert np.mean(inside) == pytest.approx(0.8, abs=0.06)
 
 

@@ -76,7 +76,7 @@ def test_each_share_of_a_gang_reaches_the_level() -> None:
 
 
 @pytest.mark.parametrize(
-    ("way", "level", "told"),
+    ("way", "level", "facts"),
     [
         (
             Topology.AUTOMATIC,
@@ -94,11 +94,11 @@ def test_each_share_of_a_gang_reaches_the_level() -> None:
         (Topology.GUARANTEED, 1, ""),
     ],
 )
-def test_the_worth_of_closeness_in_words(way: Topology, level: int | None, told: str) -> None:
+def test_the_worth_of_closeness_in_words(way: Topology, level: int | None, facts: str) -> None:
     apart = replace(TWO, by_level={"nvlink": 100.0, "pcie": 96.0, "numa": 90.0, "node": 50.0})
     said = worth_of_closeness(way, level, apart)
-    assert said.startswith(told)
-    assert bool(said) is bool(told)
+    assert said.startswith(facts)
+    assert bool(said) is bool(facts)
     alone = replace(option(gpus=1), by_level=apart.by_level)
     assert worth_of_closeness(way, level, alone) == ""
     assert worth_of_closeness(way, level, replace(apart, by_level={})) == ""

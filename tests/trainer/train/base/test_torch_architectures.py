@@ -159,7 +159,7 @@ def test_a_model_without_its_head_is_refused_unless_the_head_is_tied(run: Run, t
 
 
 @pytest.mark.parametrize(
-    ("described", "told"),
+    ("described", "message"),
     [
         (
             {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]},
@@ -171,13 +171,13 @@ def test_a_model_without_its_head_is_refused_unless_the_head_is_tied(run: Run, t
     ],
 )
 def test_models_of_other_tasks_are_refused_in_a_sentence(
-    run: Run, tmp_path: Path, described: dict[str, Any], told: str
+    run: Run, tmp_path: Path, described: dict[str, Any], message: str
 ):
     folder = save(built("llama"), tmp_path / "other")
     (folder / "config.json").write_text(json.dumps(described))
     run.model, run.model_roots = str(folder), (tmp_path,)
     reason = run.write().train()["reason"]
-    assert told in reason
+    assert message in reason
     assert len(reason) < 400 + len(run.model)
 
 

@@ -190,10 +190,10 @@ def qwen(turns: list[Turn], tools: list[Any]) -> list[Piece]:
             said = said.lstrip("\n")
         else:
             thought = ""
-        told = thought + "\n".join([*([said] if turn["content"] or not called else []), *called])
+        reported = thought + "\n".join([*([said] if turn["content"] or not called else []), *called])
         pieces += [
             (f"<|im_start|>{turn['role']}\n", False),
-            (f"{told}<|im_end|>\n", turn["role"] == "assistant"),
+            (f"{reported}<|im_end|>\n", turn["role"] == "assistant"),
         ]
     return pieces
 

@@ -77,9 +77,9 @@ def test_a_model_without_weights_takes_no_memory_and_has_its_buffers(name: str, 
     assert all(torch.equal(buffer, buffers[name]) for name, buffer in empty.named_buffers())
 
 
-@pytest.mark.parametrize("told", [True, False])
+@pytest.mark.parametrize("facts", [True, False])
 def test_each_layer_is_a_unit_of_its_own_also_under_an_adapter(
-    models_dir: Path, told: bool, monkeypatch: pytest.MonkeyPatch
+    models_dir: Path, facts: bool, monkeypatch: pytest.MonkeyPatch
 ):
     import torch
     from peft import LoraConfig, get_peft_model
@@ -90,7 +90,7 @@ def test_each_layer_is_a_unit_of_its_own_also_under_an_adapter(
 
     config = AutoConfig.from_pretrained(builtin.ensure("builtin/tiny-llama", models_dir))
     model = skeleton(config, torch.bfloat16)
-    if not told:
+    if not facts:
         monkeypatch.setattr(model, "_no_split_modules", None)
     adapted = get_peft_model(model, LoraConfig(target_modules="all-linear", task_type="CAUSAL_LM"))
     found = blocks(adapted)
