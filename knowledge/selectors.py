@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 
-from django.db.models import Case, Count, Max, Q, QuerySet, When
+from django.db.models import Case, Count, Max, Q, QuerySet, Sum, When
 
 from knowledge.catalogue.portal_catalogue import FOLDER, with_folders
 from knowledge.core.data.measurement import FROM_LOG, OWN, Measurement
@@ -44,6 +44,7 @@ class KnowledgeState:
 
     active: PredictorVersion | None
     last_own: int
+    own_runs: tuple[int, int] = (0, 0)  # their number and the sum of their keys: one may be unlearnt
 
     @property
     def number(self) -> int | None:
@@ -85,9 +86,9 @@ def rollback_target() -> PredictorVersion | None:
 
 
 def state() -> KnowledgeState:
-    """The active predictor and the newest own execution."""
-    last = Execution.objects.filter(source=OWN).aggregate(last=Max("pk"))["last"]
-    return KnowledgeState(active_predictor(), last or 0)
+    """The active predictor and the own runs that correct it."""
+    own = _own_runs().aggregate(last=Max("pk"), runs=Count("pk"), keys=Sum("pk"))
+    return KnowledgeState(active_predictor(), own["last"] or 0, (own["runs"], own["keys"] or 0))
 
 
 def executions(
@@ -156,8 +157,12 @@ def own_measurements() -> QuerySet[Execution]:
 
 def own_runs(*, up_to: int) -> list[Execution]:
     """The newest own runs that tell whether and how fast something runs, oldest first."""
-    rows = Execution.objects.filter(source=OWN, learn=True, pk__lte=up_to)
-    return list(rows.filter(status__in=(Status.OK, Status.OOM)).order_by("-pk")[:RECENT_RUNS])[::-1]
+    return list(_own_runs(pk__lte=up_to))[::-1]
+
+
+def _own_runs(**filters: int) -> QuerySet[Execution]:
+    rows = Execution.objects.filter(source=OWN, learn=True, status__in=(Status.OK, Status.OOM), **filters)
+    return rows.order_by("-pk")[:RECENT_RUNS]
 
 
 def execution_of_log(execution: int) -> Execution | None:

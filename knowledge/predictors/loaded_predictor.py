@@ -27,6 +27,9 @@ from knowledge.selectors import KnowledgeState
 
 log = logging.getLogger(__name__)
 
+OwnRuns = tuple[int, int, int]
+"""The newest key of own runs, their number and the sum of their keys."""
+
 
 def folder() -> Path:
     """Where predictor files are written to and loaded from, and nowhere else."""
@@ -40,7 +43,7 @@ def predictor_for(state: KnowledgeState, catalogue: Catalogue, inventory: Invent
     """
     knowledge = knowledge_of(state.active)
     known = _Loaded(state.number, state.active.sha256, knowledge) if state.active and knowledge else _Loaded()
-    return _predictor(known, state.last_own, catalogue, inventory)
+    return _predictor(known, (state.last_own, *state.own_runs), catalogue, inventory)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,10 +57,8 @@ class _Loaded:
 
 # Kept between requests, so that the correction from own runs is learnt once after each new run.
 @lru_cache(maxsize=2)
-def _predictor(
-    loaded: _Loaded, last_own: int, catalogue: Catalogue, inventory: Inventory
-) -> LearnedPredictor:
-    observations, known = _observations(last_own, catalogue)
+def _predictor(loaded: _Loaded, own: OwnRuns, catalogue: Catalogue, inventory: Inventory) -> LearnedPredictor:
+    observations, known = _observations(own, catalogue)
     return LearnedPredictor(
         knowledge=loaded.knowledge,
         catalogue=_with_scarce(known, loaded.knowledge).on(inventory),
@@ -99,11 +100,12 @@ def load_fitted(path: Path, sha256: str) -> Mapping[str, FittedModel]:
 
 
 @lru_cache(maxsize=1)
-def _observations(last_own: int, catalogue: Catalogue) -> tuple[Observations, Catalogue]:
+def _observations(own: OwnRuns, catalogue: Catalogue) -> tuple[Observations, Catalogue]:
     """Own runs, and the catalogue with those of their models that lie in folders.
 
-    `last_own` names the newest own execution: the cache holds until there is another, or another catalogue.
+    The cache holds until there is another run, one is unlearnt or learnt again, or the catalogue changes.
     """
-    rows = [run.row for run in selectors.own_runs(up_to=last_own)]
+    last, *_ = own
+    rows = [run.row for run in selectors.own_runs(up_to=last)]
     known = with_folders(catalogue, (row.config.model_name for row in rows))
     return Observations.of(rows, known), known

@@ -12,7 +12,7 @@ from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Source
 from knowledge.models import Execution
 from knowledge.recommendations.recommender import Recommender
-from knowledge.services import record_execution
+from knowledge.services import record_execution, unlearn
 from tests.knowledge.conftest import DATA, GIB, LAPTOP, NOW, TINY, promised
 
 pytestmark = pytest.mark.django_db
@@ -102,6 +102,17 @@ def test_one_own_run_moves_the_next_prediction_towards_it() -> None:
     assert option is not None
     record(config=option.config, tokens_per_second=3 * before, promise=option)
     assert 2 * before < _rate() < 3 * before
+
+
+def test_a_run_that_is_unlearnt_and_learnt_again_counts_at_once() -> None:
+    before = _rate()
+    option = Recommender.of(LAPTOP).recommend(model=TINY.model_name, fixed={}, workload=DATA).best
+    run = record(config=option.config if option else TINY, tokens_per_second=3 * before, promise=option)
+    corrected = _rate()
+    unlearn(executions=[run.pk], reason="measured beside another training")
+    assert _rate() == pytest.approx(before)
+    Execution.objects.update(learn=True)
+    assert _rate() == pytest.approx(corrected) != before
 
 
 def test_two_repeats_are_answered_exactly() -> None:
