@@ -49,6 +49,16 @@ class ArrayOut(serializers.ModelSerializer[JobArray]):
         return JobBrief(array_jobs(self.context["user"], array), many=True, context=context).data
 
 
+class ArrayCancelledOut(ArrayOut):
+    """The array, and what the request did."""
+
+    cancelled = serializers.IntegerField(help_text="Jobs that this request ended.")
+    stopping = serializers.IntegerField(help_text="Jobs that end once their nodes have stopped them.")
+
+    class Meta(ArrayOut.Meta):
+        fields = [*ArrayOut.Meta.fields, "cancelled", "stopping"]
+
+
 class ArraysApi(APIView):
     @extend_schema(operation_id="arrays_create", parameters=[KEY], request=ArrayIn, responses={201: ArrayOut})
     def post(self, request: ApiRequest) -> Response:
@@ -71,11 +81,13 @@ class ArrayApi(APIView):
 
 
 class ArrayCancelApi(APIView):
-    @extend_schema(operation_id="arrays_cancel", request=None, responses=ArrayOut)
+    @extend_schema(operation_id="arrays_cancel", request=None, responses=ArrayCancelledOut)
     def post(self, request: ApiRequest, array_id: str) -> Response:
         """Cancel all jobs of an array that have not ended."""
-        cancel_array(array=get_array(request.user, array_id), actor=request.user, now=database_now())
-        return _response(request, array_id)
+        array = get_array(request.user, array_id)
+        done = cancel_array(array=array, actor=request.user, now=database_now())
+        told = ArrayOut(array, context={"user": request.user}).data
+        return Response({**told, "cancelled": done.waiting, "stopping": done.stopping})
 
 
 def _response(request: ApiRequest, array_id: str, *, status: int = 200) -> Response:

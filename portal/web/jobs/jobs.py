@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from django.contrib import messages
 from django.contrib.auth.decorators import login_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.views.decorators.http import require_GET, require_POST
 
+from knowledge.core.domain.wording import counted
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.common.partials import fragment, is_fragment
@@ -14,7 +16,7 @@ from portal.web.common.refusals import or_404, refusals_shown
 from portal.web.jobs.filters import JobFilters
 from portal.web.jobs.rows import rows_of
 from scheduler.selectors.jobs import array_named, for_lists, get_array, jobs_by_state, visible_jobs
-from scheduler.services.jobs.arrays import cancel_array
+from scheduler.services.jobs.arrays import Cancelled, cancel_array
 from scheduler.states import TERMINAL
 
 PAGE = 25
@@ -54,5 +56,11 @@ def array_cancel(request: PageRequest, array_id: str) -> HttpResponse:
     """Cancel all jobs of an array that have not ended, and show them again."""
     array = or_404(get_array, request.user, array_id)
     with refusals_shown(request):
-        cancel_array(array=array, actor=request.user, now=database_now())
+        done = cancel_array(array=array, actor=request.user, now=database_now())
+        messages.info(request, _cancelled(done))
     return redirect(array)
+
+
+def _cancelled(done: Cancelled) -> str:
+    said = f"Cancelled: {counted(done.waiting, 'job')}."
+    return f"{said} Being stopped: {counted(done.stopping, 'job')}." if done.stopping else said

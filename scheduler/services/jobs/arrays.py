@@ -6,16 +6,17 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, Unpack
+from typing import Any, NamedTuple, Unpack
 
 from portal.accounts.models import User
 from scheduler.errors import BadParameters, IllegalTransition
-from scheduler.models import JobArray
+from scheduler.models import Job, JobArray
 from scheduler.services.idempotency import Creation, unkeyed
 from scheduler.services.jobs import recommend
+from scheduler.services.jobs.transitions import cancel_waiting
 from scheduler.services.jobs.verbs import JobRequest, cancel_job, prepare, store, wants_spot
 from scheduler.services.provenance.keeping import count_fates
-from scheduler.states import TERMINAL
+from scheduler.states import TERMINAL, StopFor
 
 log = logging.getLogger(__name__)
 FEWEST, MOST = 2, 1000
@@ -59,13 +60,28 @@ def submit_array(
     return array
 
 
-def cancel_array(*, array: JobArray, actor: User, now: datetime) -> None:
-    """Cancel all jobs of the array that have not ended."""
-    for job in array.jobs.exclude(state__in=TERMINAL).order_by("-submitted_at"):  # none starts meanwhile
+class Cancelled(NamedTuple):
+    """How many jobs are cancelled for good, and how many as soon as their nodes have stopped."""
+
+    waiting: int
+    stopping: int
+
+
+def cancel_array(*, array: JobArray, actor: User, now: datetime) -> Cancelled:
+    """Cancel all jobs of the array that have not ended.
+
+    Those that wait go together and first, so that none starts meanwhile.
+    """
+    reason = f"The array {array.pk} was cancelled."
+    jobs, stopping = Job.objects.filter(array=array), 0
+    waiting = cancel_waiting(jobs=jobs, actor=actor, now=now, reason=reason)
+    for job in jobs.exclude(state__in=TERMINAL).exclude(stop_for=StopFor.CANCEL):
         try:
-            cancel_job(job=job, actor=actor, now=now, reason=f"The array {array.pk} was cancelled.")
+            ended = cancel_job(job=job, actor=actor, now=now, reason=reason).state in TERMINAL
         except IllegalTransition:
             continue  # it has just ended
+        waiting, stopping = waiting + ended, stopping + (not ended)
+    return Cancelled(waiting, stopping)
 
 
 def _check(values: Sequence[Mapping[str, Any]], limit: int | None) -> None:

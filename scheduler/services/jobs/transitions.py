@@ -10,12 +10,14 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import Case, DateTimeField, F, QuerySet, Value, When
+from django.db.models.functions import Greatest
 
 from portal.accounts.models import User
 from scheduler import hints
 from scheduler.errors import IllegalTransition, NotFound, StaleJob
 from scheduler.models import Job, JobEvent
+from scheduler.selectors.analysis.period import Seconds
 from scheduler.states import QUEUED, TERMINAL, TRANSITIONS, JobState, StopFor, public_state
 
 
@@ -81,6 +83,50 @@ def move_job(
     )
     hints.tick()
     return changed
+
+
+@transaction.atomic
+def cancel_waiting(*, jobs: QuerySet[Job], actor: User | None, now: datetime, reason: str) -> int:
+    """Cancel those of the jobs that wait or are paused, all or none; return how many.
+
+    The number of queries does not grow with theirs, but for the rows that one insertion holds.
+    """
+    waiting = jobs.filter(state__in=(JobState.QUEUED, JobState.PAUSED)).order_by("pk")
+    held = list(waiting.select_for_update(of=("self",)).only("state", "version", "fence"))
+    waited_s = Greatest(Seconds(Value(now, DateTimeField()), F("state_since")), 0.0)
+    changed = Job.objects.filter(
+        pk__in=[job.pk for job in held], state__in=(JobState.QUEUED, JobState.PAUSED)
+    )
+    here = changed.update(
+        state=JobState.CANCELLED,
+        version=F("version") + 1,
+        waited_s=Case(When(state=JobState.QUEUED, then=F("waited_s") + waited_s), default=F("waited_s")),
+        state_since=now,
+        shown_since=now,
+        ended_at=now,
+        wait_code="",
+        wait_text="",
+        tokens_per_second=None,
+    )
+    if here != len(held):
+        raise StaleJob("Some of the jobs do not wait any more; try again.")
+    JobEvent.objects.bulk_create(
+        JobEvent(
+            job=job,
+            number=job.version + 1,
+            kind="state",
+            old=job.state,
+            new=JobState.CANCELLED,
+            fence=job.fence,
+            reason=reason,
+            actor=actor,
+            at=now,
+        )
+        for job in held
+    )
+    if held:
+        hints.tick()
+    return here
 
 
 def _times(job: Job, to: JobState, stop_for: StopFor | None, now: datetime) -> dict[str, Any]:
