@@ -81,3 +81,25 @@ def begin_job(page: Any) -> Any:
     recommendation = page.locator("#recommendation")
     expect(recommendation.get_by_role("heading", name="Parameters and reasons")).to_be_visible()
     return recommendation
+
+
+def top(of: Any) -> float:
+    return float(of.bounding_box()["y"])
+
+
+def tab_to(page: Any, wanted: str) -> None:
+    """Press Tab until the element with this id or text has the focus.
+
+    The focus must be visible there.
+    """
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(
+            "({id: document.activeElement.id, text: document.activeElement.textContent.trim(),"
+            " outline: getComputedStyle(document.activeElement).outlineStyle,"
+            " shadow: getComputedStyle(document.activeElement).boxShadow})"
+        )
+        if wanted in (focused["id"], focused["text"]):
+            assert focused["outline"] != "none" or focused["shadow"] != "none", f"{wanted}: focus is not seen"
+            return
+    raise AssertionError(f"the keyboard does not reach {wanted}")
