@@ -87,6 +87,7 @@ class ChangeSearch(models.Model):
     made_at = models.DateTimeField(null=True)
     version = models.IntegerField(null=True)  # of the job that the changes are for
     found = models.JSONField(default=list)  # as scheduler.core.changes.stored writes it
+    trouble = models.CharField(max_length=500, blank=True, default="", db_default="")  # why nothing was found
 
     class Meta:
         indexes = [models.Index(fields=["asked_at"], name="change_search_asked")]

@@ -34,6 +34,7 @@ from trainer.recipes import RECIPES, Binds
 
 log = logging.getLogger(__name__)
 LOOKED_AT = timedelta(minutes=1)  # a job that nobody asked about for so long is not looked at any more
+TROUBLE = "An internal error came between; the log of the worker has it. It is tried again in a minute."
 OPENED = 4  # fixed values that are left open in turn
 
 
@@ -51,8 +52,14 @@ def find_next(now: datetime) -> ChangeSearch | None:
 
 
 def _answer(row: ChangeSearch, job: Job, now: datetime) -> None:
-    row.found, row.made_at, row.version = _found(job, now), now, job.version
-    row.save(update_fields=["found", "made_at", "version"])
+    """An error is an answer, too: otherwise the same job would be looked at again, and no other one."""
+    row.found, row.trouble, row.made_at, row.version = [], "", now, job.version
+    try:
+        row.found = _found(job, now)
+    except Exception:
+        log.exception("changes could not be found", extra={"job": job.pk})
+        row.trouble = TROUBLE
+    row.save(update_fields=["found", "trouble", "made_at", "version"])
     log.info("changes found", extra={"job": job.pk, "changes": len(row.found)})
 
 

@@ -33,6 +33,7 @@ LEASE = timedelta(minutes=1)  # after which another worker takes a question up
 AWAITED = timedelta(minutes=2)  # after which nobody waits for the answer
 LONGEST_CPU_S = 3.0  # somebody waits for the answer
 NO_NODE = "No registered node could run the job."
+TROUBLE = "An internal error came between; the log of the worker has it. Ask again, or tell an administrator."
 TOO_FAR = "It would start later than can be foretold."
 
 
@@ -49,6 +50,9 @@ def answer_next(*, now: Callable[[], datetime]) -> StartQuestion | None:
         found = _answer(question, now())
     except BadParameters as wrong:
         found = {"trouble": str(wrong)[:500]}
+    except Exception:  # an answer, too: otherwise nobody would be told, nor the next one asked
+        log.exception("a start could not be foretold", extra={"question": question.pk})
+        found = {"trouble": TROUBLE}
     StartQuestion.objects.filter(pk=question.pk).update(answered_at=now(), **found)
     hints.answer_starts()  # the next one
     return question
@@ -73,10 +77,11 @@ def _answer(question: StartQuestion, now: datetime) -> dict[str, Any]:
     if not given.waiting:
         return {"trouble": NO_NODE}
     plays = play_all(given, more=CpuBudget(min(LONGEST_CPU_S, settings.FORECAST_CPU_S)).of_play)
-    told = forecasts(given, plays, calibrated(judged_forecasts(given.policy.name))).get(prepared.job.pk)
-    if told is None:
+    widths = calibrated(judged_forecasts(given.policy.name))
+    forecast = forecasts(given, plays, widths).get(prepared.job.pk)
+    if forecast is None:
         return {"trouble": TOO_FAR}
-    return {"answer": {"start": asdict(told.start), "end": told.end and asdict(told.end)}}
+    return {"answer": {"start": asdict(forecast.start), "end": forecast.end and asdict(forecast.end)}}
 
 
 def _with_job(prepared: Prepared, now: datetime) -> PlayInput:

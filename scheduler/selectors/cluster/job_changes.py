@@ -50,11 +50,15 @@ class OfferedChange:
 
 
 class OfferedChanges(NamedTuple):
-    """Changes that help, best first; `computing`: better ones are being found."""
+    """Changes that help, best first; `computing`: better ones are being found.
+
+    trouble: why none could be looked for.
+    """
 
     offers: list[OfferedChange]
     made_at: datetime | None = None
     computing: bool = False
+    trouble: str = ""
 
 
 def is_fresh(row: ChangeSearch, now: datetime) -> bool:
@@ -76,7 +80,7 @@ def changes_of(job: Job, user: User, now: datetime) -> OfferedChanges:
     seen = visible_jobs(user).only("id", "name").in_bulk(named) if named else {}
     rights = _Rights(user.is_admin, may_change(user, job), highest_class(user) if row.found else 0)
     offers = [_offered(one, seen, rights, now) for one in row.found]
-    return OfferedChanges(offers, row.made_at, not is_fresh(row, now))
+    return OfferedChanges(offers, row.made_at, not is_fresh(row, now), row.trouble)
 
 
 class _Rights(NamedTuple):

@@ -152,3 +152,24 @@ def test_the_start_moves_as_promised(api: APIClient, waits: Job, owner: User) ->
     assert after["start_at"] < before["start_at"]
     cancel_job(job=waits, actor=owner, now=database_now())
     assert api.get(f"/api/jobs/{waits.pk}/changes/").json()["offers"] == []
+
+
+def test_a_job_that_cannot_be_answered_holds_up_no_other_one(
+    api: APIClient, client: Client, waits: Job, owner: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = ask(owner)
+    tick()
+    for job in (other, waits):  # the last one is answered first
+        api.get(f"/api/jobs/{job.pk}/changes/")
+    with monkeypatch.context() as broken:
+        broken.setattr("scheduler.loop.predict.job_changes.play_input", lambda now: 1 / 0)
+        row = find_next(database_now())
+    assert row is not None
+    assert (row.job_id, row.found) == (waits.pk, [])
+    told = api.get(f"/api/jobs/{waits.pk}/changes/").json()
+    assert "internal error" in told["trouble"]
+    client.force_login(owner)
+    assert "internal error" in client.get(f"/jobs/{waits.pk}/changes/").content.decode()
+    second = find_next(database_now())
+    assert second is not None
+    assert (second.job_id, second.trouble) == (other.pk, "")

@@ -43,6 +43,7 @@ class ChangesOut(serializers.Serializer[Any]):
     made_at = serializers.DateTimeField(allow_null=True)
     version = serializers.IntegerField(help_text="The job's, to be sent with the change.")
     offers = OfferedChangeOut(many=True)
+    trouble = serializers.CharField(help_text="Why none could be looked for; empty: they were.")
 
 
 class ChangesApi(APIView):

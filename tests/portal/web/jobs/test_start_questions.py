@@ -85,6 +85,21 @@ def test_what_is_gone_meanwhile_is_told(api: APIClient, body: Body, data_file: D
     assert "training_file: has been deleted" in api.get(question["address"]).json()["trouble"]
 
 
+def test_a_question_that_cannot_be_answered_says_so_and_the_next_one_is_taken(
+    api: APIClient, body: Body, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.fake_node(slots=1)
+    first, second = asked(api, body()), asked(api, body(params={"epochs": 2}))
+    with monkeypatch.context() as broken:
+        broken.setattr("scheduler.loop.predict.start_questions.play_input", lambda now: 1 / 0)
+        assert answer_next(now=database_now)
+    told = api.get(first["address"]).json()
+    assert (told["stage"], told["expected"]) == ("answered", None)
+    assert "internal error" in told["trouble"]
+    assert answer_next(now=database_now)
+    assert api.get(second["address"]).json()["expected"]
+
+
 def test_bad_values_are_refused_at_once(api: APIClient, body: Body) -> None:
     assert api.post(ADDRESS, body(params={"epochs": -1}), format="json").status_code == 400
     late = (database_now() - timedelta(hours=1)).isoformat()
