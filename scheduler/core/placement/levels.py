@@ -6,8 +6,9 @@ Only GPUs of one node are close or not: of a gang over several nodes, each node'
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import IntEnum
+from functools import lru_cache
 from typing import NamedTuple
 
 from knowledge.core.domain.types import Option
@@ -138,20 +139,50 @@ def closest(
     Of the groups that hold them the smallest is taken, then the lowest. There must be at least
     `count` GPUs. Without sites nothing is closer than the node.
     """
-    for level in CLOSE if sites else ():
-        groups = [group for group in _groups(sites, indices, level) if len(group) >= count]
-        if groups:
-            return level, tuple(min(groups, key=lambda group: (len(group), group))[:count])
-    return TopologyLevel.NODE, tuple(sorted(indices)[:count])
+    level, chosen = closest_of(tuple(sites), mask_of(indices), count)
+    return level, indices_of(chosen)
 
 
-def _groups(sites: Sequence[GpuSite], indices: Collection[int], level: TopologyLevel) -> list[list[int]]:
-    groups: dict[int, list[int]] = defaultdict(list)
-    for index in sorted(indices):
-        name = _group(sites[index], level)
-        if name is not None:
-            groups[name].append(index)
-    return list(groups.values())
+def closest_of(sites: tuple[GpuSite, ...], gpus: int, count: int) -> tuple[TopologyLevel, int]:
+    """As `closest`, of GPUs and to GPUs that are bits of a number: thousands of sets are asked about."""
+    for level, groups in _groups(sites):
+        held = [group & gpus for group in groups if (group & gpus).bit_count() >= count]
+        if held:
+            return level, _lowest(min(held, key=lambda group: (group.bit_count(), group & -group)), count)
+    return TopologyLevel.NODE, _lowest(gpus, count)
+
+
+def mask_of(indices: Iterable[int]) -> int:
+    """GPUs as bits of a number."""
+    mask = 0
+    for index in indices:
+        mask |= 1 << index
+    return mask
+
+
+def indices_of(mask: int) -> tuple[int, ...]:
+    """The bits of a number as GPUs."""
+    return tuple(index for index in range(mask.bit_length()) if mask >> index & 1)
+
+
+def _lowest(mask: int, count: int) -> int:
+    for _ in range(mask.bit_count() - count):
+        mask ^= 1 << mask.bit_length() - 1
+    return mask
+
+
+@lru_cache(maxsize=1024)
+def _groups(sites: tuple[GpuSite, ...]) -> tuple[tuple[TopologyLevel, tuple[int, ...]], ...]:
+    """The groups of GPUs at each level, the closest first."""
+    levels = []
+    for level in CLOSE:
+        groups: dict[int, int] = defaultdict(int)
+        for index, site in enumerate(sites):
+            name = _group(site, level)
+            if name is not None:
+                groups[name] |= 1 << index
+        levels.append((level, tuple(groups.values())))
+    return tuple(levels)
 
 
 def _group(site: GpuSite, level: TopologyLevel) -> int | None:

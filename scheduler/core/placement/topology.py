@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import combinations, islice
 
-from scheduler.core.placement.levels import TopologyLevel, closest
+from scheduler.core.placement.levels import TopologyLevel, closest_of, indices_of, mask_of
 from scheduler.core.placement.preemption import lost_gpu_s
 from scheduler.core.types import JobInfo, NodeInfo
 
@@ -37,10 +37,8 @@ def spots(
 
     fewest: only those with as few victims as possible. None if even everybody gone is not enough.
     """
-    if len(node.free) + sum(_on(job, node) for job in candidates) < count:
-        return
-    every = _spot(node, count, candidates)
-    if every.level < least:
+    clearing = _Clearing(node, count, candidates)
+    if not clearing.reaches(candidates, least):
         return
     found = False
     tried = 0
@@ -49,13 +47,59 @@ def spots(
             return
         for victims in islice(combinations(candidates, size), MAX_SETS - tried):
             tried += 1
-            if _enough(node, victims, count):
-                spot = _spot(node, count, victims)
-                if spot.level >= least and not _reprieves(node, count, spot):
-                    found = True
-                    yield spot
+            if clearing.reaches(victims, least) and not clearing.reprieves(victims):
+                found = True
+                yield clearing.spot(victims)
     if not found:
-        yield _greedy(node, count, least, every)
+        yield clearing.greedy(least)
+
+
+class _Clearing:
+    """A node of which some jobs might go; sets of GPUs are bits of a number."""
+
+    def __init__(self, node: NodeInfo, count: int, candidates: Sequence[JobInfo]) -> None:
+        self.node, self.count, self.candidates = node, count, candidates
+        self.free = mask_of(node.free)
+        self.held = {job.id: mask_of(_held(job, node)) for job in candidates}
+        self._closest: dict[int, tuple[TopologyLevel, int]] = {}
+
+    def reaches(self, victims: Sequence[JobInfo], least: TopologyLevel) -> bool:
+        """Are there so many GPUs at the level once these jobs are gone?"""
+        gpus = self._without(victims)
+        return gpus.bit_count() >= self.count and self._level(gpus)[0] >= least
+
+    def reprieves(self, victims: Sequence[JobInfo]) -> bool:
+        """Would the GPUs lie as close although one of the victims stayed?"""
+        gpus = self._without(victims)
+        level = self._level(gpus)[0]
+        fewer = (gpus & ~self.held[job.id] | self.free for job in victims)
+        return any(rest.bit_count() >= self.count and self._level(rest)[0] >= level for rest in fewer)
+
+    def greedy(self, least: TopologyLevel) -> Spot:
+        """From everybody gone, let the dearest stay while the level holds."""
+        victims = list(self.candidates)
+        for job in sorted(victims, key=lambda job: (-job.priority, -lost_gpu_s(job), job.id)):
+            rest = [victim for victim in victims if victim.id != job.id]
+            if self.reaches(rest, least):
+                victims = rest
+        return self.spot(victims)
+
+    def spot(self, victims: Sequence[JobInfo]) -> Spot:
+        level, chosen = self._level(self._without(victims))
+        return Spot(self.node.id, level, indices_of(chosen), tuple(victims))
+
+    def _without(self, victims: Sequence[JobInfo]) -> int:
+        """What is free once the victims are gone."""
+        gpus = self.free
+        for job in victims:
+            gpus |= self.held[job.id]
+        return gpus
+
+    def _level(self, gpus: int) -> tuple[TopologyLevel, int]:
+        known = self._closest.get(gpus)
+        if known is None:
+            known = self._closest[gpus] = closest_of(self.node.sites, gpus, self.count)
+        return known
 
 
 def disruption(victims: Sequence[JobInfo], lowest: float) -> float:
@@ -66,38 +110,5 @@ def disruption(victims: Sequence[JobInfo], lowest: float) -> float:
     return sum(lost_gpu_s(job) + PRIORITY_GPU_S * (job.priority - lowest) for job in victims)
 
 
-def _greedy(node: NodeInfo, count: int, least: TopologyLevel, spot: Spot) -> Spot:
-    """From everybody gone, let the dearest stay while the level holds."""
-    victims = list(spot.victims)
-    for job in sorted(victims, key=lambda job: (-job.priority, -lost_gpu_s(job), job.id)):
-        rest = [victim for victim in victims if victim.id != job.id]
-        if _enough(node, rest, count) and _spot(node, count, rest).level >= least:
-            victims = rest
-    return _spot(node, count, victims)
-
-
-def _reprieves(node: NodeInfo, count: int, spot: Spot) -> bool:
-    """Would the spot be as close although one of its victims stayed?"""
-    for job in spot.victims:
-        rest = [victim for victim in spot.victims if victim.id != job.id]
-        if _enough(node, rest, count) and _spot(node, count, rest).level >= spot.level:
-            return True
-    return False
-
-
-def _spot(node: NodeInfo, count: int, victims: Sequence[JobInfo]) -> Spot:
-    indices = {*node.free, *(index for job in victims for index in _held(job, node))}
-    level, chosen = closest(node.sites, indices, count)
-    return Spot(node.id, level, chosen, tuple(victims))
-
-
-def _enough(node: NodeInfo, victims: Sequence[JobInfo], count: int) -> bool:
-    return len(node.free) + sum(_on(job, node) for job in victims) >= count
-
-
 def _held(job: JobInfo, node: NodeInfo) -> list[int]:
     return [index for name, index in (job.holds.gpus if job.holds else ()) if name == node.id]
-
-
-def _on(job: JobInfo, node: NodeInfo) -> int:
-    return len(_held(job, node))

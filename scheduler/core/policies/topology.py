@@ -9,23 +9,30 @@ there is no preemption if free GPUs reach the level. Source: scheduler.core.plac
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
 from scheduler.core.cycle.cycle import acceptable
 from scheduler.core.cycle.options import CycleOptions
+from scheduler.core.placement.clearings import (
+    NOBODY,
+    Asks,
+    Clearings,
+    Ways,
+    best_weighed,
+    cheapest,
+    closest_free,
+)
 from scheduler.core.placement.fit import FreeGpus
-from scheduler.core.placement.levels import Closeness, TopologyLevel, asked
-from scheduler.core.placement.topology import Spot, disruption, spots
+from scheduler.core.placement.levels import Closeness, asked
+from scheduler.core.placement.topology import Spot
 from scheduler.core.types import (
     ClusterState,
     Description,
     GpuId,
     JobInfo,
-    NodeInfo,
     Plan,
     Preempt,
     Start,
@@ -65,12 +72,10 @@ class TopologyAware:
 class _Walk:
     def __init__(self, state: ClusterState, now: float, policy: TopologyAware) -> None:
         self.now, self.policy, self.explain = now, policy, state.explain
-        self.nodes = {
-            (node.gpu_model, node.id): node for node in sorted(state.nodes, key=lambda node: node.id)
-        }
         self.free = FreeGpus(state.nodes, policy.rules.placement)
         running = sorted(state.running, key=lambda job: job.id)
-        self.victims = {job.id: job for job in running if policy.rules.evictable(job, now)}
+        victims = [job for job in running if policy.rules.evictable(job, now)]
+        self.clearings = {model: Clearings(pool, victims) for model, pool in self.free.pools.items()}
         self.taken: set[str] = set()  # GPU models that a job further ahead waits for
         self.failed: set[tuple[object, ...]] = set()  # requests without a place since the last stop
         self.stopped: list[Preempt] = []
@@ -121,74 +126,40 @@ class _Walk:
 
     def _free_spot(self, job: JobInfo, option: Option, close: Closeness) -> Spot | None:
         """Free GPUs at the job's level: the closest, then the fullest node."""
-        nodes = self._nodes(job, option)
-        found = [(node, spot) for node in nodes for spot in spots(node, option.gpus, close.level, ())]
-        best = max(found, key=lambda pair: (pair[1].level, -len(pair[0].free)), default=None)
-        return best[1] if best else None
+        return closest_free(self._ways(job, option, Asks(option.gpus, close.level)))
 
     def _cleared_spot(self, job: JobInfo, option: Option, close: Closeness) -> Spot | None:
         """Return the spot that costs least at the level, or weighs best.
 
         None if no job may be stopped for it.
         """
-        able = self._may_evict(job)
-        candidates = [victim for victim in self.victims.values() if able and victim.priority < job.priority]
+        below = job.priority if self._may_evict(job) else NOBODY
         best_effort = close.topology is Topology.BEST_EFFORT
-        found: list[Spot] = []
-        for node in self._nodes(job, option):
-            here = [victim for victim in candidates if victim.holds and _is_on(victim, node)]
-            found += spots(node, option.gpus, close.required, here, fewest=not best_effort)
-        return self._best(found, best_effort=best_effort)
+        asks = Asks(option.gpus, close.required, below, fewest=not best_effort)
+        found = self._ways(job, option, asks)
+        return best_weighed(found, self.policy.alpha) if best_effort else cheapest(found)
 
-    def _best(self, found: Sequence[Spot], *, best_effort: bool) -> Spot | None:
-        lowest = min((job.priority for spot in found for job in spot.victims), default=0)
-        costs = [disruption(spot.victims, lowest) for spot in found]
-        dearest = max(costs, default=0.0) or 1.0
-        alpha = self.policy.alpha
-
-        def order(entry: tuple[Spot, float]) -> tuple[float, int, list[str], str]:
-            spot, cost = entry
-            score = cost
-            if best_effort:
-                score = (1 - alpha) * cost / dearest - alpha * spot.level / TopologyLevel.NVLINK
-            return score, len(spot.victims), sorted(job.id for job in spot.victims), spot.node
-
-        ranked = min(zip(found, costs, strict=True), key=order, default=None)
-        return ranked[0] if ranked else None
-
-    def _nodes(self, job: JobInfo, option: Option) -> list[NodeInfo]:
-        """The option's nodes with what is free by now."""
-        pool = self.free.pools[option.gpu_model]
-        return [
-            replace(node, free=tuple(sorted(pool.free[name])))
-            for (model, name), node in self.nodes.items()
-            if model == option.gpu_model
-            and name in pool.free
-            and node.suits(option)
-            and job.only_node in (None, name)
-            and name not in job.avoids
-        ]
+    def _ways(self, job: JobInfo, option: Option, asks: Asks) -> list[Ways]:
+        unfit = self.free.pools[option.gpu_model].unfit(option, job.avoids)
+        return self.clearings[option.gpu_model].ways(asks, unfit, job.only_node)
 
     def _stop(self, victim: JobInfo, job: JobInfo) -> None:
-        del self.victims[victim.id]
         self.failed.clear()
         if victim.holds:
             self.free.give(victim.holds.option, victim.holds.gpus)
+            self.clearings[victim.holds.option.gpu_model].stopped(victim)
         reason = f"{job.id} has a higher priority and needs its GPUs; this job continues from its checkpoint."
         self.stopped.append(Preempt(victim.id, reason))
 
     def _grant(self, job: JobInfo, option: Option, gpus: tuple[GpuId, ...]) -> bool:
         self.free.take(option, gpus)
+        self.clearings[option.gpu_model].changed({node for node, _ in gpus})
         self.started.append(Start(job.id, option, gpus))
         return True
 
     def _wait(self, wait: Wait) -> None:
         if self.explain:
             self.waits.append(wait)
-
-
-def _is_on(job: JobInfo, node: NodeInfo) -> bool:
-    return any(name == node.id for name, _ in (job.holds.gpus if job.holds else ()))
 
 
 TOPOLOGY = TopologyAware()

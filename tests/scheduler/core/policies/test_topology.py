@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import combinations
+from typing import Any
+from unittest.mock import patch
 
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
+from scheduler.core.placement.clearings import Clearings
 from scheduler.core.placement.levels import TopologyLevel, closest
 from scheduler.core.placement.topology import spots
 from scheduler.core.policies.topology import TOPOLOGY
@@ -131,3 +137,57 @@ def test_a_guarantee_is_kept_and_only_lower_priorities_are_stopped(state: Cluste
     for action in plan.actions:
         if isinstance(action, Preempt):
             assert any(jobs[start.job].priority > jobs[action.job].priority for start in starts)
+
+
+@given(state=cluster_states())
+@settings(max_examples=60, deadline=None)
+def test_what_is_remembered_of_nodes_changes_no_plan(state: ClusterState) -> None:
+    ways = Clearings.ways
+
+    def anew(clearings: Clearings, *asked: Any) -> Any:
+        return ways(Clearings(clearings.free, left(clearings)), *asked)
+
+    def left(clearings: Clearings) -> list[JobInfo]:
+        every = {job.id: job for jobs in clearings.victims.values() for job in jobs}
+        return [every[name] for name in sorted(every)]
+
+    plan = TOPOLOGY.decide(state, 0.0)
+    with patch.object(Clearings, "ways", anew):
+        assert TOPOLOGY.decide(state, 0.0) == plan
+
+
+@given(
+    held=st.lists(st.integers(1, 3), max_size=6),
+    free=st.integers(0, 2),
+    count=st.integers(1, 6),
+    level=st.sampled_from(list(TopologyLevel)),
+)
+def test_a_plain_reference_finds_the_same_spots(
+    held: list[int], free: int, count: int, level: TopologyLevel
+) -> None:
+    """held: GPUs of each running job, which lie next to each other, behind the free ones."""
+    holders: list[JobInfo] = []
+    taken = free
+    for number, gpus in enumerate(held):
+        indices = range(taken, min(8, taken + gpus))
+        if indices:
+            holders.append(running(f"r{number}", option(gpus=len(indices)), *(("n", i) for i in indices)))
+        taken += len(indices)
+    where = replace(node("n", free, total=8, sites=SITES), free=tuple(range(free)))
+
+    def found(victims: Sequence[JobInfo]) -> tuple[TopologyLevel, tuple[int, ...]] | None:
+        gpus = {*where.free, *(i for job in victims if job.holds for _, i in job.holds.gpus)}
+        return closest(SITES, gpus, count) if len(gpus) >= count else None
+
+    def needed(victims: Sequence[JobInfo]) -> bool:
+        reached = found(victims)
+        if reached is None or reached[0] < level:
+            return False
+        fewer = [found([other for other in victims if other is not job]) for job in victims]
+        return all(less is None or less[0] < reached[0] for less in fewer)
+
+    sets = [chosen for size in range(7) for chosen in combinations(holders, size)]
+    expected = {chosen: found(chosen) for chosen in sets if needed(chosen)}
+    assert {
+        spot.victims: (spot.level, spot.indices) for spot in spots(where, count, level, holders)
+    } == expected
