@@ -130,7 +130,7 @@ def test_a_guarantee_is_kept_and_only_lower_priorities_are_stopped(state: Cluste
     starts = [action for action in plan.actions if isinstance(action, Start)]
     for action in starts:
         started = jobs[action.job]
-        if started.topology is Topology.GUARANTEED and action.option.nodes == 1:
+        if started.topology is Topology.GUARANTEED and action.option.nodes == 1 < action.option.gpus:
             sites = nodes[action.gpus[0][0]].sites
             level, _ = closest(sites, {index for _, index in action.gpus}, action.option.gpus)
             assert level >= started.level
