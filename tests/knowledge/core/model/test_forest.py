@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from knowledge.core.analytic.config_table import columns
 from knowledge.core.data import splits
 from knowledge.core.data.splits import Dataset
 from knowledge.core.domain import config_space
-from knowledge.core.model.estimators import Forest
+from knowledge.core.model.estimators import Ensemble, Forest, classifiers
 from tests.knowledge.conftest import CATALOGUE
 from tests.knowledge.core.analytic.test_step_time import BASE
 
@@ -51,3 +52,13 @@ def test_four_repeats_count_as_much_as_two_runs() -> None:
         Dataset(configs, hashes, columns(configs, CATALOGUE), np.zeros((5, 0)), np.ones(5))
     )
     assert counts[:4].sum() == pytest.approx(2 * counts[4])
+
+
+def test_classifiers_answer_as_their_own_way_does() -> None:
+    noise = np.random.default_rng(0)
+    X = noise.normal(size=(200, 4))
+    X[noise.random(X.shape) < 0.1] = np.nan
+    ensemble = Ensemble(partial(classifiers, 20)).fit(X, (np.nan_to_num(X[:, 0]) > 0).astype(int))
+    boosted, forest = ensemble.members_
+    by_their_own = [boosted.predict_proba(X), forest.predict_proba(np.nan_to_num(X, nan=-1.0))]
+    assert ensemble.predict(X) == pytest.approx(np.mean(by_their_own, axis=0)[:, 1])
