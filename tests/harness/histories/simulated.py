@@ -33,10 +33,10 @@ class LiveOptions:
     """What the live jobs' options said."""
 
     def __init__(self, jobs: list[Job]) -> None:
-        self.options = {job.pk: tuple(map(read_option, job.options)) for job in jobs}
+        self._by_job = {job.pk: tuple(map(read_option, job.options)) for job in jobs}
 
     def options(self, job: TraceJob, done: float = 0.0) -> tuple[Option, ...]:
-        return self.options[job.job_id]
+        return self._by_job[job.job_id]
 
     def retry(self, job: TraceJob, left: tuple[Option, ...]) -> tuple[Option, ...]:
         return left
