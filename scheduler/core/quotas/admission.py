@@ -13,6 +13,7 @@ from knowledge.core.domain.types import Option
 from scheduler.core.eligibility import eligible, off_spot_nodes, with_waits
 from scheduler.core.quotas.ledger import Ledger
 from scheduler.core.quotas.reclaim import reclaim
+from scheduler.core.quotas.swap import swap
 from scheduler.core.types import ClusterState, JobInfo, Plan, Policy, Preempt, Resize, Start, Wait
 from scheduler.core.windows import decide_within
 
@@ -53,7 +54,9 @@ def _within_limits(policy: Policy, state: ClusterState, now: float) -> Plan:
     if state.explain:
         decided = {action.job for action in plan.actions}
         plan = replace(plan, actions=(*plan.actions, *barred.waits(decided)))
-    return reclaim(state, plan, ledger, now) if policy.preempts else plan
+    if not policy.preempts:
+        return plan
+    return swap(state, reclaim(state, plan, ledger, now), ledger, barred.why, now)
 
 
 class _Barred:

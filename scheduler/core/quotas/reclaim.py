@@ -57,10 +57,10 @@ class _Returns:
 
     def __init__(self, state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> None:
         self.ledger, self.now = ledger, now
-        self.nodes = _after(state, plan)
+        self.nodes = after(state, plan)
         acted = {action.job for action in plan.actions if not isinstance(action, Wait)}
         able = (job for job in state.running if job.id not in acted and RULES.evictable(job, now))
-        self.able = sorted(able, key=_turn, reverse=True)
+        self.able = sorted(able, key=keeps_longer, reverse=True)
         self.stopped: list[Preempt] = []
         self.started: list[Start] = []
         self._known: list[JobInfo] | None = None  # those that borrow, until something changes
@@ -91,7 +91,7 @@ class _Returns:
         ]
         if not candidates:
             return None
-        return Evictions(FreeGpus(self.nodes), self.nodes, candidates, _turn).make_room(option, job)
+        return Evictions(FreeGpus(self.nodes), self.nodes, candidates, keeps_longer).make_room(option, job)
 
     def _carry_out(self, job: JobInfo, option: Option, room: Room) -> None:
         for victim in room.victims:
@@ -102,7 +102,7 @@ class _Returns:
         gone = {victim.id for victim in room.victims}
         self.able = [other for other in self.able if other.id not in gone]
         freed = {gpu for victim in room.victims if victim.holds for gpu in victim.holds.gpus}
-        self.nodes = _changed(self.nodes, freed, set(room.gpus))
+        self.nodes = changed(self.nodes, freed, set(room.gpus))
         self._known = None
         self._failed.clear()
 
@@ -117,11 +117,11 @@ class _Returns:
                     if borrowed > 0:
                         chosen[job.id] = job
                         left[job.team, model] -= len(job.holds.gpus) if job.holds else 0
-            self._known = sorted(chosen.values(), key=_turn)
+            self._known = sorted(chosen.values(), key=keeps_longer)
         return self._known
 
 
-def _turn(job: JobInfo) -> tuple[float, float, str]:
+def keeps_longer(job: JobInfo) -> tuple[float, float, str]:
     """Higher classes and earlier starts keep their GPUs longer."""
     return -job.priority, job.holds.since if job.holds else 0.0, job.id
 
@@ -130,7 +130,7 @@ def _gpu_model(job: JobInfo) -> str:
     return job.holds.option.gpu_model if job.holds else ""
 
 
-def _after(state: ClusterState, plan: Plan) -> tuple[NodeInfo, ...]:
+def after(state: ClusterState, plan: Plan) -> tuple[NodeInfo, ...]:
     """The nodes once the plan is carried out."""
     jobs = {job.id: job for job in state.jobs}
     left: set[GpuId] = set()
@@ -141,10 +141,10 @@ def _after(state: ClusterState, plan: Plan) -> tuple[NodeInfo, ...]:
             left |= set(holds.gpus)
         if isinstance(action, Start | Resize):
             taken |= set(action.gpus)
-    return _changed(state.nodes, left, taken)
+    return changed(state.nodes, left, taken)
 
 
-def _changed(nodes: tuple[NodeInfo, ...], left: set[GpuId], taken: set[GpuId]) -> tuple[NodeInfo, ...]:
+def changed(nodes: tuple[NodeInfo, ...], left: set[GpuId], taken: set[GpuId]) -> tuple[NodeInfo, ...]:
     """The nodes after some jobs left GPUs and others took some."""
     return tuple(
         replace(

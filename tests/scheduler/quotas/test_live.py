@@ -22,6 +22,7 @@ from scheduler.services.quotas import LimitValues, QuotaValues, put_quota, remov
 from scheduler.states import PriorityClass, StopFor, WaitState
 from tests.harness import world
 from tests.harness.invariants import assert_sound
+from tests.harness.preempting import running
 
 pytestmark = pytest.mark.django_db
 LONG = {"max_steps": 20_000, "number_gpus": 1}
@@ -118,6 +119,28 @@ def test_a_guaranteed_owner_takes_back_what_was_lent_and_the_decision_is_made_ag
         job.refresh_from_db()
     assert [job.stop_for for job in lent] == ["", StopFor.PREEMPT]
     assert wait_of(mine) == ("queued", WaitState.PENDING)
+    for row in Decision.objects.all():
+        assert not replay_decision(row).differences
+    assert_sound()
+
+
+def test_an_urgent_job_takes_the_gpu_of_its_team_that_is_at_its_limit() -> None:
+    """It waits for that one although another is free: both jobs at a time would exceed the limit."""
+    node = world.fake_node(slots=2)
+    choose_policy(name="las", actor=world.admin(), reason="", now=database_now())
+    ada = world.admin()
+    team = team_of(ada)
+    guarantee(team, QuotaValues(gpu_model="cpu", guaranteed=1, borrow_limit=0))
+    usual, order = running(node, ada)
+    Job.objects.filter(pk=usual.pk).update(team=team)
+    urgent = world.job(ada, team=team, priority=PriorityClass.URGENT, params=LONG)
+    assert tick().started == 0
+    usual.refresh_from_db()
+    assert usual.stop_for == StopFor.PREEMPT
+    assert wait_of(urgent) == ("queued", WaitState.PENDING)
+    node.end(order, "stopped")
+    assert tick().started == 1
+    assert (wait_of(urgent)[0], wait_of(usual)) == ("assigned", ("queued", WaitState.QUOTA_TEAM))
     for row in Decision.objects.all():
         assert not replay_decision(row).differences
     assert_sound()

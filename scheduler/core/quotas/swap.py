@@ -1,0 +1,116 @@
+"""A share that changes hands: a job of a higher class takes the place of a lower one at the same limit.
+
+A limit is met by stopping jobs that count against it; policies look for GPUs alone, so they find others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from knowledge.core.domain.types import Option
+from scheduler.core.cycle.options import CycleOptions
+from scheduler.core.placement.fit import FreeGpus
+from scheduler.core.quotas.ledger import Ledger
+from scheduler.core.quotas.reclaim import after, changed, keeps_longer
+from scheduler.core.types import ClusterState, GpuId, JobInfo, Plan, Preempt, Start, Wait
+from scheduler.states import WaitState
+
+RULES = CycleOptions(preempts=True)
+NEEDED = "A job of a higher class needs its share; this one goes on from its checkpoint."
+SHARES = {WaitState.QUOTA_TEAM: "team", WaitState.QUOTA_USER: "user"}  # code: whose limit it is
+
+
+def swap(state: ClusterState, plan: Plan, ledger: Ledger, refused: Mapping[str, Wait], now: float) -> Plan:
+    """Stop jobs of lower classes for those that a limit of the same team or person refuses.
+
+    refused: why jobs may not start. ledger: what is held after the plan; it is brought up to date.
+    """
+    acted = {action.job for action in plan.actions if not isinstance(action, Wait)}
+    waiting = [job for job in state.waiting if job.id in refused and job.id not in acted]
+    swaps = _Swaps(state, plan, ledger, now)
+    for job in sorted(waiting, key=lambda job: (-job.priority, job.submitted_at, job.id)):
+        whose = SHARES.get(refused[job.id].code)
+        if whose and RULES.may_evict(job, now):
+            swaps.serve(job, whose)
+    if not swaps.started:
+        return plan
+    served = {start.job for start in swaps.started}
+    kept = (action for action in plan.actions if action.job not in served)
+    return replace(plan, actions=(*swaps.stopped, *kept, *swaps.started))
+
+
+class _Swaps:
+    def __init__(self, state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> None:
+        self.ledger, self.nodes = ledger, after(state, plan)
+        acted = {action.job for action in plan.actions if not isinstance(action, Wait)}
+        able = (job for job in state.running if job.id not in acted and RULES.evictable(job, now))
+        self.able = sorted(able, key=keeps_longer)
+        self.stopped: list[Preempt] = []
+        self.started: list[Start] = []
+        self._failed: set[tuple[object, ...]] = set()
+
+    def serve(self, job: JobInfo, whose: str) -> None:
+        """Start the job in the place of as few and as late ones as will do, the lowest class first."""
+        share = getattr(job, whose)
+        if not share or not self.able or job.priority <= self.able[-1].priority:
+            return
+        for option in job.options:
+            alike = (option.place, option.config.method, whose, share, job.user, job.priority, job.borrows,
+                     job.only_node, job.avoids, job.topology, job.level)  # fmt: skip
+            if alike in self._failed:
+                continue
+            lower = [one for one in self.able if getattr(one, whose) == share and one.priority < job.priority]
+            if self._start(job, option, lower):
+                self._failed.clear()
+                return
+            self._failed.add(alike)
+
+    def _start(self, job: JobInfo, option: Option, lower: list[JobInfo]) -> bool:
+        gone: list[JobInfo] = []
+        for victim in reversed(lower):
+            self.ledger.give(victim)
+            gone.append(victim)
+            if self._place(job, option, gone):
+                break
+        else:
+            self._bring_back(gone)
+            return False
+        for victim in list(reversed(gone)):  # the best ranked one stays if the others are enough
+            self._bring_back([victim])
+            fewer = [one for one in gone if one is not victim]
+            if fewer and self._place(job, option, fewer):
+                gone = fewer
+            else:
+                self.ledger.give(victim)
+        self._carry_out(job, option, gone)
+        return True
+
+    def _place(self, job: JobInfo, option: Option, gone: list[JobInfo]) -> tuple[GpuId, ...] | None:
+        """GPUs of which each of those who go leaves some.
+
+        So the start waits for all of them, and the limit is kept at every moment.
+        """
+        if self.ledger.refusal(job, option):
+            return None
+        left = [set(victim.holds.gpus) for victim in gone if victim.holds]
+        freed = set().union(*left)
+        for nodes in ([replace(node, free=()) for node in self.nodes], self.nodes):
+            gpus = FreeGpus(changed(tuple(nodes), freed, set())).place(option, job)
+            if gpus and all(held & set(gpus) for held in left):
+                return gpus
+        return None
+
+    def _bring_back(self, victims: list[JobInfo]) -> None:
+        for victim in victims:
+            if victim.holds:
+                self.ledger.take(victim, victim.holds.option)
+
+    def _carry_out(self, job: JobInfo, option: Option, gone: list[JobInfo]) -> None:
+        gpus = self._place(job, option, gone) or ()
+        self.ledger.take(job, option)
+        self.stopped += [Preempt(victim.id, NEEDED) for victim in gone]
+        self.started.append(Start(job.id, option, gpus))
+        self.able = [one for one in self.able if one not in gone]
+        freed = {gpu for victim in gone if victim.holds for gpu in victim.holds.gpus}
+        self.nodes = changed(self.nodes, freed, set(gpus))
