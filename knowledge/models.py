@@ -16,6 +16,8 @@ from django.db.models import Q
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config
 
+USER = settings.AUTH_USER_MODEL
+
 
 class Status(models.TextChoices):
     """How an execution ended, as far as learning is concerned."""
@@ -86,6 +88,14 @@ class Execution(models.Model):
         null=True, blank=True, help_text="the promise at submission, of a run that was placed elsewhere"
     )
     predictor_version = models.PositiveIntegerField(null=True, blank=True)
+    kept_by = models.ForeignKey(
+        USER,
+        models.SET_NULL,
+        null=True,
+        blank=True,
+        related_name="+",
+        help_text="who kept it from a log",
+    )
 
     class Meta:
         indexes = [

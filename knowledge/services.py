@@ -14,9 +14,9 @@ from django.db import transaction
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.data.measurement import FROM_LOG, OWN, flag_implausible
-from knowledge.core.data.sources.table import check_batch
+from knowledge.core.data.sources.table import BadCell, check_batch
 from knowledge.core.domain import config_space
-from knowledge.core.domain.catalogue import Catalogue
+from knowledge.core.domain.catalogue import Catalogue, UnknownGpu
 from knowledge.core.domain.option_json import option_json
 from knowledge.core.domain.types import Config, Option
 from knowledge.models import Execution, Status, config_values
@@ -27,6 +27,7 @@ from trainer.protocol import RANDOM_MODEL
 Figure = TypeVar("Figure", int, float)
 LONGEST_SOFTWARE = 200
 UNCONFIRMED = "Read from a log; nobody has confirmed its configuration yet."
+MOST_UNCONFIRMED = 20  # logs of a person
 SPEED_TEST = "speed test"  # the origin of what a node measured by itself
 
 
@@ -119,14 +120,21 @@ def record_speed_test(
     return Execution.objects.create(**_doubted(values, catalogue))
 
 
-def record_log(*, config: Config, tokens_per_second: float, now: datetime) -> Execution:
+@transaction.atomic
+def record_log(*, config: Config, tokens_per_second: float, keeper: User, now: datetime) -> Execution:
     """Keep the speed that a log of a run elsewhere tells; once, however often.
 
     It is not learnt from before somebody confirms the configuration, which the log does not hold. Raises
-    BadCell for a batch that no database holds.
+    BadCell for a GPU that the catalogue does not know, for a batch that no database holds, and while too many
+    logs of the person wait for that.
     """
     check_batch(config.effective_batch_size)
-    known = portal_catalogue(config.model_name).canonical(config)
+    catalogue = portal_catalogue(config.model_name)
+    try:
+        catalogue.gpu(config.gpu_model)
+    except UnknownGpu as unknown:
+        raise BadCell("gpu_model", str(unknown)) from None
+    known = catalogue.canonical(config)
     values = {
         **row_values(known),
         "created_at": now,
@@ -136,10 +144,27 @@ def record_log(*, config: Config, tokens_per_second: float, now: datetime) -> Ex
         "learn": False,
         "learn_validity": False,
         "flag_reason": UNCONFIRMED,
+        "kept_by": keeper,
     }
     identity = f"{FROM_LOG} {values['config_hash']} {tokens_per_second:.6g}"
     digest = hashlib.sha256(identity.encode()).hexdigest()
-    return Execution.objects.get_or_create(row_digest=digest, defaults=values)[0]
+    kept = Execution.objects.filter(row_digest=digest).first()
+    if kept is None:
+        _check_room(keeper)
+        kept = Execution.objects.get_or_create(row_digest=digest, defaults=values)[0]
+    return kept
+
+
+def _check_room(keeper: User) -> None:
+    """Refuse a log of somebody whose logs fill the list already."""
+    User.objects.select_for_update().get(pk=keeper.pk)  # one after the other
+    waiting = Execution.objects.filter(source=FROM_LOG, flag_reason=UNCONFIRMED, kept_by=keeper)
+    if waiting.count() >= MOST_UNCONFIRMED:
+        raise BadCell(
+            "file",
+            f"would be log {MOST_UNCONFIRMED + 1} of yours that waits for an administrator's confirmation;"
+            " ask for it first",
+        )
 
 
 def confirm_log(*, execution: Execution, now: datetime, actor: User) -> Execution:

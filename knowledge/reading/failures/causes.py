@@ -126,6 +126,18 @@ _CAUSES = (
         "Choose the precision float16, or a newer GPU.",
     ),
     FailureCause(
+        "old-gpu",
+        _R,
+        "The GPU is too old for what the training uses.",
+        "Choose a newer GPU, or turn off what this one lacks, such as flash attention or tf32.",
+    ),
+    FailureCause(
+        "bad-arguments",
+        _U,
+        "The training was started with arguments that it does not take.",
+        "Correct the argument that the line names.",
+    ),
+    FailureCause(
         "missing-package",
         _S,
         "A package that the training needs is missing or too old on the node{0}.",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from knowledge.reading.failures.causes import CAUSES, FailureCause
+from knowledge.reading.failures.not_finite import first_not_finite
 from knowledge.reading.failures.remedies import CPU, remedied
 from knowledge.reading.failures.rules import CERTAIN, SYMPTOMS, FailureRule
 from knowledge.reading.failures.troubled_lines import (
@@ -23,7 +24,10 @@ LAST_LINES = 2_000  # of a log, that are read
 SHOWN = 300  # characters of a line
 UNKNOWN = "unknown"  # the cause where no rule fits
 REPORTED = 0  # the number of the line that the node reported as the end
-_NO_ERROR = {"SystemExit", "ChildFailedError", "CalledProcessError", "ProcessExitedException", "Stopped"}
+_NO_ERROR = {
+    "SystemExit", "ChildFailedError", "CalledProcessError", "ProcessExitedException", "SignalException",
+    "Stopped",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,6 +93,8 @@ def explain_failure(lines: Sequence[LogLine], facts: FailureFacts) -> Explanatio
         or _by_rules(SYMPTOMS, reported)
     )
     cause, what, line = match or (_by_outcome(facts.outcome), "", None)
+    if cause == UNKNOWN and (line := first_not_finite(lines)):
+        cause = "loss-not-finite"
     cause = _of_outcome(cause, facts)
     if line is not None:
         line = _in_log(line, lines, late, cause)

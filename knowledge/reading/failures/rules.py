@@ -31,19 +31,23 @@ CERTAIN = _rules(
         ("gpu-driver", r"driver version is insufficient|NVIDIA driver on your system is too old"),
         ("gpu-driver", r"no CUDA-capable device|No CUDA GPUs are available|Found no NVIDIA driver"),
         ("gpu-driver", r"no kernel image is available|system not yet initialized|busy or unavailable"),
+        ("gpu-driver", r"CUDA driver error: invalid"),
         ("gpu-driver", r"CUDA Setup failed|CUDA unknown error|Torch not compiled with CUDA enabled"),
         (
             "gpu-driver",
             r"libbitsandbytes_\w+\.so|native library not available|libcud\w+\.so[.\d]*: cannot open",
         ),
+        ("gpu-driver", r"does not match the version torch was compiled with|CUDA version .{0,80}mismatches"),
         ("gpu-driver", r"no NVIDIA GPU|No GPU found\. A GPU is needed for quantization|undefined symbol: "),
         ("shared-memory", r"insufficient shared memory|shm/nccl|/dev/shm\b.{0,80}No space left"),
+        ("shared-memory", r"out of shared memory|shared memory limit"),
         ("disk-full", r"No space left on device|Disk quota exceeded|File too large|disk is full"),
         ("disk-full", r"Read-only file system|os error 28|errno 28\b|unexpected pos \d+ vs \d+"),
         ("disk-full", r"enforce fail at inline_container|PytorchStreamWriter failed writing"),
         (
             "host-memory",
-            r"oom[-_]kill|Out of memory: Killed process|DefaultCPUAllocator|cannot allocate memory",
+            r"oom[-_]kill|OOM Killed|Out of memory: Killed process|DefaultCPUAllocator|cannot allocate memory"
+            r"|task \d+: Out Of Memory",
         ),
         ("host-memory", r"DataLoader worker .{0,40}killed by signal: Killed|std::bad_alloc|^MemoryError"),
         (
@@ -61,10 +65,14 @@ CERTAIN = _rules(
         ),
         ("missing-model", r"does not appear to have a file named|no file named .{0,80}(?:found in|in) dir"),
         ("missing-model", r"The model directory .{0,300}(?:does not exist|is not below)|There is no model "),
-        ("missing-model", r"SafetensorError|invalid header|MetadataIncompleteBuffer|EntryNotFoundError"),
+        (
+            "missing-model",
+            r"SafetensorError|invalid header|MetadataIncompleteBuffer|(?<!Local)EntryNotFoundError",
+        ),
         ("missing-model", r"The model .{0,300}(?:is not on this node|cannot be loaded from)"),
         ("gated-model", r"\b(?:401|403) Client Error.{0,200}huggingface\.co|Invalid (?:user )?token"),
         ("missing-model", r"Can't load (?:tokenizer|the configuration|the model|config|feature)"),
+        ("hub-unreachable", r"Cannot reach https?://"),
         ("hub-unreachable", r"couldn't connect to 'https?://|hub cannot be reached|LocalEntryNotFoundError"),
         ("hub-unreachable", r"Max retries exceeded|NameResolutionError|Temporary failure in name resolution"),
         (
@@ -75,6 +83,8 @@ CERTAIN = _rules(
         ("hub-unreachable", r"Failed to establish a new connection|Name or service not known|SSLError"),
         ("nothing-to-learn", r"has anything to learn within"),
         ("no-bfloat16", r"has no bfloat16|doesn't support bf16|bf16/gpu|bfloat16 is (?:only|not) supported"),
+        ("old-gpu", r"requires (?:an )?Ampere|only supports? Ampere|device with (?:compute )?capability"),
+        ("unsuitable-model", r"no chat template is set"),
         ("unsuitable-model", r"Target modules .{0,300}not found in the base model|specify `?target_modules"),
         (
             "unsuitable-model",
@@ -84,6 +94,7 @@ CERTAIN = _rules(
         ("unsuitable-model", r"does not support gradient checkpointing|cannot perform fine-tuning on purely"),
         ("unsuitable-model", r"does not support Flash ?Attention|trust_remote_code=True"),
         ("token-range", r"device-side assert|srcIndex < srcSelectDimSize|index out of range in self"),
+        ("token-range", r"Assertion .{0,120}index out of bounds"),
         ("token-range", r"Assertion `?(?:t >= 0|-sizes)|Target -?\d+ is out of bounds"),
         ("loss-not-finite", r"not a finite number|loss (?:is|was|became) (?:nan|inf)|(?:nan|inf) loss\b"),
         ("loss-not-finite", r"Current loss scale already at minimum|Minimum loss scale reached"),
@@ -102,6 +113,8 @@ CERTAIN = _rules(
             "bad-data",
             r"num_samples should be a positive integer|expected sequence of length|EmptyDatasetError",
         ),
+        ("bad-data", r"(?:jsonl?|csv|data ?set)\b.{0,60}(?:should|must) (?:have|contain)\b"),
+        ("bad-data", r"train set will be empty|data ?set is empty"),
         ("bad-data", r"column names don't match|Column .{0,80}(?:not in|doesn't exist)|Couldn't cast"),
         ("bad-data", r"text input must be of type `?str|TextEncodeInput must be|Conversation roles must"),
         (
@@ -115,6 +128,14 @@ CERTAIN = _rules(
             r"requires the following packages|PackageNotFoundError|pip install -?U? ?'?([\w-]+)",
         ),
         ("missing-package", r"version `?(?:GLIBC|GLIBCXX|CXXABI)\w*|([\w-]{2,40})[><=]=[\d.]+ is required"),
+        ("missing-package", r"fatal error: ([\w./-]{1,60})\.h(?:pp)?: No such file"),
+        (
+            "missing-package",
+            r"^(?:[\w./-]{1,40}: )*(?:line \d{1,6}: )?([\w.-]{1,60}): (?:command )?not found\b",
+        ),
+        ("bad-arguments", r": error: (?:argument |unrecognized|the following arguments|ambiguous option)"),
+        ("bad-arguments", r"not used by the (?:\w{0,10})ArgumentParser|: invalid choice: "),
+        ("time-limit", r"DUE TO TIME LIMIT"),
         ("permission", r"PermissionError|Permission denied|Operation not permitted"),
     )
 )
@@ -122,7 +143,11 @@ CERTAIN = _rules(
 SYMPTOMS = _rules(
     (
         ("silent", r"no sign of life"),
-        ("peer-lost", r"collective operation timeout|Watchdog caught|NCCL (?:communicator|error|WARN)"),
+        (
+            "peer-lost",
+            r"Timeout at NCCL work|collective operation timeout|Watchdog caught"
+            r"|NCCL (?:communicator|error|WARN)",
+        ),
         ("peer-lost", r"unhandled (?:system|cuda) error|remote process exited|Connection closed by peer"),
         (
             "peer-lost",
@@ -136,8 +161,14 @@ SYMPTOMS = _rules(
             r"terminate called|free\(\): invalid|double free|corrupted size|exitcode\s*: -(?:11|6|7)\b",
         ),
         ("crash", r"an illegal memory access"),
-        ("killed", r"^Killed\b|SIGKILL|SIGTERM|exitcode\s*: -(?:9|15)\b|Signal (?:9|15)\b|KeyboardInterrupt"),
-        ("killed", r"CANCELLED AT|DUE TO TIME LIMIT|was ended by|ended unseen|exited with (?:137|143|-9)\b"),
-        ("node-lost", r"lease|did not report|node .{0,60}(?:lost|silent|gone)|declared lost|Node failure"),
+        (
+            "killed",
+            r"^Killed\b|SIGKILL|SIGTERM|exitcode\s*: -(?:9|15)\b|signal:? (?:9|15)\b|KeyboardInterrupt",
+        ),
+        ("killed", r"CANCELLED AT|was ended by|ended unseen|exited with (?:137|143|-9)\b"),
+        (
+            "node-lost",
+            r"\blease\b|did not report|node .{0,60}(?:lost|silent|gone)|declared lost|Node failure",
+        ),
     )
 )

@@ -19,18 +19,22 @@ _PREFIX = re.compile(
 _STAMP = re.compile(
     r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s*(?:[-|]?\s*(?:ERROR|CRITICAL|FATAL)\s*[-|:]\s*)?"
 )
+_LEVEL = re.compile(r"^\W{0,2}\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\W{0,4}(?:ERROR|CRITICAL|FATAL)\b")
+_AFTER_A_BAR = re.compile(r"^.*\d/\d{1,9} \[[\d:]{4,9}<[^\[\]]{1,60}\]\s*(?=\S)")
 _ERROR = re.compile(
-    r"^(?:[A-Za-z_]\w*\.)*(?P<name>[A-Z]\w*(?:Error|Exception|Invalid|Interrupt|Exit|NotFound|Failure)"
-    r"|Exception|Stopped)(?:$|:|\s*\[)"
+    r"^(?:[A-Za-z_]\w*\.)*(?P<name>[A-Z]\w*(?:Error|Exception|Invalid|Interrupt|Exit|NotFound|Failure"
+    r"|Enabled|Exists|Refused|Timeout|Mismatch|Exceeded|Unavailable|Denied)|Exception|Stopped)(?:$|:|\s*\[)"
 )
 _NATIVE = re.compile(
     r"^(?:terminate called|what\(\):|Killed\b|Segmentation fault|Bus error|Aborted|Fatal Python error"
     r"|slurmstepd: error|srun: error|NVRM:|CUDA error|RuntimeError|Out of memory|oom-kill|Memory cgroup"
     r"|exitcode\s*:|traceback\s*:\s*Signal|Watchdog caught|terminating|free\(\)|double free|malloc|corrupted"
-    r"|kernel:|Signal \d|Process \d+ terminated|Root Cause|ERROR\b|FATAL\b|error:)"
-    r"|ProcessGroup\w+\.cpp|NCCL WARN|Assertion `[^`']{1,200}' failed|exits? with return code = -?\d"
+    r"|kernel:|Signal \d|Process \d+ terminated|Root Cause|ERROR\b|FATAL\b|error:|Error an?\b"
+    r"|\S{1,160}(?: [\w.-]{1,30}){0,3}: (?:(?:fatal )?error: |Error while ))"
+    r"|: command not found$|NCCL WARN|Assertion `[^`']{1,200}[`'] failed|exits? with return code = -?\d"
     r"|Failures?: |\bXid \(|torch[./]distributed[./]elastic\S*.{0,40}failed|oom_kill"
 )
+_NATIVE_FILE = re.compile(r"ProcessGroup\w+\.cpp")  # stands in what is left out before a message
 _WARNING = re.compile(r"\bwarn(?:ing)?\b|Retrying in|\[Retry |FutureWarning|UserWarning", re.I)
 _PROGRESS = re.compile(r"(?<![\d.:/])(\d{1,9})\s?/\s?(\d{1,9})(?![\d/:])")
 _FRAME = re.compile(r'^\s*(?:File "|Traceback \(|During handling|The above exception|~*\^+|raise |return )')
@@ -67,8 +71,9 @@ def _some(found: list[TroubledLine]) -> list[TroubledLine]:
 
 
 def bare_message(text: str) -> str:
-    """The line without ranks and moments before it."""
-    stripped = _PREFIX.sub("", text[:LONGEST])
+    """The line without ranks, moments and bars before it."""
+    text = text[:LONGEST]
+    stripped = _PREFIX.sub("", _AFTER_A_BAR.sub("", text) if "%|" in text else text)
     return _PREFIX.sub("", _STAMP.sub("", stripped)).strip().strip("│|").strip()
 
 
@@ -86,9 +91,15 @@ def _troubled(lines: Iterable[LogLine]) -> Iterator[TroubledLine]:
             yield TroubledLine(line, message, name)
         elif _FRAME.match(line.text) or not message or _is_progress(message):
             left = left if not message else 0
-        elif left or (_NATIVE.search(message) and message[0] not in "{\"'" and not _is_warning(message)):
+        elif left or _is_native(line.text[:LONGEST], message):
             left = max(0, left - 1)
             yield TroubledLine(line, message, "")
+
+
+def _is_native(text: str, message: str) -> bool:
+    if message[0] in "{\"'" or _is_warning(message):
+        return False
+    return bool(_NATIVE.search(message) or _LEVEL.match(text) or _NATIVE_FILE.search(text))
 
 
 def _is_warning(message: str) -> bool:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 
 from knowledge.reading.failures.explaining import FailureFacts, explain_failure
 from knowledge.reading.failures.troubled_lines import LogLine
-from knowledge.reading.logs.figures import LogFigures, read_figures
+from knowledge.reading.logs.figures import MOST_POINTS, LogFigures, read_figures
 from knowledge.reading.logs.questions import QUESTIONS, LogAnswer, LogFacts, ask
 
 LARGEST_LOG = 2_000_000  # bytes; the end of a longer one says as much
@@ -43,9 +44,16 @@ def text_of(content: bytes) -> str:
     return text
 
 
+def _lines(text: str) -> list[LogLine]:
+    """The last lines with words, sought from the end: a flood of empty ones is free."""
+    every = text.splitlines()
+    worded = (LogLine(number, every[number - 1]) for number in range(len(every), 0, -1) if every[number - 1])
+    return list(islice((line for line in worded if not line.text.isspace()), MOST_POINTS))[::-1]
+
+
 def read_log(text: str) -> LogElsewhere:
     """Ask a log everything that the rules understand."""
-    lines = [LogLine(number, line) for number, line in enumerate(text.splitlines(), start=1)]
+    lines = _lines(text)
     found: LogFigures = read_figures(lines)
     failure = explain_failure(lines, FailureFacts())
     facts = LogFacts(explanation=failure if failure.is_known else None)

@@ -1,7 +1,7 @@
 """Figures of a training, read from its log.
 
-Known are the lines of this trainer, tqdm's bars, Hugging Face's dictionaries, Lightning, DeepSpeed and plain
-`step 10/100 loss=2.1`, with or without a moment at the beginning of the line.
+Known are the lines of this trainer, tqdm's bars, Hugging Face's dictionaries, LLaMA-Factory, Lightning,
+DeepSpeed, Megatron, nanoGPT, MLX and plain `step 10/100 loss=2.1`, with or without a moment in the line.
 """
 
 from __future__ import annotations
@@ -9,55 +9,32 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
-from datetime import UTC, datetime
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from statistics import median
 
 from knowledge.reading.failures.troubled_lines import LONGEST, LogLine
+from knowledge.reading.logs.line_forms import LogPoint, point_of, total_said
 
 MOST_POINTS = 20_000  # the last ones
 MOST_WARNINGS = 5  # the first ones are shown
 RATE_OVER = 20  # differences
+APART_S = 10  # at least, of two moments: logs tell whole seconds
 
-_BAR = re.compile(r"(?<![\d/])(\d{1,9})/(\d{1,9}) \[(\d{1,4}(?::\d\d){1,2})<")
-_STEP = re.compile(r"\b(?:step|iter|iteration)s?\s?[:=]?\s?(\d{1,9})(?:\s?(?:/|of)\s?(\d{1,9}))?\b", re.I)
-_LOSS = re.compile(
-    r"(?<!validation )(?<!eval )(?<![\w-])(?:train_|train/|lm )?loss['\"]?\s?[:=]?\s?"
-    r"(nan|-?inf|-?\d{1,20}(?:\.\d{0,20})?(?:e[-+]?\d{1,3})?)(?![\w.])",
-    re.I,
-)
-_TOKENS = re.compile(r"(?<![\d,.])(\d[\d,]{0,14}(?:\.\d{1,9})?) ?(?:tokens/s\b|tok/s\b)")
-_STAMP = re.compile(r"^\W{0,2}(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d:\d\d)")
 _WARNING = re.compile(r"\bwarn(?:ing)?\b|Warning:", re.I)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LogPoint:
-    """What one line tells; None for what it does not tell.
-
-    seconds: since some fixed moment.
-    """
-
-    line: LogLine
-    step: int | None = None
-    total: int | None = None
-    loss: float | None = None
-    seconds: float | None = None
-    tokens_per_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFigures:
     """The points of the training itself, without bars of other work.
 
-    warnings: the first ones of `warnings_count`.
+    warnings: the first ones of `warnings_count`. announced: the steps that the log said it would make.
     """
 
     points: Sequence[LogPoint]
     warnings: Sequence[LogLine]
     warnings_count: int
     last: LogLine | None
+    announced: int | None = None
 
     @property
     def furthest(self) -> LogPoint | None:
@@ -68,27 +45,27 @@ class LogFigures:
         return [one for one in self.points if one.loss is not None]
 
     @property
-    def steps_per_s(self) -> float | None:
-        """The median over the last differences.
+    def total(self) -> int | None:
+        """Of how many steps; None too where the log tells those of an epoch alone."""
+        at = self.furthest
+        if at is None or (at.epoch is not None and at.epochs is None):
+            return None
+        return at.total or self.announced
 
-        None without two moments of different steps.
-        """
-        timed = [one for one in self.points if one.step is not None and one.seconds is not None]
-        rates = [
-            (_step(new) - _step(old)) / (new.seconds - old.seconds)
-            for old, new in pairwise(timed)
-            if new.seconds is not None and old.seconds is not None
-            if _step(new) > _step(old) and new.seconds > old.seconds
-        ]
+    @property
+    def steps_per_s(self) -> float | None:
+        """The median over the last differences, else of what the lines say themselves."""
+        rates = _rates([one for one in self.points if one.step is not None and one.seconds is not None])
+        rates = rates or [one.pace for one in self.points if one.pace is not None]
         return median(rates[-RATE_OVER:]) if rates else None
 
     @property
     def remaining_s(self) -> float | None:
         """The steps that are left at the rate of the log."""
-        at, rate = self.furthest, self.steps_per_s
-        if at is None or at.total is None or rate is None:
+        at, total, rate = self.furthest, self.total, self.steps_per_s
+        if at is None or total is None or rate is None:
             return None
-        return max(0, at.total - _step(at)) / rate
+        return max(0, total - _step(at)) / rate
 
     @property
     def tokens_per_s(self) -> LogPoint | None:
@@ -100,54 +77,52 @@ def read_figures(lines: Iterable[LogLine]) -> LogFigures:
     """Read a log line by line; it may be of any length."""
     points: deque[LogPoint] = deque(maxlen=MOST_POINTS)
     warnings: list[LogLine] = []
-    count, last = 0, None
+    count, last, announced = 0, None, None
     for line in lines:
         text = line.text[:LONGEST]
         if text.strip():
             last = line
-        if point := _point(line, text):
+        if point := point_of(line):
             points.append(point)
         elif _WARNING.search(text):
             count += 1
             warnings += [line] if len(warnings) < MOST_WARNINGS else []
-    return LogFigures(points=_of_training(list(points)), warnings=warnings, warnings_count=count, last=last)
+        announced = total_said(text) or announced
+    return LogFigures(
+        points=_over_epochs(_of_training(list(points))),
+        warnings=warnings,
+        warnings_count=count,
+        last=last,
+        announced=announced,
+    )
 
 
 def _step(point: LogPoint) -> int:
     return point.step or 0
 
 
-def _point(line: LogLine, text: str) -> LogPoint | None:
-    bar, step, loss = _BAR.search(text), _STEP.search(text), _LOSS.search(text)
-    tokens, stamp = _TOKENS.search(text), _STAMP.match(text)
-    count = bar or (step if loss or (step and step[2]) else None)
-    if not count and not loss:
-        return None
-    return LogPoint(
-        line=line,
-        step=int(count[1]) if count else None,
-        total=int(count[2]) if count and count[2] else None,
-        loss=float(loss[1]) if loss else None,
-        seconds=_elapsed(bar[3]) if bar else _moment(stamp),
-        tokens_per_s=float(tokens[1].replace(",", "")) if tokens else None,
-    )
+def _rates(timed: Sequence[LogPoint]) -> list[float]:
+    """Steps a second between moments that are apart.
+
+    Of a log that is shorter than that, between its first and its last one.
+    """
+    rates: list[float] = []
+    begun = since = timed[0] if timed else None
+    for one in timed[1:]:
+        steps, seconds = _between(since, one)
+        if steps < 0 or seconds < 0:  # it began anew
+            begun = since = one
+        elif steps > 0 and seconds >= APART_S:
+            rates.append(steps / seconds)
+            since = one
+    steps, seconds = _between(begun, timed[-1]) if timed else (0, 0.0)
+    return rates or ([steps / seconds] if steps > 0 and seconds > 0 else [])
 
 
-def _elapsed(clock: str) -> float:
-    """`1:02:03` or `02:03` as seconds."""
-    seconds = 0
-    for part in clock.split(":"):
-        seconds = seconds * 60 + int(part)
-    return seconds
-
-
-def _moment(stamp: re.Match[str] | None) -> float | None:
-    if stamp is None:
-        return None
-    try:
-        return datetime.fromisoformat(f"{stamp[1]}T{stamp[2]}").replace(tzinfo=UTC).timestamp()
-    except ValueError:
-        return None
+def _between(old: LogPoint | None, new: LogPoint) -> tuple[int, float]:
+    if old is None or old.seconds is None or new.seconds is None:
+        return 0, 0.0
+    return _step(new) - _step(old), new.seconds - old.seconds
 
 
 def _of_training(points: list[LogPoint]) -> list[LogPoint]:
@@ -160,3 +135,15 @@ def _of_training(points: list[LogPoint]) -> list[LogPoint]:
         return points
     own = max(spans, key=lambda total: (spans[total][-1] - spans[total][0], total))
     return [one for one in points if one.total in (own, None)]
+
+
+def _over_epochs(points: list[LogPoint]) -> list[LogPoint]:
+    """Count the steps of all epochs where each begins anew."""
+    first = min((one.epoch for one in points if one.epoch is not None), default=1)
+    return [_whole(one, min(first, 1)) for one in points]
+
+
+def _whole(one: LogPoint, first: int) -> LogPoint:
+    if one.epoch is None or one.epochs is None or one.total is None:
+        return one
+    return replace(one, step=(one.epoch - first) * one.total + _step(one), total=one.epochs * one.total)

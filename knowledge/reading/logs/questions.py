@@ -11,7 +11,8 @@ from statistics import median
 from knowledge.core.domain.wording import rough_time
 from knowledge.reading.failures.explaining import SHOWN, Explanation
 from knowledge.reading.failures.troubled_lines import LogLine
-from knowledge.reading.logs.figures import LogFigures, LogPoint
+from knowledge.reading.logs.figures import LogFigures
+from knowledge.reading.logs.line_forms import LogPoint
 
 LONGEST_QUESTION = 300
 CHANGED = 0.02  # of the loss; less is no change
@@ -122,9 +123,9 @@ def _far(log: LogFigures, _: LogFacts) -> _Answer:
     at = log.furthest
     if at is None or at.step is None:
         return "No line of the log has a step yet.", [log.last] if log.last else []
-    if not at.total:
+    if not log.total:
         return f"It came to step {at.step:,}; the log does not say of how many.", [at.line]
-    return f"It came to step {at.step:,} of {at.total:,}, {100 * at.step / at.total:.0f} %.", [at.line]
+    return f"It came to step {at.step:,} of {log.total:,}, {100 * at.step / log.total:.0f} %.", [at.line]
 
 
 def _end(log: LogFigures, facts: LogFacts) -> _Answer:

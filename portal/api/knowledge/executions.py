@@ -41,7 +41,7 @@ class ExecutionOut(serializers.ModelSerializer[Execution]):
 
     class Meta:
         model = Execution
-        exclude = ["row_digest", "config_hash", "settings"]
+        exclude = ["row_digest", "config_hash", "settings", "kept_by"]
 
     def get_fields(self) -> dict[str, Any]:
         """Add a field for each setting without a column of its own.

@@ -17,7 +17,9 @@ from knowledge.models import Execution
 from knowledge.reading.logs.elsewhere import LogElsewhere, UnreadableLog, read_log, text_of
 from knowledge.selectors import execution_of_log
 from knowledge.services import confirm_log, record_log
+from portal.accounts.models import User
 from portal.accounts.requests import ApiRequest
+from portal.api.common.fields import Name
 from portal.api.common.views import AdminApi
 from portal.api.jobs.failures import AnswerOut
 from portal.api.knowledge.executions import ExecutionOut
@@ -37,9 +39,9 @@ class LogReadIn(serializers.Serializer[Any]):
     """A log; with the configuration of its run, its speed is kept."""
 
     file = serializers.FileField(help_text="Text, at most 2 MB; of a longer log its end.")
-    model = serializers.CharField(max_length=300, required=False)
+    model = Name(max_length=300, required=False)
     method = serializers.ChoiceField(choices=SFT.params["method"].choices, required=False)
-    gpu_model = serializers.CharField(max_length=100, required=False)
+    gpu_model = Name(max_length=100, required=False, help_text="A GPU of the catalogue.")
     number_gpus = _count()
     tokens_per_sample = _count()
     per_device_batch_size = _count()
@@ -90,15 +92,15 @@ class LogElsewhereApi(APIView):
         answers = {question: AnswerOut(answer).data for question, answer in found.answers.items()}
         content = {"steps_per_s": found.steps_per_s, "tokens_per_s": found.tokens_per_s, "answers": answers}
         config = asked.config
-        return Response({**content, "execution": _kept(found, config).pk if config else None})
+        return Response({**content, "execution": _kept(found, config, request.user).pk if config else None})
 
 
-def _kept(found: LogElsewhere, config: Config) -> Execution:
+def _kept(found: LogElsewhere, config: Config, keeper: User) -> Execution:
     rate = found.rate(config.effective_batch_size * config.tokens_per_sample)
     if not rate:
         raise ValidationError({"file": ["has no steps with times and no tokens/s; its speed is unknown"]})
     try:
-        return record_log(config=config, tokens_per_second=rate, now=database_now())
+        return record_log(config=config, tokens_per_second=rate, keeper=keeper, now=database_now())
     except BadCell as wrong:
         raise ValidationError({wrong.column: [str(wrong)]}) from wrong
 

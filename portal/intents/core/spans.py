@@ -15,8 +15,12 @@ from portal.intents.core.spelling import spelled
 from portal.intents.core.types import MAX_CHARACTERS, MAX_TOKENS
 
 _ALIKE = str.maketrans(
-    dict.fromkeys("‐‑‒–—―−", "-") | dict.fromkeys("‘’‚`´", "'") | dict.fromkeys("“”„«»", '"') | {"×": "x"}
+    dict.fromkeys("‐‑‒–—―−", "-")
+    | dict.fromkeys("‘’‚`´", "'")
+    | dict.fromkeys("“”„«»", '"')
+    | {"×": "x", "⁄": "/"}
 )
+_CIRCLED = "⓪①②③④⑤⑥⑦⑧⑨"
 _TOKEN = re.compile(r"\w+|[^\w\s]")
 _HOUR = "|".join(word for word, value in UNITS.items() if 0 < value <= 12)
 _CLOCK = re.compile(
@@ -71,11 +75,27 @@ def text_of(typed: str) -> Sentence:
         kind = unicodedata.category(character)
         if kind == "Cf" or kind == "Cs":
             continue
-        plain = " " if kind == "Cc" else unicodedata.normalize("NFKC", character).translate(_ALIKE)
+        plain = " " if kind == "Cc" else _plain(character)
+        if plain[1:2] == "/" and pairs and pairs[-1][0].isdigit():
+            plain = f" {plain}"  # 1½ is not 11/2
         pairs += [(c, place) for c in plain.lower()]
     return _short(
         _clock_words(_respelled(Sentence(typed, "".join(c for c, _ in pairs), tuple(p for _, p in pairs))))
     )
+
+
+def _plain(character: str) -> str:
+    """The character as readers know it.
+
+    A raised, lowered or circled digit is none of the number beside it, and one of another script is none that
+    they read: they see it as circled.
+    """
+    if unicodedata.decomposition(character).startswith(("<super>", "<sub>", "<circle>")):
+        return character
+    plain = unicodedata.normalize("NFKC", character).translate(_ALIKE)
+    if plain.isdecimal() and not plain.isascii():
+        return _CIRCLED[int(plain)]
+    return plain
 
 
 def _respelled(text: Sentence) -> Sentence:

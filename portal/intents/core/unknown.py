@@ -9,20 +9,29 @@ from portal.intents.core.lexicon import ELSEWHERE, ENGLISH, FOREIGN, NUMBER_WORD
 from portal.intents.core.spans import Sentence
 from portal.intents.core.types import Proposal
 
+_NUMBER = re.compile(r"(?<![\w/.])(?:\d{1,6}/\d{1,6}|\d{0,6}[^\W\da-z_]{1,6})(?![\w/])")
 WORD = re.compile(r"[^\W\d_](?:[^\W_]|['-](?=[^\W\d_]))*")
 
 
 def open_words(text: Sentence, proposals: Sequence[Proposal]) -> list[re.Match[str]]:
-    """Content words in no proposal's span."""
-    used = [(c.start, c.end) for c in proposals]
-    return [
-        word
-        for word in WORD.finditer(text.low)
-        if not any(word.start() < end and start < word.end() for start, end in used)
-        and len(word.group()) > 1
-        and re.sub(r"['-]", "", word.group()) not in STOP_WORDS
-        and word.group() not in NUMBER_WORDS
-    ]
+    """Content words, and numbers that are not read, in no proposal's span."""
+    words = [word for word in WORD.finditer(text.low) if _is_content(word.group())]
+    numbers = [number for number in _NUMBER.finditer(text.low) if _is_unread(number.group())]
+    free = [*_outside(words, proposals), *_outside(numbers, [one for one in proposals if one.field])]
+    return sorted(free, key=lambda one: one.start())
+
+
+def _outside(found: Sequence[re.Match[str]], proposals: Sequence[Proposal]) -> list[re.Match[str]]:
+    return [one for one in found if not any(one.start() < c.end and c.start < one.end() for c in proposals)]
+
+
+def _is_content(word: str) -> bool:
+    return len(word) > 1 and re.sub(r"['-]", "", word) not in STOP_WORDS and word not in NUMBER_WORDS
+
+
+def _is_unread(number: str) -> bool:
+    """Is it a fraction, or written in other digits than ours?"""
+    return "/" in number or any(sign.isnumeric() and not sign.isascii() for sign in number)
 
 
 def elsewhere(words: Sequence[re.Match[str]]) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.limits.bodies import LOGS, takes_files
 from portal.web.common.access import refuse_others_than_admins
-from portal.web.common.form_base import StyledForm
+from portal.web.common.form_base import NameField, StyledForm
 from trainer.recipes import SFT
 
 SALT, VALID_S = "log-elsewhere", 3600
@@ -59,9 +59,9 @@ class KeepForm(StyledForm):
     """The configuration of the run, which its log does not hold."""
 
     prefix_id = "keep"
-    model = forms.CharField(max_length=300, label="Base model")
+    model = NameField(max_length=300, label="Base model")
     method = forms.ChoiceField(choices=METHODS)
-    gpu_model = forms.CharField(max_length=100, label="GPU model")
+    gpu_model = NameField(max_length=100, label="GPU model")
     number_gpus = _count("GPUs", 1)
     tokens_per_sample = _count("Tokens per sample")
     per_device_batch_size = _count("Batch size per GPU")
@@ -110,9 +110,9 @@ def _kept(request: PageRequest) -> HttpResponse:
     if not rate:
         raise Http404
     try:
-        row = record_log(config=config, tokens_per_second=rate, now=database_now())
+        row = record_log(config=config, tokens_per_second=rate, keeper=request.user, now=database_now())
     except BadCell as wrong:
-        keep.add_error(wrong.column, str(wrong))
+        keep.take({wrong.column: f"It {wrong}." if wrong.column == "file" else str(wrong)})
         return _page(request, LogForm(), keep=keep, status=400)
     messages.info(
         request, f"Kept with {rate:,.0f} tokens/s; it is learnt from once an administrator confirms it."

@@ -11,7 +11,10 @@ from django.test import Client
 from rest_framework.test import APIClient
 
 from knowledge.models import Execution
+from knowledge.reading.logs.elsewhere import read_log
+from knowledge.services import MOST_UNCONFIRMED
 from portal.accounts.models import User
+from tests.harness import hostile
 
 BARS = "".join(f" {n}%|# | {n}/100 [00:{2 * n:02}<03:00, loss={4 - n / 40}]\n" for n in range(20))
 RUN = {
@@ -77,6 +80,9 @@ def test_an_impossible_speed_stays_unlearnt(api: APIClient, admin_api: APIClient
         (BARS, {**RUN, "number_gpus": 0}, "number_gpus"),
         (BARS, {**RUN, "number_gpus": 30_000, "per_device_batch_size": 40_000}, "per_device_batch_size"),
         (BARS, {**RUN, "gradient_acumulation": 8}, "gradient_acumulation"),
+        (BARS, {**RUN, "gpu_model": "Voodoo 2"}, "gpu_model"),
+        (BARS, {**RUN, "model": "llama\u202e8b"}, "model"),
+        (BARS, {**RUN, "model": "m" * 301}, "model"),
     ],
 )
 def test_bad_input_names_the_field(api: APIClient, content: Any, run: dict[str, Any], field: str) -> None:
@@ -84,6 +90,29 @@ def test_bad_input_names_the_field(api: APIClient, content: Any, run: dict[str, 
     assert answer.status_code == 400
     assert field in answer.json()["error"]["fields"]
     assert not Execution.objects.exists()
+
+
+def test_a_person_keeps_so_many_logs_that_nobody_has_confirmed(
+    api: APIClient, admin_api: APIClient, browser: Client
+) -> None:
+    for length in range(1, MOST_UNCONFIRMED + 1):
+        sent(api, BARS, **{**RUN, "tokens_per_sample": length})
+    assert sent(api, BARS, **{**RUN, "tokens_per_sample": 1}).status_code == 200  # kept already
+    refused = sent(api, BARS, **RUN).json()["error"]["fields"]["file"]
+    assert "of yours that waits" in str(refused)
+    seal = re.search(r'name="log" value="([^"]+)"', browser.post("/logs/", {"text": BARS}).content.decode())
+    assert seal
+    assert "of yours that waits" in browser.post("/logs/", {**RUN, "log": seal[1]}).content.decode()
+    assert sent(admin_api, BARS, **RUN).status_code == 200
+    first = Execution.objects.earliest("pk")
+    admin_api.post(f"/api/executions/{first.pk}/confirm/")
+    assert sent(api, BARS, **{**RUN, "tokens_per_sample": 99}).status_code == 200
+
+
+@pytest.mark.parametrize("flood", ["\n" * 2_000_000, "x\n" * 1_000_000, "loss=2 [1/2](1/2)\n" * 110_000])
+def test_a_flood_of_lines_costs_little(flood: str) -> None:
+    with hostile.bounded(seconds=3):
+        read_log(flood)
 
 
 def test_the_page_reads_keeps_and_confirms(browser: Client, person: User) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.portal.intents.saying import said, values
+from tests.portal.intents.saying import said, unknown, values
 
 NAMED = "phi-4 on poems.jsonl"
 FORM = {"model": "microsoft/phi-4", "training_file": "poems.jsonl"}
@@ -23,6 +23,14 @@ CLAUSES: dict[str, dict[str, Any]] = {
     "two hundred and fifty steps": {"max_steps": 250},
     "half an epoch": {"epochs": 0.5},
     "one and a half epochs": {"epochs": 1.5},
+    "½ an epoch": {"epochs": 0.5},
+    "1½ epochs": {"epochs": 1.5},
+    "1 1/2 epochs": {"epochs": 1.5},
+    "¾ of an epoch": {},
+    "２ epochs": {"epochs": 2},
+    "٢ epochs": {},
+    "2² epochs": {},
+    "rank ½, budget €½": {},
     "2 epcohs, learnign rate 2e-4": {"epochs": 2, "learning_rate": 2e-4},
     "lr=2x10^-4": {"learning_rate": 2e-4},
     "no more than 2 epochs": {"epochs": 2},
@@ -222,3 +230,8 @@ def test_files_are_found_by_words_of_one_name_and_by_the_newest_job() -> None:
 def test_words_that_only_their_neighbours_explain(text: str, field: str, value: object) -> None:
     found = values(f"qwen2.5-7b on poems.jsonl {text}").get(field)
     assert found == value or (value is None and found != "2026-03-10T09:00:00+01:00")
+
+
+@pytest.mark.parametrize("number", ["¾", "٣", "2²", "③", "3/4"])
+def test_numbers_that_are_not_read_are_listed(number: str) -> None:
+    assert unknown(f"{NAMED}, {number} epochs") == [number]

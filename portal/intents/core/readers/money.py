@@ -53,7 +53,7 @@ _LEAD = r"(?<![\w.,-])"
 _RATE = r"(?P<rate>\s*(?:/|per|an?|each|every)\s*(?:gpu|hour|h|hr|day|node|month|card)\b)?"
 _MONEY = re.compile(
     rf"{_LEAD}(?:(?P<key>{_BUDGET})|(?P<limit>(?:{_LIMIT})\s+))?(?:(?P<pre>{_ANY})\s?"
-    rf"(?P<a>{_AMOUNT})(?![\w]|\s*-\s*\d)|(?P<b>{_AMOUNT})\s?(?P<post>{_ANY})(?![\w])){_RATE}"
+    rf"(?P<a>{_AMOUNT})(?![\w]|/\d|\s*-\s*\d)|(?P<b>{_AMOUNT})\s?(?P<post>{_ANY})(?![\w])){_RATE}"
 )
 _KEYED = re.compile(rf"{_LEAD}(?:{_BUDGET})(?P<n>{_AMOUNT})(?![\w/]){_OTHER_UNIT}")
 _TAILED = re.compile(

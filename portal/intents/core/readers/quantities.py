@@ -113,12 +113,12 @@ _BATCH_EACH = re.compile(
 _EVERY = re.compile(r"(?:every|each|warm[\s-]?up(?: of| for)?|save|log|evaluate|eval)\s*$")
 _OPEN_BOUND = re.compile(r"(?<!no )(?<!not )(?<!n't )(?:more\s+than|over|above|(?:fewer|less)\s+than)\s*$")
 _RANGE = re.compile(rf"{_BEFORE}(?:between\s+)?({COUNT})\s*(?:-|to|or|and|/)\s*$")
-_HALF = re.compile(r"(?<![\w.])(?:(?P<n>one|a|two|three|\d)\s+and\s+a\s+half\s+epochs?|"
+_HALF = re.compile(r"(?<![\w./])(?:(?P<n>one|a|two|three|\d)\s+(?:and\s+a\s+half|1/2)\s+epochs?|"
     r"(?:half\s+(?:an?|of an)\s+"
     r"|1/2\s+"
-    r"(?:an?\s+)?|half\s+)epoch)\b")  # fmt: skip
+    r"(?:(?:of\s+)?an?\s+)?|half\s+)epochs?)\b")  # fmt: skip
 _ONE_EPOCH = re.compile(
-    r"(?<!\w)(?:an?|one|a\s+single|single|just\s+one)\s+(?:(?:full|single)\s+)?(?:epoch|pass\s+"
+    r"(?<!\w)(?<!/\d of )(?:an?|one|a\s+single|single|just\s+one)\s+(?:(?:full|single)\s+)?(?:epoch|pass\s+"
     r"(?:over|through))\b"
 )
 _BARE_RATE = re.compile(r"(?<![\w.,=/+-])(?P<n>\d(?:\.\d+)?e-0?[3-7])(?![\w.-])")

@@ -213,6 +213,70 @@ CASES: dict[str, tuple[str, str]] = {
         raised("RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"),
     ),
     "killed": ("killed", STEPS + "Killed\n"),
+    "after a bar in the same line": (
+        "peer-lost",
+        "[1763]   1%|   | 24/1752 [01:08<1:19:26,  2.88s/it][rank5]:[E602 11:17:52 ProcessGroupNCCL.cpp:632]"
+        " [Rank 5] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=1)\n",
+    ),
+    "what the prefix says": (
+        "peer-lost",
+        "[rank4]:[E321 02:07:12.5 ProcessGroupNCCL.cpp:1709] [PG 1 Rank 4] Timeout at NCCL work: 1580\n",
+    ),
+    "a log's level": (
+        "missing-model",
+        "2026-01-04 17:18:06,410 - ERROR - Cannot go on: Can't load tokenizer for 'acme/x'.\n",
+    ),
+    "arguments": ("bad-arguments", "usage: train.py [-h]\ntrain.py: error: argument --fp16: invalid value\n"),
+    "a program's complaint": (
+        "gated-model",
+        "tune download: error: You want to access a gated repository.\n",
+    ),
+    "no such program": ("missing-package", "run.sh: line 3: deepspeed: command not found\n"),
+    "headers": ("missing-package", "/x/python_headers.h:12:10: fatal error: Python.h: No such file\n"),
+    "cuda of another version": (
+        "gpu-driver",
+        raised(
+            "CUDAMismatchException: >- DeepSpeed Op Builder: Installed CUDA version 12.2 does not match the"
+            " version torch was compiled with 11.7, unable to compile cuda/cpp extensions."
+        ),
+    ),
+    "shared memory of a loader": (
+        "shared-memory",
+        raised(
+            "RuntimeError: DataLoader worker (pid 37) is killed by signal: Bus error. It is possible that"
+            " dataloader's workers are out of shared memory."
+        ),
+    ),
+    "too old a gpu": ("old-gpu", raised("ValueError: --tf32 requires Ampere or a newer GPU arch")),
+    "columns": (
+        "bad-data",
+        raised(
+            "KeyError: 'text'\n\nDuring handling of the above exception, another exception occurred:\n\n"
+            + TRACE
+            + "ValueError: The jsonl file should have keys text and target"
+        ),
+    ),
+    "hub, offline": (
+        "hub-unreachable",
+        raised(
+            "huggingface_hub.errors.LocalEntryNotFoundError: An error happened while trying to locate the"
+            " file on the Hub and we cannot find the requested files in the local cache."
+        ),
+    ),
+    "slurm's limit": (
+        "time-limit",
+        "slurmstepd: error: *** JOB 4945 ON n1 CANCELLED AT 2026-04-20T09:09:37 DUE TO TIME LIMIT ***\n",
+    ),
+    "launcher's signal": ("killed", raised("torch.x.SignalException: Process 9724 got signal: 15")),
+    "politeness is no lease": ("code-error", raised("RuntimeError: it does not match. Please file a report")),
+    "loss, without an error": (
+        "loss-not-finite",
+        "iter 415: loss 3.2452, time 1446ms\niter 420: loss nan, time 1440ms\niter 425: loss nan\n",
+    ),
+    "gradient, without an error": (
+        "loss-not-finite",
+        "{'loss': 1.7, 'grad_norm': nan, 'epoch': 0.01}\n{'loss': 1.1, 'grad_norm': nan, 'epoch': 0.02}\n",
+    ),
     "handled out of memory, later another end": (
         "code-error",
         raised("torch.OutOfMemoryError: CUDA out of memory.", before="")

@@ -76,6 +76,11 @@ def test_quotations_and_warnings_are_no_causes(harmless: str) -> None:
     assert explained(harmless + "\n" + raised("KeyError: 'x'")).cause.name == "code-error"
 
 
+def test_a_loss_that_became_a_number_again_is_no_cause() -> None:
+    log = "step 1/9  loss nan  9 tokens/s\nstep 2/9  loss 2.1000  9 tokens/s\n"
+    assert explained(log).cause.name == "unknown"
+
+
 @pytest.mark.parametrize(
     ("values", "changes"),
     [

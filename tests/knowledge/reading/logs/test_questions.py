@@ -40,6 +40,26 @@ FORMS = {
     "plain": ("2026-01-02 03:04:05 step 10/100 loss=2.5e-1", 10, 100, 0.25),
     "nanogpt": ("iter 40: loss 3.2511, time 120.41ms", 40, None, 3.2511),
     "megatron": ("iteration 7/ 100 | elapsed | lm loss: 9.1E+00 |", 7, 100, 9.1),
+    "megatron, as wide as it prints": (
+        " iteration       70/    5000 | consumed samples:    640 | lm loss: 2.4E+00 |",
+        70,
+        5000,
+        2.4,
+    ),
+    "llama-factory": (
+        '{"current_steps": 20, "total_steps": 900, "loss": 1.5, "elapsed_time": "0:01:03"}',
+        20,
+        900,
+        1.5,
+    ),
+    "newer hugging face": ("{'loss': '2.602', 'grad_norm': '0.2167', 'epoch': '0.0163'}", None, None, 2.602),
+    "bars of a terminal in one line": (
+        "  1%|   | 1/9 [00:02<00:16]  2%|   | 2/9 [00:04<00:14]  3%|   | 3/9 [00:06<00:12, loss=3]",
+        3,
+        9,
+        3.0,
+    ),
+    "brackets": ("08/07/2026 02:18:56 - INFO - | [ 1/ 3][ 100/ 1000] | train_loss 5.7e-01", 100, 1000, 0.57),
 }
 
 
@@ -64,6 +84,58 @@ def test_moments_at_the_lines_give_the_rate() -> None:
     assert figures(log).steps_per_s == pytest.approx(0.2)
     assert asked("when will it be done?", log).text.startswith("At the speed of its last steps")
     assert asked("how quick?", log).text == "It makes 5 s a step."
+
+
+def rate_of(log: str) -> float | None:
+    return figures(log).steps_per_s
+
+
+def test_whole_seconds_are_no_measure_of_short_steps() -> None:
+    seconds = [round(1.6 * n) for n in range(40)]
+    log = "".join(f" 1%|#| {n}/900 [00:{s:02}<24:00]\n" for n, s in enumerate(seconds))
+    assert rate_of(log) == pytest.approx(1 / 1.6, rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("line", "rate"),
+    [
+        ("iter {n}: loss 3.2511, time 250.00ms, mfu 0.01%", 4.0),
+        (" iteration  {n}/ 500 | elapsed time per iteration (ms): 500.0 | lm loss: 2.1E+00 |", 2.0),
+        ("Iter {n}: Train loss 0.7, Learning Rate 1.000e-05, It/sec 1.500, Tokens/sec 231.4", 1.5),
+    ],
+)
+def test_a_line_without_a_moment_may_tell_its_own_rate(line: str, rate: float) -> None:
+    assert rate_of("\n".join(line.format(n=n) for n in range(9))) == pytest.approx(rate)
+
+
+def test_moments_in_other_forms() -> None:
+    for form in ("{m}/02/2026 03:04:{s:02} step", "[INFO|2026-{m}-02 03:04:{s:02}] step"):
+        log = "".join(form.format(m="01", s=10 * n) + f" {n}/100 loss=2\n" for n in range(5))
+        assert rate_of(log) == pytest.approx(0.1)
+    days = '{"current_steps": 9, "total_steps": 99, "elapsed_time": "1 day, 0:00:02"}\n'
+    assert figures(days).points[0].seconds == 86_402
+
+
+def test_a_total_may_be_announced() -> None:
+    log = "***** Running training *****\n  Total optimization steps = 60\niter 20: loss 2\n"
+    assert asked("how far is it?", log).text == "It came to step 20 of 60, 33 %."
+
+
+def test_steps_of_an_epoch_are_counted_over_all_epochs() -> None:
+    log = "".join(
+        f"Epoch {epoch}/3: 1%|#| {n}/40 [00:{2 * n:02}<01:00, loss=2]\n"
+        for epoch in (1, 2)
+        for n in range(0, 30, 5)
+    )
+    assert asked("how far is it?", log).text == "It came to step 65 of 120, 54 %."
+    assert figures(log).remaining_s == pytest.approx(110)
+    zero = "Epoch:[0/3](100/600) loss:1.8\nEpoch:[1/3](200/600) loss:1.8\n"
+    assert asked("how far is it?", zero).text == "It came to step 800 of 1,800, 44 %."
+
+
+def test_the_end_is_not_told_where_epochs_have_no_number() -> None:
+    log = "".join(f"Epoch 0:  29%|#| {n}/99 [00:{2 * n:02}<02:00, loss=2]\n" for n in range(9))
+    assert "not known" in asked("when does it end", log).text
 
 
 def falling(*losses: float) -> str:
