@@ -10,6 +10,7 @@ import torch
 from trainer.protocol import ReportKind
 from trainer.train import checkpoint_state, output
 from trainer.train.base.models import Loaded, load, locate
+from trainer.train.base.random_weights import is_random
 from trainer.train.base.scope import size
 from trainer.train.data import Data, prepare
 from trainer.train.distributed.process_group import World, is_sharded, joined, replicate
@@ -147,7 +148,9 @@ def _report_start(loop: Loop, base: Loaded) -> None:
 def _write_output(loop: Loop, base: Loaded) -> None:
     begun = time.monotonic()
     full = loop.order.settings.method == "full"
-    weights = checkpoint_state.weights(loop.model, keep=loop.world.main, frozen=full)
+    # of random weights nothing is kept, and those of a large model fill the host's memory
+    random = is_random(loop.order)
+    weights = {} if random else checkpoint_state.weights(loop.model, keep=loop.world.main, frozen=full)
     if loop.world.main:
         loop.measured.output = output.write(loop.order, base, weights, loop.measured, loop.journal.rows)
     loop.measured.saving_s += time.monotonic() - begun

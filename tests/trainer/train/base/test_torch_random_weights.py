@@ -54,6 +54,19 @@ def test_a_training_measures_speed_and_memory_and_leaves_no_weights(run: Run, me
     assert {path.name for path in (run.path / "output").iterdir()} == {"metrics.csv", "README.md"}
 
 
+def test_random_weights_are_not_gathered_for_an_output_that_leaves_them_out(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+):
+    from trainer.train import checkpoint_state
+
+    gathered: list[object] = []
+    monkeypatch.setattr(checkpoint_state, "weights", lambda *_, **__: gathered.append(1) or {})
+    run.model, run.node = "random/some/model", {"shape": TINY}
+    run.params |= {"max_steps": 2}
+    assert run.write().train()["outcome"] == "succeeded"
+    assert gathered == []
+
+
 def test_without_sizes_the_reason_is_said(run: Run):
     run.model = "random/some/model"
     assert run.write().start().wait(120) != 0
