@@ -15,7 +15,20 @@ from django.db.models import Q
 
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.types import Config
+from knowledge.reading_models import LogFormat, ModelState, ScriptReading, SourceTree
 
+__all__ = (
+    "CatalogEntry",
+    "Execution",
+    "LogFormat",
+    "ModelState",
+    "PredictorVersion",
+    "Promotion",
+    "ScriptReading",
+    "SourceTree",
+    "Status",
+    "TrackRecord",
+)
 USER = settings.AUTH_USER_MODEL
 
 
@@ -246,51 +259,3 @@ class TrackRecord(models.Model):
     def relative_error(self) -> float | None:
         """The median error as a share of the smaller of promise and measurement."""
         return None if self.median_error is None else expm1(self.median_error)
-
-
-class SourceTree(models.Model):
-    """Files of a training script that a person had read, with the command.
-
-    `files`: the digest of each text by path. `texts`: compressed JSON, empty when they are no longer kept.
-    """
-
-    owner = models.ForeignKey(settings.AUTH_USER_MODEL, models.CASCADE, related_name="source_trees")
-    digest = models.CharField(max_length=64)
-    command = models.TextField(blank=True)
-    files = models.JSONField()
-    left_out = models.JSONField(default=dict)
-    texts = models.BinaryField()
-    size = models.PositiveIntegerField(help_text="bytes of all texts")
-    read_at = models.DateTimeField(db_index=True)
-
-    class Meta:
-        constraints = [models.UniqueConstraint(fields=["owner", "digest"], name="one_source_tree_a_digest")]
-
-    def __str__(self) -> str:
-        return f"source tree {self.pk}"
-
-
-class ModelState(models.TextChoices):
-    """How far a language model is with what the rules left open."""
-
-    UNASKED = ""
-    ASKED = "asked"
-    READING = "reading"
-    DONE = "done"
-    FAILED = "failed"
-
-
-class ScriptReading(models.Model):
-    """What a tree states (`knowledge/reading/stored_form.py`)."""
-
-    tree = models.OneToOneField(SourceTree, models.CASCADE, related_name="reading")
-    reader_version = models.CharField(max_length=16)
-    rules = models.JSONField(help_text="what the rules read")
-    added = models.JSONField(default=dict, help_text="values of the language model, by field")
-    wanted = models.JSONField(default=list, help_text="fields that the language model is asked for")
-    model_state = models.CharField(max_length=10, choices=ModelState.choices, blank=True, db_index=True)
-    model_note = models.CharField(max_length=300, blank=True)
-    asked_at = models.DateTimeField(null=True, blank=True)
-
-    def __str__(self) -> str:
-        return f"reading of {self.tree}"

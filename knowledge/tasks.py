@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from celery import shared_task
 
+from knowledge.log_formats import asking as format_asking
 from knowledge.predictors import drift_monitor, training
 from knowledge.script_readings import asking
 from portal.clock import database_now
@@ -21,7 +22,7 @@ def train() -> None:
 
 @shared_task(name="knowledge.tasks.read_scripts", ignore_result=True)
 def read_scripts() -> None:
-    """Let a language model read a few of the scripts that wait for it."""
+    """Let a language model read a few scripts and log lines that wait for it."""
     for _ in range(asking.MOST_AT_ONCE):
-        if not asking.ask_next():
+        if not (asking.ask_next() or format_asking.ask_next()):
             return

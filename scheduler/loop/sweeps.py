@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
+from knowledge.log_formats.kept import forget_old_forms, is_any_form_awaited
 from knowledge.script_readings.trees import forget_old, is_any_awaited
 from scheduler import hints
 from scheduler.models import JoinToken
@@ -32,7 +33,7 @@ def sweep(now: datetime) -> None:
     silent or need ever more memory. Decisions and questions about starts are forgotten after their time.
     """
     ask_again(now=now)
-    if is_any_awaited():
+    if is_any_awaited() or is_any_form_awaited():
         hints.read_scripts()
     if is_any_unexplained(now):
         hints.explain_failures()
@@ -54,6 +55,7 @@ def sweep(now: datetime) -> None:
         "deleted_files": deleted,
         "decisions": decisions,
         "script_readings": readings,
+        "log_formats": forget_old_forms(now),
         "log_questions": forget_old_questions(now),
         "start_questions": forget_start_questions(now),
     }

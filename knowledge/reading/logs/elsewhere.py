@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import islice
 
 from knowledge.reading.failures.explaining import FailureFacts, explain_failure
 from knowledge.reading.failures.troubled_lines import LogLine
 from knowledge.reading.logs.figures import MOST_POINTS, LogFigures, read_figures
+from knowledge.reading.logs.formats import Shapes, UnknownForm, unknown_forms
 from knowledge.reading.logs.questions import QUESTIONS, LogAnswer, LogFacts, ask
 
 LARGEST_LOG = 2_000_000  # bytes; the end of a longer one says as much
@@ -21,11 +23,15 @@ class UnreadableLog(ValueError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogElsewhere:
-    """What a log tells: an answer to each known question, and the speed."""
+    """What a log tells: an answer to each known question, and the speed.
+
+    unknown_forms: those of its lines, where no step was found.
+    """
 
     answers: dict[str, LogAnswer]
     steps_per_s: float | None
     tokens_per_s: float | None
+    unknown_forms: Sequence[UnknownForm] = ()
 
     def rate(self, tokens_per_step: int) -> float | None:
         """Tokens per second of the whole run: as the log says, else by its steps."""
@@ -51,10 +57,10 @@ def _lines(text: str) -> list[LogLine]:
     return list(islice((line for line in worded if not line.text.isspace()), MOST_POINTS))[::-1]
 
 
-def read_log(text: str) -> LogElsewhere:
-    """Ask a log everything that the rules understand."""
+def read_log(text: str, shapes: Shapes | None = None) -> LogElsewhere:
+    """Ask a log everything that the rules and learnt forms of lines understand."""
     lines = _lines(text)
-    found: LogFigures = read_figures(lines)
+    found: LogFigures = read_figures(lines, shapes)
     failure = explain_failure(lines, FailureFacts())
     facts = LogFacts(explanation=failure if failure.is_known else None)
     reported = found.tokens_per_s
@@ -62,4 +68,5 @@ def read_log(text: str) -> LogElsewhere:
         answers={question: ask(question, found, facts) for question in QUESTIONS},
         steps_per_s=found.steps_per_s,
         tokens_per_s=reported.tokens_per_s if reported else None,
+        unknown_forms=unknown_forms(lines) if found.furthest is None else (),
     )

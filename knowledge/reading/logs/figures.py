@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 
 from knowledge.reading.failures.troubled_lines import LONGEST, LogLine
+from knowledge.reading.logs.formats import Shapes, point_by
 from knowledge.reading.logs.line_forms import LogPoint, point_of, total_said
 
 MOST_POINTS = 20_000  # the last ones
@@ -73,8 +74,11 @@ class LogFigures:
         return next((one for one in reversed(self.points) if one.tokens_per_s is not None), None)
 
 
-def read_figures(lines: Iterable[LogLine]) -> LogFigures:
-    """Read a log line by line; it may be of any length."""
+def read_figures(lines: Iterable[LogLine], shapes: Shapes | None = None) -> LogFigures:
+    """Read a log line by line; it may be of any length.
+
+    shapes: learnt forms, of lines that no rule understands.
+    """
     points: deque[LogPoint] = deque(maxlen=MOST_POINTS)
     warnings: list[LogLine] = []
     count, last, announced = 0, None, None
@@ -82,7 +86,10 @@ def read_figures(lines: Iterable[LogLine]) -> LogFigures:
         text = line.text[:LONGEST]
         if text.strip():
             last = line
-        if point := point_of(line):
+        point = point_of(line)
+        if shapes and (point is None or point.step is None):
+            point = point_by(line, shapes) or point
+        if point:
             points.append(point)
         elif _WARNING.search(text):
             count += 1

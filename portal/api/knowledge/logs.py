@@ -13,8 +13,9 @@ from rest_framework.views import APIView
 
 from knowledge.core.data.sources.table import BadCell
 from knowledge.core.domain.types import Config
+from knowledge.log_formats.kept import read_with_formats
 from knowledge.models import Execution
-from knowledge.reading.logs.elsewhere import LogElsewhere, UnreadableLog, read_log, text_of
+from knowledge.reading.logs.elsewhere import LogElsewhere, UnreadableLog, text_of
 from knowledge.selectors import execution_of_log
 from knowledge.services import confirm_log, record_log
 from portal.accounts.models import User
@@ -25,6 +26,7 @@ from portal.api.jobs.failures import AnswerOut
 from portal.api.knowledge.executions import ExecutionOut
 from portal.clock import database_now
 from portal.limits.bodies import LOGS, takes_files
+from scheduler import hints
 from scheduler.errors import NotFound
 from trainer.recipes import SFT
 
@@ -66,6 +68,7 @@ class LogReadOut(serializers.Serializer[Any]):
     steps_per_s = serializers.FloatField(allow_null=True)
     tokens_per_s = serializers.FloatField(allow_null=True, help_text="As the log says.")
     answers = serializers.DictField(child=AnswerOut(), help_text="By question.")
+    note = serializers.CharField(allow_blank=True, help_text="On a language model that is asked for help.")
     execution = serializers.IntegerField(
         allow_null=True, help_text="Id of the execution that keeps its speed, unlearnt until it is confirmed."
     )
@@ -86,13 +89,17 @@ class LogElsewhereApi(APIView):
         asked = LogReadIn(data=request.data)
         asked.is_valid(raise_exception=True)
         try:
-            found = read_log(text_of(asked.validated_data["file"].read()))
+            text = text_of(asked.validated_data["file"].read())
+            found, note = read_with_formats(request.user, text, database_now())
         except UnreadableLog as refused:
             raise ValidationError({"file": [str(refused)]}) from refused
         answers = {question: AnswerOut(answer).data for question, answer in found.answers.items()}
-        content = {"steps_per_s": found.steps_per_s, "tokens_per_s": found.tokens_per_s, "answers": answers}
+        if note:
+            hints.read_scripts()
         config = asked.config
-        return Response({**content, "execution": _kept(found, config, request.user).pk if config else None})
+        execution = _kept(found, config, request.user).pk if config else None
+        content = {"steps_per_s": found.steps_per_s, "tokens_per_s": found.tokens_per_s, "answers": answers}
+        return Response({**content, "note": note, "execution": execution})
 
 
 def _kept(found: LogElsewhere, config: Config, keeper: User) -> Execution:

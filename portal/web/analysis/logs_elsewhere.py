@@ -14,7 +14,9 @@ from django.views.decorators.http import require_http_methods, require_POST
 
 from knowledge.core.data.sources.table import BadCell
 from knowledge.core.domain.types import Config
-from knowledge.reading.logs.elsewhere import LogElsewhere, UnreadableLog, read_log, text_of
+from knowledge.language.consent import server_for
+from knowledge.log_formats.kept import read_with_formats
+from knowledge.reading.logs.elsewhere import LogElsewhere, UnreadableLog, text_of
 from knowledge.selectors import execution_of_log
 from knowledge.services import confirm_log, record_log
 from portal.accounts.requests import PageRequest
@@ -22,6 +24,7 @@ from portal.clock import database_now
 from portal.limits.bodies import LOGS, takes_files
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import NameField, StyledForm
+from scheduler import hints
 from trainer.recipes import SFT
 
 SALT, VALID_S = "log-elsewhere", 3600
@@ -92,13 +95,15 @@ def log_elsewhere(request: PageRequest) -> HttpResponse:
     if not form.is_valid():
         return _page(request, form, status=400 if form.is_bound else 200)
     try:
-        found = read_log(form.log_text)
+        found, note = read_with_formats(request.user, form.log_text, database_now())
     except UnreadableLog as refused:
         form.add_error("upload", str(refused))
         return _page(request, form, status=400)
+    if note:
+        hints.read_scripts()
     rates = (found.steps_per_s, found.tokens_per_s)
     keep = KeepForm(initial={"log": signing.dumps(rates, salt=SALT)}) if any(rates) else None
-    return _page(request, LogForm(), answers=found.answers, keep=keep)
+    return _page(request, LogForm(), answers=found.answers, note=note, keep=keep)
 
 
 def _kept(request: PageRequest) -> HttpResponse:
@@ -121,7 +126,9 @@ def _kept(request: PageRequest) -> HttpResponse:
 
 
 def _page(request: PageRequest, form: LogForm, *, status: int = 200, **more: Any) -> HttpResponse:
-    return render(request, "knowledge/log_elsewhere.html", {"form": form, **more}, status=status)
+    server = server_for(request.user, "reader")
+    context = {"form": form, "model_host": server.host if server else "", **more}
+    return render(request, "knowledge/log_elsewhere.html", context, status=status)
 
 
 @login_required

@@ -7,14 +7,15 @@ from typing import Any
 
 import pytest
 from django.core.files.uploadedfile import SimpleUploadedFile
-from django.test import Client
+from django.test import Client, override_settings
 from rest_framework.test import APIClient
 
 from knowledge.models import Execution
 from knowledge.reading.logs.elsewhere import read_log
 from knowledge.services import MOST_UNCONFIRMED
-from portal.accounts.models import User
+from portal.accounts.models import Membership, Team, User
 from tests.harness import hostile
+from tests.harness.chat_server import Reply, chatting
 
 BARS = "".join(f" {n}%|# | {n}/100 [00:{2 * n:02}<03:00, loss={4 - n / 40}]\n" for n in range(20))
 RUN = {
@@ -113,6 +114,23 @@ def test_a_person_keeps_so_many_logs_that_nobody_has_confirmed(
 def test_a_flood_of_lines_costs_little(flood: str) -> None:
     with hostile.bounded(seconds=3):
         read_log(flood)
+
+
+def test_a_language_model_is_asked_behind_the_doors_and_named(
+    api: APIClient, browser: Client, person: User
+) -> None:
+    unknown = "".join(f"{n}s: fortschritt {n} von 500\n" for n in range(1, 30))
+    Membership.objects.create(team=Team.objects.create(name="nlp", language_model=True), user=person)
+    with (
+        chatting(lambda _: Reply(hang=True)) as chat,
+        override_settings(LANGUAGE_SERVERS={"reader": chat.server, "intent": None}),
+    ):
+        assert "is asked how the lines" in sent(api, unknown).json()["note"]
+        page = browser.post("/logs/", {"text": unknown}).content.decode()
+        assert f"{chat.server.host} is asked how the lines" in page
+        assert f"are sent to the language model at {chat.server.host}" in page
+        assert chat.asked == []
+    assert sent(api, BARS).json()["note"] == ""
 
 
 def test_the_page_reads_keeps_and_confirms(browser: Client, person: User) -> None:
