@@ -29,8 +29,8 @@ from trainer.protocol import ClaimOrder
 
 NODES, SLOTS = 3, 2
 CLOSE_SLOTS = 2  # that share a NUMA node, where sites are declared
-# A policy of each mechanism; others differ from one of them by the key that ranks jobs.
-MECHANISMS = ("fifo", "easy", "tiresias", "sia", "gavel", "uwfq", "topology", "spot")
+# A policy of each mechanism that stops jobs or plans ahead; others are played on demand.
+MECHANISMS = ("easy", "tiresias", "sia", "topology", "spot")
 # (seconds, job, its GPUs as (node, index)); no GPUs: it was stopped for others.
 Decision = tuple[float, int, tuple[tuple[int, int], ...]]
 

@@ -15,11 +15,14 @@ from scheduler.core.placement.fit import FreeGpus, equal_shares
 from scheduler.core.policies import FREE_PLACEMENT, POLICIES
 from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wait
 from scheduler.states import WaitState
+from tests.harness.samples import examples
 from tests.scheduler.core.clusters import cluster_states
 
 every_policy = pytest.mark.parametrize("name", sorted(POLICIES))
 random_clusters = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large]
+    max_examples=examples(40),
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 
 

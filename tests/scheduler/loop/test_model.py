@@ -38,9 +38,10 @@ from scheduler.states import LIVE, TERMINAL, DependencyKind, JobState, NodeState
 from tests.harness import world
 from tests.harness.fake_node import FakeNode, result, step
 from tests.harness.invariants import assert_sound
+from tests.harness.samples import examples
 from trainer.protocol import ClaimOrder
 
-EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", examples(12)))
 VERBS = {"cancel": cancel_job, "pause": pause_job, "resume": resume_job}
 OUTCOMES = ["succeeded", "error", "oom", "stopped", "killed", "timeout", "declined"]
 

@@ -59,6 +59,7 @@ def test_every_page_opens(portal: Portal) -> None:
     assert {page: status for page, status in pages.items() if status != 200} == {}
 
 
+@pytest.mark.slow  # it trains a predictor on all shipped rows
 def test_the_loop_goes_on_and_a_predictor_of_an_earlier_format_is_replaced(portal: Portal) -> None:
     by_physics = portal.small_portal("recommend")
     assert by_physics["predictor_version"] is None
