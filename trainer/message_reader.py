@@ -69,6 +69,15 @@ class Reader:
             raise TooMany(f"{self.path}.{name}", f"must be a list of at most {limit}; send the rest later")
         return [Reader(entry, f"{self.path}.{name}[{index}]") for index, entry in enumerate(value)]
 
+    def names(self, name: str, limit: int, longest: int) -> list[str]:
+        """A list of texts."""
+        value = self._get(name, [])
+        if not isinstance(value, list | tuple) or len(value) > limit:
+            raise ProtocolError(f"{self.path}.{name}", f"must be a list of at most {limit}")
+        if not all(isinstance(v, str) and len(v) <= longest and not UNSTORABLE.search(v) for v in value):
+            raise ProtocolError(f"{self.path}.{name}", f"must hold texts of at most {longest} characters")
+        return list(value)
+
     def table(self, name: str) -> dict[str, Any]:
         value = self._get(name, {})
         if not isinstance(value, Mapping):

@@ -164,6 +164,7 @@ class NodeFacts:
     cannot_train: dict[str, str] = field(default_factory=dict)  # method -> why not, with the remedy
     kind: str = ""  # owned | on_demand | spot; empty: not said
     market: str = ""  # the name of the market where it was rented
+    held_models: tuple[str, ...] | None = None  # of the hub; None: it downloads others, or does not say
     speed_tests: tuple[SpeedTest, ...] = ()  # the newest of each model of GPU
 
 

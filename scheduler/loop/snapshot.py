@@ -21,6 +21,7 @@ from scheduler.core.remaining_time import times_slower
 from scheduler.core.types import ClusterState, GpuId, GpuSite, Holding, JobInfo, NodeInfo, Topology
 from scheduler.loop.declines import Avoided, avoided_by
 from scheduler.loop.options.nodes_away import explain_nodes_away
+from scheduler.loop.options.nodes_offline import with_offline_nodes
 from scheduler.loop.options.option_cache import JobOptions, options_of
 from scheduler.loop.options.unsupported import explain_missing_options
 from scheduler.loop.options.within_budget import within_budget
@@ -44,7 +45,7 @@ COLUMNS = (
     "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
     "array_id", "begin_at", "priority", "preemptible", "team_id", "goal", "topology", "topology_level",
     "state", "state_since", "stop_for", "step", "total_steps", "wait_code", "wait_text", "held_at",
-    "held_note", "spot", "max_run_s", "front_at",
+    "held_note", "spot", "max_run_s", "front_at", "model",
 )  # fmt: skip
 ATTEMPT_COLUMNS = (
     "job_id", "fence", "option", "created_at", "ended_at", "progress", "measured", "stopped_for_id",
@@ -91,7 +92,7 @@ def take_snapshot(memory: Mapping[str, Any], now: datetime) -> ClusterState:
         pinned=only_nodes(present.filter(state=JobState.QUEUED)),
         no_option=explain_missing_options(without),
         nodes_away=explain_nodes_away(without),
-        avoided=avoided_by(present, now),
+        avoided=with_offline_nodes(avoided_by(present, now), jobs, options),
         pending=_pending(),
         saved_at=saved_at(present),
         array_limits=_array_limits(jobs),

@@ -58,6 +58,8 @@ class Node(models.Model):
     software = models.JSONField(default=dict)
     # method -> why, as the agent says; empty: everything
     cannot_train = models.JSONField(default=dict, db_default=models.Value({}, models.JSONField()))
+    # of the hub; null: it downloads what it lacks, or its agent does not say
+    held_models = models.JSONField(null=True)
     address = models.CharField(max_length=64, blank=True)
     price_per_gpu_hour = models.FloatField(default=0.0)  # that of the newest NodePrice; 0: no price
     kind = models.CharField(

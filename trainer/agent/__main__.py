@@ -40,7 +40,10 @@ def build(settings: Settings) -> Agent:
     except OSError as error:
         raise SetupError(f"--dir {settings.dir} cannot be used: {error}") from error
     folder.lock()
-    facts = discover(folder, settings.slots, settings.topology, kind=settings.kind, market=settings.market)
+    facts = discover(
+        folder, settings.slots, settings.topology,
+        offline=settings.offline, kind=settings.kind, market=settings.market,
+    )  # fmt: skip
     run_as = training_user(settings.user, folder, allow_root=settings.allow_root)
     if facts.gpus[0].model != "cpu":
         check_torch(facts.gpus, run_as)

@@ -206,7 +206,10 @@ class Agent:
         self._facts_due = time.monotonic() + FACTS_EVERY_S
         try:
             given = self._settings
-            facts = discover(self._folder, given.slots, given.topology, kind=given.kind, market=given.market)
+            facts = discover(
+                self._folder, given.slots, given.topology,
+                offline=given.offline, kind=given.kind, market=given.market,
+            )  # fmt: skip
         except SetupError as error:  # what is started meanwhile is declined, and trainings go on
             log.error("the node's facts cannot be read", extra={"error": str(error)})
             return

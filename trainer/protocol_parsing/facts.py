@@ -16,6 +16,7 @@ from trainer.protocol import (
 )
 
 LEAST = 1e-9  # of figures above 0
+MOST_MODELS = 1024  # that lie on a node
 MOST_GROUPS = 1024  # of GPUs in a node: sockets, NUMA nodes and so on are numbered below it
 
 
@@ -73,7 +74,15 @@ def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
         speed_tests=tuple(_speed_test(entry) for entry in reader.items("speed_tests", 64)),
         kind=_kind(reader),
         market=storable(reader.text("market", "", limit=100)),
+        held_models=_held_models(reader),
     )
+
+
+def _held_models(reader: Reader) -> tuple[str, ...] | None:
+    """None from nodes that download what they lack, and from agents that say nothing: any model goes."""
+    if reader.raw.get("held_models") is None:
+        return None
+    return tuple(reader.names("held_models", MOST_MODELS, 300))
 
 
 def _kind(reader: Reader) -> str:

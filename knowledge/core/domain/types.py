@@ -11,6 +11,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from knowledge.core.domain.offline_node import OfflineNode
+
 FREE = 1e-12  # what a GPU-second without a price counts for beside money: less than any that has one
 
 
@@ -119,10 +121,10 @@ class Unsupported:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuPool:
-    """Nodes that offer one GPU model at one price. `node_sizes`: GPUs of each node.
+    """Nodes that offer one GPU model at one price.
 
-    memory_bytes: of its smallest GPU; pools of one model may differ.
-    cannot_train: methods that not all of its nodes can train.
+    node_sizes: GPUs of each. memory_bytes: of the smallest GPU; pools of one model may differ.
+    cannot_train: methods that not all of its nodes can train. offline: its nodes that download no models.
     """
 
     gpu_model: str
@@ -133,6 +135,7 @@ class GpuPool:
     bandwidth_bytes_s: float | None = None
     network: str = "none"
     cannot_train: Mapping[str, Unsupported] = field(default_factory=dict, hash=False)
+    offline: tuple[OfflineNode, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,10 +256,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A measured execution near a recommendation.
-
-    It may be another team's, so nothing says whose it is.
-    """
+    """A measured execution near a recommendation. Nothing says whose it is."""
 
     config: Config
     tokens_per_second: float | None

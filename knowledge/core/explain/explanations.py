@@ -111,6 +111,8 @@ def notes(
     request: Request, bound: Mapping[str, Any], options: tuple[Option, ...], space: SearchSpace
 ) -> tuple[str, ...]:
     """Notes for a person before submitting; empty when all is well."""
+    if request.unloadable:
+        return (request.unloadable, WAITS)
     if not request.pools:
         wanted = request.fixed.get("gpu_model")
         if wanted and request.inventory.pools:

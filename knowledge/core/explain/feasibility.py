@@ -46,7 +46,8 @@ class Check:
 
 def check(request: Request, answer: Answer) -> Check:
     """Try the request as it is, then ever larger changes of what the user fixed."""
-    risky, why = None, method_support.explain_unsupported(request.pools, str(request.fixed.get("method")))
+    risky, method = None, str(request.fixed.get("method"))
+    why = request.unloadable or method_support.explain_unsupported(request.pools, method)
     for fixed in _attempts(request):
         changed = {name: value for name, value in request.fixed.items() if fixed.get(name) != value}
         found = answer(replace(request, fixed=fixed))

@@ -15,7 +15,7 @@ import numpy as np
 
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import columns
-from knowledge.core.domain import config_space, method_support, workload
+from knowledge.core.domain import config_space, method_support, model_support, workload
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.catalogue import Catalogue, Model
 from knowledge.core.domain.types import Choice, Config, GpuPool, Inventory, Option, Source, Workload
@@ -50,7 +50,16 @@ class Request:
 
     @property
     def pools(self) -> tuple[GpuPool, ...]:
-        """The pools that the fixed GPU model allows."""
+        """The pools that the fixed GPU model allows, of nodes that can load the model."""
+        return model_support.loading(self._allowed, self.model_name)
+
+    @property
+    def unloadable(self) -> str:
+        """Why no node can load the model, in words; empty if one can."""
+        return model_support.explain_unloadable(self._allowed, self.model_name)
+
+    @property
+    def _allowed(self) -> tuple[GpuPool, ...]:
         wanted = self.fixed.get("gpu_model")
         if wanted is None:
             return self.inventory.pools

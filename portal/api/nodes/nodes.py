@@ -73,6 +73,12 @@ class NodeOut(serializers.ModelSerializer[Node]):
         child=serializers.CharField(),
         help_text="Methods that its environment cannot train, with the reasons; such jobs go elsewhere.",
     )
+    held_models = serializers.ListField(
+        child=serializers.CharField(),
+        allow_null=True,
+        help_text="Models of the hub that trainings find there without a download, which it may not do; jobs"
+        " with others go elsewhere. null: it downloads what it lacks, or its agent does not say.",
+    )
     free_gpus = serializers.SerializerMethodField()
     reason = serializers.SerializerMethodField(help_text="Of declines for administrators only.")
     gpus = GpuOut(many=True)
@@ -98,6 +104,7 @@ class NodeOut(serializers.ModelSerializer[Node]):
                 "network",
                 "software",
                 "cannot_train",
+                "held_models",
                 "enrolled_at",
                 "last_seen_at",
                 "free_gpus",

@@ -1,50 +1,62 @@
 """Reasons why jobs have no option at all.
 
-Mostly there is nothing to explain, but a node may be a package short.
+Mostly there is nothing to explain, but a node may be a package or a base model short.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
+from django.db.models import Q
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.domain import config_space
 from knowledge.core.domain.method_support import explain_unsupported
+from knowledge.core.domain.model_support import explain_unloadable, loading
+from knowledge.core.domain.offline_node import WITHOUT_THE_HUB
 from scheduler.loop.options.option_cache import SLICE
 from scheduler.models import Job, Node
 from scheduler.selectors.cluster.inventory import inventory
 
 WAITS = "It starts when a node that can joins, or one of these is put right."
+DOWNLOADED = ~reduce(or_, (Q(model__startswith=prefix) for prefix in WITHOUT_THE_HUB))
 
 
 def explain_missing_options(job_ids: Sequence[str]) -> dict[str, str]:
-    """Return by job why no registered node can train by its method.
+    """Return by job why no registered node can train by its method, or load its model.
 
     Jobs with another hindrance are left out. This is asked in every tick, so nodes are looked
-    at only if a job wants a method that some of them cannot train.
+    at only if a job wants a method or a model that some of them lack.
     """
     wanting = _wanting(job_ids) if job_ids else []
     if not wanting:
         return {}
     pools, catalogue, found = inventory(in_service=False, spot=True).pools, portal_catalogue(), {}
-    for pk, method, gpu_model in wanting:
-        some = [pool for pool in pools if gpu_model is None or catalogue.same_gpu(pool.gpu_model, gpu_model)]
-        if why := explain_unsupported(some, method):
-            found[pk] = f"{why} {WAITS}"
+    for job in wanting:
+        wanted = job.fixed.get("gpu_model")
+        some = [pool for pool in pools if wanted is None or catalogue.same_gpu(pool.gpu_model, wanted)]
+        why = explain_unloadable(some, job.model) or explain_unsupported(
+            loading(some, job.model), job.params["method"]
+        )
+        if why:
+            found[job.pk] = f"{why} {WAITS}"
     return found
 
 
-def _wanting(job_ids: Sequence[str]) -> list[tuple[str, str, str | None]]:
-    """Return the jobs whose method is not trained everywhere.
+def _wanting(job_ids: Sequence[str]) -> list[Job]:
+    """Return the jobs whose method is not trained, or whose model is not loaded, everywhere.
 
-    Each comes as job, method and fixed GPU model. Some node cannot train such a method, or no
-    CPU slot can.
+    Some node cannot train such a method, or no CPU slot can; a node that is offline holds some models only.
     """
-    lacks = Node.present.exclude(cannot_train={}).values_list("cannot_train", flat=True)
+    lacks = list(Node.present.exclude(cannot_train={}).values_list("cannot_train", flat=True))
     lacking = {*config_space.QUANTIZED, *(method for of_node in lacks for method in of_node)}
-    found = []
+    wanting = Q(params__method__in=lacking)
+    if Node.present.filter(held_models__isnull=False).exists():
+        wanting = DOWNLOADED | wanting
+    found: list[Job] = []
     for start in range(0, len(job_ids), SLICE):
-        rows = Job.objects.filter(pk__in=job_ids[start : start + SLICE], params__method__in=lacking)
-        found += [(pk, bound["method"], fixed.get("gpu_model"))
-                  for pk, bound, fixed in rows.values_list("pk", "params", "fixed")]  # fmt: skip
+        rows = Job.objects.filter(wanting, pk__in=job_ids[start : start + SLICE])
+        found += rows.only("model", "params", "fixed")
     return found

@@ -12,6 +12,7 @@ from django.conf import settings
 from django.db.models import Min
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
+from knowledge.core.domain.offline_node import OfflineNode
 from knowledge.core.domain.types import GpuPool, Inventory, Unsupported
 from scheduler.core.market.types import NodeTerms
 from scheduler.core.policies.spot import SPOT
@@ -117,7 +118,16 @@ def _pool(model: str, price: float, network: str, nodes: Sequence[_Node]) -> Gpu
         bandwidth_bytes_s=min((gpu.bandwidth_bytes_s for gpu in gpus if gpu.bandwidth_bytes_s), default=None),
         network=network,
         cannot_train=_lacks(nodes),
+        offline=tuple(_offline(nodes)),
     )
+
+
+def _offline(nodes: Collection[_Node]) -> Iterator[OfflineNode]:
+    for gpus in nodes:
+        node = gpus[0].node
+        if node.held_models is not None:
+            held, cannot_train = tuple(node.held_models), tuple(sorted(node.cannot_train))
+            yield OfflineNode(name=node.name, gpus=len(gpus), held_models=held, cannot_train=cannot_train)
 
 
 def _lacks(nodes: Collection[list[Gpu]]) -> dict[str, Unsupported]:

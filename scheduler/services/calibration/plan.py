@@ -14,6 +14,7 @@ from datetime import datetime
 
 from knowledge.catalogue.portal_catalogue import portal_catalogue
 from knowledge.core.domain.config_json import UnknownSizes, config_json
+from knowledge.core.domain.offline_node import is_downloaded
 from knowledge.core.domain.types import Config, Unsupported
 from portal.accounts.models import User
 from scheduler.models import DatasetFile, Job, Node
@@ -48,6 +49,9 @@ GPU_MODELS = tuple(
 BYTES_PER_TOKEN = 6  # more than any tokenizer packs on average, so that every row is cut at the limit
 
 
+NOT_HELD = "it does not hold that and may not download it (--online)"
+
+
 class CannotCalibrate(ValueError):
     """The node cannot be calibrated; the message says why."""
 
@@ -65,6 +69,8 @@ def plan(*, node: Node, models: Sequence[str], count: int, budget_s: float) -> l
     pool = next((pool for pool in pools if gpu and pool.gpu_model == gpu.model), None)
     if pool is None:
         raise CannotCalibrate(f"{node.name} offers no GPU and no slot")
+    if lacking := [model for model in models if is_downloaded(model) and not _holds(node, model)]:
+        raise CannotCalibrate(f"{node.name} cannot load {', '.join(lacking)}: {NOT_HELD}")
     return recommender.informative(
         models=_buildable(models or (CPU_MODELS if pool.gpu_model == "cpu" else GPU_MODELS)),
         pool=replace(
@@ -73,6 +79,10 @@ def plan(*, node: Node, models: Sequence[str], count: int, budget_s: float) -> l
         count=count,
         longest_s=LARGEST_SHARE * budget_s / STEPS,
     )
+
+
+def _holds(node: Node, model: str) -> bool:
+    return node.held_models is None or model in node.held_models
 
 
 def _buildable(models: Sequence[str]) -> list[str]:

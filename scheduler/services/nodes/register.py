@@ -101,6 +101,7 @@ def _write_facts(node: Node, facts: NodeFacts, now: datetime) -> None:
         memory_bytes=facts.memory_bytes,
         software=facts.software,
         cannot_train=facts.cannot_train,
+        held_models=facts.held_models,
         topology_declared=topology.declared,
         topology_warning=topology.warning,
     )

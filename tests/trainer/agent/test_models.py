@@ -10,7 +10,7 @@ import pytest
 from tests.trainer.agent.conftest import StartAgent
 from tests.trainer.agent.fakes.fake_portal import FakePortal, until
 from tests.trainer.agent.fakes.seen import steps
-from trainer.agent.node.models import HUB, make_room
+from trainer.agent.node.models import HUB, held, make_room
 from trainer.agent.settings import read_settings
 
 
@@ -66,3 +66,19 @@ def test_a_node_makes_room_when_it_takes_up_a_claim(
 def test_the_limit_is_given_in_gib() -> None:
     given = ["--portal", "http://127.0.0.1:1", "--online", "--models-limit", "1.5"]
     assert read_settings(given).models_limit_bytes == 1_610_612_736
+
+
+def test_models_that_lie_here_are_told(tmp_path: Path) -> None:
+    def file(name: str) -> None:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text("main")
+
+    for name in ("org/by-hand/config.json", "builtin/tiny/config.json", "org/no-model/readme"):
+        file(name)
+    for model in ("whole", "half", "without-weights"):
+        file(f"huggingface/hub/models--org--{model}/refs/main")
+        file(f"huggingface/hub/models--org--{model}/snapshots/main/config.json")
+    for model in ("whole", "half"):
+        file(f"huggingface/hub/models--org--{model}/snapshots/main/model.safetensors")
+    file("huggingface/hub/models--org--half/blobs/1.incomplete")
+    assert held(tmp_path) == ("org/by-hand", "org/whole")

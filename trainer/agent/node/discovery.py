@@ -21,6 +21,7 @@ from trainer.agent.errors import SetupError
 from trainer.agent.node import speed_tests
 from trainer.agent.node.environment import IMPORT_FOLDER
 from trainer.agent.node.gpus import driver_facts, find_gpus
+from trainer.agent.node.models import held
 from trainer.agent.node.topology import declared
 from trainer.agent.storage.folder import NodeFolder, read_json, write_json
 from trainer.protocol import GpuFacts, NodeFacts
@@ -38,6 +39,7 @@ def discover(
     slots: int | None = None,
     topology: Path | None = None,
     *,
+    offline: bool = True,
     kind: str = "",
     market: str = "",
 ) -> NodeFacts:
@@ -45,7 +47,7 @@ def discover(
 
     slots: how many CPU slots to offer where there is no GPU; cores - 1 unless given.
     topology: a file that says where the GPUs sit, instead of the driver.
-    kind, market: on what terms it was rented, and where.
+    offline: trainings download no models. kind, market: on what terms it was rented, and where.
     Raises SetupError where there are GPUs, or were, and none can be offered.
     """
     cores, memory = usable_cores(), usable_memory_bytes()
@@ -66,6 +68,7 @@ def discover(
         disk_free_bytes=shutil.disk_usage(folder.root).free // GIB * GIB,
         kind=kind,
         market=market,
+        held_models=held(folder.models) if offline else None,
     )
 
 

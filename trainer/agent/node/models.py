@@ -1,6 +1,6 @@
-"""The base models that trainings downloaded.
+"""The base models that lie on this node.
 
-The module decides which of them go when they take too much room.
+The module tells which those are, and which downloaded ones go when they take too much room.
 """
 
 from __future__ import annotations
@@ -12,10 +12,34 @@ from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 
+from trainer.protocol_parsing.facts import MOST_MODELS
+
 log = logging.getLogger(__name__)
 
 HUB = Path("huggingface") / "hub"  # below the agent's models directory; the hub client's own layout
 _PREFIX = "models--"
+_MADE_HERE = "builtin"
+_WEIGHTS = (".safetensors", ".bin")
+
+
+def held(models: Path) -> tuple[str, ...]:
+    """The names of models of the hub that trainings find here: downloaded as a whole, or put here by hand."""
+    folders = (path.parents for path in models.glob("*/*/config.json") if path.is_file())
+    by_hand = {f"{above.name}/{folder.name}" for folder, above, *_ in folders if above.name != _MADE_HERE}
+    whole = (path.name for path in (models / HUB).glob(f"{_PREFIX}*") if _is_whole(path))
+    downloaded = {name.removeprefix(_PREFIX).replace("--", "/", 1) for name in whole}
+    return tuple(sorted(by_hand | downloaded)[:MOST_MODELS])
+
+
+def _is_whole(folder: Path) -> bool:
+    """Whether a download of its main revision has come to its end, weights included."""
+    try:
+        snapshot = folder / "snapshots" / (folder / "refs" / "main").read_text().strip()
+    except OSError:
+        return False
+    weights = (path for ending in _WEIGHTS for path in snapshot.glob(f"*{ending}"))
+    complete = not any((folder / "blobs").glob("*.incomplete"))
+    return complete and (snapshot / "config.json").is_file() and any(path.is_file() for path in weights)
 
 
 def make_room(models: Path, limit_bytes: int, used: Iterable[str]) -> None:
