@@ -16,7 +16,7 @@ from scheduler.core.spending import Spent
 from scheduler.models import Attempt, Job, JobEvent
 from scheduler.selectors.figures.times import duration_s
 from scheduler.selectors.figures.training import attempt_that_counts
-from scheduler.states import JobState
+from scheduler.states import TERMINAL, JobState
 
 COMPARED = ("duration_s", "tokens_per_second", "peak_memory_bytes", "cost")
 RENEWED_BY = ("goal", "deadline_at", "budget", "params.")  # changes before the first attempt
@@ -79,19 +79,21 @@ def promise_to_compare(job: Job) -> Option | None:
 
 
 def new_prediction(job: Job, now: datetime) -> Option | None:
-    """Return the corrected promise of the attempt that counts.
+    """Return the corrected promise of the attempt that counts, while the job has not ended.
 
-    It knows the tokens, once they were counted, and what was measured. None where neither has happened.
+    It knows the tokens, once they were counted, and what was measured, also while the job is paused or waits
+    again. None where neither has happened. Of an ended job the actual figures are known, and what would be
+    predicted now is for the form to say, which has learnt from it.
     """
     attempts = list(job.attempts.all())
     counts = attempt_that_counts(attempts)
-    if counts is None or not counts.prediction:
+    if counts is None or not counts.prediction or job.state in TERMINAL:
         return None
-    prediction = read_option(counts.prediction)
-    if job.state != JobState.RUNNING or counts.remaining is None:
+    prediction, remaining = read_option(counts.prediction), counts.remaining
+    if remaining is None:
         return prediction
-    so_far_s = duration_s(attempts, now)
-    return corrected(prediction, counts.remaining, so_far_s=so_far_s, now=now.timestamp())
+    told = now.timestamp() if counts.ended_at is None else remaining.heard_at
+    return corrected(prediction, remaining, so_far_s=duration_s(attempts, now), now=told)
 
 
 def is_renewed(job: Job, events: Iterable[JobEvent] | None = None) -> bool:

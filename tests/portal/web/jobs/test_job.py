@@ -16,7 +16,8 @@ from portal.clock import database_now
 from scheduler.core.job_warnings import ADVICE, Risk
 from scheduler.loop.tick import tick
 from scheduler.models import Job
-from scheduler.services.jobs.verbs import pause_job
+from scheduler.selectors.figures.promise import new_prediction
+from scheduler.services.jobs.verbs import cancel_job, pause_job
 from tests.harness import fake_node, world
 from tests.harness.fake_node import FakeNode
 from trainer.protocol import ClaimOrder
@@ -67,6 +68,33 @@ def test_a_new_prediction_is_shown_beside_the_promise(browser: Client, person: U
     node.run(order, {"kind": "start", "body": started})
     assert job.attempts.get().prediction is not None
     assert "New prediction" in text(browser, f"/jobs/{job.pk}/tabs/overview/")
+
+
+def test_a_new_prediction_keeps_what_was_measured_and_ends_with_the_job(
+    browser: Client, person: User
+) -> None:
+    node = world.fake_node()
+    job = world.job(person)
+    tick()
+    order = node.take_up()
+    node.run(order, {"kind": "start", "body": {"steps_total": 100, "row_tokens": 5000, "startup_s": 2.0}})
+    for number in range(1, 6):
+        report = fake_node.step(number)
+        node.run(order, {**report, "body": {**report["body"], "step_s": 10.0}})
+    job.refresh_from_db()
+    running = new_prediction(job, database_now())
+    pause_job(job=job, actor=person, now=database_now())
+    node.end(order, "stopped")
+    job.refresh_from_db()
+    paused = new_prediction(job, database_now())
+    assert running
+    assert paused
+    assert paused.tokens_per_second == running.tokens_per_second
+    assert paused.duration_s.value == pytest.approx(95 * 10, rel=0.3)
+    cancel_job(job=job, actor=person, now=database_now())
+    page = text(browser, f"/jobs/{job.pk}/tabs/overview/")
+    assert "New prediction" not in page
+    assert f'<a href="/jobs/new/?from={job.pk}">the form with its values</a>' in page
 
 
 def test_a_running_job_says_when_it_ends_and_what_it_is_warned_of(
