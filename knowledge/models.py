@@ -6,7 +6,6 @@ There is one row per measured run, and one row per trained predictor.
 from __future__ import annotations
 
 from dataclasses import fields
-from math import expm1
 from typing import Any
 
 from django.conf import settings
@@ -241,7 +240,7 @@ class CatalogEntry(models.Model):
 
 
 class TrackRecord(models.Model):
-    """How the promises of the runs before a day held; `median_error` of ln(rate)."""
+    """How the promises of the runs before a day held; `median_error` as docs/figures.md defines it."""
 
     day = models.DateField(unique=True)
     runs = models.PositiveIntegerField()
@@ -254,8 +253,3 @@ class TrackRecord(models.Model):
 
     def __str__(self) -> str:
         return f"track record of {self.day}"
-
-    @property
-    def relative_error(self) -> float | None:
-        """The median error as a share of the smaller of promise and measurement."""
-        return None if self.median_error is None else expm1(self.median_error)

@@ -5,7 +5,6 @@ It computes coverage and error of recent runs, and decides when to raise the ala
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from statistics import median
@@ -19,6 +18,11 @@ UNLIKELY = 0.01  # chance below which too few hits are no accident
 WORSE = 2.0  # times the error of the runs before
 
 
+def absolute_error(promised: float, measured: float) -> float:
+    """By how much a promise was off, as a share of what was measured."""
+    return abs(promised - measured) / measured
+
+
 @dataclass(frozen=True, slots=True)
 class PromiseOutcome:
     """A promised rate and what was measured, tokens/s."""
@@ -28,8 +32,7 @@ class PromiseOutcome:
 
     @property
     def error(self) -> float:
-        """|ln measured - ln promised|."""
-        return abs(math.log(self.measured / self.promised.value))
+        return absolute_error(self.promised.value, self.measured)
 
     @property
     def inside(self) -> bool | None:
@@ -83,5 +86,4 @@ def _grown(recent: Sequence[PromiseOutcome], before: Sequence[PromiseOutcome]) -
     now, then = _error(recent), _error(before)
     if min(len(recent), len(before)) < ENOUGH or now is None or not then or now <= WORSE * then:
         return ""
-    was, is_now = math.expm1(then), math.expm1(now)
-    return f"The median error rose from {was:.0%} to {is_now:.0%}; hardware or software may have changed."
+    return f"The median error rose from {then:.0%} to {now:.0%}; hardware or software may have changed."

@@ -42,13 +42,13 @@ def _summary(records: Sequence[TrackRecord]) -> str:
     last, alarms = records[-1], sum(1 for record in records if record.alarm)
     return (
         f"On {last.day}, {percent(last.coverage)} of the last {counted(last.runs, 'run')} ended within the"
-        f" 80 % interval, with a median error of {percent(last.relative_error)} in tokens per second."
+        f" 80 % interval, with a median error of {percent(last.median_error)} in tokens per second."
         f" There was an alarm on {alarms} of {counted(len(records), 'day')}."
     )
 
 
 def _row(record: TrackRecord) -> tuple[str, ...]:
-    shares = percent(record.coverage), percent(record.relative_error)
+    shares = percent(record.coverage), percent(record.median_error)
     return f"{record.day}", f"{record.runs}", *shares, record.alarm
 
 
@@ -77,7 +77,7 @@ def _lines(records: Sequence[TrackRecord]) -> list[Trace]:
         },
         {
             **common, "mode": "lines+markers", "name": "median error", "line": {"color": SECOND},
-            "marker": {"symbol": "diamond"}, "y": [record.relative_error for record in records],
+            "marker": {"symbol": "diamond"}, "y": [record.median_error for record in records],
         },
     ]  # fmt: skip
 
@@ -90,7 +90,7 @@ def _alarms(records: Sequence[TrackRecord]) -> list[Trace]:
         {
             "type": "scatter", "mode": "markers", "name": "alarm",
             "x": [record.day.isoformat() for record in drifted],
-            "y": [record.relative_error for record in drifted],
+            "y": [record.median_error for record in drifted],
             "marker": {"color": BAD, "symbol": "x", "size": 11},
         }
     ]  # fmt: skip

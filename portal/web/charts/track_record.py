@@ -8,6 +8,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
+from knowledge.core.evaluate.drift import absolute_error
 from portal.web.charts.chart import (
     FAR,
     FIRST,
@@ -43,11 +44,6 @@ LINES = {"duration_s": FIRST, "tokens_per_second": SECOND, "peak_memory_bytes": 
 def inside(pair: Pair) -> bool | None:
     """Did the interval hold the measured value? None without an interval."""
     return is_inside(pair.measured, pair.low, pair.high)
-
-
-def error(pair: Pair) -> float:
-    """Absolute error as a share of the measured value."""
-    return abs(pair.promised - pair.measured) / pair.measured
 
 
 def scatter(target: str, pairs: Sequence[Pair]) -> Chart:
@@ -128,7 +124,7 @@ def _short(value: float) -> float:
 def _scatter_summary(pairs: Sequence[Pair], shown: Sequence[Pair]) -> str:
     if not pairs:
         return "No run with a promise has been measured in this period."
-    middle = median(error(pair) for pair in pairs)
+    middle = median(absolute_error(pair.promised, pair.measured) for pair in pairs)
     summary = f"Half of the latest {len(pairs):,} promises were off by less than {percent(middle)}."
     if len(shown) < len(pairs):
         summary += f" Only the latest {len(shown)} are shown."
@@ -186,7 +182,7 @@ def rolling_median(pairs: Sequence[Pair]) -> list[tuple[datetime, float]]:
 
     At most about SHOWN pairs are returned.
     """
-    errors = [error(pair) for pair in pairs]
+    errors = [absolute_error(pair.promised, pair.measured) for pair in pairs]
     ends = range(WINDOW, len(pairs) + 1)
     every = max(1, len(ends) // SHOWN)
     return [(pairs[end - 1].at, median(errors[end - WINDOW : end])) for end in ends[::every]]

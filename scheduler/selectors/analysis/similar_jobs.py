@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from math import log
 from statistics import median
 from typing import Any
 
+from knowledge.core.evaluate.drift import absolute_error
 from knowledge.reading.similar import (
     MOST_SIMILAR,
     NEIGHBOUR,
@@ -55,7 +55,7 @@ class SimilarJob:
 class DurationByNeighbours:
     """A duration by similar jobs, with both errors on the owner's last jobs.
 
-    Errors are medians of |ln(promised / took)|; None is unknown.
+    Errors are medians of absolute errors (docs/figures.md); None is unknown.
     """
 
     seconds: float
@@ -154,8 +154,8 @@ def _by_neighbours(
         ]
         corrected = corrected_by([one for one, _ in before], [value for _, value in before], _promised_s(row))
         if corrected and (actual := took.get(row["pk"])):
-            errors.append(abs(log(corrected / actual)))
-            predictors.append(abs(log(_promised_s(row) / actual)))
+            errors.append(absolute_error(corrected, actual))
+            predictors.append(absolute_error(_promised_s(row), actual))
     return DurationByNeighbours(
         seconds=seconds,
         error=median(errors) if errors else None,
