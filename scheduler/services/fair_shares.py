@@ -35,7 +35,7 @@ def set_weight(*, of: User | Team, weight: float, actor: User, now: datetime) ->
     share = _held(now, **({"team_id": of.pk} if isinstance(of, Team) else {"user_id": of.pk}))
     share.weight = weight
     share.save(update_fields=["weight"])
-    target = f"team {of.pk}" if isinstance(of, Team) else f"user {of.pk}"
+    target = f"team {of.pk}" if isinstance(of, Team) else f"user {of.get_username()}"
     audit(action="fair share set", actor=actor, target=target, data={"weight": weight}, now=now)
     hints.tick()
 

@@ -109,7 +109,7 @@ def set_limit(*, user: User | None, values: LimitValues | None, actor: User, now
         _check_limit(values)
         PersonLimit.objects.update_or_create(user=user, defaults=asdict(values))
     data = asdict(values) if values else {}
-    target = f"user {user.pk}" if user else "everybody"
+    target = f"user {user.get_username()}" if user else "everybody"
     audit(action="limits set" if values else "limits removed", actor=actor, target=target, data=data, now=now)
     hints.tick()
 

@@ -9,19 +9,15 @@ from django.http import HttpResponse
 from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
-from knowledge.core.domain.wording import label
 from portal.accounts.models import AuditEntry
 from portal.accounts.requests import PageRequest
 from portal.accounts.selectors import audit_matching, visible_audit
+from portal.web.admin.audit_words import details, page_of
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.people.forms import AuditFilters
-from portal.web.templatetags.portal_format import duration, number
 from scheduler.selectors.audit_names import names_of
 
 PAGE = 50
-LABELS = {
-    "is_staff": "Administrator", "budget_s": "Time budget", "lifetime_s": "Lifetime", "sha256": "SHA-256",
-}  # fmt: skip
 
 
 @login_required
@@ -46,24 +42,14 @@ def audit_list(request: PageRequest) -> HttpResponse:
 
 
 def _rows(entries: list[AuditEntry]) -> list[dict[str, Any]]:
-    """Entries with the names of what they are about, and details in words."""
+    """Entries with the names and pages of what they are about, and details in words."""
     names = names_of(entry.target for entry in entries)
     return [
         {
             "entry": entry,
             "name": names.get(entry.target, ""),
-            "details": [
-                (LABELS.get(name) or label(name), _shown(name, value))
-                for name, value in sorted(entry.data.items())
-            ],
+            "page": page_of(entry.target) if entry.target in names else "",
+            "details": details(entry.action, entry.data),
         }
         for entry in entries
     ]
-
-
-def _shown(name: str, value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, int | float):
-        return duration(value) if name.endswith("_s") else number(value)
-    return number(None) if value is None else str(value)

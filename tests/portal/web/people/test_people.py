@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.test import Client
 from django.utils import timezone
@@ -222,11 +224,43 @@ def test_the_record_names_what_it_is_about_and_tells_details_in_words(browser: C
     browser.post(f"/nodes/{node.node_id}/drain/", {"reason": "new disk"})
     page = browser.get("/audit/").content.decode()
     assert f'{job}<div class="small text-body-secondary">claim ' in page
-    assert f'gpu-box<div class="small text-body-secondary">{node.node_id}</div>' in page
-    assert 'Linguists<div class="small text-body-secondary">team ' in page
+    assert f'<a href="/nodes/{node.node_id}/">gpu-box</a>' in page
+    assert f'<a href="/teams/{Team.objects.get().pk}/">Linguists</a>' in page
     assert "Reason: new disk" in page
     assert "Time budget: 20 min, From: –, Administrator: no, Rows: 12,000" in page
     assert "is_staff" not in page
+
+
+def test_the_record_says_values_as_other_pages_do(browser: Client, admin: User, settings: Any) -> None:
+    settings.CURRENCY = "EUR"
+    job = world.job(admin, name="my job")
+    told = {
+        "goal": ["balanced", "budget"],
+        "budget": [None, 12.5],
+        "priority": [0, 1],
+        "topology": ["none", "best_effort"],
+        "params.lora_r": [8, 16],
+        "deadline_at": ["2026-11-26T12:00:00+00:00", None],
+    }
+    now = timezone.now()
+    audit(action="job changed", actor=admin, target=job.pk, data=told, now=now)
+    audit(action="node price changed", actor=admin, target="node-gone", data={"from": 0.5, "to": 2}, now=now)
+    audit(action="file deleted", actor=admin, target="file-gone", data={"bytes": 3 << 20}, now=now)
+    audit(action="odd", actor=admin, data={"quotas": [{"gpu_model": "L4", "guaranteed": 2}]}, now=now)
+    page = browser.get("/audit/").content.decode()
+    for words in (
+        f'<a href="/jobs/{job.pk}/">my job</a>',
+        "Goal: Balanced between time and cost → Fastest within a budget",
+        "Budget: – → 12.5 EUR",
+        "Class: normal → high",
+        "GPUs close together: none → best effort",
+        "LoRA rank: 8 → 16",
+        "Deadline: 2026-11-26 12:00:00 UTC → –",
+        "From: 0.5 EUR, To: 2 EUR",
+        "Bytes: 3.0 MiB",
+        "Quotas: GPU model L4, guaranteed 2",
+    ):
+        assert words in page
 
 
 def test_texts_of_people_are_shown_as_plain_text(browser: Client, admin: User) -> None:
