@@ -104,7 +104,7 @@ def _closed_bar(top: int, lane: Lane, time: ClosedTime, now: datetime) -> DrawnB
 def _traces(name: str, bars: Sequence[DrawnBar], more: dict[str, Any]) -> Iterator[Trace]:
     own = [bar for bar in bars if bar.job]
     foreign = [bar for bar in bars if not bar.job]
-    for whose, found, colour in (("your jobs", own, FIRST), ("other users' jobs", foreign, MUTED)):
+    for whose, found, colour in (("jobs you may see", own, FIRST), ("other jobs", foreign, MUTED)):
         if found:
             yield _trace(whose + name, found, colour, more)
 
@@ -232,8 +232,9 @@ def _summary(lanes: Sequence[Lane], since: datetime, now: datetime, until: datet
         return
     bars = [bar for lane in lanes for bar in lane.bars]
     busy = sum(((bar.end or now) - max(bar.start, since)).total_seconds() for bar in bars)
-    window = (now - since).total_seconds()
-    share = min(1.0, busy / (gpus * window))
+    there = sum(lane.gpus * (now - max(since, lane.joined_at)).total_seconds() for lane in lanes)
+    share = min(1.0, busy / there) if there > 0 else 0.0
+    window = max((now - max(since, lane.joined_at)).total_seconds() for lane in lanes)
     held = sum(bar.end is None for bar in bars)
     yield (
         f"Of the GPUs shown, {held} of {gpus} are allocated now;"

@@ -80,6 +80,7 @@ class Lane:
 
     name: str
     gpus: int
+    joined_at: datetime
     bars: tuple[Bar, ...]
     expected: tuple[ExpectedBar, ...] = ()
     closed: tuple[ClosedTime, ...] = ()
@@ -105,6 +106,7 @@ def lanes(
         Lane(
             name=node.name,
             gpus=len(node.gpus.all()),
+            joined_at=node.enrolled_at,
             bars=tuple(bars.get(node.pk, ())),
             expected=tuple(waiting.get(node.pk, ())),
             closed=tuple(closed.get(node.pk, ())),

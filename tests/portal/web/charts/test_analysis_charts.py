@@ -28,6 +28,7 @@ from scheduler.selectors.figures.times import Ending
 
 NOW = datetime(2026, 3, 1, 12, tzinfo=UTC)
 HOUR = timedelta(hours=1)
+JOINED = NOW - 24 * HOUR
 SLICES = [NOW - 2 * HOUR, NOW - HOUR]
 
 
@@ -86,7 +87,9 @@ def test_failures_are_named_in_words() -> None:
 def test_lanes_are_cut_at_the_window_and_hide_strangers_names() -> None:
     bars = (Bar(node="n", gpu_index=1, start=NOW - 9 * HOUR, end=None, job=None),)
     chart = drawable(
-        gpu_timeline.lanes_chart([Lane(name="box", gpus=2, bars=bars)], since=NOW - 6 * HOUR, now=NOW)
+        gpu_timeline.lanes_chart(
+            [Lane(name="box", gpus=2, joined_at=JOINED, bars=bars)], since=NOW - 6 * HOUR, now=NOW
+        )
     )
     assert chart.data[0]["base"] == ["2026-03-01T06:00:00"]
     assert chart.data[0]["x"] == [6 * 3600 * 1000]
@@ -94,6 +97,14 @@ def test_lanes_are_cut_at_the_window_and_hide_strangers_names() -> None:
     assert chart.summary.startswith(
         "Of the GPUs shown, 1 of 2 are allocated now; over the last 6 h, 50% of their time was allocated."
     )
+
+
+def test_time_before_a_node_joined_counts_as_nothing() -> None:
+    bar = Bar(node="n", gpu_index=0, start=NOW - HOUR, end=None, job=None)
+    lane = Lane(name="box", gpus=2, joined_at=NOW - 2 * HOUR, bars=(bar,))
+    late = Lane(name="new", gpus=1, joined_at=NOW - HOUR, bars=())
+    chart = drawable(gpu_timeline.lanes_chart([lane, late], since=NOW - 6 * HOUR, now=NOW))
+    assert "over the last 2 h, 20% of their time was allocated." in chart.summary
 
 
 def test_lanes_go_on_to_what_is_expected_and_say_so() -> None:
@@ -104,7 +115,7 @@ def test_lanes_go_on_to_what_is_expected_and_say_so() -> None:
     ahead = Expected(made_at=NOW - HOUR, stale=True, end_high=None, **reported)
     closed = ClosedTime(begins_at=NOW + 5 * HOUR, ends_at=NOW + 90 * HOUR, reserved=False, note="new fans")
     lane = Lane(
-        name="box", gpus=2, bars=bars, closed=(closed,),
+        name="box", gpus=2, joined_at=JOINED, bars=bars, closed=(closed,),
         expected=tuple(ExpectedBar(gpu_index=index, expected=ahead, job=None) for index in (0, 1)),
     )  # fmt: skip
     chart = drawable(gpu_timeline.lanes_chart([lane], since=NOW - 6 * HOUR, now=NOW))
@@ -134,7 +145,9 @@ def test_moments_stand_at_the_readers_clock_and_the_axis_names_its_zone() -> Non
     bars = (Bar(node="n", gpu_index=0, start=NOW - HOUR, end=NOW, job=None),)
     with timezone.override(ZoneInfo("Asia/Kolkata")):
         chart = drawable(
-            gpu_timeline.lanes_chart([Lane(name="box", gpus=1, bars=bars)], since=NOW - HOUR, now=NOW)
+            gpu_timeline.lanes_chart(
+                [Lane(name="box", gpus=1, joined_at=JOINED, bars=bars)], since=NOW - HOUR, now=NOW
+            )
         )
     assert chart.data[0]["base"] == ["2026-03-01T16:30:00"]
     assert chart.layout["xaxis"]["range"] == ["2026-03-01T16:30:00", "2026-03-01T17:30:00"]
@@ -143,7 +156,11 @@ def test_moments_stand_at_the_readers_clock_and_the_axis_names_its_zone() -> Non
 
 
 def test_the_axes_of_few_things_have_room_and_whole_ticks() -> None:
-    alone = drawable(gpu_timeline.lanes_chart([Lane(name="box", gpus=1, bars=())], since=NOW - HOUR, now=NOW))
+    alone = drawable(
+        gpu_timeline.lanes_chart(
+            [Lane(name="box", gpus=1, joined_at=JOINED, bars=())], since=NOW - HOUR, now=NOW
+        )
+    )
     assert alone.layout["height"] >= 190, "two lines of dates below, a legend above"
     top, bottom = alone.layout["yaxis"]["range"]
     assert top + bottom == 0, "a single GPU lies in the middle"

@@ -184,7 +184,7 @@ def test_lanes(held: list[tuple[int, int, bool]]) -> None:
         )
         for gpu, (start, still) in {gpu: (start, still) for gpu, start, still in held}.items()
     ]  # fmt: skip
-    lane, now = Lane(name="box", gpus=4, bars=tuple(bars)), NOON + HOUR
+    lane, now = Lane(name="box", gpus=4, joined_at=NOON, bars=tuple(bars)), NOON + HOUR
     chart = gpu_timeline.lanes_chart([lane], since=NOON, now=now)
     milliseconds = sum(sum(trace["x"]) for trace in chart.data)
     assert f"{percent(milliseconds / (4 * 3_600_000))} of their time" in chart.summary
