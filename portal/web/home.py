@@ -23,7 +23,7 @@ from portal.web.jobs.rows import JobRow, rows_of
 from scheduler.selectors.analysis.activity import has_submitted, job_news, node_news, unfinished_jobs
 from scheduler.selectors.analysis.overview import waiting_jobs
 from scheduler.selectors.cluster.capacity import load
-from scheduler.selectors.jobs import for_lists
+from scheduler.selectors.jobs import for_lists, jobs_named_in
 
 SHOWN_JOBS, SHOWN_NEWS = 8, 6
 
@@ -52,6 +52,7 @@ def _now(user: User) -> dict[str, Any]:
         "next_finish": _next_finish(rows),
         "load": load(),
         "waiting": waiting_jobs(),
+        "named": jobs_named_in(user, (row.job.wait_text for row in rows)),
     }
 
 

@@ -5,8 +5,11 @@ The time makes ids sort by age.
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
+
+JOB_ID = re.compile(r"\bftjob-[0-9a-f]{24}\b")
 
 
 def new_id(prefix: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
 from django.conf import settings
@@ -23,6 +24,7 @@ from scheduler.models import (
     LogPiece,
     Metric,
 )
+from scheduler.models.ids import JOB_ID
 from scheduler.states import JobState, public_state
 
 DETAILS = ("options", "evidence", "notes", "chosen", "params", "binding", "fixed")
@@ -38,6 +40,12 @@ def visible_jobs(user: User) -> QuerySet[Job]:
 def sees(user: User, job: Job) -> bool:
     """Return whether `visible_jobs` has the job, by its own columns."""
     return user.is_admin or job.owner_id == user.pk or (job.team_id or 0) in user.team_ids
+
+
+def jobs_named_in(user: User, texts: Iterable[str]) -> dict[str, Job]:
+    """The jobs that the person sees among those that the texts name by id; no query where none is named."""
+    ids = {found for text in texts for found in JOB_ID.findall(text)}
+    return {job.pk: job for job in visible_jobs(user).filter(pk__in=ids).only("name")} if ids else {}
 
 
 def may_change(actor: User, job: Job) -> bool:

@@ -25,7 +25,7 @@ from scheduler.selectors.cluster.preemptions import preempted
 from scheduler.selectors.figures.job import job_figures
 from scheduler.selectors.figures.start_forecasts import newest_forecast
 from scheduler.selectors.figures.training import attempt_that_counts
-from scheduler.selectors.jobs import get_job, metrics
+from scheduler.selectors.jobs import get_job, jobs_named_in, metrics
 from scheduler.selectors.public_states import may
 from scheduler.services.jobs.change import change_job
 from scheduler.services.jobs.priorities import hold_job, move_back, move_to_front, release_job
@@ -88,6 +88,7 @@ def _live(request: PageRequest, job: Job, now: datetime) -> dict[str, Any]:
         "may": may(job),
         "preempted": preempted(job, request.user),
         "starts": newest_forecast(job, now),
+        "named": jobs_named_in(request.user, [job.wait_text]),
     }
 
 

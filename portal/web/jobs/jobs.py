@@ -15,7 +15,14 @@ from portal.web.common.partials import fragment, is_fragment
 from portal.web.common.refusals import or_404, refusals_shown
 from portal.web.jobs.filters import JobFilters
 from portal.web.jobs.rows import rows_of
-from scheduler.selectors.jobs import array_named, for_lists, get_array, jobs_by_state, visible_jobs
+from scheduler.selectors.jobs import (
+    array_named,
+    for_lists,
+    get_array,
+    jobs_by_state,
+    jobs_named_in,
+    visible_jobs,
+)
 from scheduler.services.jobs.arrays import Cancelled, cancel_array
 from scheduler.states import TERMINAL
 
@@ -38,6 +45,7 @@ def job_list(request: PageRequest) -> HttpResponse:
     context = {
         "filters": filters,
         "rows": rows_of(found[:PAGE], database_now()),
+        "named": jobs_named_in(request.user, (job.wait_text for job in found)),
         "state": filters.cleaned_data["state"],
         "filtered": filters.in_use,
         "array": array,

@@ -21,6 +21,7 @@ from scheduler.selectors.cluster.gpu_lanes import lanes, nodes_with_gpus
 from scheduler.selectors.cluster.preemptions import reservations
 from scheduler.selectors.cluster.queue import waiting_count, waiting_places
 from scheduler.selectors.cluster.stops import recent_levels, recent_stops
+from scheduler.selectors.jobs import jobs_named_in
 from scheduler.selectors.policy import live_policy
 
 PAGE = 25
@@ -54,10 +55,12 @@ def _waiting(request: PageRequest) -> dict[str, Any]:
     count = waiting_count()
     page = Paginator(range(count), PAGE).get_page(request.GET.get("page"))
     offset = PAGE * (page.number - 1)
+    places = waiting_places(request.user, offset=offset, limit=PAGE, now=database_now())
     return {
         "page": page,
         "count": count,
-        "places": waiting_places(request.user, offset=offset, limit=PAGE, now=database_now()),
+        "places": places,
+        "named": jobs_named_in(request.user, (place.job.wait_text for place in places if place.job)),
         "policy": live_policy().policy,
         "reservations": reservations(request.user),
     }

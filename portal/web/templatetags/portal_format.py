@@ -6,7 +6,7 @@ They always have a unit, and never more digits than they deserve.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import datetime
 from string import ascii_uppercase
 from typing import Any
@@ -14,15 +14,17 @@ from typing import Any
 from django import template
 from django.conf import settings
 from django.utils import timezone
-from django.utils.html import format_html
+from django.utils.html import escape, format_html
 from django.utils.safestring import SafeString, mark_safe
 
 from knowledge.core.domain import wording
 from knowledge.core.domain.wording import label
 from portal.accounts.time_zones import local, offset
 from scheduler.core.placement.levels import TopologyLevel
+from scheduler.models.ids import JOB_ID
 
 register = template.Library()
+JOB_ID_APART = re.compile(f"({JOB_ID.pattern})")
 STORED_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", re.ASCII)
 UNKNOWN = "–"
 FAILURES = {"user": "data or code", "resource": "resources", "system": "nodes and infrastructure"}
@@ -172,6 +174,17 @@ def in_own_time(text: str) -> str:
     They are stored in ISO 8601 with an offset.
     """
     return STORED_MOMENT.sub(_read, text)
+
+
+@register.filter
+def with_links(text: str, jobs: Mapping[str, Any]) -> SafeString:
+    """A text in which the ids of these jobs are their names, as links."""
+    return SafeString("".join(_linked(part, jobs) for part in JOB_ID_APART.split(text)))
+
+
+def _linked(part: str, jobs: Mapping[str, Any]) -> str:
+    job = jobs.get(part)
+    return escape(part) if job is None else format_html('<a href="{}">{}</a>', job.get_absolute_url(), job)
 
 
 def _read(found: re.Match[str]) -> str:

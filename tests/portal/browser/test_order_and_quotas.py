@@ -39,9 +39,9 @@ def test_one_job_follows_another(opened: Any) -> None:
     expect(page.get_by_role("heading", name="Comes after")).to_be_visible()
     assert tick().started == 1
     page.reload()
-    expect(page.get_by_text(f"It comes after {first.pk}.")).to_be_visible()
+    expect(page.get_by_text("Why it waits: It comes after pretrain.")).to_be_visible()
     look(page, "order-waits")
-    page.get_by_role("link", name="pretrain").click()
+    page.get_by_role("link", name="pretrain").first.click()
     order = node.take_up()
     node.run(order, fake_node.step(3))
     node.end(order, "succeeded", fake_node.result())

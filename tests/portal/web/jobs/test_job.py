@@ -267,3 +267,16 @@ def unmasked(page: HttpResponse) -> bytes:
 @pytest.mark.parametrize("part", ["?tab=secrets", "tabs/secrets/", "charts/secrets/"])
 def test_parts_that_do_not_exist_are_not_found(browser: Client, person: User, part: str) -> None:
     assert browser.get(f"/jobs/{world.job(person).pk}/{part}").status_code == 404
+
+
+def test_jobs_that_a_reason_names_are_links_for_those_who_see_them(browser: Client, person: User) -> None:
+    first, strangers = world.job(person, name="<b>pretrain</b>"), world.job(world.user("eve"), name="secret")
+    job = world.job(person)
+    Job.objects.filter(pk=job.pk).update(
+        wait_code="dependency", wait_text=f"It comes after {first.pk}, {strangers.pk}."
+    )
+    link = f'It comes after <a href="/jobs/{first.pk}/">&lt;b&gt;pretrain&lt;/b&gt;</a>, {strangers.pk}.'
+    for path in (f"/jobs/{job.pk}/", "/jobs/", "/queue/", "/"):
+        shown = text(browser, path)
+        assert link in shown
+        assert "secret" not in shown

@@ -6,7 +6,7 @@ from django.db import migrations, models
 class Migration(migrations.Migration):
 
     dependencies = [
-        ('scheduler', '0046_forecast_gpus'),
+        ('scheduler', '0047_change_search_trouble'),
     ]
 
     operations = [
