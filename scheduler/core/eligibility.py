@@ -56,10 +56,11 @@ def _not_yet(job: JobInfo, now: float) -> Wait | None:
 
 
 def _beyond_limits(jobs: Sequence[JobInfo], not_yet: Collection[str]) -> Iterator[Wait]:
-    """Of each array only as many jobs are shown as may still start, the first ones."""
+    """Of each array only as many jobs are shown as may still start, those submitted first."""
     holding = Counter(job.array for job in jobs if job.array and job.holds is not None)
-    for job in jobs:
-        if not job.array or job.holds is not None or job.hold or job.id in not_yet:
+    waiting = (job for job in jobs if job.array and job.holds is None and not job.hold)
+    for job in sorted(waiting, key=lambda job: (job.submitted_at, job.id)):
+        if job.id in not_yet:
             continue
         holding[job.array] += 1
         if holding[job.array] > job.array_limit:

@@ -74,6 +74,8 @@ def test_no_more_of_an_array_are_shown_than_may_still_start(
         }
     state, waits = eligible(ClusterState(jobs=jobs, nodes=NODES), NOW)
     assert {one.id for one in state.jobs} == expected
+    again, _ = eligible(ClusterState(jobs=jobs[::-1], nodes=NODES), NOW)
+    assert {one.id for one in again.jobs} == expected, "whatever order they come in"
     codes = {wait.job: wait.code for wait in waits}
     assert all(
         codes[f"j{i}"] == WaitState.BEGIN_TIME
