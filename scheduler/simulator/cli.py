@@ -44,7 +44,8 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     add("--group", help="only the jobs of this virtual cluster, queue or named trace (all)")
     add(
         "--cluster",
-        help="type:nodes x GPUs each, price per GPU-hour: a100:8x8,l40s:4x4@1.1 (the folder's cluster.csv)",
+        help="type:nodes x GPUs each /GPUs that share what @price per GPU-hour: a100:8x8/numa=4,l40s:4x4@1.1"
+        " (the folder's cluster.csv)",
     )
     add("--policy", required=True, action="append", help="a policy's name; repeat it to compare")
     add(

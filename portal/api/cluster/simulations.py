@@ -52,7 +52,8 @@ class SimulationIn(StrictSerializer):
     seed = WholeNumber(min_value=0, max_value=MAX_SEED, default=0)
     cluster = StrictText(
         max_length=500, allow_blank=True, default="",
-        help_text="GPU:nodes x GPUs per node @price, e.g. a100:8x8,l40s:4x4@1.1; empty: the current nodes.",
+        help_text="GPU:nodes x GPUs per node @price, e.g. a100:8x8,l40s:4x4@1.1; where GPUs sit:"
+        " a100:8x8/numa=4 (also socket, pcie, nvlink); empty: the current nodes.",
     )  # fmt: skip
     since = ZonedDateTime(required=False, help_text="Only jobs submitted at this time or later.")
     until = ZonedDateTime(required=False, help_text="Only jobs submitted before this time; now by default.")

@@ -38,7 +38,8 @@ class SimulationForm(TimedForm):
     until = MomentField(required=False, label="Until", help_text="Empty: until now.")
     cluster = forms.CharField(
         max_length=500, required=False,
-        help_text="GPU:nodes x GPUs per node @price, e.g. a100:8x8,l40s:4x4@1.1. Empty: the current nodes.",
+        help_text="GPU:nodes x GPUs per node @price, e.g. a100:8x8,l40s:4x4@1.1. Where GPUs sit:"
+        " a100:8x8/numa=4 (also socket, pcie, nvlink). Empty: the current nodes.",
     )  # fmt: skip
     error = forms.FloatField(
         min_value=0, max_value=MAX_ERROR, initial=0, required=False, label="Prediction error",

@@ -16,9 +16,12 @@ from scheduler.core.types import GpuSite
 from scheduler.simulator.errors import ClusterError
 from scheduler.simulator.inputs.cells import converted, optional, whole
 from scheduler.simulator.inputs.files import Row
+from scheduler.simulator.inputs.sites import parse_sites, sites_text
 from scheduler.simulator.inputs.trace import TraceJob
 
-_POOL = re.compile(r"(?P<model>[^:,@]+):(?P<nodes>\d+)x(?P<gpus>\d+)(@(?P<price>\d+(\.\d+)?))?")
+_POOL = re.compile(
+    r"(?P<model>[^:,@]+):(?P<nodes>\d+)x(?P<gpus>\d+)(?P<sites>(/[^/@]*)*)(@(?P<price>\d+(\.\d+)?))?"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +69,8 @@ class Cluster:
 def parse_cluster(text: str) -> Cluster:
     """Read a cluster such as `a100:8x8,l40s:4x4@1.10`.
 
-    The parts are model, nodes x GPUs of each, and perhaps a price per GPU-hour. Raises
-    ClusterError.
+    The parts are model, nodes x GPUs of each, perhaps how many GPUs share what (`/numa=4`), and
+    perhaps a price per GPU-hour. Raises ClusterError.
     """
     pools = []
     for part in text.split(","):
@@ -76,11 +79,9 @@ def parse_cluster(text: str) -> Cluster:
             raise ClusterError(
                 f"--cluster: {part.strip()!r} is not MODEL:NODESxGPUS, for example a100:8x8 or l40s:4x4@1.10"
             )
-        pools.append(
-            NodeGroup(
-                match["model"].strip(), int(match["nodes"]), int(match["gpus"]), float(match["price"] or 0.0)
-            )
-        )
+        nodes, gpus, price = int(match["nodes"]), int(match["gpus"]), float(match["price"] or 0.0)
+        sites = parse_sites(match["sites"], gpus, "--cluster")
+        pools.append(NodeGroup(match["model"].strip(), nodes, gpus, price, sites))
     return checked(pools, "--cluster")
 
 
@@ -129,7 +130,8 @@ def as_text(cluster: Cluster) -> str:
     parts = []
     for pool in cluster.pools:
         price = f"@{pool.price_per_gpu_h:.6f}".rstrip("0").rstrip(".") if pool.price_per_gpu_h else ""
-        parts.append(f"{pool.gpu_model}:{pool.nodes}x{pool.gpus_per_node}{price}")
+        sites = sites_text(pool.sites)
+        parts.append(f"{pool.gpu_model}:{pool.nodes}x{pool.gpus_per_node}{sites}{price}")
     return ",".join(parts)
 
 

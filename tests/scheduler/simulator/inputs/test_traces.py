@@ -14,10 +14,11 @@ import pytest
 
 from scheduler.simulator.errors import ClusterError, SimulatorError, TraceError
 from scheduler.simulator.inputs import files
-from scheduler.simulator.inputs.cluster import parse_cluster
+from scheduler.simulator.inputs.cluster import as_text, parse_cluster
 from scheduler.simulator.inputs.importers.registry import IMPORTERS, load_trace
 from scheduler.simulator.inputs.trace import COLUMNS
 from scheduler.simulator.scenario import open_scenario
+from tests.scheduler.simulator.worlds import job, play
 
 EXAMPLES = {
     "philly": ("job_id,submit_time,duration_s,gpus,vc", "p0,2017-09-04 10:30:41,60,8,7f04ca"),
@@ -227,11 +228,39 @@ def test_the_offered_load_is_gpu_time_over_arrivals_and_gpus(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "text", ["", "a100", "a100:8", "a100:0x8", "a100:8x8,", "a100:8x8@x", "a:1x1,a:2x1", "a:1x1@1,a:1x2@2"]
-)
+    "text",
+    ["", "a100", "a100:8", "a100:0x8", "a100:8x8,", "a100:8x8@x", "a:1x1,a:2x1", "a:1x1@1,a:1x2@2",
+     "a:1x8/", "a:1x8/numa", "a:1x8/numa=0", "a:1x8/numa=9", "a:1x8/numa=x", "a:1x8/numa=²",
+     "a:1x8/numa=4/numa=4", "a:1x8/rack=2", "a:1x8/socket=4/numa=3", "a:1x8/numa=2/pcie=4",
+     "a:1x8/nvlink=1", "a:1x8@1/numa=4"],
+)  # fmt: skip
 def test_a_cluster_that_is_not_understood_says_how_to_write_it(text: str) -> None:
     with pytest.raises(ClusterError, match="--cluster"):
         parse_cluster(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "sites"),
+    [
+        ("a:2x4", ()),
+        ("a:2x4/numa=2", ((0, 0, 0, None), (0, 0, 1, None), (0, 1, 2, None), (0, 1, 3, None))),
+        ("a:2x4/socket=2/pcie=2@1.5", ((0, 0, 0, None), (0, 0, 0, None), (1, 1, 1, None), (1, 1, 1, None))),
+        ("a:2x4/nvlink=4", ((0, 0, 0, 0), (0, 0, 1, 0), (0, 0, 2, 0), (0, 0, 3, 0))),
+        ("a:2x3/nvlink=2", ((0, 0, 0, 0), (0, 0, 1, 0), (0, 0, 2, 1))),
+    ],
+)
+def test_a_cluster_says_where_its_gpus_sit(text: str, sites: tuple[tuple[int | None, ...], ...]) -> None:
+    cluster = parse_cluster(text)
+    assert cluster.pools[0].sites == sites
+    assert parse_cluster(as_text(cluster)) == cluster
+
+
+def test_a_job_that_requires_one_numa_node_waits_for_it() -> None:
+    jobs = [job(f"j{i}", gpus=1, runs_s=100.0 * (1 + i % 2)) for i in range(4)]
+    jobs.append(job("close", 1.0, gpus=2, topology="guaranteed", topology_level="numa"))
+    assert play(jobs, "gpu:1x4", "fifo").runs["close"].first_start is None
+    assert play(jobs, "gpu:1x4/numa=2", "fifo").runs["close"].first_start == 200.0
+    assert play(jobs, "gpu:1x4/nvlink=4", "fifo").runs["close"].first_start == 100.0
 
 
 def test_our_own_schema_survives_writing_and_reading(tmp_path: Path) -> None:
