@@ -37,3 +37,8 @@ def pytest_collection_finish() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def examples(number: int) -> int:
+    """How many of so many random cases are played: a third, or all with EXAMPLES=all."""
+    return number if os.environ.get("EXAMPLES") == "all" else max(1, number // 3)

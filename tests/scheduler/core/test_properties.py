@@ -15,7 +15,7 @@ from scheduler.core.placement.fit import FreeGpus, equal_shares
 from scheduler.core.policies import FREE_PLACEMENT, POLICIES
 from scheduler.core.types import ClusterState, Plan, Preempt, Resize, Start, Wait
 from scheduler.states import WaitState
-from tests.harness.samples import examples
+from tests.harness.environment import examples
 from tests.scheduler.core.clusters import cluster_states
 
 every_policy = pytest.mark.parametrize("name", sorted(POLICIES))

@@ -36,9 +36,9 @@ from scheduler.services.nodes.state import drain_node, resume_node
 from scheduler.services.policy import choose_policy
 from scheduler.states import LIVE, TERMINAL, DependencyKind, JobState, NodeState
 from tests.harness import world
+from tests.harness.environment import examples
 from tests.harness.fake_node import FakeNode, result, step
 from tests.harness.invariants import assert_sound
-from tests.harness.samples import examples
 from trainer.protocol import ClaimOrder
 
 EXAMPLES = int(os.environ.get("MODEL_EXAMPLES", examples(12)))
