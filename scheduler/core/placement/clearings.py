@@ -1,6 +1,6 @@
-"""The ways to clear GPUs of each node, found anew only once what the node holds has changed.
+"""The ways to clear GPUs of each node.
 
-A decision asks the same of many nodes for many jobs, and each of its starts changes one or two of them.
+They are found anew only once what the node holds has changed. A decision asks the same of many nodes for many jobs, and each of its starts changes one or two of them.
 """
 
 from __future__ import annotations
@@ -44,7 +44,10 @@ UNLIKE = itemgetter(0, 1, 2, 3)  # all of Priced but the spot
 
 @dataclass(slots=True, eq=False)
 class Ways:
-    """The spots of one node, at least one, and the lowest priority among their victims."""
+    """The spots of one node, at least one.
+
+    lowest: the lowest priority among their victims.
+    """
 
     node: str
     free: int  # GPUs
@@ -145,7 +148,10 @@ def cheapest(found: Sequence[Ways]) -> Spot | None:
 
 
 def best_weighed(found: Sequence[Ways], alpha: float) -> Spot | None:
-    """The spot that is best by its level, which weighs `alpha`, and by its cost beside the dearest."""
+    """Return the spot that is best by its level and its cost.
+
+    The level weighs `alpha`, the cost is taken beside the dearest.
+    """
     lowest = _lowest(found)
     every = [priced for ways in found for priced in ways.priced(lowest)]
     dearest = max((priced.cost for priced in every), default=0.0) or 1.0

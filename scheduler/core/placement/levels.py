@@ -144,7 +144,10 @@ def closest(
 
 
 def closest_of(sites: tuple[GpuSite, ...], gpus: int, count: int) -> tuple[TopologyLevel, int]:
-    """As `closest`, of GPUs and to GPUs that are bits of a number: thousands of sets are asked about."""
+    """As `closest`, of GPUs and to GPUs that are bits of a number.
+
+    Thousands of sets are asked about.
+    """
     for level, groups in _groups(sites):
         held = [group & gpus for group in groups if (group & gpus).bit_count() >= count]
         if held:

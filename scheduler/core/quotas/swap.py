@@ -1,4 +1,4 @@
-"""A share that changes hands: a job of a higher class takes the place of a lower one at the same limit.
+"""A job of a higher class takes the place of a lower one at the same limit.
 
 A limit is met by stopping jobs that count against it; policies look for GPUs alone, so they find others.
 """
@@ -22,7 +22,9 @@ SHARES = {WaitState.QUOTA_TEAM: "team", WaitState.QUOTA_USER: "user"}  # code: w
 
 
 def swap(state: ClusterState, plan: Plan, ledger: Ledger, refused: Mapping[str, Wait], now: float) -> Plan:
-    """Stop jobs of lower classes for those that a limit of the same team or person refuses.
+    """Stop jobs of lower classes for those that a limit refuses.
+
+    The limit is of the same team or person.
 
     refused: why jobs may not start. ledger: what is held after the plan; it is brought up to date.
     """
@@ -51,7 +53,10 @@ class _Swaps:
         self._failed: set[tuple[object, ...]] = set()
 
     def serve(self, job: JobInfo, whose: str) -> None:
-        """Start the job in the place of as few and as late ones as will do, the lowest class first."""
+        """Start the job in the place of as few and as late ones as will do.
+
+        The lowest class goes first.
+        """
         share = getattr(job, whose)
         if not share or not self.able or job.priority <= self.able[-1].priority:
             return

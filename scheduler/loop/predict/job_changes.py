@@ -52,7 +52,10 @@ def find_next(now: datetime) -> ChangeSearch | None:
 
 
 def _answer(row: ChangeSearch, job: Job, now: datetime) -> None:
-    """An error is an answer, too: otherwise the same job would be looked at again, and no other one."""
+    """An error is an answer, too.
+
+    Otherwise the same job would be looked at again, and no other one.
+    """
     row.found, row.trouble, row.made_at, row.version = [], "", now, job.version
     try:
         row.found = _found(job, now)

@@ -61,7 +61,7 @@ def submit_array(
 
 
 class Cancelled(NamedTuple):
-    """How many jobs are cancelled for good, and how many as soon as their nodes have stopped."""
+    """How many jobs are cancelled for good, or as soon as their nodes have stopped."""
 
     waiting: int
     stopping: int
