@@ -20,7 +20,7 @@ from knowledge.core.data.measurement import Measurement
 from knowledge.core.data.sources import registry
 from knowledge.core.data.sources.table import BadTable
 from knowledge.core.domain.catalogue import Catalogue
-from knowledge.core.domain.catalogue_fallback import nearest_catalogue
+from knowledge.core.domain.catalogue.fallback import nearest_catalogue
 from knowledge.core.evaluate import evaluation
 
 

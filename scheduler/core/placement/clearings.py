@@ -1,6 +1,7 @@
 """The ways to clear GPUs of each node.
 
-They are found anew only once what the node holds has changed. A decision asks the same of many nodes for many jobs, and each of its starts changes one or two of them.
+They are found anew only once what the node holds has changed. A decision asks the same of many nodes for
+many jobs, and each of its starts changes one or two of them.
 """
 
 from __future__ import annotations

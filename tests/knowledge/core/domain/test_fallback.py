@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from knowledge.core.domain.catalogue_fallback import gpu_like, model_like, nearest_catalogue, parameters_of
+from knowledge.core.domain.catalogue.fallback import gpu_like, model_like, nearest_catalogue, parameters_of
 from tests.knowledge.conftest import CATALOGUE, GIB, TINY
 
 NEAREST = nearest_catalogue(CATALOGUE)
