@@ -56,9 +56,9 @@ def _serve(market: Market, now: Callable[[], datetime]) -> None:
     try:
         offer = _asked(market, {"do": "offer", "nodes": 0})
         note_sample(market=market, price=offer.price, available=offer.available, now=now())
+        _release(market, now())  # first: nodes that nobody needs cost money even where new ones fail
         for order in MarketOrder.objects.filter(market=market, nodes__gt=0):
             _want(market, order, now())
-        _release(market, now())
     except (ProvisionerFailed, BadParameters) as failed:
         _rest(market, f"Its provisioner {market.provisioner} failed: {failed}.", now())
     else:

@@ -107,6 +107,20 @@ def test_one_that_lies_is_left_alone_for_ten_minutes(market: Market, settings: A
     assert market.quiet_until > database_now() + timedelta(minutes=9)
 
 
+def test_what_is_not_needed_is_given_back_even_where_new_nodes_fail(
+    market: Market, settings: Any, script: Script, tmp_path: Path
+) -> None:
+    settings.PROVISIONERS = {"cloud": script('asked["do"] == "want" and sys.exit(1); print(\'{"available": 3}\')')}
+    node = making.row(making.market_node(market))
+    take_orders(actions=[Release(node.pk), Acquire("east", 2, NodeTerms.SPOT)], now=database_now())
+    tick()
+    look()
+    assert [one["do"] for one in asked(tmp_path)] == ["offer", "release", "want"]
+    assert not Node.present.filter(pk=node.pk).exists()
+    market.refresh_from_db()
+    assert "ended with 1" in market.problem
+
+
 @pytest.mark.one_database
 def test_one_that_left_the_settings_is_a_problem_that_is_told(market: Market, settings: Any) -> None:
     settings.PROVISIONERS = {}
