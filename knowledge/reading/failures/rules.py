@@ -32,7 +32,10 @@ CERTAIN = _rules(
         ("gpu-driver", r"no CUDA-capable device|No CUDA GPUs are available|Found no NVIDIA driver"),
         ("gpu-driver", r"no kernel image is available|system not yet initialized|busy or unavailable"),
         ("gpu-driver", r"CUDA driver error: invalid"),
-        ("gpu-driver", r"CUDA Setup failed|CUDA unknown error|Torch not compiled with CUDA enabled"),
+        (
+            "gpu-driver",
+            r"CUDA Setup failed|CUDA SETUP: Problem|CUDA unknown error|Torch not compiled with CUDA enabled",
+        ),
         (
             "gpu-driver",
             r"libbitsandbytes_\w+\.so|native library not available|libcud\w+\.so[.\d]*: cannot open",
@@ -108,18 +111,29 @@ CERTAIN = _rules(
         ("bad-data", r"JSON parse error.{0,200}(in row \d+)|ArrowInvalid|Error tokenizing data"),
         ("bad-data", r"DatasetGenerationError|DatasetGenerationCastError|DataFilesNotFoundError"),
         ("bad-data", r"JSONDecodeError.{0,200}(line \d+)|JSONDecodeError|UnicodeDecodeError|CastError"),
-        ("bad-data", r"Unable to create tensor, you should probably|too many dimensions 'str'"),
+        ("bad-data", r"Unable to create tensor|too many dimensions 'str'"),
         (
             "bad-data",
             r"num_samples should be a positive integer|expected sequence of length|EmptyDatasetError",
         ),
         ("bad-data", r"(?:jsonl?|csv|data ?set)\b.{0,60}(?:should|must) (?:have|contain)\b"),
         ("bad-data", r"train set will be empty|data ?set is empty"),
+        (
+            "bad-data",
+            r"No such file or directory: .{0,200}(?:/(?:train|dev|valid|test|data ?set)s?/"
+            r"|\.(?:tsv|csv|jsonl|parquet|arrow|txt|wav|flac|mp3|png|jpe?g)\b)",
+        ),
         ("bad-data", r"column names don't match|Column .{0,80}(?:not in|doesn't exist)|Couldn't cast"),
+        (
+            "bad-data",
+            r"\bcolumns?\b.{0,120}\b(?:data ?set|not (?:in|found)|missing)\b"
+            r"|\b(?:data ?set|missing|[Ii]nvalid)\b.{0,80}\bcolumns?\b",
+        ),
         ("bad-data", r"text input must be of type `?str|TextEncodeInput must be|Conversation roles must"),
         (
             "checkpoint",
-            r"checkpoint (?:cannot be resumed|is of another)|size mismatch for|Missing key\(s\) in",
+            r"checkpoint (?:cannot be resumed|is of another)|size mismatch for|Missing key\(s\) in"
+            r"|Error\(s\) in loading state_dict",
         ),
         ("checkpoint", r"valid checkpoint found in output|loaded state dict (?:contains|has)"),
         ("missing-package", r"No module named '?([\w.]{1,60})|cannot import name '?([\w.]{1,60})"),
@@ -127,6 +141,7 @@ CERTAIN = _rules(
             "missing-package",
             r"requires the following packages|PackageNotFoundError|pip install -?U? ?'?([\w-]+)",
         ),
+        ("missing-package", r"\b([\w-]{2,30}) backend is required"),
         ("missing-package", r"version `?(?:GLIBC|GLIBCXX|CXXABI)\w*|([\w-]{2,40})[><=]=[\d.]+ is required"),
         ("missing-package", r"fatal error: ([\w./-]{1,60})\.h(?:pp)?: No such file"),
         (
@@ -136,7 +151,7 @@ CERTAIN = _rules(
         ("bad-arguments", r": error: (?:argument |unrecognized|the following arguments|ambiguous option)"),
         ("bad-arguments", r"not used by the (?:\w{0,10})ArgumentParser|: invalid choice: "),
         ("time-limit", r"DUE TO TIME LIMIT"),
-        ("permission", r"PermissionError|Permission denied|Operation not permitted"),
+        ("permission", r"PermissionError|Permission denied|Operation not permitted|WinError (?:5|1314)\b"),
     )
 )
 # What follows from another cause; asked where no line tells a cause by itself.
@@ -145,7 +160,7 @@ SYMPTOMS = _rules(
         ("silent", r"no sign of life"),
         (
             "peer-lost",
-            r"Timeout at NCCL work|collective operation timeout|Watchdog caught"
+            r"Timeout at NCCL work|collective operation timeout|[Ww]atchdog (?:caught|got stuck)"
             r"|NCCL (?:communicator|error|WARN)",
         ),
         ("peer-lost", r"unhandled (?:system|cuda) error|remote process exited|Connection closed by peer"),
@@ -160,7 +175,8 @@ SYMPTOMS = _rules(
             "crash",
             r"terminate called|free\(\): invalid|double free|corrupted size|exitcode\s*: -(?:11|6|7)\b",
         ),
-        ("crash", r"an illegal memory access"),
+        ("crash", r"an illegal memory access|DataLoader worker .{0,200}exited unexpectedly"),
+        ("crash", r"stack smashing|buffer overflow detected|malloc\.c:\d|finished with exit code -"),
         (
             "killed",
             r"^Killed\b|SIGKILL|SIGTERM|exitcode\s*: -(?:9|15)\b|signal:? (?:9|15)\b|KeyboardInterrupt",

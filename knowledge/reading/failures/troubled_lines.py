@@ -19,8 +19,12 @@ _PREFIX = re.compile(
 _STAMP = re.compile(
     r"^\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s*(?:[-|]?\s*(?:ERROR|CRITICAL|FATAL)\s*[-|:]\s*)?"
 )
-_LEVEL = re.compile(r"^\W{0,2}\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\W{0,4}(?:ERROR|CRITICAL|FATAL)\b")
-_AFTER_A_BAR = re.compile(r"^.*\d/\d{1,9} \[[\d:]{4,9}<[^\[\]]{1,60}\]\s*(?=\S)")
+_LEVEL = re.compile(r"^\W{0,2}(?:\d{4}-\d\d-\d\d[T ])?\d\d:\d\d:\d\d\S*\W{0,4}(?:ERROR|CRITICAL|FATAL)\b")
+_INDENTED = re.compile(r"^ {8,80}\S")  # a long message that a terminal wrapped
+_AFTER_A_BAR = re.compile(
+    r"^.*(?:\d/\d{1,9} \[[\d:]{4,9}<[^\[\]]{1,400}\]\s*(?=\S)|%\|.*?(?=\[rank\d+\]:|\[E Process))"
+)
+_FAILURES, _ROOT_CAUSE = re.compile(r"^Failures?:"), re.compile(r"^Root Cause \(first")
 _ERROR = re.compile(
     r"^(?:[A-Za-z_]\w*\.)*(?P<name>[A-Z]\w*(?:Error|Exception|Invalid|Interrupt|Exit|NotFound|Failure"
     r"|Enabled|Exists|Refused|Timeout|Mismatch|Exceeded|Unavailable|Denied)|Exception|Stopped)(?:$|:|\s*\[)"
@@ -29,7 +33,9 @@ _NATIVE = re.compile(
     r"^(?:terminate called|what\(\):|Killed\b|Segmentation fault|Bus error|Aborted|Fatal Python error"
     r"|slurmstepd: error|srun: error|NVRM:|CUDA error|RuntimeError|Out of memory|oom-kill|Memory cgroup"
     r"|exitcode\s*:|traceback\s*:\s*Signal|Watchdog caught|terminating|free\(\)|double free|malloc|corrupted"
-    r"|kernel:|Signal \d|Process \d+ terminated|Root Cause|ERROR\b|FATAL\b|error:|Error an?\b"
+    r"|CUDA SETUP: Problem|THCudaCheck FAIL|\*\*\* stack|NCCL watchdog|Permission denied"
+    r"|Process finished with|kernel:|Signal \d|Process \d+ terminated|Root Cause|ERROR\b|FATAL\b"
+    r"|error:|Error an?\b"
     r"|\S{1,160}(?: [\w.-]{1,30}){0,3}: (?:(?:fatal )?error: |Error while ))"
     r"|: command not found$|NCCL WARN|Assertion `[^`']{1,200}[`'] failed|exits? with return code = -?\d"
     r"|Failures?: |\bXid \(|torch[./]distributed[./]elastic\S*.{0,40}failed|oom_kill"
@@ -61,9 +67,23 @@ def troubled(lines: Sequence[LogLine]) -> tuple[list[TroubledLine], list[Trouble
     An error after which the training went on was handled.
     """
     advanced = _last_advance(lines)
-    found = list(_troubled(lines))
+    found = list(_troubled(_without_consequences(lines)))
     late = [one for one in found if one.line.number >= advanced]
     return _some(late), _some(found[: len(found) - len(late)])
+
+
+def _without_consequences(lines: Sequence[LogLine]) -> Sequence[LogLine]:
+    """Leave out ends that torchrun tells beside the first one: it brought them about itself."""
+    kept: list[LogLine] = []
+    begun = None
+    for line in lines:
+        if _FAILURES.match(line.text):
+            begun = len(kept)
+        elif begun is not None and _ROOT_CAUSE.match(line.text):
+            del kept[begun:]
+            begun = None
+        kept.append(line)
+    return kept
 
 
 def _some(found: list[TroubledLine]) -> list[TroubledLine]:
@@ -83,7 +103,7 @@ def error_name(message: str) -> str:
 
 
 def _troubled(lines: Iterable[LogLine]) -> Iterator[TroubledLine]:
-    left = 0
+    left, wraps = 0, False
     for line in lines:
         message = bare_message(line.text)
         if name := error_name(message):
@@ -91,9 +111,10 @@ def _troubled(lines: Iterable[LogLine]) -> Iterator[TroubledLine]:
             yield TroubledLine(line, message, name)
         elif _FRAME.match(line.text) or not message or _is_progress(message):
             left = left if not message else 0
-        elif left or _is_native(line.text[:LONGEST], message):
+        elif left or (wraps and _INDENTED.match(line.text)) or _is_native(line.text[:LONGEST], message):
             left = max(0, left - 1)
             yield TroubledLine(line, message, "")
+        wraps = bool(_LEVEL.match(line.text) or (wraps and _INDENTED.match(line.text)))
 
 
 def _is_native(text: str, message: str) -> bool:

@@ -13,6 +13,7 @@ from knowledge.reading.failures.explaining import SHOWN, Explanation
 from knowledge.reading.failures.troubled_lines import LogLine
 from knowledge.reading.logs.figures import LogFigures
 from knowledge.reading.logs.line_forms import LogPoint
+from knowledge.reading.logs.silence import stalled
 
 LONGEST_QUESTION = 300
 CHANGED = 0.02  # of the loss; less is no change
@@ -31,13 +32,15 @@ QUESTIONS = (
 class LogFacts:
     """What is known besides the log; all of it may be unknown.
 
-    left_s: what the portal itself expects, which goes before the log.
+    left_s: what the portal itself expects, which goes before the log. silent_s: since the last word of a
+    training that runs.
     """
 
     state: str = ""
     ended: bool = False
     explanation: Explanation | None = None
     left_s: float | None = None
+    silent_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,13 +122,16 @@ def _median(points: Sequence[LogPoint]) -> float:
     return median(one.loss for one in points if one.loss is not None)
 
 
-def _far(log: LogFigures, _: LogFacts) -> _Answer:
+def _far(log: LogFigures, facts: LogFacts) -> _Answer:
     at = log.furthest
     if at is None or at.step is None:
         return "No line of the log has a step yet.", [log.last] if log.last else []
-    if not log.total:
-        return f"It came to step {at.step:,}; the log does not say of how many.", [at.line]
-    return f"It came to step {at.step:,} of {log.total:,}, {100 * at.step / log.total:.0f} %.", [at.line]
+    if log.total:
+        text = f"It came to step {at.step:,} of {log.total:,}, {100 * at.step / log.total:.0f} %."
+    else:
+        text = f"It came to step {at.step:,}; the log does not say of how many."
+    still = stalled(log.points, facts.silent_s)
+    return (text, [at.line]) if still is None else (f"{text} {still[0]}", [at.line, still[1].line])
 
 
 def _end(log: LogFigures, facts: LogFacts) -> _Answer:

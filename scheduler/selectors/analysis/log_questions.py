@@ -9,7 +9,7 @@ from knowledge.reading.logs.questions import LogAnswer, LogFacts, ask
 from scheduler.models import Attempt, Job, LogQuestion
 from scheduler.selectors.analysis.failures import explained, log_lines
 from scheduler.selectors.figures.job import job_figures
-from scheduler.states import TERMINAL
+from scheduler.states import TERMINAL, JobState
 
 SHOWN_QUESTIONS = 5
 
@@ -23,8 +23,15 @@ def ask_log(job: Job, question: str, now: datetime) -> LogAnswer:
         ended=job.state in TERMINAL,
         explanation=explained(job),
         left_s=figures.time_left_s,
+        silent_s=_silent_s(job, attempt, now),
     )
     return ask(question, read_figures(log_lines(attempt) if attempt else ()), facts)
+
+
+def _silent_s(job: Job, attempt: Attempt | None, now: datetime) -> float | None:
+    """Since the job last told its progress, while it runs."""
+    heard_at = (attempt.progress or {}).get("heard_at") if attempt else None
+    return now.timestamp() - heard_at if heard_at and job.state == JobState.RUNNING else None
 
 
 def past_questions(job: Job) -> list[LogQuestion]:

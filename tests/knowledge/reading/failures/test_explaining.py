@@ -12,6 +12,7 @@ from knowledge.reading.failures.rules import CERTAIN, SYMPTOMS
 from knowledge.reading.failures.troubled_lines import LogLine
 from tests.harness import hostile
 from tests.knowledge.reading.failures.cases import CASES, STEPS, raised
+from tests.knowledge.reading.failures.further_cases import FURTHER
 from trainer.recipes import RECIPES
 
 
@@ -20,13 +21,21 @@ def explained(log: str, outcome: str = "", reason: str = "", **values: Any) -> E
     return explain_failure(lines, FailureFacts(outcome=outcome, reason=reason, values=values))
 
 
-@pytest.mark.parametrize("name", CASES)
-def test_the_cause_and_the_line_that_tells_it(name: str) -> None:
-    cause, log = CASES[name]
+@pytest.mark.parametrize(("cause", "log"), [*CASES.values(), *FURTHER.values()], ids=[*CASES, *FURTHER])
+def test_the_cause_and_the_line_that_tells_it(cause: str, log: str) -> None:
     found = explained(log)
     assert found.cause.name == cause
     assert found.line is not None
     assert log.splitlines()[found.line.number - 1].strip().startswith(found.line.text[:100])
+
+
+def test_ends_that_torchrun_brought_about_itself_tell_nothing() -> None:
+    others = (
+        "Failures:\n[1]:\n  exitcode  : -9 (pid: 7)\n  traceback : Signal 9 (SIGKILL) received by PID 7\n"
+    )
+    first = "Root Cause (first observed failure):\n[0]:\n  exitcode  : {} (pid: 8)\n"
+    assert explained(others + first.format("1")).cause.name == "unknown"
+    assert explained(others + first.format("-9")).cause.name == "killed"
 
 
 def test_every_rule_has_its_cause() -> None:

@@ -177,6 +177,25 @@ def test_questions_are_understood_by_their_words(question: str, topic: str) -> N
     assert asked(question, BARS).topic == topic
 
 
+def steady(seconds: list[int]) -> str:
+    return "".join(
+        f"2026-01-01 {s // 3600:02}:{s // 60 % 60:02}:{s % 60:02} step {n}/90\n"
+        for n, s in enumerate(seconds)
+    )
+
+
+def test_a_silence_of_ten_times_the_usual_one_is_told() -> None:
+    lines = [*range(0, 200, 20), *range(1000, 1100, 20)]
+    answer = asked("How far is it?", steady(lines))
+    assert answer.text == "It came to step 14 of 90, 16 %. It stood still for 14 min after this line."
+    assert [line.number for line in answer.lines] == [15, 10]
+    even = steady([*range(0, 400, 20)])
+    assert "still" not in asked("How far is it?", even).text
+    assert "still" not in asked("How far is it?", steady([0, 20, 1000])).text
+    assert "silent for 5 min, and usually for 20 s" in asked("How far is it?", even, silent_s=300.0).text
+    assert "silent" not in asked("How far is it?", even, silent_s=190.0).text
+
+
 def test_what_the_portal_knows_goes_before_the_log() -> None:
     assert "2 h" in asked("when does it end", BARS, left_s=7200.0).text
     assert asked("when does it end", BARS, state="failed", ended=True).text == "It has ended: it has failed."
