@@ -73,7 +73,7 @@ def troubled(lines: Sequence[LogLine]) -> tuple[list[TroubledLine], list[Trouble
 
 
 def _without_consequences(lines: Sequence[LogLine]) -> Sequence[LogLine]:
-    """Leave out ends that torchrun tells beside the first one: it brought them about itself."""
+    """Leave out ends beside the first one: torchrun brought them about itself."""
     kept: list[LogLine] = []
     begun = None
     for line in lines:

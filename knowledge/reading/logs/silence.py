@@ -1,4 +1,4 @@
-"""Whether a training stood still: a silence far longer than those between its lines."""
+"""Whether a training stood still: a silence far longer than usual."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ ENOUGH = 8  # silences; fewer tell nothing usual
 
 
 def stalled(points: Sequence[LogPoint], silent_s: float | None = None) -> tuple[str, LogPoint] | None:
-    """A sentence on the silence until now, else on the longest one, and the line before it.
+    """A sentence on the silence until now, else on the longest, and the line before.
 
     silent_s: since the last line of a training that runs.
     """

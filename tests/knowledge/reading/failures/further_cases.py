@@ -48,7 +48,7 @@ FURTHER = {
     ),
     "an old check, written into a long bar": (
         "gpu-memory",
-        "| epoch 008:  37%|###  | 418/1135 [01:38<02:48,  4.25it/s, loss=6.223, nll_loss=5.089, ppl=34.03, wps=15058]"
+        "| epoch 008:  37%|###  | 418/1135 [01:38<02:48,  4.25it/s, loss=6.223, nll_loss=5.089, wps=15058]"
         "THCudaCheck FAIL file=x.cuh line=317 error=2 : out of memory\n",
     ),
     "files of data, missing": (
