@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
-from knowledge.core.domain.types import Option, all_priced
+from knowledge.core.domain.types import Goal, Option, all_priced
 from scheduler.core.cycle import wait_reasons
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.cycle.ranking import Ranking
@@ -193,6 +193,17 @@ def acceptable(job: JobInfo, free: FreeGpus, rules: CycleOptions) -> Sequence[Op
     if len(possible) < 2:
         return possible
     priced = all_priced(job.options)
-    scores = [option.score(job.goal, priced=priced) for option in possible]
-    limit = rules.tolerance_of(job.goal) * min(scores)
-    return [option for option, score in zip(possible, scores, strict=True) if score <= limit]
+    found = _scores(possible, job.goal, priced=priced)
+    limit = rules.tolerance_of(job.goal) * min(found)
+    return [option for option, score in zip(possible, found, strict=True) if score <= limit]
+
+
+def _scores(options: Sequence[Option], goal: Goal, *, priced: bool) -> list[float]:
+    """`Option.score` of each: a tick asks for tens of thousands, and calls are most of their time."""
+    if goal is not Goal.BALANCED or priced:
+        return [option.score(goal, priced=priced) for option in options]
+    times = [option.duration_s.value for option in options]
+    return [
+        (time * (time * option.config.number_gpus)) ** 0.5
+        for time, option in zip(times, options, strict=True)
+    ]

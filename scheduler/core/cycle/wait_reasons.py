@@ -50,17 +50,20 @@ def busy(job: JobInfo, option: Option, free: FreeGpus, *, behind: str = "") -> W
     Others hold its GPUs, they are kept for jobs that go first (`behind` names those), or they lie too far
     apart.
     """
-    count, apart = free.count_for(option, job.avoids), _apart(job, option, free)
+    count = free.count_for(option, job.avoids)
+    apart = "" if job.topology is Topology.NONE else _apart(job, option, free)
     text = apart or f"Needs {amount(option)}; {count} {'is' if count == 1 else 'are'} free."
     why = behind if behind and not apart else "It starts when running jobs release enough."
     code = WaitState.BEHIND if why == behind else WaitState.BUSY
-    return Wait(job.id, code, " ".join(filter(None, (text, why, job.dearer, job.closed, job.declined))))
+    said = f"{text} {why}"
+    more = job.dearer or job.closed or job.declined  # few have any
+    return Wait(
+        job.id, code, " ".join(filter(None, (said, job.dearer, job.closed, job.declined))) if more else said
+    )
 
 
 def _apart(job: JobInfo, option: Option, free: FreeGpus) -> str:
     """Say that enough GPUs are free, but not as close as the job requires."""
-    if job.topology is Topology.NONE:
-        return ""
     required = asked(job, option).required
     found = free.closest_level(option, job.avoids) if required > TopologyLevel.NODE else None
     if found is None or found >= required:
