@@ -15,31 +15,30 @@ from django.db.models import QuerySet
 
 from knowledge.core.recommend.objectives import keeping
 from scheduler.core.limits import NO_TEAM, Limits
-from scheduler.core.market.types import MarketView, NodeTerms
+from scheduler.core.market.types import MarketView
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.remaining_time import times_slower
-from scheduler.core.types import ClusterState, GpuId, GpuSite, Holding, JobInfo, NodeInfo, Topology
+from scheduler.core.types import ClusterState, GpuId, Holding, JobInfo, Topology
 from scheduler.loop.declines import Avoided, avoided_by
+from scheduler.loop.nodes_seen import nodes_with_free
 from scheduler.loop.options.nodes_away import explain_nodes_away
 from scheduler.loop.options.nodes_offline import with_offline_nodes
 from scheduler.loop.options.option_cache import JobOptions, options_of
 from scheduler.loop.options.unsupported import explain_missing_options
 from scheduler.loop.options.within_budget import within_budget
 from scheduler.loop.stop_costs import preempted, restart_s, saved_at, unsaved_s
-from scheduler.models import Allocation, Attempt, Gpu, Job, JobArray, Market, Node, PendingStart
+from scheduler.models import Allocation, Attempt, Job, JobArray, Market, PendingStart
 from scheduler.selectors.checkpoints import only_nodes
 from scheduler.selectors.cluster.fair_shares import FairShares, shares_of
-from scheduler.selectors.cluster.sites import known
 from scheduler.selectors.cluster.windows import windows_in_force
 from scheduler.selectors.dependencies import awaited
 from scheduler.selectors.figures.cost import job_costs
 from scheduler.selectors.figures.times import duration_s
 from scheduler.selectors.markets.foreseen import market_view
-from scheduler.selectors.nodes import trusted_since
 from scheduler.selectors.quotas import limits_in_force
 from scheduler.services.jobs.hand_over import gpu_ids
 from scheduler.services.jobs.objectives import objective_of
-from scheduler.states import LIVE, STOPPABLE, JobState, NodeState, WaitState
+from scheduler.states import LIVE, STOPPABLE, JobState, WaitState
 
 COLUMNS = (
     "id", "owner_id", "version", "options_for", "submitted_at", "first_started_at", "deadline_at", "budget",
@@ -260,30 +259,6 @@ def _holding(job: Job, rows: _Rows, now: datetime) -> Holding | None:
     )
 
 
-def nodes_with_free(held: set[GpuId], now: datetime) -> tuple[NodeInfo, ...]:
-    fresh = trusted_since(now)
-    groups: dict[tuple[str, str], list[Gpu]] = defaultdict(list)
-    sites: dict[str, list[GpuSite | None]] = defaultdict(list)
-    for gpu in Gpu.present.select_related("node__market").order_by("node_id", "index"):
-        groups[gpu.node_id, gpu.model].append(gpu)
-        sites[gpu.node_id].append(gpu.placed)
-    return tuple(
-        NodeInfo(
-            id=node_id,
-            gpu_model=model,
-            total=len(gpus),
-            free=tuple(gpu.index for gpu in gpus if (node_id, gpu.index) not in held),
-            cannot_train=frozenset(gpus[0].node.cannot_train),
-            gpu_memory_bytes=min(gpu.memory_bytes for gpu in gpus),
-            price_per_gpu_hour=gpus[0].node.price_per_gpu_hour,
-            sites=known(sites[node_id]),
-            ready=gpus[0].node.state == NodeState.READY and gpus[0].node.last_seen_at >= fresh,
-            **_terms(gpus[0].node, now),
-        )
-        for (node_id, model), gpus in sorted(groups.items())
-    )
-
-
 def _markets(jobs: Sequence[Job], now: datetime) -> tuple[MarketView, ...]:
     """The markets, where a job may be decided on them."""
     if not any(job.spot and job.deadline_at for job in jobs):
@@ -297,12 +272,3 @@ def _spent(jobs: Sequence[Job], now: datetime) -> dict[str, float]:
     if not on_markets:
         return {}
     return {job: spent.amount for job, spent in job_costs(on_markets, now).items()}
-
-
-def _terms(node: Node, now: datetime) -> dict[str, Any]:
-    """On what terms a node is there, and until when."""
-    return {
-        "kind": NodeTerms(node.kind),
-        "market": node.market.name if node.market else "",
-        "withdraw_in_s": (node.withdraw_at - now).total_seconds() if node.withdraw_at else None,
-    }

@@ -1,31 +1,30 @@
 """The simulated cluster in time.
 
 Events change it, the policy decides, jobs progress at their true pace. At one moment finishes
-come first, then node changes, then arrivals, then one decision. Nothing happens between events:
-progress is rate times time, and a rate changes only when an allocation, a phase of the job or
-its neighbours change. Nodes may report ends at intervals only, as they do to the portal.
+come first, then node changes, then arrivals, then one decision. Nothing happens between events
+(scheduler.simulator.lives). Nodes may report ends at intervals only, as they do to the portal.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from heapq import heappop
 from typing import Any
 
-from knowledge.core.domain.types import Option
 from scheduler.core.limits import Window
 from scheduler.core.market.types import Quote
-from scheduler.core.types import Action, GpuId, Policy, Preempt, Resize, Start
-from scheduler.simulator.errors import PolicyBroke, SimulatorError
+from scheduler.core.types import Action, Policy, Preempt, Resize, Start
+from scheduler.simulator.errors import SimulatorError
 from scheduler.simulator.events import Event, EventQueue, Rounds
 from scheduler.simulator.inputs.cluster import Cluster
 from scheduler.simulator.inputs.market import SimulatedMarket
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
+from scheduler.simulator.lives import Lives
 from scheduler.simulator.packing import Packing, guests
 from scheduler.simulator.policy_drivers import IncrementalDriver, decider
 from scheduler.simulator.settings import RETRIES, SimulationSettings
 from scheduler.simulator.world.dependencies import Dependencies
-from scheduler.simulator.world.ground_truth import GroundTruth, shares_of
+from scheduler.simulator.world.ground_truth import GroundTruth
 from scheduler.simulator.world.interference import Colocation
 from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.predictions import PredictionSource
@@ -34,7 +33,7 @@ from scheduler.simulator.world.rented import Charges, RentedNodes
 from scheduler.simulator.world.runs import Run
 
 
-class Engine:
+class Engine(Lives):
     """One simulation; `run` plays it to its end and leaves the jobs' lives in `runs`."""
 
     def __init__(
@@ -236,75 +235,3 @@ class Engine:
                 placed.append(action)
         for action in placed:
             self._start(self.runs[action.job], now, action.option, action.gpus)
-
-    # jobs
-
-    def _start(
-        self, run: Run, now: float, option: Option, gpus: tuple[GpuId, ...], host: Run | None = None
-    ) -> None:
-        """host: whose GPUs it shares; None: they are free."""
-        run.check_start(option, gpus)
-        if host is None:
-            self.machines.take(gpus, run.job.job_id)
-        delay_s = self.truth.startup_s(run.job, option)
-        if run.first_start is not None:
-            delay_s += self.settings.restart_of(run)
-        run.start(now, option, gpus, delay_s)
-        self.running += 1
-        self.decider.starts(run)
-        if self.packing:
-            self._slow_down(self.packing.starts(run, host), now)
-        if self.truth.pace(run.job, option, shares_of(option, gpus), run.done) is None:
-            run.rate, run.until = 0.0, 1.0
-            self.events.push(now + self.truth.fails_after_s(run.job, option), Event.FAILURE, run, run.plan)
-            return
-        if self.colocation:
-            self._slow_down(self.colocation.joins(run), now)
-        self._set_pace(run)
-        if self.profiling and run.profiling:
-            self.events.push(self.profiling.ends_at(run), Event.PROFILED, run, run.plan)
-
-    def _set_pace(self, run: Run) -> None:
-        """Take the true rate from here on, and plan its end."""
-        pace = self.truth.pace(run.job, run.held, shares_of(run.held, run.gpus), run.done)
-        if pace is None:
-            raise PolicyBroke(f"job {run.job.job_id} ran with {run.held.key} and suddenly cannot")
-        run.rate, run.until = pace
-        if (level := self.machines.level(run.gpus)) is not None:
-            run.rate *= self.truth.kept_at(run.job, run.held, level)
-        if run.done and self.truth.stretches(run.job):
-            run.tell(self.predictions.options(run.job, run.done))
-        self._plan_change(run)
-
-    def _plan_change(self, run: Run) -> None:
-        self.events.push(run.next_change(self.settings.heard_at), Event.CHANGE, run, run.plan)
-
-    def _release(self, run: Run, now: float) -> None:
-        self.charge(run, now)
-        self.running -= 1
-        if self.packing and (partner := self.packing.leaves(run)):
-            self._slow_down([(partner, 1.0)], now)
-            run.stop(now)
-            return
-        self.decider.stops(run)
-        if self.colocation:
-            self._slow_down(self.colocation.leaves(run), now)
-        self.machines.give_back(run.stop(now))
-
-    def _put_back(self, run: Run, now: float) -> None:
-        """A running job is stopped, and waits again."""
-        self._release(run, now)
-        self.decider.waits(run, now)
-
-    def _on(self, nodes: Collection[str]) -> list[Run]:
-        return [run for run in self.runs.values() if any(node in nodes for node, _ in run.gpus)]
-
-    def _slow_down(self, neighbours: Iterable[tuple[Run, float]], now: float) -> None:
-        """Neighbours run at another share of their pace from now on."""
-        for run, factor in neighbours:
-            if run.option is not None and factor != run.factor:
-                self.charge(run, now)
-                run.factor = factor
-                if run.rate:
-                    run.plan += 1
-                    self._plan_change(run)

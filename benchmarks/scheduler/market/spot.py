@@ -27,70 +27,29 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[3]))
 
 from benchmarks.scheduler.bootstrap import Estimate, bootstrap_mean
+from benchmarks.scheduler.market.markets import (
+    EFFICIENCY,
+    SLOTS,
+    WARM_UP,
+    WINDOWS,
+    Markets,
+    job_of,
+)
 from scheduler.core.market.deciders import Decider, Situation, decide
 from scheduler.core.market.optimum import optimum
 from scheduler.core.market.outlook import outlook_of, window_starts
 from scheduler.core.market.pool import DECIDERS, FORESEEING, POOL
-from scheduler.core.market.quotes import Series, by_slot
-from scheduler.core.market.recording import AHEAD, Recording, recorded
-from scheduler.core.market.replay import Foresee, Life, valued
+from scheduler.core.market.recording import AHEAD, Recording
+from scheduler.core.market.replay import Foresee, Life
 from scheduler.core.market.selection import Selection, learning_rate, regret_bound, scaled
 from scheduler.core.market.types import DeadlineJob, Progress, SlotOffer
-from scheduler.simulator.inputs.importers.market_traces import MarketTrace, load_market, paired
 
-PERIOD_S, RESTART_S, ON_DEMAND_PRICE = 1800.0, 120.0, 3.06
-SLOTS, WINDOWS, WARM_UP = 24, 30, 48  # the first day is left to forecasts
-SIZES, EFFICIENCY = (1, 2, 4, 8), 0.95
 TIGHTNESS = (0.4, 0.6, 0.8)
 ZONES = ("us-east-2b", "us-west-2a")
 JOBS, TRUE_JOBS, USELESS_JOBS, SEEDS = 60, 30, 20, 4
-KINDS, WORTH_SEED = (
-    ("true", "ours", "drawn", "inverted"),
-    100,
-)  # no seed of the series that weights are judged on
+KINDS = ("true", "ours", "drawn", "inverted")
+WORTH_SEED = 100  # no seed of the series that weights are judged on
 TOLD, EVERY, OUTLOOK_WINDOWS = ("greedy", "ahanp-0.9", "to-go-5-1"), 6, 60
-
-
-def job_of(tightness: float) -> DeadlineJob:
-    rates = {size: size * EFFICIENCY ** log2(size) for size in SIZES}
-    kept = 1 - RESTART_S / PERIOD_S
-    return valued(
-        DeadlineJob(
-            work=tightness * SLOTS * rates[max(SIZES)], slots=SLOTS, rates=rates, value=0.0,
-            on_demand_price=1.0, growing=kept, shrinking=kept,
-        )
-    )  # fmt: skip
-
-
-class Markets:
-    """The recorded markets, read when they are asked for."""
-
-    def __init__(self, traces: Path) -> None:
-        self.traces = traces
-        self._known: dict[str, Recording] = {}
-
-    def of(self, zone: str) -> Recording:
-        """Nodes of a zone at the prices of p3.2xlarge there."""
-        prices = lambda: load_market(  # noqa: E731
-            self.traces / "spot_2020/aws_gpu_spot_price_2020.csv.gz", f"{zone}/p3.2xlarge"
-        )
-        return self._recording(zone, zone, prices, ON_DEMAND_PRICE)
-
-    def auction(self, zone: str) -> Recording:
-        """Nodes of a zone at the auctioned prices of 2016, up to ten times those on demand."""
-        prices = lambda: load_market(  # noqa: E731
-            self.traces / "spot_aws_price_2016/g2.8xlarge_us-east-1a.csv.gz"
-        )
-        return self._recording(f"{zone}, 2016", zone, prices, 2.6 / 4)
-
-    def _recording(self, name: str, zone: str, prices: Any, on_demand: float) -> Recording:
-        if name not in self._known:
-            part = f"availability/16-node/aws-08-27-2023/{zone}_v100_1"
-            counts: MarketTrace = load_market(self.traces / "spot_skypilot/changes.csv.gz", part)
-            both = paired(counts, prices())
-            series: Series = by_slot(both.quotes, since=0.0, until=both.length_s, period_s=PERIOD_S)
-            self._known[name] = recorded(series, slot_price=1 / on_demand)
-        return self._known[name]
 
 
 def starts_of(recording: Recording) -> list[int]:

@@ -18,7 +18,8 @@ from scheduler.core.shadow.advance import advance
 from scheduler.core.shadow.state import JobFacts, ShadowState, first_moment
 from scheduler.core.shadow.state_json import pack_state, unpack_state
 from scheduler.core.types import ClusterState, JobInfo
-from scheduler.loop import snapshot
+from scheduler.loop.nodes_seen import nodes_with_free
+from scheduler.loop.snapshot import take_snapshot
 from scheduler.models import Job, ShadowJob, ShadowPolicy
 from scheduler.selectors.figures.times import duration_s
 from scheduler.selectors.figures.training import attempt_that_counts
@@ -38,7 +39,7 @@ def bring_up_to_date(now: datetime) -> ShadowPolicy | None:
     shadow = ShadowPolicy.objects.filter(open=True).first()
     if shadow is None or (shadow.world is not None and now <= shadow.at):
         return None
-    state = snapshot.take_snapshot({}, now)
+    state = take_snapshot({}, now)
     try:
         world = _played(shadow, state, now)
     except UnreadableDecision as unreadable:
@@ -56,7 +57,7 @@ def _played(shadow: ShadowPolicy, state: ClusterState, now: datetime) -> ShadowS
         return first_moment(state, now.timestamp())
     world = unpack_state(bytes(shadow.world))
     policy = with_parameters(POLICIES[shadow.policy], shadow.parameters)
-    cluster = replace(state, nodes=snapshot.nodes_with_free(set(), now))
+    cluster = replace(state, nodes=nodes_with_free(set(), now))
     advance(world, _known(world, state), cluster, policy, now.timestamp())
     return world
 
