@@ -74,6 +74,10 @@ class ComparedOut(serializers.Serializer[PredictedAndActual]):
     high = serializers.FloatField(allow_null=True)
     actual = serializers.FloatField(allow_null=True)
     inside = serializers.BooleanField(allow_null=True)
+    priced_later = serializers.BooleanField(
+        help_text="A cost that was not promised, as its GPUs had no price: the promised duration at the price"
+        " that they have now, or had when the attempt ended. It is not judged."
+    )
 
 
 class ActualOut(serializers.Serializer[Any]):

@@ -52,8 +52,8 @@ class Tab:
 
 def _overview(request: HttpRequest, job: Job, now: datetime) -> dict[str, Any]:
     attempt = attempt_that_counts(list(job.attempts.all()))
-    prediction = new_prediction(job, now)
     spent = job_costs([job], now).get(job.pk)
+    prediction = new_prediction(job, spent, now)
     happened = list(events(job).filter(kind__in=(*KINDS, "changed")))
     return {
         "promise": attempt.promised if attempt else job.promised,

@@ -16,7 +16,7 @@ from uuid import UUID
 from django.db.models import QuerySet
 
 from scheduler.core.spending import Price, Spent, spent
-from scheduler.models import Allocation, Job, NodePrice
+from scheduler.models import Allocation, Attempt, Job, NodePrice
 
 COLUMNS = (
     "claim__attempt__job_id", "claim__attempt__job__team_id", "claim__attempt__job__owner_id",
@@ -91,6 +91,19 @@ def totals(costs: Iterable[GpuCost], by: Callable[[GpuCost], Key]) -> dict[Key, 
         key: Spent(fsum(part.amount for part in parts), any(part.estimated for part in parts))
         for key, parts in groups.items()
     }
+
+
+def hourly_price(attempt: Attempt, now: datetime) -> float:
+    """What an hour of all GPUs of the attempt costs now, or cost when it ended; two queries.
+
+    It is 0 where none had a price.
+    """
+    at = attempt.ended_at or now
+    held = Allocation.objects.filter(claim__attempt=attempt).values_list("gpu__node_id", flat=True)
+    nodes = list(held)
+    prices = _prices(set(nodes))
+    known = {node: [price.per_hour for price in found if price.since <= at] for node, found in prices.items()}
+    return fsum(known[node][-1] for node in nodes if known.get(node))
 
 
 def _prices(nodes: Iterable[str]) -> dict[str, list[Price]]:

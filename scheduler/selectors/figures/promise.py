@@ -6,14 +6,16 @@ They are the same under the same names, for every interface.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
+from knowledge.core.domain.cost import cost
 from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Interval, Option, Source
 from scheduler.core.remaining_time import corrected
 from scheduler.core.spending import Spent
 from scheduler.models import Attempt, Job, JobEvent
+from scheduler.selectors.figures.cost import hourly_price
 from scheduler.selectors.figures.times import duration_s
 from scheduler.selectors.figures.training import attempt_that_counts
 from scheduler.states import TERMINAL, JobState
@@ -25,7 +27,11 @@ OF_A_WHOLE_RUN = frozenset({"duration_s", "cost"})  # a run that broke off says 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PredictedAndActual:
-    """One promised figure with its interval, and what became of it; None is unknown."""
+    """One promised figure with its interval, and what became of it; None is unknown.
+
+    priced_later: a cost that was not promised, as its GPUs had no price then: the promised duration at the
+    price that they have now, or had at the attempt's end.
+    """
 
     name: str
     value: float | None
@@ -33,6 +39,7 @@ class PredictedAndActual:
     high: float | None
     actual: float | None
     final: bool = False
+    priced_later: bool = False
 
     @property
     def inside(self) -> bool | None:
@@ -40,7 +47,7 @@ class PredictedAndActual:
 
         None while that may still change, and where nothing was promised.
         """
-        if not self.final or self.actual is None:
+        if not self.final or self.actual is None or self.priced_later:
             return None
         return is_inside(self.actual, self.low, self.high)
 
@@ -78,22 +85,24 @@ def promise_to_compare(job: Job) -> Option | None:
     return None if promise is None or promise.source is Source.DEFAULT else promise
 
 
-def new_prediction(job: Job, now: datetime) -> Option | None:
+def new_prediction(job: Job, spent: Spent | None, now: datetime) -> Option | None:
     """Return the corrected promise of the attempt that counts, while the job has not ended.
 
     It knows the tokens, once they were counted, and what was measured, also while the job is paused or waits
-    again. None where neither has happened. Of an ended job the actual figures are known, and what would be
-    predicted now is for the form to say, which has learnt from it.
+    again. None where neither has happened. It has a cost as the comparison does. Of an ended job the actual
+    figures are known, and what would be predicted now is for the form to say, which has learnt from it.
     """
     attempts = list(job.attempts.all())
     counts = attempt_that_counts(attempts)
     if counts is None or not counts.prediction or job.state in TERMINAL:
         return None
     prediction, remaining = read_option(counts.prediction), counts.remaining
-    if remaining is None:
+    if remaining is not None:
+        told = now.timestamp() if counts.ended_at is None else remaining.heard_at
+        prediction = corrected(prediction, remaining, so_far_s=duration_s(attempts, now), now=told)
+    if prediction.cost.value or not spent:
         return prediction
-    told = now.timestamp() if counts.ended_at is None else remaining.heard_at
-    return corrected(prediction, remaining, so_far_s=duration_s(attempts, now), now=told)
+    return replace(prediction, cost=_at_its_price(prediction, counts, now))
 
 
 def is_renewed(job: Job, events: Iterable[JobEvent] | None = None) -> bool:
@@ -154,11 +163,23 @@ def _lines(job: Job, promise: Option | None, spent: Spent | None, now: datetime)
     lines = []
     for name in COMPARED:
         promised: Interval | None = getattr(promise, name, None)
+        later = name == "cost" and promised is not None and not promised.value and spent is not None
+        if later and promise and counts:
+            same = promise.key == counts.promised.key
+            promised = _at_its_price(promise, counts, now) if same else None
         bounds = {bound: getattr(promised, bound, None) for bound in ("value", "low", "high")}
         if name != "cost" or bounds["value"] or actual.get(name) is not None:
             final = job.state == JobState.SUCCEEDED if name in OF_A_WHOLE_RUN else ended
-            lines.append(PredictedAndActual(name=name, actual=actual.get(name), final=final, **bounds))
+            lines.append(
+                PredictedAndActual(
+                    name=name, actual=actual.get(name), final=final, priced_later=later, **bounds
+                )
+            )
     return lines
+
+
+def _at_its_price(option: Option, attempt: Attempt, now: datetime) -> Interval:
+    return option.duration_s.scaled(cost(1.0, hourly_price(attempt, now)))
 
 
 def _actual(attempts: Sequence[Attempt], spent: Spent | None, now: datetime) -> dict[str, float | None]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from knowledge.core.domain.option_json import option_json
+from knowledge.core.domain.types import Interval
 from portal.clock import database_now
 from scheduler.models import Attempt, Job
 from scheduler.selectors.figures.cost import job_costs
@@ -51,3 +54,23 @@ def test_bounds_are_inside() -> None:
     assert [is_inside(value, 2.0, 3.0) for value in (2.0, 3.0)] == [True, True]
     assert is_inside(1.9, 2.0, 3.0) is False
     assert is_inside(1.9, None, 3.0) is None
+
+
+def test_a_price_that_came_later_gives_a_cost_that_is_not_judged() -> None:
+    node = world.fake_node()
+    job = promised_job(node)
+    Attempt.objects.update(option=option_json(replace(PROMISE, cost=Interval(0.0, 0.0, 0.0))))
+    order = node.take_up()
+    assert "cost" not in compared(job)
+    world.age_starts(1800, of=job)
+    world.set_price(node, 2.0)
+    world.age_starts(1800, of=job)
+    line = compared(job)["cost"]
+    hours = PROMISE.duration_s.value / 3600
+    assert (line.value, line.priced_later, line.inside) == (pytest.approx(2.0 * hours), True, None)
+    node.end(order, "succeeded", result(tokens_per_s=150.0))
+    world.set_price(node, 50.0)
+    line = compared(job)["cost"]
+    assert (line.value, line.inside) == (pytest.approx(2.0 * hours), None)
+    assert line.actual is not None
+    assert line.actual > 0

@@ -82,11 +82,11 @@ def test_a_new_prediction_keeps_what_was_measured_and_ends_with_the_job(
         report = fake_node.step(number)
         node.run(order, {**report, "body": {**report["body"], "step_s": 10.0}})
     job.refresh_from_db()
-    running = new_prediction(job, database_now())
+    running = new_prediction(job, None, database_now())
     pause_job(job=job, actor=person, now=database_now())
     node.end(order, "stopped")
     job.refresh_from_db()
-    paused = new_prediction(job, database_now())
+    paused = new_prediction(job, None, database_now())
     assert running
     assert paused
     assert paused.tokens_per_second == running.tokens_per_second
