@@ -23,10 +23,12 @@ from tests.portal.figures.stories import STORIES
 from tests.portal.figures.story import Story
 
 about = pytest.approx
-pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
+pytestmark = pytest.mark.django_db
+NOT_PRICED_LATER = False  # in a story GPUs have a price from the beginning, or none ever
 FREE = ("running", "succeeded")  # without prices, the others differ from these as with prices
 
 
+@pytest.mark.two_databases
 @pytest.mark.parametrize(
     ("name", "priced"),
     [
@@ -80,7 +82,7 @@ def check_rest(rest: dict[str, Any], message: ByHand) -> None:
     for name, by_hand in both_comparisons(message).items():
         lines = {line["name"]: tuple(line.values())[1:] for line in rest[name]}
         assert lines == {
-            name: (*line[:3], None if line[3] is None else about(line[3]), line[4])
+            name: (*line[:3], None if line[3] is None else about(line[3]), line[4], NOT_PRICED_LATER)
             for name, line in by_hand.items()
         }
 
