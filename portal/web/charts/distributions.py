@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from knowledge.core.domain.wording import counted
 from portal.web.charts.chart import (
     FAR,
     FIRST,
@@ -106,4 +107,4 @@ def _summary(found: Histogram, marks: list[tuple[str, float]], words: ChartLabel
     if not found.total:
         return f"No {words.unit} in this period."
     listed = ", ".join(f"{words.text(value)} ({name})" for name, value in marks)
-    return f"{words.measure} over {found.total:,} {words.unit}: {listed}."
+    return f"{words.measure} over {counted(found.total, words.unit.removesuffix('s'))}: {listed}."

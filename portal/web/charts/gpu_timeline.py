@@ -18,6 +18,7 @@ LINE_PX, SPACE_PX = 14, 100  # for a GPU; for legend and dates
 FEWEST = 7  # lines: fewer GPUs leave some free, as every chart has room for as many
 TABLE_ROWS = 100
 AHEAD = timedelta(hours=24)  # nothing later is shown
+NEAR_THE_END = 0.8  # of the time axis: a text to the right of it would be cut
 PALE = 0.45  # the opacity of what is expected
 Times = tuple[datetime | None, datetime | None]
 
@@ -153,6 +154,7 @@ def _layout(
     spare = (room - lines) / 2
     middles = [top + (lane.gpus - 1) / 2 for top, lane in zip(tops, lanes, strict=True)]
     now = by_clock(shown["now"])
+    past = (shown["now"] - shown["since"]) / (shown["until"] - shown["since"])
     return {
         "barmode": "overlay", "bargap": 0.2, "height": SPACE_PX + LINE_PX * room,
         "showlegend": True,
@@ -162,8 +164,8 @@ def _layout(
             "range": [lines - 0.5 + spare, -0.5 - spare], "showgrid": False, "zeroline": False,
         },
         "annotations": [
-            {"text": "now", "x": now, "xanchor": "left", "y": 0, "yref": "paper", "yanchor": "bottom",
-             "showarrow": False},
+            {"text": "now", "x": now, "xanchor": "right" if past > NEAR_THE_END else "left",
+             "y": 0, "yref": "paper", "yanchor": "bottom", "showarrow": False},
         ],
         "shapes": [
             {"type": "line", "yref": "paper", "x0": now, "x1": now, "y0": 0, "y1": 1,

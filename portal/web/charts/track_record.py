@@ -8,6 +8,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any
 
+from knowledge.core.domain.wording import counted
 from knowledge.core.evaluate.drift import absolute_error
 from portal.web.charts.chart import (
     FAR,
@@ -125,7 +126,7 @@ def _scatter_summary(pairs: Sequence[Pair], shown: Sequence[Pair]) -> str:
     if not pairs:
         return "No run with a promise has been measured in this period."
     middle = median(absolute_error(pair.promised, pair.measured) for pair in pairs)
-    summary = f"Half of the latest {len(pairs):,} promises were off by less than {percent(middle)}."
+    summary = f"The median error of the latest {counted(len(pairs), 'promise')} is {percent(middle)}."
     if len(shown) < len(pairs):
         summary += f" Only the latest {len(shown)} are shown."
     return summary
