@@ -169,4 +169,5 @@ function start() {
 }
 document.addEventListener("htmx:afterSettle", start);
 document.addEventListener("theme-changed", () => { for (const place of figures.keys()) if (place.dataset.near) drawNow(place); });
-start();
+if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", () => setTimeout(start));
+else start();

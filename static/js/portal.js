@@ -124,7 +124,7 @@ function reachScrolled() {
 }
 window.addEventListener("resize", reachScrolled);
 document.addEventListener("htmx:afterSettle", reachScrolled);
-reachScrolled();
+requestAnimationFrame(reachScrolled); // with the first layout, not before it
 
 // What the portal would refuse for its size is not sent: the answer would come before the file has gone.
 document.addEventListener("htmx:beforeRequest", (event) => {
@@ -175,6 +175,16 @@ function placeNeeds() {
 document.getElementById("id_goal")?.addEventListener("change", placeNeeds);
 window.addEventListener("pageshow", placeNeeds);
 placeNeeds();
+
+// What the browser kept of a form that it shows again is taken up as if it had just been entered.
+window.addEventListener("pageshow", ({ persisted }) => {
+  const form = !persisted && document.getElementById("job-form");
+  for (const name of form ? ["training_file", "validation_file", "model"] : []) {
+    const field = form.elements.namedItem(name);
+    const given = field.options ? field.selectedOptions[0]?.defaultSelected : field.value === field.defaultValue;
+    if (field.value && !given) field.dispatchEvent(new Event("change", { bubbles: true }));
+  }
+});
 
 // In one column, people see the prediction before they submit, and its reasons after the button.
 const oneColumn = window.matchMedia("(max-width: 991.98px)");

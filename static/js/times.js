@@ -1,9 +1,13 @@
 // The portal reads here in which zone to tell times, unless the person has chosen one.
-const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
-if (zone && !document.cookie.split("; ").includes(`time_zone=${zone}`)) {
+// Asking for it costs the browser tens of milliseconds, so that it waits until the page can be used.
+function tellZone() {
+  const zone = Intl.DateTimeFormat().resolvedOptions().timeZone;
+  if (!zone || document.cookie.split("; ").includes(`time_zone=${zone}`)) return;
   const secure = location.protocol === "https:" ? "; secure" : "";
   document.cookie = `time_zone=${zone}; path=/; max-age=31536000; samesite=lax${secure}`;
 }
+if (document.readyState === "complete") tellZone();
+else window.addEventListener("load", () => setTimeout(tellZone));
 
 // Relative times go on without being asked for.
 const UNITS = [[86400, "d", 3600, "h"], [3600, "h", 60, "min"], [60, "min", 1, "s"]];

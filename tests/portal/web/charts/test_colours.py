@@ -32,7 +32,7 @@ WCAG_GRAPHICS = 3.0
 
 
 def colours(theme: str) -> list[str]:
-    path = finders.find("css/charts.css")
+    path = finders.find("css/portal.css")
     assert isinstance(path, str)
     rules = re.findall(r"([^{}]*)\{([^}]*)\}", Path(path).read_text())
     found = {
