@@ -26,10 +26,10 @@ from scheduler.loop.options.nodes_offline import with_offline_nodes
 from scheduler.loop.options.option_cache import JobOptions, options_of
 from scheduler.loop.options.unsupported import explain_missing_options
 from scheduler.loop.options.within_budget import within_budget
-from scheduler.loop.stop_costs import preempted, restart_s, saved_at, unsaved_s
 from scheduler.models import Allocation, Attempt, Job, JobArray, Market, PendingStart
 from scheduler.selectors.checkpoints import only_nodes
 from scheduler.selectors.cluster.fair_shares import FairShares, shares_of
+from scheduler.selectors.cluster.stop_costs import preempted, restart_s, saved_at, unsaved_s
 from scheduler.selectors.cluster.windows import windows_in_force
 from scheduler.selectors.dependencies import awaited
 from scheduler.selectors.figures.cost import job_costs

@@ -36,12 +36,15 @@ class Simulation(models.Model):
     since = models.DateTimeField(null=True)  # jobs submitted in [since, until)
     until = models.DateTimeField()
     cluster = models.CharField(max_length=500)  # as the command line takes it
+    as_it_was = models.BooleanField(default=False, db_default=False)  # instead: nodes as they came and went
     policies = models.JSONField()  # names, in the order in which they are played
     knowledge = models.CharField(max_length=20)
     error = models.FloatField(default=0.0)  # median error of the predictions at `performance`
     seed = models.IntegerField(default=0)
     state = models.CharField(max_length=10, choices=SimulationState.choices, default=SimulationState.QUEUED)
     message = models.CharField(max_length=1000, blank=True)  # why it failed
+    # scheduler.services.simulations.reproduction; null: the past was not played as it was
+    reproduction = models.JSONField(null=True)
     results = models.JSONField(default=list)  # one object for each policy that was played
     refusals = models.JSONField(default=list)  # the first jobs that were left out: [job, reason]
     progress = models.FloatField(default=0.0)  # share of all policies, 0..1

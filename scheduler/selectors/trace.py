@@ -5,7 +5,7 @@ docs/simulator.md describes the schema.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import datetime
 
 from django.db.models import Prefetch, QuerySet
@@ -37,7 +37,7 @@ def past_jobs(
     )
 
 
-def trace_jobs(jobs: QuerySet[Job]) -> Iterator[TraceJob]:
+def trace_jobs(jobs: Iterable[Job]) -> Iterator[TraceJob]:
     """Yield the jobs that ran, as the simulator reads them.
 
     Owners and teams are numbers, never names. A job's duration is the run time of its attempts,
@@ -45,12 +45,27 @@ def trace_jobs(jobs: QuerySet[Job]) -> Iterator[TraceJob]:
     """
     origin: datetime | None = None
     for job in jobs:
-        ran = [attempt for attempt in job.attempts.all() if attempt.running_at and attempt.ended_at]
+        ran = attempts_that_ran(job)
         gpu_s = sum(_ran_s(attempt) * _gpus(attempt) for attempt in ran)
         if gpu_s <= 0:
             continue
         origin = origin or job.submitted_at
         yield _trace_job(job, ran[-1].promised, gpu_s / _gpus(ran[-1]), origin)
+
+
+def attempts_that_ran(job: Job) -> list[Attempt]:
+    """Its attempts that trained and have ended, the earliest first."""
+    return [attempt for attempt in job.attempts.all() if attempt.running_at and attempt.ended_at]
+
+
+def user_of(owner: int) -> str:
+    """A person in a trace."""
+    return f"user-{owner}"
+
+
+def group_of(team: int) -> str:
+    """A team in a trace."""
+    return f"team-{team}"
 
 
 def _trace_job(job: Job, option: Option, duration_s: float, origin: datetime) -> TraceJob:
@@ -59,8 +74,8 @@ def _trace_job(job: Job, option: Option, duration_s: float, origin: datetime) ->
     return TraceJob(
         job_id=job.pk,
         submit_s=(job.submitted_at - origin).total_seconds(),
-        user=f"user-{job.owner_id}",
-        group=f"team-{job.team_id}" if job.team_id else "",
+        user=user_of(job.owner_id),
+        group=group_of(job.team_id) if job.team_id else "",
         gpus=option.gpus,
         nodes=option.nodes,
         gpu_type=option.gpu_model,
@@ -68,6 +83,7 @@ def _trace_job(job: Job, option: Option, duration_s: float, origin: datetime) ->
         batch_size=config.per_device_batch_size,
         method=config.method,
         model=job.model,
+        goal=job.goal,
         priority=job.priority,
         preemptible=job.preemptible,
         max_run_s=job.max_run_s,

@@ -22,7 +22,7 @@ from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.lives import Lives
 from scheduler.simulator.packing import Packing, guests
 from scheduler.simulator.policy_drivers import IncrementalDriver, decider
-from scheduler.simulator.settings import RETRIES, SimulationSettings
+from scheduler.simulator.settings import RETRIES, RuleChange, SimulationSettings
 from scheduler.simulator.world.dependencies import Dependencies
 from scheduler.simulator.world.ground_truth import GroundTruth
 from scheduler.simulator.world.interference import Colocation
@@ -69,12 +69,11 @@ class Engine(Lives):
         self.active = 0  # of those, the ones that have arrived
         self.running = 0  # of those, the ones that hold GPUs
         self.decisions = 0
-        self.events = EventQueue(jobs, capacity, self.settings.windows, market)
-        round_s = policy.round_s if self.settings.round_s is None else self.settings.round_s
-        self.rounds = Rounds(round_s, self.events)
+        self.events = EventQueue(jobs, capacity, self.settings, market)
+        self.rounds = Rounds(self.settings.round_of(policy), self.events, self.settings.tick_s)
         self._handlers: dict[int, Callable[[float, Any, int], bool]] = {
             Event.CHANGE: self._change, Event.FAILURE: self._failure, Event.PROFILED: self._profiled,
-            Event.CAPACITY: self._capacity, Event.WINDOW: self._window,
+            Event.CAPACITY: self._capacity, Event.WINDOW: self._window, Event.RULES: self._rules,
             Event.ARRIVAL: self._arrival, Event.ROUND: self._round,
             Event.BEGIN: lambda now, *_: self._due(now), Event.MARKET: self._market,
         }  # fmt: skip
@@ -118,6 +117,12 @@ class Engine(Lives):
             for run in self._on(window.nodes):
                 if not window.admits(run.job.group):
                     self._put_back(run, now)
+        return self._due(now)
+
+    def _rules(self, now: float, change: RuleChange, _: int) -> bool:
+        self.decider.rules_change(change)
+        if change.policy is not None:
+            self.rounds.restart(self.settings.round_of(change.policy))
         return self._due(now)
 
     def _change(self, now: float, run: Run, plan: int) -> bool:
@@ -174,10 +179,10 @@ class Engine(Lives):
 
     def _capacity(self, now: float, change: CapacityChange, _: int) -> bool:
         for number, name in enumerate(self.machines.named(change.where)):
-            if number < change.available:
-                self.machines.set_ready(name, ready=True)
-            else:
+            if number >= change.available and change.stops:
                 self._lose(name, now)
+            else:
+                self.machines.set_ready(name, ready=number < change.available)
         self.decider.nodes_change()
         self.capacity_log.append((now, self.machines.ready_gpus))
         return self._due(now)

@@ -7,10 +7,10 @@ from enum import IntEnum
 from heapq import heappush
 from typing import Any
 
-from scheduler.core.limits import Window
 from scheduler.core.rounds import next_round
 from scheduler.simulator.inputs.market import SimulatedMarket
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
+from scheduler.simulator.settings import SimulationSettings
 
 
 class Event(IntEnum):
@@ -22,9 +22,10 @@ class Event(IntEnum):
     CAPACITY = 3
     MARKET = 4  # a market offers something else
     WINDOW = 5  # nodes are closed, or opened again
-    ARRIVAL = 6
-    BEGIN = 7  # a job may start from now on
-    ROUND = 8
+    RULES = 6  # other limits hold, or another policy decides
+    ARRIVAL = 7
+    BEGIN = 8  # a job may start from now on
+    ROUND = 9
 
 
 class EventQueue:
@@ -39,7 +40,7 @@ class EventQueue:
         self,
         jobs: Iterable[TraceJob],
         capacity: Iterable[CapacityChange],
-        windows: Iterable[Window],
+        settings: SimulationSettings,
         market: SimulatedMarket | None = None,
     ) -> None:
         self.heap: list[tuple[float, int, int, Any, int]] = []
@@ -48,9 +49,11 @@ class EventQueue:
             self.push(job.submit_s, Event.ARRIVAL, job)
         for change in capacity:
             self.push(change.t_s, Event.CAPACITY, change)
-        for window in windows:
+        for window in settings.windows:
             self.push(window.closes_at, Event.WINDOW, window)
             self.push(window.ends_at, Event.WINDOW, window)
+        for rules in settings.changes:
+            self.push(rules.at, Event.RULES, rules)
         for quote in market.trace.quotes if market else ():
             self.push(quote.at, Event.MARKET, quote)
 
@@ -63,11 +66,11 @@ class EventQueue:
 class Rounds:
     """When a policy that decides in rounds decides next.
 
-    round_s: 0 or None is at every event.
+    round_s: 0 or None is at every event, and then at least every `tick_s`, if that is not 0.
     """
 
-    def __init__(self, round_s: float | None, events: EventQueue) -> None:
-        self.round_s, self.events = round_s, events
+    def __init__(self, round_s: float | None, events: EventQueue, tick_s: float = 0.0) -> None:
+        self.round_s, self.events, self.tick_s = round_s, events, tick_s
         self._planned = False
         self._decided_at: float | None = None  # None also where nobody was there to decide about
 
@@ -81,11 +84,15 @@ class Rounds:
     def begins(self) -> None:
         self._planned = False
 
+    def restart(self, round_s: float | None) -> None:
+        """Another policy decides from now on, and begins with a round."""
+        self.round_s, self._decided_at = round_s, None
+
     def decided(self, now: float, *, active: bool, goes_on: bool) -> None:
         """goes_on: a next round is needed even if nothing happens."""
         self._decided_at = now if active else None
-        if self.round_s and goes_on:
-            self._plan(now + self.round_s)
+        if goes_on and (again_s := self.round_s or self.tick_s):
+            self._plan(now + again_s)
 
     def _plan(self, at: float) -> None:
         if not self._planned:

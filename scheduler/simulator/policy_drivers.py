@@ -15,7 +15,7 @@ from scheduler.core.cycle.ranked import Ranked, RankedQueue
 from scheduler.core.quotas import admission
 from scheduler.core.types import Action, ClusterState, ExpectedRelease, JobInfo, Plan, Policy
 from scheduler.simulator.errors import PolicyBroke
-from scheduler.simulator.settings import SimulationSettings
+from scheduler.simulator.settings import RuleChange, SimulationSettings
 from scheduler.simulator.world.nodes import Machines
 from scheduler.simulator.world.rented import Charges, RentedNodes
 from scheduler.simulator.world.runs import Run
@@ -40,6 +40,10 @@ class PolicyDriver(Protocol):
 
     def nodes_change(self) -> None: ...
 
+    def rules_change(self, change: RuleChange) -> None:
+        """Other limits hold, or another policy decides, without memory."""
+        ...
+
     def decide(self, now: float) -> Iterable[Action]: ...
 
 
@@ -55,7 +59,7 @@ def decider(
 
     careful: jobs may have to wait for more than GPUs.
     """
-    careful = careful or bool(settings.limits or settings.windows)
+    careful = careful or bool(settings.limits or settings.windows or settings.changes)
     if isinstance(policy, Ranked) and policy.incremental and not careful:
         return IncrementalDriver(policy, machines, settings)
     return Snapshots(policy, machines, charge, settings, rented, careful)
@@ -74,7 +78,7 @@ class Snapshots:
         careful: bool,
     ) -> None:
         self.policy, self.machines, self.charge, self.settings = policy, machines, charge, settings
-        self.careful, self.rented = careful, rented
+        self.careful, self.rented, self.limits = careful, rented, settings.limits
         self.waiting: dict[str, Run] = {}
         self.running: dict[str, Run] = {}
         self.memory: Mapping[str, Any] = {}
@@ -93,6 +97,12 @@ class Snapshots:
 
     def nodes_change(self) -> None: ...
 
+    def rules_change(self, change: RuleChange) -> None:
+        if change.limits is not None:
+            self.limits = change.limits
+        if change.policy is not None:
+            self.policy, self.memory = change.policy, {}
+
     def decide(self, now: float) -> Iterable[Action]:
         plan = self._within_limits(now) if self.careful else self.policy.decide(self.state(now), now)
         if plan.nodes and self.rented is None:
@@ -106,7 +116,7 @@ class Snapshots:
         seen = self.state(now)
         whole = ClusterState(
             jobs=tuple(seen.jobs), nodes=seen.nodes, memory=seen.memory, explain=False,
-            limits=self.settings.limits, windows=self.settings.windows, markets=seen.markets,
+            limits=self.limits, windows=self.settings.windows, markets=seen.markets,
         )  # fmt: skip
         return admission.decide(self.policy, whole, now)
 
@@ -190,6 +200,9 @@ class IncrementalDriver:
 
     def nodes_change(self) -> None:
         self.queue.change_nodes(self.machines.views())
+
+    def rules_change(self, change: RuleChange) -> None:
+        raise PolicyBroke("rules that change need whole states")
 
     def decide(self, now: float) -> Iterable[Action]:
         return self.queue.decide(now)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -12,7 +12,14 @@ from scheduler.core.types import Policy
 from scheduler.simulator.engine import Engine
 from scheduler.simulator.errors import ClusterError, SimulatorError, TraceError
 from scheduler.simulator.inputs import files
-from scheduler.simulator.inputs.cluster import Cluster, checked, read_cluster, requested, why_impossible
+from scheduler.simulator.inputs.cluster import (
+    Bundle,
+    Cluster,
+    checked,
+    read_cluster,
+    requested,
+    why_impossible,
+)
 from scheduler.simulator.inputs.importers.registry import load_trace
 from scheduler.simulator.inputs.market import SimulatedMarket
 from scheduler.simulator.inputs.profiles import Application, read_applications
@@ -30,6 +37,7 @@ from scheduler.simulator.world.ground_truth import (
 )
 from scheduler.simulator.world.interference import Colocation
 from scheduler.simulator.world.nodes import Machines
+from scheduler.simulator.world.past_options import PastOptions, PastTruth
 from scheduler.simulator.world.predictions import Fidelity, PredictionModel, stated_option
 from scheduler.simulator.world.profiling import ProfilingRuns
 
@@ -49,6 +57,7 @@ class Scenario:
     applications: dict[str, Application] = field(default_factory=dict)
     rates: GroundTruth | None = None
     pairs: Pairs | None = None  # measured; None: as stated
+    past: dict[str, PastOptions] = field(default_factory=dict)  # of jobs of a portal's own past
     impossible: list[Refusal] = field(default_factory=list)
     _alone_s: dict[str, float] = field(default_factory=dict)
 
@@ -56,9 +65,10 @@ class Scenario:
         """Raises TraceError if no job fits."""
         truth, jobs = self.truth(Fidelity.DEFAULT), []
         for row, job in enumerate(self.trace.jobs, start=1):
-            if not requested(job, self.cluster):
+            bundles = requested(job, self.cluster) or self._bundles_of_past(job)
+            if not bundles:
                 self.impossible.append(Refusal(row, job.job_id, why_impossible(job, self.cluster)))
-            elif alone_s := _alone_s(job, truth, self.cluster):
+            elif alone_s := _alone_s(job, truth, bundles):
                 self._alone_s[job.job_id] = alone_s
                 jobs.append(_due(job, alone_s))
             else:
@@ -66,6 +76,10 @@ class Scenario:
         if not jobs:
             raise TraceError(f"no job fits the cluster; the first {self.impossible[0].reason}")
         self.trace = replace(self.trace, jobs=tuple(jobs))
+
+    def _bundles_of_past(self, job: TraceJob) -> tuple[Bundle, ...]:
+        known = self.past.get(job.job_id)
+        return known.bundles(self.cluster) if known else ()
 
     @property
     def refused(self) -> list[Refusal]:
@@ -89,7 +103,7 @@ class Scenario:
         """
         if self.applications:
             return GoodputTruth(self.applications, tuned=level.chooses)
-        return self.rates or RecordedTruth()
+        return self.rates or (PastTruth(self.past) if self.past else RecordedTruth())
 
     def simulate(
         self,
@@ -112,7 +126,7 @@ class Scenario:
         profile_s: how long a job of which nothing is known first runs to be measured.
         """
         truth = self.truth(level)
-        predictions = PredictionModel(level, truth, self.cluster, error=error, seed=seed)
+        predictions = PredictionModel(level, truth, self.cluster, error=error, seed=seed, past=self.past)
         pairs = Packing(self.pairs or StatedPairs(seed)) if packing else None
         jobs, capacity = self.trace.jobs, self.trace.capacity
         settings = settings or SimulationSettings()
@@ -145,8 +159,8 @@ def _due(job: TraceJob, alone_s: float) -> TraceJob:
     return replace(job, deadline_s=job.submit_s + job.slo * alone_s)
 
 
-def _alone_s(job: TraceJob, truth: GroundTruth, cluster: Cluster) -> float | None:
-    options = [stated_option(bundle) for bundle in requested(job, cluster)]
+def _alone_s(job: TraceJob, truth: GroundTruth, bundles: Iterable[Bundle]) -> float | None:
+    options = [stated_option(bundle) for bundle in bundles]
     runs_s = (truth.left_s(job, option, shares_of(option, ())) for option in options)
     return min(filter(None, runs_s), default=None)
 

@@ -7,11 +7,20 @@ from dataclasses import dataclass, field
 
 from knowledge.core.domain.types import Goal
 from scheduler.core.limits import Limits, Window
-from scheduler.core.types import JobInfo
+from scheduler.core.types import JobInfo, Policy
 from scheduler.simulator.world.runs import Run
 
 _ROUNDING = 1e-6
 RETRIES = 1  # further options after one that did not run, as the live portal grants
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RuleChange:
+    """From a moment on, other limits hold or another policy decides; None: as before."""
+
+    at: float
+    limits: Limits | None = None
+    policy: Policy | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,19 +30,27 @@ class SimulationSettings:
     round_s: how long a round lasts from its decision on (None: as the policy says; 0: decide at every event).
     restart_s: what a start costs a job that ran before, unless the trace says so itself.
     checkpoint_s: time between checkpoints, which matters when a node fails; 0 saves every step. A job that
-    is stopped on purpose saves first.
+    is stopped on purpose saves first; `saves_first`: policies know that.
     report_s: ends are heard of at whole multiples of it, as nodes report to the portal; 0: at once.
+    tick_s: a policy that decides at events is asked at least so often while jobs run; 0: at events alone.
     limits, windows: quotas of groups, limits of users and times in which nodes are closed, as the live loop
-    keeps them.
+    keeps them. changes: of limits and of the policy, in the order of time.
     """
 
     round_s: float | None = None
     restart_s: float = 0.0
     checkpoint_s: float = 0.0
+    saves_first: bool = False
     report_s: float = 0.0
     goal: Goal = Goal.BALANCED
     limits: Limits = field(default_factory=Limits)
     windows: tuple[Window, ...] = ()
+    changes: tuple[RuleChange, ...] = ()
+    tick_s: float = 0.0
+
+    def round_of(self, policy: Policy) -> float | None:
+        """How long its rounds last."""
+        return policy.round_s if self.round_s is None else self.round_s
 
     def restart_of(self, run: Run) -> float:
         return self.restart_s if run.job.restart_s is None else run.job.restart_s
@@ -44,4 +61,5 @@ class SimulationSettings:
 
     def seen(self, run: Run, now: float) -> JobInfo:
         """The job as policies see it."""
-        return run.seen(now, self.goal, self.restart_of(run), self.checkpoint_s)
+        lost_every_s = 0.0 if self.saves_first else self.checkpoint_s
+        return run.seen(now, self.goal, self.restart_of(run), lost_every_s)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 from drf_spectacular.utils import extend_schema
 from rest_framework import serializers
@@ -53,7 +54,7 @@ class SimulationIn(StrictSerializer):
     cluster = StrictText(
         max_length=500, allow_blank=True, default="",
         help_text="GPU:nodes x GPUs per node @price, e.g. a100:8x8,l40s:4x4@1.1; where GPUs sit:"
-        " a100:8x8/numa=4 (also socket, pcie, nvlink); empty: the current nodes.",
+        " a100:8x8/numa=4 (also socket, pcie, nvlink); empty: the nodes as they came, failed and went.",
     )  # fmt: skip
     since = ZonedDateTime(required=False, help_text="Only jobs submitted at this time or later.")
     until = ZonedDateTime(required=False, help_text="Only jobs submitted before this time; now by default.")
@@ -66,8 +67,25 @@ class SimulationBrief(serializers.ModelSerializer[Simulation]):
         model = Simulation
         fields = [
             *("id", "state", "message", "progress", "requested_by", "requested_at", "ended_at"),
-            *("since", "until", "cluster", "policies", "knowledge", "error", "seed"),
+            *("since", "until", "cluster", "as_it_was", "policies", "knowledge", "error", "seed"),
         ]
+        extra_kwargs = {
+            "as_it_was": {"help_text": "On the nodes as they came, failed and went, instead of `cluster`."}
+        }
+
+
+class JctOut(serializers.Serializer[Any]):
+    jct_mean_s = serializers.FloatField()
+    jct_p95_s = serializers.FloatField()
+
+
+class ReproductionOut(serializers.Serializer[Any]):
+    policies = serializers.ListField(child=serializers.CharField(), help_text="That decided at that time.")
+    trouble = serializers.CharField(help_text="Why that time could not be played as it was; mostly empty.")
+    jobs = serializers.IntegerField(required=False, help_text="That succeeded really and in the simulation.")
+    left_out = serializers.IntegerField(required=False, help_text="That succeeded really alone.")
+    real = JctOut(required=False)
+    simulated = JctOut(required=False)
 
 
 class SimulationOut(SimulationBrief):
@@ -79,10 +97,14 @@ class SimulationOut(SimulationBrief):
         help_text="The first jobs that were left out, with the reasons.",
     )
 
+    reproduction = ReproductionOut(
+        allow_null=True, read_only=True,
+        help_text="The time as it was, under its own policies and rules: real and simulated. Null: not yet.",
+    )  # fmt: skip
     currency = CurrencyField()
 
     class Meta(SimulationBrief.Meta):
-        fields = [*SimulationBrief.Meta.fields, "results", "refusals", "currency"]
+        fields = [*SimulationBrief.Meta.fields, "reproduction", "results", "refusals", "currency"]
 
 
 SimulationPage = page_of(SimulationBrief)

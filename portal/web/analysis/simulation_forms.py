@@ -39,7 +39,7 @@ class SimulationForm(TimedForm):
     cluster = forms.CharField(
         max_length=500, required=False,
         help_text="GPU:nodes x GPUs per node @price, e.g. a100:8x8,l40s:4x4@1.1. Where GPUs sit:"
-        " a100:8x8/numa=4 (also socket, pcie, nvlink). Empty: the current nodes.",
+        " a100:8x8/numa=4 (also socket, pcie, nvlink). Empty: the nodes of that time.",
     )  # fmt: skip
     error = forms.FloatField(
         min_value=0, max_value=MAX_ERROR, initial=0, required=False, label="Prediction error",

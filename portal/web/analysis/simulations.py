@@ -98,6 +98,7 @@ def simulation_detail(request: PageRequest, simulation_id: str) -> HttpResponse:
         "pools": parse_cluster(found.cluster).pools,
         "known": LEVELS.get(Fidelity(found.knowledge)),
         "tables": [_table("Times", TIMES, found), _table("Use, fairness and cost", USE, found)],
+        "reproduced": _reproduced(found),
         "chart": jct_chart(found.results, in_force=current_policy()),
     }
     if is_fragment(request):
@@ -106,6 +107,17 @@ def simulation_detail(request: PageRequest, simulation_id: str) -> HttpResponse:
             answer["HX-Refresh"] = "true"
         return answer
     return render(request, "simulations/detail.html", context)
+
+
+def _reproduced(found: Simulation) -> list[tuple[str, float, float, str]]:
+    """Each figure's heading, real, simulated and the difference in words; nothing if it is unknown."""
+    told = found.reproduction or {}
+    real, simulated = told.get("real", {}), told.get("simulated", {})
+    return [
+        (heading, real[name], simulated[name], f"{simulated[name] / (real[name] or 1.0) - 1:+.1%}")
+        for name, heading in (("jct_mean_s", "Mean JCT"), ("jct_p95_s", "p95 of the JCT"))
+        if name in real
+    ]
 
 
 def _table(title: str, measures: tuple[tuple[str, str, str], ...], found: Simulation) -> dict[str, Any]:

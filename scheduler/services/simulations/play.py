@@ -20,12 +20,11 @@ from django.db.models import F, Q
 from scheduler import hints
 from scheduler.models import Simulation, SimulationState
 from scheduler.models.simulations import OPEN_STATES
-from scheduler.selectors.trace import past_jobs, trace_jobs
+from scheduler.services.simulations.own_past import as_it_would_run, own_past
+from scheduler.services.simulations.reproduction import reproduction
 from scheduler.simulator.errors import SimulatorError
-from scheduler.simulator.inputs.cluster import parse_cluster
-from scheduler.simulator.inputs.trace import Refusal, Trace, TraceJob
+from scheduler.simulator.inputs.trace import Refusal
 from scheduler.simulator.output import figures_of
-from scheduler.simulator.scenario import Scenario, policy_named
 from scheduler.simulator.world.predictions import Fidelity
 
 log = logging.getLogger(__name__)
@@ -87,36 +86,24 @@ def _lease_end(now: datetime) -> datetime:
 
 
 def _play(simulation: Simulation, now: Clock) -> tuple[dict[str, Any], list[Refusal]]:
-    """The figures of the next policy, and the jobs that were left out."""
-    policy = policy_named(simulation.policies[len(simulation.results)])
-    scenario = Scenario(own_past(simulation), parse_cluster(simulation.cluster))
-    level = Fidelity(simulation.knowledge)
+    """The figures of the next policy, and the jobs that were left out.
+
+    Before the first policy, the past is played as it was.
+    """
+    past = own_past(simulation)
+    if simulation.reproduction is None:
+        watch = _Watch(simulation, len(past.jobs), now, "The past as it was")
+        _write(simulation, reproduction=reproduction(past, watch))
+    policy = as_it_would_run(simulation.policies[len(simulation.results)])
+    described = "" if simulation.as_it_was else simulation.cluster
+    scenario, level = past.scenario(described), Fidelity(simulation.knowledge)
     began = time.process_time()
     _, metrics = scenario.simulate(
-        policy, level, error=simulation.error, seed=simulation.seed,
-        progress=_Watch(simulation, len(scenario.trace.jobs), now),
+        policy, level, past.settings(policy, described), error=simulation.error, seed=simulation.seed,
+        progress=_Watch(simulation, len(scenario.trace.jobs), now, policy.name),
     )  # fmt: skip
     figures = figures_of(scenario, level, policy.name, metrics, time.process_time() - began)
     return metrics.as_dict() | figures, scenario.refused
-
-
-def own_past(simulation: Simulation) -> Trace:
-    """Return the jobs of its range that had ended when it was asked for.
-
-    Raises SimulatorError if there is none.
-    """
-    rows = past_jobs(simulation.since, simulation.until, ended_by=simulation.requested_at)
-    jobs: list[TraceJob] = []
-    refused: list[Refusal] = []
-    for number, job in enumerate(trace_jobs(rows), start=1):
-        problem = job.problem()
-        if problem:
-            refused.append(Refusal(number, job.job_id, problem))
-        else:
-            jobs.append(job)
-    if not jobs:
-        raise SimulatorError("None of the jobs of this range can be played.")
-    return Trace(jobs=tuple(jobs), refused=tuple(refused), meta={"source": "own past"})
 
 
 class _Watch:
@@ -125,15 +112,14 @@ class _Watch:
     It renews the lease, shows progress, and ends a simulation that takes too long.
     """
 
-    def __init__(self, simulation: Simulation, jobs: int, now: Clock) -> None:
-        self.simulation, self.jobs, self.now = simulation, jobs, now
-        self.policy = simulation.policies[len(simulation.results)]
+    def __init__(self, simulation: Simulation, jobs: int, now: Clock, what: str) -> None:
+        self.simulation, self.jobs, self.now, self.what = simulation, jobs, now, what
         self.began = self.renewed = time.monotonic()
 
     def __call__(self, still_open: int) -> None:
         moment = time.monotonic()
         if moment - self.began > LIMIT_S:
-            raise TooLong(f"{self.policy} took longer than {LIMIT_S:g} s; shorten the range or leave it out.")
+            raise TooLong(f"{self.what} took longer than {LIMIT_S:g} s; shorten the range or leave it out.")
         if moment - self.renewed < RENEW_S:
             return
         self.renewed = moment

@@ -35,7 +35,7 @@ MAX_OPEN = 5
 class SimulationRequest:
     """A request to compare policies.
 
-    cluster: as the command line takes it; empty: the nodes there are now.
+    cluster: as the command line takes it; empty: the nodes as they came, failed and went, with the windows.
     since, until: when the jobs were submitted; until defaults to now.
     error: median error of the predictions at the level `performance`, as a share.
     """
@@ -69,8 +69,8 @@ def request_simulation(
             raise Conflict(f"{MAX_OPEN} simulations have not ended yet; ask again when one has.")
         made = Simulation.objects.create(
             requested_by=actor, requested_at=now, since=question.since, until=until, cluster=cluster,
-            policies=list(question.policies), knowledge=question.knowledge, error=question.error,
-            seed=question.seed,
+            as_it_was=not question.cluster.strip(), policies=list(question.policies),
+            knowledge=question.knowledge, error=question.error, seed=question.seed,
         )  # fmt: skip
         asked = {"policies": ", ".join(made.policies), "knowledge": made.knowledge, "cluster": cluster}
         audit(action="simulation requested", actor=actor, target=made.pk, data=asked, now=now)

@@ -29,6 +29,7 @@ class NodeGroup:
     """Equal nodes with GPUs of one model; the price is one GPU's for an hour.
 
     sites: where the GPUs of each node sit, by index; empty: nothing is known but the node.
+    names: of the nodes; empty: they are numbered. memory_bytes: of a GPU. cannot_train: methods.
     """
 
     gpu_model: str
@@ -36,6 +37,9 @@ class NodeGroup:
     gpus_per_node: int
     price_per_gpu_h: float = 0.0
     sites: tuple[GpuSite, ...] = ()
+    names: tuple[str, ...] = ()
+    memory_bytes: float = 0.0
+    cannot_train: frozenset[str] = frozenset()
 
     @property
     def total(self) -> int:

@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields
 from typing import Any
 
+from knowledge.core.domain.types import Goal
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.types import Topology
 
@@ -39,6 +40,7 @@ class TraceJob:
     batch_size: int = 0
     method: str = ""
     model: str = ""
+    goal: str = ""  # what "best" means for it; empty: as the simulation says
     priority: int = 0
     weight: float = 1.0
     deadline_s: float | None = None  # absolute
@@ -88,7 +90,7 @@ class TraceJob:
             return f"gpus is {self.gpus:g}; a job needs more than 0"
         if self.duration_s is None and not self.profile:
             return "neither duration_s nor profile says how long it runs"
-        if wrong := self._wrong_figure() or self._wrong_closeness():
+        if wrong := self._wrong_figure() or self._wrong_word():
             return wrong
         if self.nodes > self.whole_gpus:
             return f"{self.nodes} nodes for {self.whole_gpus} GPUs; each node must hold one at least"
@@ -113,11 +115,13 @@ class TraceJob:
             return f"deadline_s is {self.deadline_s:g}; it must be finite"
         return None
 
-    def _wrong_closeness(self) -> str | None:
+    def _wrong_word(self) -> str | None:
         for name, words in (("topology", list(Topology)), ("topology_level", _LEVELS)):
             value = getattr(self, name)
             if value and value not in words:
                 return f"{name} is {value!r}; it must be empty, or one of {', '.join(words)}"
+        if self.goal and self.goal not in set(Goal):
+            return f"goal is {self.goal!r}; it must be empty, or one of {', '.join(Goal)}"
         insists = self.topology in (Topology.BEST_EFFORT, Topology.GUARANTEED)
         if insists != bool(self.topology_level):
             return "topology_level goes with topology best_effort or guaranteed, which need it"
@@ -148,11 +152,15 @@ class Refusal:
 
 @dataclass(frozen=True, slots=True)
 class CapacityChange:
-    """From `t_s` on, `available` nodes of a pool (or one node: 0 or 1) can be used."""
+    """From `t_s` on, `available` nodes of a pool (or one node: 0 or 1) can be used.
+
+    stops: jobs on the others go back to their checkpoints; else they run to their ends there.
+    """
 
     t_s: float
     where: str
     available: int
+    stops: bool = True
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,22 +11,24 @@ from functools import cache
 
 from scheduler.core.market.types import NodeTerms
 from scheduler.core.placement.levels import TopologyLevel, reached
-from scheduler.core.types import GpuId, GpuSite, NodeInfo
+from scheduler.core.types import GpuId, NodeInfo
 from scheduler.simulator.errors import ClusterError, PolicyBroke
-from scheduler.simulator.inputs.cluster import Cluster
+from scheduler.simulator.inputs.cluster import Cluster, NodeGroup
 
 
 class SimulatedNode:
     """One node; bit i of `free` says that nobody holds GPU i."""
 
-    __slots__ = ("_view", "free", "gpu_model", "id", "kind", "market", "price", "ready", "sites", "total")
+    __slots__ = (
+        "_view", "cannot_train", "free", "gpu_model", "id", "kind", "market", "memory_bytes", "price",
+        "ready", "sites", "total",
+    )  # fmt: skip
 
-    def __init__(self, name: str, gpu_model: str, total: int, sites: tuple[GpuSite, ...] = ()) -> None:
+    def __init__(self, name: str, pool: NodeGroup) -> None:
         self.id = name
-        self.gpu_model = gpu_model
-        self.total = total
-        self.sites = sites
-        self.free = (1 << total) - 1
+        self.gpu_model, self.total = pool.gpu_model, pool.gpus_per_node
+        self.sites, self.memory_bytes, self.cannot_train = pool.sites, pool.memory_bytes, pool.cannot_train
+        self.free = (1 << self.total) - 1
         self.ready = True
         self.kind, self.market, self.price = NodeTerms.OWNED, "", 0.0
         self._view: NodeInfo | None = None
@@ -39,6 +41,8 @@ class SimulatedNode:
                 total=self.total,
                 free=_indices(self.free),
                 sites=self.sites,
+                gpu_memory_bytes=self.memory_bytes,
+                cannot_train=self.cannot_train,
                 ready=self.ready,
                 kind=self.kind,
                 market=self.market,
@@ -51,7 +55,7 @@ class SimulatedNode:
 
 
 class Machines:
-    """All nodes by id, named `MODEL-1`, `MODEL-2`, ...
+    """All nodes by id, named `MODEL-1`, `MODEL-2`, ... where they have no names.
 
     Leading zeros make names sort by number.
     """
@@ -63,10 +67,10 @@ class Machines:
         named: Counter[str] = Counter()
         for pool in cluster.pools:
             width = len(str(sum(one.nodes for one in cluster.pools if one.gpu_model == pool.gpu_model)))
-            for _ in range(pool.nodes):
+            for number in range(pool.nodes):
                 named[pool.gpu_model] += 1
-                name = f"{pool.gpu_model}-{named[pool.gpu_model]:0{width}}"
-                self.add(SimulatedNode(name, pool.gpu_model, pool.gpus_per_node, pool.sites))
+                numbered = f"{pool.gpu_model}-{named[pool.gpu_model]:0{width}}"
+                self.add(SimulatedNode(pool.names[number] if pool.names else numbered, pool))
 
     def add(self, machine: SimulatedNode) -> None:
         """A node more, which is ready."""

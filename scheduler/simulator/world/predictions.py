@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 import random
 from collections import defaultdict, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import cache, partial
@@ -25,6 +25,7 @@ from knowledge.reading.similar import weighted_median
 from scheduler.simulator.inputs.cluster import Bundle, Cluster, elastic, requested
 from scheduler.simulator.inputs.trace import TraceJob
 from scheduler.simulator.world.ground_truth import GroundTruth, shares_of
+from scheduler.simulator.world.past_options import PastOptions
 
 STATED_DURATION_S = 3600.0  # where nothing is known
 _WORK = 1e6  # units of work of a job whose trace counts none
@@ -78,7 +79,7 @@ def lognormal_sigma(mdape: float) -> float:
 class PredictionModel:
     """The maker of a job's options at one level of knowledge.
 
-    error: the MdAPE of `performance`.
+    error: the MdAPE of `performance`. past: what was really known of jobs of a portal's own past.
     """
 
     level: Fidelity
@@ -86,6 +87,7 @@ class PredictionModel:
     cluster: Cluster
     error: float = 0.0
     seed: int = 0
+    past: Mapping[str, PastOptions] = field(default_factory=dict)
     _finished: dict[tuple[str, ...], list[float]] = field(default_factory=lambda: defaultdict(list))
     _profiled: set[str] = field(default_factory=set)
     _near: dict[tuple[str, ...], deque[float]] = field(
@@ -110,6 +112,9 @@ class PredictionModel:
         return self._known[alike]
 
     def _options(self, job: TraceJob, done: float) -> tuple[Option, ...]:
+        if self.level.chooses and (known := self.past.get(job.job_id)):
+            promised = self.level is Fidelity.PERFORMANCE
+            return known.options if promised else tuple(map(known.truly, known.options))
         options: list[Option] = []
         if self.level.chooses and self.truth.stretches(job):
             options = self._made(job, elastic(job, self.cluster), done)

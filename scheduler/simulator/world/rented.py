@@ -47,7 +47,7 @@ class RentedNodes:
         width = len(str(self.pool.nodes))
         self.spot = [f"{self.pool.gpu_model}-spot-{n:0{width}}" for n in range(1, self.pool.nodes + 1)]
         for name in self.spot:
-            machines.add(SimulatedNode(name, self.pool.gpu_model, self.pool.gpus_per_node))
+            machines.add(SimulatedNode(name, self.pool))
         for name in (*self.on_demand, *self.spot):
             node = machines.by_id[name]
             node.kind = NodeTerms.SPOT if name in self.spot else NodeTerms.ON_DEMAND

@@ -192,7 +192,7 @@ class Run:
             id=job.job_id,
             submitted_at=job.submit_s,
             options=self.options,
-            goal=goal,
+            goal=Goal(job.goal) if job.goal else goal,
             user=job.user or job.group,
             team=job.group,
             weight=job.weight,

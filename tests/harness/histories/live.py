@@ -17,9 +17,9 @@ from portal.accounts.models import Membership, Team, User
 from portal.clock import database_now
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.types import Topology
-from scheduler.loop.stop_costs import restart_s
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, DatasetFile, Job, JobArray
+from scheduler.selectors.cluster.stop_costs import restart_s
 from scheduler.services.jobs.dependencies import After
 from scheduler.services.quotas import LimitValues, QuotaValues, set_limit, set_quotas
 from scheduler.states import PriorityClass

@@ -8,9 +8,9 @@ from knowledge.core.domain.option_json import read_option
 from knowledge.core.domain.types import Option
 from scheduler.core.placement.fit import Shares
 from scheduler.core.types import Action, GpuId, Preempt
-from scheduler.loop.stop_costs import restart_s
 from scheduler.models import Job
 from scheduler.selectors.cluster.sites import sites_of
+from scheduler.selectors.cluster.stop_costs import restart_s
 from scheduler.selectors.policy import live_policy
 from scheduler.selectors.quotas import limits_in_force
 from scheduler.simulator.engine import Engine

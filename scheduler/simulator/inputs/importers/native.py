@@ -8,7 +8,7 @@ from scheduler.simulator.inputs.trace import TraceJob
 
 _TEXTS = (
     "user", "group", "gpu_type", "work_unit", "profile", "method", "model", "after", "after_ended", "array",
-    "topology", "topology_level", "status", "pred_source",
+    "topology", "topology_level", "goal", "status", "pred_source",
 )  # fmt: skip
 _COUNTS = ("nodes", "min_gpus", "max_gpus", "batch_size", "priority", "array_limit")
 _NUMBERS = (

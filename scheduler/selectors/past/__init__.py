@@ -1,0 +1,1 @@
+"""The portal's own past as the simulator plays it: jobs, nodes and rules."""

@@ -1,0 +1,75 @@
+"""A simulation of the own past reproduces what the live loop really did, under several policies."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from portal.clock import database_now
+from scheduler.models import Attempt, Simulation
+from scheduler.services.policy import choose_policy
+from scheduler.services.simulations.play import play_next
+from scheduler.services.simulations.request import SimulationRequest, request_simulation
+from tests.harness import world
+from tests.harness.histories.live import LiveHistory, Size
+
+pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
+WITHIN = 0.05
+PLAIN = Size(jobs=6, arrivals_s=100, step_s=5, steps=400)
+RULES = Size(jobs=8, arrivals_s=100, step_s=10, steps=200, rules=True)
+ROUNDS: dict[str, Any] = {"round_s": 40, "min_run_s": 40}
+CHOICES: dict[str, dict[str, Any]] = {
+    "tiresias": {**ROUNDS, "cooldown_s": 20, "limits_gpu_s": [60, 300]},
+    "sia": ROUNDS,
+}
+
+
+def recorded(policy: str, size: Size, settings: Any, monkeypatch: pytest.MonkeyPatch) -> LiveHistory:
+    """A history that the live loop makes on fake nodes."""
+    settings.MAX_NODES_PER_JOB = 2
+    choose_policy(
+        name=policy, parameters=CHOICES.get(policy, {}), actor=world.admin(), reason="a history",
+        now=database_now() - timedelta(hours=3),
+    )  # fmt: skip
+    live = LiveHistory(0, monkeypatch, size)
+    live.play()
+    assert live.ended == size.jobs
+    return live
+
+
+def simulated(*policies: str, **values: Any) -> Simulation:
+    question = SimulationRequest(policies=policies, knowledge="performance", **values)
+    made = request_simulation(question=question, actor=world.admin(), now=database_now())
+    while play_next(now=database_now):
+        pass
+    made.refresh_from_db()
+    return made
+
+
+def off(made: Simulation) -> dict[str, float]:
+    """By how much each simulated figure is off."""
+    told = made.reproduction
+    assert told["trouble"] == "", told
+    return {name: abs(told["simulated"][name] / real - 1) for name, real in told["real"].items()}
+
+
+@pytest.mark.parametrize("policy", ["fifo", "tiresias", "sia"])
+def test_the_past_is_reproduced(policy: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = recorded(policy, PLAIN, settings, monkeypatch)
+    made = simulated(policy)
+    assert made.state == "done", made.message
+    assert (made.reproduction["policies"], made.reproduction["jobs"]) == ([policy], len(live.jobs))
+    assert Attempt.objects.filter(outcome="stopped").exists() == (policy != "fifo")
+    assert max(off(made).values()) <= WITHIN
+
+
+@pytest.mark.parametrize("policy", ["easy", "sia"])
+def test_it_is_with_teams_that_have_quotas_and_jobs_that_wait_for_others(
+    policy: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded(policy, RULES, settings, monkeypatch)
+    made = simulated(policy)
+    print(made.reproduction, off(made))
+    assert max(off(made).values()) <= WITHIN
