@@ -26,6 +26,7 @@ from scheduler.states import JobState
 
 TICK_S = 5.0  # how often a policy is asked that decides in every tick
 TICKS = 20_000  # of a simulation, at most
+ROUNDS = 3_000  # of a policy that decides in rounds: a long range has longer ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,9 @@ class OwnPast:
     def settings(self, policy: Policy, described: str = "") -> SimulationSettings:
         """The rules under which another policy would have decided; windows are of nodes of that time."""
         windows = () if described else self.rules.windows
-        return replace(self.rules, windows=windows, tick_s=self._tick_s([policy]))
+        return replace(
+            self.rules, windows=windows, tick_s=self._tick_s([policy]), round_s=self._round_s([policy])
+        )
 
     def as_it_was(self) -> tuple[Policy, SimulationSettings]:
         """The policy that decided at first, and the rules, with each policy that took over."""
@@ -63,7 +66,14 @@ class OwnPast:
         changes = (*self.rules.changes, *(RuleChange(at=at, policy=policy) for at, policy in later))
         ordered = tuple(sorted(changes, key=lambda change: change.at))
         every = [policy for _, policy in self.policies]
-        return first, replace(self.rules, changes=ordered, tick_s=self._tick_s(every))
+        return first, replace(
+            self.rules, changes=ordered, tick_s=self._tick_s(every), round_s=self._round_s(every)
+        )
+
+    def _round_s(self, policies: list[Policy]) -> float | None:
+        """The length of rounds where the policies' own would be too many; None: their own."""
+        shortest_s, rounds = self.length_s / ROUNDS, [policy.round_s for policy in policies]
+        return shortest_s if all(one and one < shortest_s for one in rounds) else None
 
     def _tick_s(self, policies: list[Policy]) -> float:
         """How often policies are asked that may stop jobs at any time, as live ticks ask them."""
