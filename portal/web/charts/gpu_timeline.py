@@ -19,6 +19,7 @@ FEWEST = 7  # lines: fewer GPUs leave some free, as every chart has room for as 
 TABLE_ROWS = 100
 AHEAD = timedelta(hours=24)  # nothing later is shown
 NEAR_THE_END = 0.8  # of the time axis: a text to the right of it would be cut
+BAR = 0.8  # of a line
 PALE = 0.45  # the opacity of what is expected
 Times = tuple[datetime | None, datetime | None]
 
@@ -26,7 +27,7 @@ Times = tuple[datetime | None, datetime | None]
 class DrawnBar(NamedTuple):
     """A bar on a line, or on several around it.
 
-    interval: within which it is expected to end; None: beyond what is known.
+    interval: within which it is expected to end; None: beyond what is known. waits: it has not started.
     """
 
     y: float
@@ -36,6 +37,7 @@ class DrawnBar(NamedTuple):
     job: bool = False  # is it one whose name the reader may know?
     interval: Times = (None, None)
     lines: int = 1
+    waits: bool = False
 
 
 def lanes_chart(lanes: Sequence[Lane], *, since: datetime, now: datetime) -> Chart:
@@ -57,6 +59,7 @@ def lanes_chart(lanes: Sequence[Lane], *, since: datetime, now: datetime) -> Cha
         data=[
             *_traces("", held, {}),
             *_traces(", expected", ahead, {"opacity": PALE}),
+            *_starts(ahead),
             *_intervals(ahead),
             *([_trace("closed", closed, SECOND, {"opacity": PALE})] if closed else []),
         ],
@@ -88,13 +91,24 @@ def _expected_bars(placed: Sequence[tuple[int, Lane]], now: datetime) -> Iterato
             if bar.ending is not None:
                 text = f"{_name(bar)}, GPU {bar.gpu_index}, until {_end(bar)}"
                 times: Times = (bar.ending.earliest, bar.ending.latest)
-                yield DrawnBar(top + bar.gpu_index, now, bar.ending.at, text, bar.job is not None, times)
+                y, own = top + bar.gpu_index, bar.job is not None
+                yield _stopped(lane, DrawnBar(y, now, bar.ending.at, text, own, times))
         for one in lane.expected:
             start, end = one.expected.start_at, one.expected.end_at
             text = f"{_name(one)}, GPU {one.gpu_index}, from {_start(one)} until {_end_ahead(one)}"
             times = one.expected.end_low, one.expected.end_high
             at = max(start, end) if end else start + AHEAD
-            yield DrawnBar(top + one.gpu_index, start, at, text, one.job is not None, times)
+            y, own = top + one.gpu_index, one.job is not None
+            yield _stopped(lane, DrawnBar(y, start, at, text, own, times, waits=True))
+
+
+def _stopped(lane: Lane, bar: DrawnBar) -> DrawnBar:
+    """The bar up to the first window that closes the node to everybody: there the job is stopped."""
+    closing = [time.begins_at for time in lane.closed if not time.reserved and time.begins_at > bar.start]
+    if not closing or (at := min(closing)) >= bar.end:
+        return bar
+    text = f"{bar.text}; saved and stopped at {_second(at)} for a window, then elsewhere"
+    return bar._replace(end=at, text=text, interval=(None, None))
 
 
 def _closed_bar(top: int, lane: Lane, time: ClosedTime, now: datetime) -> DrawnBar:
@@ -121,6 +135,19 @@ def _trace(name: str, bars: Sequence[DrawnBar], colour: str, more: dict[str, Any
     if any(bar.lines > 1 for bar in bars):
         trace["width"] = [bar.lines for bar in bars]
     return trace
+
+
+def _starts(bars: Sequence[DrawnBar]) -> Iterator[Trace]:
+    """A mark for each start that is expected: bars of several jobs touch, or lie over each other."""
+    found = [bar for bar in bars if bar.waits]
+    if found:
+        half = BAR / 2
+        yield {
+            "type": "scatter", "mode": "lines", "name": "expected start", "hoverinfo": "skip",
+            "x": [at for bar in found for at in (by_clock(bar.start), by_clock(bar.start), None)],
+            "y": [y for bar in found for y in (bar.y - half, bar.y + half, None)],
+            "line": {"color": SECOND, "width": 2.5},
+        }  # fmt: skip
 
 
 def _intervals(bars: Sequence[DrawnBar]) -> Iterator[Trace]:
@@ -156,7 +183,7 @@ def _layout(
     now = by_clock(shown["now"])
     past = (shown["now"] - shown["since"]) / (shown["until"] - shown["since"])
     return {
-        "barmode": "overlay", "bargap": 0.2, "height": SPACE_PX + LINE_PX * room,
+        "barmode": "overlay", "bargap": 1 - BAR, "height": SPACE_PX + LINE_PX * room,
         "showlegend": True,
         "xaxis": time_axis(range=[by_clock(shown["since"]), by_clock(shown["until"])]),
         "yaxis": {
@@ -165,7 +192,7 @@ def _layout(
         },
         "annotations": [
             {"text": "now", "x": now, "xanchor": "right" if past > NEAR_THE_END else "left",
-             "y": 0, "yref": "paper", "yanchor": "bottom", "showarrow": False},
+             "y": 0, "yref": "paper", "yanchor": "bottom", "showarrow": False, "bgcolor": GAP},
         ],
         "shapes": [
             {"type": "line", "yref": "paper", "x0": now, "x1": now, "y0": 0, "y1": 1,

@@ -107,6 +107,17 @@ def test_time_before_a_node_joined_counts_as_nothing() -> None:
     assert "over the last 2 h, 20% of their time was allocated." in chart.summary
 
 
+def test_no_bar_goes_on_through_a_window_that_closes_its_node() -> None:
+    later = Ending(now=NOW, left=Interval(10 * 3600.0))
+    bars = (Bar(node="n", gpu_index=0, start=NOW - HOUR, end=None, job=None, ending=later),)
+    for reserved, hours in ((False, 5), (True, 10)):
+        window = ClosedTime(begins_at=NOW + 5 * HOUR, ends_at=NOW + 6 * HOUR, reserved=reserved, note="")
+        lane = Lane(name="box", gpus=1, joined_at=JOINED, bars=bars, closed=(window,))
+        chart = drawable(gpu_timeline.lanes_chart([lane], since=NOW - 6 * HOUR, now=NOW))
+        assert chart.data[1]["x"] == [hours * 3_600_000]
+        assert ("stopped at 2026-03-01 17:00:00" in chart.data[1]["hovertext"][0]) is not reserved
+
+
 def test_lanes_go_on_to_what_is_expected_and_say_so() -> None:
     soon = Ending(now=NOW, left=Interval(3600.0, 1800.0, 5400.0))
     bars = (Bar(node="n", gpu_index=0, start=NOW - HOUR, end=None, job=None, ending=soon),)
@@ -119,9 +130,11 @@ def test_lanes_go_on_to_what_is_expected_and_say_so() -> None:
         expected=tuple(ExpectedBar(gpu_index=index, expected=ahead, job=None) for index in (0, 1)),
     )  # fmt: skip
     chart = drawable(gpu_timeline.lanes_chart([lane], since=NOW - 6 * HOUR, now=NOW))
-    held, expected, intervals, windows = chart.data
+    held, expected, starts, intervals, windows = chart.data
     assert (held["x"], expected["x"]) == ([3_600_000], [3_600_000, 10_800_000, 10_800_000])
     assert expected["base"] == ["2026-03-01T12:00:00", "2026-03-01T13:00:00", "2026-03-01T13:00:00"]
+    assert starts["x"] == ["2026-03-01T13:00:00", "2026-03-01T13:00:00", None] * 2, "of waiting jobs"
+    assert starts["y"] == [-0.4, 0.4, None, 0.6, 1.4, None]
     assert intervals["x"][:3] == ["2026-03-01T12:30:00", "2026-03-01T13:30:00", None]
     assert intervals["x"][3:6] == ["2026-03-01T15:00:00", "2026-03-01T16:00:00", None]
     assert intervals["y"] == [0, 0, None, 0, 0, None, 1, 1, None]
