@@ -27,7 +27,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import NamedTuple
 
-from benchmarks.scheduler.ahead.worlds import ERROR, RESTART_S, World, opened
+from benchmarks.scheduler.ahead.worlds import ERROR, RESTART_S, Part, World, opened
 from knowledge.core.domain.types import Option
 from scheduler.core.ahead.play_input import PlayInput
 from scheduler.core.changes.helpful import HelpfulChange, helpful_changes
@@ -71,7 +71,7 @@ def main() -> None:
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |")
     for policy in given.policies:
         for trace in given.traces:
-            world = opened(trace, given.load, given.jobs, POLICIES[policy])
+            world = opened(trace, given.load, given.jobs, POLICIES[policy], Part(0, 1))
             asked = list(looked_at(world, given.moments, given.cpu_s))
             print(f"| `{policy}` | {trace} | {summary(asked)} |", flush=True)
 

@@ -31,6 +31,7 @@ class ChangeKind(StrEnum):
     CLASS = "class"  # a higher one
     QUOTA = "quota"  # the limit that it waits for is lifted
     RELEASE = "release"  # of an administrator's hold
+    BEGIN = "begin"  # at once, instead of at its time to begin
     WINDOW = "window"  # one that keeps it off nodes does not take place
     JOB = "job"  # another one ends now
 
@@ -73,6 +74,7 @@ def possible_changes(given: PlayInput, job: JobInfo, options: OpenOptions) -> li
         *_goals(given, job),
         *_classes(given, job),
         *_released(given, job),
+        *_begun(given, job),
         *(PossibleChange(ChangeKind.QUOTA, *one) for one in quota_changes(given, job)),
         *(PossibleChange(ChangeKind.WINDOW, *one) for one in window_changes(given, job)),
         *(PossibleChange(ChangeKind.JOB, *one) for one in without_others(given, job)),
@@ -152,3 +154,9 @@ def _classes(given: PlayInput, job: JobInfo) -> Iterator[PossibleChange]:
 def _released(given: PlayInput, job: JobInfo) -> Iterator[PossibleChange]:
     if job.held:
         yield PossibleChange(ChangeKind.RELEASE, job.id, with_job(given, replace(job, held="")))
+
+
+def _begun(given: PlayInput, job: JobInfo) -> Iterator[PossibleChange]:
+    if job.begins_at is not None and job.begins_at > given.now:
+        changed = with_job(given, replace(job, begins_at=None))
+        yield PossibleChange(ChangeKind.BEGIN, job.id, changed)

@@ -132,6 +132,7 @@ def _in_words(one: Mapping[str, Any], about: Job | None) -> str:
         ChangeKind.CLASS: lambda: f"In the class {subject}",
         ChangeKind.QUOTA: lambda: f"With a higher limit of its {'owner' if subject == 'user' else 'team'}",
         ChangeKind.RELEASE: lambda: "If it is released",
+        ChangeKind.BEGIN: lambda: "Without its time to begin",
         ChangeKind.WINDOW: lambda: f"Without this window: {subject}",
         ChangeKind.JOB: lambda: f"If {about or 'a job of another person'} ended now",
     }

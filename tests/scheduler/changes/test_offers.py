@@ -120,6 +120,17 @@ def test_a_held_job_is_released_by_an_administrator_alone(client: Client, owner:
     assert "Release</button>" in client.get(f"/jobs/{waits.pk}/changes/").content.decode()
 
 
+def test_without_its_time_to_begin_a_job_could_start_and_nobody_is_shown_a_button(
+    api: APIClient, client: Client, owner: User
+) -> None:
+    later = ask(owner, begin_at=database_now() + timedelta(hours=30))
+    one = offers(api, later)["Without its time to begin"]
+    assert (one["kind"], one["change"], one["may"]) == ("begin", {}, False)
+    assert one["sooner_s"] > 3600
+    client.force_login(owner)
+    assert "Without its time to begin" in client.get(f"/jobs/{later.pk}/changes/").content.decode()
+
+
 def test_an_answer_is_kept_until_the_next_plan_or_change(api: APIClient, owner: User, waits: Job) -> None:
     offers(api, waits)
     made_at = ChangeSearch.objects.get(job=waits).made_at

@@ -18,7 +18,7 @@ from scheduler.services.forecasts.changes import ask_changes
 
 class OfferedChangeOut(serializers.Serializer[OfferedChange]):
     kind = serializers.CharField(
-        help_text="placement, open, fixed, budget, goal, class, quota, release, window or job"
+        help_text="placement, open, fixed, budget, goal, class, quota, release, begin, window or job"
     )
     text = serializers.CharField(help_text="The change in words.")
     change = serializers.JSONField(help_text="A body for `change/`; empty if it is no change of the job.")

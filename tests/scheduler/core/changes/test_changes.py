@@ -97,6 +97,14 @@ def test_windows_holds_dependencies_and_running_jobs_are_named() -> None:
     assert blocked["job:r"].forecast.start.value == 0.0
 
 
+def test_a_time_to_begin_that_is_to_come_is_named() -> None:
+    later = job("a", sure(100), begins_at=500.0)
+    one = found(known([later], [HALF]), "a")["begin:a"]
+    assert (one.forecast.start.value, one.sooner_s, one.change) == (0.0, 500.0, {})
+    past = job("a", sure(100), begins_at=0.0)
+    assert found(known([past], [HALF]), "a") == {}
+
+
 def test_a_larger_budget_and_another_goal_allow_more_places() -> None:
     idle = node("n1", 1, model="H100")
     dear = replace(sure(80, model="H100"), cost=Interval(9.0))
