@@ -240,7 +240,10 @@ class CatalogEntry(models.Model):
 
 
 class TrackRecord(models.Model):
-    """How the promises of the runs before a day held; `median_error` as docs/figures.md defines it."""
+    """How the promises of the runs before a day held.
+
+    median_error: as docs/figures.md defines it.
+    """
 
     day = models.DateField(unique=True)
     runs = models.PositiveIntegerField()

@@ -56,7 +56,10 @@ def _not_yet(job: JobInfo, now: float) -> Wait | None:
 
 
 def _beyond_limits(jobs: Sequence[JobInfo], not_yet: Collection[str]) -> Iterator[Wait]:
-    """Of each array only as many jobs are shown as may still start, those submitted first."""
+    """Show only as many jobs of each array as may still start.
+
+    Those submitted first come first.
+    """
     holding = Counter(job.array for job in jobs if job.array and job.holds is not None)
     waiting = (job for job in jobs if job.array and job.holds is None and not job.hold)
     for job in sorted(waiting, key=lambda job: (job.submitted_at, job.id)):

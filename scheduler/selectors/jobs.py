@@ -43,7 +43,10 @@ def sees(user: User, job: Job) -> bool:
 
 
 def jobs_named_in(user: User, texts: Iterable[str]) -> dict[str, Job]:
-    """The jobs that the person sees among those that the texts name by id; no query where none is named."""
+    """The jobs that the person sees among those that the texts name by id.
+
+    No query where none is named.
+    """
     ids = {found for text in texts for found in JOB_ID.findall(text)}
     return {job.pk: job for job in visible_jobs(user).filter(pk__in=ids).only("name")} if ids else {}
 

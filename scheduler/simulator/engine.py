@@ -2,7 +2,7 @@
 
 Events change it, the policy decides, jobs progress at their true pace. At one moment finishes
 come first, then node changes, then arrivals, then one decision. Nothing happens between events
-(scheduler.simulator.lives). Nodes may report ends at intervals only, as they do to the portal.
+(scheduler.simulator.running_jobs). Nodes may report ends at intervals only, as they do to the portal.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from scheduler.simulator.events import Event, EventQueue, Rounds
 from scheduler.simulator.inputs.cluster import Cluster
 from scheduler.simulator.inputs.market import SimulatedMarket
 from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
-from scheduler.simulator.lives import Lives
 from scheduler.simulator.packing import Packing, guests
 from scheduler.simulator.policy_drivers import IncrementalDriver, decider
+from scheduler.simulator.running_jobs import RunningJobs
 from scheduler.simulator.settings import RETRIES, RuleChange, SimulationSettings
 from scheduler.simulator.world.dependencies import Dependencies
 from scheduler.simulator.world.ground_truth import GroundTruth
@@ -33,7 +33,7 @@ from scheduler.simulator.world.rented import Charges, RentedNodes
 from scheduler.simulator.world.runs import Run
 
 
-class Engine(Lives):
+class Engine(RunningJobs):
     """One simulation; `run` plays it to its end and leaves the jobs' lives in `runs`."""
 
     def __init__(

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.simulator.engine import Engine
-from scheduler.simulator.fluid import FluidJob, fluid_ends
+from scheduler.simulator.world.fluid import FluidJob, fluid_ends
 from scheduler.simulator.world.runs import Run
 
 _ROUNDING = 1e-9

@@ -79,7 +79,10 @@ def parse_facts(raw: Any, path: str = "facts") -> NodeFacts:
 
 
 def _held_models(reader: Reader) -> tuple[str, ...] | None:
-    """None from nodes that download what they lack, and from agents that say nothing: any model goes."""
+    """None where any model goes.
+
+    That is so of nodes that download what they lack, and of agents that say nothing.
+    """
     if reader.raw.get("held_models") is None:
         return None
     return tuple(reader.names("held_models", MOST_MODELS, 300))

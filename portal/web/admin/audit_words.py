@@ -1,4 +1,7 @@
-"""Entries of the audit record as other pages would say them: labels, units and names for what is stored."""
+"""Entries of the audit record as other pages would say them.
+
+They have labels, units and names for what is stored.
+"""
 
 from __future__ import annotations
 

@@ -110,7 +110,10 @@ def simulation_detail(request: PageRequest, simulation_id: str) -> HttpResponse:
 
 
 def _reproduced(found: Simulation) -> list[tuple[str, float, float, str]]:
-    """Each figure's heading, real, simulated and the difference in words; nothing if it is unknown."""
+    """Return each figure's heading, real, simulated and the difference in words.
+
+    Nothing if it is unknown.
+    """
     told = found.reproduction or {}
     real, simulated = told.get("real", {}), told.get("simulated", {})
     return [

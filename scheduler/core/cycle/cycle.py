@@ -199,7 +199,10 @@ def acceptable(job: JobInfo, free: FreeGpus, rules: CycleOptions) -> Sequence[Op
 
 
 def _scores(options: Sequence[Option], goal: Goal, *, priced: bool) -> list[float]:
-    """`Option.score` of each: a tick asks for tens of thousands, and calls are most of their time."""
+    """`Option.score` of each.
+
+    A tick asks for tens of thousands, and calls are most of their time.
+    """
     if goal is not Goal.BALANCED or priced:
         return [option.score(goal, priced=priced) for option in options]
     times = [option.duration_s.value for option in options]

@@ -1,4 +1,4 @@
-"""The nodes that a job avoids because they neither hold its model nor may download it."""
+"""Nodes that a job avoids: they neither hold its model nor may download it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,10 @@ from scheduler.states import IN_SERVICE
 
 @dataclass(slots=True)
 class _Lacking:
-    """The nodes that cannot load a model, and the names of those in service by GPU model."""
+    """The nodes that cannot load a model.
+
+    names: of those in service, by GPU model.
+    """
 
     nodes: set[str] = field(default_factory=set)
     names: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
@@ -25,7 +28,10 @@ class _Lacking:
 def with_offline_nodes(
     avoided: Mapping[str, Avoided], jobs: Sequence[Job], options: Mapping[str, JobOptions]
 ) -> Mapping[str, Avoided]:
-    """Return what jobs avoid, such nodes included; those that offer a GPU of its options are named."""
+    """Return what jobs avoid, such nodes included.
+
+    Those that offer a GPU of its options are named.
+    """
     asking = [job for job in jobs if is_downloaded(job.model)]
     lacking = _lacking({job.model for job in asking})
     if not lacking:

@@ -46,7 +46,7 @@ def explain_missing_options(job_ids: Sequence[str]) -> dict[str, str]:
 
 
 def _wanting(job_ids: Sequence[str]) -> list[Job]:
-    """Return the jobs whose method is not trained, or whose model is not loaded, everywhere.
+    """Return the jobs whose method or model does not go everywhere.
 
     Some node cannot train such a method, or no CPU slot can; a node that is offline holds some models only.
     """

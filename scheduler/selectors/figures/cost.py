@@ -94,9 +94,9 @@ def totals(costs: Iterable[GpuCost], by: Callable[[GpuCost], Key]) -> dict[Key, 
 
 
 def hourly_price(attempt: Attempt, now: datetime) -> float:
-    """What an hour of all GPUs of the attempt costs now, or cost when it ended; two queries.
+    """What an hour of all GPUs of the attempt costs now, or cost when it ended.
 
-    It is 0 where none had a price.
+    Two queries. It is 0 where none had a price.
     """
     at = attempt.ended_at or now
     held = Allocation.objects.filter(claim__attempt=attempt).values_list("gpu__node_id", flat=True)

@@ -86,11 +86,12 @@ def promise_to_compare(job: Job) -> Option | None:
 
 
 def new_prediction(job: Job, spent: Spent | None, now: datetime) -> Option | None:
-    """Return the corrected promise of the attempt that counts, while the job has not ended.
+    """Return the corrected promise of the attempt that counts.
 
     It knows the tokens, once they were counted, and what was measured, also while the job is paused or waits
-    again. None where neither has happened. It has a cost as the comparison does. Of an ended job the actual
-    figures are known, and what would be predicted now is for the form to say, which has learnt from it.
+    again; it has a cost as the comparison does. None where neither has happened. None of an ended job, too:
+    its actual figures are known, and what would be predicted now is for the form to say, which has learnt
+    from it.
     """
     attempts = list(job.attempts.all())
     counts = attempt_that_counts(attempts)

@@ -31,8 +31,9 @@ class Availability(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class PastNodes:
-    """The nodes there were, and their comings and goings; times in s from the beginning.
+    """The nodes there were, and their comings and goings.
 
+    Times are in s from the beginning.
     names: of each node's GPUs, one for each model that it has.
     """
 

@@ -18,9 +18,9 @@ from scheduler.simulator.settings import RuleChange
 
 
 def past_policies(begin: datetime, end: datetime) -> list[tuple[float, Policy]]:
-    """The policies that decided, each with the seconds from the beginning to its choice.
+    """The policies that decided, each with the time of its choice.
 
-    The first one decided already then.
+    Times are in s from the beginning.     The first one decided already then.
     """
     chosen = PolicyChoice.objects.order_by("id")
     before = chosen.filter(at__lte=begin).last()
@@ -68,7 +68,10 @@ def _quota(row: TeamQuota) -> Quota:
 
 
 def past_windows(begin: datetime, end: datetime, names: Mapping[str, tuple[str, ...]]) -> tuple[Window, ...]:
-    """The windows of that time that were not taken back. `names`: of each node in the simulation."""
+    """The windows of that time that were not taken back.
+
+    names: of each node in the simulation.
+    """
     lead = timedelta(seconds=settings.WINDOW_LEAD_S)
     rows = MaintenanceWindow.objects.filter(ends_at__gt=begin, begins_at__lt=end).prefetch_related("nodes")
     return tuple(

@@ -1,4 +1,7 @@
-"""The portal's own past, as it is played: the jobs of a range, the nodes and the rules of that time."""
+"""The portal's own past, as it is played.
+
+It has the jobs of a range, and the nodes and rules of that time.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,9 @@ ROUNDS = 3_000  # of a policy that decides in rounds: a long range has longer on
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OwnPast:
-    """The jobs of a range, and the nodes and rules of that time; seconds from the first submission.
+    """The jobs of a range, and the nodes and rules of that time.
+
+    Times are in s from the first submission.
 
     took_s: of each job that succeeded, from its submission to its end.
     policies: that decided, each with the time of its choice.
@@ -54,14 +59,17 @@ class OwnPast:
         return Scenario(replace(trace, capacity=self.nodes.capacity), self.nodes.cluster, past=self.options)
 
     def settings(self, policy: Policy, described: str = "") -> SimulationSettings:
-        """The rules under which another policy would have decided; windows are of nodes of that time."""
+        """The rules under which another policy would have decided.
+
+        Windows are of nodes of that time.
+        """
         windows = () if described else self.rules.windows
         return replace(
             self.rules, windows=windows, tick_s=self._tick_s([policy]), round_s=self._round_s([policy])
         )
 
     def as_it_was(self) -> tuple[Policy, SimulationSettings]:
-        """The policy that decided at first, and the rules, with each policy that took over."""
+        """The first policy, and the rules with each policy that took over."""
         (_, first), *later = self.policies
         changes = (*self.rules.changes, *(RuleChange(at=at, policy=policy) for at, policy in later))
         ordered = tuple(sorted(changes, key=lambda change: change.at))
@@ -76,7 +84,10 @@ class OwnPast:
         return shortest_s if all(one and one < shortest_s for one in rounds) else None
 
     def _tick_s(self, policies: list[Policy]) -> float:
-        """How often policies are asked that may stop jobs at any time, as live ticks ask them."""
+        """How often policies are asked that may stop jobs at any time.
+
+        Live ticks ask them as often.
+        """
         if any(policy.preempts and not policy.round_s for policy in policies):
             return max(TICK_S, self.length_s / TICKS)
         return 0.0
@@ -118,7 +129,10 @@ def own_past(simulation: Simulation) -> OwnPast:
 
 
 def _with_options(job: TraceJob, row: Job, options: dict[str, PastOptions]) -> TraceJob:
-    """The job with what it really took, start-up included; its options are added to `options`."""
+    """The job with what it really took, start-up included.
+
+    Its options are added to `options`.
+    """
     ran = attempts_that_ran(row)
     known = past_options(row, ran)
     if known is None:
@@ -133,9 +147,9 @@ def _took_s(row: Job) -> float:
 
 
 def as_it_would_run(name: str) -> Policy:
-    """The policy as the portal would run it: with the parameters in force, or its defaults here.
+    """The policy as the portal would run it.
 
-    Raises SimulatorError.
+    It has the parameters in force, or its defaults here. Raises SimulatorError.
     """
     policy, live = policy_named(name), live_policy()
     if name == live.policy.name:

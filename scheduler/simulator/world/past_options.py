@@ -1,4 +1,4 @@
-"""Jobs of a portal's own past: the options that each really had, and what became of its promise."""
+"""Jobs of a portal's own past, with the options that each really had."""
 
 from __future__ import annotations
 
@@ -55,7 +55,10 @@ def _holds(cluster: Cluster, bundle: Bundle) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class PastTruth(RecordedTruth):
-    """How long jobs would have run with each of their options; of other jobs, what was recorded."""
+    """How long jobs would have run with each of their options.
+
+    Of other jobs, what was recorded.
+    """
 
     past: Mapping[str, PastOptions]
 

@@ -223,7 +223,7 @@ def places(first: Side, admin: User) -> dict[str, str]:
         model_name="llama3.1-8b", method="full", gpu_model="A100-SXM4-80GB", number_gpus=1,
         tokens_per_sample=512, per_device_batch_size=8,
     )  # fmt: skip
-    run = record_log(config=config, tokens_per_second=900.0, now=now)
+    run = record_log(config=config, tokens_per_second=900.0, keeper=first.owner, now=now)
     return {
         "job": first.job.pk,
         "array": array.pk,

@@ -110,7 +110,9 @@ def test_one_that_lies_is_left_alone_for_ten_minutes(market: Market, settings: A
 def test_what_is_not_needed_is_given_back_even_where_new_nodes_fail(
     market: Market, settings: Any, script: Script, tmp_path: Path
 ) -> None:
-    settings.PROVISIONERS = {"cloud": script('asked["do"] == "want" and sys.exit(1); print(\'{"available": 3}\')')}
+    settings.PROVISIONERS = {
+        "cloud": script('asked["do"] == "want" and sys.exit(1); print(\'{"available": 3}\')')
+    }
     node = making.row(making.market_node(market))
     take_orders(actions=[Release(node.pk), Acquire("east", 2, NodeTerms.SPOT)], now=database_now())
     tick()

@@ -23,7 +23,10 @@ _WEIGHTS = (".safetensors", ".bin")
 
 
 def held(models: Path) -> tuple[str, ...]:
-    """The names of models of the hub that trainings find here: downloaded as a whole, or put here by hand."""
+    """The names of models of the hub that trainings find here.
+
+    They were downloaded as a whole, or put here by hand.
+    """
     folders = (path.parents for path in models.glob("*/*/config.json") if path.is_file())
     by_hand = {f"{above.name}/{folder.name}" for folder, above, *_ in folders if above.name != _MADE_HERE}
     whole = (path.name for path in (models / HUB).glob(f"{_PREFIX}*") if _is_whole(path))

@@ -13,7 +13,7 @@ from scheduler.core.cycle.options import CycleOptions, HeadOfLine
 from scheduler.core.ordering.fair_queue import FairQueue
 from scheduler.core.policies.uwfq import WHOLE
 from scheduler.core.types import ClusterState, Preempt, Start, Wait
-from scheduler.simulator.fluid import FluidJob, fluid_ends
+from scheduler.simulator.world.fluid import FluidJob, fluid_ends
 from tests.scheduler.core.clusters import decide, job, node, option, running
 
 Arrival = tuple[float, str, float]  # (time, user, work)

@@ -24,7 +24,7 @@ from scheduler.simulator.world.rented import Charges
 from scheduler.simulator.world.runs import Run
 
 
-class Lives:
+class RunningJobs:
     """What becomes of jobs on GPUs; the engine decides which start and stop."""
 
     settings: SimulationSettings
