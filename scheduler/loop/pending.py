@@ -6,7 +6,7 @@ They are applied once their GPUs are free, or given up.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from portal.clock import database_now
@@ -15,11 +15,12 @@ from scheduler.loop import leadership
 from scheduler.loop.budget import TickBudget
 from scheduler.models import Allocation, Epoch, Job, PendingStart
 from scheduler.selectors.checkpoints import only_nodes
+from scheduler.selectors.nodes import trusted_since
 from scheduler.selectors.policy import chosen_at
 from scheduler.services.jobs.attempts import hold_ready_nodes, start_attempt
 from scheduler.services.jobs.hand_over import explain_pending, gpu_ids, let_lapse
 from scheduler.services.jobs.transitions import locked
-from scheduler.states import JobState, WaitState
+from scheduler.states import JobState, NodeState, WaitState
 
 log = logging.getLogger(__name__)
 
@@ -29,9 +30,12 @@ def settle_pending(epoch: Epoch, now: datetime) -> int:
 
     Returns the number of jobs started. Raises SchedulerReplaced.
     """
-    starts = list(PendingStart.objects.order_by("made_at", "pk").prefetch_related("gpus__gpu"))
+    starts = list(PendingStart.objects.order_by("made_at", "pk").prefetch_related("gpus__gpu__node"))
     started, budget, since = 0, TickBudget(), chosen_at() if starts else None
+    waiting = _still_waiting(starts, now) if starts else set()
     for start in starts:
+        if start.pk in waiting and not _is_outdated(start, since):
+            continue
         if not budget.allows():
             break
         with leadership.row(epoch, job=start.job_id):
@@ -40,10 +44,45 @@ def settle_pending(epoch: Epoch, now: datetime) -> int:
     return started
 
 
+def _still_waiting(starts: Sequence[PendingStart], now: datetime) -> set[int]:
+    """Of the pending starts those of which others still hold GPUs, and nothing else has come between.
+
+    Three queries for all, so that many that wait hold up neither a tick nor those whose GPUs are free.
+    """
+    jobs, fresh = Job.objects.filter(pk__in=[start.job_id for start in starts]), trusted_since(now)
+    waiting = set(
+        jobs.filter(state=JobState.QUEUED, wait_code=WaitState.PENDING).values_list("pk", flat=True)
+    )
+    pinned = only_nodes(jobs)
+    kept = [one.gpu_id for start in starts for one in start.gpus.all()]
+    held = set(
+        Allocation.objects.filter(gpu__in=kept, released_at__isnull=True).values_list("gpu_id", flat=True)
+    )
+
+    def as_before(start: PendingStart) -> bool:
+        gpus, limit = [one.gpu for one in start.gpus.all()], start.promised.price_per_gpu_hour
+        return (
+            start.job_id in waiting
+            and any(gpu.pk in held for gpu in gpus)
+            and start.expires_at >= now
+            and len(gpus) == start.promised.gpus
+            and all(gpu.node.state == NodeState.READY and gpu.node.last_seen_at >= fresh for gpu in gpus)
+            and all(limit is None or gpu.node.price_per_gpu_hour <= limit for gpu in gpus)
+            and (start.job_id not in pinned or {gpu.node_id for gpu in gpus} == {pinned[start.job_id]})
+        )
+
+    return {start.pk for start in starts if as_before(start)}
+
+
+def _is_outdated(start: PendingStart, policy_since: datetime | None) -> bool:
+    """Was another policy chosen since?"""
+    return bool(policy_since and start.made_at <= policy_since)
+
+
 def _settle(start: PendingStart, policy_since: datetime | None, now: datetime) -> bool:
     """Returns whether the job started."""
     job = locked(start.job_id)
-    over = "Another policy was chosen." if policy_since and start.made_at <= policy_since else ""
+    over = "Another policy was chosen." if _is_outdated(start, policy_since) else ""
     if over := over or _why_over(job, start, now):
         let_lapse(start=start, reason=over, now=now)
         return False

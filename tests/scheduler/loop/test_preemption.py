@@ -6,7 +6,9 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
 from django.db.models import F
+from django.test.utils import CaptureQueriesContext
 
 from portal.clock import database_now
 from scheduler.loop import leadership
@@ -243,3 +245,33 @@ def test_a_pending_start_survives_its_scheduler() -> None:
     node.end(order, "stopped")
     assert tick().started == 1
     assert world.state_of(taker) == "assigned"
+
+
+def test_starts_that_still_wait_cost_a_tick_no_query_each_and_hold_up_none(settings: Any) -> None:
+    """Of two pending starts the later one's GPU is free first, and a tick may change one thing alone."""
+
+    def queries() -> int:
+        epoch = leadership.acquire()
+        assert epoch is not None
+        with CaptureQueriesContext(connection) as asked:
+            settle_pending(epoch, database_now())
+        leadership.release(epoch)
+        return len(asked)
+
+    settings.CHANGES_PER_TICK = 1
+    node = world.fake_node(slots=2)
+    orders = [running(node, number_gpus=1)[1] for _ in range(2)]
+    world.age_starts(LONG_ENOUGH_S)
+    takers = [world.job(params={"number_gpus": 1, "max_steps": 10_000}) for _ in range(2)]
+    tick()
+    assert len(kept()) == 1
+    one = queries()
+    tick()
+    assert {job for job, _ in kept()} == {job.pk for job in takers}
+    assert queries() == one
+    later = PendingStart.objects.order_by("made_at", "pk")[1]
+    held_by = Allocation.objects.get(gpu__in=later.gpus.values("gpu"), released_at__isnull=True)
+    node.end(next(order for order in orders if order.claim == str(held_by.claim_id)), "stopped")
+    assert tick().started == 1
+    assert world.state_of(later.job) == "assigned"
+    assert_sound()
