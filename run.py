@@ -218,6 +218,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--dev", action="store_true", help="install what tests and linters need, too")
     made.add_argument("--no-train", action="store_true", help="no PyTorch and no node on this machine")
     made.add_argument("--no-speed-test", action="store_true", help="the local node tests no speed first")
+    made.add_argument("--online", action="store_true", help="the local node may download models from the hub")
     return made
 
 
@@ -231,7 +232,7 @@ def run(options: argparse.Namespace) -> None:
     data = Path(options.data).resolve() if options.data else HERE / "var"
     arguments = [f"--host={options.host}", f"--port={options.port}", f"--data={data}"]
     arguments += ["--once"] * options.once + ["--no-train"] * options.no_train
-    arguments += ["--no-speed-test"] * options.no_speed_test
+    arguments += ["--no-speed-test"] * options.no_speed_test + ["--online"] * options.online
     hand_over(python, "portal.ops.launch", arguments)
 
 

@@ -21,6 +21,7 @@ def main() -> int:
     parser.add_argument("--once", action="store_true")
     parser.add_argument("--no-train", action="store_true")
     parser.add_argument("--no-speed-test", action="store_true")
+    parser.add_argument("--online", action="store_true")
     given = parser.parse_args()
     options = Options(
         host=given.host,
@@ -29,6 +30,7 @@ def main() -> int:
         once=given.once,
         train=not given.no_train,
         speed_test=not given.no_speed_test,
+        online=given.online,
     )
     try:
         return EmbeddedPortal(options).run()

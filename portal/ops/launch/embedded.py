@@ -39,6 +39,7 @@ class Options:
     once: bool
     train: bool
     speed_test: bool = True
+    online: bool = False
 
 
 class EmbeddedPortal:
@@ -123,6 +124,7 @@ class EmbeddedPortal:
             roots = prepared["model_roots"]
             options_of_agent = ("--model-roots", *roots) if roots else ()
             options_of_agent += () if options.speed_test else ("--no-speed-test",)
+            options_of_agent += ("--online",) if options.online else ()
             supervisor.start(processes.agent(self.url, self.node, join_file, *options_of_agent))
         self.welcome(prepared)
         self.serve(supervisor, prepared["api_token"])
