@@ -149,10 +149,10 @@ def measure(rows: Known, split: Split) -> dict[str, float]:
         )
     means = {}
     for name, (figure, count) in COLUMNS.items():
-        told = [one for one in found if one.get(count)]
-        if told:
-            weights = [one[count] for one in told]
-            values = [one[figure] for one in told]
+        stated = [one for one in found if one.get(count)]
+        if stated:
+            weights = [one[count] for one in stated]
+            values = [one[figure] for one in stated]
             means[name] = float(max(values) if name == WORST else np.average(values, weights=weights))
     return means
 

@@ -74,12 +74,12 @@ def main() -> None:
             name = f"{architecture}, {case.name}, {'eager' if case.eager else 'fused'}"
             if args.only in name:
                 try:
-                    found[name] = told = errors(architecture, case)
+                    found[name] = by_case = errors(architecture, case)
                 except ValueError as wrong:  # an attention that the architecture lacks
                     print(f"{name}: left out: {str(wrong)[:70]}", flush=True)
                     continue
-                print(f"{name}: " + ", ".join(_cell(*error) for error in told.items()), flush=True)
-    terms = [abs(error) for told in found.values() for error in told.values()]
+                print(f"{name}: " + ", ".join(_cell(*error) for error in by_case.items()), flush=True)
+    terms = [abs(error) for by_case in found.values() for error in by_case.values()]
     within = sum(error <= BOUND for error in terms)
     print(f"{within} of {len(terms)} terms within {BOUND:.0%}, {len(found)} cases")
     if args.json:

@@ -94,11 +94,11 @@ def leave_one_out(
     """
     c = columns([row.config for row in rows], CATALOGUE, [row.padded_tokens for row in rows])
     hashes = [config_space.config_hash(row.config) for row in rows]
-    told = np.full(len(rows), np.nan)
+    observed = np.full(len(rows), np.nan)
     for train, test in one_out(rows, key):
         fitted = physics().fit(c.take(train), measured[train], [hashes[row] for row in train])
-        told[test] = fitted.observed(c.take(test))
-    return told
+        observed[test] = fitted.observed(c.take(test))
+    return observed
 
 
 def rates(rows: Sequence[Measurement], key: Key) -> Figures:

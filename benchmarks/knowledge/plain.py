@@ -67,8 +67,8 @@ def _boosted(
     boosting: Any, train: Sequence[Measurement], target: Array, test: Sequence[Measurement], words: Any
 ) -> Array:
     seen, asked = _matrix(train, words), _matrix(test, words)
-    told = np.isfinite(seen).any(axis=0)
-    found: Array = boosting.fit(seen[:, told], target).predict(asked[:, told])
+    known = np.isfinite(seen).any(axis=0)
+    found: Array = boosting.fit(seen[:, known], target).predict(asked[:, known])
     return found
 
 

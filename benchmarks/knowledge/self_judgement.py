@@ -39,10 +39,12 @@ CATALOGUE = shipped_catalogue()
 
 COUNTS = (10, 15, 20)
 DRAWS = 16
-Told = tuple[float, float]  # before, after
+Judgement = tuple[float, float]  # before, after
 
 
-def told(predictor: LearnedPredictor, mine: Sequence[Measurement], order: Sequence[str]) -> dict[str, Told]:
+def judgement(
+    predictor: LearnedPredictor, mine: Sequence[Measurement], order: Sequence[str]
+) -> dict[str, Judgement]:
     """Return what each way estimates from the runs in `order`, and the truth.
 
     order: hashes of configurations
@@ -59,7 +61,9 @@ def told(predictor: LearnedPredictor, mine: Sequence[Measurement], order: Sequen
     }
 
 
-def _errors(predictor: LearnedPredictor, own: Sequence[Measurement], rows: Sequence[Measurement]) -> Told:
+def _errors(
+    predictor: LearnedPredictor, own: Sequence[Measurement], rows: Sequence[Measurement]
+) -> Judgement:
     before, after = (
         median(evaluation.log_errors(replace(predictor, observations=Observations.of(runs, CATALOGUE)), rows))
         for runs in ([], own)
@@ -67,7 +71,7 @@ def _errors(predictor: LearnedPredictor, own: Sequence[Measurement], rows: Seque
     return before, after
 
 
-def report(gpu: str, count: int, drawn: Sequence[Mapping[str, Told]]) -> None:
+def report(gpu: str, count: int, drawn: Sequence[Mapping[str, Judgement]]) -> None:
     """Print a line for each way of judging.
 
     It holds the means, the distance of the estimated gain from the true one, and how often the way
@@ -101,7 +105,7 @@ def main() -> None:
         predictor = evaluation.predictor(others, CATALOGUE)
         drawn = [orders(predictor, configs, seed)["chosen"] for seed in range(DRAWS)]
         for count in (count for count in COUNTS if count <= len(drawn[0])):
-            report(gpu, count, [told(predictor, mine, order[:count]) for order in drawn])
+            report(gpu, count, [judgement(predictor, mine, order[:count]) for order in drawn])
 
 
 if __name__ == "__main__":

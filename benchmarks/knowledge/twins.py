@@ -87,7 +87,7 @@ def by_predictor(rows: Sequence[Measurement]) -> Array:
     return np.abs(error)
 
 
-def told(errors: Array) -> dict[str, float]:
+def summary(errors: Array) -> dict[str, float]:
     known = errors[np.isfinite(errors)]
     return {"rows": len(known), "mean": float(known.mean()), "median": float(np.median(known))}
 
@@ -96,11 +96,11 @@ def measure(rows: Sequence[Measurement]) -> dict[str, dict[str, float]]:
     twins, again = by_others(rows, twin, submitter), by_others(rows, system, lambda row: row.origin)
     error, has_twin = by_predictor(rows), np.isfinite(twins)
     return {
-        "by the other runs of the system": told(again),
-        "with twins of other submitters, by those": told(twins),
-        "the same, by the predictor": told(error[has_twin]),
-        "without such twins, by the predictor": told(error[~has_twin]),
-        "all, by the predictor": told(error),
+        "by the other runs of the system": summary(again),
+        "with twins of other submitters, by those": summary(twins),
+        "the same, by the predictor": summary(error[has_twin]),
+        "without such twins, by the predictor": summary(error[~has_twin]),
+        "all, by the predictor": summary(error),
     }
 
 

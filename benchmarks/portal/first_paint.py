@@ -98,10 +98,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
                 load(browser, stack, cookies, path, 1)  # the server's own first time
                 for slower in (1, given.slower):
                     found = [load(browser, stack, cookies, path, slower) for _ in range(given.loads)]
-                    told = " | ".join(
+                    cells = " | ".join(
                         f"{statistics.median(column):.0f}" for column in zip(*found, strict=True)
                     )
-                    print(f"| {path} | 1/{slower} | {told} |", flush=True)
+                    print(f"| {path} | 1/{slower} | {cells} |", flush=True)
             browser.close()
     finally:
         stack.stop()

@@ -50,8 +50,8 @@ def main() -> None:
                         answers = asked(port, path, options.seconds)
                         rates[name].append(answers / (cpu_s(server) - before))
             ours, theirs = (median(rates[name]) for name in WORKERS)
-            told = f"{path}: {ours:.0f} requests a CPU second, gthread {theirs:.0f}"
-            print(f"{told}: {ours / theirs:.2f}", flush=True)
+            line = f"{path}: {ours:.0f} requests a CPU second, gthread {theirs:.0f}"
+            print(f"{line}: {ours / theirs:.2f}", flush=True)
 
 
 @contextmanager

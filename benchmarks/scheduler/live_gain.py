@@ -59,9 +59,9 @@ def main() -> None:
         print(f"{row} {reproduced(found.own_past)} |", flush=True)
 
 
-def reproduced(told: dict[str, Any]) -> str:
+def reproduced(figures: dict[str, Any]) -> str:
     """Real over simulated, of each figure."""
-    return ", ".join(f"{real / told['simulated'][name]:.3f}" for name, real in told["real"].items())
+    return ", ".join(f"{real / figures['simulated'][name]:.3f}" for name, real in figures["real"].items())
 
 
 def compare(policy: str, jobs: int, seed: int, step_s: int) -> Compared:

@@ -77,9 +77,9 @@ def readings(run: Run) -> Iterator[Reading]:
             )
 
 
-def at_marks(told: list[Reading]) -> dict[float, Reading]:
+def at_marks(series: list[Reading]) -> dict[float, Reading]:
     """The first reading at or after each mark."""
-    return {mark: found for mark in MARKS if (found := next((r for r in told if r.share >= mark), None))}
+    return {mark: found for mark in MARKS if (found := next((r for r in series if r.share >= mark), None))}
 
 
 def inside(left: Interval, true_s: float) -> bool:
@@ -90,7 +90,7 @@ def report_accuracy(title: str, played: list[tuple[Run, dict[float, Reading]]]) 
     """Coverage and errors at each mark."""
     print(f"\n{title}, {len(played)} runs: inside | median error: told, promise, last step | width")
     for mark in MARKS:
-        found = [told[mark] for _, told in played if mark in told]
+        found = [series[mark] for _, series in played if mark in series]
         held = np.mean([inside(r.left, r.true_s) for r in found])
         errors = [
             median(abs(math.log(value(r) / r.true_s)) for r in found)
@@ -108,7 +108,9 @@ def report_readings(played: list[tuple[Run, dict[float, Reading]]]) -> None:
     """How often the end told later lies inside the interval told earlier."""
     print("\nthe end told later lies inside the earlier interval")
     for first, later in pairwise(MARKS):
-        pairs = [(told[first], told[later]) for _, told in played if first in told and later in told]
+        pairs = [
+            (series[first], series[later]) for _, series in played if first in series and later in series
+        ]
         held = np.mean([inside(a.left, b.at_s + b.left.value - a.at_s) for a, b in pairs])
         print(f"  told at {first:.0%}, looked at again at {later:.0%}: {held:.1%}")
 
@@ -117,10 +119,10 @@ def report_warnings(played: list[tuple[Run, list[Reading]]]) -> None:
     """Precision, recall and lead of the first warning of each job."""
     right = wrong = late = 0
     leads = []
-    for run, told in played:
+    for run, series in played:
         end = run.startup_s + float(run.seconds.sum())
         late += end > run.deadline_s
-        before = [r for r in told if r.at_s < run.deadline_s]
+        before = [r for r in series if r.at_s < run.deadline_s]
         first = next((r for r in before if chance_beyond(r.left, run.deadline_s - r.at_s) >= LIKELY), None)
         if first is not None and end > run.deadline_s:
             right += 1
@@ -168,15 +170,15 @@ def main() -> None:
     parser.add_argument("--runs", type=int, default=3000)
     parser.add_argument("--half", choices=list(HALVES), default="test")
     options = parser.parse_args()
-    told = [(run, list(readings(run))) for run in runs(options.half, options.runs)]
-    marked = [(run, at_marks(found)) for run, found in told]
+    series = [(run, list(readings(run))) for run in runs(options.half, options.runs)]
+    marked = [(run, at_marks(found)) for run, found in series]
     report_accuracy("all", marked)
     for source in ("recorded", "simulated"):
         report_accuracy(source, [one for one in marked if one[0].source == source])
     for disturbance in ("none", "slow-down", "stall", "speed-up"):
         report_accuracy(disturbance, [one for one in marked if one[0].disturbance == disturbance])
     report_readings(marked)
-    report_warnings(told)
+    report_warnings(series)
     report_memory(options.half, options.runs)
 
 

@@ -70,8 +70,8 @@ def main() -> None:
     found = {}
     for way in WAYS:
         command = [sys.executable, "-m", "benchmarks.trainer.loss_memory", f"--way={way}", *sizes]
-        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        found[way] = [float(word) for word in told.split()]
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        found[way] = [float(word) for word in printed.split()]
         print(
             f"{way:12} {found[way][0] / 2**30:6.2f} GiB beyond the model, {found[way][1]:6.2f} CPU s a step"
         )

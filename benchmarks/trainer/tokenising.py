@@ -51,9 +51,9 @@ def write(path: Path, tokens: int, row_tokens: int, template: bool) -> None:
     parts = [(" ".join(text[:-1]), " " + text[-1]) for text in texts]
     with path.open("w") as stream:
         for row in range(tokens // row_tokens):
-            asked, told = parts[row % len(parts)]
-            chat = [{"role": "user", "content": asked}, {"role": "assistant", "content": told}]
-            line = {"messages": chat} if template else {"prompt": asked, "completion": told}
+            asked, reply = parts[row % len(parts)]
+            chat = [{"role": "user", "content": asked}, {"role": "assistant", "content": reply}]
+            line = {"messages": chat} if template else {"prompt": asked, "completion": reply}
             stream.write(json.dumps(line) + "\n")
 
 
@@ -65,8 +65,8 @@ def row_by_row(path: Path, template: bool) -> int:
     for row in rows(path):
         assert not isinstance(row, Text)
         if isinstance(row, Chat):
-            asked, told = row.messages[0].content, row.messages[1].content
-            text, begin = f"<user>{asked}</s><assistant>{told}</s>", len(asked) + 21
+            asked, reply = row.messages[0].content, row.messages[1].content
+            text, begin = f"<user>{asked}</s><assistant>{reply}</s>", len(asked) + 21
         else:
             text, begin = row.prompt + row.completion, len(row.prompt)
         encoded = fast(text, add_special_tokens=False, return_offsets_mapping=True)
@@ -139,8 +139,8 @@ def main() -> None:
             environment = {**os.environ, "TOKENIZERS_PARALLELISM": "true"}
             done = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
             found.append(json.loads(done.stdout.splitlines()[-1]))
-            told = "  ".join(f"{name} {value:,.1f}" for name, value in found[-1].items())
-            print(f"{way:12} {told}")
+            reply = "  ".join(f"{name} {value:,.1f}" for name, value in found[-1].items())
+            print(f"{way:12} {reply}")
         for name in ("seconds", "cpu_s", "peak_mb"):
             print(f"ratio of {name}: {found[1][name] / found[0][name]:.2f}")
 

@@ -46,7 +46,7 @@ def complaints(
     except ParamError as wrong:
         found |= wrong.fields
     except BadParameters as refused:
-        found |= {name.removeprefix("params."): told for name, told in refused.fields.items()}
+        found |= {name.removeprefix("params."): message for name, message in refused.fields.items()}
     values = {name: fields[name].value for name in ("goal", "deadline_at", "budget") if name in fields}
     try:
         aim_of_request(

@@ -204,9 +204,9 @@ def outlook(markets: Markets) -> list[dict[str, Any]]:
 def _is_inside(live: Callable[[int], Life], name: str, start: int) -> bool:
     """Does the job that starts now cost what the windows that have ended say?"""
     known = window_starts(start, SLOTS, OUTLOOK_WINDOWS)
-    told = outlook_of(name, known, [live(one) for one in known], SLOTS)
+    before = outlook_of(name, known, [live(one) for one in known], SLOTS)
     money = live(start).cost - live(start).spare_cost
-    return told.money_low - 1e-9 <= money <= told.money_high + 1e-9
+    return before.money_low - 1e-9 <= money <= before.money_high + 1e-9
 
 
 def time(markets: Markets) -> list[dict[str, Any]]:

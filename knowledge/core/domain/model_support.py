@@ -49,10 +49,12 @@ def _lacking(pool: GpuPool, model: str) -> list[OfflineNode]:
 def _without(pool: GpuPool, lacking: Sequence[OfflineNode]) -> GpuPool:
     cannot_train = {
         method: replace(
-            told,
-            others=_less(told.others, [node.gpus for node in lacking if method not in node.cannot_train]),
+            unsupported,
+            others=_less(
+                unsupported.others, [node.gpus for node in lacking if method not in node.cannot_train]
+            ),
         )
-        for method, told in pool.cannot_train.items()
+        for method, unsupported in pool.cannot_train.items()
     }
     sizes = _less(pool.node_sizes, [node.gpus for node in lacking])
     left = tuple(node for node in pool.offline if node not in lacking)

@@ -130,7 +130,7 @@ def _whole(number: str) -> int | None:
 
 def _finite(number: str) -> float | None:
     """`62.5`, or `1:02:03` in seconds."""
-    told = 0.0
+    seconds = 0.0
     for part in number.split(":"):
-        told = told * 60 + float(part)
-    return told if math.isfinite(told) else None
+        seconds = seconds * 60 + float(part)
+    return seconds if math.isfinite(seconds) else None

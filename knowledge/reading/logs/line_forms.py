@@ -120,8 +120,8 @@ def _elapsed(clock: str) -> float:
 
 
 def _moment(text: str) -> float | None:
-    if told := _ELAPSED.search(text):
-        return int(told[1] or 0) * 86_400 + _elapsed(told[2])
+    if found := _ELAPSED.search(text):
+        return int(found[1] or 0) * 86_400 + _elapsed(found[2])
     stamp = _STAMP.search(text[:_STAMPED])
     if stamp is None:
         return None

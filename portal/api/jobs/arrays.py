@@ -86,8 +86,8 @@ class ArrayCancelApi(APIView):
         """Cancel all jobs of an array that have not ended."""
         array = get_array(request.user, array_id)
         done = cancel_array(array=array, actor=request.user, now=database_now())
-        told = ArrayOut(array, context={"user": request.user}).data
-        return Response({**told, "cancelled": done.waiting, "stopping": done.stopping})
+        body = ArrayOut(array, context={"user": request.user}).data
+        return Response({**body, "cancelled": done.waiting, "stopping": done.stopping})
 
 
 def _response(request: ApiRequest, array_id: str, *, status: int = 200) -> Response:

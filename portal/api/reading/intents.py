@@ -97,10 +97,10 @@ class IntentsApi(APIView):
             raise ValidationError({"timezone": ["is no time zone; give one such as Europe/Berlin"]})
         zone_or_portals = zone or timezone.get_default_timezone()
         found = understand(user=request.user, text=asked["text"], now=now, zone=zone_or_portals)
-        told = intent_json(found)
+        body = intent_json(found)
         if seal := sealed(request.user, found.read_values):
-            told["draft"] = {**told["draft"], "reading": seal}
-        return Response(IntentOut(told).data)
+            body["draft"] = {**body["draft"], "reading": seal}
+        return Response(IntentOut(body).data)
 
 
 def intent_json(found: Understood) -> dict[str, Any]:

@@ -114,8 +114,8 @@ def _reproduced(found: Simulation) -> list[tuple[str, float, float, str]]:
 
     Nothing if it is unknown.
     """
-    told = found.reproduction or {}
-    real, simulated = told.get("real", {}), told.get("simulated", {})
+    figures = found.reproduction or {}
+    real, simulated = figures.get("real", {}), figures.get("simulated", {})
     return [
         (heading, real[name], simulated[name], f"{simulated[name] / (real[name] or 1.0) - 1:+.1%}")
         for name, heading in (("jct_mean_s", "Mean JCT"), ("jct_p95_s", "p95 of the JCT"))

@@ -22,7 +22,7 @@ class BudgetField(forms.FloatField):
     """The most that a job may cost; every wrong amount is told alike."""
 
     def __init__(self, **options: Any) -> None:
-        told = dict.fromkeys(("min_value", "max_value"), BUDGET_RANGE)
+        messages = dict.fromkeys(("min_value", "max_value"), BUDGET_RANGE)
         super().__init__(
-            min_value=0, max_value=MAX_BUDGET, error_messages=told, help_text=in_currency, **options
+            min_value=0, max_value=MAX_BUDGET, error_messages=messages, help_text=in_currency, **options
         )

@@ -45,11 +45,11 @@ class HoursField(forms.FloatField):
     """A duration in hours, as whole seconds to programs."""
 
     def __init__(self, *, most_s: int, **options: Any) -> None:
-        told = {
+        messages = {
             "min_value": "Choose at least 1 second, which is 0.0003 hours.",
             "max_value": f"Choose at most {most_s / 3600:,.0f} hours.",
         }
-        super().__init__(min_value=1 / 3600, max_value=most_s / 3600, error_messages=told, **options)
+        super().__init__(min_value=1 / 3600, max_value=most_s / 3600, error_messages=messages, **options)
 
     def clean(self, value: Any) -> int | None:
         hours = super().clean(value)

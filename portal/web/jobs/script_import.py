@@ -122,11 +122,11 @@ def values_of(user: User, seal: str) -> tuple[dict[str, Any], dict[str, str]]:
     found = unsealed(user, seal)
     if found is None:
         return {}, {}
-    told = {
+    origins = {
         name: f"{'Follows from' if one.origin == DERIVED else 'From'} {one.because}."
         for name, one in found.values.items()
     }
-    return as_fields({name: one.value for name, one in found.values.items()}), as_fields(told)
+    return as_fields({name: one.value for name, one in found.values.items()}), as_fields(origins)
 
 
 def _manifest(upload: UploadedFile[Any] | None, text: str) -> ScriptManifest:

@@ -155,10 +155,10 @@ def _waiting(user: User, now: datetime, until: datetime) -> Iterator[tuple[str, 
         .order_by("start_at", "pk")[:MAX_BARS]
     )
     for row in rows:
-        told, job = expected(row, now), row.job if sees(user, row.job) else None
+        start, job = expected(row, now), row.job if sees(user, row.job) else None
         for node, indices in row.gpus.items():
             for index in indices:
-                yield node, ExpectedBar(gpu_index=index, expected=told, job=job)
+                yield node, ExpectedBar(gpu_index=index, expected=start, job=job)
 
 
 def _closed(nodes: Sequence[Node], now: datetime, until: datetime) -> Iterator[tuple[str, ClosedTime]]:

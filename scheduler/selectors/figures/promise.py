@@ -99,8 +99,8 @@ def new_prediction(job: Job, spent: Spent | None, now: datetime) -> Option | Non
         return None
     prediction, remaining = read_option(counts.prediction), counts.remaining
     if remaining is not None:
-        told = now.timestamp() if counts.ended_at is None else remaining.heard_at
-        prediction = corrected(prediction, remaining, so_far_s=duration_s(attempts, now), now=told)
+        heard_s = now.timestamp() if counts.ended_at is None else remaining.heard_at
+        prediction = corrected(prediction, remaining, so_far_s=duration_s(attempts, now), now=heard_s)
     if prediction.cost.value or not spent:
         return prediction
     return replace(prediction, cost=_at_its_price(prediction, counts, now))

@@ -86,8 +86,8 @@ class StartPromise:
     @property
     def inside(self) -> bool | None:
         """Was it kept? None until the start, and without an upper bound."""
-        told = self.interval
-        return None if self.waited_s is None else is_inside(self.waited_s, told.low, told.high)
+        promised = self.interval
+        return None if self.waited_s is None else is_inside(self.waited_s, promised.low, promised.high)
 
     def _after_s(self, moment: datetime) -> float:
         return (moment - self.made_at).total_seconds()

@@ -24,14 +24,14 @@ def keep_causes(now: datetime) -> int:
     """Keep the causes of failures that are new; returns how many."""
     found = list(_unexplained(now).select_related("job")[:MOST_AT_ONCE])
     for attempt in found:
-        told = explained_attempt(attempt)
+        explained = explained_attempt(attempt)
         Failure.objects.get_or_create(
             attempt=attempt,
             defaults={
-                "cause": told.cause.name,
-                "failure_class": told.cause.blame.value,
-                "sentence": told.sentence[:300],
-                "lines": [line._asdict() for line in told.lines],
+                "cause": explained.cause.name,
+                "failure_class": explained.cause.blame.value,
+                "sentence": explained.sentence[:300],
+                "lines": [line._asdict() for line in explained.lines],
                 "at": now,
             },
         )

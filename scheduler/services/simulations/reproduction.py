@@ -19,20 +19,20 @@ def reproduction(past: OwnPast, progress: Callable[[int], None]) -> dict[str, An
     cannot be played so has a sentence as `trouble` instead.
     """
     policy, settings = past.as_it_was()
-    told: dict[str, Any] = {"policies": list(dict.fromkeys(one.name for _, one in past.policies))}
+    figures: dict[str, Any] = {"policies": list(dict.fromkeys(one.name for _, one in past.policies))}
     try:
         engine, _ = past.scenario().simulate(policy, Fidelity.PERFORMANCE, settings, progress=progress)
     except SimulatorError as error:
-        return told | {"trouble": str(error)}
+        return figures | {"trouble": str(error)}
     pairs = [
         (past.took_s[name], run.finished - run.job.submit_s)
         for name, run in engine.runs.items()
         if name in past.took_s and run.finished is not None
     ]
     if not pairs:
-        return told | {"trouble": "No job of this range succeeded both really and in the simulation."}
+        return figures | {"trouble": "No job of this range succeeded both really and in the simulation."}
     real, simulated = zip(*pairs, strict=True)
-    return told | {
+    return figures | {
         "jobs": len(pairs),
         "left_out": len(past.took_s) - len(pairs),
         "real": _jct(real),
