@@ -13,6 +13,7 @@ from django.utils import timezone
 from benchmarks.portal.crowd import fill
 from portal.clock import database_now
 from portal.web.analysis.simulations import TIMES, USE
+from scheduler.loop.predict.shadow import bring_up_to_date
 from scheduler.models import MaintenanceWindow, Node, Simulation
 from scheduler.selectors.policy import current_policy
 from tests.harness import world
@@ -89,6 +90,38 @@ def test_the_policy_is_chosen_with_the_keyboard_alone(page: Any) -> None:
     expect(page.get_by_text("sjf is the policy from now on.")).to_be_visible()
     expect(page.get_by_role("cell", name="short jobs are waiting too long")).to_be_visible()
     look(page, "policy")
+    assert current_policy() == "sjf"
+
+
+def test_a_policy_proves_itself_in_the_shadow_before_it_is_chosen(page: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.user("ada", is_staff=True)
+    world.fake_node(slots=1)
+    sign_in(page)
+    menu(page, "Scheduling policy")
+    probation = page.locator("#probation")
+    probation.locator("select[name=name]").select_option("sjf")
+    probation.locator("[name=reason]").fill("shorter waits?")
+    probation.get_by_role("button", name="Put on probation").click()
+    expect(probation.get_by_text("shorter waits?")).to_be_visible()
+    bring_up_to_date(database_now())
+    world.job()
+    later = database_now() + timedelta(seconds=90)
+    Node.objects.update(last_seen_at=later)
+    bring_up_to_date(later)
+    page.reload()
+    expect(
+        probation.get_by_text("sjf would start 1 of these jobs more than a minute earlier")
+    ).to_be_visible()
+    look(page, "policy-probation")
+    assert current_policy() == "fifo", "nothing of it is carried out"
+    probation.get_by_role("button", name="End the probation").click()
+    expect(probation.get_by_text("Ended probations")).to_be_visible()
+    page.get_by_role("radio", name="sjf", exact=True).check()
+    page.locator("form:has([type=radio]) [name=reason]").fill("it started more in the shadow")
+    page.get_by_role("button", name="Choose", exact=True).click()
+    expect(page.get_by_text("sjf is the policy from now on.")).to_be_visible()
     assert current_policy() == "sjf"
 
 
