@@ -19,6 +19,7 @@ from trainer.protocol_parsing import safe_path
 from trainer.train import import_gc
 from trainer.train.base import random_weights, suitable
 from trainer.train.base.adapters import four_bit, with_adapter
+from trainer.train.base.attention import choose_kernel
 from trainer.train.base.probe import Reach, probe
 from trainer.train.base.scope import scope
 from trainer.train.distributed import sharding
@@ -56,6 +57,7 @@ def load(order: TrainingSpec, world: World, source: str) -> Loaded:
     if not order.offline:
         _limit_waiting()
     suitable.check_precision(order)
+    choose_kernel(order)
     try:
         suitable.check_kind(order, _config(source, order))
         tokenizer = _tokenizer(source, order)
