@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -79,6 +80,7 @@ class Case:
             target_modules="all-linear" if self.method == "lora" else None,
             optimizer_state=self.state,
             flash_attention=not self.eager,
+            chunked_loss=self.state == "adamw-fp32",  # our trainer's, as it computes the rest
             gradient_checkpointing=False,
         )
 
@@ -183,6 +185,27 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
     return sum({id_(tensor): tensor.untyped_storage().nbytes() for tensor in tensors}.values())
 
 
-def _cast(case: Case) -> torch.autocast:
+@contextmanager
+def _cast(case: Case) -> Iterator[None]:
+    """Autocast as on GPUs: there it computes layer norms and powers in float32."""
     enabled = case.state == "adamw-fp32" and case.compute is not torch.float32
-    return torch.autocast("cpu", torch.bfloat16, enabled=enabled)
+    norm, power = torch.nn.functional.layer_norm, torch.pow
+    try:
+        if enabled:
+            torch.nn.functional.layer_norm, torch.pow = _in_float32(norm), _in_float32(power)
+        with torch.autocast("cpu", torch.bfloat16, enabled=enabled):
+            yield
+    finally:
+        torch.nn.functional.layer_norm, torch.pow = norm, power
+
+
+def _in_float32(operation: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+    def compute(*given: Any, **named: Any) -> torch.Tensor:
+        with torch.autocast("cpu", enabled=False):
+            return operation(*map(_widened, given), **{name: _widened(one) for name, one in named.items()})
+
+    return compute
+
+
+def _widened(value: Any) -> Any:
+    return value.float() if isinstance(value, torch.Tensor) and value.is_floating_point() else value

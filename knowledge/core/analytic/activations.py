@@ -14,6 +14,7 @@ from knowledge.core.domain.layer_kinds import KEPT
 from trainer.logits import BYTES_PER_LOGIT, positions_at_once
 
 BESIDE_SCORES = 4.5  # bytes of a score that eager attention holds at once besides what it keeps
+CAST_POWER = 6.0  # bytes of an input that autocast on GPUs keeps more where it computes powers in float32
 
 
 def of_layer(c: ConfigTable) -> Array:
@@ -23,13 +24,15 @@ def of_layer(c: ConfigTable) -> Array:
     learnt = residual * kept["learnt"] + compute * kept["learnt_heads"] + 4 * kept["learnt_float32"]
     attention = np.where(c.eager, kept["eager_attention"], kept["attention"] + kept["outputs"])
     attention += np.where(c.repeated & ~c.eager, 2 * (c.queries - c.keys), 0.0)
+    attention -= np.where(c.lifted & ~c.eager, kept["views"], 0.0)  # cast, which frees what they lie in
     found: Array = (
         4 * kept["float32"]
-        + residual * kept["residual"]
+        + _norm_inputs(c, kept)
         + np.where(c.adapter, 0.0, learnt)
         + _linear_inputs(c, kept)
         + attending * attention
         + compute * kept["mlp"]
+        + np.where(c.cast_norms & (compute == 2), CAST_POWER * kept["cast_powers"], 0.0)
         + residual * np.where(c.adapter, kept["frozen_experts"], kept["experts"])
         + np.where(c.eager, _scores(c, attending, kept["capped"]), 4 * c.heads)
     )
@@ -72,9 +75,20 @@ def of_logits(c: ConfigTable) -> Array:
     return kept
 
 
+def of_weight_copies(c: ConfigTable) -> Array:
+    """Return the bytes of the copies that autocast makes of weights that learn, in 16 bits.
+
+    It keeps them to the end of the forward pass, and autograd those of layers that are not computed again
+    until the backward pass has come to them.
+    """
+    learnt = c.blocks + c.head
+    found: Array = np.where(c.autocast & ~c.adapter & ~c.float32, 2.0 * learnt, 0.0)
+    return found
+
+
 def compute_bytes(c: ConfigTable) -> Array:
     """Bytes of a number that a linear layer gives, as wide as its input."""
-    return np.where(c.float32 | c.upcast, 4.0, 2.0)
+    return np.where(c.float32 | c.lifted, 4.0, 2.0)
 
 
 def attention_bytes(c: ConfigTable) -> Array:
@@ -84,7 +98,19 @@ def attention_bytes(c: ConfigTable) -> Array:
 
 def residual_bytes(c: ConfigTable) -> Array:
     """Bytes of a number of the residual stream, as wide as the stored weights."""
-    return np.where(c.float32 | c.upcast | (c.autocast & ~c.adapter) | c.widened, 4.0, 2.0)
+    return np.where(c.float32 | c.lifted | (c.autocast & ~c.adapter) | c.widened, 4.0, 2.0)
+
+
+def _norm_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:
+    """Bytes of a token that norms keep of the stream, those that are no root mean squares.
+
+    Cast to float32, each is a copy of its own, unless the stream is that already.
+    """
+    residual = residual_bytes(c)
+    found: Array = np.where(
+        c.cast_norms & (residual == 2), 4 * kept["cast_norms"], residual * kept["residual"]
+    )
+    return found
 
 
 def _linear_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:
@@ -92,16 +118,16 @@ def _linear_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:
 
     Adapters in float32 beside a computation in less keep a copy of their own, one for each layer that reads
     the stream, since autocast makes a new one each time. Quantised layers hand their input over as it is,
-    unless the stream is upcast.
+    unless the stream is lifted.
     """
     compute = attention_bytes(c)
     wide = c.autocast & ~c.float32
-    copies = wide & (~c.quantized | c.upcast)
+    copies = wide & (~c.quantized | c.lifted)
     inputs = compute * np.where(copies, kept["copies"], kept["inputs"])
     inputs += np.where(c.adapter, c.lora_r * c.adapters * compute, compute * kept["router"])
     copied = np.where(c.eager, 0.0, kept["result"] - kept["outputs"]) + kept["relu"]
-    inputs += np.where(copies & c.adapter & ~c.upcast, compute * copied, 0.0)
-    inputs += np.where(c.upcast, compute * kept["relu"], 0.0)
+    inputs += np.where(copies & c.adapter & ~c.lifted, compute * copied, 0.0)
+    inputs += np.where(c.lifted, compute * kept["relu"], 0.0)
     found: Array = inputs + compute * kept["product"]
     return found
 

@@ -51,7 +51,9 @@ class ConfigTable:
     autocast: Mask  # weights that learn are float32 beside a computation in less
     eager: Mask  # attention keeps its scores; unknown counts as not
     packed: Mask  # samples without padding; unknown counts as padded
-    upcast: Mask  # what quantisation leaves out is float32, and with it the stream between layers
+    upcast: Mask  # what quantisation leaves out is float32
+    cast_norms: Mask  # layer norms and powers are computed in float32
+    lifted: Mask  # so, or by autocast, is the stream between layers on 4-bit weights
     widened: Mask  # FSDP computes with float32 between layers
     repeated: Mask  # keys and values are copied for all heads, as by kernels of GPUs before Ampere
     state_bytes: Array  # per trained parameter: weight, gradient, optimiser
@@ -200,6 +202,8 @@ def columns(
         eager=np.array([c.flash_attention is False for c in configs], dtype=bool),
         packed=np.array([c.padding_free is True for c in configs], dtype=bool),
         upcast=np.array([stack.upcasts(c) for c in configs], dtype=bool),
+        cast_norms=np.array([stack.casts_norms(c) for c in configs], dtype=bool),
+        lifted=np.array([stack.lifts(c, catalogue) for c in configs], dtype=bool),
         widened=np.array([stack.widens(c) for c in configs], dtype=bool),
         repeated=np.array([stack.repeats(c, catalogue) for c in configs], dtype=bool),
         settings=_settings(configs),
@@ -232,10 +236,7 @@ def _floats(configs: Sequence[Config]) -> dict[str, Any]:
 
 
 def _codes(names: Sequence[str]) -> tuple[list[str], NDArray[np.intp]]:
-    """Return the distinct names and the place of each row's name among them.
-
-    So facts are looked up once per name.
-    """
+    """Return the distinct names, looked up once each, and each row's place."""
     place = {name: code for code, name in enumerate(dict.fromkeys(names))}
     return list(place), np.array([place[name] for name in names], dtype=np.intp)
 

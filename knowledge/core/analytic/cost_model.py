@@ -128,11 +128,12 @@ def memory(c: ConfigTable) -> Memory:
     logits, layer = activations.of_logits(c), activations.of_layer(c)
     working = activations.in_work(c, layer)
     kept = _activation_bytes(c, layer, working, logits)
+    forward = kept + activations.of_weight_copies(c)
     whole = Memory(
         weights=(weights + towers) / c.shards,
         gradients=gradients / c.shards,
         optimizer=states / c.shards,
-        activations=kept - _given_way(c, kept, gradients / c.shards),
+        activations=forward - _given_way(c, forward, gradients / c.shards),
         logits=logits,
         adapters=_adapter_bytes(c) * c.lora_parameters,
         cached=np.where(c.cpu, 0.0, np.minimum(working, logits) + CACHED_SHARE * (kept + logits)),

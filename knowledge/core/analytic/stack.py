@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import product
 from typing import Any
 
-from knowledge.core.domain import adapted_layers, config_space
+from knowledge.core.domain import adapted_layers, config_space, layer_kinds
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 
@@ -38,7 +38,7 @@ def autocasts(config: Config) -> bool:
     return silent_adapter or config.optimizer_state in {"adamw-fp32", PAGED}
 
 
-def _ours(config: Config) -> bool:
+def is_ours(config: Config) -> bool:
     """Tell whether our trainer ran it; earlier runs of it state no more than this."""
     return config.chunked_loss is True and config.optimizer_state == "adamw-fp32"
 
@@ -53,7 +53,27 @@ def upcasts(config: Config) -> bool:
     if config.precision == "float32" or not in_4_bits(config):
         return False
     stated = config.unquantized_float32
-    return stated if stated is not None else config.method == "qlora" and not _ours(config)
+    return stated if stated is not None else config.method == "qlora" and not is_ours(config)
+
+
+def lifts(config: Config, catalogue: Catalogue) -> bool:
+    """Tell whether layers on 4-bit weights compute and hand on float32.
+
+    bitsandbytes gives the width that it gets. With our trainer on GPUs autocast hands it float32 from a layer
+    norm; norms of root mean squares return to the width of their input.
+    """
+    if upcasts(config):
+        return True
+    lifted = config.method == "qlora" and is_ours(config) and config.gpu_model != "cpu"
+    return lifted and not layer_kinds.kind_of(catalogue.model(config.model_name)).root_mean_square
+
+
+def casts_norms(config: Config) -> bool:
+    """Tell whether layer norms and powers are computed in float32 beside a computation in less.
+
+    Autocast does so on GPUs, with our trainer; other stacks with its settings often cast weights instead.
+    """
+    return is_ours(config) and config.precision != "float32" and config.gpu_model != "cpu"
 
 
 def widens(config: Config) -> bool:
@@ -64,17 +84,18 @@ def widens(config: Config) -> bool:
 def repeats(config: Config, catalogue: Catalogue) -> bool:
     """Tell whether attention copies keys and values for all heads.
 
-    GPUs before Ampere have no kernel that does without.
+    GPUs before Ampere have no kernel that does without, and later ones have none in float32.
     """
     sheet = catalogue.gpu(config.gpu_model)
-    return sheet.vendor == "NVIDIA" and sheet.bf16_flops is None and config.flash_attention is not True
+    without = sheet.bf16_flops is None or config.precision == "float32"
+    return sheet.vendor == "NVIDIA" and without and config.flash_attention is not True
 
 
 def placement(config: Config) -> str:
     """Where adapters are; the usual place if unknown."""
     if config.method not in config_space.ADAPTERS:
         return adapted_layers.ALL_LINEAR  # every linear layer keeps its input
-    usual = adapted_layers.ALL_LINEAR if _ours(config) else adapted_layers.UNSTATED
+    usual = adapted_layers.ALL_LINEAR if is_ours(config) else adapted_layers.UNSTATED
     return _stated_placement(config) or usual
 
 
@@ -84,7 +105,7 @@ def _stated_placement(config: Config) -> str | None:
 
 def unstated(config: Config) -> list[str]:
     """Return the settings of USUAL that matter here and are not stated."""
-    if _ours(config):  # which has one attention, one placement and one width
+    if is_ours(config):  # which has one attention, one placement and one width
         return []
     open_settings = {
         "optimizer_state": config.optimizer_state is None,

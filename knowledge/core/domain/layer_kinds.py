@@ -82,6 +82,9 @@ KEPT = (
     "experts",
     "frozen_experts",
     "capped",
+    "cast_norms",
+    "cast_powers",
+    "views",
 )
 
 
@@ -104,6 +107,9 @@ def kept(model: Model, placed: str = ALL_LINEAR) -> tuple[float, ...]:
     experts, frozen_experts: within the chosen experts, with what is gathered for them and what they give,
     where they learn and where they do not.
     capped: heads whose scores are kept once more.
+    cast_norms: inputs of norms that autocast on GPUs computes in float32, each with a copy of its own;
+    cast_powers: MLP-wide tensors whose powers it computes so.
+    views: of attention, what is held beside the values since these are a view of it.
     """
     kind = kind_of(model)
     queries, keys = model.heads * model.head_dim, model.kv_heads * model.head_dim
@@ -132,6 +138,9 @@ def kept(model: Model, placed: str = ALL_LINEAR) -> tuple[float, ...]:
         GATED * chosen * model.mlp_width + 2 * chosen * model.hidden,
         (GATED - 1) * chosen * model.mlp_width + chosen * model.hidden,
         model.heads if kind.capped else 0.0,
+        0.0 if rms else kind.norms * model.hidden,
+        dense if kind.plain == COMPOSED_GELU and not model.mlp_gated else 0.0,
+        _views(model, kind),
     )
 
 
@@ -142,7 +151,11 @@ def kind_of(model: Model) -> LayerKind:
 
 def _of_attention(model: Model, kind: LayerKind) -> float:
     queries, keys = model.heads * model.head_dim, model.kv_heads * model.head_dim
-    held = queries + 2 * keys
-    if kind.rotated and model.architecture in ONE_QUERY_LAYER:
-        held += queries + keys  # values are a view of the whole projection
-    return held + queries
+    return queries + 2 * keys + _views(model, kind) + queries
+
+
+def _views(model: Model, kind: LayerKind) -> float:
+    """Queries and keys before they are turned, held where values are a view of the whole projection."""
+    if not kind.rotated or model.architecture not in ONE_QUERY_LAYER:
+        return 0.0
+    return (model.heads + model.kv_heads) * model.head_dim

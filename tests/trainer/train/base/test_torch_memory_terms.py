@@ -7,7 +7,7 @@ import pytest
 pytestmark = pytest.mark.torch
 
 EXACT = 0.05
-ARCHITECTURES = ("llama", "gemma3_text", "opt", "phi3", "qwen3_moe")
+ARCHITECTURES = ("llama", "gemma3_text", "gpt_neox", "opt", "phi", "phi3", "qwen3_moe")
 
 
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
