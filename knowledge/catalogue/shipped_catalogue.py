@@ -47,6 +47,7 @@ def _gpus() -> Iterator[tuple[GpuModel, list[str]]]:
             bf16_flops=_flops(row["bf16_tflops_dense"]),
             fp16_flops=_flops(row["fp16_tflops_dense"]),
             fp32_flops=_flops(row["tf32_tflops_dense"] or row["fp32_tflops"]),
+            whole_fp32_flops=_flops(row["fp32_tflops"]),
             bandwidth_bytes_s=float(row["memory_bandwidth_gb_s"]) * 1e9,
             link=row["link"],
             link_bytes_s=float(row["link_gb_s_per_direction_total"]) * 1e9,

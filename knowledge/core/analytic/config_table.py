@@ -276,15 +276,15 @@ def _model_facts(configs: Sequence[Config], catalogue: Catalogue) -> dict[str, A
 
 
 def _gpu_facts(configs: Sequence[Config], catalogue: Catalogue) -> dict[str, Any]:
-    names, codes = _codes([f"{c.gpu_model}|{c.precision or ''}" for c in configs])
+    names, codes = _codes([f"{c.gpu_model}|{c.precision or ''}|{stack.is_ours(c)}" for c in configs])
     kinds = ("peak", "reach", "bandwidth", "memory", "link_bytes_s", "rack")
     facts: dict[str, list[float]] = {name: [] for name in kinds}
     keys: list[str] = []
     for name in names:
-        gpu_model, _, precision = name.partition("|")
+        gpu_model, precision, ours = name.rsplit("|", 2)
         sheet = catalogue.gpu(gpu_model)
         keys.append(sheet.gpu_model)
-        facts["peak"].append(sheet.peak_flops(precision or None))
+        facts["peak"].append(sheet.peak_flops(precision or None, tf32=ours == "False"))
         facts["reach"].append(REACH.get(sheet.gpu_model, REACH.get(sheet.vendor, 1.0)))
         facts["bandwidth"].append(sheet.bandwidth_bytes_s)
         facts["memory"].append(sheet.memory_bytes)

@@ -78,6 +78,7 @@ class GpuModel:
 
     Units are bytes, FLOP/s of dense matrix products, and bytes/s.
     memory_bytes: as the driver reports it. usable_bytes: what it leaves to programs; None: not known.
+    fp32_flops: with TF32 where it has that. whole_fp32_flops: without; None: the same.
     """
 
     gpu_model: str
@@ -91,6 +92,7 @@ class GpuModel:
     vendor: str = ""
     fp8_flops: float | None = None
     usable_bytes: float | None = None
+    whole_fp32_flops: float | None = None
 
     @property
     def name(self) -> str:
@@ -102,12 +104,14 @@ class GpuModel:
         """What a program may allocate, as far as that is known."""
         return self.usable_bytes or self.memory_bytes
 
-    def peak_flops(self, precision: str | None) -> float:
+    def peak_flops(self, precision: str | None, *, tf32: bool = True) -> float:
         """Return the dense peak in a precision.
 
         GPUs without bf16 units are compared by their fp16 peak. An unstated one may be the fastest there is:
-        so train most of MLPerf's systems.
+        so train most of MLPerf's systems. tf32: whether float32 may be computed so.
         """
+        if precision == "float32" and not tf32 and self.whole_fp32_flops:
+            return self.whole_fp32_flops
         if precision == "float32" and self.fp32_flops:
             return self.fp32_flops
         if precision in (None, "fp8") and self.fp8_flops:
@@ -122,5 +126,6 @@ class GpuModel:
             bf16_flops=self.bf16_flops and flops,
             fp16_flops=self.fp16_flops and flops,
             fp32_flops=self.fp32_flops and flops,
+            whole_fp32_flops=self.whole_fp32_flops and flops,
             fp8_flops=self.fp8_flops and flops,
         )

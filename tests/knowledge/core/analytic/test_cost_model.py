@@ -246,3 +246,12 @@ def test_our_trainer_holds_logits_of_some_positions_only() -> None:
     short = replace(whole, tokens_per_sample=64)
     alike = cost_model.memory(columns([short, replace(short, chunked_loss=True)], CATALOGUE)).logits
     assert alike[0] == alike[1]
+
+
+def test_our_trainer_computes_float32_in_full_and_others_may_use_tf32() -> None:
+    other = replace(LLAMA, gpu_model="H100-SXM5-80GB", precision="float32")
+    ours = replace(other, optimizer_state="adamw-fp32", chunked_loss=True)
+    slot = replace(ours, gpu_model="cpu")
+    c = columns([other, ours, replace(ours, precision="bfloat16"), slot], CATALOGUE)
+    assert c.peak[:3] == pytest.approx([494.7e12, 67e12, 989.4e12])
+    assert c.peak[3] == columns([replace(other, gpu_model="cpu")], CATALOGUE).peak[0]
