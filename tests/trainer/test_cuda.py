@@ -67,6 +67,14 @@ def test_random_weights_are_measured_on_the_gpu(run: Run, method: str):
     assert run.result["tokens_per_s"] > 0
 
 
+def test_float32_does_not_hold_all_scores_where_heads_share_keys(run: Run):
+    """They would take 4 GiB for each layer in work, and as much again on their way back."""
+    run.device, run.model, run.node = "cuda", "random/wide", {"shape": {**WIDE, "num_key_value_heads": 4}}
+    run.params |= {"tokens_per_sample": 4096, "gradient_checkpointing": True, "max_steps": 2}
+    assert run.write(rows=[{"prompt": "x", "completion": "y" * 5000}]).finish() == 0, run.result["reason"]
+    assert run.result["peak_memory_bytes"] < 5.5 * GIB
+
+
 def test_a_gpu_that_is_too_small_is_out_of_memory_and_no_error(run: Run):
     run.device, run.model, run.node = "cuda", "random/wide", {"shape": WIDE}
     run.params |= {"precision": "bfloat16", "tokens_per_sample": 2048, "per_device_batch_size": 1024}
