@@ -45,8 +45,9 @@ def settle_pending(epoch: Epoch, now: datetime) -> int:
 
 
 def _still_waiting(starts: Sequence[PendingStart], now: datetime) -> set[int]:
-    """Of the pending starts those of which others still hold GPUs, and nothing else has come between.
+    """The pending starts of which others still hold GPUs.
 
+    Nothing else has come between.
     Three queries for all, so that many that wait hold up neither a tick nor those whose GPUs are free.
     """
     jobs, fresh = Job.objects.filter(pk__in=[start.job_id for start in starts]), trusted_since(now)

@@ -76,7 +76,7 @@ def of_logits(c: ConfigTable) -> Array:
 
 
 def of_weight_copies(c: ConfigTable) -> Array:
-    """Return the bytes of the copies that autocast makes of weights that learn, in 16 bits.
+    """Return the bytes of the 16-bit copies that autocast makes of weights that learn.
 
     It keeps them to the end of the forward pass, and autograd those of layers that are not computed again
     until the backward pass has come to them.
@@ -102,7 +102,7 @@ def residual_bytes(c: ConfigTable) -> Array:
 
 
 def _norm_inputs(c: ConfigTable, kept: dict[str, Array]) -> Array:
-    """Bytes of a token that norms keep of the stream, those that are no root mean squares.
+    """Bytes of a token that norms keep of the stream, root mean squares left out.
 
     Cast to float32, each is a copy of its own, unless the stream is that already.
     """

@@ -69,9 +69,10 @@ def lifts(config: Config, catalogue: Catalogue) -> bool:
 
 
 def casts_norms(config: Config) -> bool:
-    """Tell whether layer norms and powers are computed in float32 beside a computation in less.
+    """Tell whether layer norms and powers are computed in float32.
 
-    Autocast does so on GPUs, with our trainer; other stacks with its settings often cast weights instead.
+    Autocast does so beside a computation in less, on GPUs, with our trainer; other stacks with its settings
+    often cast weights instead.
     """
     return is_ours(config) and config.precision != "float32" and config.gpu_model != "cpu"
 

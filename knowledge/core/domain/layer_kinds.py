@@ -155,7 +155,10 @@ def _of_attention(model: Model, kind: LayerKind) -> float:
 
 
 def _views(model: Model, kind: LayerKind) -> float:
-    """Queries and keys before they are turned, held where values are a view of the whole projection."""
+    """Queries and keys before they are turned.
+
+    They are held where values are a view of the whole projection.
+    """
     if not kind.rotated or model.architecture not in ONE_QUERY_LAYER:
         return 0.0
     return (model.heads + model.kv_heads) * model.head_dim

@@ -103,7 +103,10 @@ def _expected_bars(placed: Sequence[tuple[int, Lane]], now: datetime) -> Iterato
 
 
 def _stopped(lane: Lane, bar: DrawnBar) -> DrawnBar:
-    """The bar up to the first window that closes the node to everybody: there the job is stopped."""
+    """The bar up to the first window that closes the node to everybody.
+
+    There the job is stopped.
+    """
     closing = [time.begins_at for time in lane.closed if not time.reserved and time.begins_at > bar.start]
     if not closing or (at := min(closing)) >= bar.end:
         return bar
@@ -138,7 +141,10 @@ def _trace(name: str, bars: Sequence[DrawnBar], colour: str, more: dict[str, Any
 
 
 def _starts(bars: Sequence[DrawnBar]) -> Iterator[Trace]:
-    """A mark for each start that is expected: bars of several jobs touch, or lie over each other."""
+    """A mark for each start that is expected.
+
+    Bars of several jobs touch, or lie over each other.
+    """
     found = [bar for bar in bars if bar.waits]
     if found:
         half = BAR / 2

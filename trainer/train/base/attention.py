@@ -1,4 +1,4 @@
-"""Attention whose keys are shared between heads, where no fused kernel takes it so.
+"""Attention whose keys heads share, where no fused kernel takes it so.
 
 On GPUs PyTorch's fused kernels share keys in 16 bits, from Ampere on. Else it falls back, without a word, to
 one that holds all scores of a layer at once: 8 GiB for 32 heads and 8,192 tokens in float32. With keys and
@@ -18,7 +18,7 @@ AMPERE = (8, 0)  # compute capability
 
 
 def choose_kernel(order: TrainingSpec) -> None:
-    """Have transformers copy keys and values for all heads where this training needs it.
+    """Have transformers copy keys and values for all heads where that is needed.
 
     To be called before the model runs. Another training of the same process chooses anew.
     """
