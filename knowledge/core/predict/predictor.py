@@ -13,6 +13,7 @@ import numpy as np
 
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import ConfigTable, columns
+from knowledge.core.analytic.stack import is_ours
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.catalogue import Catalogue
@@ -239,6 +240,10 @@ def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) 
     if knowledge.memory is not None:
         memory = knowledge.memory.predict(configs, c, X, unseen_model, unseen_gpu)
         memory_width = np.exp(knowledge.memory.width(configs, unseen_model, unseen_gpu))
+        if (
+            not seen.knows_ours
+        ):  # other stacks' errors are not those of a stack that physics follows line by line
+            memory = np.where([is_ours(x) for x in configs], cost_model.memory(c).total, memory)
     unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)
     doubtful = unfamiliar | seen.beyond_reach(configs, c)
     doubted = memory / np.where(seen.untried_setting(configs, c), 1.0, PREDICTION_MARGIN)
