@@ -60,7 +60,7 @@ class TrainingSupport:
 
     @property
     def knows_ours(self) -> bool:
-        """Whether enough rows are of our trainer for its errors to be those that history shows."""
+        """Whether enough rows are of our trainer for history to show its errors."""
         return OURS in self.settings
 
     def unseen_gpu(self, configs: Sequence[Config], c: ConfigTable) -> Mask:
