@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -152,7 +153,10 @@ class EmbeddedPortal:
             text = f"  sign in as {person['username']:<6} password {person['password']}"
             say(text, highlight=False, markup=False)
         if prepared["people"]:
-            say("  (shown only now; change them with manage.py changepassword NAME)")
+            manage = shlex.join([sys.executable, str(processes.REPOSITORY / "manage.py")])
+            command = f"DATA_DIR={shlex.quote(str(self.options.data))} {manage} changepassword NAME"
+            say("  (shown only now; this command changes one:)")
+            say(f"  {command}", highlight=False, markup=False, soft_wrap=True)
         if os.geteuid() == 0:
             say("Started as root: trainings run as nobody if it can read this installation, else as root.")
         if not self.options.train:
