@@ -71,6 +71,11 @@ class Simulation(models.Model):
     def ended(self) -> bool:
         return self.state not in OPEN_STATES
 
+    @property
+    def left_out(self) -> int:
+        """How many jobs of the range were not played; `refusals` names the first ones."""
+        return int(self.results[-1].get("refused", 0)) if self.results else 0
+
 
 class ShadowPolicy(models.Model):
     """A policy on probation, from the moment at which it was switched on.

@@ -53,7 +53,8 @@ class SimulationIn(StrictSerializer):
     seed = WholeNumber(min_value=0, max_value=MAX_SEED, default=0)
     cluster = StrictText(
         max_length=500, allow_blank=True, default="",
-        help_text="GPU:nodes x GPUs per node @price, e.g. a100:8x8,l40s:4x4@1.1; where GPUs sit:"
+        help_text="GPU:nodes x GPUs per node @price, e.g. a100:8x8,l40s:4x4@1.1, with models that"
+        " nodes here have or had; where GPUs sit:"
         " a100:8x8/numa=4 (also socket, pcie, nvlink); empty: the nodes as they came, failed and went.",
     )  # fmt: skip
     since = ZonedDateTime(required=False, help_text="Only jobs submitted at this time or later.")
@@ -92,6 +93,9 @@ class SimulationOut(SimulationBrief):
     results = serializers.ListField(
         child=serializers.DictField(), help_text="One object per policy with all simulated measures."
     )
+    left_out = serializers.IntegerField(
+        read_only=True, help_text="Jobs of the range that were not simulated; no figure counts them."
+    )
     refusals = serializers.ListField(
         child=serializers.ListField(child=serializers.CharField()),
         help_text="The first jobs that were left out, with the reasons.",
@@ -104,7 +108,7 @@ class SimulationOut(SimulationBrief):
     currency = CurrencyField()
 
     class Meta(SimulationBrief.Meta):
-        fields = [*SimulationBrief.Meta.fields, "reproduction", "results", "refusals", "currency"]
+        fields = [*SimulationBrief.Meta.fields, "reproduction", "results", "left_out", "refusals", "currency"]
 
 
 SimulationPage = page_of(SimulationBrief)

@@ -38,7 +38,8 @@ class SimulationForm(TimedForm):
     until = MomentField(required=False, label="Until", help_text="Empty: until now.")
     cluster = forms.CharField(
         max_length=500, required=False,
-        help_text="GPU:nodes x GPUs per node @price, e.g. a100:8x8,l40s:4x4@1.1. Where GPUs sit:"
+        help_text="GPU:nodes x GPUs per node @price, e.g. a100:8x8,l40s:4x4@1.1, with GPU"
+        " models that nodes here have or had. Where GPUs sit:"
         " a100:8x8/numa=4 (also socket, pcie, nvlink). Empty: the nodes of that time.",
     )  # fmt: skip
     error = forms.FloatField(

@@ -19,6 +19,7 @@ from scheduler.models.simulations import OPEN_STATES
 from scheduler.selectors.simulations import present_cluster
 from scheduler.selectors.trace import past_jobs
 from scheduler.services.idempotency import Creation, unkeyed
+from scheduler.services.simulations.described import described_cluster
 from scheduler.simulator.errors import ClusterError
 from scheduler.simulator.inputs.cluster import parse_cluster
 from scheduler.simulator.world.predictions import Fidelity
@@ -26,6 +27,7 @@ from scheduler.simulator.world.predictions import Fidelity
 MIN_JOBS, MAX_JOBS = 3, 20_000
 MAX_GPUS = 20_000
 MAX_POLICIES = 8
+MAX_TEXT = 500  # of a cluster
 MAX_ERROR = 10.0  # as a share: 1000 %
 MAX_SEED = 2**31 - 1
 MAX_OPEN = 5
@@ -61,9 +63,9 @@ def request_simulation(
     It is stored in the transaction that `creation` opens. Raises BadParameters naming every wrong field, and
     Conflict if too many simulations wait already.
     """
-    cluster = question.cluster.strip() or present_cluster()
     until = min(question.until or now, now)
-    _check(question, cluster, until, now)
+    cluster, wrong = _cluster(question.cluster.strip())
+    _check(question, wrong, until, now)
     with creation() as note:
         if Simulation.objects.filter(state__in=OPEN_STATES).count() >= MAX_OPEN:
             raise Conflict(f"{MAX_OPEN} simulations have not ended yet; ask again when one has.")
@@ -86,13 +88,13 @@ def ask_again(*, now: datetime) -> None:
         hints.simulate()
 
 
-def _check(question: SimulationRequest, cluster: str, until: datetime, now: datetime) -> None:
+def _check(question: SimulationRequest, wrong_cluster: str, until: datetime, now: datetime) -> None:
     errors = {
         "policies": _of_policies(question.policies),
         "knowledge": "" if question.knowledge in set(Fidelity) else f"must be one of {', '.join(Fidelity)}",
         "error": "" if 0 <= question.error <= MAX_ERROR else f"must be between 0 and {MAX_ERROR:g}",
         "seed": "" if 0 <= question.seed <= MAX_SEED else f"must be between 0 and {MAX_SEED}",
-        "cluster": _of_cluster(cluster),
+        "cluster": wrong_cluster,
     }
     if question.since and question.since >= until:
         errors["since"] = "must lie in the past and before the end of the range"
@@ -111,16 +113,21 @@ def _of_policies(names: Sequence[str]) -> str:
     return f"{unknown[0]!r} is no policy; there are {', '.join(POLICIES)}" if unknown else ""
 
 
-def _of_cluster(cluster: str) -> str:
+def _cluster(described: str) -> tuple[str, str]:
+    """The cluster in the portal's own names of GPU models, and what is wrong with it."""
+    cluster = described or present_cluster()
     if not cluster:
-        return "no node is registered; describe a cluster, for example a100:8x8,l40s:4x4@1.1"
-    if len(cluster) > 500:
-        return "must have 500 characters at most"
+        return "", "no node is registered; describe a cluster, for example a100:8x8,l40s:4x4@1.1"
+    if len(cluster) > MAX_TEXT:
+        return "", f"must have {MAX_TEXT} characters at most"
     try:
         gpus = parse_cluster(cluster).total_gpus
+        if gpus > MAX_GPUS:
+            return "", f"has {gpus:,} GPUs; {MAX_GPUS:,} at most"
+        cluster = described_cluster(cluster) if described else cluster
     except ClusterError as error:
-        return str(error).removeprefix("--cluster: ")
-    return "" if gpus <= MAX_GPUS else f"has {gpus:,} GPUs; {MAX_GPUS:,} at most"
+        return "", str(error).removeprefix("--cluster: ")
+    return (cluster, "") if len(cluster) <= MAX_TEXT else ("", "is too long with the full names of its GPUs")
 
 
 def _of_past(jobs: int) -> str:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from math import inf
 
+from knowledge.core.domain.wording import counted
 from scheduler.core.types import GpuSite
 from scheduler.simulator.errors import ClusterError
 from scheduler.simulator.inputs.cells import converted, optional, whole
@@ -180,9 +181,10 @@ def fewest_nodes(gpus: int, pool: NodeGroup) -> int | None:
 def why_impossible(job: TraceJob, cluster: Cluster) -> str:
     """The sentence for a job that fits nowhere on this cluster."""
     kind = f"{job.gpu_type} " if job.gpu_type else ""
-    shape = f" on {job.nodes} nodes" if job.nodes else " in equal parts"
+    shape = f" on {counted(job.nodes, 'node')}" if job.nodes else " in equal parts"
     offers = ", ".join(f"{pool.nodes} × {pool.gpus_per_node} {pool.gpu_model}" for pool in cluster.pools)
-    return f"needs {job.whole_gpus} {kind}GPUs{shape}; the cluster offers {offers}"
+    gpus = counted(job.whole_gpus, f"{kind}GPU")
+    return f"needs {gpus}{shape}; the cluster offers {offers}"
 
 
 def _allowed(gpu_type: str, cluster: Cluster) -> list[NodeGroup]:

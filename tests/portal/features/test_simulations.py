@@ -99,6 +99,25 @@ def test_the_page_asks_and_shows_what_is_simulated(ran: None, admin_browser: Cli
     assert sent[0] in admin_browser.get("/simulations/", headers={"HX-Request": "true"}).content.decode()
 
 
+def test_jobs_that_were_left_out_are_told_with_the_reasons(
+    ran: None, admin_browser: Client, admin_api: APIClient
+) -> None:
+    made = admin_api.post(URL, BODY, format="json").json()
+    while play_next(now=database_now):
+        pass
+    done = Simulation.objects.get(pk=made["id"])
+    assert admin_api.get(f"{URL}{done.pk}/").json()["left_out"] == 0
+    done.results[-1]["refused"], done.refusals = 67, [["ftjob-x", "needs 8 L40S GPUs on 1 node"]]
+    done.as_it_was = False
+    done.save()
+    assert admin_api.get(f"{URL}{done.pk}/").json()["left_out"] == 67
+    shown = admin_browser.get(done.get_absolute_url()).content.decode()
+    assert "67 jobs of this range were left out of every figure" in shown
+    assert "Jobs left out: 67" in shown
+    assert "The first 1:" in shown
+    assert "ftjob-x: needs 8 L40S GPUs on 1 node" in shown
+
+
 def test_a_refused_form_keeps_its_values_and_says_why(ran: None, admin_browser: Client) -> None:
     form = {"policies": ["fifo"], "knowledge": "oracle", "cluster": "eight"}
     refused = admin_browser.post("/simulations/", form)

@@ -13,11 +13,12 @@ from portal.accounts.models import AuditEntry
 from portal.clock import database_now
 from scheduler.errors import BadParameters, Conflict
 from scheduler.loop.sweeps import sweep
-from scheduler.models import Simulation, SimulationState
+from scheduler.models import Gpu, Simulation, SimulationState
 from scheduler.selectors.simulations import present_cluster
 from scheduler.services.simulations import play, request
 from scheduler.services.simulations.play import play_next
 from scheduler.services.simulations.request import SimulationRequest, request_simulation
+from scheduler.simulator.inputs.trace import Refusal
 from tests.harness import world
 from tests.harness.fake_node import FakeNode
 from tests.scheduler.analysis.past import past
@@ -108,12 +109,39 @@ def test_a_policy_that_takes_too_long_ends_the_simulation_with_words(
 
 def test_jobs_that_fit_nowhere_fail_the_simulation_with_words(node: FakeNode) -> None:
     past(node, [60, 60, 60], ended=database_now())
-    question = SimulationRequest(policies=["fifo"], cluster="a100:1x8")
-    made = request_simulation(question=question, actor=world.admin(), now=database_now())
+    made = ask("fifo")
+    Simulation.objects.update(cluster="a100:1x8")  # as if the nodes with such names had gone since
     play_next(now=database_now)
     made.refresh_from_db()
     assert made.state == SimulationState.FAILED
+    assert "needs 1 cpu GPU on 1 node;" in made.message
     assert "the cluster offers 1 × 8 a100" in made.message
+
+
+def test_gpu_models_are_named_as_people_do_or_refused_with_those_there_are(node: FakeNode) -> None:
+    past(node, [60, 60, 60], ended=database_now())
+    Gpu.objects.filter(node_id=node.node_id, index=1).update(model="A100-SXM4-80GB")
+    for given in ("CPU:1x1,a100:2x8@1.5", "cpu:1x1,a100_sxm4-80gb:2x8@1.5"):
+        question = SimulationRequest(policies=["fifo"], cluster=given)
+        made = request_simulation(question=question, actor=world.admin(), now=database_now())
+        assert made.cluster == "cpu:1x1,A100-SXM4-80GB:2x8@1.5"
+    question = SimulationRequest(policies=["fifo"], cluster="l40s:4x4")
+    with pytest.raises(BadParameters) as refused:
+        request_simulation(question=question, actor=world.admin(), now=database_now())
+    assert refused.value.fields["cluster"] == (
+        "l40s is not a GPU model of these jobs; they have: A100-SXM4-80GB, cpu"
+    )
+
+
+def test_jobs_that_were_left_out_are_counted(node: FakeNode) -> None:
+    jobs = past(node, [60, 60, 60], ended=database_now())
+    made = ask("fifo")
+    play.take_lease(database_now())
+    made.refresh_from_db()
+    refused = [Refusal(1, jobs[0].pk, "needs more")] * (play.SHOWN_REFUSALS + 7)
+    play.finish_policy(made, {"policy": "fifo", "refused": len(refused)}, refused, now=database_now())
+    made.refresh_from_db()
+    assert (made.left_out, len(made.refusals)) == (27, 20)
 
 
 @pytest.mark.parametrize(
