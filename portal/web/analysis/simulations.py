@@ -15,7 +15,7 @@ from django.views.decorators.http import require_GET, require_http_methods
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.analysis.simulation_forms import LEVELS, SimulationForm
-from portal.web.charts.simulation import jct_chart
+from portal.web.charts.simulation import jct_chart, relative_error
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.partials import fragment, is_fragment
 from portal.web.common.refusals import or_404
@@ -99,7 +99,7 @@ def simulation_detail(request: PageRequest, simulation_id: str) -> HttpResponse:
         "known": LEVELS.get(Fidelity(found.knowledge)),
         "tables": [_table("Times", TIMES, found), _table("Use, fairness and cost", USE, found)],
         "reproduced": _reproduced(found),
-        "chart": jct_chart(found.results, in_force=current_policy()),
+        "chart": jct_chart(found.results, in_force=current_policy(), reproduced=found.reproduction),
     }
     if is_fragment(request):
         answer = fragment(request, "simulations/live.html", context)
@@ -117,7 +117,7 @@ def _reproduced(found: Simulation) -> list[tuple[str, float, float, str]]:
     figures = found.reproduction or {}
     real, simulated = figures.get("real", {}), figures.get("simulated", {})
     return [
-        (heading, real[name], simulated[name], f"{simulated[name] / (real[name] or 1.0) - 1:+.1%}")
+        (heading, real[name], simulated[name], f"{relative_error(real[name], simulated[name]):+.1%}")
         for name, heading in (("jct_mean_s", "Mean JCT"), ("jct_p95_s", "p95 of the JCT"))
         if name in real
     ]
