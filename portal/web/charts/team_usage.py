@@ -24,7 +24,7 @@ def receipt_chart(usage: TeamUsage, starts: Sequence[datetime]) -> Chart:
     bar = {"type": "bar", "x": x}
     line = {"type": "scatter", "mode": "lines", "x": x, "y": owed}
     return Chart(
-        name="receipt", title="GPU-hours of 30 days", summary=in_words(usage.total),
+        name="receipt", title="GPU-hours of 30 days", summary=in_words(usage.total, quotas=usage.quotas),
         data=[
             {**bar, "name": "used of the guarantee", "y": own, "marker": {"color": FIRST}},
             {**bar, "name": "borrowed", "y": borrowed, "marker": {"color": SECOND}},
@@ -39,9 +39,11 @@ def receipt_chart(usage: TeamUsage, starts: Sequence[datetime]) -> Chart:
     )  # fmt: skip
 
 
-def in_words(total: Receipt) -> str:
+def in_words(total: Receipt, *, quotas: bool) -> str:
     """The receipt in one sentence."""
     owed, used, lent, borrowed = (f"{_hours(seconds):,.1f}" for seconds in _figures(total))
+    if not quotas:
+        return f"No quota is set: the team used {used} GPU-hours."
     return (
         f"The team was guaranteed {owed} GPU-hours and used {used}; {lent} of its own were lent, and"
         f" {borrowed} of those it used were borrowed."

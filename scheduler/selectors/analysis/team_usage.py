@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.db.models import Q
 
@@ -18,11 +18,12 @@ from scheduler.selectors.analysis.period import Period
 class TeamUsage:
     """What a team was owed and got of a GPU model, or (empty) of all together.
 
-    days: the same for each of the slices of the period.
+    days: the same for each of the slices of the period. quotas: some team had one then.
     """
 
     gpu_model: str
     total: Receipt
+    quotas: bool
     days: list[Receipt]
 
 
@@ -39,8 +40,9 @@ def team_usage(team: Team, period: Period) -> list[TeamUsage]:
         owed[row.gpu_model].append(GpuSpan(str(row.team_id), row.since.timestamp(), until, row.guaranteed))
     held = _held(period, None if owed else team)
     edges = [slice_.timestamp() for slice_ in period.slices] + [end]
+    any_quota = bool(owed)
     return [
-        _usage(str(team.pk), model, held[model], owed[model], edges)
+        _usage(str(team.pk), model, held[model], owed[model], edges, quotas=any_quota)
         for model in sorted({ALL_MODELS, *owed})
         if start < end
     ]
@@ -67,12 +69,16 @@ def _held(period: Period, only: Team | None) -> dict[str, list[GpuSpan]]:
     return held
 
 
-def _usage(team: str, model: str, held: list[GpuSpan], owed: list[GpuSpan], edges: list[float]) -> TeamUsage:
+def _usage(
+    team: str, model: str, held: list[GpuSpan], owed: list[GpuSpan], edges: list[float], *, quotas: bool
+) -> TeamUsage:
     days = receipts(held, owed, team, edges)
+    if not quotas:  # nothing to lend, and nobody to borrow from
+        days = [replace(day, borrowed_s=0.0) for day in days]
     total = Receipt(
         guaranteed_s=sum(day.guaranteed_s for day in days),
         used_s=sum(day.used_s for day in days),
         lent_s=sum(day.lent_s for day in days),
         borrowed_s=sum(day.borrowed_s for day in days),
     )
-    return TeamUsage(gpu_model=model, total=total, days=days)
+    return TeamUsage(gpu_model=model, total=total, quotas=quotas, days=days)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from portal.accounts.models import Team
 from portal.clock import database_now
+from portal.web.charts.team_usage import in_words
 from scheduler.core.quotas.receipt import GpuSpan, receipts
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation
@@ -51,6 +52,19 @@ def test_a_count_second_by_second_gives_the_same(held: list[GpuSpan], owed: list
 
 def at(second: int, team: str, spans: list[GpuSpan]) -> int:
     return sum(span.gpus for span in spans if span.team == team and span.start <= second < span.end)
+
+
+@pytest.mark.django_db
+def test_without_any_quota_nothing_is_borrowed() -> None:
+    world.fake_node(slots=1)
+    team = Team.objects.create(name="vision")
+    world.job(world.user(), team=team)
+    assert tick().started == 1
+    now = database_now()
+    Allocation.objects.update(allocated_at=now - timedelta(hours=2))
+    (found,) = team_usage(team, Period(now - timedelta(hours=3), now))
+    assert (found.quotas, found.total.borrowed_s) == (False, 0.0)
+    assert in_words(found.total, quotas=found.quotas) == "No quota is set: the team used 2.0 GPU-hours."
 
 
 @pytest.mark.django_db
