@@ -68,7 +68,7 @@ def import_history(
             digest = hashlib.sha256(text.encode()).hexdigest()
             facts = {"sha256": digest, **provenance, "rows": len(rows), "added": added}
             name = provenance.get("dataset") or provenance.get("file", "")
-            audit(action="history.imported", actor=actor, now=now, target=name[:200], data=facts)
+            audit(action="history imported", actor=actor, now=now, target=name[:200], data=facts)
     return _report(rows, added, catalogue)
 
 

@@ -34,9 +34,13 @@ def details(action: str, data: Mapping[str, Any]) -> list[tuple[str, str]]:
     """What an entry holds, as labels and values."""
     prices = PRICES.get(action, set())
     return [
-        (_label(name), money(value) if name in prices else shown(name, value))
+        (_label(name), _price(value) if name in prices else shown(name, value))
         for name, value in sorted(data.items())
     ]
+
+
+def _price(value: float) -> str:
+    return money(value) if value else "none"
 
 
 def shown(name: str, value: Any) -> str:

@@ -86,7 +86,7 @@ def test_the_largest_table_is_read_and_its_origin_remembered(hub: Hub) -> None:
     said = load()
     assert "3 rows read, 3 added; breaking a launch rule: 1" in said
     assert f"bench-v1-0-0.csv at {COMMIT}, licence apache-2.0" in said
-    entry = AuditEntry.objects.get(action="history.imported")
+    entry = AuditEntry.objects.get(action="history imported")
     assert entry.target == DATASET
     assert entry.data["revision"] == COMMIT
     assert entry.data["licence"] == "apache-2.0"
@@ -131,7 +131,7 @@ def test_a_place_that_is_none_is_named_and_imports_nothing(hub: Hub, place: str,
     with pytest.raises(CommandError, match=words):
         load(place)
     assert not Execution.objects.exists()
-    assert not AuditEntry.objects.filter(action="history.imported").exists()
+    assert not AuditEntry.objects.filter(action="history imported").exists()
 
 
 @pytest.mark.parametrize(

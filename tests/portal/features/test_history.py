@@ -35,7 +35,7 @@ def test_a_file_is_imported_once_and_counted_by_source(admin_browser: Client, pe
     again = admin_browser.post("/history/", {"file": csv(GOOD)}, follow=True).content.decode()
     assert "2 rows read, 0 added;" in again
     assert Execution.objects.count() == 2
-    entry = AuditEntry.objects.filter(action="history.imported").earliest("pk")
+    entry = AuditEntry.objects.filter(action="history imported").earliest("pk")
     assert (entry.actor, entry.target, entry.data["added"]) == (person, "ours.csv", 2)
 
 
@@ -69,7 +69,7 @@ def test_one_wrong_cell_and_nothing_is_imported(admin_browser: Client) -> None:
     assert '<td class="text-end">3</td>' in shown
     assert "Exotic-9000" in shown
     assert not Execution.objects.exists()
-    assert not AuditEntry.objects.filter(action="history.imported").exists()
+    assert not AuditEntry.objects.filter(action="history imported").exists()
 
 
 @pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"a,b\n1,2\n", b"\x00" * 100, b'"' * 1000])

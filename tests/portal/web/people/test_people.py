@@ -245,6 +245,7 @@ def test_the_record_says_values_as_other_pages_do(browser: Client, admin: User, 
     now = timezone.now()
     audit(action="job changed", actor=admin, target=job.pk, data=told, now=now)
     audit(action="node price changed", actor=admin, target="node-gone", data={"from": 0.5, "to": 2}, now=now)
+    audit(action="node price changed", actor=admin, target="node-new", data={"from": 0.0, "to": 3}, now=now)
     audit(action="file deleted", actor=admin, target="file-gone", data={"bytes": 3 << 20}, now=now)
     audit(action="odd", actor=admin, data={"quotas": [{"gpu_model": "L4", "guaranteed": 2}]}, now=now)
     page = browser.get("/audit/").content.decode()
@@ -257,6 +258,7 @@ def test_the_record_says_values_as_other_pages_do(browser: Client, admin: User, 
         "LoRA rank: 8 → 16",
         "Deadline: 2026-11-26 12:00:00 UTC → –",
         "From: 0.5 EUR, To: 2 EUR",
+        "From: none, To: 3 EUR",
         "Bytes: 3.0 MiB",
         "Quotas: GPU model L4, guaranteed 2",
     ):
