@@ -145,7 +145,7 @@ def missed(
         return ()
     best = options[0]
     late_s = best.duration_s.value - deadline_s if deadline_s else 0.0
-    late = f", {rough_time(late_s)} longer than there is," if late_s > 0 else ""
+    late = f", {rough_time(late_s)} more than the deadline leaves," if late_s > 0 else ""
     return (
         f"No option meets the limits; the closest takes {rough_time(best.duration_s.value)}{late}"
         f" and costs {money(best.cost.value, currency)}."

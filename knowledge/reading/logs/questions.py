@@ -143,7 +143,10 @@ def _end(log: LogFigures, facts: LogFacts) -> _Answer:
         return f"It should end in {rough_time(facts.left_s)}.", lines
     if (left := log.remaining_s) is not None:
         return f"At the speed of its last steps it should end in {rough_time(left)}.", lines
-    return "The log does not tell its speed and number of steps, so its end is not known.", lines
+    lacks = "its speed" if log.total else "of how many steps it is"
+    if not log.total and not log.steps_per_s:
+        lacks = "its speed and its number of steps"
+    return f"The log does not tell {lacks}, so its end is not known.", lines
 
 
 def _fast(log: LogFigures, _: LogFacts) -> _Answer:

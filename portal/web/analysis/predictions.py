@@ -26,8 +26,8 @@ from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
 from portal.web.analysis.period import RANGES, chosen, present, remembered
-from portal.web.charts.drift import nightly
-from portal.web.charts.track_record import FEW, error_over_time, scatter
+from portal.web.charts.drift import FEW, nightly
+from portal.web.charts.track_record import error_over_time, scatter
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.refusals import refusals_shown
 from scheduler.selectors.analysis.period import Period

@@ -14,6 +14,7 @@ from portal.web.charts.chart import BAD, FIRST, MUTED, SECOND, Chart, Trace, axi
 from portal.web.templatetags.portal_format import percent
 
 PROMISED = 0.8  # how often an interval should hold
+FEW = 10  # below this many runs a share says nothing
 TICKS = 8
 
 
@@ -40,10 +41,15 @@ def _summary(records: Sequence[TrackRecord]) -> str:
     if not records:
         return "No run with a promise has been checked yet; the check runs once a day."
     last, alarms = records[-1], sum(1 for record in records if record.alarm)
+    days = counted(len(records), "day")
+    told = f"There was an alarm on {alarms} of {days}." if alarms else f"There was no alarm in {days}."
+    if last.runs < FEW:
+        runs = counted(last.runs, "run")
+        return f"On {last.day}, only {runs} could be checked, too few to say anything. {told}"
     return (
         f"On {last.day}, {percent(last.coverage)} of the last {counted(last.runs, 'run')} ended within the"
         f" 80 % interval, with a median error of {percent(last.median_error)} in tokens per second."
-        f" There was an alarm on {alarms} of {counted(len(records), 'day')}."
+        f" {told}"
     )
 
 

@@ -19,7 +19,7 @@ def read_values_chart(counts: Sequence[ReadValueCount]) -> Chart:
     bars = order[-MOST_BARS:]
     totals = {fate: sum(getattr(row, fate) for row in counts) for fate in COLOURS}
     whole = sum(totals.values())
-    summary = "Nothing was read from a sentence or a script yet."
+    summary = "No job has been submitted from a sentence or a script yet."
     if whole:
         listed = ", ".join(f"{number:,} were {fate}" for fate, number in totals.items())
         summary = f"{counted(whole, 'value')} read since the beginning: {listed}"

@@ -103,6 +103,8 @@ def _summary(metric: StepMetric, points: Points, *, measured: bool) -> str:
         what = f"{middle} {metric.unit}" if metric.unit else f"{metric.label.capitalize()} {middle}"
         return f"{what} in the median, between {low} and {high}."
     (first_step, first), (last_step, last) = points[0], points[-1]
+    if len(points) == 1:
+        return f"{metric.label.capitalize()} was {last:{metric.digits}} at step {last_step:,}."
     return (
         f"{metric.label.capitalize()} went from {first:{metric.digits}} at step {first_step:,} to"
         f" {last:{metric.digits}} at step {last_step:,};"

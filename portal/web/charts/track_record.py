@@ -29,7 +29,6 @@ from portal.web.templatetags.portal_format import FIGURES, percent
 from scheduler.selectors.analysis.track_record import Pair
 from scheduler.selectors.figures.promise import is_inside
 
-FEW = 10  # below this many runs a coverage says nothing
 SHOWN = 200
 WINDOW = 25
 TABLE_ROWS = 25

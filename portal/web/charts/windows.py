@@ -43,10 +43,9 @@ def windows_chart(windows: Sequence[MaintenanceWindow], teams: Mapping[int, str]
 def _summary(windows: Sequence[MaintenanceWindow], now: datetime) -> str:
     in_force = sum(window.begins_at <= now for window in windows)
     s = "" if len(windows) == 1 else "s"
-    return (
-        f"{len(windows)} window{s}, {in_force} in force now; the next begins or began at"
-        f" {when(windows[0].begins_at)}."
-    )
+    ahead = min((window.begins_at for window in windows if window.begins_at > now), default=None)
+    begins = f"; the next begins at {when(ahead)}" if ahead else ""
+    return f"{len(windows)} window{s}, {in_force} in force now{begins}."
 
 
 def _trace(name: str, windows: Sequence[MaintenanceWindow], colour: str, now: datetime) -> Trace:

@@ -38,7 +38,8 @@ def summarize(
 
     names: of the nodes that it was given. Other jobs are not named.
     """
-    now = f"{_numbers(job, action, moment)} The policy {policy.name} goes by: {policy.description.order}."
+    order = f"Under the policy {policy.name}, jobs are ordered by: {policy.description.order}."
+    now = f"{_numbers(job, action, moment)} {order}"
     if isinstance(action, Wait | Preempt):
         return DecisionSummary(action.reason, now)
     where = " and ".join(sorted({names.get(node, node) for node, _ in action.gpus}))

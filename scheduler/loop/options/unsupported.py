@@ -20,7 +20,7 @@ from scheduler.loop.options.option_cache import SLICE
 from scheduler.models import Job, Node
 from scheduler.selectors.cluster.inventory import inventory
 
-WAITS = "It starts when a node that can joins, or one of these is put right."
+WAITS = "It starts as soon as a suitable node joins, or one of these can train it again."
 DOWNLOADED = ~reduce(or_, (Q(model__startswith=prefix) for prefix in WITHOUT_THE_HUB))
 
 

@@ -58,7 +58,7 @@ def test_a_waiting_job_says_what_is_missing_where_and_starts_once_it_is_installe
     assert tick().started == 0
     job.refresh_from_db()
     assert (job.wait_code, job.wait_text) == (
-        "no-option", f"{WHY} It starts when a node that can joins, or one of these is put right."
+        "no-option", f"{WHY} It starts as soon as a suitable node joins, or one of these can train it again."
     )  # fmt: skip
     node.sync(facts=facts(**A100))
     refresh_options()

@@ -90,7 +90,7 @@ def test_a_deadline_that_comes_nearer_while_the_job_waits_lets_it_take_the_deare
 def test_limits_that_nothing_keeps_leave_the_nearest_option_and_say_so(owner: User) -> None:
     job = ask(owner, goal=Goal.CHEAPEST, deadline_at=database_now() + timedelta(seconds=1))
     (note,) = (note for note in job.notes if "No option meets the limits" in note)
-    assert "longer than there is, and costs" in note
+    assert "more than the deadline leaves, and costs" in note
     (seen,) = snapshot.take_snapshot({}, database_now()).jobs
     assert [option.gpu_model for option in seen.options] == [FAST]
 

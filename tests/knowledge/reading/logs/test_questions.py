@@ -18,6 +18,13 @@ def asked(question: str, log: str, **facts: object) -> LogAnswer:
     return ask(question, figures(log), LogFacts(**facts))  # type: ignore[arg-type]
 
 
+def test_an_unknown_end_says_what_the_log_lacks() -> None:
+    told = asked("When does it end?", "step 2/100 loss=2.5\n").text
+    assert told == "The log does not tell its speed, so its end is not known."
+    told = asked("When does it end?", "step 2 loss=2.5\n").text
+    assert told == "The log does not tell its speed and its number of steps, so its end is not known."
+
+
 BARS = " 10%|# | 50/500 [01:40<15:00]\n 12%|# | 60/500 [02:04<14:40]\n 14%|# | 70/500 [02:24<14:20]\n"
 
 

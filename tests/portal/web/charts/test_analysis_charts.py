@@ -202,8 +202,9 @@ def test_a_single_judged_day_is_the_only_tick() -> None:
     record = TrackRecord(day=NOW.date(), runs=1, coverage=0.0, median_error=1.2, alarm="")
     chart = drawable(nightly([record]))
     assert chart.layout["xaxis"]["tickvals"] == ["2026-03-01"]
-    assert "of the last 1 run ended" in chart.summary
-    assert chart.summary.endswith("There was an alarm on 0 of 1 day.")
+    assert "only 1 run could be checked" in chart.summary
+    assert "%" not in chart.summary, "a share of few runs says nothing"
+    assert chart.summary.endswith("There was no alarm in 1 day.")
 
 
 def test_lanes_without_nodes_say_so() -> None:

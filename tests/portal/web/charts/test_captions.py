@@ -60,6 +60,8 @@ def test_step_metrics(name: str, values: list[float | None]) -> None:
     elif metric.story is Story.SPREAD:
         assert f"{median(ys):{metric.digits}}" in caption
         assert f"between {min(ys):{metric.digits}} and {max(ys):{metric.digits}}." in caption
+    elif len(ys) == 1:
+        assert caption.endswith(f" was {ys[0]:{metric.digits}} at step {steps[0]:,}.")
     else:
         assert f"from {ys[0]:{metric.digits}} at step {steps[0]:,}" in caption
         assert f"to {ys[-1]:{metric.digits}} at step {steps[-1]:,}" in caption
@@ -171,7 +173,8 @@ def test_the_nightly_judgement(days: list[tuple[float, float, bool]]) -> None:
     assert percent(by_name["coverage"]["y"][-1]) in chart.summary
     assert percent(by_name["median error"]["y"][-1]) in chart.summary
     alarms = len(by_name["alarm"]["x"]) if "alarm" in by_name else 0
-    assert f" on {alarms} of {len(days)} day" in chart.summary
+    told = f" on {alarms} of {len(days)} day" if alarms else f" no alarm in {len(days)} day"
+    assert told in chart.summary
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(-7200, 3000), st.booleans()), max_size=4))

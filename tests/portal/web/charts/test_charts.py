@@ -49,7 +49,7 @@ def test_throughput_and_gradients_are_drawn_from_zero_with_their_unit() -> None:
     rows = [Line(1, None, None, 900.0, {"gradient_norm": 4.0}), Line(2, None, None, 1100.0)]
     rate, norm = (step_chart(name, rows) for name in ("throughput", "gradient-norm"))
     assert rate["summary"] == "1,000 tokens per second in the median, between 900 and 1,100."
-    assert norm["summary"] == "Gradient norm went from 4 at step 1 to 4 at step 1; the highest was 4."
+    assert norm["summary"] == "Gradient norm was 4 at step 1."
     axes = [figure["layout"]["yaxis"] for figure in (rate, norm)]
     assert [axis["title"]["text"] for axis in axes] == ["tokens per second", "gradient norm"]
     assert all(axis["rangemode"] == "tozero" for axis in axes)
@@ -148,6 +148,21 @@ def test_each_gpu_model_has_a_look_of_its_own_and_a_ring_marks_the_recommended_o
         assert len({trace["marker"][part] for trace in groups}) == len(models)
     assert (ring["name"], ring["x"], ring["marker"]["symbol"]) == ("recommended", [1.0], "circle-open")
     assert "Fastest: 1 × L4 in 1.0 s" in figure["summary"]
+
+
+MEANS = {"fifo": 100.0, "srtf": 63.0}
+
+
+def test_a_past_that_is_not_reproduced_well_warns_beside_the_winner() -> None:
+    results = [{"policy": name, "jct_mean_s": mean, "wait_mean_s": 1.0} for name, mean in MEANS.items()]
+    for simulated, caution in ((104.0, False), (149.0, True), (51.0, True)):
+        known = {"real": {"jct_mean_s": 100.0}, "simulated": {"jct_mean_s": simulated}}
+        told = jct_chart(results, in_force="fifo", reproduced=known).summary
+        assert told.startswith("Simulated: srtf has the lowest mean JCT")
+        assert ("smaller differences between policies say little." in told) is caution
+    assert "as it was differs from the real mean JCT by -49%" in told
+    failed = jct_chart(results, in_force="fifo", reproduced={"trouble": "no node"}).summary
+    assert "say little" not in failed
 
 
 def told_of(in_force: str = "fifo", **means: float) -> str:

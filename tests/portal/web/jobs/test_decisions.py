@@ -43,7 +43,7 @@ def test_a_started_job_says_why_there_why_then_and_what_else_was_weighed(
     assert " on gpu-box: the best of its options by its goal, balanced." in start["here"]
     assert start["now"].startswith("It had waited for ")
     assert "Of 2 jobs that waited then, 1 started." in start["now"]
-    assert "The policy fifo goes by: submission;" in start["now"]
+    assert "Under the policy fifo, jobs are ordered by: submission;" in start["now"]
     fates = {option["gpus"]: (option["fate"], option["score"]) for option in start["options"]}
     assert {1, 2} == set(fates)
     assert sorted(fate for fate, _ in fates.values()) == ["chosen", "passed"]
@@ -68,7 +68,7 @@ def test_a_waiting_job_says_what_it_lacks(browser: Client, api: APIClient, perso
     (option,) = waits["options"]
     assert (option["fate"], option["free"], option["lacks"]) == ("full", 0, 2)
     shown = page_of(browser, job)
-    assert "Waits: busy" in shown
+    assert "Waiting (busy)" in shown
     assert "0 of 2 free" in shown
     assert first.pk not in shown
 
