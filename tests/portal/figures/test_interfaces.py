@@ -28,7 +28,6 @@ NOT_PRICED_LATER = False  # in a story GPUs have a price from the beginning, or 
 FREE = ("running", "succeeded")  # without prices, the others differ from these as with prices
 
 
-@pytest.mark.two_databases
 @pytest.mark.parametrize(
     ("name", "priced"),
     [

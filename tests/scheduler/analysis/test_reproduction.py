@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tests.harness import world
 from tests.harness.histories.live import LiveHistory, Size
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
+SLOW = partial(pytest.param, marks=pytest.mark.slow)
 WITHIN = 0.05
 PLAIN = Size(jobs=6, arrivals_s=100, step_s=5, steps=400)
 RULES = Size(jobs=8, arrivals_s=100, step_s=10, steps=200, rules=True)
@@ -55,7 +57,7 @@ def off(made: Simulation) -> dict[str, float]:
     return {name: abs(told["simulated"][name] / real - 1) for name, real in told["real"].items()}
 
 
-@pytest.mark.parametrize("policy", ["fifo", "tiresias", "sia"])
+@pytest.mark.parametrize("policy", [SLOW("fifo"), "tiresias", SLOW("sia")])
 def test_the_past_is_reproduced(policy: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     live = recorded(policy, PLAIN, settings, monkeypatch)
     made = simulated(policy)
@@ -65,7 +67,7 @@ def test_the_past_is_reproduced(policy: str, settings: Any, monkeypatch: pytest.
     assert max(off(made).values()) <= WITHIN
 
 
-@pytest.mark.parametrize("policy", ["easy", "sia"])
+@pytest.mark.parametrize("policy", ["easy", SLOW("sia")])
 def test_it_is_with_teams_that_have_quotas_and_jobs_that_wait_for_others(
     policy: str, settings: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,7 +29,10 @@ def postgres() -> Iterator[Postgres]:
     server.remove()
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+POSTGRESQL = pytest.param("postgresql", marks=pytest.mark.slow)  # two databases are filled
+
+
+@pytest.fixture(scope="module", params=["sqlite", POSTGRESQL])
 def portals(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Portals]:
     """Two portals on empty databases.
 
@@ -100,7 +103,7 @@ def test_what_a_killed_backup_left_is_in_nobodys_way(portals: Portals, archive: 
     assert (tmp_path / "portal.tar").stat().st_mode & 0o777 == 0o600
 
 
-@pytest.mark.parametrize("portals", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("portals", [POSTGRESQL], indirect=True)
 def test_a_portal_with_people_in_it_is_replaced_only_by_force(portals: Portals, archive: Path) -> None:
     first, _ = portals
     assert "--force" in first.refuses("restore", str(archive))
@@ -125,7 +128,7 @@ def test_a_damaged_archive_changes_nothing(portals: Portals, archive: Path, tmp_
     assert first.small_portal("tell")["artifact"] == "weights"
 
 
-@pytest.mark.parametrize("portals", ["postgresql"], indirect=True)
+@pytest.mark.parametrize("portals", [POSTGRESQL], indirect=True)
 def test_a_missing_program_of_postgresql_is_named_with_its_package(
     portals: Portals, before: Any, tmp_path: Path
 ) -> None:
