@@ -49,8 +49,9 @@ class SpendingApi(APIView):
         An allocation counts for its part within the period, at the prices that held then.
         """
         query = read_query(PeriodQuery, request.query_params)
-        period = read_period(query, usual=USUAL, now=database_now())
-        found = spending(request.user, period)
+        now = database_now()
+        period = read_period(query, usual=USUAL, now=now)
+        found = spending(request.user, period, now)
         content: dict[str, Any] = {"since": period.start, "until": period.end}
         content |= {name: getattr(found, name) for name in ("by_team", "by_person", "by_node", "total")}
         return Response(SpendingOut(content).data)

@@ -10,6 +10,7 @@ from django.shortcuts import render
 from django.views.decorators.http import require_GET
 
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.analysis.period import RANGES, chosen, present, remembered
 from scheduler.selectors.analysis.analytics import first_submission
 from scheduler.selectors.analysis.spending import spending as spending_of
@@ -24,6 +25,8 @@ def spending(request: PageRequest) -> HttpResponse:
     """
     first = partial(first_submission, request.user)
     when = chosen(request.GET.dict(), now=present(), first=first)
-    found = remembered("spending", request.user, when.period, partial(spending_of, request.user, when.period))
+    now = database_now()
+    summed = partial(spending_of, request.user, when.period, now)
+    found = remembered("spending", request.user, when.period, summed)
     context = {"chosen": when, "ranges": RANGES, "spending": found}
     return render(request, "analytics/spending.html", context, status=400 if when.errors else 200)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from math import fsum
 from typing import TypeVar
 
@@ -52,17 +53,18 @@ class Spending:
     total: SpendingLine
 
 
-def spending(user: User, period: Period) -> Spending:
+def spending(user: User, period: Period, now: datetime) -> Spending:
     """Sum up what the jobs that the user may see used in the period.
 
-    Each GPU is cut to it; it takes six queries.
+    Each GPU is cut to it, and counts up to `now` where the period reaches beyond; it takes six queries.
     """
+    end = min(period.end, now)
     held = Allocation.objects.filter(
-        Q(released_at__isnull=True) | Q(released_at__gt=period.start), allocated_at__lt=period.end
+        Q(released_at__isnull=True) | Q(released_at__gt=period.start), allocated_at__lt=end
     )
     if not user.is_admin:
         held = held.filter(claim__attempt__job__in=visible_jobs(user).values("pk"))
-    costs = gpu_costs(held, period.end, since=period.start)
+    costs = gpu_costs(held, end, since=period.start)
     teams = dict(Team.objects.filter(pk__in={one.team for one in costs}).values_list("pk", "name"))
     people = dict(User.objects.filter(pk__in={one.owner for one in costs}).values_list("pk", "username"))
     nodes = dict(Node.objects.filter(pk__in={one.node for one in costs}).values_list("pk", "name"))

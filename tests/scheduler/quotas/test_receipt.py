@@ -84,7 +84,7 @@ def test_what_a_team_used_is_what_its_spending_says() -> None:
     set_quotas(team=team, quotas=[QuotaValues(guaranteed=1)], actor=admin, now=start + timedelta(hours=1))
     period = Period(start, now)
     total = team_usage(team, period)[0].total
-    by_team = {line.name: line.gpu_s for line in spending(admin, period).by_team}
+    by_team = {line.name: line.gpu_s for line in spending(admin, period, period.end).by_team}
     assert total.used_s == pytest.approx(by_team["vision"])
     assert total.guaranteed_s == pytest.approx(2 * 3600)
     # Two GPUs were held for 53 minutes before it had a quota, and both for 7 more.
