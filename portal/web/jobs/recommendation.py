@@ -74,8 +74,10 @@ def show(request: PageRequest) -> HttpResponse:
     context = _answer(form)
     needed = form.needed if form.needed in form.errors else None
     refused = form.refused
-    left_out = [field.label for field in form if field.auto_id in refused and field.name != needed]
+    missing = needed and not form[needed].value()  # what was entered but is wrong is left out
+    left_out = [f.label for f in form if f.auto_id in refused and not (missing and f.name == needed)]
     context |= {"form": form, "left_out": left_out, "needed": form[needed].label if needed else ""}
+    context["verb"] = "enter" if missing else "correct"
     return render(request, "jobs/recommendation/page.html", context)
 
 

@@ -195,7 +195,22 @@ def test_a_goal_without_its_limit_is_told_at_the_field_and_balanced_meanwhile(
     assert 'id="tradeoff"' in shown
     wrong = recommendation(browser, data_file, goal=goal, **{field: "nonsense"})
     assert list(refusals(wrong)) == [f"id_{field}"]
+    assert "Balanced until you correct the" in wrong
+    assert "Ignored until corrected: " in wrong
     assert 'id="tradeoff"' in wrong
+
+
+@pytest.mark.parametrize("goal", ["deadline", "balanced"])
+def test_a_deadline_that_has_passed_is_told_and_ignored(
+    browser: Client, data_file: DatasetFile, goal: str
+) -> None:
+    world.fake_node(slots=2)
+    past = (timezone.now() - timedelta(hours=1)).strftime("%Y-%m-%dT%H:%M")
+    shown = recommendation(browser, data_file, goal=goal, deadline_at=past)
+    assert refusals(shown) == {"id_deadline_at": "must lie in the future"}
+    assert "Ignored until corrected: Deadline." in shown
+    assert "until you enter" not in shown
+    assert ("Balanced until you correct the deadline" in shown) == (goal == "deadline")
 
 
 def test_a_goal_with_its_limit_is_taken_up(browser: Client, data_file: DatasetFile) -> None:
