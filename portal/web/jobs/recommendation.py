@@ -243,7 +243,7 @@ def _limits(values: dict[str, Any], best: Option | None, now: datetime) -> list[
     if best and deadline and (left := (deadline - now).total_seconds()) < _high(best.duration_s):
         longest = duration(_high(best.duration_s))
         lines.append(
-            f"The deadline is in {duration(max(0.0, left))}; the job may take {longest}, and waits first."
+            f"The deadline is in {duration(max(0.0, left))}; the job may take {longest} once it has started."
         )
     if best and budget is not None and budget < _high(best.cost):
         lines.append(f"The budget is {money(budget)}; the job may cost {money(_high(best.cost))}.")

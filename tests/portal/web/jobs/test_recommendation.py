@@ -181,6 +181,8 @@ def test_a_deadline_or_budget_that_may_not_be_kept_is_told(browser: Client, data
         browser, data_file, deadline_at=soon, budget="0.000001", **{"params-max_steps": "90000"}
     )
     assert "The deadline is in" in shown
+    assert "once it has started" in shown
+    assert "waits first" not in shown, "whether it waits is told by the start, which is asked for apart"
     assert "The budget is" in shown
 
 
