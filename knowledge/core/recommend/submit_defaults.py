@@ -222,10 +222,11 @@ def _effective_batch(request: Request) -> Choice:
     batch = LARGE_BATCH if rows >= SMALL_DATA_ROWS else SMALL_BATCH
     gpus = request.fixed.get("number_gpus", 1)
     whole = math.ceil(batch / gpus) * gpus
-    steps = max(1, math.ceil(rows / whole))
+    # Epochs are laid end to end, so an epoch may end within a step.
+    steps = f"{rows / whole:,.2f}".rstrip("0").rstrip(".")
     reason = (
-        f"With {counted(whole, 'sample')} per step, one epoch over {counted(rows, 'row')} takes"
-        f" {counted(steps, 'step')}."
+        f"With {counted(whole, 'sample')} per step, one epoch over {counted(rows, 'row')} is"
+        f" {steps} step{'' if steps == '1' else 's'}."
     )
     return Choice(value=whole, by="recommended", reason=reason)
 
