@@ -40,7 +40,9 @@ class StartPromiseOut(serializers.Serializer[Any]):
     start_low = serializers.DateTimeField()
     start_high = serializers.DateTimeField(allow_null=True)
     actual = serializers.DateTimeField(allow_null=True, help_text="When it first started.")
-    inside = serializers.BooleanField(allow_null=True, help_text="Was it kept? Null until the start.")
+    inside = serializers.BooleanField(
+        allow_null=True, help_text="Was it kept? Null until the start, and where a person had a hand in it."
+    )
 
 
 class StartOut(serializers.Serializer[Any]):

@@ -38,7 +38,7 @@ SHORT_S = 10.0
 class Waiting:
     """How long jobs took and waited in a period.
 
-    JCT and slowdown are of jobs that succeeded in it; the time in the queue is of those that first trained in
+    JCT and slowdown are of jobs that succeeded in it; the time in the queue is of those that first started in
     it.
     """
 

@@ -64,13 +64,17 @@ def expected(row: StartForecast, now: datetime) -> Expected:
 
 @dataclass(frozen=True, slots=True)
 class StartPromise:
-    """The first forecast of a job after it was queued, and when it started."""
+    """The first forecast of a job after it was queued, and when it started.
+
+    by_hand: somebody changed, held, moved or paused the job in between, which no forecast knows of.
+    """
 
     made_at: datetime
     start_at: datetime
     start_low: datetime
     start_high: datetime | None
     actual: datetime | None
+    by_hand: bool = False
 
     @property
     def interval(self) -> Interval:
@@ -85,9 +89,13 @@ class StartPromise:
 
     @property
     def inside(self) -> bool | None:
-        """Was it kept? None until the start, and without an upper bound."""
+        """Was it kept? None until the start, without an upper bound, and if somebody had a hand in it."""
         promised = self.interval
-        return None if self.waited_s is None else is_inside(self.waited_s, promised.low, promised.high)
+        return (
+            None
+            if self.waited_s is None or self.by_hand
+            else is_inside(self.waited_s, promised.low, promised.high)
+        )
 
     def _after_s(self, moment: datetime) -> float:
         return (moment - self.made_at).total_seconds()
@@ -95,8 +103,9 @@ class StartPromise:
 
 def start_promise(job: Job) -> StartPromise | None:
     """What the job was told first; None if it started before anything was foretold."""
-    found = as_promises(StartForecast.objects.filter(job=job, first=True))
-    return found[0] if found else None
+    rows = StartForecast.objects.filter(job=job, first=True).annotate(by_hand=_by_hand())
+    found = rows.values_list(*PROMISED, "job__first_started_at", "by_hand").first()
+    return StartPromise(*found) if found else None
 
 
 def judged_starts() -> QuerySet[StartForecast]:
@@ -104,12 +113,16 @@ def judged_starts() -> QuerySet[StartForecast]:
 
     Left out are jobs that somebody changed, held or paused in between: no forecast knows of that.
     """
-    between = Q(at__gt=OuterRef("made_at"), at__lt=OuterRef("job__first_started_at"))
-    changed = JobEvent.objects.filter(
-        between, Q(kind__in=BY_HAND) | Q(new=JobState.PAUSED), job=OuterRef("job")
-    )
     begun = StartForecast.objects.filter(first=True, job__first_started_at__gte=F("made_at"))
-    return begun.exclude(Exists(changed))
+    return begun.exclude(_by_hand())
+
+
+def _by_hand() -> Exists:
+    """Did somebody change, hold, move or pause the job between the forecast and its start?"""
+    between = Q(at__gt=OuterRef("made_at"), at__lt=OuterRef("job__first_started_at"))
+    return Exists(
+        JobEvent.objects.filter(between, Q(kind__in=BY_HAND) | Q(new=JobState.PAUSED), job=OuterRef("job"))
+    )
 
 
 def as_promises(rows: QuerySet[StartForecast]) -> list[StartPromise]:

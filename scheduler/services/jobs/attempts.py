@@ -235,9 +235,9 @@ def _withdrawn(attempt: Attempt, outcome: Outcome) -> bool:
 def catch_up(job: Job, now: datetime) -> Job:
     """Walk a placed job to running, so that only listed transitions happen."""
     if job.state == JobState.ASSIGNED:
-        job = move_job(job=job, to=JobState.STARTING, now=now)
+        job = move_job(job=job, to=JobState.STARTING, now=now, first_started_at=job.first_started_at or now)
     if job.state == JobState.STARTING:
-        job = move_job(job=job, to=JobState.RUNNING, now=now, first_started_at=job.first_started_at or now)
+        job = move_job(job=job, to=JobState.RUNNING, now=now)
     return job
 
 

@@ -108,10 +108,10 @@ def _advance(job: Job, claim: Claim, phase: Phase, now: datetime) -> None:
     claim.save(update_fields=["phase", "started"])
     slowest = min((Phase(p) for p in claim.attempt.claims.values_list("phase", flat=True)), key=ORDER.index)
     if job.state == JobState.ASSIGNED and slowest is not Phase.ASSIGNED:
-        job = move_job(job=job, to=JobState.STARTING, now=now)
+        job = move_job(job=job, to=JobState.STARTING, now=now, first_started_at=job.first_started_at or now)
     if job.state == JobState.STARTING and slowest is Phase.RUNNING:
         Attempt.objects.filter(pk=claim.attempt_id).update(running_at=now)
-        move_job(job=job, to=JobState.RUNNING, now=now, first_started_at=job.first_started_at or now)
+        move_job(job=job, to=JobState.RUNNING, now=now)
 
 
 def _end(claim: Claim, said: ClaimState, now: datetime) -> None:
