@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any
 
 from django.db.models import Count, QuerySet, Value
@@ -32,16 +33,21 @@ class Histogram:
         return sum(count for _, count in self.bins)
 
     def quantile(self, share: float) -> float | None:
-        """Return the smallest value that at least `share` of all values do not exceed.
+        """Return the value below which `share` of all values lie, as `numpy.quantile` defines it.
 
-        None without values.
+        Between two values it is interpolated. None without values.
         """
-        wanted, seen = share * self.total, 0
-        for number, count in self.bins:
-            seen += count
-            if seen >= wanted:
-                return math.exp((number + 0.5) / PER_E)
-        return None
+        if not self.bins:
+            return None
+        position = share * (self.total - 1)
+        low, high = self._ranked(math.floor(position)), self._ranked(math.ceil(position))
+        return low + (high - low) * (position % 1)
+
+    def _ranked(self, rank: int) -> float:
+        """The value of a rank, from 0 on: the middle of its bin."""
+        seen = accumulate(count for _, count in self.bins)
+        number = next(number for (number, _), upto in zip(self.bins, seen, strict=True) if upto > rank)
+        return math.exp((number + 0.5) / PER_E)
 
     def coarse(self, width: int) -> list[tuple[float, float, int]]:
         """(from, to, values) of bins `width` times as wide, gaps included."""
