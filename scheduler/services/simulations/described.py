@@ -1,4 +1,4 @@
-"""A cluster that someone described, in the names that the jobs of this portal know."""
+"""A described cluster, in the names of GPU models that jobs here know."""
 
 from __future__ import annotations
 
@@ -26,7 +26,10 @@ def described_cluster(text: str) -> str:
 
 
 def _own_name(given: str, known: Sequence[str]) -> str:
-    """The one model that is meant: by its name, a name of the catalogue, or the beginning of one."""
+    """Return the one model that is meant.
+
+    By its name, a name of the catalogue, or the beginning of its name. Raises ClusterError.
+    """
     if given in known:
         return given
     same, catalogue = even(given), portal_catalogue()

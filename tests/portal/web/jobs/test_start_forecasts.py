@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+import re
+from datetime import UTC, datetime, timedelta
 
 import pytest
 from django.db.models import F
+from django.template.loader import render_to_string
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 from rest_framework.test import APIClient
@@ -65,6 +67,25 @@ def test_lists_say_when_waiting_jobs_start(
     assert place.starts
 
 
+def test_an_interval_is_shown_where_its_ends_differ_by_the_clock() -> None:
+    at = at_clock(12, 57, 5)
+    ends = {"equal": at_clock(12, 57, 40), "later": at_clock(13, 20, 0), "unknown": None}
+    shown = {}
+    for name, high in ends.items():
+        starts = {"start_at": at, "start_low": at.replace(second=1), "start_high": high, "stale": False}
+        page = render_to_string("queue/expected_start.html", {"starts": starts})
+        shown[name] = re.sub(r"<[^>]+>", "", page).strip().replace(f"{at:%Y-%m-%d} ", "")
+    assert shown == {
+        "equal": "Starts about 12:57",
+        "later": "Starts about 12:57 (12:57 to 13:20)",
+        "unknown": "Starts about 12:57 (12:57 to unknown)",
+    }
+
+
+def at_clock(hour: int, minute: int, second: int) -> datetime:
+    return datetime(2026, 3, 1, hour, minute, second, tzinfo=UTC)
+
+
 def test_another_persons_job_tells_its_start_and_no_more(waits: Job, client: Client) -> None:
     forecast_starts(database_now())
     client.force_login(world.user("bob"))
@@ -95,6 +116,8 @@ def test_the_lanes_show_where_a_job_starts_and_when_a_node_is_closed(browser: Cl
     assert "<td>closed for maintenance: new fans</td>" in lanes
     assert f"<td>{waits}</td><td>expected" in lanes
     assert "out of date" not in lanes
+    calendar = browser.get("/windows/").content.decode()
+    assert "1 window, 0 in force now; the next begins at " in calendar
     StartForecast.objects.update(made_at=F("made_at") - timedelta(minutes=5))
     Job.objects.filter(pk=waits.pk).update(state_since=now - timedelta(minutes=10))
     lanes = browser.get("/queue/?lanes=now", headers={"HX-Request": "true"}).content.decode()
