@@ -33,9 +33,9 @@ class Histogram:
         return sum(count for _, count in self.bins)
 
     def quantile(self, share: float) -> float | None:
-        """Return the value below which `share` of all values lie, as `numpy.quantile` defines it.
+        """Return the value below which `share` of all values lie.
 
-        Between two values it is interpolated. None without values.
+        Between two values it is interpolated, as `numpy.quantile` does. None without values.
         """
         if not self.bins:
             return None

@@ -89,7 +89,10 @@ class StartPromise:
 
     @property
     def inside(self) -> bool | None:
-        """Was it kept? None until the start, without an upper bound, and if somebody had a hand in it."""
+        """Whether it was kept.
+
+        None until the start, without an upper bound, and if somebody had a hand in it.
+        """
         promised = self.interval
         return (
             None
@@ -118,7 +121,7 @@ def judged_starts() -> QuerySet[StartForecast]:
 
 
 def _by_hand() -> Exists:
-    """Did somebody change, hold, move or pause the job between the forecast and its start?"""
+    """Whether somebody changed, held, moved or paused the job before its start."""
     between = Q(at__gt=OuterRef("made_at"), at__lt=OuterRef("job__first_started_at"))
     return Exists(
         JobEvent.objects.filter(between, Q(kind__in=BY_HAND) | Q(new=JobState.PAUSED), job=OuterRef("job"))
