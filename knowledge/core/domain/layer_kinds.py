@@ -86,30 +86,32 @@ KEPT = (
     "cast_powers",
     "views",
 )
+"""What a layer keeps for each token, in elements.
+
+float32: inputs of norms that compute in float32.
+residual: inputs of other norms, as wide as the residual stream.
+learnt, learnt_heads: what the weights of norms learn from, as wide as the residual stream and as
+the computation; learnt_float32: the same where such weights are applied in float32.
+inputs: inputs of linear layers, each once; router: that of a router whose experts are the whole MLP;
+copies: inputs with a copy for each layer that reads them.
+attention: queries, keys, values and their result, without scores; eager_attention: the same where
+keys and values are copied for all heads; outputs: the copy of the result, if there is one;
+result: the result as input of the layer behind attention.
+mlp: within the MLP that every token passes through; product: the input of its last layer, if kept beside;
+relu: that input where the activation keeps it, and the adapter a copy.
+experts, frozen_experts: within the chosen experts, with what is gathered for them and what they give,
+where they learn and where they do not.
+capped: heads whose scores are kept once more.
+cast_norms: inputs of norms that autocast on GPUs computes in float32, each with a copy of its own;
+cast_powers: MLP-wide tensors whose powers it computes so.
+views: of attention, what is held beside the values since these are a view of it.
+"""
 
 
 def kept(model: Model, placed: str = ALL_LINEAR) -> tuple[float, ...]:
     """Return the elements that one layer keeps for each token, as KEPT lists them.
 
     placed: where adapters are; without adapters every linear layer keeps its input.
-
-    float32: inputs of norms that compute in float32.
-    residual: inputs of other norms, as wide as the residual stream.
-    learnt, learnt_heads: what the weights of norms learn from, as wide as the residual stream and as
-    the computation; learnt_float32: the same where such weights are applied in float32.
-    inputs: inputs of linear layers, each once; router: that of a router whose experts are the whole MLP;
-    copies: inputs with a copy for each layer that reads them.
-    attention: queries, keys, values and their result, without scores; eager_attention: the same where
-    keys and values are copied for all heads; outputs: the copy of the result, if there is one;
-    result: the result as input of the layer behind attention.
-    mlp: within the MLP that every token passes through; product: the input of its last layer, if kept beside;
-    relu: that input where the activation keeps it, and the adapter a copy.
-    experts, frozen_experts: within the chosen experts, with what is gathered for them and what they give,
-    where they learn and where they do not.
-    capped: heads whose scores are kept once more.
-    cast_norms: inputs of norms that autocast on GPUs computes in float32, each with a copy of its own;
-    cast_powers: MLP-wide tensors whose powers it computes so.
-    views: of attention, what is held beside the values since these are a view of it.
     """
     kind = kind_of(model)
     queries, keys = model.heads * model.head_dim, model.kv_heads * model.head_dim

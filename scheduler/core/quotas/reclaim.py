@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import floor
 
@@ -45,11 +46,21 @@ def reclaim(state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> Plan
     for name in waiting_for_gpus if state.explain else silent:
         if name in waiting:
             returns.serve(waiting[name])
-    if not returns.started:
-        return plan
-    served = {start.job for start in returns.started}
+    return with_starts(plan, returns.stopped, returns.started)
+
+
+def with_starts(plan: Plan, stopped: Sequence[Preempt], started: Sequence[Start]) -> Plan:
+    """The plan with more starts, and the stops that make room for them."""
+    served = {start.job for start in started}
     kept = (action for action in plan.actions if action.job not in served)
-    return replace(plan, actions=(*returns.stopped, *kept, *returns.started))
+    return replace(plan, actions=(*stopped, *kept, *started)) if started else plan
+
+
+def may_be_stopped(state: ClusterState, plan: Plan, now: float) -> list[JobInfo]:
+    """The running jobs that the plan leaves alone, the best ranked ones first."""
+    acted = {action.job for action in plan.actions if not isinstance(action, Wait)}
+    able = (job for job in state.running if job.id not in acted and RULES.evictable(job, now))
+    return sorted(able, key=keeps_longer)
 
 
 class _Returns:
@@ -58,9 +69,7 @@ class _Returns:
     def __init__(self, state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> None:
         self.ledger, self.now = ledger, now
         self.nodes = after(state, plan)
-        acted = {action.job for action in plan.actions if not isinstance(action, Wait)}
-        able = (job for job in state.running if job.id not in acted and RULES.evictable(job, now))
-        self.able = sorted(able, key=keeps_longer, reverse=True)
+        self.able = may_be_stopped(state, plan, now)[::-1]
         self.stopped: list[Preempt] = []
         self.started: list[Start] = []
         self._known: list[JobInfo] | None = None  # those that borrow, until something changes

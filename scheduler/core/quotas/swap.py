@@ -12,7 +12,7 @@ from knowledge.core.domain.types import Option
 from scheduler.core.cycle.options import CycleOptions
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.quotas.ledger import Ledger
-from scheduler.core.quotas.reclaim import after, changed, keeps_longer
+from scheduler.core.quotas.reclaim import after, changed, may_be_stopped, with_starts
 from scheduler.core.types import ClusterState, GpuId, JobInfo, Plan, Preempt, Start, Wait
 from scheduler.states import WaitState
 
@@ -35,19 +35,13 @@ def swap(state: ClusterState, plan: Plan, ledger: Ledger, refused: Mapping[str, 
         whose = SHARES.get(refused[job.id].code)
         if whose and RULES.may_evict(job, now):
             swaps.serve(job, whose)
-    if not swaps.started:
-        return plan
-    served = {start.job for start in swaps.started}
-    kept = (action for action in plan.actions if action.job not in served)
-    return replace(plan, actions=(*swaps.stopped, *kept, *swaps.started))
+    return with_starts(plan, swaps.stopped, swaps.started)
 
 
 class _Swaps:
     def __init__(self, state: ClusterState, plan: Plan, ledger: Ledger, now: float) -> None:
         self.ledger, self.nodes = ledger, after(state, plan)
-        acted = {action.job for action in plan.actions if not isinstance(action, Wait)}
-        able = (job for job in state.running if job.id not in acted and RULES.evictable(job, now))
-        self.able = sorted(able, key=keeps_longer)
+        self.able = may_be_stopped(state, plan, now)
         self.stopped: list[Preempt] = []
         self.started: list[Start] = []
         self._failed: set[tuple[object, ...]] = set()

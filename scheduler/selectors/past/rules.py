@@ -20,7 +20,7 @@ from scheduler.simulator.settings import RuleChange
 def past_policies(begin: datetime, end: datetime) -> list[tuple[float, Policy]]:
     """The policies that decided, each with the time of its choice.
 
-    Times are in s from the beginning.     The first one decided already then.
+    Times are in s from the beginning. The first one decided already then.
     """
     chosen = PolicyChoice.objects.order_by("id")
     before = chosen.filter(at__lte=begin).last()
