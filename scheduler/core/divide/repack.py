@@ -58,11 +58,15 @@ def movable(state: ClusterState, rules: DivideRules, now: float) -> list[JobInfo
 def possible(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Option]:
     """Return the job's options that the empty cluster could hold.
 
-    The rules allow them. There is one per bundle, smallest first.
+    The rules allow them. There is one per bundle, smallest first. What a running job holds is among them,
+    even where it could not start so any more: it may stay.
     """
     found = free.possible(job)
     if job.holds:
+        held = job.holds.option
         found = [option for option in found if rules.worth(job, option)]
+        if held in job.options and bundle(held) not in map(bundle, found):
+            found.append(held)
     bundles = {bundle(option)[::-1]: option for option in reversed(found)}
     return [bundles[size] for size in sorted(bundles)]
 

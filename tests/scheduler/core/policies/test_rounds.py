@@ -9,9 +9,10 @@ import pytest
 
 from scheduler.core.divide.capacity import Capacity
 from scheduler.core.divide.time_shares import max_min
+from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.policies.gavel import GAVEL
 from scheduler.core.policies.pollux import POLLUX
-from scheduler.core.types import ClusterState, Preempt, Resize, Start
+from scheduler.core.types import ClusterState, Preempt, Resize, Start, Topology, Wait
 from tests.scheduler.core.clusters import decide, job, node, option, running
 
 RATES = np.array([[10.0, 4.0], [6.0, 4.0]])
@@ -97,3 +98,13 @@ def test_pollux_leaves_a_young_job_alone_when_moving_gains_little() -> None:
     plan = decide("pollux", [holder], [replace(node("n", 0, total=4), free=(2, 3))])
     assert plan == {}
     assert POLLUX.choose([holder], [[small, large]], Capacity({("A100", ""): 4}), 0.0) == [(holder, small)]
+
+
+@pytest.mark.parametrize("policy", ["gavel", "sia"])
+def test_a_running_job_may_stay_where_it_could_not_start_any_more(policy: str) -> None:
+    """The node's sites are unknown by now, so close GPUs cannot be had; no lower class takes the job's."""
+    held = running("high", option(gpus=7), *(("n", gpu) for gpu in range(1, 8)), priority=1,
+                   topology=Topology.GUARANTEED, level=TopologyLevel.NUMA)  # fmt: skip
+    found = decide(policy, [held, job("low", option(gpus=2))], [node("n", 1, 8)])
+    assert "high" not in found
+    assert isinstance(found["low"], Wait)
