@@ -1,4 +1,4 @@
-"""What time on GPUs costs."""
+"""What time on GPUs costs, and the balance of both."""
 
 from __future__ import annotations
 
@@ -9,3 +9,8 @@ def cost(seconds: float, price_per_hour: float) -> float:
     GPU-seconds at the price of one GPU give the same.
     """
     return seconds * price_per_hour / 3600
+
+
+def balanced(time_s: float, spent: float) -> float:
+    """The geometric mean of the time and of what it costs, in GPU seconds or in money."""
+    return float((time_s * spent) ** 0.5)

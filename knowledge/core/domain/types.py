@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
+from knowledge.core.domain.cost import balanced
 from knowledge.core.domain.offline_node import OfflineNode
 
 FREE = 1e-12  # what a GPU-second without a price counts for beside money: less than any that has one
@@ -223,14 +224,13 @@ class Option:
     def score(self, goal: Goal, *, priced: bool = False) -> float:
         """Return how good this option is by the goal; lower is better.
 
-        The score is seconds, money, or the balance of both. Balanced is the geometric mean of time and GPU
-        time (CoTune, algorithm derived: docs/knowledge.md), or of time and cost where all options that are
-        compared have a price (`priced`, see `all_priced`). Of places that cost nothing the cheapest needs the
-        least GPU time; none that costs is cheaper.
+        It is seconds, money, or the balance of time and GPU time (CoTune, algorithm derived:
+        docs/knowledge.md), or of time and cost where all that are compared have a price (`all_priced`).
+        Of places that cost nothing the cheapest needs the least GPU time; none that costs is cheaper.
         """
         time_s = self.duration_s.value
         if goal == Goal.BALANCED:
-            return float((time_s * (self.cost.value if priced else time_s * self.gpus)) ** 0.5)
+            return balanced(time_s, self.cost.value if priced else time_s * self.gpus)
         if goal in (Goal.FASTEST, Goal.BUDGET):
             return time_s
         return self.cost.value or FREE * time_s * self.gpus

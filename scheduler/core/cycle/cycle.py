@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cached_property
 
+from knowledge.core.domain.cost import balanced
 from knowledge.core.domain.types import Goal, Option, all_priced
 from scheduler.core.cycle import wait_reasons
 from scheduler.core.cycle.options import CycleOptions, HeadOfLine
@@ -207,6 +208,6 @@ def _scores(options: Sequence[Option], goal: Goal, *, priced: bool) -> list[floa
         return [option.score(goal, priced=priced) for option in options]
     times = [option.duration_s.value for option in options]
     return [
-        (time * (time * option.config.number_gpus)) ** 0.5
-        for time, option in zip(times, options, strict=True)
+        balanced(time_s, time_s * option.config.number_gpus)
+        for time_s, option in zip(times, options, strict=True)
     ]
