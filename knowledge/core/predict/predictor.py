@@ -240,9 +240,8 @@ def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) 
     if knowledge.memory is not None:
         memory = knowledge.memory.predict(configs, c, X, unseen_model, unseen_gpu)
         memory_width = np.exp(knowledge.memory.width(configs, unseen_model, unseen_gpu))
-        if (
-            not seen.knows_ours
-        ):  # other stacks' errors are not those of a stack that physics follows line by line
+        # Errors of other stacks are not those of a stack that physics follows line by line.
+        if not seen.knows_ours:
             memory = np.where([is_ours(x) for x in configs], cost_model.memory(c).total, memory)
     unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)
     doubtful = unfamiliar | seen.beyond_reach(configs, c)
