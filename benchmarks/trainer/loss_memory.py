@@ -41,7 +41,7 @@ def measure(way: str, vocabulary: int, tokens: int, trained: float) -> tuple[flo
 
     def step() -> None:
         if way == WAYS[1]:
-            loss = chunked(ids, torch.ones_like(ids), labels)
+            loss = chunked(ids, labels)
         else:
             logits = model(input_ids=ids, use_cache=False).logits[:, :-1].float().flatten(0, 1)
             loss = torch.nn.functional.cross_entropy(logits, labels[:, 1:].flatten(), reduction="sum")

@@ -165,7 +165,7 @@ class Loop:
         """Cross entropy summed over the micro-batch's trained tokens."""
         precision = getattr(torch, self.order.settings.precision)
         with torch.autocast(self.world.device.type, precision, enabled=precision is not torch.float32):
-            return loss(batch.ids, batch.mask, batch.labels)
+            return loss(batch.ids, batch.labels)
 
     def _batch(self, samples: Sequence[Sample], rows: list[int]) -> Batch:
         return collate([samples[row] for row in rows], self.pad, self.world.device)

@@ -36,13 +36,13 @@ class TokenLoss(torch.nn.Module):
         # In a tuple: as submodules they would stand in the module's state twice.
         self._parts = (causal, _decoder(causal))
 
-    def forward(self, ids: torch.Tensor, mask: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-        """Three tensors of (rows, tokens) -> the sum, a float32 scalar."""
+    def forward(self, ids: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+        """Two tensors of (rows, tokens) -> the sum, a float32 scalar."""
         expected = labels[:, 1:]  # each position predicts the next token
         trained = (expected != IGNORED).flatten().nonzero().flatten()
         if not len(trained):  # a loss of zero, with gradients for every process to exchange
             trained = trained.new_zeros(1)
-        decoded, logits = self._decode(ids, mask)
+        decoded, logits = self._decode(ids)
         expected = expected.flatten()[trained]
         if decoded is None:
             return _cross_entropy(logits[:, :-1].flatten(0, 1)[trained], expected)
@@ -59,11 +59,13 @@ class TokenLoss(torch.nn.Module):
         after = (module for module in causal.children() if module is not decoder)
         return any(weight.requires_grad for module in after for weight in module.parameters())
 
-    def _decode(self, ids: torch.Tensor, mask: torch.Tensor) -> tuple[Any, torch.Tensor]:
+    def _decode(self, ids: torch.Tensor) -> tuple[Any, torch.Tensor]:
         """The decoder's output for all positions, and logits of the first one alone.
 
-        The whole model runs, since a wrapper such as FSDP must see its forward pass. Where it does
-        not call its decoder as a module: None, and logits of all positions.
+        Without a mask of padding attention is causal alone, which the fastest kernels compute; with one they
+        would compute all scores, half of them for nothing. The whole model runs, since a wrapper such as FSDP
+        must see its forward pass. Where it does not call its decoder as a module: None, and logits of all
+        positions.
         """
         _, decoder = self._parts
         seen = []
@@ -75,7 +77,7 @@ class TokenLoss(torch.nn.Module):
             return type(output)(last_hidden_state=output.last_hidden_state[:, :1].contiguous())
 
         with _forward(decoder, first_alone):
-            logits = self.model(input_ids=ids, attention_mask=mask, use_cache=False).logits
+            logits = self.model(input_ids=ids, use_cache=False).logits
         return (seen[0] if seen else None), logits
 
     def _of_chunk(self, decoded: type, hidden: torch.Tensor, expected: torch.Tensor) -> torch.Tensor:

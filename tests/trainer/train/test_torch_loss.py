@@ -51,10 +51,9 @@ def batch() -> Any:
 
     torch.manual_seed(2)
     ids = torch.randint(1, VOCABULARY, (ROWS, LENGTH))
-    mask, labels = torch.ones_like(ids), ids.clone()
-    mask[1, 12:] = 0
+    labels = ids.clone()
     labels[:, :6], labels[1, 12:], labels[2, :17] = IGNORED, IGNORED, IGNORED
-    return Batch(ids, mask, labels)
+    return Batch(ids, labels)
 
 
 def gradients(model: Any, loss: Any) -> dict[str, Any]:
@@ -64,10 +63,12 @@ def gradients(model: Any, loss: Any) -> dict[str, Any]:
 
 
 def all_at_once(model: Any, rows: Any) -> Any:
-    """The independent reference."""
+    """The independent reference; it is told where padding is."""
     import torch
 
-    logits = model(input_ids=rows.ids, attention_mask=rows.mask, use_cache=False).logits
+    mask = torch.ones_like(rows.ids)
+    mask[1, 12:] = 0
+    logits = model(input_ids=rows.ids, attention_mask=mask, use_cache=False).logits
     return torch.nn.functional.cross_entropy(
         logits[:, :-1].flatten(0, 1), rows.labels[:, 1:].flatten(), reduction="sum"
     )
@@ -84,7 +85,7 @@ def test_chunks_have_the_loss_and_the_gradients_of_all_at_once(name: str, monkey
     whole = gradients(model, expected)
     for positions in (1000, 4):
         monkeypatch.setattr(loss, "positions_at_once", lambda _, positions=positions: positions)
-        found = loss.TokenLoss(model)(rows.ids, rows.mask, rows.labels)
+        found = loss.TokenLoss(model)(rows.ids, rows.labels)
         assert found.item() == pytest.approx(expected.item(), rel=1e-6)
         parts = gradients(model, found)
         assert parts.keys() == whole.keys()
@@ -104,10 +105,10 @@ def test_an_adapter_learns_the_same_and_rows_without_targets_teach_nothing(monke
     model, rows = get_peft_model(tiny("Llama"), config), batch()
     counted = loss.TokenLoss(model)
     whole = gradients(model, all_at_once(model, rows))
-    parts = gradients(model, counted(rows.ids, rows.mask, rows.labels))
+    parts = gradients(model, counted(rows.ids, rows.labels))
     assert parts.keys() == whole.keys()
     assert all(torch.allclose(parts[name], whole[name], atol=1e-6) for name in whole)
-    nothing = counted(rows.ids, rows.mask, torch.full_like(rows.labels, IGNORED))
+    nothing = counted(rows.ids, torch.full_like(rows.labels, IGNORED))
     assert nothing.item() == 0
     none = gradients(model, nothing)
     assert none.keys() == whole.keys()  # as several processes need to exchange them
@@ -128,7 +129,7 @@ def largest(counted: Any, rows: Any) -> int:
             return made
 
     with Watch():
-        counted(rows.ids, rows.mask, rows.labels).backward()
+        counted(rows.ids, rows.labels).backward()
     return max(seen)
 
 

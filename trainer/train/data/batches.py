@@ -43,11 +43,11 @@ class Sample:
 class Batch:
     """A micro-batch, padded on the right to its longest row.
 
-    The three tensors are of (rows, tokens).
+    Both tensors are of (rows, tokens). No mask says where padding is: no token sees later ones, and padding
+    has no label, so nothing depends on it.
     """
 
     ids: torch.Tensor
-    mask: torch.Tensor
     labels: torch.Tensor
 
 
@@ -56,10 +56,8 @@ def collate(samples: Sequence[Sample], pad: int, device: torch.device) -> Batch:
     longest = max(map(len, samples))
     ids = torch.full((len(samples), longest), pad, dtype=torch.long)
     labels = torch.full((len(samples), longest), IGNORED, dtype=torch.long)
-    mask = torch.zeros((len(samples), longest), dtype=torch.long)
     for row, sample in enumerate(samples):
         size = len(sample)
         ids[row, :size] = sample.ids
         labels[row, :size] = sample.labels
-        mask[row, :size] = 1
-    return Batch(ids.to(device), mask.to(device), labels.to(device))
+    return Batch(ids.to(device), labels.to(device))

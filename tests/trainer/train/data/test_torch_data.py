@@ -143,5 +143,4 @@ def test_a_micro_batch_is_padded_to_its_longest_row():
     long, short = Sample(np.int32([5, ~6, ~7]), 2), Sample(np.int32([~8]), 0)
     batch = collate([long, short], 0, torch.device("cpu"))
     assert batch.ids.tolist() == [[5, 6, 7], [8, 0, 0]]
-    assert batch.mask.tolist() == [[1, 1, 1], [1, 0, 0]]
     assert batch.labels.tolist() == [[-100, 6, 7], [8, -100, -100]]
