@@ -64,6 +64,22 @@ class StepPlan:
         counted = min(self.steps, max(1, _COUNTED_ROWS // self.batch))
         return round(sum(map(self.tokens, range(counted))) * self.steps / counted)
 
+    @property
+    def parts(self) -> int:
+        """Micro-batches of the whole training, over all processes."""
+        return self.steps * math.ceil(self.batch / self.micro)
+
+    @cached_property
+    def sizes(self) -> int:
+        """How many sizes micro-batches have: rows, and tokens of the longest one.
+
+        Beyond two million rows those of the rows counted so far.
+        """
+        counted = range(min(self.steps, max(1, _COUNTED_ROWS // self.batch)))
+        return len(
+            {(len(c), max(self.lengths[row] for row in c)) for s in counted for c in self.micro_batches(s)}
+        )
+
     def ends_epoch(self, step: int) -> bool:
         """Does an epoch end within this step?"""
         rows = len(self.lengths)

@@ -9,6 +9,7 @@ import torch
 
 from trainer.protocol import ReportKind
 from trainer.train import checkpoint_state, output
+from trainer.train.base.attention import choose_plans
 from trainer.train.base.models import Loaded, load, locate
 from trainer.train.base.random_weights import is_random
 from trainer.train.base.scope import size
@@ -67,6 +68,7 @@ def _prepare(
         epochs=settings.epochs,
         max_steps=settings.max_steps,
     )
+    choose_plans(order, plan)
     model.train()
     loss = TokenLoss(model)
     loop = Loop(

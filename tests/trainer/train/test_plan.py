@@ -71,3 +71,12 @@ def test_the_learning_rate_warms_up_and_decays_to_nearly_zero():
     assert rates[3] == 1.0
     assert rates[3:] == sorted(rates[3:], reverse=True)
     assert 0 < rates[-1] < 0.02
+
+
+def test_the_sizes_of_micro_batches_are_counted():
+    whole = plan(lengths=[32] * 6, epochs=100.0)
+    assert (whole.sizes, whole.parts) == (1, 300)
+    assert plan(lengths=[32] * 6, batch=3, max_steps=1).sizes == 2  # of two rows, and of one
+    varied = plan(lengths=[*range(8, 72)], batch=4, micro=1, max_steps=40)
+    seen = {varied.lengths[row] for step in range(40) for row in varied.rows(step)}
+    assert (varied.sizes, varied.parts) == (len(seen), 160)

@@ -53,3 +53,26 @@ def test_copied_keys_give_the_same_attention(asks: Any):
         asks("cuda", precision)
         found.append(sdpa_attention_forward(layer, query, key, value, None)[0])
     torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize(
+    ("lengths", "max_steps", "wanted"),
+    [([64] * 8, 1, True), ([*range(8, 72)], 40, False), ([16, 64], 40, False), ([16, 64], 200, True)],
+)
+def test_sizes_that_are_met_often_are_worth_a_plan(
+    run: Run, lengths: list[int], max_steps: int, wanted: bool, monkeypatch: pytest.MonkeyPatch
+):
+    import torch
+
+    from trainer.train.base.attention import choose_plans
+    from trainer.train.plan import StepPlan
+    from trainer.train.settings import read_order
+
+    chosen: list[bool] = []
+    monkeypatch.setattr(torch.backends.cuda, "enable_cudnn_sdp", chosen.append)
+    plan = StepPlan(lengths=lengths, seed=1, batch=1, micro=1, epochs=1.0, max_steps=max_steps)
+    choose_plans(read_order(run.write().path), plan)
+    assert not chosen  # a CPU has no such kernel
+    run.device = "cuda"
+    choose_plans(read_order(run.write().path), plan)
+    assert chosen == [wanted]
