@@ -51,6 +51,15 @@ SERIES = (
         train_s=0.8,
         own_rounds=0,
     ),
+    Series(seed=3, longest_step_s=1.2, train_s=1.0, own_rounds=0),
+    Series(
+        seed=4,
+        methods=("lora", "full"),
+        longest_step_s=3.0,
+        own_rounds=0,
+        precisions=("float32",),
+        varied_share=0,
+    ),
 )
 
 
@@ -58,7 +67,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=float, default=450.0)
-    parser.add_argument("--series", type=int, default=0, help="0, or 1: shorter steps, fewer of qlora")
+    parser.add_argument(
+        "--series", type=int, default=0, help="1: shorter steps, fewer of qlora; 2: short steps; 3: float32"
+    )
     parser.add_argument("--most", type=int, default=10_000, help="trainings")
     parser.add_argument("--folder", type=Path, help="for runs and weights: up to 50 GB")
     parser.add_argument("--cpu", action="store_true")

@@ -48,6 +48,8 @@ TRIES = 300
 class Series:
     """How the trainings of one series are drawn.
 
+    varied_share: of the trainings with rows of many lengths, rather than full ones.
+
     methods: in turn; longest_step_s, train_s: of a step and of all steps, by physics; own_rounds: of those
     so many each has one that runs in a process of its own as well.
     """
@@ -57,6 +59,8 @@ class Series:
     longest_step_s: float = 1.8
     train_s: float = 1.2
     own_rounds: int = 5
+    precisions: tuple[str, ...] = PRECISIONS
+    varied_share: float = VARIED_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,7 +100,7 @@ class _Draw:
         lengths = [length for length in LENGTHS if length <= (512 if self._cpu else longest)]
         for _ in range(TRIES):
             config = self._config(model, method, lengths)
-            varied = self.chance.random() < VARIED_SHARE
+            varied = self.chance.random() < self.series.varied_share
             c = columns([config], self.catalogue)
             step_s = config.effective_batch_size * config.tokens_per_sample / cost_model.throughput(c)[0]
             share = float(cost_model.memory(c).total[0] / c.memory[0])
@@ -133,7 +137,10 @@ class _Draw:
         """Nobody computes in float32 beside weights of 4 bits."""
         if self._cpu:
             return "float32"
-        return self.chance.choice(PRECISIONS[:-1] if method == "qlora" else PRECISIONS)
+        usual = [
+            precision for precision in self.series.precisions if method != "qlora" or precision != "float32"
+        ]
+        return self.chance.choice(usual)
 
     def _placed(self, method: str) -> dict[str, str]:
         return {} if method == "full" else {"target_modules": self.chance.choice(PLACEMENTS)}

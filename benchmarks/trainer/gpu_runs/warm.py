@@ -29,7 +29,7 @@ ARCHITECTURES = ("llama", "qwen2", "qwen3", "mistral", "granite", "gpt_neox")
 
 def main(cache: Path) -> None:
     os.environ["PYTORCH_NVML_BASED_CUDA_CHECK"] = "1"  # else the question alone would open the driver
-    _import_all()
+    import_all()
     import torch
 
     if torch.cuda.is_initialized():
@@ -46,7 +46,7 @@ def main(cache: Path) -> None:
         print(os.waitstatus_to_exitcode(status), flush=True)
 
 
-def _import_all() -> None:
+def import_all() -> None:
     import torch
 
     asked = torch.cuda.get_device_capability
