@@ -9,6 +9,7 @@ from typing import Any
 
 from knowledge.reading.failures.causes import CAUSES, FailureCause
 from knowledge.reading.failures.not_finite import first_not_finite
+from knowledge.reading.failures.places import cause_by_place
 from knowledge.reading.failures.remedies import CPU, remedied
 from knowledge.reading.failures.rules import CERTAIN, SYMPTOMS, FailureRule
 from knowledge.reading.failures.troubled_lines import (
@@ -138,7 +139,8 @@ def _by_error(found: Sequence[TroubledLine]) -> Match | None:
         if one.error == "AssertionError":
             return "assertion", "", one.line
         if one.error and one.error not in _NO_ERROR and not _is_symptom(one):
-            return "code-error", one.error, one.line
+            cause = cause_by_place(one)
+            return (cause, "", one.line) if cause else ("code-error", one.error, one.line)
     return None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from knowledge.reading.failures.troubled_lines import LONGEST, LogLine
 
 _FIGURE = re.compile(
-    r"(?<![\w-])(?:(?:train_|train/|lm )?loss|grad[_ ]norm)['\"]?\s?(?:[:=]|is)?\s?['\"]?"
+    r"(?<![\w-])(?:(?:lm |(?!eval|val|test)\w{1,30}[_/])?loss|grad[_ ]norm)['\"]?\s?(?:[:=]|is)?\s?['\"]?"
     r"(nan|[-+]?inf|[-+]?\d)",
     re.I,
 )

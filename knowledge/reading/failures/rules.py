@@ -34,11 +34,20 @@ CERTAIN = _rules(
         ("gpu-driver", r"CUDA driver error: invalid"),
         (
             "gpu-driver",
-            r"CUDA Setup failed|CUDA SETUP: Problem|CUDA unknown error|Torch not compiled with CUDA enabled",
+            r"unsupported toolchain|forward compatibility was attempted|Driver/library version mismatch"
+            r"|invalid device (?:function|ordinal)|CUDNN_STATUS_NOT_INITIALIZED"
+            r"|not compatible with the current"
+            r"|can only be used on CUDA devices|CUDA_HOME\b.{0,40}(?:not set|does not exist)|nvcc fatal",
         ),
         (
             "gpu-driver",
-            r"libbitsandbytes_\w+\.so|native library not available|libcud\w+\.so[.\d]*: cannot open",
+            r"CUDA Setup failed|CUDA SETUP: (?:Problem|Required library|CUDA detection)"
+            r"|CUDA unknown error|Torch not compiled with CUDA enabled",
+        ),
+        (
+            "gpu-driver",
+            r"libbitsandbytes_\w+\.so|native library not available|lib(?:cu|nv"
+            r"|nccl)[\w-]+\.so[.\d]*: cannot open",
         ),
         ("gpu-driver", r"does not match the version torch was compiled with|CUDA version .{0,80}mismatches"),
         ("gpu-driver", r"no NVIDIA GPU|No GPU found\. A GPU is needed for quantization|undefined symbol: "),
@@ -47,6 +56,12 @@ CERTAIN = _rules(
         ("disk-full", r"No space left on device|Disk quota exceeded|File too large|disk is full"),
         ("disk-full", r"Read-only file system|os error 28|errno 28\b|unexpected pos \d+ vs \d+"),
         ("disk-full", r"enforce fail at inline_container|PytorchStreamWriter failed writing"),
+        ("disk-full", r"SafetensorError: Error while serializing"),
+        ("host-memory", r"ray\.exceptions\.OutOfMemoryError|node running low on memory|OOMKilled"),
+        (
+            "host-memory",
+            r"paging file is too small|cgroup out-of-memory|[Ee]xceeded (?:job |step )?memory limit",
+        ),
         (
             "host-memory",
             r"oom[-_]kill|OOM Killed|Out of memory: Killed process|DefaultCPUAllocator|cannot allocate memory"
@@ -57,7 +72,11 @@ CERTAIN = _rules(
             "host-memory",
             r"can't allocate memory|not enough memory: you tried|Unable to allocate [\d.]+ [KMGT]iB",
         ),
-        ("gpu-memory", r"out of memory|OutOfMemoryError|CUBLAS_STATUS_ALLOC_FAILED|HIP out of memory"),
+        (
+            "gpu-memory",
+            r"out of memory|OutOfMemoryError|: Insufficient Memory|CUBLAS_STATUS_ALLOC_FAILED"
+            r"|HIP out of memory",
+        ),
         ("gpu-memory", r"CUDNN_STATUS_(?:ALLOC_FAILED|INTERNAL_ERROR_HOST_ALLOCATION_FAILED)"),
         ("gpu-memory", r"dispatched on the CPU or the disk|enough GPU RAM to fit"),
         ("gated-model", r"gated repo|GatedRepoError|is gated\b|awaiting a review"),
@@ -73,6 +92,12 @@ CERTAIN = _rules(
             r"SafetensorError|invalid header|MetadataIncompleteBuffer|(?<!Local)EntryNotFoundError",
         ),
         ("missing-model", r"The model .{0,300}(?:is not on this node|cannot be loaded from)"),
+        (
+            "missing-model",
+            r"No such file or directory: .{0,300}(?:\.(?:pth|pt|bin|safetensors|ckpt|gguf)"
+            r"|(?:tokenizer|(?:lit|adapter|generation|model)_)config\.json)\b",
+        ),
+        ("missing-model", r"(?:--|\b)checkpoint[_-]dir\b.{0,300}(?:is not a checkpoint|is missing the file)"),
         ("gated-model", r"\b(?:401|403) Client Error.{0,200}huggingface\.co|Invalid (?:user )?token"),
         ("missing-model", r"Can't load (?:tokenizer|the configuration|the model|config|feature)"),
         ("hub-unreachable", r"Cannot reach https?://"),
@@ -84,9 +109,19 @@ CERTAIN = _rules(
         ),
         ("hub-unreachable", r"(?:429|5\d\d) (?:Client|Server) Error|ReadTimeoutError|ConnectTimeout"),
         ("hub-unreachable", r"Failed to establish a new connection|Name or service not known|SSLError"),
+        (
+            "hub-unreachable",
+            r"^HTTPSConnectionPool|httpx\.(?:Connect|Read)\w+|httpcore\.(?:Connect|Read)\w+|ProxyError"
+            r"|IncompleteRead|Consistency check failed|Unable to parse .{0,80}huggingface\.co",
+        ),
         ("nothing-to-learn", r"has anything to learn within"),
-        ("no-bfloat16", r"has no bfloat16|doesn't support bf16|bf16/gpu|bfloat16 is (?:only|not) supported"),
-        ("old-gpu", r"requires (?:an )?Ampere|only supports? Ampere|device with (?:compute )?capability"),
+        (
+            "no-bfloat16",
+            r"has no bfloat16|doesn't support bf16|bf16/gpu|bfloat16 is (?:only|not) supported"
+            r"|'bf16' requires",
+        ),
+        ("old-gpu", r"requires (?:an )?Ampere|only supports? Ampere|devices? with (?:compute )?capability"),
+        ("old-gpu", r"out of resource: shared memory|\bGPUs? with compute capability\b"),
         ("unsuitable-model", r"no chat template is set"),
         ("unsuitable-model", r"Target modules .{0,300}not found in the base model|specify `?target_modules"),
         (
@@ -96,6 +131,12 @@ CERTAIN = _rules(
         ("unsuitable-model", r"Unrecognized (?:model|configuration class)|chat_template|no tokenizer\.json"),
         ("unsuitable-model", r"does not support gradient checkpointing|cannot perform fine-tuning on purely"),
         ("unsuitable-model", r"does not support Flash ?Attention|trust_remote_code=True"),
+        (
+            "unsuitable-model",
+            r"does not have a pad(?:ding)? ?token|Tokenizer class .{1,80} does not exist"
+            r"|no `?pad_token`?|found in the vocab"
+            r"|does not support `?device_map|base model.{0,60}not supported",
+        ),
         ("token-range", r"device-side assert|srcIndex < srcSelectDimSize|index out of range in self"),
         ("token-range", r"Assertion .{0,120}index out of bounds"),
         ("token-range", r"Assertion `?(?:t >= 0|-sizes)|Target -?\d+ is out of bounds"),
@@ -120,6 +161,12 @@ CERTAIN = _rules(
         ("bad-data", r"train set will be empty|data ?set is empty"),
         (
             "bad-data",
+            r"DatasetNotFoundError|Couldn't find (?:a dataset|any data|file at)|Unknown split \"|Bad split: "
+            r"|Unable to find '.{0,200}\.(?:jsonl?|csv|parquet)|TemplateError|jinja2\.\w+\.UndefinedError"
+            r"|[Uu]ndefined dataset|doesn't exist on the Hub.{0,60}data ?set|No (?:valid )?data files? found",
+        ),
+        (
+            "bad-data",
             r"No such file or directory: .{0,200}(?:/(?:train|dev|valid|test|data ?set)s?/"
             r"|\.(?:tsv|csv|jsonl|parquet|arrow|txt|wav|flac|mp3|png|jpe?g)\b)",
         ),
@@ -129,19 +176,30 @@ CERTAIN = _rules(
             r"\bcolumns?\b.{0,120}\b(?:data ?set|not (?:in|found)|missing)\b"
             r"|\b(?:data ?set|missing|[Ii]nvalid)\b.{0,80}\bcolumns?\b",
         ),
-        ("bad-data", r"text input must be of type `?str|TextEncodeInput must be|Conversation roles must"),
+        ("bad-data", r"text input must (?:be )?of type `?str|EncodeInput must be|Conversation roles must"),
         (
             "checkpoint",
             r"checkpoint (?:cannot be resumed|is of another)|size mismatch for|Missing key\(s\) in"
             r"|Error\(s\) in loading state_dict",
         ),
         ("checkpoint", r"valid checkpoint found in output|loaded state dict (?:contains|has)"),
+        (
+            "checkpoint",
+            r"Weights only load failed|WeightsUnpickler error|Can't find a valid checkpoint"
+            r"|DeepSpeed checkpoint",
+        ),
         ("missing-package", r"No module named '?([\w.]{1,60})|cannot import name '?([\w.]{1,60})"),
         (
             "missing-package",
             r"requires the following packages|PackageNotFoundError|pip install -?U? ?'?([\w-]+)",
         ),
         ("missing-package", r"\b([\w-]{2,30}) backend is required"),
+        (
+            "missing-package",
+            r"\b([\w-]{2,30}) (?:seems (?:to be )?not (?:to be )?|is not |needs to be |must be )installed"
+            r"|ImportError: \S{1,80}\.so[.\d]*: cannot open|Ninja is required|DLL load failed"
+            r"|Error building extension|requires the (\S{2,40}) (?:library|package)",
+        ),
         ("missing-package", r"version `?(?:GLIBC|GLIBCXX|CXXABI)\w*|([\w-]{2,40})[><=]=[\d.]+ is required"),
         ("missing-package", r"fatal error: ([\w./-]{1,60})\.h(?:pp)?: No such file"),
         (
@@ -150,7 +208,15 @@ CERTAIN = _rules(
         ),
         ("bad-arguments", r": error: (?:argument |unrecognized|the following arguments|ambiguous option)"),
         ("bad-arguments", r"not used by the (?:\w{0,10})ArgumentParser|: invalid choice: "),
-        ("time-limit", r"DUE TO TIME LIMIT"),
+        (
+            "bad-arguments",
+            r"validation errors? for \w+|ConfigKeyError|ConfigAttributeError|MissingMandatoryValue"
+            r"|Could not override"
+            r"|is not equal to micro_batch_per_gpu|config values that mismatch|yaml\.(?:scanner|parser)\.\w+"
+            r"|requires the save and eval|Missing required argument|No such option: -"
+            r"|Got unexpected extra argument",
+        ),
+        ("time-limit", r"DUE TO TIME LIMIT|walltime \d+ exceeded limit|TERM_RUNLIMIT"),
         ("permission", r"PermissionError|Permission denied|Operation not permitted|WinError (?:5|1314)\b"),
     )
 )
@@ -158,6 +224,10 @@ CERTAIN = _rules(
 SYMPTOMS = _rules(
     (
         ("silent", r"no sign of life"),
+        (
+            "peer-lost",
+            r"store based barrier|Address already in use|EADDRINUSE|HCCL|error code is \d+, HcclComm",
+        ),
         (
             "peer-lost",
             r"Timeout at NCCL work|collective operation timeout|[Ww]atchdog (?:caught|got stuck)"
@@ -180,6 +250,20 @@ SYMPTOMS = _rules(
         (
             "killed",
             r"^Killed\b|SIGKILL|SIGTERM|exitcode\s*: -(?:9|15)\b|signal:? (?:9|15)\b|KeyboardInterrupt",
+        ),
+        (
+            "crash",
+            r"return code = -(?:4|6|7|8|11)$|exit(?:ed with| status| code):? (?:132|134|135|136|139)\b",
+        ),
+        (
+            "crash",
+            r"Illegal instruction|Floating point exception|\bAborted\b|terminating (?:due to|with) uncaught",
+        ),
+        ("crash", r"ActorDiedError|WorkerCrashedError|A worker died or was killed"),
+        (
+            "killed",
+            r"return code = -(?:9|15)$|: line \d+: +\d+ (?:Killed|Terminated)\b|^Terminated$"
+            r"|exit(?:ed with| status| code):? (?:137|143)\b",
         ),
         ("killed", r"CANCELLED AT|was ended by|ended unseen|exited with (?:137|143|-9)\b"),
         (

@@ -12,6 +12,7 @@ from knowledge.reading.failures.rules import CERTAIN, SYMPTOMS
 from knowledge.reading.failures.troubled_lines import LogLine
 from tests.harness import hostile
 from tests.knowledge.reading.failures.cases import CASES, STEPS, raised
+from tests.knowledge.reading.failures.ends_and_places import ENDS, PLACES
 from tests.knowledge.reading.failures.further_cases import FURTHER
 from trainer.recipes import RECIPES
 
@@ -21,7 +22,10 @@ def explained(log: str, outcome: str = "", reason: str = "", **values: Any) -> E
     return explain_failure(lines, FailureFacts(outcome=outcome, reason=reason, values=values))
 
 
-@pytest.mark.parametrize(("cause", "log"), [*CASES.values(), *FURTHER.values()], ids=[*CASES, *FURTHER])
+EVERY = {**CASES, **FURTHER, **ENDS, **PLACES}
+
+
+@pytest.mark.parametrize(("cause", "log"), EVERY.values(), ids=EVERY)
 def test_the_cause_and_the_line_that_tells_it(cause: str, log: str) -> None:
     found = explained(log)
     assert found.cause.name == cause
