@@ -25,8 +25,13 @@ _AGAIN = re.compile(
 )
 _BUT = re.compile(rf"(?<!\w)but\s+(?:with\s+|use\s+|rather\s+)?(?P<n>{NUMBER})(?![\w.]\w|\w)(?!\s*[-/:]\d)")
 _NOT = re.compile(
-    r"(?<![\w'-])(?:no|not|without|instead\s+of|rather\s+than|never|don'?t|avoid|except(?:\s+for)?|excluding|neither|nor|skip|other\s+than|isn'?t|shouldn'?t|anything\s+but)"
+    r"(?<![\w'-])(?:no|not|without|w/o(?:ut)?|instead\s+of|rather\s+than|never|don'?t|avoid|except(?:\s+for)?|excluding|neither|nor|skip|other\s+than|isn'?t|shouldn'?t|anything\s+but)"
     r"(?:\s+(?:use|using|want|need|take|do|try|with|on|the|a|an|any|in|for|by|at|run|train|training|have|be|set|of|it|that|your|my|our|even|to|from|another|those|these|older|old|\d+)){0,4}\s*$"
+)
+# "I'd rather have qlora than full"; "rather no more than 4 epochs" denies nothing.
+_RATHER = re.compile(
+    r"\b(?:rather|sooner)\b[^,.;!?]{1,60}(?<!more )(?<!less )(?<!fewer )\bthan"
+    r"(?:\s+(?:with|on|the|a|an))?\s*$"
 )
 _OFF = re.compile(
     r"\s*(?:is\s+|are\s+)?(?:=\s*)?(?:off|disabled|false|not\s+(?:needed|wanted|allowed|used))(?!\w)"
@@ -77,7 +82,7 @@ def scheduled(proposals: Iterable[Proposal], text: Sentence) -> list[Proposal]:
 
 def is_denied(low: str, start: int, end: int) -> bool:
     """Is what stands there said not to be meant?"""
-    return bool(_NOT.search(low[:start]) or _OFF.match(low, end))
+    return bool(_NOT.search(low[:start]) or _RATHER.search(low[:start]) or _OFF.match(low, end))
 
 
 def without_denied(proposals: Sequence[Proposal], text: Sentence) -> tuple[list[Proposal], list[Proposal]]:

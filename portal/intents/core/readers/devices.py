@@ -46,6 +46,9 @@ _PATTERNS = tuple(
             rf"(?P<nodes2>{_N})",
     )
 )  # fmt: skip
+_BOUND = re.compile(r"(?P<no>(?:\bno|\bnot|n't|\bnever)\s+(?:\w+\s+)?)?(?P<than>more\s+than|over|above"
+    r"|below|under|(?:fewer|less)\s+than)\s*$")  # fmt: skip
+_UPPER = re.compile(r"more|over|above")
 _CPU = re.compile(
     r"(?<!\w)(?:(?:on|use|using|with)\s+(?:the\s+|a\s+|only\s+)?cpus?(?:\s+only)?|cpu[\s-]only"
     r"|no\s+gpus?,?\s+(?:just|only)\s+(?:the\s+)?cpus?)(?![\w-])"
@@ -64,7 +67,14 @@ def read(text: Sentence, setting: Setting, taken: list[tuple[int, int]]) -> Iter
         yield Proposal(field="gpu_model", start=found.start(), end=found.end(), value="cpu", weight=2)
     for pattern in _PATTERNS:
         for found in pattern.finditer(low):
-            yield from _counts(found)
+            if not _is_open(low[: found.start()]):
+                yield from _counts(found)
+
+
+def _is_open(before: str) -> bool:
+    """Does a number after these words determine nothing?"""
+    bound = _BOUND.search(before)
+    return bound is not None and not (bound["no"] and _UPPER.match(bound["than"]))
 
 
 def _model(name: Named) -> Proposal:

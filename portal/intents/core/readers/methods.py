@@ -40,9 +40,12 @@ WORDS: tuple[tuple[str, object, str], ...] = (
     ("sharding", "ddp", r"ddp|(?:distributed\s+)?data[\s-]parallel(?:ism)?"),
 )  # fmt: skip
 _COMPILED = tuple((f, v, re.compile(rf"(?<![\w./])(?:{p})(?![\w/])")) for f, v, p in WORDS)
+_NO = (
+    r"(?:no|without|w/o|disable|skip|avoid|(?:turn|switch)\s+off"
+    r"|(?:don'?t|do\s+not|never)\s+(?:use|want|need|do))"
+)
 _CHECKPOINTING = re.compile(
-    r"(?<!\w)(?P<no>(?:no|without|disable|skip|turn\s+off)\s+)?(?:the\s+)?(?:gradient"
-    r"|activation)[\s_-]*checkpoint(?:ing|s)?"
+    rf"(?<!\w)(?P<no>{_NO}\s+)?(?:the\s+)?(?:gradient|activation)[\s_-]*checkpoint(?:ing|s)?"
     r"(?P<off>\s*(?:=|:|is|turned|switched)?\s*(?:off|disabled|false|no)\b)?(?:\s*(?:=|:|turned)?\s*"
     r"(?:on|enabled|true|yes)\b)?"
 )

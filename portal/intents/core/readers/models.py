@@ -53,7 +53,7 @@ _OTHER_SUFFIX = frozenset(
     ]
 )
 _WANTS_INSTRUCT = re.compile(
-    r"(?<![\w-])(?:instruct(?:[\s-]+(?:tuned|version|variant|model|one|flavou?r))*|instruction[\s-]tuned|chat[\s-]+(?:version|variant|one))(?![\w-])"
+    r"(?<![\w-])(?:instruct(?:[\s-]+(?:tuned|version|variant|model|one|flavou?r))*|instruction[\s-]tuned|chat[\s-]+(?:version|variant|model|flavou?r|one))(?![\w-])"
 )
 
 

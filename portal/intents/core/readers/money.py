@@ -39,7 +39,7 @@ _LIMIT = (
     r")?(?:spend|cost|pay|exceed|go|be)(?:\s+(?:more\s+than|over|above|beyond))?|"
     r"under|below|less than|(?:no|not) more than|at most|up to|max(?:imum)?(?:imal)?(?: of)?"
     r"|cap(?:ped)?(?: (?:of|at))?"
-    r"|nothing (?:above|over|beyond|more than)"
+    r"|nothing (?:above|over|beyond|(?:more|dearer|pricier|costlier|more expensive) than)"
     r"|not (?:above|over|exceed(?:ing)?)|within|limit(?:ed)?(?: (?:of|is|to))?|spend(?:ing)?"
     r"(?: (?:at most|up to|no more than|max))?"
     r"|keep it (?:under|below)|<=?|≤|ceiling(?: of)?"
@@ -63,6 +63,11 @@ _BARE = re.compile(rf"{_LEAD}(?P<limit>{_LIMIT})\s*(?P<n>\d[\d,.']*(?:k\b)?|{WOR
     r"(?=\s*(?:$"
     r"|[,;.!?)/]|and\b|but\b|or\b|for\b|please\b|total\b|in total\b|by\b|with\b|on\b|-))")  # fmt: skip
 _AT_LEAST = re.compile(r"(?:at least|more than|over|above|from|than|saves?|saved|earn(?:s|ed)?|worth)\s*$")
+# "At least 4 GPUs and not over 8" goes on with GPUs.
+_GOES_ON = re.compile(
+    r"(?:below|(?:fewer|less) than|at least|from|min(?:imum)?(?: of)?)\s+\S{1,12}"
+    r"\s+(?:gpus?|cards?|nodes?|epochs?|steps?|hours?|days?)\s*,?\s*(?:and|but|or)\s*$"
+)
 _NOT_A_LIMIT = re.compile(r"(?:no|not)\s*$")
 
 
@@ -77,7 +82,8 @@ def read(text: Sentence, currency: str) -> Iterator[Proposal]:
         for found in text.find(pattern):
             yield from _budget(found, found["n"], weight=1)
     for found in text.find(_BARE):
-        if not _AT_LEAST.search(text.low[: found.start()]):
+        before = text.low[: found.start()]
+        if not _AT_LEAST.search(before) and not _GOES_ON.search(before):
             yield from _budget(found, found["n"], weight=0)
 
 

@@ -47,7 +47,8 @@ QUANTITIES = (
         units=r"learning[\s_-]*rate|lr"),
     Quantity(
         field="per_device_batch_size",
-        keys=rf"(?:{_PER})[\s_-]*(?:train[\s_-]*)?{_BATCH}|(?:micro|local|device|gpu)[\s_-]*{_BATCH}",
+        keys=rf"(?:{_PER})[\s_-]*(?:train[\s_-]*)?{_BATCH}|(?:micro|local|device|gpu)[\s_-]*(?:{_BATCH}"
+            r"|batches)",
         units=rf"(?:samples?|examples?|rows?|sequences?)?\s*(?:{_PER})(?:\s+{_BATCH})?",
         weight=3,
     ),
@@ -122,6 +123,7 @@ _ONE_EPOCH = re.compile(
     r"(?:over|through))\b"
 )
 _BARE_RATE = re.compile(r"(?<![\w.,=/+-])(?P<n>\d(?:\.\d+)?e-0?[3-7])(?![\w.-])")
+LEAST_EPOCHS = 0.01  # a smaller number is a rate
 _GLUED_RANKS = frozenset({4, 8, 16, 32, 64, 128, 256})
 
 
@@ -180,6 +182,8 @@ def _proposal(q: Quantity, found: re.Match[str], text: Sentence, *, keyed: bool)
     if q.field == "lora_r" and glued and (value not in _GLUED_RANKS or found.group().startswith("rank ")):
         return None
     if q.field == "learning_rate" and not keyed and value >= 1:
+        return None
+    if q.field == "epochs" and 0 < value < LEAST_EPOCHS:  # "two epochs at 1e-5"
         return None
     if q.field == "tokens_per_sample" and keyed and found.group().lstrip("-_ .").startswith("size"):
         return None
