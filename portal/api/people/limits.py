@@ -156,8 +156,9 @@ class UsageApi(APIView):
     def get(self, request: ApiRequest, team_id: int) -> Response:
         """GPU time that the team was guaranteed, used, lent and borrowed in a period."""
         team = _team(request, team_id)
-        period = read_period(read_query(PeriodQuery, request.query_params), usual=USUAL, now=database_now())
-        content = {"since": period.start, "until": period.end, "usage": team_usage(team, period)}
+        now = database_now()
+        period = read_period(read_query(PeriodQuery, request.query_params), usual=USUAL, now=now)
+        content = {"since": period.start, "until": period.end, "usage": team_usage(team, period, now)}
         return Response(UsageOut(content).data)
 
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_GET
 
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
+from portal.clock import database_now
 from portal.web.analysis.period import RANGES, chosen, present, remembered
 from portal.web.charts import distributions, usage
 from portal.web.charts.chart import Chart
@@ -44,7 +45,7 @@ def analytics(request: PageRequest) -> HttpResponse:
 def _charts(user: User, period: Period) -> list[Chart]:
     waits, ends = waiting(user, period), ended(user, period)
     charts = [
-        usage.utilisation_chart(utilisation(user, period), period.slices),
+        usage.utilisation_chart(utilisation(user, period, database_now()), period.slices),
         usage.outcomes_chart(ends.by_state, period.slices),
         distributions.distribution(waits.jct_s, distributions.JCT),
         distributions.distribution(waits.wait_s, distributions.WAIT),

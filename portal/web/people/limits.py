@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 from portal.accounts.models import Team, User
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
+from portal.web.analysis.period import present
 from portal.web.charts.team_usage import receipt_chart
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import StyledForm
@@ -101,8 +102,9 @@ class LimitForm(StyledForm):
 
 def quota_parts(team: Team, now: datetime) -> dict[str, Any]:
     """The part of a team's page that is about its GPUs."""
-    period = Period(now - RECEIPT, now)
-    usage = team_usage(team, period)
+    end = present()
+    period = Period(end - RECEIPT, end)
+    usage = team_usage(team, period, now)
     return {
         "quotas": list(quotas_of(team)),
         "quota_warnings": quota_warnings(team),

@@ -17,10 +17,11 @@ from knowledge.core.data.measurement import OWN
 from knowledge.models import Execution, Status
 from portal.accounts.models import User
 from scheduler.models import Allocation, Attempt, Gpu
-from scheduler.selectors.analysis.histogram import Histogram, histogram, histograms
+from scheduler.selectors.analysis.histogram import Histogram, Values, histograms
 from scheduler.selectors.analysis.period import (
     Period,
     Seconds,
+    Spans,
     by_slice,
     counts_by_slice,
     first_of,
@@ -48,18 +49,20 @@ class Waiting:
 
 
 def waiting(user: User, period: Period) -> Waiting:
-    """Three queries over the user's visible jobs."""
+    """Two queries over the user's visible jobs."""
     jobs = visible_jobs(user)
     ended = jobs.filter(period.holds("ended_at"), state=JobState.SUCCEEDED)
     started = jobs.filter(period.holds("first_started_at"))
-    return Waiting(
-        jct_s=histogram(ended, Seconds(F("ended_at"), F("submitted_at"))),
-        wait_s=histogram(started, F("waited_s")),
-        slowdown=_slowdown(_attempts(user, period)),
-    )
+    asked = {
+        "jct_s": Values(rows=ended, value=Seconds(F("ended_at"), F("submitted_at"))),
+        "wait_s": Values(rows=started, value=F("waited_s")),
+        "slowdown": _slowdown(_attempts(user, period)),
+    }
+    found = histograms(asked)
+    return Waiting(**{name: found.get((name, ""), Histogram()) for name in asked})
 
 
-def _slowdown(attempts: QuerySet[Attempt]) -> Histogram:
+def _slowdown(attempts: QuerySet[Attempt]) -> Values:
     """Return the distribution of JCT over the time of all attempts.
 
     It is of the jobs that succeeded with one of these attempts, which is a job's last one.
@@ -70,7 +73,8 @@ def _slowdown(attempts: QuerySet[Attempt]) -> Histogram:
     # Most jobs need one attempt; only the others are looked up one by one.
     run = Case(When(fence=1, then=lasted), default=Subquery(all_of_job.annotate(s=Sum(lasted)).values("s")))
     jct = Seconds(F("job__ended_at"), F("job__submitted_at"))
-    return histogram(last, Greatest(jct / Greatest(run, Value(SHORT_S)), Value(1.0)), always_known=True)
+    slowdown = Greatest(jct / Greatest(run, Value(SHORT_S)), Value(1.0))
+    return Values(rows=last, value=slowdown, always_known=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,18 +89,17 @@ class Utilisation:
     own: list[float] | None  # None for administrators, whose jobs are everybody's
 
 
-def utilisation(user: User, period: Period) -> Utilisation:
-    """Return the utilisation in at most three queries.
+def utilisation(user: User, period: Period, now: datetime) -> Utilisation:
+    """Return the utilisation up to `now` in one query.
 
     A node offers its GPUs from the day it joined, lost or not.
     """
-    span = ("allocated_at", "released_at", period)
     own = Allocation.objects.filter(claim__attempt__job__in=visible_jobs(user).values("pk"))
-    return Utilisation(
-        offered=unit_seconds(Gpu.objects.all(), "node__enrolled_at", "node__removed_at", period),
-        held=unit_seconds(Allocation.objects.all(), *span),
-        own=None if user.is_admin else unit_seconds(own, *span),
-    )
+    held = {"held": Allocation.objects.all()} | ({} if user.is_admin else {"own": own})
+    asked = {name: Spans(rows, "allocated_at", "released_at") for name, rows in held.items()}
+    asked["offered"] = Spans(Gpu.objects.all(), "node__enrolled_at", "node__removed_at")
+    found = unit_seconds(asked, period, now)
+    return Utilisation(offered=found["offered"], held=found["held"], own=found.get("own"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,12 +151,13 @@ def failed_attempts(user: User, period: Period) -> list[FailedAttempts]:
 
 
 def throughput_by_gpu(user: User, period: Period) -> dict[str, Histogram]:
-    """By GPU model: tokens per second and GPU of the attempts that ran."""
+    """By GPU model: tokens per second and GPU of the attempts that ran; two queries."""
     of_attempts = Execution.objects.filter(
         source=OWN, status=Status.OK, attempt_id__in=_attempts(user, period).values("pk")
     )
     per_gpu = F("tokens_per_second") / F("number_gpus")
-    return {model: found for (model,), found in histograms(of_attempts, per_gpu, by=("gpu_model",)).items()}
+    found = histograms({"rate": Values(rows=of_attempts, value=per_gpu, by="gpu_model")})
+    return {model: one for (_, model), one in found.items()}
 
 
 def first_submission(user: User) -> datetime | None:

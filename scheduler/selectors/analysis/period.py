@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -87,38 +88,55 @@ def counts_by_slice(
     return [(int(number), tuple(values), n) for number, *values, n in found]
 
 
-def unit_seconds(rows: QuerySet[Any], begin: str, end: str, period: Period) -> list[float]:
-    """Return how many row-seconds between `begin` and `end` fall into each slice.
+@dataclass(frozen=True, slots=True)
+class Spans:
+    """Rows that last from the moment in one column to that in another.
 
-    A row whose `end` is null is open. A row open at the period's start counts for all of it; a
-    beginning or an end within it adds or takes the rest of its slice, and the whole of each
+    A row whose `end` is null is open.
+    """
+
+    rows: QuerySet[Any]
+    begin: str
+    end: str
+
+
+def unit_seconds(asked: Mapping[str, Spans], period: Period, now: datetime) -> dict[str, list[float]]:
+    """Return by name how many row-seconds fall into each slice.
+
+    An open row counts up to `now` where the period reaches beyond. A row open at the period's start counts
+    for all of it; a beginning or an end within it adds or takes the rest of its slice, and the whole of each
     later one. So one query suffices, whatever the number of rows.
     """
+    changes: dict[str, list[tuple[float, int, float]]] = defaultdict(list)
+    parts = [part for name, spans in asked.items() for part in _changes(name, spans, period)]
+    for name, *change in parts[0].union(*parts[1:], all=True):
+        changes[name].append((change[0], change[1], change[2]))
+    return {name: _added_up(changes[name], period, min(period.end, now)) for name in asked}
+
+
+def _changes(name: str, spans: Spans, period: Period) -> Iterator[QuerySet[Any, Any]]:
+    """Return (name, slice, row count change, sum of their seconds).
+
+    The seconds are since the period's start. The change in the number of rows holds from that slice on.
+    """
+    rows, begin, end = spans.rows, spans.begin, spans.end
     open_at_start = rows.filter(Q(**{f"{end}__isnull": True}) | Q(**{f"{end}__gte": period.start}))
     before = open_at_start.filter(**{f"{begin}__lt": period.start}).annotate(slice=Value(0.0))
-    began, ended = (
-        rows.filter(period.holds(column)).annotate(slice=period.slice_of(column)) for column in (begin, end)
-    )
-    changes = _changes(before, Value(0.0)).union(
-        _changes(began, Seconds(F(begin), Value(period.start))),
-        _changes(ended, Seconds(F(end), Value(period.start)), sign=-1),
-        all=True,
-    )
-    return _added_up(changes, period)
+    yield _summed(name, before, Value(0.0))
+    for column, sign in ((begin, 1), (end, -1)):
+        within = rows.filter(period.holds(column)).annotate(slice=period.slice_of(column))
+        yield _summed(name, within, Seconds(F(column), Value(period.start)), sign)
 
 
-def _changes(rows: QuerySet[Any], since_start: Combinable, sign: int = 1) -> QuerySet[Any, Any]:
-    """Return (slice, row count change, sum of their seconds since the period's start).
-
-    The change in the number of rows holds from that slice on.
-    """
+def _summed(name: str, rows: QuerySet[Any], since_start: Combinable, sign: int = 1) -> QuerySet[Any, Any]:
     total = Coalesce(Sum(since_start, output_field=FloatField()), 0.0)
     sums = {"n": sign * Count("pk"), "since_start": sign * total}
-    found: QuerySet[Any, Any] = rows.order_by().values_list("slice").annotate(**sums)
+    named = rows.annotate(of=Value(name)).order_by()
+    found: QuerySet[Any, Any] = named.values_list("of", "slice").annotate(**sums)
     return found
 
 
-def _added_up(changes: Iterable[tuple[float, int, float]], period: Period) -> list[float]:
+def _added_up(changes: Iterable[tuple[float, int, float]], period: Period, until: datetime) -> list[float]:
     slices, width = period.slices, period.width_s
     more, late = [0] * len(slices), [0.0] * len(slices)
     for number, n, since_start in changes:
@@ -127,7 +145,8 @@ def _added_up(changes: Iterable[tuple[float, int, float]], period: Period) -> li
     level, seconds = 0, []
     for number, moment in enumerate(slices):
         level += more[number]
-        seconds.append(level * min(float(width), (period.end - moment).total_seconds()) - late[number])
+        lasted = min(float(width), max(0.0, (until - moment).total_seconds()))
+        seconds.append(level * lasted - late[number])
     return seconds
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from datetime import datetime
 
 from django.db.models import Q
 
@@ -27,19 +28,19 @@ class TeamUsage:
     days: list[Receipt]
 
 
-def team_usage(team: Team, period: Period) -> list[TeamUsage]:
+def team_usage(team: Team, period: Period, now: datetime) -> list[TeamUsage]:
     """Of all models together, and of each of which some team was guaranteed a number.
 
-    Allocations count from their start to their release. It takes two queries.
+    Allocations count from their start to their release, or to `now`. It takes two queries.
     """
-    start, end = period.start.timestamp(), period.end.timestamp()
+    start, end = period.start.timestamp(), min(period.end, now).timestamp()
     owed: dict[str, list[GpuSpan]] = defaultdict(list)
     quotas = TeamQuota.objects.filter(Q(until__isnull=True) | Q(until__gt=period.start))
     for row in quotas.filter(since__lt=period.end):
         until = row.until.timestamp() if row.until else end
         owed[row.gpu_model].append(GpuSpan(str(row.team_id), row.since.timestamp(), until, row.guaranteed))
-    held = _held(period, None if owed else team)
-    edges = [slice_.timestamp() for slice_ in period.slices] + [end]
+    held = _held(Period(period.start, min(period.end, now)), None if owed else team)
+    edges = [min(slice_.timestamp(), end) for slice_ in period.slices] + [end]
     any_quota = bool(owed)
     return [
         _usage(str(team.pk), model, held[model], owed[model], edges, quotas=any_quota)

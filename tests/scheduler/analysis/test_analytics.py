@@ -10,15 +10,17 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
+from django.db.models import F
 from django.utils import timezone
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from knowledge.core.domain.arrays import Array
 from portal.accounts.models import Membership, Team, User
-from scheduler.models import Allocation, Attempt, Claim, Gpu, Job
+from scheduler.models import Allocation, Attempt, Claim, DatasetFile, Gpu, Job
 from scheduler.selectors.analysis import analytics
-from scheduler.selectors.analysis.histogram import PER_E, Histogram, of
-from scheduler.selectors.analysis.period import Period, unit_seconds
+from scheduler.selectors.analysis.histogram import PER_E, SHARES, Histogram, Values, histograms, of
+from scheduler.selectors.analysis.period import Period, Seconds, Spans, unit_seconds
 from tests.harness import fake_node, world
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -44,6 +46,50 @@ def test_long_periods_are_cut_into_whole_days() -> None:
 def test_quantiles_are_exact_to_half_a_per_cent(values: list[float], share: float) -> None:
     found = of((math.floor(math.log(value) * PER_E), 1) for value in values)
     assert found.quantile(share) == pytest.approx(float(np.quantile(values, share)), rel=0.0051)
+
+
+LASTED = Seconds(F("ended_at"), F("submitted_at"))
+TO_A_MS = 2e-3  # as exact as SQLite's times
+
+
+def lasting(model: str, seconds: Array) -> None:
+    """Ended jobs, as rows alone."""
+    owner = User.objects.first() or world.user()
+    file = DatasetFile.objects.first() or world.data_file(owner)
+    Job.objects.bulk_create(
+        Job(
+            owner=owner, training_file=file, model=model, version=1, options=[], state_since=NOON,
+            submitted_at=NOON - timedelta(seconds=s), ended_at=NOON,
+        )
+        for s in seconds
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["spread", "alike", "within one bin", "below the least"])
+def test_percentiles_of_rows_are_those_of_their_values(db: None, kind: str) -> None:
+    rng = np.random.default_rng(7)
+    seconds = {
+        "spread": rng.lognormal(5, 2, 83),
+        "alike": np.repeat(7.5, 83),
+        "within one bin": rng.uniform(100, 100.9, 83),
+        "below the least": rng.uniform(0, 0.2, 83),
+    }[kind]
+    lasting("m", seconds)
+    found = histograms({"jct": Values(rows=Job.objects.all(), value=LASTED)})["jct", ""]
+    assert found.total == 83
+    for share in SHARES:
+        assert found.quantile(share) == pytest.approx(float(np.quantile(seconds, share)), abs=TO_A_MS)
+
+
+def test_percentiles_by_group_are_those_of_each_group(db: None) -> None:
+    rng = np.random.default_rng(8)
+    seconds = {"a": rng.lognormal(3, 1, 21), "b": rng.lognormal(5, 1, 40)}
+    for model, values in seconds.items():
+        lasting(model, values)
+    found = histograms({"jct": Values(rows=Job.objects.all(), value=LASTED, by="model")})
+    for model, values in seconds.items():
+        exact = [float(np.quantile(values, share)) for share in SHARES]
+        assert [found["jct", model].quantile(share) for share in SHARES] == pytest.approx(exact, abs=TO_A_MS)
 
 
 def test_the_median_of_an_even_number_lies_between_the_two_in_the_middle() -> None:
@@ -85,7 +131,8 @@ def test_gpu_time_is_split_over_the_slices_it_lies_in(gpus: list[Gpu]) -> None:
     held(gpus[1], NOON + timedelta(minutes=10), NOON + timedelta(minutes=20), owner)
     held(gpus[1], NOON - 9 * HOUR, NOON - 8 * HOUR, owner)
     held(gpus[0], NOON + 23.5 * HOUR, None, owner)
-    seconds = unit_seconds(Allocation.objects.all(), "allocated_at", "released_at", period)
+    spans_held = Spans(Allocation.objects.all(), "allocated_at", "released_at")
+    seconds = unit_seconds({"held": spans_held}, period, period.end)["held"]
     assert seconds[0] == pytest.approx(1800 + 600, abs=0.1)
     assert seconds[1] == pytest.approx(900, abs=0.1)
     assert seconds[2:-1] == pytest.approx([0] * 45, abs=0.1)
@@ -108,7 +155,8 @@ def test_gpu_time_adds_up_to_what_lies_within_the_period(gaps: list[tuple[int, i
     for gpu, (start, length) in zip(Gpu.objects.all(), gaps, strict=False):
         held(gpu, NOON + timedelta(seconds=start), NOON + timedelta(seconds=start + length), owner)
         inside += max(0, min(start + length, 72_000) - max(start, 0))
-    seconds = unit_seconds(Allocation.objects.all(), "allocated_at", "released_at", period)
+    spans_held = Spans(Allocation.objects.all(), "allocated_at", "released_at")
+    seconds = unit_seconds({"held": spans_held}, period, period.end)["held"]
     assert sum(seconds) == pytest.approx(inside, abs=1)
     assert min(seconds) >= -0.1
 
@@ -177,11 +225,11 @@ def test_utilisation_knows_the_cluster_and_the_own_share(db: None) -> None:
     world.placed_job(node, owner=ada)
     world.placed_job(node)
     period = Period(now - HOUR, timezone.now() + timedelta(seconds=5))
-    found = analytics.utilisation(ada, period)
+    found = analytics.utilisation(ada, period, period.end)
     assert found.own is not None
     assert sum(found.held) == pytest.approx(2 * sum(found.own), rel=0.3)
     assert sum(found.offered) >= sum(found.held) > 0
-    assert analytics.utilisation(world.admin(), period).own is None
+    assert analytics.utilisation(world.admin(), period, now).own is None
 
 
 def test_throughput_is_told_by_gpu_model(db: None) -> None:

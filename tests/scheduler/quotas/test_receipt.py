@@ -14,6 +14,7 @@ from portal.web.charts.team_usage import in_words
 from scheduler.core.quotas.receipt import GpuSpan, receipts
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation
+from scheduler.selectors.analysis.analytics import utilisation
 from scheduler.selectors.analysis.period import Period
 from scheduler.selectors.analysis.spending import spending
 from scheduler.selectors.analysis.team_usage import team_usage
@@ -62,7 +63,7 @@ def test_without_any_quota_nothing_is_borrowed() -> None:
     assert tick().started == 1
     now = database_now()
     Allocation.objects.update(allocated_at=now - timedelta(hours=2))
-    (found,) = team_usage(team, Period(now - timedelta(hours=3), now))
+    (found,) = team_usage(team, Period(now - timedelta(hours=3), now), now)
     assert (found.quotas, found.total.borrowed_s) == (False, 0.0)
     assert in_words(found.total, quotas=found.quotas) == "No quota is set: the team used 2.0 GPU-hours."
 
@@ -83,10 +84,26 @@ def test_what_a_team_used_is_what_its_spending_says() -> None:
     Allocation.objects.filter(pk=one.pk).update(released_at=start + timedelta(minutes=67))
     set_quotas(team=team, quotas=[QuotaValues(guaranteed=1)], actor=admin, now=start + timedelta(hours=1))
     period = Period(start, now)
-    total = team_usage(team, period)[0].total
+    total = team_usage(team, period, now)[0].total
     by_team = {line.name: line.gpu_s for line in spending(admin, period, period.end).by_team}
     assert total.used_s == pytest.approx(by_team["vision"])
     assert total.guaranteed_s == pytest.approx(2 * 3600)
     # Two GPUs were held for 53 minutes before it had a quota, and both for 7 more.
     assert total.borrowed_s == pytest.approx(2 * 53 * 60 + 7 * 60)
     assert total.lent_s == 0
+
+
+@pytest.mark.django_db
+def test_receipt_utilisation_and_spending_end_at_one_moment() -> None:
+    world.fake_node(slots=2)
+    ada, admin, now = world.user(), world.admin(), database_now().replace(second=17, microsecond=250_000)
+    team = Team.objects.create(name="vision")
+    world.job(ada, team=team)
+    assert tick().started == 1
+    Allocation.objects.update(allocated_at=now - timedelta(minutes=7, seconds=3))
+    minute = now.replace(second=0, microsecond=0) + timedelta(minutes=1)
+    period = Period(minute - timedelta(hours=24), minute)
+    spent = spending(admin, period, now).total.gpu_s
+    assert spent == pytest.approx(423, abs=0.01)
+    assert team_usage(team, period, now)[0].total.used_s == pytest.approx(spent, abs=0.01)
+    assert sum(utilisation(admin, period, now).held) == pytest.approx(spent, abs=0.01)
