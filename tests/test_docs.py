@@ -14,8 +14,10 @@ from trainer.protocol import Outcome
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+TEXTS = [*sorted(ROOT.glob("*.md")), *PAGES[1:], *sorted((ROOT / "benchmarks").rglob("*.md"))]
 LIFECYCLE = (ROOT / "docs" / "node-lifecycle.md").read_text()
 GLOSSARY = (ROOT / "docs" / "glossary.md").read_text()
+WIDEST = 110
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
@@ -23,6 +25,13 @@ def test_links_lead_somewhere(page: Path) -> None:
     links = {link.partition("#")[0] for link in re.findall(r"\]\(([^)\s]+)\)", page.read_text())}
     local = {link for link in links if link and "://" not in link}
     assert [link for link in sorted(local) if not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", TEXTS, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_are_wrapped(page: Path) -> None:
+    """Rows of tables and addresses cannot be; cells hold no paragraphs."""
+    lines = [line for line in page.read_text().splitlines() if not line.startswith("|")]
+    assert [line for line in lines if len(line) > WIDEST and "://" not in line] == []
 
 
 def test_the_lifecycle_of_nodes_has_every_state_and_way_out() -> None:
