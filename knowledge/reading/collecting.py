@@ -10,13 +10,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 
-from knowledge.reading.finding import found_file, location, moved, place_in
+from knowledge.reading.finding import found_file, location, meant_by, moved, place_in
 from knowledge.reading.rules import configurations, scripts
 from knowledge.reading.rules.commands import GivenOption, Invocation, invocation, named_files
 from knowledge.reading.rules.launchers import launched, scheduled
 from knowledge.reading.rules.worth import TRAINING_FIELDS, is_trainer, worth
 from knowledge.reading.syntax import configs, notebooks, python, shell
 from knowledge.reading.syntax.expressions import Facts, Known
+from knowledge.reading.syntax.makefiles import MAKEFILES, recipe
 from knowledge.reading.types import COMMAND_FILE, Location, Origin, Statement, Tree
 
 SHELL_KINDS = (".sh", ".slurm", ".sbatch", ".bash")
@@ -103,26 +104,28 @@ class StatementCollector:
         return known or is_trainer(found, configured=self._is_configured(found, file))
 
     def _target(self, found: Invocation, near: str) -> str | None:
-        return self._find(found.target.text, near) if found.target is not None else None
+        if found.target is None:
+            return None
+        return next((name for path in meant_by(found.target.text) if (name := self._find(path, near))), None)
 
     def _invoked(self, found: Invocation, file: str, depth: int) -> None:
         target = self._target(found, file)
-        if found.shell or (target and target.endswith(SHELL_KINDS)):
+        if found.shell or (target and target.endswith((*SHELL_KINDS, *MAKEFILES))):
             for option in found.launcher_options:
                 if option.name in {"c", "lc"} and isinstance(option.value, str):
                     self._quoted(option, file, depth)
             if target:
                 self.statements += launched(found)
                 arguments = self._arguments(found)
-                inner = shell.parse(self.files[target], target, arguments, found.environment)
+                text = self.files[target]
+                text = recipe(text, found.positional) if target.endswith(MAKEFILES) else text
+                inner = shell.parse(text, target, arguments, found.environment)
                 self._shell(inner, target, depth + 1)
             return
         self.statements += launched(found)
         for option in found.launcher_options:
             if isinstance(option.value, str) and (name := self._find(option.value, file)):
                 self._config(name, Origin.NAMED_FILE, launcher=True)
-        if target is None and found.target is not None and found.target.text.count(".") > 1:
-            target = self._find(found.target.text.replace(".", "/") + ".py", file)
         self._script(target, found, file)
 
     def _quoted(self, option: GivenOption, file: str, depth: int) -> None:

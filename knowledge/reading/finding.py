@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
 from knowledge.reading.syntax.expressions import Known
+from knowledge.reading.syntax.makefiles import MAKEFILES
 from knowledge.reading.types import Location, Statement
+
+_MODULE = re.compile(r"\w+(?:\.\w+)+(?<!\.py)")
 
 
 def found_file(files: Collection[str], path: str, near: str) -> str | None:
@@ -30,6 +33,14 @@ def found_file(files: Collection[str], path: str, near: str) -> str | None:
         return tail[0]
     same = [name for name in files if PurePosixPath(name).name == PurePosixPath(bare).name]
     return same[0] if len(same) == 1 and "." in bare else None
+
+
+def meant_by(target: str) -> Sequence[str]:
+    """The paths that a command may start: a script, a module, make's rules."""
+    if target == "make":
+        return MAKEFILES
+    module = target.replace(".", "/") + ".py" if _MODULE.fullmatch(target) else ""
+    return [target, module] if module else [target]
 
 
 def place_in(file: str, known: Known) -> Location:

@@ -13,6 +13,7 @@ from typing import Any
 from knowledge.reading.rules.aliases import ALIASES, PLAIN, VAGUE
 from knowledge.reading.rules.keys import meanings
 from knowledge.reading.rules.special_keys import Meaning
+from knowledge.reading.rules.variants import without_variants
 from knowledge.reading.syntax.expressions import Call, Facts, Known
 from knowledge.reading.types import Location, Origin, Statement
 from knowledge.reading.values import CLEAN, schedule
@@ -154,7 +155,7 @@ def stated(facts: Facts, place: LocationOf) -> Iterator[Statement]:
     for name, known in ((name, known) for name, all_of in facts.constants.items() for known in all_of):
         if not known.argument:
             yield from _meant((name.rpartition(".")[2],), known, place, -2)
-    for path, known in facts.entries:
+    for path, known in without_variants(facts.entries):
         if not known.argument:
             yield from _meant(path, known, place, -1)
     trained = {call.names["train_dataset"] for call in facts.calls if call.names.get("train_dataset")}

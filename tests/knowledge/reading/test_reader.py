@@ -254,3 +254,25 @@ def test_what_no_database_keeps_is_not_stated(text: str) -> None:
     script = f'from transformers import AutoModel, TrainingArguments\nAutoModel.from_pretrained("{text}")\n'
     found = reading({"train.py": script + "TrainingArguments(num_train_epochs=2)\n"})
     assert values(found) == {"epochs": 2}
+
+
+def test_a_rule_of_a_makefile_is_shell() -> None:
+    command = "python train.py \\\n    --learning_rate=3e-5 --num_train_epochs 7"
+    make = f"all: x\n\ntune: data\n\t@{command}\n\ntest:\n\tpytest\n"
+    found = reading({"Makefile": make, "train.py": "import transformers\n"}, "make tune")
+    assert (found.values["epochs"].value, found.values["learning_rate"].value) == (7, 3e-5)
+    assert found.values["epochs"].evidence[0].file == "Makefile"
+    assert values(reading({"Makefile": make}, "make test")) == {}
+
+
+def test_a_module_of_the_tree_is_its_file() -> None:
+    script = "from trl import SFTConfig\nSFTConfig(learning_rate=1e-6)\n"
+    assert values(reading({"own/train.py": script}, "python -m own.train"))["learning_rate"] == 1e-6
+
+
+def test_alternatives_of_a_mapping_state_only_what_they_share() -> None:
+    script = (
+        "MODELS = {'small': {'lr': 2e-4, 'epochs': 3, 'lora_r': 8},"
+        " 'big': {'lr': 1e-4, 'epochs': 3, 'lora_r': 16}}\n"
+    )
+    assert values(reading({"train.py": script})) == {"epochs": 3}
