@@ -27,6 +27,7 @@ from scheduler.models import (
 from scheduler.models.ids import JOB_ID
 from scheduler.states import JobState, public_state
 
+SHOWN_LOG = 16_000  # characters of a log's end
 DETAILS = ("options", "evidence", "notes", "chosen", "params", "binding", "fixed")
 
 
@@ -151,15 +152,15 @@ def log_text(job: Job, *, offset: int = 0, limit: int = 64_000) -> tuple[str, in
     return piece, offset + len(piece)
 
 
-def log_tail(job: Job, *, limit: int = 16_000) -> str:
+def log_tail(job: Job) -> str:
     """The last characters of the log, read from its end."""
     parts: list[str] = []
     rows = LogPiece.objects.filter(claim__attempt__job=job).order_by("-claim__attempt__fence", "-pk")
     for text in rows.values_list("text", flat=True).iterator(chunk_size=20):
         parts.append(text)
-        if sum(map(len, parts)) >= limit:
+        if sum(map(len, parts)) >= SHOWN_LOG:
             break
-    return "".join(reversed(parts))[-limit:]
+    return "".join(reversed(parts))[-SHOWN_LOG:]
 
 
 def artifacts(job: Job) -> QuerySet[Artifact]:

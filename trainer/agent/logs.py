@@ -31,9 +31,9 @@ def _value(value: object) -> str:
     return text if text.isprintable() and " " not in text and text else json.dumps(text)
 
 
-def set_up(level: int = logging.INFO) -> None:
+def set_up() -> None:
     """Log to stderr. The HTTP library keeps quiet: it would log every heartbeat."""
     handler = logging.StreamHandler()
     handler.setFormatter(KeyValueFormatter())
-    logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging.basicConfig(level=logging.INFO, handlers=[handler], force=True)
     logging.getLogger("httpx").setLevel(logging.WARNING)

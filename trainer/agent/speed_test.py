@@ -13,7 +13,7 @@ import random
 import shutil
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -43,13 +43,7 @@ class Failed(Exception):
     """A test gave no figures; the message says why."""
 
 
-def run_due(
-    facts: NodeFacts,
-    workshop: RunPreparation,
-    executor: Executor,
-    *,
-    clock: Callable[[], float] = time.monotonic,
-) -> tuple[SpeedTest, ...]:
+def run_due(facts: NodeFacts, workshop: RunPreparation, executor: Executor) -> tuple[SpeedTest, ...]:
     """Run the tests that are due, unless the node has work.
 
     Returns the newest of each model. Whatever goes wrong becomes a test's problem: a node without figures is
@@ -59,7 +53,7 @@ def run_due(
     if not folder.known_claims():
         _end_leftovers(workshop, executor)
         for gpu in speed_tests.due(folder, facts):
-            test = _tested(gpu, workshop, executor, clock)
+            test = _tested(gpu, workshop, executor)
             with suppress(OSError):  # run again at the next start
                 speed_tests.keep(folder, gpu, facts, test)
     return speed_tests.known(folder, facts.gpus)
@@ -72,14 +66,12 @@ def _end_leftovers(workshop: RunPreparation, executor: Executor) -> None:
         shutil.rmtree(run, ignore_errors=True)
 
 
-def _tested(
-    gpu: GpuFacts, workshop: RunPreparation, executor: Executor, clock: Callable[[], float]
-) -> SpeedTest:
+def _tested(gpu: GpuFacts, workshop: RunPreparation, executor: Executor) -> SpeedTest:
     name = uuid.uuid4().hex
     try:
         if workshop.has_gpus and (who := busy([gpu])):
             raise Failed(who)
-        figures = _Trial(PREFIX + name, gpu, workshop, executor, clock).run()
+        figures = _Trial(PREFIX + name, gpu, workshop, executor).run()
     except (Failed, OSError) as problem:
         log.warning("speed test failed", extra={"gpu": gpu.model, "reason": str(problem)[:300]})
         return SpeedTest(test=name, gpu_model=gpu.model, problem=str(problem)[:500])
@@ -96,7 +88,6 @@ class _Trial:
     gpu: GpuFacts
     workshop: RunPreparation
     executor: Executor
-    clock: Callable[[], float]
     processor_s: float = 0.0
 
     @property
@@ -114,11 +105,11 @@ class _Trial:
                 launch = prepare(self._spec(params), self.workshop, run)
             launch = replace(launch, run=self.folder, command=[*self.workshop.command, *map(str, runs)])
             psutil.cpu_percent()  # from here on it counts
-            began = self.clock()
+            began = time.monotonic()
             handle = self.executor.submit(launch, handle)
             why = self._follow(handle, runs, began)
             others = psutil.cpu_percent() / 100 * (psutil.cpu_count() or 1)
-            others -= self.processor_s / (self.clock() - began)
+            others -= self.processor_s / (time.monotonic() - began)
             results = [_result(run) for run in runs if (run / "result.json").exists()]
             if not results:
                 raise Failed(why)
@@ -154,7 +145,7 @@ class _Trial:
         """
         left, since = list(runs), None
         while (end := self.executor.poll(handle)) is None:
-            now, step = self.clock(), _step(left[0]) if left else None
+            now, step = time.monotonic(), _step(left[0]) if left else None
             if now - began > LONGEST_S:
                 return f"it took longer than {LONGEST_S:.0f} s"
             if step is not None:

@@ -13,6 +13,8 @@ from pathlib import Path
 import httpx
 import psutil
 
+SERVED_WITHIN_S = 60.0
+
 
 class LaunchFailed(Exception):
     """The portal cannot start; the message says why and what to do."""
@@ -49,8 +51,8 @@ def check_port(host: str, port: int) -> None:
             ) from error
 
 
-def wait_until_served(url: str, timeout_s: float = 60.0) -> None:
-    end = time.monotonic() + timeout_s
+def wait_until_served(url: str) -> None:
+    end = time.monotonic() + SERVED_WITHIN_S
     while True:
         with suppress(httpx.TransportError):
             if httpx.get(f"{url}/healthz", trust_env=False, timeout=5).is_success:

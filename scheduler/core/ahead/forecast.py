@@ -50,14 +50,14 @@ class IntervalWidths:
     above: float = 1.0
 
 
-def play_all(given: PlayInput, *, plays: int = STRATA, more: Callable[[int], More] | None = None) -> Plays:
-    """The given played so many times, or as often as `more` allows.
+def play_all(given: PlayInput, *, more: Callable[[int], More] | None = None) -> Plays:
+    """The given played `STRATA` times, or as often as `more` allows.
 
     more: makes what a play asks before each decision, given how many plays are done already; a play that
     was cut short counts among the first ones, since it tells what it has seen.
     """
     draws, found = Draws(given.seed), []
-    for number in range(plays):
+    for number in range(STRATA):
         may_go_on = more(number) if more else _always
         if number and not may_go_on():
             break

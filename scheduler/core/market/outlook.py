@@ -22,15 +22,13 @@ STEP = 0.1  # by which a miss or a hit moves the level
 LEAST_KNOWN = 5  # windows that must have ended before an interval is stated
 
 
-def plan_outlook(
-    job: DeadlineJob, name: str, decider: Decider, recording: Recording, windows: int = WINDOWS
-) -> PlanOutlook:
+def plan_outlook(job: DeadlineJob, name: str, decider: Decider, recording: Recording) -> PlanOutlook:
     """Money, chance to end in time, and interruptions.
 
     The windows are spread evenly over the recording. Raises ValueError where the recording is shorter than
     the job's time.
     """
-    starts = window_starts(len(recording), job.slots, windows)
+    starts = window_starts(len(recording), job.slots, WINDOWS)
     lives = [recording.live(job, decider, start) for start in starts]
     return outlook_of(name, starts, lives, job.slots)
 

@@ -23,11 +23,6 @@ def windows_until_now(now: datetime) -> QuerySet[MaintenanceWindow]:
     return rows.prefetch_related("nodes")
 
 
-def windows_of(node: Node, now: datetime) -> QuerySet[MaintenanceWindow]:
-    """The windows of a node that have not ended."""
-    return windows_until_now(now).filter(nodes=node)
-
-
 def known_teams(user: User) -> frozenset[int]:
     """The teams whose names the person may know."""
     return frozenset(visible_teams(user).values_list("pk", flat=True))

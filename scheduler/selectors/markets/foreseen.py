@@ -36,13 +36,13 @@ class HorizonError:
     available: float | None
 
 
-def series_of(market: Market, now: datetime, *, back: timedelta = WEEK) -> Series:
+def series_of(market: Market, now: datetime) -> Series:
     """The market's last days slot by slot; the last slot begins now.
 
     Of short slots it is the last `MOST_RECORDED`: each tick that decides on markets reads them.
     """
     period = timedelta(seconds=settings.SPOT_PERIOD_S)
-    since = now - min(back // period, MOST_RECORDED) * period
+    since = now - min(WEEK // period, MOST_RECORDED) * period
     return by_slot(
         quotes_of(market, since=since, until=now),
         since=since.timestamp(),

@@ -10,7 +10,7 @@ from typing import BinaryIO
 from django.conf import settings
 from django.db import transaction
 
-from portal.accounts.models import Team, User
+from portal.accounts.models import User
 from scheduler.errors import BadParameters
 from scheduler.models import DatasetFile
 from scheduler.services.files.checking import check
@@ -33,7 +33,6 @@ def store_file(
     stream: BinaryIO,
     filename: str,
     now: datetime,
-    team: Team | None = None,
     creation: Creation = unkeyed,
 ) -> DatasetFile:
     """Store an upload of training data.
@@ -53,7 +52,6 @@ def store_file(
             _keep(partial, path_of(digest))
             file = DatasetFile.objects.create(
                 owner=owner,
-                team=team,
                 filename=name,
                 sha256=digest,
                 bytes=size,

@@ -35,7 +35,7 @@ from trainer.recipes import RECIPES, ParamError
 _FOUR_BITS = {"method": "qlora", "quantization": "bnb-4bit"}
 
 
-def clean_request(*, model: str, params: Mapping[str, Any], recipe: str = "sft") -> dict[str, Any]:
+def clean_request(*, model: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """The values a user fixed, checked. Raises BadParameters naming every wrong field."""
     wrong_name = _model_error(model)
     errors = {"model": wrong_name} if wrong_name else {}
@@ -44,7 +44,7 @@ def clean_request(*, model: str, params: Mapping[str, Any], recipe: str = "sft")
         errors["model"] = unknown_name
     fixed: dict[str, Any] = {}
     try:
-        fixed = RECIPES[recipe].clean(params)
+        fixed = RECIPES["sft"].clean(params)
         errors.update(_method_error(model, fixed, catalogue))
         if "gpu_model" in fixed:
             fixed["gpu_model"] = catalogue.gpu(fixed["gpu_model"]).gpu_model

@@ -23,25 +23,24 @@ class Attachment(NamedTuple):
     socket: int | None = None
 
 
-def attachment(bus_id: str, root: Path | None = None) -> Attachment:
+def attachment(bus_id: str) -> Attachment:
     """What a PCI device is attached to.
 
     bus_id: as the driver writes it, e.g. `00000000:3B:00.0`; the kernel has four digits before the colon.
     """
-    root = root or SYS
     domain, _, rest = bus_id.lower().partition(":")
-    numa = _whole(root / "bus/pci/devices" / f"{domain[-4:]}:{rest}" / "numa_node")
+    numa = _whole(SYS / "bus/pci/devices" / f"{domain[-4:]}:{rest}" / "numa_node")
     if numa is None or numa < 0:  # the kernel's word for unknown is -1
         return Attachment()
-    return Attachment(numa, _socket(root, numa))
+    return Attachment(numa, _socket(numa))
 
 
-def _socket(root: Path, numa: int) -> int | None:
+def _socket(numa: int) -> int | None:
     """The socket of a NUMA node's first core; a node that is memory alone has none."""
-    cores = _text(root / f"devices/system/node/node{numa}/cpulist").split(",")[0].split("-")[0]
+    cores = _text(SYS / f"devices/system/node/node{numa}/cpulist").split(",")[0].split("-")[0]
     if not cores.isdigit():
         return None
-    socket = _whole(root / f"devices/system/cpu/cpu{cores}/topology/physical_package_id")
+    socket = _whole(SYS / f"devices/system/cpu/cpu{cores}/topology/physical_package_id")
     return socket if socket is not None and socket >= 0 else None
 
 

@@ -29,7 +29,7 @@ CHECKPOINTS, TOKENS = "checkpoints", "tokens"
 KEEP_CHECKPOINTS_S = 24 * 3600.0
 
 
-def write_json(path: Path, value: Any, mode: int = 0o600) -> None:
+def write_json(path: Path, value: Any) -> None:
     """Replace a file in one step.
 
     A link that a training put in its place is replaced, never followed.
@@ -38,7 +38,7 @@ def write_json(path: Path, value: Any, mode: int = 0o600) -> None:
     try:
         with os.fdopen(handle, "w") as file:
             json.dump(value, file)
-            os.fchmod(file.fileno(), mode)
+            os.fchmod(file.fileno(), 0o600)
         Path(temporary).replace(path)
     except BaseException:
         Path(temporary).unlink(missing_ok=True)
