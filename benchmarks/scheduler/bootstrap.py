@@ -34,6 +34,32 @@ def bootstrap_mean(values: Sequence[float], seed: int = 0) -> Estimate:
     return Estimate(float(array.mean()), float(low), float(high))
 
 
+def block_mean(values: Sequence[float], block: int, seed: int = 0) -> Estimate:
+    """The mean of values in the order of time, by resampling stretches of so many of them.
+
+    For neighbours that are alike. Source: Kunsch, The Jackknife and the Bootstrap for General Stationary
+    Observations, Annals of Statistics 17, 1989.
+    """
+    array = np.asarray(values, dtype=float)
+    long = min(block, len(array))
+    shape = (_RESAMPLES, -(-len(array) // long))
+    first = np.random.default_rng(seed).integers(0, len(array) - long + 1, size=shape)
+    drawn = (first[:, :, None] + np.arange(long)).reshape(_RESAMPLES, -1)[:, : len(array)]
+    low, high = np.percentile(array[drawn].mean(axis=1), [2.5, 97.5])
+    return Estimate(float(array.mean()), float(low), float(high))
+
+
+def share(hits: Sequence[bool]) -> Estimate:
+    """A share of independent trials with its 95 % interval.
+
+    Source: Wilson, Probable Inference, Journal of the American Statistical Association 22, 1927.
+    """
+    trials, found, z = len(hits), sum(hits) / len(hits), 1.96
+    middle = (found + z * z / (2 * trials)) / (1 + z * z / trials)
+    half = z * ((found * (1 - found) + z * z / (4 * trials)) / trials) ** 0.5 / (1 + z * z / trials)
+    return Estimate(found, middle - half, middle + half)
+
+
 def paired_change(before: Sequence[float], after: Sequence[float], seed: int = 0) -> Estimate:
     """Mean relative change in %, seed by seed: -70 says that `after` is 70 % lower."""
     pairs = zip(before, after, strict=True)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from statistics import fmean
 
 from django.db import transaction
 
@@ -52,11 +53,12 @@ def _learn(job: Job, market: Market, utilities: Mapping[str, float], now: dateti
     if not new or not utilities:
         return
     learnt = _selection(market).after(scaled(utilities))
-    weights = learnt.weights
     DeciderWeight.objects.filter(market=market).exclude(decider__in=POOL).delete()
     DeciderWeight.objects.bulk_create(
         (
-            DeciderWeight(market=market, decider=name, weight=weights[name], gain=gain, jobs=learnt.jobs)
+            DeciderWeight(
+                market=market, decider=name, weight=learnt.weights[name], gain=gain, jobs=learnt.jobs
+            )
             for name, gain in learnt.sums.items()
         ),
         update_conflicts=True,
@@ -70,6 +72,10 @@ def _selection(market: Market) -> Selection:
     rows = {row.decider: row for row in DeciderWeight.objects.filter(market=market, decider__in=POOL)}
     if not rows:
         return Selection.among(list(POOL))
-    mean = sum(row.gain for row in rows.values()) / len(rows)
-    sums = {name: rows[name].gain if name in rows else mean for name in POOL}
-    return Selection(sums=sums, jobs=max(row.jobs for row in rows.values()))
+    gain, weight = fmean(row.gain for row in rows.values()), fmean(row.weight for row in rows.values())
+    weights = {name: rows[name].weight if name in rows else weight for name in POOL}
+    return Selection(
+        weights={name: one / sum(weights.values()) for name, one in weights.items()},
+        sums={name: rows[name].gain if name in rows else gain for name in POOL},
+        jobs=max(row.jobs for row in rows.values()),
+    )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from math import exp
 
 import pytest
 from django.test import Client
 
 from portal.clock import database_now
 from scheduler.core.market.pool import POOL
-from scheduler.core.market.selection import Selection, scaled
+from scheduler.core.market.selection import RATE, SHARE, Selection, scaled
 from scheduler.loop.tick import tick
 from scheduler.models import DeciderTrial, DeciderWeight, Job, Market, MarketDecision
 from scheduler.selectors.markets.foreseen import market_view
@@ -100,11 +101,17 @@ def test_a_decider_that_is_new_begins_with_the_mean_and_one_that_is_gone_leaves(
     decided_job(east)
     learn_weights(now=database_now())
     DeciderWeight.objects.filter(decider="greedy").update(decider="of-an-earlier-release")
-    mean = sum(DeciderWeight.objects.filter(decider__in=POOL).values_list("gain", flat=True)) / (
-        len(POOL) - 1
-    )
+    kept = DeciderWeight.objects.filter(decider__in=POOL)
+    gain, weight = (sum(kept.values_list(name, flat=True)) / len(kept) for name in ("gain", "weight"))
+    old = kept.get(decider="uniform").weight
     job = decided_job(east)
     learn_weights(now=database_now())
-    gained = scaled(DeciderTrial.objects.get(job=job).utilities)["greedy"]
-    assert DeciderWeight.objects.get(decider="greedy").gain == pytest.approx(mean + gained)
+    utilities = scaled(DeciderTrial.objects.get(job=job).utilities)
+    new = DeciderWeight.objects.get(decider="greedy")
+    assert new.gain == pytest.approx(gain + utilities["greedy"])
+    alike = SHARE / len(POOL)  # that all get; beyond it weights grow by what each brought
+    grown = exp(RATE * (utilities["greedy"] - utilities["uniform"]))
+    other = DeciderWeight.objects.get(decider="uniform").weight
+    assert (new.weight - alike) / (other - alike) == pytest.approx(weight / old * grown)
+    assert sum(DeciderWeight.objects.values_list("weight", flat=True)) == pytest.approx(1.0)
     assert set(DeciderWeight.objects.values_list("decider", flat=True)) == set(POOL)
