@@ -10,6 +10,7 @@ and prints
 - of two readings: how often the later one lies inside the earlier one's interval;
 - of warnings that a job will be late, each the first of its job: how many were right (aim 90 %), how many of
   the late jobs were warned of, and how long before the deadline, as a share of the job's duration;
+- the same of warnings that a job will cost more than its budget;
 - the same of warnings that memory will not last, on simulated trainings, some of which leak.
 
 The constants of `scheduler/core/pace.py` were fitted with `--half training`.
@@ -19,7 +20,7 @@ from __future__ import annotations
 
 import argparse
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -29,9 +30,9 @@ import numpy as np
 from benchmarks.scheduler.reforecast_runs import HALVES, Array, Run, peaks, runs
 from knowledge.core.domain.types import Interval
 from knowledge.core.recommend.duration import NORMAL_80
-from scheduler.core.job_warnings import LIKELY, PARTS, PeakGrowth
+from scheduler.core.job_warnings import PARTS, Outlook, PeakGrowth, Risk, chances, likely
 from scheduler.core.pace import Pace, measured_pace, promised_pace
-from scheduler.core.remaining_time import Work, chance_beyond, time_left
+from scheduler.core.remaining_time import Work, time_left
 
 MARKS = (0.05, 0.2, 0.5, 0.8)
 LINES = 150  # of a long run
@@ -115,23 +116,57 @@ def report_readings(played: list[tuple[Run, dict[float, Reading]]]) -> None:
         print(f"  told at {first:.0%}, looked at again at {later:.0%}: {held:.1%}")
 
 
-def report_warnings(played: list[tuple[Run, list[Reading]]]) -> None:
-    """Precision, recall and lead of the first warning of each job."""
-    right = wrong = late = 0
-    leads = []
-    for run, series in played:
-        end = run.startup_s + float(run.seconds.sum())
-        late += end > run.deadline_s
-        before = [r for r in series if r.at_s < run.deadline_s]
-        first = next((r for r in before if chance_beyond(r.left, run.deadline_s - r.at_s) >= LIKELY), None)
-        if first is not None and end > run.deadline_s:
-            right += 1
-            leads.append((run.deadline_s - first.at_s) / end)
-        wrong += first is not None and end <= run.deadline_s
-    print(
-        f"\nlate: {late} of {len(played)} jobs; warned of {right} of them, and of {wrong} that were in time"
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """Whether a job passed its limit, and when it was warned, as a share of its duration before that."""
+
+    passed: bool
+    lead: float | None
+
+
+def late(run: Run, series: list[Reading]) -> Judged:
+    end = run.startup_s + float(run.seconds.sum())
+    before = (r for r in series if r.at_s < run.deadline_s)
+    outlooks = ((r.at_s, Outlook(left=r.left, deadline_in_s=run.deadline_s - r.at_s)) for r in before)
+    at_s = first_warning(outlooks, Risk.LATE)
+    return Judged(end > run.deadline_s, None if at_s is None else (run.deadline_s - at_s) / end)
+
+
+def over_budget(run: Run, series: list[Reading], rng: np.random.Generator) -> Judged:
+    """A budget somewhere around the promised cost, on a node whose price one in five changes meanwhile."""
+    end = run.startup_s + float(run.seconds.sum())
+    change_s = rng.uniform(0, end) if rng.uniform() < 0.2 else math.inf
+    later, earlier_cost = rng.uniform(0.7, 1.4), rng.choice([0.0, 0.5]) * end  # of an attempt before
+    promised_s = run.promised_startup_s + run.promised_s * len(run.seconds)
+    budget = earlier_cost + promised_s * math.exp(rng.uniform(math.log(0.8), math.log(2.5)))
+
+    def spent(at_s: float) -> float:
+        return earlier_cost + min(at_s, change_s) + later * max(0.0, at_s - change_s)
+
+    def outlook(r: Reading) -> Outlook:
+        price = later if r.at_s > change_s else 1.0
+        return Outlook(left=r.left, budget=budget, spent=spent(r.at_s), cost_per_s=price)
+
+    before = ((r.at_s, outlook(r)) for r in series if spent(r.at_s) < budget)
+    at_s = first_warning(before, Risk.OVER_BUDGET)
+    passed_s = (
+        change_s + (budget - spent(change_s)) / later if budget > spent(change_s) else budget - earlier_cost
     )
-    print(f"  precision {right / max(1, right + wrong):.1%}, recall {right / max(1, late):.1%}")
+    return Judged(spent(end) > budget, None if at_s is None else (passed_s - at_s) / end)
+
+
+def first_warning(outlooks: Iterable[tuple[float, Outlook]], risk: Risk) -> float | None:
+    """When a job is warned for the first time."""
+    return next((at_s for at_s, outlook in outlooks if risk in likely(chances(outlook), ())), None)
+
+
+def report_warnings(risk: Risk, judged: list[Judged]) -> None:
+    """Precision, recall and lead of the first warning of each job."""
+    leads = [one.lead for one in judged if one.passed and one.lead is not None]
+    passed, warned = sum(one.passed for one in judged), sum(one.lead is not None for one in judged)
+    print(f"\n{risk}: {passed} of {len(judged)} jobs; warned of {len(leads)} of them, and of", end="")
+    print(f" {warned - len(leads)} others")
+    print(f"  precision {len(leads) / max(1, warned):.1%}, recall {len(leads) / max(1, passed):.1%}")
     print(f"  lead: median {median(leads):.0%} of the duration, of nine in ten {np.quantile(leads, 0.1):.0%}")
 
 
@@ -178,7 +213,9 @@ def main() -> None:
     for disturbance in ("none", "slow-down", "stall", "speed-up"):
         report_accuracy(disturbance, [one for one in marked if one[0].disturbance == disturbance])
     report_readings(marked)
-    report_warnings(series)
+    report_warnings(Risk.LATE, [late(run, found) for run, found in series])
+    rng = np.random.default_rng([2028, HALVES[options.half]])
+    report_warnings(Risk.OVER_BUDGET, [over_budget(run, found, rng) for run, found in series])
     report_memory(options.half, options.runs)
 
 
