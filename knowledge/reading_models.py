@@ -39,7 +39,7 @@ class ModelState(models.TextChoices):
 
 
 class ScriptReading(models.Model):
-    """What a tree states (`knowledge/reading/stored_form.py`)."""
+    """The statements of a tree (`knowledge/reading/stored_form.py`)."""
 
     tree = models.OneToOneField(SourceTree, models.CASCADE, related_name="reading")
     reader_version = models.CharField(max_length=16)

@@ -38,13 +38,13 @@ class StopFor(StrEnum):
 
 
 class FailureCode(StrEnum):
-    """What the scheduler itself ended a job for; other causes are read from its log."""
+    """The scheduler's own reasons to end a job; other causes are read from its log."""
 
     TIME_LIMIT = "time-limit"
 
 
 class DependencyKind(StrEnum):
-    """What must have become of a job before another may start."""
+    """The fate that a job must have met before another may start."""
 
     SUCCEEDED = "succeeded"
     ENDED = "ended"  # in whatever way

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ PRODUCT = ("portal", "scheduler", "knowledge", "trainer")
 FOLDERS = (*PRODUCT, "tests", "benchmarks", "templates", "static", "docs")
 MOST_FILES = 15
 LONGEST_FIRST_LINE = 80
+RELATIVE = re.compile(r"(What|Who|Whom|Whose|Whoever|Whatever)\b")
 GROWS = {"migrations", "adr"}  # numbered, and read one by one
 
 
@@ -49,12 +51,19 @@ def test_no_folder_holds_more_files_than_a_reader_takes_in() -> None:
     assert {folder: count for folder, count in files.items() if count > MOST_FILES} == {}
 
 
-def test_the_first_line_of_each_docstring_is_short() -> None:
-    long: dict[str, str] = {}
+def docstrings() -> Iterator[tuple[str, str]]:
+    """Each docstring of the product, by its place."""
     for file in (*modules(), ROOT / "run.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                first = (ast.get_docstring(node) or "").partition("\n")[0]
-                if len(first) > LONGEST_FIRST_LINE:
-                    long[f"{file.relative_to(ROOT)}:{node.body[0].lineno}"] = first
-    assert long == {}
+            documented = isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+            if documented and (text := ast.get_docstring(node)):
+                yield f"{file.relative_to(ROOT)}:{node.body[0].lineno}", text
+
+
+def test_the_first_line_of_each_docstring_is_short() -> None:
+    firsts = {place: text.partition("\n")[0] for place, text in docstrings()}
+    assert {place: first for place, first in firsts.items() if len(first) > LONGEST_FIRST_LINE} == {}
+
+
+def test_docstrings_begin_with_the_thing_they_are_about() -> None:
+    assert {place: text for place, text in docstrings() if RELATIVE.match(text)} == {}

@@ -14,14 +14,14 @@ from types import MappingProxyType
 
 
 class Over(StrEnum):
-    """What a report that covers several steps says of them."""
+    """The value that stands for several steps in one report."""
 
     LAST = "last"
     MEAN = "mean"
 
 
 class Story(StrEnum):
-    """What a chart's caption says."""
+    """The caption of a chart."""
 
     SPREAD = "spread"  # the median, the lowest and the highest value
     LOWEST = "lowest"  # the first, the last and the lowest value

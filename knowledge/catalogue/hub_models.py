@@ -23,7 +23,7 @@ MISSING_STATUS = (401, 403, 404)  # to strangers the hub does not tell private m
 
 
 class OnHub(StrEnum):
-    """What the hub says of a model."""
+    """The facts of a model that the hub states."""
 
     THERE = "there"
     MISSING = "missing"

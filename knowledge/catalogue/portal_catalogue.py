@@ -27,12 +27,12 @@ FOLDER = "/"  # a model's name begins so if it is a path
 
 
 def portal_catalogue(*names: str) -> Catalogue:
-    """What the portal knows, with the models of folders among the names."""
+    """All models and GPUs of the portal, the models of folders among the names."""
     return with_folders(_extended(_added(_now())), names)
 
 
 def known_model(name: str) -> Model | None:
-    """What the portal knows of the model of that name, or None."""
+    """The portal's entry for the model of that name, or None."""
     return portal_catalogue(name).known_model(name)
 
 

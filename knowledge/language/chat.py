@@ -24,7 +24,7 @@ class NoAnswer(RuntimeError):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the model wrote, and the tokens that the exchange took."""
+    """The text that the model wrote, and the tokens that the exchange took."""
 
     text: str
     tokens: int

@@ -20,7 +20,7 @@ class ChatServer:
 
     @property
     def host(self) -> str:
-        """What people are told of where their text goes."""
+        """The server's address as people see it: the place where their text goes."""
         return urlsplit(self.url).netloc.rpartition("@")[2]
 
     @property

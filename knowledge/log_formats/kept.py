@@ -22,7 +22,7 @@ WAITING = (ModelState.ASKED, ModelState.READING)
 
 
 def read_with_formats(reader: User, text: str, now: datetime) -> tuple[LogElsewhere, str]:
-    """What a log tells, and a word on a language model that is asked about its lines.
+    """The contents of a log, and a note on a language model that reads its lines.
 
     Nothing waits for the model: it is asked in the background, if all teams of the person agreed.
     """

@@ -48,7 +48,7 @@ def predictor_for(state: KnowledgeState, catalogue: Catalogue, inventory: Invent
 
 @dataclass(frozen=True, slots=True)
 class _Loaded:
-    """What a version's file holds, told apart by number and digest."""
+    """The contents of a version's file, kept by number and digest."""
 
     number: int | None = None
     sha256: str = ""

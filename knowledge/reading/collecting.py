@@ -1,6 +1,6 @@
 """From a command to the files that it starts and names.
 
-What they state is collected.
+Their statements are collected.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ class StatementCollector:
                 self.statements[at] = moved(self.statements[at], option.place)
 
     def _arguments(self, found: Invocation) -> list[shell.Word]:
-        """What a script is called with, in the order of the command."""
+        """The arguments of a script, in the order of the command."""
         if found.target is None:
             return []
         at = next((at for at, word in enumerate(found.words) if word is found.target), len(found.words))

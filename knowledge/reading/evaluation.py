@@ -22,7 +22,7 @@ LIBRARY_DEFAULT, SURE = 0.5, 0.85
 def labelled(folder: Path) -> Iterable[tuple[dict[str, Any], Tree]]:
     """Return the labels below a folder, with their trees.
 
-    What is no text is read as far as it is.
+    A file that is no text is read as far as it is one.
     """
     for path in sorted(folder.glob("*/label.json")):
         label = json.loads(path.read_text(encoding="utf-8"))
@@ -34,7 +34,7 @@ def labelled(folder: Path) -> Iterable[tuple[dict[str, Any], Tree]]:
 
 
 def trainer(label: Mapping[str, Any]) -> str:
-    """Whose trainer the tree is for: a repository, or `own`."""
+    """The owner of the trainer that the tree is for: a repository, or `own`."""
     return "own" if label["source"].get("own") else str(label["source"]["repository"])
 
 

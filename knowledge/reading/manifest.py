@@ -35,7 +35,7 @@ BLANK = "(secret left out)"
 
 
 class UnreadableUpload(ValueError):
-    """What was given cannot be read; the message says why and what would help."""
+    """The upload cannot be read; the message says why and what would help."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What of a reading a new job of this portal takes, and why the rest is not taken."""
+"""The values of a reading that a new job takes, and why the rest is not taken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a reading is made of.
+"""The parts of a reading.
 
 These are files with a command, statements with their places, and the values that win.
 """
@@ -88,7 +88,7 @@ class Statement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldValue:
-    """What is believed of a field.
+    """The belief about a field.
 
     `overridden`: statements that lost to it. `derived`: from other fields. `by`: the rules or a model.
     """
@@ -112,7 +112,7 @@ class Tree:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a tree states.
+    """The statements of a tree.
 
     `contradictions`: fields with the statements of equal rank that differ.
 

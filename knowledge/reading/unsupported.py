@@ -1,4 +1,4 @@
-"""What a tree asks for that the trainer cannot do, by name."""
+"""Wishes of a tree that the trainer cannot fulfil, by name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What of an earlier reading still holds when some files have changed."""
+"""The part of an earlier reading that still holds when some files have changed."""
 
 from __future__ import annotations
 

@@ -263,7 +263,7 @@ class Recommender:
         return with_folders(self.catalogue, models).on(self.inventory)
 
     def _memory(self, best: Option | None, request: Request) -> dict[str, Any]:
-        """What of a recommendation tells where the memory of its first option goes."""
+        """The parts of a recommendation that say where its first option's memory goes."""
         if best is None or best.source is Source.DEFAULT:
             return {}
         known, catalogue = self.predictor.knowledge, request.catalogue

@@ -93,7 +93,7 @@ def kept_reading(*, owner: User, tree_id: int) -> KeptReading | None:
 
 
 def reading_of(row: ScriptReading) -> Reading:
-    """What the rules read, with what a language model added."""
+    """The reading of the rules, with the values that a language model added."""
     return merged(from_stored(row.rules), {name: value_of(value) for name, value in row.added.items()})
 
 
@@ -135,7 +135,7 @@ def _of(owner: User) -> QuerySet[SourceTree]:
 
 
 def _taken_over(owner: User, digest: str, digests: Mapping[str, str]) -> dict[str, FieldValue]:
-    """What a model read from unchanged files of the tree that is most like this one."""
+    """A model's reading of unchanged files of the tree that is most like this one."""
     rows = ScriptReading.objects.filter(
         tree__owner=owner, reader_version=reader_version(), model_state=ModelState.DONE
     )

@@ -1,4 +1,4 @@
-"""What pages may load: their own files, and nothing else."""
+"""The content security policy: pages load their own files, and nothing else."""
 
 from csp.constants import SELF, UNSAFE_INLINE
 

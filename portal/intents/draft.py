@@ -1,4 +1,4 @@
-"""What a reading becomes: the body of a submission.
+"""A reading as the body of a submission.
 
 The same checks judge it as any other.
 """

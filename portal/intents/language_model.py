@@ -66,7 +66,7 @@ def helped_reading(text: str, setting: Setting, server: ChatServer | None) -> In
 
 
 def _pointers_of(server: ChatServer, typed: str, setting: Setting) -> tuple[list[Pointer], str]:
-    """What the model says of a text, and a note if it could not be asked."""
+    """The model's reading of a text, and a note if it could not be asked."""
     if unless_away(lambda: bool(caches["counters"].get(SILENT, False)), False):
         return [], f"The language model at {server.host} is not asked, since it failed a moment ago."
     try:

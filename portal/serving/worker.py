@@ -95,7 +95,7 @@ class Worker(ThreadWorker):  # type: ignore[misc]
             self.attempt(then, conn)
 
     def attempt(self, then: Callable[[HttpConnection], None], conn: HttpConnection) -> None:
-        """Whatever one client does, the loop goes on."""
+        """The loop goes on, whatever one client does."""
         try:
             then(conn)
         except BlockingIOError:

@@ -122,5 +122,5 @@ def _typed(value: Any, zone: tzinfo) -> str:
 
 
 def _button(name: str, value: Any, zone: tzinfo) -> str:
-    """What a button with an answer writes into the form, as JSON."""
+    """The values that a button with an answer writes into the form, as JSON."""
     return json.dumps({_input(name): _typed(value, zone)})

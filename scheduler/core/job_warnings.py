@@ -1,4 +1,4 @@
-"""What is likely to go wrong with a running job, and what can be done about it."""
+"""Likely trouble of a running job, and the remedies."""
 
 from __future__ import annotations
 

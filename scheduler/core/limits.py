@@ -30,7 +30,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UserLimit:
-    """What a person's jobs may hold at a time; None: any amount.
+    """The most that a person's jobs may hold at a time; None: any amount.
 
     gpu_s_left: GPU-seconds that are left of this month.
     """

@@ -28,7 +28,7 @@ BLOCK_MEMORY = 5.0  # reports over which their numbers of steps are averaged
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """What is known of the seconds of a step after `step` steps of the job.
+    """The belief about the seconds of a step after `step` steps of the job.
 
     level, variance: of their logarithm. excess: by how much the last report surprised. noise: variance of one
     step around the level, a mean of `weight` reports. block: steps of a report. trained_s, saved_s: of this

@@ -45,7 +45,7 @@ class Work:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remaining:
-    """What an attempt still has to do, as known at the last report.
+    """The work that an attempt has left, as known at the last report.
 
     `heard_at`: seconds since 1970.
     """

@@ -1,4 +1,4 @@
-"""What held GPUs cost while their price changes.
+"""The cost of held GPUs while their price changes.
 
 Each second keeps the price of its time.
 """

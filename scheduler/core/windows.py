@@ -108,7 +108,7 @@ def _upper_s(job: JobInfo, option: Option) -> float:
 
 
 def _shown(state: ClusterState, reach: _Reach, closed: Closed) -> ClusterState:
-    """What the policy sees.
+    """The snapshot as the policy sees it.
 
     Jobs are kept off nodes, and no node is ready that is closed to everybody.
     """

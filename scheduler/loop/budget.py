@@ -27,6 +27,6 @@ class TickBudget:
     def spend(self, changes: int = 1) -> None:
         """Count changes that were made.
 
-        What failed is none: rows that cannot be handled must not hold up others.
+        A failure is none: rows that cannot be handled must not hold up others.
         """
         self._left -= changes

@@ -55,7 +55,7 @@ LEAVES = "It is being stopped; it waits again once its work is saved."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Rows:
-    """What other tables say of the jobs, by job."""
+    """The facts of the jobs in other tables, by job."""
 
     options: Mapping[str, JobOptions]
     held: Mapping[str, tuple[GpuId, ...]]
@@ -243,7 +243,7 @@ def _gpu_seconds(attempt: Attempt, now: datetime) -> float:
 
 
 def _holding(job: Job, rows: _Rows, now: datetime) -> Holding | None:
-    """What the job holds or is about to hold; None while it leaves it to another."""
+    """The GPUs that the job holds or gets; None while it leaves them to another."""
     if kept := rows.pending.get(job.pk):
         return kept
     gpus = rows.held.get(job.pk, ())
@@ -267,7 +267,7 @@ def _markets(jobs: Sequence[Job], now: datetime) -> tuple[MarketView, ...]:
 
 
 def _spent(jobs: Sequence[Job], now: datetime) -> dict[str, float]:
-    """What jobs that are decided on markets have cost so far."""
+    """The cost so far of jobs that are decided on markets."""
     on_markets = [job for job in jobs if job.spot and job.deadline_at]
     if not on_markets:
         return {}

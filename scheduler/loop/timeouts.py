@@ -49,7 +49,7 @@ def enforce_all(epoch: Epoch, web: Reachability, now: datetime) -> None:
 def cancel_what_cannot_start(epoch: Epoch, now: datetime, budget: TickBudget) -> None:
     """Cancel jobs that come after the success of one that ended otherwise.
 
-    What comes after those in turn is cancelled in the next ticks.
+    The jobs after those are cancelled in the next ticks.
     """
     for dependency in hopeless().order_by("?")[: settings.CHANGES_PER_TICK]:
         if not budget.allows():

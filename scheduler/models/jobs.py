@@ -210,7 +210,7 @@ class Attempt(models.Model):
 
     @property
     def remaining(self) -> Remaining | None:
-        """What the attempt still has to do; None if that is unknown.
+        """The work that the attempt has left; None if that is unknown.
 
         It is if an earlier release started it and nothing was reported since.
         """

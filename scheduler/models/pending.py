@@ -77,7 +77,7 @@ class StartForecast(models.Model):
 
 
 class ChangeSearch(models.Model):
-    """What would let a waiting job start sooner, as somebody asked.
+    """Changes that would let a waiting job start sooner, as somebody asked.
 
     A worker answers; the answer is kept until the next plan.
     """
@@ -113,7 +113,7 @@ class StartQuestion(models.Model):
     taken_at = models.DateTimeField(null=True)  # when a worker began with it
     answered_at = models.DateTimeField(null=True)
     answer = models.JSONField(null=True)  # intervals `start` and `end` (or null), in s since 1970
-    trouble = models.CharField(max_length=500, blank=True)  # why nothing is foretold
+    trouble = models.CharField(max_length=500, blank=True)  # why there is no forecast
 
     class Meta:
         ordering = ["id"]

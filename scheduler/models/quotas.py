@@ -40,7 +40,7 @@ class TeamQuota(models.Model):
 
 
 class PersonLimit(models.Model):
-    """What the jobs of a person may hold; null: any amount.
+    """The most that the jobs of a person may hold; null: any amount.
 
     user null: of all people without a row of their own.
     """
@@ -62,7 +62,7 @@ class PersonLimit(models.Model):
 
 
 class FairShare(models.Model):
-    """What a person or a team weighs in fair shares, and its decayed use of GPUs.
+    """The weight of a person or a team in fair shares, and its decayed use of GPUs.
 
     The use is that up to `at`. Allocations that are open are not part of it yet. No row: nothing was used,
     and the weight is 1.

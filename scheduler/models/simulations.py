@@ -1,4 +1,4 @@
-"""What-if comparisons of policies: on the own past, and on probation."""
+"""Comparisons of policies: on the own past, and on probation."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ class ShadowPolicy(models.Model):
 
 
 class ShadowJob(models.Model):
-    """What a policy on probation would have done with one job.
+    """The start and end of one job under a policy on probation.
 
     started_at: the first time; null: it waits, or it ran already. stops: how often it was stopped or moved.
     """

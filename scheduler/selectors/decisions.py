@@ -72,7 +72,7 @@ class Explained(NamedTuple):
 
 
 def decisions_of(job: Job) -> QuerySet[DecisionJob]:
-    """What was decided about the job, newest first."""
+    """The decisions about the job, newest first."""
     return DecisionJob.objects.filter(job=job).select_related("decision").order_by("-pk")
 
 

@@ -1,4 +1,4 @@
-"""What jobs wait for of other jobs."""
+"""Dependencies between jobs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def awaited(jobs: QuerySet[Job]) -> dict[str, tuple[str, ...]]:
 
 
 def hopeless() -> QuerySet[JobDependency]:
-    """What can never be met, of jobs that wait or are paused."""
+    """Dependencies that can never be met, of jobs that wait or are paused."""
     gone = [state for state in TERMINAL if state != JobState.SUCCEEDED]
     return JobDependency.objects.filter(
         kind=K.SUCCEEDED, on__state__in=gone, job__state__in=[JobState.QUEUED, JobState.PAUSED]

@@ -60,7 +60,7 @@ def may_change(actor: User, job: Job) -> bool:
 def for_lists(jobs: QuerySet[Job]) -> QuerySet[Job]:
     """Read jobs with owners, teams, attempts and newest forecasts of starts.
 
-    What only a job's own page shows is left out.
+    Fields that only a job's own page shows are left out.
     """
     attempts = Prefetch("attempts", Attempt.objects.defer("option", "prediction"))
     return with_forecasts(jobs).select_related("owner", "team").defer(*DETAILS).prefetch_related(attempts)
@@ -69,7 +69,7 @@ def for_lists(jobs: QuerySet[Job]) -> QuerySet[Job]:
 def with_forecasts(jobs: QuerySet[Job]) -> QuerySet[Job]:
     """Read the newest forecast of each job's start with it, for `newest_forecast`."""
     newest = FilteredRelation("start_forecasts", condition=Q(start_forecasts__first=False))
-    return jobs.annotate(foretold=newest).select_related("foretold")  # type: ignore[misc]  # a relation, too
+    return jobs.annotate(shown_forecast=newest).select_related("shown_forecast")  # type: ignore[misc]  # a relation, too
 
 
 def get_job(user: User, job_id: str) -> Job:

@@ -27,7 +27,7 @@ MOST_RUN_S = 366 * 86_400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotaValues:
-    """What a team is guaranteed of a GPU model, or (empty) of all together."""
+    """A team's guarantee of a GPU model, or (empty) of all together."""
 
     gpu_model: str = ""
     guaranteed: int
@@ -37,7 +37,7 @@ class QuotaValues:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LimitValues:
-    """What a person's jobs may hold; None: any amount."""
+    """The most that a person's jobs may hold; None: any amount."""
 
     running_jobs: int | None = None
     gpus: int | None = None

@@ -1,4 +1,4 @@
-"""What happens in a simulation, in the order of time."""
+"""The events of a simulation, in the order of time."""
 
 from __future__ import annotations
 

@@ -179,7 +179,7 @@ class _State(ClusterState):
 
 
 class IncrementalDriver:
-    """What changed since the last decision, said to a queue that is kept."""
+    """The changes since the last decision, for a queue that is kept."""
 
     def __init__(self, policy: Ranked, machines: Machines, settings: SimulationSettings) -> None:
         self.machines, self.settings = machines, settings

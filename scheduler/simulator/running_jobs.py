@@ -25,7 +25,7 @@ from scheduler.simulator.world.runs import Run
 
 
 class RunningJobs:
-    """What becomes of jobs on GPUs; the engine decides which start and stop."""
+    """The course of jobs on GPUs; the engine decides which start and stop."""
 
     settings: SimulationSettings
     truth: GroundTruth

@@ -40,8 +40,8 @@ def test_two_values_are_enough_for_an_adapter_and_a_lesson(judged: Stack, tmp_pa
     job = ended(judged, job_id)
     address = f"recommendations/start/{question['id']}/"
     until(lambda: judged.client.get(address)["stage"] == "answered", every_s=0.5, what="a start")
-    foretold = judged.client.get(address)["expected"]
-    assert foretold["made_at"] <= foretold["start_high"] < foretold["end_high"]
+    forecast = judged.client.get(address)["expected"]
+    assert forecast["made_at"] <= forecast["start_high"] < forecast["end_high"]
     attempt = job["attempts"][0]
     assert outcomes(job) == ["succeeded"]
     assert attempt["measured"]["final_loss"] < attempt["measured"]["first_loss"]

@@ -122,7 +122,7 @@ class Agent:
     def _turn(self) -> float:
         """Do one sync.
 
-        Whatever goes wrong with it, trainings must not be left without an agent.
+        Trainings must not be left without an agent, whatever goes wrong with it.
         """
         try:
             return self._sync()

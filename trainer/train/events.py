@@ -139,7 +139,7 @@ class Journal:
 def _combined(steps: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Combine the metrics of several steps into those of one line.
 
-    What is no number is left out.
+    A value that is no number is left out.
     """
     combined = {}
     for metric in STEP_METRICS:
@@ -159,7 +159,7 @@ def append_event(path: Path, kind: ReportKind, body: dict[str, Any]) -> None:
 def metrics_csv(rows: Sequence[dict[str, Any]]) -> str:
     """Return the rows as CSV with the columns `COLUMNS`.
 
-    What a row lacks stays empty; what another version measured before this one went on is left out.
+    A field that a row lacks stays empty; one that only another version measured is left out.
     """
     text = io.StringIO()
     writer = csv.DictWriter(text, COLUMNS, lineterminator="\n", extrasaction="ignore")

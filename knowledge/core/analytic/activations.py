@@ -1,4 +1,4 @@
-"""What the layers of a model keep in memory between forward and backward pass.
+"""Memory that the layers of a model keep between forward and backward pass.
 
 Counted from what autograd saves (`benchmarks/knowledge/memory_terms.py`); Korthikanti et al. 2022 count
 the same for one architecture and one precision.

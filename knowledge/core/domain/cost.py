@@ -1,4 +1,4 @@
-"""What time on GPUs costs, and the balance of both."""
+"""The cost of time on GPUs, and the balance of both."""
 
 from __future__ import annotations
 

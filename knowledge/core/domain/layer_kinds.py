@@ -86,7 +86,7 @@ KEPT = (
     "cast_powers",
     "views",
 )
-"""What a layer keeps for each token, in elements.
+"""The elements that a layer keeps for each token.
 
 float32: inputs of norms that compute in float32.
 residual: inputs of other norms, as wide as the residual stream.

@@ -110,7 +110,7 @@ class TrainingSupport:
 
 
 def _share(c: ConfigTable) -> Array:
-    """What a run needs of its GPU by the prior, which no history moves."""
+    """A run's share of the GPU's memory by the prior, which no history moves."""
     share: Array = cost_model.memory(c).total / c.memory
     return share
 

@@ -1,7 +1,7 @@
 """The shared errors of predicted peaks on one GPU model.
 
 By physics alone the error of ln(peak) is a sum of random effects (a linear mixed model: Laird and Ware 1982).
-What software on a GPU holds of a term of memory, more or less than it should, it holds whatever the model and
+Software on a GPU holds more or less of a term of memory than it should, and holds it with every model and
 method, but for other ways to run less so. A model errs in its terms as well, wherever it runs, and a model
 and method in sizes near each other. How far effects lie apart between sources and between models, the history
 tells (`benchmarks/knowledge/peak_effects.py`). Where history answers, only the last of these effects is left.
@@ -131,7 +131,7 @@ class PeakKernel:
 def term_shares(c: ConfigTable) -> dict[str, Array]:
     """Return each term's share of the peak by physics, (n,).
 
-    What is put together from shards comes on top of it, in as many copies as the history shows.
+    Tensors that are put together from shards come on top of it, in as many copies as the history shows.
     """
     stated = cost_model.memory(c)
     copies = np.where(c.adapter, 1.0, cost_model.COLLECTED_COPIES)

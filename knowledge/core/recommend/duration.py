@@ -169,7 +169,7 @@ def at_level(promised: Option, level: str, model: Model | None) -> Option:
 def parts(promised: Option, model: Model | None) -> Parts:
     """Return the parts that `option` added up.
 
-    What is left beside start-up, steps and saving is evaluation.
+    The rest beside start-up, steps and saving is evaluation.
 
     model: None if it is not known now.
     """

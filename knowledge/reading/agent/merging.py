@@ -1,4 +1,4 @@
-"""What a model may add to the reading of the rules."""
+"""The values that a model may add to the reading of the rules."""
 
 from __future__ import annotations
 

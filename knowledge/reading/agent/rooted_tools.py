@@ -1,4 +1,4 @@
-"""What the model may look at: the files of one tree, and nothing else."""
+"""The model's view: the files of one tree, and nothing else."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ _NO_ERROR = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FailureFacts:
-    """What is known besides the log.
+    """Facts besides the log.
 
     values: what the attempt ran with. fixed: what the user fixed of it. cause: what ended the job, where the
     scheduler did; the log tells nothing then.
@@ -48,7 +48,7 @@ class FailureFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation:
-    """What is told about a failure.
+    """The explanation of a failure.
 
     line: the one that tells the cause; None if none does. Its number is 0 if the log has no such line.
     unusual: where the cause is unknown, the lines that runs that succeeded do not have.

@@ -1,4 +1,4 @@
-"""What the files say that a traceback went through.
+"""Causes that follow from the files that a traceback went through.
 
 An error of the same name means something else where rows of the data are gone through, where arguments are
 taken, and where a library looks a model up.

@@ -37,7 +37,7 @@ def _none(_: Values, __: Values) -> Iterator[Changes]:
 
 
 def _less_memory(values: Values, fixed: Values) -> Iterator[Changes]:
-    """What costs the least comes first."""
+    """The cheapest remedy comes first."""
     batch = values.get("per_device_batch_size") or 1
     if batch > 1:
         yield _smaller_batch(batch, fixed)

@@ -1,1 +1,1 @@
-"""What the log of a training tells: figures, and answers to questions."""
+"""Logs of trainings: their figures, and answers to questions."""

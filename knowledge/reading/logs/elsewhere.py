@@ -18,12 +18,12 @@ MOST_UNKNOWN = 0.1  # of the characters; a log in another encoding has fewer
 
 
 class UnreadableLog(ValueError):
-    """What was given is no log; the message says why and what would help."""
+    """The text is no log; the message says why and what would help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogElsewhere:
-    """What a log tells: an answer to each known question, and the speed.
+    """The contents of a log: an answer to each known question, and the speed.
 
     unknown_forms: those of its lines, where no step was found.
     """

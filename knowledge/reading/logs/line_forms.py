@@ -1,4 +1,4 @@
-"""What one line of a training's log tells, in the forms of the common trainers."""
+"""The figures in one line of a training's log, in the forms of common trainers."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _TOTAL = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogPoint:
-    """What one line tells; None for what it does not tell.
+    """The figures of one line; None for those that it lacks.
 
     epoch: set where the steps are those of an epoch. seconds: since some fixed moment. pace: steps a second,
     as the line itself says.

@@ -30,7 +30,7 @@ QUESTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogFacts:
-    """What is known besides the log; all of it may be unknown.
+    """Facts besides the log; all of them may be unknown.
 
     left_s: what the portal itself expects, which goes before the log. silent_s: since the last word of a
     training that runs.

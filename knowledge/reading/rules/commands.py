@@ -1,4 +1,4 @@
-"""What one command says: its launcher, what it starts, and the options of both."""
+"""The parts of one command: its launcher, its program, and the options of both."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Invocation:
 
 
 def invocation(words: Sequence[Word]) -> Invocation | None:
-    """What a command starts; None for an empty one."""
+    """The program that a command starts; None for an empty one."""
     environment, rest = _environment(list(words))
     wrapper: list[GivenOption] = []
     while rest and _name(rest[0]) in WRAPPERS:

@@ -1,4 +1,4 @@
-"""What a configuration file states, and which other files it names."""
+"""The values of a configuration file, and the other files that it names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a named value means, wherever it stands.
+"""The meaning of a named value, wherever it stands.
 
 It may stand in a configuration, on a command line or in a call.
 """

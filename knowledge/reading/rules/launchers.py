@@ -1,4 +1,4 @@
-"""What launchers, job schedulers and recipes of trainers state on a command line."""
+"""Statements of launchers, job schedulers and trainers' recipes in commands."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ TASK_WORDS = {
 
 
 def launched(found: Invocation) -> Iterator[Statement]:
-    """What the launcher's options and the environment state."""
+    """Statements of the launcher's options and the environment."""
     for option in found.launcher_options:
         yield from _launcher_option(option, found.launcher)
     for word in found.environment:
@@ -124,7 +124,7 @@ def _scheduler_option(name: str, value: str, word: Word) -> Iterator[Statement]:
 
 
 def _recipe(found: Invocation) -> Iterator[Statement]:
-    """What the name of a recipe or subcommand states."""
+    """Statements in the name of a recipe or subcommand."""
     target = found.target
     if target is None or found.launcher not in {"tune", "litgpt", "trl", "swift"}:
         return

@@ -1,4 +1,4 @@
-"""What a Python script states.
+"""The statements of a Python script.
 
 It does so in its calls, its constants and the defaults of its options.
 """
@@ -151,7 +151,7 @@ def spelled(facts: Facts, flag: str) -> str:
 
 
 def stated(facts: Facts, place: LocationOf) -> Iterator[Statement]:
-    """What constants, mappings and calls state as literals."""
+    """Statements of constants, mappings and calls as literals."""
     for name, known in ((name, known) for name, all_of in facts.constants.items() for known in all_of):
         if not known.argument:
             yield from _meant((name.rpartition(".")[2],), known, place, -2)
@@ -168,7 +168,7 @@ def stated(facts: Facts, place: LocationOf) -> Iterator[Statement]:
 def _likelier(call: Call, field: str, trained: Collection[str], over: int | None) -> int:
     """Return how much more a call says of the training than others.
 
-    What is loaded when it is over is used for other things.
+    A model loaded after it is used for other things.
     """
     if field in {"dataset", "base_model"} and over is not None and call.line > over:
         return -PLAIN
@@ -214,7 +214,7 @@ def _called(call: Call, place: LocationOf) -> Iterator[Statement]:
 
 
 def _by_callee(call: Call, place: LocationOf, here: Known) -> Iterator[Statement]:
-    """What the called thing itself says."""
+    """Statements of the called function or class itself."""
     last = call.name.rpartition(".")[2]
 
     def says(

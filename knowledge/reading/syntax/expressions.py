@@ -1,4 +1,4 @@
-"""What expressions of a script are worth, without running them."""
+"""The values of a script's expressions, without running them."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Call:
 
 @dataclass(slots=True)
 class Facts:
-    """What is known of a file.
+    """The facts of a file.
 
     Constants are in order of their lines; later ones shadow earlier ones.
     """
@@ -167,7 +167,7 @@ class Expressions:
 
 
 def whole(node: ast.AST) -> ast.AST:
-    """What a part is taken of: `data` of `data["train"]`."""
+    """The whole that a part is taken of: `data` of `data["train"]`."""
     while isinstance(node, ast.Subscript):
         node = node.value
     return node
@@ -176,7 +176,7 @@ def whole(node: ast.AST) -> ast.AST:
 def dotted(node: ast.AST) -> str:
     """Return `a.b.c` of a chain of names, or an empty text.
 
-    What a call returns counts by its function's name.
+    The result of a call counts by its function's name.
     """
     parts: list[str] = []
     while isinstance(node, ast.Attribute):

@@ -57,7 +57,7 @@ class Word:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """What a shell script runs.
+    """The commands that a shell script runs.
 
     `options` are its scheduler's; `files` are those that it writes itself.
     """

@@ -1,4 +1,4 @@
-"""What-if comparisons of policies on the portal's own past, for administrators."""
+"""Comparisons of policies on the portal's own past, for administrators."""
 
 from __future__ import annotations
 

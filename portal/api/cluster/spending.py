@@ -1,4 +1,4 @@
-"""What jobs used and cost in a period."""
+"""Use and cost of jobs in a period."""
 
 from __future__ import annotations
 

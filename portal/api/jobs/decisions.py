@@ -57,7 +57,7 @@ class DecisionOut(serializers.Serializer[Any]):
 class DecisionsApi(APIView):
     @extend_schema(operation_id="jobs_decisions", parameters=[PageQuery], responses=page_of(DecisionOut))
     def get(self, request: ApiRequest, job_id: str) -> Response:
-        """What the policy decided about the job, newest first.
+        """The policy's decisions about the job, newest first.
 
         Each says why here, why now, and what else was weighed.
         """

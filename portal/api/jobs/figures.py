@@ -81,7 +81,7 @@ class ComparedOut(serializers.Serializer[PredictedAndActual]):
 
 
 class ActualOut(serializers.Serializer[Any]):
-    """What became of the attempt's promise, under the same names."""
+    """Measured values of the attempt, under the names of its promise."""
 
     duration_s = serializers.FloatField(allow_null=True)
     tokens_per_second = serializers.FloatField(allow_null=True)

@@ -1,4 +1,4 @@
-"""What was read for a job, as programs see it."""
+"""The values that were read for a job, as programs see them."""
 
 from __future__ import annotations
 

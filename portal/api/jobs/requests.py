@@ -151,7 +151,7 @@ class JobIn(ClosenessIn, RecommendationIn):
 
 
 class ChangeIn(ClosenessIn):
-    """What is left out stays as it is."""
+    """Fields that are left out stay as they are."""
 
     seen = ChoiceField(
         choices=PUBLIC_STATES,

@@ -46,8 +46,8 @@ class StartPromiseOut(serializers.Serializer[Any]):
 
 
 class StartOut(serializers.Serializer[Any]):
-    expected = ExpectedOut(allow_null=True, help_text="Null unless the job waits and something is foretold.")
-    promised = StartPromiseOut(allow_null=True, help_text="Null if it started before anything was foretold.")
+    expected = ExpectedOut(allow_null=True, help_text="Null unless the job waits and has a forecast.")
+    promised = StartPromiseOut(allow_null=True, help_text="Null if it started before its first forecast.")
 
 
 class StartQuestionOut(serializers.Serializer[Any]):
@@ -55,7 +55,7 @@ class StartQuestionOut(serializers.Serializer[Any]):
     address = serializers.SerializerMethodField(help_text="Where the answer is asked for.")
     stage = serializers.CharField(help_text="`computing`, `answered`, or `unavailable` if no worker answers.")
     expected = ExpectedOut(allow_null=True)
-    trouble = serializers.CharField(help_text="Why nothing is foretold; else empty.")
+    trouble = serializers.CharField(help_text="Why there is no forecast; else empty.")
 
     def get_address(self, answer: StartAnswer) -> str:
         return reverse("start-question", args=[answer.id])

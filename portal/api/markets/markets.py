@@ -37,7 +37,7 @@ MOST_SAMPLES = 1000
 
 
 class MarketChangeIn(StrictSerializer):
-    """What is left out stays as it is."""
+    """Fields that are left out stay as they are."""
 
     name = Name(max_length=100, required=False)
     gpu_model = StrictText(max_length=100, required=False, help_text="As nodes name it.")
@@ -192,7 +192,7 @@ class MarketApi(AdminWritesApi):
 class SamplesApi(AdminWritesApi):
     @extend_schema(operation_id="market_samples_list", parameters=[PageQuery], responses=page_of(SampleOut))
     def get(self, request: ApiRequest, market_id: int) -> Response:
-        """What was seen of the market."""
+        """The samples of the market."""
         query = read_query(PageQuery, request.query_params)
         return Response(page(samples_of(get_market(market_id)), lambda row: SampleOut(row).data, **query))
 
@@ -211,7 +211,7 @@ class SamplesApi(AdminWritesApi):
 class MarketForecastApi(APIView):
     @extend_schema(operation_id="market_forecast", responses=ForecastOut)
     def get(self, request: ApiRequest, market_id: int) -> Response:
-        """What is foreseen of the next market periods."""
+        """The forecast of the next market periods."""
         now = database_now()
         found = foreseen(get_market(market_id), now)
         forecast = {"at": now, "period_s": settings.SPOT_PERIOD_S, "horizons": found}

@@ -1,4 +1,4 @@
-"""What a job with a deadline would cost on its market, by plan."""
+"""The cost of a job with a deadline on its market, by plan."""
 
 from __future__ import annotations
 

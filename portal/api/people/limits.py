@@ -137,7 +137,7 @@ class AdminsPut(APIView):
 class QuotasApi(AdminsPut):
     @extend_schema(operation_id="quotas_list", responses=QuotasOut)
     def get(self, request: ApiRequest, team_id: int) -> Response:
-        """What the team is guaranteed, for its members and administrators."""
+        """The team's guarantees, for its members and administrators."""
         return _quotas(_team(request, team_id))
 
     @extend_schema(operation_id="quotas_set", request=QuotasIn, responses=QuotasOut)
@@ -176,7 +176,7 @@ class ShareOut(serializers.Serializer[ShareUsed]):
 class TeamShareApi(AdminsPut):
     @extend_schema(operation_id="teams_share", responses=ShareOut)
     def get(self, request: ApiRequest, team_id: int) -> Response:
-        """What the team weighs in fair shares, and its use of GPUs."""
+        """The team's weight in fair shares, and its use of GPUs."""
         return _share(_team(request, team_id))
 
     @extend_schema(operation_id="teams_share_set", request=ShareIn, responses=ShareOut)

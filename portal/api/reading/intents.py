@@ -104,7 +104,7 @@ class IntentsApi(APIView):
 
 
 def intent_json(found: Understood) -> dict[str, Any]:
-    """What was understood, as JSON has it."""
+    """The reading of the sentence, as JSON."""
     fields = {
         name: {"value": shown(one.value), "origin": one.origin, "words": one.words, "note": one.note}
         for name, one in found.reading.fields.items()

@@ -1,4 +1,4 @@
-"""What people did with values that were read, as counts without any text."""
+"""People's choices about values that were read, as counts without any text."""
 
 from __future__ import annotations
 
@@ -31,5 +31,5 @@ class ReadValueCountOut(serializers.ModelSerializer[ReadValueCount]):
 class ReadValuesApi(APIView):
     @extend_schema(operation_id="read_values_list", responses=list_of(ReadValueCountOut))
     def get(self, request: ApiRequest) -> Response:
-        """What became of values that sentences and scripts filled, by field."""
+        """The fate of values that sentences and scripts filled, by field."""
         return Response({"data": ReadValueCountOut(read_value_counts(), many=True).data})

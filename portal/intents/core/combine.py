@@ -24,7 +24,7 @@ DEFAULT_HOURS = (time(18), time(9), time(0))
 
 @dataclass
 class Draft:
-    """What has been settled so far.
+    """The fields that have been decided so far.
 
     `open` holds the choices of fields that a question is about.
     """

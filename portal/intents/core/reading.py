@@ -38,7 +38,7 @@ def read(
     files_of: FileIndex | None = None,
     pointed: Sequence[Proposal] = (),
 ) -> IntentReading:
-    """What a sentence says of a job. It raises no error, whatever the text.
+    """The reading of a sentence about a job. It raises no error, whatever the text.
 
     pointed: proposals of somebody else, which hold where the readers made nothing of field and words.
     """

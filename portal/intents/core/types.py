@@ -1,4 +1,4 @@
-"""What is read from a sentence, and the setting in which it was said."""
+"""The values of a sentence, and the setting in which it was said."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntentReading:
-    """What a sentence says.
+    """The reading of a sentence.
 
     It has fields, at most one question, words not understood, complaints and notes.
     """

@@ -31,7 +31,7 @@ NUMBERED_PAGES = {"team": "team", "market": "market"}
 
 
 def details(action: str, data: Mapping[str, Any]) -> list[tuple[str, str]]:
-    """What an entry holds, as labels and values."""
+    """The contents of an entry, as labels and values."""
     prices = PRICES.get(action, set())
     return [
         (_label(name), _price(value) if name in prices else shown(name, value))

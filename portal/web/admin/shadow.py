@@ -28,7 +28,7 @@ class ShadowForm(StyledForm):
 
 
 def shown(request: PageRequest, current: str) -> dict[str, Any]:
-    """What the page of policies shows administrators beside the choice.
+    """The part of the page of policies that is for administrators.
 
     current: the policy that decides.
     """

@@ -141,7 +141,7 @@ def predictions(request: PageRequest) -> HttpResponse:
 
 
 class Judged(NamedTuple):
-    """What the page computes of a period."""
+    """The figures of the page for a period."""
 
     verdicts: list[Verdict]
     elsewhere: list[Verdict]

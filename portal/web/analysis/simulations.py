@@ -1,4 +1,4 @@
-"""What-if comparisons for administrators: ask for one, and read what came out."""
+"""Comparisons for administrators: ask for one, and read what came out."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What jobs used and cost: by team, by person and by node."""
+"""Use and cost of jobs: by team, by person and by node."""
 
 from __future__ import annotations
 

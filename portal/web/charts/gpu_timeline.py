@@ -85,7 +85,7 @@ def _held_bar(top: int, bar: Bar, since: datetime, now: datetime) -> DrawnBar:
 
 
 def _expected_bars(placed: Sequence[tuple[int, Lane]], now: datetime) -> Iterator[DrawnBar]:
-    """What running jobs have left, and the waiting jobs whose end is known."""
+    """The time left to running jobs, and the waiting jobs whose end is known."""
     for top, lane in placed:
         for bar in lane.bars:
             if bar.ending is not None:
@@ -297,4 +297,4 @@ def _ahead_in_words(lanes: Sequence[Lane], within: str) -> Iterator[str]:
         yield f"Of the {len(lanes)} node{s} shown, {closed} {are} closed for a time within {within}."
     stale = [bar.expected.made_at for _, bar in expected if bar.expected.stale]
     if stale:
-        yield f"What is said of waiting jobs is out of date: it was foretold at {_second(min(stale))}."
+        yield f"The forecasts of waiting jobs are out of date: the oldest is of {_second(min(stale))}."

@@ -80,7 +80,7 @@ def _summary(order: Sequence[Mapping[str, Any]], in_force: str, caution: str) ->
 
 
 def _caution(reproduced: Mapping[str, Any]) -> str:
-    """What to say where a mean JCT was not reproduced well; else nothing."""
+    """The caution where a mean JCT was not reproduced well; else nothing."""
     if "real" not in reproduced:
         return ""
     error = relative_error(reproduced["real"]["jct_mean_s"], reproduced["simulated"]["jct_mean_s"])

@@ -17,7 +17,7 @@ Points = Sequence[tuple[int, float]]
 
 
 class MetricRow(Protocol):
-    """What charts need of a line of progress."""
+    """The fields of a line of progress that charts need."""
 
     step: int
 
@@ -26,7 +26,7 @@ class MetricRow(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Heading:
-    """What a page says of a chart before its figure is there."""
+    """The text and address of a chart before its figure is there."""
 
     name: str
 
@@ -36,7 +36,7 @@ class Heading:
 
     @property
     def label(self) -> str:
-        """What it draws, for those who do not see it."""
+        """The chart in words, for those who do not see it."""
         return f"{_measure(self.name).capitalize()} by optimiser step"
 
 
@@ -75,7 +75,7 @@ def thinned(points: Points) -> Points:
 
 
 def _measure(name: str) -> str:
-    """What the vertical axis of a chart shows."""
+    """The title of a chart's vertical axis."""
     return STEP_CHARTS[name][0].unit or name.replace("-", " ")
 
 

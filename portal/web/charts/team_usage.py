@@ -1,4 +1,4 @@
-"""What a team was guaranteed and used, as a chart and in words."""
+"""A team's guarantees and use, as a chart and in words."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ HOUR_S = 3600.0
 def receipt_chart(usage: TeamUsage, starts: Sequence[datetime]) -> Chart:
     """GPU-hours of each slice.
 
-    What was used of the guarantee and what was borrowed are bars, the guarantee is a line.
+    The used part of the guarantee and the borrowed GPUs are bars, the guarantee is a line.
     """
     x = [by_clock(moment) for moment in starts]
     own = [_hours(day.used_s - day.borrowed_s) for day in usage.days]

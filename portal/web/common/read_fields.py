@@ -19,7 +19,7 @@ def _hidden() -> forms.CharField:
 
 
 class ReadFields(forms.Form):
-    """What a script and a sentence said; of the sentence, the fields that it filled.
+    """The readings of a script and of a sentence, of this the fields that it filled.
 
     A seal that is too old or somebody else's is left out: it only says where values come from.
     """
@@ -31,7 +31,7 @@ class ReadFields(forms.Form):
 
     @property
     def read(self) -> list[ReadValues]:
-        """What was read, once the form is valid."""
+        """The values that were read, once the form is valid."""
         script = unsealed(self.user, self.cleaned_data["read_script"])
         sentence = unsealed(self.user, self.cleaned_data["read_sentence"])
         if sentence:

@@ -1,4 +1,4 @@
-"""What a page makes of a service's or a selector's refusal."""
+"""The form errors or the answer that a service's or selector's refusal becomes."""
 
 from __future__ import annotations
 

@@ -215,7 +215,7 @@ class SubmitForm(ClosenessFields, ReadFields, SweepFields, TimedForm):
 
     @property
     def order(self) -> list[After]:
-        """What the job comes after."""
+        """The jobs that must end before this one."""
         kind = DependencyKind(self.cleaned_data["after_kind"] or DependencyKind.SUCCEEDED)
         return [After(job, kind) for job in self.cleaned_data["after"]]
 

@@ -139,7 +139,7 @@ def _changed(request: PageRequest, job: Job) -> HttpResponse:
 
 
 def _noted(form_of: type[HoldForm], place: str, act: Callable[..., Job]) -> JobForm:
-    """What an administrator does to a job with a note; it is shown again then."""
+    """An administrator's action on a job, with a note; the job is shown again then."""
 
     def done(request: PageRequest, job: Job) -> HttpResponse:
         form, now = form_of(request.POST), database_now()

@@ -174,7 +174,7 @@ def ask(request: PageRequest) -> HttpResponse:
 @login_required
 @require_GET
 def answer(request: PageRequest, question_id: str) -> HttpResponse:
-    """Tell what a worker has foretold, as a fragment."""
+    """Answer with the start that a worker has forecast, as a fragment."""
     found = or_404(start_answer, request.user, question_id, database_now())
     return fragment(request, "jobs/recommendation/start.html", {"answer": found})
 

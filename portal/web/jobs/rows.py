@@ -18,7 +18,8 @@ from scheduler.states import TERMINAL
 class JobRow:
     """A job with its figures and cost.
 
-    Until it has ended, the cost is the promised one. starts: of a job that waits, if it is foretold.
+    Until it has ended, the cost is the promised one. starts: the forecast of a job that waits, if there is
+    one.
     """
 
     job: Job

@@ -76,7 +76,7 @@ def _similar(request: HttpRequest, job: Job, now: datetime) -> LikeJobs:
 
 
 def _order(request: HttpRequest, job: Job) -> list[tuple[JobDependency, bool, str]]:
-    """What the job comes after, whether the reader sees it, and its state."""
+    """The jobs it comes after, with their states, and whether the reader sees them."""
     user: User = request.user  # type: ignore[assignment]
     return [
         (one, sees(user, one.on), public_state(JobState(one.on.state), one.on.stop_for))

@@ -151,7 +151,7 @@ def lasting(moment: datetime) -> SafeString:
 
 @register.filter
 def closeness(level: int) -> str:
-    """What GPUs at a topology level share, e.g. `NUMA node`."""
+    """The part that GPUs at a topology level share, e.g. `NUMA node`."""
     return TopologyLevel(level).phrase
 
 

@@ -54,7 +54,7 @@ class PlayedJob:
         self._moves(now, now, left_s)
 
     def correct(self, now: float, scale: float) -> None:
-        """What is left of it takes so many times the promised duration."""
+        """The rest of it takes so many times the promised duration."""
         self.info, self.scale = self.seen(now), scale
         if self.info.holds is not None:
             left_s = self.info.work_left * self.whole_s(self.info.holds.option)

@@ -19,7 +19,7 @@ from scheduler.core.ahead.play_input import PlayInput
 from scheduler.core.rounds import next_round
 from scheduler.core.types import Action, GpuId, JobInfo, Preempt, Resize, Start
 
-HORIZON_S = 60 * 86_400.0  # nothing is foretold beyond
+HORIZON_S = 60 * 86_400.0  # no forecast reaches beyond
 HOLD_S = 60.0  # within what time a job that is being stopped, or that waits for options, may start
 
 
@@ -46,7 +46,7 @@ class QueuePlay:
     """One draw. `run` plays it, and returns the lives of the jobs that wait now.
 
     The truth of a play is drawn once a job, so that a job which is slower than promised is so on all GPUs.
-    What runs is measured: the policy is told the drawn time that it has left.
+    Running jobs are measured: the policy sees the drawn time that they have left.
     """
 
     def __init__(self, given: PlayInput, draws: Draws, number: int) -> None:
@@ -166,7 +166,7 @@ class QueuePlay:
             self._wake(self.now + round_s)
 
     def _shut_windows(self) -> None:
-        """What still runs in a window that closes now is stopped, and goes on elsewhere."""
+        """Stop the jobs that still run in a window that closes now; they go on elsewhere."""
         shut = [
             window for window in self.given.state.windows if window.closes_at <= self.now < window.ends_at
         ]

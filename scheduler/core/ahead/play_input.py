@@ -1,4 +1,4 @@
-"""What is known before the queue is played ahead."""
+"""The facts from which the queue is played ahead."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class PlayInput:
 
     @property
     def waiting(self) -> Sequence[JobInfo]:
-        """Jobs of which a start can be foretold.
+        """Jobs whose start can be forecast.
 
         Nobody holds them, and a ready node could run them.
         """

@@ -26,7 +26,7 @@ MOST_OF_A_KIND = 3
 class HelpfulChange:
     """A change with the forecast that it brings.
 
-    sooner_s: the median over the plays; None: without it no start is foretold. option: with which it would
+    sooner_s: the median over the plays; None: without it there is no forecast. option: with which it would
     run most likely. delayed: jobs that wait now and would start later, and delay_s, by how long all together,
     both on average.
     """

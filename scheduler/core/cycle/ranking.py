@@ -39,7 +39,7 @@ class Ranking:
         return -job.priority, rank, job.holds is None, job.submitted_at, job.id
 
     def level(self, job: JobInfo) -> tuple[float, Rank]:
-        """What is equal for jobs that the policy does not tell apart."""
+        """A key that is equal for jobs between which the policy sees no difference."""
         return self.place(job)[:2]
 
     def add(self, job: JobInfo) -> Place:

@@ -38,7 +38,7 @@ class UnreadableDecision(ValueError):
 
 
 class PolicyInput(NamedTuple):
-    """What a policy was given."""
+    """The input of a policy."""
 
     state: ClusterState
     now: float
@@ -60,7 +60,7 @@ def unpack_options(packed: bytes) -> Options:
 
 
 def pack_input(given: PolicyInput, digests: Mapping[str, str]) -> bytes:
-    """What a policy was given; `digests`: of the options of each job that has any."""
+    """The input of a policy; `digests`: of the options of each job that has any."""
     state = given.state
     jobs = [_raw_job(job, digests) for job in state.jobs]
     return _packed(
@@ -81,7 +81,7 @@ def pack_input(given: PolicyInput, digests: Mapping[str, str]) -> bytes:
 
 
 class PackedInput:
-    """What a policy was given, read as far as it is asked for.
+    """The input of a policy, read as far as it is asked for.
 
     Raises UnreadableDecision.
     """

@@ -12,7 +12,7 @@ from scheduler.states import WaitState
 
 
 class Verb(StrEnum):
-    """What a decision is for a job."""
+    """The effect of a decision on a job."""
 
     START = "start"
     RESIZE = "resize"

@@ -16,7 +16,7 @@ from scheduler.core.types import GpuId, JobInfo, NodeInfo, Plan, Policy, Resize,
 
 
 class OptionFate(StrEnum):
-    """What became of an option."""
+    """The fate of an option."""
 
     CHOSEN = "chosen"
     PASSED = "passed"  # there was room; another one was chosen, or others go first
@@ -101,7 +101,7 @@ def _is_worse(policy: Policy, job: JobInfo, score: float | None) -> bool:
 
 
 def _program_costs(policy: Policy, job: JobInfo, free: FreeGpus, now: float) -> dict[Option, float]:
-    """What the policy's own program counts for each option, where it has one."""
+    """The value of each option in the policy's own program, where it has one."""
     if not isinstance(policy, Sia):
         return {}
     options = possible_bundles(job, free, policy.rules)

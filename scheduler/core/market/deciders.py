@@ -150,7 +150,7 @@ def uniform(now: Situation) -> SlotChoice:
 
 
 def decide(decider: Decider, now: Situation) -> tuple[SlotChoice, SlotPurchase]:
-    """What the decider chooses, and what guard and caution leave of it."""
+    """The decider's choice, as far as guard and caution allow it."""
     choice, job, progress = decider(now), now.job, now.progress
     if decider is on_demand:
         return choice, SlotPurchase(choice.size, NOTHING)

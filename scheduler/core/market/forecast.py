@@ -24,7 +24,7 @@ _RIDGE = 1e-6
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HorizonForecast:
-    """What is foreseen `ahead` slots from now, and by which methods.
+    """The forecast for `ahead` slots from now, and its methods.
 
     errors: mean absolute ones, None before any outcome is known.
     """
@@ -105,7 +105,7 @@ def foresee(values: Array, ahead: int, day: int) -> Foreseen:
 
 
 def forecasts(series: Series, horizons: int) -> tuple[HorizonForecast, ...]:
-    """What is foreseen from the last slot of a series.
+    """Forecasts from the last slot of a series.
 
     Empty where the last slot is unknown: after a gap nothing can be foreseen.
     """

@@ -1,4 +1,4 @@
-"""What a way of running a job would bring, from windows of the recorded market.
+"""The outlook of a way of running a job, from windows of the recorded market.
 
 Markets change, so that quantiles of the past alone are no interval for what comes: after each window the
 level is moved by whether the earlier interval held. Source: Gibbs and Candès, Adaptive Conformal

@@ -31,7 +31,7 @@ _FOR_EVER = 1e6  # times its slots: a live job is never given up
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarketPlans:
-    """What a job would cost and when it would end, by plan; the names are `NAMES`.
+    """The cost and the end of a job by plan; the names are `NAMES`.
 
     without_spot: why there is nothing but the plan on demand; empty if there are three.
     """

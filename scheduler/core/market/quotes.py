@@ -24,7 +24,7 @@ class BadQuote(ValueError):
 
 
 class QuoteProblem(NamedTuple):
-    """What is wrong with a field of a sample; an empty field is the sample as a whole."""
+    """The problem of a field of a sample; an empty field is the sample as a whole."""
 
     field: str
     text: str
@@ -33,7 +33,7 @@ class QuoteProblem(NamedTuple):
 def quote_problems(
     quote: Quote, on_demand_price: float, now: float, after: float | None = None
 ) -> Iterator[QuoteProblem]:
-    """What is wrong with a sample that follows one at `after`; nothing if it is good."""
+    """The problems of a sample that follows one at `after`; none if it is good."""
     at, price, available = quote
     if not isfinite(at):
         yield QuoteProblem("at", f"at is {at:g}; give the time of the sample in seconds")

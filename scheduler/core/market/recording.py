@@ -28,7 +28,7 @@ class Recording:
         return len(self.offers)
 
     def before(self, slot: int) -> Recording:
-        """What was known when this slot began."""
+        """The view of the market when this slot began."""
         return Recording(self.offers[:slot], self.foreseen[:slot], self.usual[:slot])
 
     def live(self, job: DeadlineJob, decider: Decider, start: int, foresee: Foresee | None = None) -> Life:

@@ -74,7 +74,7 @@ def drawn(weights: ByDecider, job: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selection:
-    """What was learnt from `jobs` jobs.
+    """The weights learnt from `jobs` jobs.
 
     weights: for the next job. sums: scaled utilities by decider. received: what the weights brought on
     average. rate: how fast weights follow utilities. share: of the weight that all get alike after a job.
@@ -95,7 +95,7 @@ class Selection:
 
     @property
     def regret(self) -> float:
-        """What the best single decider would have brought more."""
+        """The utility that the best single decider would have brought more."""
         return max(self.sums.values()) - self.received
 
     def after(self, utilities: ByDecider) -> Selection:

@@ -144,7 +144,7 @@ class SlotDecision:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlanOutlook:
-    """What one way of running a job would bring.
+    """The outcome to expect of one way of running a job.
 
     It comes from replays of recorded windows of the job's market. money: the median; low and high bound an
     80 % interval. in_time: the share of windows in which the job ends by its deadline. slots: the median of

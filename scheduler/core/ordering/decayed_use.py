@@ -14,7 +14,7 @@ HALF_LIFE_S = 7 * 86_400.0
 
 
 class Accounts(NamedTuple):
-    """Whom the use of a job is charged to; without a team the person stands for one."""
+    """The team that a job's use is charged to; without one, the person."""
 
     team: str
     person: str
@@ -26,7 +26,7 @@ def accounts(team: str, user: str) -> Accounts:
 
 
 def faded(used: float, seconds: float) -> float:
-    """What is left of earlier use; nobody gets any back where a clock is set back."""
+    """The rest of earlier use; nobody gets any back where a clock is set back."""
     return used * 2 ** -(max(0.0, seconds) / HALF_LIFE_S)
 
 

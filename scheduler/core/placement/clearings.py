@@ -22,7 +22,7 @@ NOBODY = -inf  # below this priority
 
 
 class Asks(NamedTuple):
-    """What a job asks of a node; the victims are of lower priority than `below`."""
+    """A job's wish for one node; the victims are of lower priority than `below`."""
 
     gpus: int
     level: TopologyLevel

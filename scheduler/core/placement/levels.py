@@ -35,7 +35,7 @@ class TopologyLevel(IntEnum):
 
     @property
     def phrase(self) -> str:
-        """What GPUs at this level share, in words."""
+        """The part that GPUs at this level share, in words."""
         return _PHRASES[self]
 
     @classmethod
@@ -55,7 +55,7 @@ CLOSE = tuple(sorted(TopologyLevel, reverse=True))[:-1]  # all but the node, the
 
 
 class Closeness(NamedTuple):
-    """What a job asks for with one of its options; `topology` is never automatic."""
+    """A job's wish with one of its options; `topology` is never automatic."""
 
     topology: Topology
     level: TopologyLevel
@@ -75,7 +75,7 @@ def asked(job: JobInfo, option: Option) -> Closeness:
 
 
 def closeness(topology: Topology, level: int | None, option: Option) -> Closeness:
-    """What asking for this level means for the option."""
+    """The effect on the option of asking for this level."""
     if option.gpus <= option.nodes or topology is Topology.NONE:
         return ANY
     if topology is Topology.AUTOMATIC:
@@ -109,7 +109,7 @@ def worthwhile(by_level: Mapping[str, float]) -> TopologyLevel:
 
 
 def worth_of_closeness(topology: Topology, level: int | None, option: Option) -> str:
-    """What closeness is worth for an option, in words.
+    """The gain of an option from closeness, in words.
 
     Empty where nothing is predicted, or closeness makes no difference.
     """

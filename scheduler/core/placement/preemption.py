@@ -27,7 +27,7 @@ class Room:
 
 
 class _Harm(NamedTuple):
-    """What freeing GPUs of a node costs, the smaller the better.
+    """The cost of freeing GPUs of a node, the smaller the better.
 
     best: minus the level of the best ranked victim. lost_gpu_s: of all of them.
     """

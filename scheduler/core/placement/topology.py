@@ -1,4 +1,4 @@
-"""Whom to stop so that a gang gets GPUs of one node that lie close together.
+"""Victims whose stop gives a gang GPUs of one node that lie close together.
 
 Source: Zhang et al., topology-aware preemption, 2024, and their scheduler plugin; scoring the resulting set
 of GPUs, and the cost terms, are ours (docs/scheduling.md).
@@ -89,7 +89,7 @@ class _Clearing:
         return Spot(self.node.id, level, indices_of(chosen), tuple(victims))
 
     def _without(self, victims: Sequence[JobInfo]) -> int:
-        """What is free once the victims are gone."""
+        """The GPUs that are free once the victims are gone."""
         gpus = self.free
         for job in victims:
             gpus |= self.held[job.id]

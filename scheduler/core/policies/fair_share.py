@@ -1,9 +1,9 @@
 """Weighted fair share: teams take turns, and people within them.
 
-Who has the least decayed use for its weight (`scheduler.core.ordering.decayed_use`) goes first; a person
-without a team stands for one. Within one decision jobs further down pay for their predicted time beforehand,
-so that nobody takes all free GPUs at once. No job is stopped. Source: decayed fair share (Kay and Lauder,
-CACM 1988), in a tree as Slurm's.
+The team with the least decayed use for its weight (`scheduler.core.ordering.decayed_use`) goes first; a
+person without a team stands for one. Within one decision jobs further down pay for their predicted time
+beforehand, so that nobody takes all free GPUs at once. No job is stopped. Source: decayed fair share (Kay and
+Lauder, CACM 1988), in a tree as Slurm's.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def in_turns(jobs: Iterable[JobInfo], used: Mapping[str, float]) -> list[JobInfo
 
 
 class _Turn(NamedTuple):
-    """Who has the smallest goes first."""
+    """The smallest goes first."""
 
     share: float  # decayed use per weight
     submitted_at: float  # of the next job

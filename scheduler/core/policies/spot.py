@@ -143,7 +143,7 @@ class _Rented:
     # decisions
 
     def _still_holds(self, one: Contract) -> dict[str, Any] | None:
-        """What was decided for this slot, unless the job was interrupted since."""
+        """The decision for this slot, unless the job was interrupted since."""
         known = self._known.get(one.info.id)
         if known is None or known["slot"] != one.slot or one.info.hold:
             return None

@@ -92,7 +92,7 @@ class _Barred:
             self._least[job_id], self.why[job_id] = option.gpus, wait
 
     def shown(self) -> ClusterState:
-        """What the policy sees.
+        """The snapshot as the policy sees it.
 
         It sees no barred options, and no job whose options are all barred.
         """

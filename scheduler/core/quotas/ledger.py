@@ -1,4 +1,4 @@
-"""What teams and people hold, and what one more start would exceed."""
+"""Holdings of teams and people, and the limits that one more start would exceed."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Ledger:
     def refusal(self, job: JobInfo, option: Option) -> Wait | None:
         """Why the job may not take this option now; None if it may.
 
-        What it holds itself does not count.
+        Its own holdings do not count.
         """
         if job.holds is not None:
             self._count(job, job.holds.option, -1)

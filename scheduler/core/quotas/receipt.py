@@ -1,4 +1,4 @@
-"""What a team was owed, used, lent and borrowed over a period."""
+"""The GPU hours that a team was owed, used, lent and borrowed over a period."""
 
 from __future__ import annotations
 

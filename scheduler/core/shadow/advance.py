@@ -153,7 +153,7 @@ class _Turn:
                 life.info = replace(life.info, awaits=left)
 
     def _scale(self, life: PlayedJob, scale: float | None) -> None:
-        """What was measured since corrects the duration; what is done stays done."""
+        """Measurements made since correct the duration; work that is done stays done."""
         if scale is None or scale == life.scale or life.ended_at is not None:
             return
         life.correct(self.now, scale)

@@ -20,7 +20,7 @@ OWN = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobFacts:
-    """What is known of a job by now.
+    """The facts of a job by now.
 
     info: as it is in the live snapshot; None: it is paused, or has really ended.
     scale: its true duration over the promised one; None: nothing is measured yet.
@@ -61,7 +61,7 @@ class ShadowState:
 
 
 def first_moment(state: ClusterState, now: float) -> ShadowState:
-    """What runs goes on, and the policy begins without memory."""
+    """Running jobs go on, and the policy begins without memory."""
     world = ShadowState(at=now, lives={job.id: met(job, now) for job in state.jobs})
     for life in world.running:
         life.started_at = life.info.holds.since if life.info.holds else None

@@ -42,7 +42,7 @@ _noted: _Noted | None = None
 def pack_all(state: ClusterState) -> dict[str, PackedOptions]:
     """The options of each job that has any.
 
-    What no job has any more is forgotten.
+    Sets that no job has any more are forgotten.
     """
     global _packed
     before, _packed = _packed, {}

@@ -1,6 +1,6 @@
 """Options that a job's budget leaves.
 
-What it leaves out is said in words for the job's owner.
+The options that it leaves out are named in words for the job's owner.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What would let the waiting job start sooner that somebody looks at."""
+"""Changes that let the waiting job that somebody looks at start sooner."""
 
 from __future__ import annotations
 

@@ -72,7 +72,7 @@ def _restarted(shadow: ShadowPolicy, state: ClusterState, now: datetime, why: st
 
 
 def _known(world: ShadowState, state: ClusterState) -> dict[str, JobFacts]:
-    """What has really become of the jobs of the shadow, and which are new."""
+    """The real fate of the jobs of the shadow, and the new jobs."""
     known = {job.id: JobFacts(info=job, scale=_scale(job)) for job in state.jobs}
     others = Job.objects.filter(pk__in=[job for job in world.lives if job not in known])
     for job in others.prefetch_related("attempts"):
@@ -104,7 +104,7 @@ def _true_scale(job: Job) -> float | None:
 
 
 class _Line(NamedTuple):
-    """What is told of a job."""
+    """The fields of a job that are stored."""
 
     started_at: datetime | None
     ended_at: datetime | None

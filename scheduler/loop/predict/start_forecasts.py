@@ -33,7 +33,7 @@ PAST_JOBS = 1000
 def forecast_starts(now: datetime) -> int:
     """Play the queue ahead, if something was decided or came since the last time.
 
-    Returns the number of jobs of which something is foretold.
+    Returns the number of jobs that have a forecast.
     """
     if not _due(now):
         return 0
@@ -57,7 +57,7 @@ def _due(now: datetime) -> bool:
 
 
 def play_input(now: datetime) -> PlayInput:
-    """What is known at `now`, of the live cluster under the live policy."""
+    """The facts at `now` of the live cluster under the live policy."""
     policy, epoch = live_policy().policy, Epoch.objects.first()
     memory = epoch.memory.get(policy.name, {}) if epoch else {}
     return PlayInput(
@@ -71,7 +71,7 @@ def play_input(now: datetime) -> PlayInput:
 
 
 def _left(now: datetime) -> dict[str, Interval]:
-    """What running jobs have left, where they have measured it."""
+    """The time left to running jobs, where they have measured it."""
     found = {}
     for attempt in Attempt.objects.filter(ended_at__isnull=True).only("job_id", "progress"):
         left = attempt.remaining.left(now.timestamp()) if attempt.remaining else None

@@ -34,7 +34,7 @@ AWAITED = timedelta(minutes=2)  # after which nobody waits for the answer
 LONGEST_CPU_S = 3.0  # somebody waits for the answer
 NO_NODE = "No registered node could run the job."
 TROUBLE = "An internal error came between; the log of the worker has it. Ask again, or tell an administrator."
-TOO_FAR = "It would start later than can be foretold."
+TOO_FAR = "It would start later than forecasts reach."
 
 
 def answer_next(*, now: Callable[[], datetime]) -> StartQuestion | None:
@@ -51,7 +51,7 @@ def answer_next(*, now: Callable[[], datetime]) -> StartQuestion | None:
     except BadParameters as wrong:
         found = {"trouble": str(wrong)[:500]}
     except Exception:  # an answer, too: otherwise nobody would be told, nor the next one asked
-        log.exception("a start could not be foretold", extra={"question": question.pk})
+        log.exception("a start could not be forecast", extra={"question": question.pk})
         found = {"trouble": TROUBLE}
     StartQuestion.objects.filter(pk=question.pk).update(answered_at=now(), **found)
     hints.answer_starts()  # the next one
@@ -68,7 +68,7 @@ def _take(now: datetime) -> StartQuestion | None:
 
 
 def _answer(question: StartQuestion, now: datetime) -> dict[str, Any]:
-    """What is written into the row. Raises BadParameters."""
+    """The fields to write into the row. Raises BadParameters."""
     owner = question.owner
     request = read_request(owner, question.request)
     recommender = current_recommender(spot=wants_spot(request))
@@ -85,7 +85,7 @@ def _answer(question: StartQuestion, now: datetime) -> dict[str, Any]:
 
 
 def _with_job(prepared: Prepared, now: datetime) -> PlayInput:
-    """What is known now, as if the job had just been submitted."""
+    """The facts of now, as if the job had just been submitted."""
     with transaction.atomic():
         store([prepared])
         given = play_input(now)

@@ -29,7 +29,7 @@ class DeciderWeight(models.Model):
 
 
 class DeciderTrial(models.Model):
-    """What each way of deciding would have brought for one job.
+    """The utility that each decider would have brought for one job.
 
     It teaches the weights of the market once. utilities: by decider, in money; empty: nothing was learnt.
     """

@@ -96,7 +96,7 @@ class MarketSample(models.Model):
 
 
 class MarketForecast(models.Model):
-    """What one method foretold of a market, and what became of it.
+    """One method's forecast of a market, and the value that came.
 
     horizon: market periods ahead. actual_*: as seen at that time; null while it lies ahead or is unknown.
     """

@@ -1,1 +1,1 @@
-"""What was read for jobs and from their logs."""
+"""Values that were read for jobs and from their logs."""

@@ -1,4 +1,4 @@
-"""What logs told: why attempts failed, and questions with their answers."""
+"""Readings of logs: why attempts failed, and questions with their answers."""
 
 from __future__ import annotations
 

@@ -10,14 +10,14 @@ from scheduler.models.jobs import Job
 
 
 class ReadSource(models.TextChoices):
-    """What a value of a job was read from."""
+    """The source from which a value of a job was read."""
 
     SENTENCE = "sentence"
     SCRIPT = "script"
 
 
 class JobReading(models.Model):
-    """What was read for a job from a sentence or a script; its owner's alone.
+    """The values read for a job from a sentence or a script; its owner's alone.
 
     said: the sentence; empty where nothing of it was taken. values: by field, as
     `scheduler.services.provenance.read_values` writes them, with a version.
@@ -32,7 +32,7 @@ class JobReading(models.Model):
 
     @property
     def fields(self) -> dict[str, dict[str, Any]]:
-        """What was read, by field: source, origin, because, value and fate."""
+        """The values by field: source, origin, because, value and fate."""
         found: dict[str, dict[str, Any]] = self.values["fields"]
         return found
 

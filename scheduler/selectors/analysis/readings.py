@@ -1,4 +1,4 @@
-"""What was read for jobs, and what people did with it."""
+"""Values that were read for jobs, and people's choices about them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ FILES = ("training_file", "validation_file")
 
 
 def own_reading(user: User, job: Job) -> JobReading | None:
-    """What was read for a job; None where nothing was, or for others than its owner."""
+    """The values read for a job; None without any, or for others than its owner."""
     return JobReading.objects.filter(job=job).first() if job.owner_id == user.pk else None
 
 
 def read_value_counts() -> Sequence[ReadValueCount]:
-    """What became of all values that were read, by source and field."""
+    """The fate of all values that were read, by source and field."""
     return list(ReadValueCount.objects.all())
 
 

@@ -134,7 +134,7 @@ def _by_neighbours(
     others: Sequence[Sequence[float]],
     now: datetime,
 ) -> DurationByNeighbours | None:
-    """The duration by neighbours, and how well it would have foretold past ones."""
+    """The duration by neighbours, and how well it would have predicted past ones."""
     took = _took_s(past, [alike, *others], now)
 
     def corrected_by(rows: Rows, similarity: Sequence[float], predicted: float) -> float | None:
@@ -164,7 +164,7 @@ def _by_neighbours(
 
 
 def _promised_s(row: Mapping[str, Any]) -> float:
-    """What was promised of a job that succeeded, in s; 0: nothing to learn."""
+    """The promise to a job that succeeded, in s; 0: nothing to learn."""
     promised = row["promise"] if row["state"] == JobState.SUCCEEDED else None
     return float((promised or {}).get("duration_s", {}).get("value") or 0.0)
 

@@ -1,4 +1,4 @@
-"""What jobs used and cost in a period: by team, by person and by node."""
+"""Use and cost of jobs in a period: by team, by person and by node."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Key = TypeVar("Key", int | None, int, str)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendingLine:
-    """What a group of jobs used.
+    """The use of a group of jobs.
 
     id: of the team, person or node; None for jobs of no team, and for the sum of all. cost: None where
     no GPU had a price.

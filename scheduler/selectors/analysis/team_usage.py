@@ -17,7 +17,7 @@ from scheduler.selectors.analysis.period import Period
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TeamUsage:
-    """What a team was owed and got of a GPU model, or (empty) of all together.
+    """A team's due and its use of a GPU model, or (empty) of all together.
 
     days: the same for each of the slices of the period. quotas: some team had one then.
     """
@@ -52,7 +52,7 @@ def team_usage(team: Team, period: Period, now: datetime) -> list[TeamUsage]:
 def _held(period: Period, only: Team | None) -> dict[str, list[GpuSpan]]:
     """Allocations by GPU model, of one team or of all.
 
-    What others hold matters only for what was lent to them.
+    The holdings of others matter only for GPUs that were lent to them.
     """
     allocations = Allocation.objects.filter(
         Q(released_at__isnull=True) | Q(released_at__gt=period.start), allocated_at__lt=period.end

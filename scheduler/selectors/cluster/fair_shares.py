@@ -55,7 +55,7 @@ class FairShares:
 def shares_of(jobs: Collection[Job], now: datetime) -> FairShares:
     """The shares of the owners and the teams of these jobs; one query.
 
-    What is held now is not part of their use.
+    GPUs that are held now are not part of their use.
     """
     people, teams = {job.owner_id for job in jobs}, {job.team_id for job in jobs if job.team_id}
     rows = FairShare.objects.filter(Q(user__in=people) | Q(team__in=teams)) if jobs else ()

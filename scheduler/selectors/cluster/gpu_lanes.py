@@ -1,4 +1,4 @@
-"""What every GPU did, does and is expected to do, for all people who signed in.
+"""Past, present and expected work of every GPU, for all people who signed in.
 
 Jobs of others stay nameless.
 """

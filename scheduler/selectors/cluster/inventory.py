@@ -56,7 +56,7 @@ def inventory(*, in_service: bool = True, spot: bool = False) -> Inventory:
 
 
 def _to_come(held: Collection[int | None]) -> Iterator[GpuPool]:
-    """What markets may bring of which no node is counted, by the catalogue."""
+    """The GPUs that markets may bring and no node has yet, by the catalogue."""
     if current_policy() != SPOT.name:
         return
     asked = Market.objects.exclude(provisioner="").filter(max_nodes__gt=0).order_by("name")

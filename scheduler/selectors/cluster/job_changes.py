@@ -1,4 +1,4 @@
-"""What would let a waiting job start sooner, for whoever looks at it."""
+"""Changes that would let a waiting job start sooner, for the reader of its page."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OfferedChange:
     """One change, in words, with the start that it brings and what it costs.
 
     change: the body of the verb `change`, if it is one of the job itself. may: whether the reader may do it.
-    about: the job that would have to end, if the reader sees it. sooner_s None: no start is foretold without
+    about: the job that would have to end, if the reader sees it. sooner_s None: there is no forecast without
     it. at_once: within a minute. delayed, delay_s: jobs that would start later, and by how long all together.
     """
 
@@ -69,7 +69,7 @@ def is_fresh(row: ChangeSearch, now: datetime) -> bool:
 
 
 def changes_of(job: Job, user: User, now: datetime) -> OfferedChanges:
-    """What was found for a job that waits; nothing for another one."""
+    """The changes found for a job that waits; none for another one."""
     if job.state != JobState.QUEUED:
         return OfferedChanges([])
     row = ChangeSearch.objects.filter(job=job).first()

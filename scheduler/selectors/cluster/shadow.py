@@ -20,7 +20,7 @@ LONGEST = timedelta(days=28)  # of the times before and after a switch
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PolicyOutcome:
-    """What one policy made of the same jobs.
+    """The figures of one policy for the same jobs.
 
     waited_s: mean time to the first start, up to now where there is none yet. jct_s: mean time from
     submission to the end, of the jobs that have ended under both. stops: of running jobs, moves included.
@@ -147,7 +147,7 @@ def _mean(values: Iterable[float]) -> float | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stretch:
-    """What came of the jobs in a time.
+    """The ends and figures of the jobs in a time.
 
     waited_s: mean, of those that first started in it.
 

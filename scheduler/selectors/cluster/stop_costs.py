@@ -1,4 +1,4 @@
-"""What stopping a job would cost now.
+"""The cost of stopping a job now.
 
 It also tells how often and when it was stopped for others.
 """

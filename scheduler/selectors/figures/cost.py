@@ -1,4 +1,4 @@
-"""What jobs cost.
+"""The cost of jobs.
 
 Each GPU counts from its allocation to its release, at the prices that held meanwhile.
 """
@@ -27,7 +27,7 @@ Key = TypeVar("Key", bound=Hashable)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GpuCost:
-    """What one allocation cost, how long it held its GPU (s), and whose it was."""
+    """The cost of one allocation, how long it held its GPU (s), and its owner."""
 
     job: str
     team: int | None
@@ -81,7 +81,8 @@ def job_costs(jobs: Iterable[Job], now: datetime) -> dict[str, Spent]:
 def totals(costs: Iterable[GpuCost], by: Callable[[GpuCost], Key]) -> dict[Key, Spent]:
     """Sum costs by job, team, node or whatever else they belong to.
 
-    What cost nothing is left out. Nothing is rounded before it is shown, so sums of different kinds agree.
+    Groups that cost nothing are left out. Nothing is rounded before it is shown, so sums of different kinds
+    agree.
     """
     groups: dict[Key, list[Spent]] = defaultdict(list)
     for one in costs:
@@ -94,7 +95,7 @@ def totals(costs: Iterable[GpuCost], by: Callable[[GpuCost], Key]) -> dict[Key, 
 
 
 def hourly_price(attempt: Attempt, now: datetime) -> float:
-    """What an hour of all GPUs of the attempt costs now, or cost when it ended.
+    """The price of an hour of all GPUs of the attempt, now or when it ended.
 
     Two queries. It is 0 where none had a price.
     """

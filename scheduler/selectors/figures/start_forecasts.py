@@ -1,4 +1,4 @@
-"""When a waiting job starts, as it was foretold, and how such forecasts came true."""
+"""Forecasts of the starts of waiting jobs, and how they came true."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Expected(NamedTuple):
 
 
 def newest_forecast(job: Job, now: datetime) -> Expected | None:
-    """Of a job that waits; None where nothing is foretold.
+    """Of a job that waits; None where there is none.
 
     The job was read by `with_forecasts`.
     """
     if job.state != JobState.QUEUED:
         return None
-    row: StartForecast | None = getattr(job, "foretold", None)  # Django leaves it out where there is none
+    row: StartForecast | None = getattr(job, "shown_forecast", None)  # Django leaves out a missing one
     if row is None or row.made_at < job.state_since:
         return None
     return expected(row, now)
@@ -48,7 +48,7 @@ def newest_forecast(job: Job, now: datetime) -> Expected | None:
 def expected(row: StartForecast, now: datetime) -> Expected:
     """A forecast as it is told now.
 
-    A start that was foretold for a time that has passed is told as now.
+    A start that was forecast for a time that has passed is shown as now.
     """
     return Expected(
         made_at=row.made_at,
@@ -105,7 +105,7 @@ class StartPromise:
 
 
 def start_promise(job: Job) -> StartPromise | None:
-    """What the job was told first; None if it started before anything was foretold."""
+    """The job's first forecast; None if it started before there was one."""
     rows = StartForecast.objects.filter(job=job, first=True).annotate(by_hand=_by_hand())
     found = rows.values_list(*PROMISED, "job__first_started_at", "by_hand").first()
     return StartPromise(*found) if found else None
@@ -134,7 +134,7 @@ def as_promises(rows: QuerySet[StartForecast]) -> list[StartPromise]:
 
 
 def judged_forecasts(policy: str) -> list[tuple[Interval, float]]:
-    """Judged starts under a policy, newest first, in s after they were foretold.
+    """Judged starts under a policy, newest first, in s after their forecasts.
 
     No two of them waited at the same time: jobs that do often wait for the same one, and tell no more than
     one of them.

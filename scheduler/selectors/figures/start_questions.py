@@ -1,4 +1,4 @@
-"""The start of a job that is not submitted, as a worker foretold it.
+"""A worker's forecast of the start of a job that is not submitted.
 
 Only the person who asked reads it.
 """
@@ -21,7 +21,7 @@ NO_ANSWER = "The worker of the queue predict has not answered within 30 s. It ma
 
 
 class Stage(StrEnum):
-    """What has become of a question."""
+    """The stage of a question."""
 
     COMPUTING = "computing"
     ANSWERED = "answered"

@@ -46,7 +46,7 @@ def since(job: Job) -> datetime:
 
 
 def stage(job: Job) -> str:
-    """What a running job does before it trains; empty otherwise."""
+    """The stage of a running job before it trains; empty otherwise."""
     return STARTING if job.state == JobState.STARTING else ""
 
 

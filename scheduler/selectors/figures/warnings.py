@@ -1,4 +1,4 @@
-"""What a running job is warned of, in words for its owner."""
+"""Warnings of a running job, in words for its owner."""
 
 from __future__ import annotations
 

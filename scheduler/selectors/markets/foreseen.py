@@ -53,7 +53,7 @@ def series_of(market: Market, now: datetime) -> Series:
 
 
 def foreseen(market: Market, now: datetime) -> tuple[HorizonForecast, ...]:
-    """What is foreseen of the next periods; nothing where the present is unknown."""
+    """Forecasts of the next periods; none where the present is unknown."""
     return forecasts(series_of(market, now), AHEAD)
 
 
@@ -70,7 +70,7 @@ def market_view(market: Market, now: datetime) -> MarketView:
 
 
 def market_terms(market: Market) -> MarketView:
-    """What an administrator says of the market, without what was seen of it."""
+    """An administrator's settings of the market, without any samples."""
     return MarketView(
         name=market.name,
         gpu_model=market.gpu_model,

@@ -24,7 +24,7 @@ IDLE = "idle"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LaneSpan:
-    """What the job had during a time.
+    """The GPUs that the job held during a time.
 
     lane: idle, or the kind of its nodes. ended_at: None while it goes on.
     """
@@ -62,7 +62,7 @@ class JobMarket:
 
     @property
     def saved_share(self) -> float | None:
-        """What was saved, of what on-demand nodes alone would have cost."""
+        """The share saved of the price of on-demand nodes alone."""
         saved = self.saved
         return None if saved is None or not self.on_demand_only else saved / self.on_demand_only
 
@@ -89,7 +89,7 @@ def job_market(job: Job, policy: str, now: datetime) -> JobMarket:
 
 
 def decisions_on_market(job: Job) -> list[MarketDecision]:
-    """What was decided for it, period by period."""
+    """Its decisions, period by period."""
     return list(MarketDecision.objects.filter(job=job).select_related("market"))
 
 

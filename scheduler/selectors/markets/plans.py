@@ -1,4 +1,4 @@
-"""What a job with a deadline would cost on its market, by plan.
+"""The cost of a job with a deadline on its market, by plan.
 
 It is computed before the submission, and kept with the job then.
 """
@@ -25,7 +25,7 @@ NO_MARKET = "No market has nodes that suit this job."
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobPlan:
-    """What one plan would bring; money is the nodes' currency.
+    """The outlook of one plan; money is the nodes' currency.
 
     plan: `on-demand`, `greedy` or `portal`. money: the median; low and high bound an 80 % interval. in_time:
     the chance to keep the deadline. lasts_s: from the submission to the end, the median. interruptions: how

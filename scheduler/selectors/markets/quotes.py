@@ -17,7 +17,7 @@ GAP_SLOTS = 2  # availability that was seen longer ago is unknown
 
 
 class Seen(NamedTuple):
-    """What is known of a market now; None is unknown."""
+    """The newest sample of a market; None is unknown."""
 
     price: float | None
     available: int | None
@@ -50,7 +50,7 @@ def market_named(name: str) -> Market | None:
 
 
 def samples_of(market: Market, *, since: datetime | None = None) -> QuerySet[MarketSample]:
-    """What was seen of a market, in order of time."""
+    """The samples of a market, in order of time."""
     rows = MarketSample.objects.filter(market=market).order_by("at", "pk")
     return rows if since is None else rows.filter(at__gte=since)
 

@@ -61,13 +61,13 @@ def info_of(job: Job) -> JobInfo:
 
 
 def past_of(one: JobOnMarket) -> Recording:
-    """What was recorded before the job was submitted; its last slot ends then."""
+    """The recording before the job was submitted; its last slot ends then."""
     whole = _recorded(one, one.began_at)
     return whole.before(len(whole) - 1)
 
 
 def met_by(one: JobOnMarket) -> tuple[Recording, int]:
-    """What was recorded until the job's deadline, and in which slot it began."""
+    """The recording until the job's deadline, and the slot in which the job began."""
     slots = one.contract.job.slots
     whole = _recorded(one, one.began_at + timedelta(seconds=slots * one.contract.period_s))
     return whole, max(0, len(whole) - 1 - slots)

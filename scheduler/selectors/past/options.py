@@ -16,7 +16,7 @@ LEAST_SLOWER = 1e-6  # a job that ran hardly at all
 
 
 def past_options(job: Job, attempts: Sequence[Attempt]) -> PastOptions | None:
-    """What was known of the job; None where nothing was promised.
+    """The options of a job of the past; None where nothing was promised.
 
     attempts: those that ran, the earliest first.
     """

@@ -1,1 +1,1 @@
-"""What logs told is kept: causes of failures, and answers to questions."""
+"""Readings of logs are kept: causes of failures, and answers to questions."""

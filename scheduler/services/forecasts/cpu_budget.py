@@ -18,13 +18,13 @@ class CpuBudget:
         self.ends_at = time.thread_time() + seconds
 
     def share(self, plays: int) -> Callable[[], bool]:
-        """What asks whether the first of so many plays to come may go on."""
+        """A function that says whether the first of so many plays to come may go on."""
         now = time.thread_time()
         until = now + (self.ends_at - now) / plays
         return lambda: time.thread_time() < until
 
     def of_play(self, number: int) -> Callable[[], bool]:
-        """What asks whether the play with this number may go on.
+        """A function that says whether the play with this number may go on.
 
         The first ones get equal shares of what is left.
         """

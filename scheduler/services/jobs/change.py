@@ -36,7 +36,7 @@ LOOK_AGAIN = "look again, and then change it"
 
 
 class JobChange(TypedDict, total=False):
-    """What is to change; what is left out stays as it is.
+    """The changes; a field that is left out stays as it is.
 
     params: fixed values by name; None leaves a value open again. max_run_s: None: what the actor's jobs may.
     """

@@ -1,4 +1,4 @@
-"""What a job is promised after its goal, limits or fixed values have changed."""
+"""A job's promise after its goal, limits or fixed values have changed."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ JOBS_A_QUERY = 100  # their rows are wide
 
 
 class JobRequest(TypedDict, total=False):
-    """What a person asks for; see `prepare`."""
+    """A person's request; see `prepare`."""
 
     model: Required[str]
     training_file: Required[DatasetFile]
@@ -232,7 +232,7 @@ def resume_job(*, job: Job, actor: User | None, now: datetime) -> Job:
 def preempt_job(*, job: Job, stop_for: StopFor, now: datetime, reason: str, grace_s: float | None) -> Job:
     """Take a running job's GPUs back with a checkpoint.
 
-    What becomes of it when its nodes confirm follows from `stop_for`. A job that stops already, or
+    Its state once its nodes confirm follows from `stop_for`. A job that stops already, or
     holds no GPUs any more, stays as it is.
     """
     job = locked(job.pk)

@@ -1,1 +1,1 @@
-"""Markets of rented nodes: kept, sampled, foretold and asked."""
+"""Markets of rented nodes: kept, sampled, forecast and asked."""

@@ -32,7 +32,7 @@ def learn_weights(*, now: datetime) -> int:
 
 
 def _utilities(job: Job, market: Market) -> dict[str, float]:
-    """What each decider would have brought, by the offers that were recorded.
+    """The utility that each decider would have brought, by the recorded offers.
 
     They include nodes that the job held itself, so that none is missing since it was taken.
     """
@@ -68,7 +68,7 @@ def _learn(job: Job, market: Market, utilities: Mapping[str, float], now: dateti
 
 
 def _selection(market: Market) -> Selection:
-    """What was learnt so far; a new decider begins with the mean of the others."""
+    """The weights learnt so far; a new decider begins with the mean of the others."""
     rows = {row.decider: row for row in DeciderWeight.objects.filter(market=market, decider__in=POOL)}
     if not rows:
         return Selection.among(list(POOL))

@@ -30,7 +30,7 @@ LONGEST_CHANGEOVER_S = 86_400.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MarketTerms:
-    """What an administrator says of a market; as the row has it."""
+    """An administrator's settings of a market, as the row has them."""
 
     name: str
     gpu_model: str

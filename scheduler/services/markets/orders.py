@@ -1,4 +1,4 @@
-"""What a policy wants of markets, kept until it has come about."""
+"""Nodes that a policy wants of markets, kept until they have come."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from scheduler.states import NodeEventKind, NodeState
 def take_orders(*, actions: Iterable[NodeAction], now: datetime) -> None:
     """Keep what a plan asks of markets.
 
-    What it does not ask for again is no longer wanted. A node that is given back gets no more
+    A node that it does not ask for again is no longer wanted. A node that is given back gets no more
     work. Nodes and markets that are gone meanwhile are left out.
     """
     asked = list(actions)

@@ -14,7 +14,7 @@ SLICE = 20  # jobs a call
 
 
 def keep_plans(*, now: datetime) -> int:
-    """Keep what markets foretell of jobs that have no plan yet; returns how many.
+    """Keep the plans of jobs that have none yet; returns how many.
 
     A plan is made of what was recorded before the submission, so it does not matter when it is computed.
     """

@@ -23,7 +23,7 @@ class ProvisionerFailed(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProvisionerAnswer:
-    """What it says.
+    """The provisioner's answer.
 
     available: spot nodes that one could hold, those held included.
     accepted: how many nodes are there or will come.

@@ -1,4 +1,4 @@
-"""What nodes measured by themselves (docs/adr/0043)."""
+"""Measurements that nodes made by themselves (docs/adr/0043)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What was read for a job is kept with it, and what became of it is counted."""
+"""Values that were read for a job are kept with it, and their fate is counted."""
 
 from __future__ import annotations
 

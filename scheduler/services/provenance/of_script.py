@@ -1,4 +1,4 @@
-"""What a script states, as the values of a submission."""
+"""The statements of a script, as the values of a submission."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ FORMS_RESOLUTION = timedelta(minutes=1)  # a form shows moments to the minute
 
 
 class Fate(StrEnum):
-    """What a person did with a value that was read."""
+    """A person's choice about a value that was read."""
 
     KEPT = "kept"
     CHANGED = "changed"

@@ -1,6 +1,6 @@
-"""What was read, sealed so that a form or a program can send it along with a job.
+"""Readings, signed so that a form or a program can send them along with a job.
 
-Nothing is stored until then, and nobody else can write such a seal.
+Nothing is stored until then, and nobody else can write such a text.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def sealed(user: User, read: ReadValues) -> str:
 
 
 def unsealed(user: User, text: str) -> ReadValues | None:
-    """What was sealed for this person within a day; None where it was not."""
+    """The reading signed for this person within a day; None without one."""
     try:
         return ReadValues.from_json(signing.loads(text, salt=_salt(user), max_age=VALID_S))
     except signing.BadSignature:

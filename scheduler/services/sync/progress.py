@@ -1,4 +1,4 @@
-"""What an attempt still has to do.
+"""The work that an attempt has left.
 
 It is written with each report that says something of it.
 """

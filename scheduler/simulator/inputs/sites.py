@@ -18,8 +18,8 @@ FEWEST_LINKED = 2
 def parse_sites(text: str, gpus: int, where: str) -> tuple[GpuSite, ...]:
     """The site of each of so many GPUs; none where nothing is said.
 
-    What is left out is as loose as may be: one socket, a NUMA node a socket, a switch a GPU, no NVLink.
-    Raises ClusterError.
+    A part that is left out is as loose as may be: one socket, a NUMA node a socket, a switch a GPU, no
+    NVLink. Raises ClusterError.
     """
     shares: dict[str, int] = {}
     for part in text.split("/")[1:]:

@@ -10,7 +10,7 @@ from scheduler.simulator.world.runs import Run
 
 
 class Dependencies:
-    """What jobs still wait for of each other.
+    """The dependencies that jobs still wait for.
 
     A job that the trace does not name counts as one that has ended well. One that comes after the success of
     a job that failed is cancelled, and so is what comes after it in turn.

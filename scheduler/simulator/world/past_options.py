@@ -25,7 +25,7 @@ class PastOptions:
     failed: Mapping[str, float] = field(default_factory=dict)
 
     def promised_s(self, option: Option) -> float | None:
-        """What was promised for this place, else for such a bundle; None: nothing was."""
+        """The promise for this place, else for such a bundle; None: there was none."""
         alike = [one for one in self.options if one.key == option.key and one.duration_s.value > 0]
         same = [one for one in alike if one.place == option.place]
         return next((one.duration_s.value for one in (*same, *alike)), None)

@@ -170,7 +170,7 @@ class NodeClaim:
     def _work(self) -> None:
         """Work on the claim, in its thread.
 
-        Whatever happens, the portal hears how the claim ended and no process is left.
+        In every case, the portal hears how the claim ended and no process is left.
         """
         try:
             self._live()

@@ -81,7 +81,7 @@ class NoticeWatch:
 
     @staticmethod
     def _run(command: Sequence[str]) -> str | None:
-        """What the command says; None where it says that there is no notice."""
+        """The command's answer; None where it says that there is no notice."""
         done = subprocess.run(
             command, capture_output=True, timeout=COMMAND_FOR_S, stdin=subprocess.DEVNULL, check=False
         )

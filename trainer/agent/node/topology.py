@@ -24,7 +24,7 @@ class Attachment(NamedTuple):
 
 
 def attachment(bus_id: str) -> Attachment:
-    """What a PCI device is attached to.
+    """The NUMA node and socket that a PCI device is attached to.
 
     bus_id: as the driver writes it, e.g. `00000000:3B:00.0`; the kernel has four digits before the colon.
     """

@@ -104,7 +104,7 @@ def locate(order: TrainingSpec) -> str:
 def _local(name: str, order: TrainingSpec) -> Path:
     """Return the real folder of a model directory.
 
-    Whatever the portal asked for, a folder outside the roots is not even looked at.
+    A folder outside the roots is not even looked at, whatever the portal asked for.
     """
     folder = roots.find(name, order.model_roots)
     config = folder and roots.find(folder / "config.json", order.model_roots)

@@ -101,7 +101,7 @@ class GpuModel:
 
     @property
     def capacity_bytes(self) -> float:
-        """What a program may allocate, as far as that is known."""
+        """The memory that a program may allocate, as far as that is known."""
         return self.usable_bytes or self.memory_bytes
 
     def peak_flops(self, precision: str | None, *, tf32: bool = True) -> float:

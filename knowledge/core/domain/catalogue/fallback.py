@@ -25,7 +25,7 @@ SAME_SIZE = 0.3  # of ln(parameters): names round, and of sizes as near as this 
 class NearestCatalogue(Catalogue):
     """A catalogue that knows every name.
 
-    What it lacks has the facts of the entry most alike.
+    A model or GPU that it lacks has the facts of the entry most alike.
     """
 
     def _model(self, name: str) -> Model:

@@ -1,1 +1,1 @@
-"""What would let a waiting job start sooner, for programs."""
+"""Changes that would let a waiting job start sooner, for programs."""

@@ -1,4 +1,4 @@
-"""What would let a waiting job start sooner."""
+"""Changes that would let a waiting job start sooner."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class OfferedChangeOut(serializers.Serializer[OfferedChange]):
     start_low = serializers.DateTimeField()
     start_high = serializers.DateTimeField(allow_null=True)
     end_at = serializers.DateTimeField(allow_null=True)
-    sooner_s = serializers.FloatField(allow_null=True, help_text="Null: without it no start is foretold.")
+    sooner_s = serializers.FloatField(allow_null=True, help_text="Null: without it there is no forecast.")
     duration_s = serializers.FloatField(allow_null=True)
     cost = serializers.FloatField(allow_null=True)
     delayed = serializers.FloatField(help_text="Jobs that wait now and would start later, on average.")

@@ -1,6 +1,6 @@
 """Days and hours in a text, each with its place.
 
-What they mean together is decided in `times`.
+Their meaning together is decided in `times`.
 """
 
 from __future__ import annotations

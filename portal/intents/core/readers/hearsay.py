@@ -1,4 +1,4 @@
-"""What others did, an earlier run took or administrators set: beside the wish."""
+"""Facts about others, earlier runs or settings, which are beside the wish."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What may be changed of a job that was submitted, and what changes would help it."""
+"""Possible changes of a job that was submitted, and those that would help it."""

@@ -31,7 +31,7 @@ class FrontForm(HoldForm):
 
 
 class ChangeForm(ClosenessFields, TimedForm):
-    """What is left out of a submission, or is as it was shown, stays as it is."""
+    """A field that is left out, or is sent as it was shown, stays as it is."""
 
     prefix_id = "change"
     renamed: ClassVar = {f"params.{name}": f"{PREFIX}{name}" for name in RECIPES["sft"].params}
@@ -81,7 +81,7 @@ class ChangeForm(ClosenessFields, TimedForm):
 
     @property
     def values(self) -> dict[str, Any]:
-        """What the service takes."""
+        """The changes as the service takes them."""
         sent = {name: self.cleaned_data[name] for name in self.changed_data if name in self.data}
         close = sent.keys() & {"topology", "topology_level"}
         params = {name.removeprefix(PREFIX): sent.pop(name) for name in list(sent) if name.startswith(PREFIX)}

@@ -1,4 +1,4 @@
-"""What would let a waiting job start sooner, beside its page."""
+"""Changes that would let a waiting job start sooner, beside its page."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""What a job asks for beside its training: closeness, spot nodes, a time limit."""
+"""Wishes of a job beside its training: closeness, spot nodes, a time limit."""

@@ -144,7 +144,7 @@ def test_lanes_go_on_to_what_is_expected_and_say_so() -> None:
         "The first of them is expected to be free at 2026-03-01 13:00:00."
         " Waiting jobs are expected to start on 2 GPUs within 1 d, first at 2026-03-01 13:00:00."
         " Of the 1 node shown, 1 is closed for a time within 1 d."
-        " What is said of waiting jobs is out of date: it was foretold at 2026-03-01 11:00:00."
+        " The forecasts of waiting jobs are out of date: the oldest is of 2026-03-01 11:00:00."
     )
     assert chart.rows[0][:3] == ("box", "all", "closed for maintenance: new fans")
     assert chart.rows[1][3:] == (

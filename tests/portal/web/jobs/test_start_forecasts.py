@@ -121,10 +121,10 @@ def test_the_lanes_show_where_a_job_starts_and_when_a_node_is_closed(browser: Cl
     StartForecast.objects.update(made_at=F("made_at") - timedelta(minutes=5))
     Job.objects.filter(pk=waits.pk).update(state_since=now - timedelta(minutes=10))
     lanes = browser.get("/queue/?lanes=now", headers={"HX-Request": "true"}).content.decode()
-    assert "What is said of waiting jobs is out of date" in lanes
+    assert "The forecasts of waiting jobs are out of date" in lanes
     Job.objects.filter(pk=waits.pk).update(state_since=now)
     lanes = browser.get("/queue/?lanes=now", headers={"HX-Request": "true"}).content.decode()
-    assert "Waiting jobs" not in lanes, "it was foretold before the job was queued again"
+    assert "Waiting jobs" not in lanes, "the forecast is older than the job's place in the queue"
 
 
 def test_an_old_forecast_says_so(browser: Client, api: APIClient, waits: Job) -> None:
@@ -132,9 +132,9 @@ def test_an_old_forecast_says_so(browser: Client, api: APIClient, waits: Job) ->
     StartForecast.objects.update(made_at=database_now() - timedelta(minutes=5))
     Job.objects.filter(pk=waits.pk).update(state_since=database_now() - timedelta(minutes=10))
     assert api.get(f"/api/jobs/{waits.pk}/start/").json()["expected"]["stale"]
-    assert "it is being computed anew" in browser.get(f"/jobs/{waits.pk}/").content.decode()
+    assert "a new one is being computed" in browser.get(f"/jobs/{waits.pk}/").content.decode()
     for address in ("/jobs/", "/queue/"):
-        assert ", foretold" in browser.get(address).content.decode()
+        assert ", forecast" in browser.get(address).content.decode()
 
 
 def test_it_is_not_played_again_until_something_changes(waits: Job, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,10 +171,10 @@ def test_starts_are_counted_apart_from_other_promises(
     now = database_now() - timedelta(hours=6)
     first, second, changed = (world.job(person) for _ in range(3))
     for job, started_s in ((first, 100), (second, 400), (changed, 5000)):
-        foretold(job, now, low_s=60, start_s=90, high_s=120)
+        forecast_start(job, now, low_s=60, start_s=90, high_s=120)
         Job.objects.filter(pk=job.pk).update(first_started_at=now + timedelta(seconds=started_s))
     note_job(job=changed, kind="held", now=now + timedelta(seconds=10))
-    foretold(world.job(person), now, low_s=60, start_s=90, high_s=120)  # it still waits
+    forecast_start(world.job(person), now, low_s=60, start_s=90, high_s=120)  # it still waits
     (reported,) = start_verdicts(person, Period(now, now + timedelta(days=1)))
     assert (reported.policy, reported.starts, reported.judged, reported.inside) == ("fifo", 2, 2, 1)
     assert (reported.error_s, reported.waited_s) == (160, 250)  # medians of 10 and 310, of 100 and 400
@@ -185,7 +185,7 @@ def test_starts_are_counted_apart_from_other_promises(
     assert "50%" in page[page.index(">Starts<") :].split("</table>")[0]
 
 
-def foretold(job: Job, now: datetime, *, low_s: int, start_s: int, high_s: int) -> None:
+def forecast_start(job: Job, now: datetime, *, low_s: int, start_s: int, high_s: int) -> None:
     at = {name: now + timedelta(seconds=s) for name, s in (("low", low_s), ("at", start_s), ("high", high_s))}
     bounds = {f"start_{name}": moment for name, moment in at.items()}
     StartForecast.objects.create(job=job, first=True, made_at=now, policy="fifo", plays=64, **bounds)
