@@ -6,6 +6,7 @@ The database's clock is replaced; trainings take as long as their options promis
 from __future__ import annotations
 
 import random
+from collections.abc import Container
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -83,6 +84,10 @@ class Training:
 
     def done(self, at: float) -> float:
         return min(1.0, self.before + max(0.0, at - self.begins) / self.option.duration_s.value)
+
+    def reports(self, at: float | None, *, begins: bool) -> list[dict[str, Any]]:
+        counted = [{"kind": "start", "body": {"steps_total": self.option.steps}}] if begins else []
+        return counted if at is None else [*counted, self.report(at)]
 
     def report(self, at: float) -> dict[str, Any]:
         steps, number = self.option.steps, max(1, int(self.done(at) * self.option.steps))
@@ -216,13 +221,18 @@ class LiveHistory:
             restart = restart_s(attempts) if len(attempts) > 1 else 0.0
             self.running[pk] = Training(attempts[-1].promised, claims, at + restart, self.done.get(pk, 0.0))
         for node in self.nodes if new else ():
-            node.sync(*self._held(node))
+            node.sync(*self._held(node, begun=new))
 
-    def _held(self, of: FakeNode, at: float | None = None) -> list[dict[str, Any]]:
-        """Every sync names all claims that a node has."""
+    def _held(
+        self, of: FakeNode, at: float | None = None, begun: Container[str] = ()
+    ) -> list[dict[str, Any]]:
+        """Every sync names all claims that a node has.
+
+        begun: the jobs whose trainings begin, and count their steps.
+        """
         return [
-            of.say(order, "running", *([training.report(at)] if at is not None else []))
-            for training in self.running.values()
+            of.say(order, "running", *training.reports(at, begins=pk in begun))
+            for pk, training in self.running.items()
             for node, order in training.claims
             if node is of
         ]

@@ -35,9 +35,6 @@ CHOICES: dict[str, dict[str, Any]] = {
     "gittins": RANKS,
 }
 STOPS = ("srtf", "las", "tiresias", "gittins", "sia", "gavel", "uwfq")  # in these histories
-# In the history 0 the work of a stopped job, as measured and as promised, lies on the two sides of the 10 %
-# from which uwfq corrects its queue, so that the order of two jobs hangs on a second.
-HISTORIES = {"uwfq": 1}
 EVERY_POLICY = [pytest.param(name, marks=[pytest.mark.slow] * (name not in MECHANISMS)) for name in LIVE]
 
 
@@ -51,7 +48,7 @@ def _play(policy: str, size: Size, settings: Any, monkeypatch: pytest.MonkeyPatc
         reason="golden test",
         now=database_now() - timedelta(hours=3),
     )
-    live = LiveHistory(HISTORIES.get(policy, 0), monkeypatch, size)
+    live = LiveHistory(0, monkeypatch, size)
     live.play()
     assert live.ended == size.jobs
     made = live.decisions()
