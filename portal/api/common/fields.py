@@ -34,8 +34,17 @@ class StrictSerializer(serializers.Serializer[Any]):
             others = (str(name)[:50] for name in data if name not in self.fields)
             if unknown := list(islice(others, MOST_NAMED)):
                 known = ", ".join(name for name, field in self.fields.items() if not field.read_only)
-                raise ValidationError({name: [f"is not known here; known are {known}"] for name in unknown})
+                wrong = {name: [f"is not known here; known are {known}"] for name in unknown}
+                raise ValidationError({**self._also_wrong(data), **wrong})
         return super().to_internal_value(data)
+
+    def _also_wrong(self, data: Any) -> dict[str, Any]:
+        """The errors of the known fields, so that one answer names all that is wrong."""
+        try:
+            super().to_internal_value(data)
+        except ValidationError as refused:
+            return dict(refused.detail) if isinstance(refused.detail, dict) else {}
+        return {}
 
 
 class StrictText(serializers.CharField):

@@ -29,7 +29,6 @@ from scheduler.selectors.public_states import PUBLIC_STATES
 from scheduler.services.jobs.dependencies import MOST, After
 from scheduler.services.jobs.objectives import BUDGET_RANGE, MAX_BUDGET
 from scheduler.services.jobs.verbs import MAX_RETRIES
-from scheduler.services.provenance.read_values import ReadValues
 from scheduler.services.provenance.sealed import LONGEST, unsealed
 from scheduler.services.quotas import MOST_RUN_S
 from scheduler.states import DependencyKind, PriorityClass
@@ -192,33 +191,31 @@ class JobQuery(PageQuery):
 def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
     """Put files and the team in place of ids and its name.
 
-    Raises ValidationError.
+    Raises ValidationError naming every one that there is not.
     """
-    found = dict(values)
+    found, wrong = dict(values), dict[str, Any]()
     for field in ("training_file", "validation_file"):
         if file_id := values.get(field):
             try:
                 found[field] = get_file(user, file_id)
-            except NotFound as unknown:
-                raise ValidationError({field: ["is not one of your files; upload it first"]}) from unknown
-    if after := values.get("after"):
-        found["after"] = _after(user, after)
+            except NotFound:
+                wrong[field] = ["is not one of your files; upload it first"]
+    try:
+        if after := values.get("after"):
+            found["after"] = _after(user, after)
+    except ValidationError as unknown:
+        wrong["after"] = unknown.detail["after"]  # type: ignore[call-overload]  # as raised below
     if seal := found.pop("reading", None):
-        found["read"] = [_read(user, seal)]
+        found["read"] = [read] if (read := unsealed(user, seal)) else []
+        if read is None:
+            wrong["reading"] = ["is not a reading of yours of the last day; read it again, or leave it out"]
     if name := values.get("team"):
         found["team"] = own_teams(user).filter(name=name).first()
         if found["team"] is None:
-            raise ValidationError({"team": ["is not the name of one of your teams"]})
+            wrong["team"] = ["is not the name of one of your teams"]
+    if wrong:
+        raise ValidationError(wrong)
     return found
-
-
-def _read(user: User, seal: str) -> ReadValues:
-    read = unsealed(user, seal)
-    if read is None:
-        raise ValidationError(
-            {"reading": ["is not a reading of yours of the last day; read it again, or leave it out"]}
-        )
-    return read
 
 
 def _after(user: User, asked: list[dict[str, str]]) -> list[After]:

@@ -280,3 +280,13 @@ def test_a_model_that_cannot_be_stored_in_4_bits_is_refused_at_once(
             "cannot be stored in 4 bits; choose the method lora" in refused.json()["error"]["fields"][field]
         )
     assert not Job.objects.exists()
+
+
+def test_one_answer_names_every_wrong_field(api: APIClient) -> None:
+    body = {"model": 7, "training_file": "f", "retries": "many", "goal": "dearest", "colour": "red"}
+    fields = api.post("/api/jobs/", body, format="json").json()["error"]["fields"]
+    assert set(fields) == {"model", "retries", "goal", "colour"}
+    body = {"model": "builtin/tiny-llama", "training_file": "f", "validation_file": "g", "team": "none"}
+    body |= {"reading": "x", "after": [{"job": "ftjob-none"}]}
+    fields = api.post("/api/jobs/", body, format="json").json()["error"]["fields"]
+    assert set(fields) == {"training_file", "validation_file", "team", "reading", "after.0.job"}
