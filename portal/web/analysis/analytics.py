@@ -15,10 +15,10 @@ from django.views.decorators.http import require_GET
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
-from portal.web.analysis.period import RANGES, chosen, present, remembered
 from portal.web.charts import distributions, usage
 from portal.web.charts.chart import Chart
 from portal.web.charts.read_values import read_values_chart
+from portal.web.common.period import RANGES, chosen, present, remembered
 from scheduler.selectors.analysis.analytics import (
     ended,
     failed_attempts,

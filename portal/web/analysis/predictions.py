@@ -25,10 +25,10 @@ from knowledge.selectors import (
 from portal.accounts.models import User
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
-from portal.web.analysis.period import RANGES, chosen, present, remembered
 from portal.web.charts.drift import FEW, nightly
 from portal.web.charts.track_record import error_over_time, scatter
 from portal.web.common.access import refuse_others_than_admins
+from portal.web.common.period import RANGES, chosen, present, remembered
 from portal.web.common.refusals import refusals_shown
 from scheduler.selectors.analysis.period import Period
 from scheduler.selectors.analysis.start_record import StartVerdict, start_verdicts

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_GET
 
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
-from portal.web.analysis.period import RANGES, chosen, present, remembered
+from portal.web.common.period import RANGES, chosen, present, remembered
 from scheduler.selectors.analysis.analytics import first_submission
 from scheduler.selectors.analysis.spending import spending as spending_of
 

@@ -14,10 +14,10 @@ from django.views.decorators.http import require_http_methods
 from portal.accounts.models import Team, User
 from portal.accounts.requests import PageRequest
 from portal.clock import database_now
-from portal.web.analysis.period import present
 from portal.web.charts.team_usage import receipt_chart
 from portal.web.common.access import refuse_others_than_admins
 from portal.web.common.form_base import StyledForm
+from portal.web.common.period import present
 from portal.web.common.time_fields import HoursField
 from scheduler.errors import BadParameters
 from scheduler.models import PersonLimit

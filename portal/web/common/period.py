@@ -1,4 +1,4 @@
-"""The time range of an analysis page, from its address and back."""
+"""The time range of a page, from its address and back."""
 
 from __future__ import annotations
 
