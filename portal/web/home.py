@@ -50,7 +50,7 @@ def _now(user: User) -> dict[str, Any]:
         "more": len(rows) > SHOWN_JOBS,
         "first": not rows and not has_submitted(user),
         "next_finish": _next_finish(rows),
-        "load": load(),
+        "load": load(database_now()),
         "waiting": waiting_jobs(),
         "named": jobs_named_in(user, (row.job.wait_text for row in rows)),
     }

@@ -11,6 +11,7 @@ from django.db.models.functions import Coalesce
 from portal.accounts.services import digest_of
 from scheduler.errors import NotFound
 from scheduler.models import Allocation, Claim, Gpu, JoinToken, Node, NodeEvent, NodeSpeedTest
+from scheduler.states import NodeState
 
 
 def trusted_since(now: datetime) -> datetime:
@@ -19,6 +20,15 @@ def trusted_since(now: datetime) -> datetime:
     That holds even if they have not been declared lost.
     """
     return now - timedelta(seconds=min(settings.NODE_SUSPECT_S, settings.NODE_LOST_S))
+
+
+def silent_since(node: Node, now: datetime) -> datetime | None:
+    """Return since when a ready node has been silent, if it gets no starts for that.
+
+    None: it is heard of, or its state says already that it gets none.
+    """
+    silent = node.state == NodeState.READY and node.last_seen_at < trusted_since(now)
+    return node.last_seen_at if silent else None
 
 
 def all_nodes() -> QuerySet[Node]:

@@ -101,7 +101,7 @@ def _summary(metric: StepMetric, points: Points, *, measured: bool) -> str:
     low, high, middle = (format(part(values), metric.digits) for part in (min, max, median))
     if metric.story is Story.SPREAD:
         what = f"{middle} {metric.unit}" if metric.unit else f"{metric.label.capitalize()} {middle}"
-        return f"{what} in the median, between {low} and {high}."
+        return f"{what} in the median of its reports, between {low} and {high}."
     (first_step, first), (last_step, last) = points[0], points[-1]
     if len(points) == 1:
         return f"{metric.label.capitalize()} was {last:{metric.digits}} at step {last_step:,}."

@@ -45,7 +45,7 @@ def visible_live_jobs(user: User, nodes: Iterable[Node]) -> set[str]:
 @require_GET
 def node_list(request: PageRequest) -> HttpResponse:
     """One page of nodes under the cluster's load; for htmx the same page's rows alone."""
-    now = load()
+    now = load(database_now())
     filters = NodeFilters(request.GET, gpus=sorted(model["model"] for model in now))
     known = portal_catalogue()
     unknown = [model["model"] for model in now if known.known_gpu(model["model"]) is None]

@@ -21,13 +21,37 @@ from knowledge.core.domain import wording
 from knowledge.core.domain.wording import label
 from portal.accounts.time_zones import local, offset
 from scheduler.core.placement.levels import TopologyLevel
+from scheduler.models import Node
 from scheduler.models.ids import JOB_ID
+from scheduler.selectors import nodes
+from scheduler.states import WaitState
 
 register = template.Library()
 JOB_ID_APART = re.compile(f"({JOB_ID.pattern})")
 STORED_MOMENT = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d", re.ASCII)
 UNKNOWN = "–"
 FAILURES = {"user": "data or code", "resource": "resources", "system": "nodes and infrastructure"}
+
+WAITS: Mapping[str, str] = {
+    WaitState.NO_OPTION: "no node can run it",
+    WaitState.NO_NODE: "no ready node can run it",
+    WaitState.DECLINED: "nodes declined it",
+    WaitState.CHECKPOINT_NODE: "the node with its checkpoint is not ready",
+    WaitState.HELD: "an administrator holds it",
+    WaitState.BEGIN_TIME: "its begin time has not come",
+    WaitState.DEPENDENCY: "other jobs must end first",
+    WaitState.ARRAY_LIMIT: "enough jobs of its array run",
+    WaitState.QUOTA_TEAM: "its team holds what it may",
+    WaitState.QUOTA_USER: "its owner holds what they may",
+    WaitState.HOURS_USER: "its owner's GPU-hours do not last",
+    WaitState.WINDOW: "a window closes too early",
+    WaitState.MARKET: "nodes of a market are awaited",
+    WaitState.BUSY: "other jobs hold the GPUs",
+    WaitState.BEHIND: "GPUs are kept for jobs that go first",
+    WaitState.ROUND: "the next round has not begun",
+    WaitState.PENDING: "other jobs are leaving its GPUs",
+    WaitState.OPTIONS: "its options are being computed",
+}
 
 
 @register.filter
@@ -114,6 +138,12 @@ def failure(kind: str) -> str:
 
 
 @register.filter
+def waits_for(code: str) -> str:
+    """What a queued job waits for, by the code of its wait."""
+    return WAITS.get(code, label(code))
+
+
+@register.filter
 def figure_name(name: str) -> str:
     """The label of a compared figure."""
     return FIGURES[name][0]
@@ -147,6 +177,12 @@ def lasting(moment: datetime) -> SafeString:
     """
     text = f"for {_whole(max(0.0, (timezone.now() - moment).total_seconds()))}"
     return _pressable(moment, "", text, f"since {exact(moment)}")
+
+
+@register.filter
+def silent_since(node: Node) -> datetime | None:
+    """Since when a ready node is given no starts, as nothing was heard of it."""
+    return nodes.silent_since(node, timezone.now())
 
 
 @register.filter

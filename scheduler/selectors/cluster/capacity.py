@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from django.db.models import Avg, Count, Exists, OuterRef, Q
 
 from scheduler.models import Allocation, Gpu
+from scheduler.selectors.nodes import trusted_since
 from scheduler.states import NodeState
 
 
-def load() -> list[Mapping[str, Any]]:
+def load(now: datetime) -> list[Mapping[str, Any]]:
     """Return one entry per GPU model, most GPUs first, in one query.
 
     Its keys are `model`, `total`, `ready`, `held` and `util`.
-    ready: on nodes that take new work.
+    ready: on nodes that take new work, and of which something was heard lately.
     held: by live attempts.
     util: mean of those that report it, 0..1.
     """
+    takes_work = Q(node__state=NodeState.READY, node__last_seen_at__gte=trusted_since(now))
     held = Allocation.objects.filter(gpu=OuterRef("pk"), released_at__isnull=True)
     gpus = Gpu.present.annotate(is_held=Exists(held)).values("model")
     counted = gpus.annotate(
         total=Count("pk"),
-        ready=Count("pk", filter=Q(node__state=NodeState.READY)),
+        ready=Count("pk", filter=takes_work),
         held=Count("pk", filter=Q(is_held=True)),
         mean_util=Avg("util"),
     )

@@ -37,7 +37,7 @@ def test_people_see_its_chart(client: Client) -> None:
     assert f'data-chart="/jobs/{job.pk}/charts/padding/"' in page
     chart = client.get(f"/jobs/{job.pk}/charts/padding/").json()
     assert (chart["data"][0]["x"], chart["data"][0]["y"]) == ([2, 3], [0.25, 0.5])
-    assert chart["summary"] == "Padding 0.375 in the median, between 0.25 and 0.5."
+    assert chart["summary"] == "Padding 0.375 in the median of its reports, between 0.25 and 0.5."
 
 
 def test_its_chart_is_for_those_who_see_the_job() -> None:

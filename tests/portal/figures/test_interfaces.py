@@ -139,7 +139,9 @@ def check_page(browser: Client, story: Story, message: ByHand) -> None:
     assert facts["Step"] == f"{message.step}{of}"
     assert facts["Loss"] == loss(message.loss)
     rate = message.tokens_per_second
-    assert facts["Speed"] == (f"{number(rate)} tokens/s" if rate else "–")
+    assert facts["Mean speed" if message.internal in FINAL else "Speed"] == (
+        f"{number(rate)} tokens/s" if rate else "–"
+    )
     if message.internal in FINAL:
         assert message.ended_at in pages.moments(live.partition("<dt>Ended")[2])
         assert "Time left" not in facts

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import pytest
 from django.db import IntegrityError
+from django.utils import timezone
 
 from portal.accounts.models import AuditEntry
 from portal.clock import database_now
@@ -47,7 +48,7 @@ def test_a_removed_node_is_in_no_list_and_no_offer_and_its_token_is_worthless() 
     remove(node)
     assert not all_nodes().exists()
     assert not nodes_with_gpus().exists()
-    assert load() == []
+    assert load(timezone.now()) == []
     assert inventory().pools == ()
     assert (counts().gpus, sum(counts().nodes.values())) == (0, 0)
     with pytest.raises(NotFound):

@@ -15,10 +15,10 @@ from django.utils import timezone
 from knowledge.core.domain.types import Interval
 from knowledge.models import TrackRecord
 from portal.accounts.models import User
-from portal.web.analysis.period import chosen, remembered
 from portal.web.charts import distributions, gpu_timeline, track_record, usage
 from portal.web.charts.chart import Chart, duration_axis, log_axis
 from portal.web.charts.drift import nightly
+from portal.web.common.period import chosen, remembered
 from scheduler.selectors.analysis.analytics import FailedAttempts, Utilisation
 from scheduler.selectors.analysis.histogram import Histogram, of
 from scheduler.selectors.analysis.track_record import Pair

@@ -48,7 +48,7 @@ def test_without_steps_the_chart_says_so() -> None:
 def test_throughput_and_gradients_are_drawn_from_zero_with_their_unit() -> None:
     rows = [Line(1, None, None, 900.0, {"gradient_norm": 4.0}), Line(2, None, None, 1100.0)]
     rate, norm = (step_chart(name, rows) for name in ("throughput", "gradient-norm"))
-    assert rate["summary"] == "1,000 tokens per second in the median, between 900 and 1,100."
+    assert rate["summary"] == "1,000 tokens per second in the median of its reports, between 900 and 1,100."
     assert norm["summary"] == "Gradient norm was 4 at step 1."
     axes = [figure["layout"]["yaxis"] for figure in (rate, norm)]
     assert [axis["title"]["text"] for axis in axes] == ["tokens per second", "gradient norm"]

@@ -68,7 +68,7 @@ def test_a_waiting_job_says_what_it_lacks(browser: Client, api: APIClient, perso
     (option,) = waits["options"]
     assert (option["fate"], option["free"], option["lacks"]) == ("full", 0, 2)
     shown = page_of(browser, job)
-    assert "Waiting (busy)" in shown
+    assert "Waiting: other jobs hold the GPUs" in shown
     assert "0 of 2 free" in shown
     assert first.pk not in shown
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
+from django.utils import timezone
 
 from portal.accounts.models import AuditEntry, Membership, Team, User
 from scheduler.models import Gpu, Node
@@ -35,6 +38,16 @@ def test_people_look_and_administrators_act(browser: Client, person: User) -> No
     assert browser.post("/nodes/join-token/").status_code == 403
     User.objects.filter(pk=person.pk).update(is_staff=True)
     assert b"--join fjoin-" in browser.post("/nodes/join-token/").content
+
+
+def test_a_node_that_gets_no_starts_since_it_fell_silent_says_so(browser: Client) -> None:
+    heard, silent = world.fake_node(name="heard"), world.fake_node(name="gone")
+    then = timezone.now() - timedelta(seconds=settings.NODE_SUSPECT_S + 5)
+    Node.objects.filter(pk=silent.node_id).update(last_seen_at=then)
+    for path in ("/nodes/", f"/nodes/{silent.node_id}/"):
+        assert page(browser, path).count('state-lost">silent</span>') == 1
+    assert "silent</span>" not in page(browser, f"/nodes/{heard.node_id}/")
+    assert " on ready nodes" in page(browser, "/nodes/")
 
 
 def test_the_page_of_a_node_tells_the_release_of_its_agent(browser: Client) -> None:
