@@ -15,6 +15,7 @@ from statistics import median
 from knowledge.reading.failures.troubled_lines import LONGEST, LogLine
 from knowledge.reading.logs.formats import Shapes, point_by
 from knowledge.reading.logs.line_forms import LogPoint, point_of, total_said
+from knowledge.reading.logs.pauses import pauses_s
 
 MOST_POINTS = 20_000  # the last ones
 MOST_WARNINGS = 5  # the first ones are shown
@@ -62,11 +63,12 @@ class LogFigures:
 
     @property
     def remaining_s(self) -> float | None:
-        """The steps that are left at the rate of the log."""
+        """What the steps that are left take, with the pauses that recur."""
         at, total, rate = self.furthest, self.total, self.steps_per_s
-        if at is None or total is None or rate is None:
+        if at is None or total is None or not rate:
             return None
-        return max(0, total - _step(at)) / rate
+        left = max(0, total - _step(at))
+        return left / rate + pauses_s(_moments(self.points), rate, left)
 
     @property
     def tokens_per_s(self) -> LogPoint | None:
@@ -124,6 +126,19 @@ def _rates(timed: Sequence[LogPoint]) -> list[float]:
             since = one
     steps, seconds = _between(begun, timed[-1]) if timed else (0, 0.0)
     return rates or ([steps / seconds] if steps > 0 and seconds > 0 else [])
+
+
+def _moments(points: Sequence[LogPoint]) -> list[tuple[int, float]]:
+    """Steps and seconds since the training last began, each once."""
+    moments: list[tuple[int, float]] = []
+    for one in points:
+        if one.step is None or one.seconds is None:
+            continue
+        if moments and (one.step < moments[-1][0] or one.seconds < moments[-1][1]):
+            moments = []
+        if not moments or one.step > moments[-1][0]:
+            moments.append((one.step, one.seconds))
+    return moments
 
 
 def _between(old: LogPoint | None, new: LogPoint) -> tuple[int, float]:

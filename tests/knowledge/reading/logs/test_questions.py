@@ -34,6 +34,23 @@ def test_the_rate_of_a_bar_is_the_median_of_its_differences() -> None:
     assert found.remaining_s == pytest.approx(938.2, abs=0.1)
 
 
+def paced(pauses: dict[int, int], until: int = 60) -> str:
+    """Five seconds a step, a line each five steps, and pauses before some lines."""
+    spent, log = 0, ""
+    for step in range(5, until + 1, 5):
+        spent += 25 + pauses.get(step, 0)
+        log += f" 1%|# | {step}/100 [{spent // 60:02}:{spent % 60:02}<09:00]\n"
+    return log
+
+
+def test_pauses_that_recur_are_in_what_remains() -> None:
+    assert figures(paced({})).remaining_s == pytest.approx(200)
+    every_20 = {25: 90, 45: 90}
+    assert figures(paced(every_20)).remaining_s == pytest.approx(200 + 2 * 90)
+    assert figures(paced({25: 90})).remaining_s == pytest.approx(200)  # one may be a hiccup
+    assert figures(paced({10: 90, 15: 90, 45: 90})).remaining_s == pytest.approx(200)  # not regular
+
+
 FORMS = {
     "this trainer": ("step 12/50  loss 2.1000  900 tokens/s", 12, 50, 2.1),
     "hugging face": (

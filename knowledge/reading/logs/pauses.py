@@ -1,0 +1,33 @@
+"""Pauses that recur in a training, as for an evaluation or a checkpoint."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from statistics import median
+
+LEAST_S = 10.0  # longer than usual, of a pause
+TIMES = 2.0  # as much longer as a usual gap is long
+UNEVEN = 0.25  # of their distance, between pauses that still count as regular
+
+
+def pauses_s(moments: Sequence[tuple[int, float]], rate: float, left: int) -> float:
+    """The seconds of the pauses that `left` more steps bring; 0 where none recur.
+
+    moments: steps with their seconds, rising in both. rate: steps a second without pauses.
+    """
+    at, extra = [], []
+    gaps = [(new[0], new[0] - old[0], new[1] - old[1]) for old, new in itertools.pairwise(moments)]
+    for step, steps, seconds in gaps:
+        usual = steps / rate
+        if seconds - usual > max(LEAST_S, TIMES * usual):
+            at.append(step)
+            extra.append(seconds - usual)
+    apart = [new - old for old, new in itertools.pairwise(at)]
+    if not apart:
+        return 0.0
+    period = median(apart)
+    if any(abs(one - period) > UNEVEN * period for one in apart):
+        return 0.0
+    since = moments[-1][0] - at[-1]
+    return (since + left) // period * median(extra)
