@@ -13,18 +13,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from knowledge.core.analytic import cost_model
+from knowledge.core.analytic import cost_model, overheads
 from knowledge.core.analytic.config_table import ConfigTable
 from knowledge.core.analytic.least_squares import fit_weights, masked, shares
 from knowledge.core.domain.arrays import Array
 
 # Stated seconds a layer and pass keep the host busy, read off the shortest steps of the shipped history.
-LAYER_S = 2e-3  # starting a layer's operations
-SHARD_S = 1.6e-3  # and collecting its shards from other GPUs
+SHARD_S = 1.6e-3  # collecting its shards from other GPUs; starting its operations is in `overheads`
 ADAPTER_SHARD_S = 12e-3  # where FSDP wraps every adapter by itself; fused 4-bit layers keep them out of it
-# Of a gated layer's operations and adapters: no gate, no rotation; queries, keys and values are one product.
-PLAIN_LAYER, PLAIN_ADAPTERS = 0.4, 0.5
-ADAPTED_LAYER = 1.5  # as many operations as without adapters
+PLAIN_ADAPTERS = 0.5  # of a gated layer's adapters: queries, keys and values are one product
 FUSED_EXPERTS_S = 2e-3  # sorting tokens for experts that share one kernel
 EXPERT_S = 2.2e-4  # starting one expert that no fused kernel serves; half of it with adapters
 GATHER_S = 2e-4  # a collective's latency for each doubling of the GPUs
@@ -47,7 +44,7 @@ def step_parts(c: ConfigTable) -> Parts:
 
     The parts are at their stated weights, (n, k) each.
     """
-    passes = (np.where(c.adapter, 2.0, 3.0) + c.checkpointing) * c.accumulation
+    passes = overheads.passes(c)
     return _device(c, passes), _host(c, passes), _network(c, passes)
 
 
@@ -63,7 +60,7 @@ def _device(c: ConfigTable, passes: Array) -> Array:
         np.where(c.quantized, passes * DEQUANTISED * c.blocks / c.bandwidth, 0.0),
         passes * 2 * c.parameters / c.bandwidth,
         np.where(c.fused, traffic, 0.0),
-        np.where(c.fused, 0.0, UNFUSED * traffic * _operations(c)),
+        np.where(c.fused, 0.0, UNFUSED * traffic * overheads.operations(c)),
         c.accumulation * c.micro_tokens * 20 * c.vocab / c.bandwidth,
         cost_model.optimizer_time(c),
         cost_model.paging_bytes(c) / HOST_BYTES_S,
@@ -73,20 +70,15 @@ def _device(c: ConfigTable, passes: Array) -> Array:
     return np.column_stack(parts)
 
 
-def _operations(c: ConfigTable) -> Array:
-    """How many operations a layer's weights take, a gated one's being 1."""
-    return np.where(c.mlp_matrices == 3, 1.0, PLAIN_LAYER)
-
-
 def _host(c: ConfigTable, passes: Array) -> Array:
     layers = np.where(c.cpu, 0.0, passes * c.layers)
-    started = layers * _operations(c) * np.where(c.adapter, ADAPTED_LAYER, 1.0)
+    started = overheads.started(c)
     adapters = passes * c.attention_layers * np.where(c.mlp_matrices == 3, 1.0, PLAIN_ADAPTERS)
     wrapped = c.fsdp & c.adapter & ~(c.quantized & c.fused)
     loops = layers * np.where(c.expert_parallel > 0, 0.0, c.experts) * EXPERT_S
     parts = [
-        np.where(c.reentrant, started * LAYER_S, 0.0),
-        *masked(c.adapter, np.where(c.reentrant, 0.0, started * LAYER_S)),
+        np.where(c.reentrant, started, 0.0),
+        *masked(c.adapter, np.where(c.reentrant, 0.0, started)),
         np.where(c.fsdp & ~wrapped, layers * SHARD_S, 0.0),
         np.where(wrapped, adapters * ADAPTER_SHARD_S, 0.0),
         np.where(c.expert_parallel > 0, layers * FUSED_EXPERTS_S, 0.0),
@@ -112,13 +104,15 @@ def _network(c: ConfigTable, passes: Array) -> Array:
     return np.column_stack(parts)
 
 
-def step_seconds(parts: Parts, weights: Array) -> Array:
+def step_seconds(parts: Parts, weights: Array, stated: Sequence[Array | float] = (0.0, 0.0, 0.0)) -> Array:
     """Return the seconds of a step from its three parts, shape (n,).
+
+    stated: seconds of each of the three that no weight is learnt for.
 
     They are joined as Pollux joins compute and network (Qiao et al., OSDI 2021).
     """
     ends = np.cumsum([0, *(part.shape[1] for part in parts)])
-    busy = [part @ weights[ends[i] : ends[i + 1]] + IDLE_S for i, part in enumerate(parts)]
+    busy = [part @ weights[ends[i] : ends[i + 1]] + stated[i] + IDLE_S for i, part in enumerate(parts)]
     seconds: Array = np.sum(np.power(busy, OVERLAP), axis=0) ** (1 / OVERLAP)
     return seconds
 
@@ -132,15 +126,17 @@ class StepTime:
         tokens_per_second: measured, shape (n,).
         groups: n repeats of one count as much as √n rows.
         """
-        parts = step_parts(c)
+        parts, stated = step_parts(c), overheads.of_autocast(c)
         count = sum(part.shape[1] for part in parts)
         seconds = step_tokens(c) / tokens_per_second
-        self.weights_: Array = fit_weights(lambda w: step_seconds(parts, w), count, seconds, groups, ROBUST)
+        self.weights_: Array = fit_weights(
+            lambda w: step_seconds(parts, w, stated), count, seconds, groups, ROBUST
+        )
         return self
 
     def value(self, c: ConfigTable) -> Array:
         """θ: tokens/s of the whole job, shape (n,)."""
-        rate: Array = step_tokens(c) / step_seconds(step_parts(c), self.weights_)
+        rate: Array = step_tokens(c) / step_seconds(step_parts(c), self.weights_, overheads.of_autocast(c))
         return rate
 
     def observed(self, c: ConfigTable) -> Array:

@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from knowledge.core.analytic import overheads
 from knowledge.core.analytic.config_table import ConfigTable, columns
 from knowledge.core.analytic.step_time import StepTime, step_parts, step_seconds, step_tokens
 from knowledge.core.data.sources import registry
@@ -140,3 +141,18 @@ def test_what_one_model_showed_of_a_gpu_is_no_word_on_others_there() -> None:
     asked = [BASE, there, elsewhere, other, same]
     unseen = seen.unseen_gpu(asked, columns(asked, CATALOGUE))
     assert unseen.tolist() == [False, False, False, True, False]
+
+
+def test_adapters_of_our_trainer_are_slower_by_what_autocast_adds_and_no_others_are() -> None:
+    ours = replace(BASE, chunked_loss=True, optimizer_state="adamw-fp32", target_modules="all-linear")
+    full, cpu = replace(ours, method="full"), replace(ours, gpu_model="cpu")
+    c = columns([ours, replace(ours, per_device_batch_size=8), full, BASE, cpu], CATALOGUE)
+    device, host, _ = overheads.of_autocast(c)
+    assert (
+        host[0]
+        == host[1]
+        == pytest.approx(overheads.passes(c)[0] * c.layers[0] * c.adapters[0] * overheads.AUTOCAST_ADAPTER_S)
+    )
+    assert device[1] == pytest.approx(8 * device[0])
+    assert not device[2:].any()
+    assert not host[2:].any()

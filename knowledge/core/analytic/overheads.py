@@ -1,0 +1,48 @@
+"""What a step spends beside products: starting operations, moving adapters.
+
+A GPU waits for its host where a layer has too little to do. How long hangs on operations and host, not on
+tokens. The seconds of a layer are read off the shortest steps of the shipped history; those of autocast and
+its adapters, and what adapters move, are fitted to our trainer's runs on one H200
+(docs/measurements/README.md).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from knowledge.core.analytic.config_table import ConfigTable
+from knowledge.core.domain.arrays import Array
+
+LAYER_S = 2e-3  # starting a layer's operations, of one pass
+# Of a gated layer's operations: no gate, no rotation; queries, keys and values are one product.
+PLAIN_LAYER = 0.4
+ADAPTED_LAYER = 1.5  # as many operations as without adapters
+# Each adapted layer casts its input, its weights and what it hands on.
+AUTOCAST_ADAPTER_S = 3.5e-4
+ADAPTER_BYTES = 20.0  # of each input and output of an adapted layer: to float32 and back, scaled, added
+
+
+def passes(c: ConfigTable) -> Array:
+    """Passes of a step over all layers: forward, backward, and once more."""
+    found: Array = (np.where(c.adapter, 2.0, 3.0) + c.checkpointing) * c.accumulation
+    return found
+
+
+def operations(c: ConfigTable) -> Array:
+    """How many operations a layer's weights take, a gated one's being 1."""
+    return np.where(c.mlp_matrices == 3, 1.0, PLAIN_LAYER)
+
+
+def started(c: ConfigTable) -> Array:
+    """Seconds in which the host starts layers; CPUs count theirs elsewhere."""
+    layers = np.where(c.cpu, 0.0, passes(c) * c.layers)
+    seconds: Array = LAYER_S * layers * operations(c) * np.where(c.adapter, ADAPTED_LAYER, 1.0)
+    return seconds
+
+
+def of_autocast(c: ConfigTable) -> tuple[Array, Array, float]:
+    """Seconds that autocast adds to our adapters: device, host, network."""
+    ours = c.cast_norms & c.adapter
+    moved = passes(c) * c.micro_tokens * ADAPTER_BYTES * c.adapted
+    started_too = passes(c) * c.layers * c.adapters * AUTOCAST_ADAPTER_S
+    return np.where(ours, moved / c.bandwidth, 0.0), np.where(ours, started_too, 0.0), 0.0
