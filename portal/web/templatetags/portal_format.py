@@ -139,7 +139,7 @@ def failure(kind: str) -> str:
 
 @register.filter
 def waits_for(code: str) -> str:
-    """What a queued job waits for, by the code of its wait."""
+    """Say in words why a queued job waits, by the code of its wait."""
     return WAITS.get(code, label(code))
 
 
