@@ -136,3 +136,14 @@ def test_a_sentence_that_cannot_be_read_is_answered_in_words(browser: Client, sa
     text, rows = page(browser, said)
     assert 'role="alert"' in text
     assert rows == []
+
+
+@pytest.mark.parametrize("model", ["tiny llama", "tiny lama", "tiny-lama"])
+def test_two_words_that_may_be_two_models_are_asked_about(
+    api: APIClient, poems: DatasetFile, model: str
+) -> None:
+    found = asked(api, f"{model} on my poems by tonight, under $30", timezone="Europe/Berlin")
+    assert "model" not in found["fields"]
+    values = [choice["value"] for choice in found["question"]["choices"]]
+    assert values == ["builtin/tiny-llama", "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T"]
+    assert found["fields"]["deadline_at"]["origin"] == "stated"

@@ -14,6 +14,7 @@ from portal.intents.core.spans import Sentence
 from portal.intents.core.types import Proposal
 
 FIELD = "model"
+BUILTIN_TINY = "builtin/tiny-llama"
 LONGEST = 12  # pieces of one name; longer chains are cut
 SIZE = "size "  # before the size, in the note of a proposal that has no more
 ADDRESS = re.compile(r"(?:https?|ftp|file|s3|gs|hf|ssh)://[^\s,;\"'<>]+|www\.[^\s,;\"'<>]+")
@@ -84,7 +85,7 @@ def read(text: Sentence, index: ModelIndex, taken: list[tuple[int, int]]) -> Ite
             yield Proposal(field=FIELD, start=found.start(), end=found.end(), value=value, weight=10)
     for run in _runs(low, index):
         if proposal := _named(run, index):
-            yield proposal
+            yield _or_builtin(proposal, low, index)
     for found in _SIZE.finditer(low):
         billions = float(found["n"]) * (1e-3 if found["m"] or found["long"] == "million" else 1)
         choices = tuple(index.of_size(billions * 1e9))
@@ -221,6 +222,18 @@ def _named(run: list[NamePiece], index: ModelIndex) -> Proposal | None:
     if not contradicts and (settled := settle(found, _said(pieces), base=base)):
         return replace(found_at, value=settled)
     return replace(found_at, note="unknown" if contradicts else "")
+
+
+def _or_builtin(proposal: Proposal, low: str, index: ModelIndex) -> Proposal:
+    """Ask which is meant where two words may name a published model or a built-in one.
+
+    "Tiny llama" is nearly builtin/tiny-llama, and TinyLlama in two words.
+    """
+    words = low[proposal.start : proposal.end].replace("_", " ").replace("-", " ").split()
+    builtin = index.ids.get(BUILTIN_TINY)
+    if proposal.value in (None, builtin) or builtin is None or len(words) != 2 or words[0] != "tiny":
+        return proposal
+    return replace(proposal, value=None, choices=(builtin, proposal.value))
 
 
 def _said(pieces: list[str]) -> list[str]:
