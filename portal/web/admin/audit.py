@@ -47,6 +47,7 @@ def _rows(entries: list[AuditEntry]) -> list[dict[str, Any]]:
     return [
         {
             "entry": entry,
+            "action": entry.action.replace(".", " "),  # earlier releases stored "history.imported"
             "name": names.get(entry.target, ""),
             "page": page_of(entry.target) if entry.target in names else "",
             "details": details(entry.action, entry.data),

@@ -288,3 +288,11 @@ def test_the_tables_show_no_secret_and_delete_nothing(browser: Client, admin: Us
     assert browser.post(f"/admin/scheduler/node/{node.node_id}/delete/", {"post": "yes"}).status_code == 403
     user = browser.get(f"/admin/accounts/user/{admin.pk}/change/").content
     assert admin.password.encode() not in user
+
+
+def test_actions_of_earlier_releases_are_told_in_words(browser: Client, person: User) -> None:
+    User.objects.filter(pk=person.pk).update(is_staff=True)
+    audit(action="history.imported", actor=person, target="runs.csv", data={}, now=timezone.now())
+    shown = browser.get("/audit/").content.decode()
+    assert "history imported" in shown
+    assert "history.imported" not in shown
