@@ -1,4 +1,4 @@
-"""What a step spends beside products: starting operations, moving adapters.
+"""Step time beside products: starting operations, moving adapters.
 
 A GPU waits for its host where a layer has too little to do. How long hangs on operations and host, not on
 tokens. The seconds of a layer are read off the shortest steps of the shipped history; those of autocast and
@@ -29,7 +29,7 @@ def passes(c: ConfigTable) -> Array:
 
 
 def operations(c: ConfigTable) -> Array:
-    """How many operations a layer's weights take, a gated one's being 1."""
+    """Operations that a layer takes, a gated one's being 1."""
     return np.where(c.mlp_matrices == 3, 1.0, PLAIN_LAYER)
 
 
