@@ -63,7 +63,7 @@ class LogFigures:
 
     @property
     def remaining_s(self) -> float | None:
-        """What the steps that are left take, with the pauses that recur."""
+        """Seconds that the steps left take, with the pauses that recur."""
         at, total, rate = self.furthest, self.total, self.steps_per_s
         if at is None or total is None or not rate:
             return None
