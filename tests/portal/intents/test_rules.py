@@ -216,6 +216,11 @@ def test_a_value_that_cannot_be_is_complained_about_and_unset(clause: str, field
     assert field not in reading.fields
 
 
+def test_a_second_currency_is_complained_about() -> None:
+    for clause in ("20 euros or 30 dollars", "at most €20 or $25", "for $20 and 30 pounds"):
+        assert "converts nothing" in said(f"{NAMED}, {clause}").complaints["budget"]
+
+
 def test_files_are_found_by_words_of_one_name_and_by_the_newest_job() -> None:
     assert values("phi-4 on my tickets")["training_file"] == "tickets-2025.jsonl"
     assert values("phi-4 on the same data as last time")["training_file"] == "tickets-2025.jsonl"
