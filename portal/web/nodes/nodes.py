@@ -54,7 +54,10 @@ def node_list(request: PageRequest) -> HttpResponse:
         return render(request, "nodes/list.html", context, status=400)
     chosen = filters.cleaned_data
     found = matching(all_nodes(), text=chosen["q"], gpu=chosen["gpu"], state=chosen["state"])
-    page = Paginator(found, PAGE).get_page(request.GET.get("page"))
+    pages = Paginator(found, PAGE)
+    if not filters.in_use:
+        pages.count = context["states"][0][-1]  # all nodes, counted already
+    page = pages.get_page(request.GET.get("page"))
     context |= {"page": page, "load": now, "state": chosen["state"], "filtered": filters.in_use}
     context["visible"] = visible_live_jobs(request.user, page)
     if is_fragment(request):
