@@ -30,11 +30,18 @@ def eligible(state: ClusterState, now: float) -> tuple[ClusterState, tuple[Wait,
 
 def off_spot_nodes(state: ClusterState) -> ClusterState:
     """The state in which only jobs that may use spot nodes come near them."""
-    spot = frozenset(node.id for node in state.nodes if node.kind is NodeTerms.SPOT)
-    if not spot:
-        return state
-    jobs = (job if job.spot else replace(job, avoids=job.avoids | spot) for job in state.jobs)
-    return replace(state, jobs=tuple(jobs))
+    spot = spot_nodes(state)
+    return replace(state, jobs=tuple(off_nodes(job, spot) for job in state.jobs)) if spot else state
+
+
+def spot_nodes(state: ClusterState) -> frozenset[str]:
+    """The nodes that may be withdrawn, by id."""
+    return frozenset(node.id for node in state.nodes if node.kind is NodeTerms.SPOT)
+
+
+def off_nodes(job: JobInfo, spot: frozenset[str]) -> JobInfo:
+    """The job, which keeps off these spot nodes unless it may use them."""
+    return job if job.spot or not spot else replace(job, avoids=job.avoids | spot)
 
 
 def with_waits(plan: Plan, not_yet: tuple[Wait, ...]) -> Plan:

@@ -170,6 +170,7 @@ class ChangeIn(ClosenessIn):
     goal = ChoiceField(choices=[goal.value for goal in Goal], required=False)
     deadline_at = ZonedDateTime(required=False, allow_null=True, help_text="Null: none any more.")
     budget = BudgetNumber(required=False, allow_null=True, help_text="Null: none any more.")
+    spot = SpotField(required=False, help_text="May it use spot nodes?")
     params = Params(
         required=False,
         help_text="Fixed parameters; null leaves one to the recommendation again. Those that change what is"

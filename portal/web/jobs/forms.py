@@ -56,6 +56,7 @@ KINDS = {
 STOPPING = {"": "may be stopped", "0": "is never stopped"}
 SPOT = {"": "yes, if there is a deadline", "yes": "yes", "no": "no"}
 CLASS, STOPPED, TIME_LIMIT = "Priority class", "For jobs that go first", "Time limit, hours"
+SPOT_NODES = "May use spot nodes"
 SHOWN_FILES = SHOWN_JOBS = 50
 
 
@@ -147,7 +148,7 @@ class SubmitForm(ClosenessFields, ReadFields, SweepFields, TimedForm):
         required=False,
         coerce=lambda text: text == "yes",
         empty_value=None,
-        label="May use spot nodes",
+        label=SPOT_NODES,
         help_text="They are cheaper and can be withdrawn; the job then goes on elsewhere, from its last"
         " checkpoint.",
     )

@@ -13,7 +13,7 @@ from knowledge.core.domain.types import Option
 from scheduler.core.ahead.lives import PlayedJob
 from scheduler.core.ahead.play_input import PlayInput
 from scheduler.core.cycle.ranked import Ranked, RankedQueue
-from scheduler.core.eligibility import eligible
+from scheduler.core.eligibility import eligible, off_nodes, spot_nodes
 from scheduler.core.quotas import admission
 from scheduler.core.types import Action, ClusterState, GpuId, JobInfo, NodeInfo
 
@@ -102,9 +102,10 @@ class Kept:
     def __init__(self, policy: Ranked, state: ClusterState) -> None:
         self.queue = RankedQueue(policy, replace(state, jobs=(), explain=False), 0.0)
         self.not_yet: dict[str, JobInfo] = {}
+        self.spot = spot_nodes(state)
 
     def waits(self, life: PlayedJob) -> None:
-        job = life.info
+        job = off_nodes(life.info, self.spot)
         if job.held or job.awaits or job.begins_at is not None:
             self.not_yet[job.id] = job
         else:

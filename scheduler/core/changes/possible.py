@@ -15,6 +15,7 @@ from knowledge.core.recommend.objectives import affordable, ranked
 from scheduler.core.ahead.play_input import PlayInput
 from scheduler.core.changes.others import quota_changes, window_changes, without_others
 from scheduler.core.changes.queue import with_job
+from scheduler.core.market.types import NodeTerms
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.types import JobInfo
 from scheduler.states import PriorityClass
@@ -29,6 +30,7 @@ class ChangeKind(StrEnum):
     BUDGET = "budget"  # a larger one
     GOAL = "goal"
     CLASS = "class"  # a higher one
+    SPOT = "spot"  # nodes that may be withdrawn, too
     QUOTA = "quota"  # the limit that it waits for is lifted
     RELEASE = "release"  # of an administrator's hold
     BEGIN = "begin"  # at once, instead of at its time to begin
@@ -55,11 +57,13 @@ class OpenOptions:
     """The options that a job would have if less were fixed, best first.
 
     anywhere: with every place open. opened: by the field that would be left open, such as params.number_gpus
-    or deadline_at. mended: where no node can run it as it is, those with the fixed values `instead`.
+    or deadline_at. spot: if it might use spot nodes, too. mended: where no node can run it as it is, those
+    with the fixed values `instead`.
     """
 
     anywhere: tuple[Option, ...] = ()
     opened: Mapping[str, tuple[Option, ...]] = field(default_factory=dict)
+    spot: tuple[Option, ...] = ()
     instead: Mapping[str, Any] = field(default_factory=dict)
     mended: tuple[Option, ...] = ()
 
@@ -73,6 +77,7 @@ def possible_changes(given: PlayInput, job: JobInfo, options: OpenOptions) -> li
         *_budgets(given, job, options.anywhere),
         *_goals(given, job),
         *_classes(given, job),
+        *_on_spot(given, job, options.spot),
         *_released(given, job),
         *_begun(given, job),
         *(PossibleChange(ChangeKind.QUOTA, *one) for one in quota_changes(given, job)),
@@ -149,6 +154,12 @@ def _classes(given: PlayInput, job: JobInfo) -> Iterator[PossibleChange]:
         if one > job.priority:
             changed = with_job(given, replace(job, priority=one.value))
             yield PossibleChange(ChangeKind.CLASS, one.word, changed, {"priority": one.word})
+
+
+def _on_spot(given: PlayInput, job: JobInfo, options: tuple[Option, ...]) -> Iterator[PossibleChange]:
+    if options and not job.spot and any(node.kind is NodeTerms.SPOT for node in given.state.nodes):
+        changed = with_job(given, replace(job, spot=True, options=options, no_option=""))
+        yield PossibleChange(ChangeKind.SPOT, "yes", changed, {"spot": "yes"})
 
 
 def _released(given: PlayInput, job: JobInfo) -> Iterator[PossibleChange]:

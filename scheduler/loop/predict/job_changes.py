@@ -20,6 +20,7 @@ from scheduler.core.changes.helpful import helpful_changes
 from scheduler.core.changes.possible import OpenOptions, possible_changes
 from scheduler.core.changes.stored import change_json
 from scheduler.core.changes.trying import try_changes
+from scheduler.core.market.types import NodeTerms
 from scheduler.errors import BadParameters
 from scheduler.loop.predict.start_forecasts import play_input
 from scheduler.models import ChangeSearch, Job
@@ -71,18 +72,28 @@ def _found(job: Job, now: datetime) -> list[dict[str, Any]]:
     info = next((one for one in given.state.waiting if one.id == job.pk), None)
     if info is None:
         return []
-    possible = possible_changes(given, info, open_options(job, info.options, now))
+    has_spot = any(node.kind is NodeTerms.SPOT for node in given.state.nodes)
+    possible = possible_changes(given, info, open_options(job, info.options, now, has_spot=has_spot))
     trials = try_changes(given, job.pk, possible, CpuBudget(settings.FORECAST_CPU_S).share)
     widths = judged_forecasts(given.policy.name)
     return [change_json(one) for one in helpful_changes(trials, job.pk, given.now, calibrated(widths))]
 
 
-def open_options(job: Job, options: tuple[Option, ...], now: datetime) -> OpenOptions:
-    """The options that the job would have if less of it were fixed."""
+def open_options(
+    job: Job, options: tuple[Option, ...], now: datetime, *, has_spot: bool = False
+) -> OpenOptions:
+    """The options that the job would have if less of it were fixed.
+
+    has_spot: are there spot nodes that it might use?
+    """
     recommender = current_recommender(spot=job.spot)
+    on_spot: tuple[Option, ...] = ()
+    if has_spot and not job.spot:
+        on_spot = _with(job, {}, current_recommender(spot=True), now, spot=True)
     if not options:
         instead = _mending(job, recommender)
-        return OpenOptions(instead=instead, mended=_with(job, instead, recommender, now) if instead else ())
+        mended = _with(job, instead, recommender, now) if instead else ()
+        return OpenOptions(instead=instead, mended=mended, spot=on_spot)
     dispatch = RECIPES[job.recipe].binding(Binds.DISPATCH)
     opened = {
         f"params.{name}": _with(job, {name: None}, recommender, now)
@@ -92,7 +103,7 @@ def open_options(job: Job, options: tuple[Option, ...], now: datetime) -> OpenOp
         every = tuple(map(read_option, job.options))
         opened["deadline_at"] = keeping(affordable(every, job.budget, _promised_cost(job)), None, job.budget)
     anywhere = _with(job, dict.fromkeys(PLACES), recommender, now, within_budget=False)
-    return OpenOptions(anywhere=anywhere, opened=opened)
+    return OpenOptions(anywhere=anywhere, opened=opened, spot=on_spot)
 
 
 def _mending(job: Job, recommender: Recommender) -> dict[str, Any]:
@@ -117,12 +128,15 @@ def _with(
     now: datetime,
     *,
     within_budget: bool = True,
+    spot: bool | None = None,
 ) -> tuple[Option, ...]:
     """Its options with these fixed values, as a snapshot would have them then."""
     merged = {**job.fixed, **params}
     fixed = {name: value for name, value in merged.items() if value is not None}
     try:
-        columns = new_terms(job, {"fixed": fixed}, now, recommender)
+        columns = new_terms(
+            job, {"fixed": fixed, "spot": job.spot if spot is None else spot}, now, recommender
+        )
     except BadParameters:
         return ()
     options, aim = tuple(map(read_option, columns["options"])), objective_of(job, now)

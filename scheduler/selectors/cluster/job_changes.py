@@ -130,6 +130,7 @@ def _in_words(one: Mapping[str, Any], about: Job | None) -> str:
         ChangeKind.BUDGET: lambda: f"With a budget of {money(float(subject), settings.CURRENCY)}",
         ChangeKind.GOAL: lambda: f"With the goal {subject}",
         ChangeKind.CLASS: lambda: f"In the class {subject}",
+        ChangeKind.SPOT: lambda: "On spot nodes, too, which may be withdrawn",
         ChangeKind.QUOTA: lambda: f"With a higher limit of its {'owner' if subject == 'user' else 'team'}",
         ChangeKind.RELEASE: lambda: "If it is released",
         ChangeKind.BEGIN: lambda: "Without its time to begin",

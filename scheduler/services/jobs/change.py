@@ -1,7 +1,8 @@
 """Changing a job in place, after it was submitted.
 
-Class, time limit, closeness and whether it may be stopped can be changed until it ends; goal, limits and
-fixed values only while it waits. A recommendation is made anew where these need it, before the transaction.
+Class, time limit, closeness and whether it may be stopped can be changed until it ends; goal, limits, spot
+nodes and fixed values only while it waits. A recommendation is made anew where these need it, before the
+transaction.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ from scheduler.states import TERMINAL, JobState, PriorityClass, public_state
 from trainer.recipes import RECIPES, Binds
 
 WAITING = frozenset({JobState.QUEUED, JobState.PAUSED})
-WHILE_IT_WAITS = ("goal", "deadline_at", "budget", "fixed")
+WHILE_IT_WAITS = ("goal", "deadline_at", "budget", "spot", "fixed")
 LOOK_AGAIN = "look again, and then change it"
 
 
@@ -48,6 +49,7 @@ class JobChange(TypedDict, total=False):
     goal: str
     deadline_at: datetime | None
     budget: float | None
+    spot: bool
     params: Mapping[str, Any]
 
 
@@ -189,6 +191,8 @@ def _sentences(changed: Mapping[str, Any], data: Mapping[str, Any]) -> str:
     if "max_run_s" in changed:
         most_s = changed["max_run_s"]
         sentences.append(f"It may run for {rough_time(most_s) if most_s else 'any time'} now.")
+    if "spot" in changed:
+        sentences.append(f"It {'may' if changed['spot'] else 'may not'} use spot nodes now.")
     if "goal" in changed:
         sentences.append(f"Its goal is {changed['goal']} now.")
     for name, word in (("deadline_at", "deadline"), ("budget", "budget")):

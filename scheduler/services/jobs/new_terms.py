@@ -1,4 +1,4 @@
-"""A job's promise after its goal, limits or fixed values have changed."""
+"""A job's promise after its goal, limits, nodes or fixed values have changed."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from scheduler.models import Job
 from scheduler.services.jobs import recommend
 from scheduler.services.jobs.dependencies import check_order
 from scheduler.services.jobs.objectives import FARTHEST, aim_of_request, objective_of
+from scheduler.services.jobs.terms.spot import spot_terms
 from scheduler.states import WaitState
 from trainer.recipes import RECIPES, Binds
 
@@ -25,7 +26,7 @@ A_MOMENT = timedelta(seconds=1)
 def new_terms(
     job: Job, changed: Mapping[str, Any], now: datetime, recommender: Recommender | None = None
 ) -> dict[str, Any]:
-    """Return the columns that follow from a new goal, limit or fixed value.
+    """Return the columns that follow from what has changed.
 
     A job that never started is promised anew; what changes how it learns stays as it was bound, unless the
     person changes it or nothing else can run. One that ran before keeps its promise, and has other options.
@@ -33,8 +34,11 @@ def new_terms(
     """
     after = as_changed(job, changed)
     _check_limits(job, after, changed, now)
-    recommender = recommender or recommend.current_recommender(spot=job.spot)
+    recommender = recommender or recommend.current_recommender(spot=after.spot)
     columns = _again(after, recommender, now) if job.fence else _anew(job, after, recommender, now)
+    if after.spot:
+        promise = columns.get("promise", job.promise)
+        spot_terms(asked=True, deadline_at=after.deadline_at, promise=promise, model=job.model)
     return {**columns, "options_for": recommend.options_digest(recommender)}
 
 

@@ -12,7 +12,7 @@ from portal.web.common.currency import BudgetField
 from portal.web.common.form_base import StyledForm
 from portal.web.common.param_fields import PREFIX, as_form_values, param_fields
 from portal.web.common.time_fields import HoursField, MomentField, TimedForm
-from portal.web.jobs.forms import CLASS, GOALS, STOPPED, STOPPING, TIME_LIMIT
+from portal.web.jobs.forms import CLASS, GOALS, SPOT_NODES, STOPPED, STOPPING, TIME_LIMIT
 from scheduler.models import Job
 from scheduler.selectors.quotas import highest_class
 from scheduler.services.jobs.change import WAITING, WHILE_IT_WAITS
@@ -50,6 +50,10 @@ class ChangeForm(ClosenessFields, TimedForm):
     goal = forms.ChoiceField(choices=[(goal.value, text) for goal, text in GOALS.items()], required=False)
     deadline_at = MomentField(required=False, label="Deadline")
     budget = BudgetField(required=False)
+    spot = forms.TypedChoiceField(
+        choices=[("yes", "yes"), ("no", "no")], required=False, coerce=lambda text: text == "yes",
+        empty_value=None, label=SPOT_NODES, help_text="They are cheaper and can be withdrawn.",
+    )  # fmt: skip
 
     def __init__(self, data: Any = None, *, job: Job, user: User) -> None:
         super().__init__(data, initial=_values(job))
@@ -95,7 +99,7 @@ class ChangeForm(ClosenessFields, TimedForm):
         return kept
 
 
-KEPT = ("version", "priority", "preemptible", "max_run_s", "goal", "deadline_at", "budget")
+KEPT = ("version", "priority", "preemptible", "max_run_s", "goal", "deadline_at", "budget", "spot")
 
 
 def _values(job: Job) -> dict[str, Any]:
@@ -109,6 +113,7 @@ def _values(job: Job) -> dict[str, Any]:
         "goal": job.goal,
         "deadline_at": job.deadline_at and job.deadline_at.replace(second=0, microsecond=0),
         "budget": job.budget,
+        "spot": "yes" if job.spot else "no",
         "version": job.version,
         **as_form_values(job.fixed),
     }

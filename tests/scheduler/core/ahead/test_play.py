@@ -15,6 +15,7 @@ from scheduler.core.ahead.durations import Draws
 from scheduler.core.ahead.play import Lived, QueuePlay
 from scheduler.core.ahead.play_input import PastArrivals, PlayInput
 from scheduler.core.limits import Limits, Quota, Window
+from scheduler.core.market.types import NodeTerms
 from scheduler.core.policies import POLICIES
 from scheduler.core.types import ClusterState, JobInfo, NodeInfo, Plan, Policy
 from scheduler.simulator.engine import Engine
@@ -130,6 +131,33 @@ def test_certain_durations_are_played_as_the_simulator_plays_them(
         drivers.Whole.coarse = exact
     for job_id, life in lives.items():
         assert life.end == pytest.approx(engine.runs[job_id].finished)
+
+
+@pytest.mark.parametrize("name", ["fifo", "sjf"])
+@given(rows=st.lists(st.tuples(st.integers(0, 60), st.sampled_from([1, 1, 2]), st.booleans()), min_size=1))
+@settings(deadline=None, max_examples=30)
+def test_only_jobs_that_may_use_spot_nodes_are_foretold_to_start_there(
+    name: str, rows: list[tuple[int, int, bool]]
+) -> None:
+    """A ranking that is kept plays as the whole state does."""
+    jobs = [
+        job(f"j{number:02}", sure(50 + number, gpus), at=float(-submit), spot=spot)
+        for number, (submit, gpus, spot) in enumerate(rows)
+    ]
+    spot = NodeInfo(id="s0", gpu_model="A100", total=2, free=(0, 1), kind=NodeTerms.SPOT, market="east")
+    state = ClusterState(jobs=(*jobs, BUSY), nodes=(replace(FULL, total=2, free=(1,)), spot))
+    known = PlayInput(state=state, now=0.0, policy=POLICIES[name])
+    kept = QueuePlay(known, Draws(), 0).run()
+    exact, drivers.Whole.coarse = drivers.Whole.coarse, 0.0
+    try:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr("scheduler.core.ahead.play.driver", drivers.Whole)
+            whole = QueuePlay(known, Draws(), 0).run()
+    finally:
+        drivers.Whole.coarse = exact
+    assert kept == whole
+    never = {one.id for one in jobs if not one.spot}
+    assert all(node != "s0" for name, life in kept.items() if name in never for node, _ in life.gpus)
 
 
 def simulated(rows: list[tuple[int, int, int]], policy: Policy, at: float) -> tuple[PlayInput | None, Engine]:

@@ -14,6 +14,7 @@ from scheduler.core.changes.possible import OpenOptions, possible_changes
 from scheduler.core.changes.stored import change_json
 from scheduler.core.changes.trying import Trials, try_changes
 from scheduler.core.limits import Limits, Quota, UserLimit, Window
+from scheduler.core.market.types import NodeTerms
 from scheduler.core.policies import POLICIES
 from scheduler.core.types import ClusterState, JobInfo, NodeInfo
 from tests.scheduler.core.clusters import job, node, option, running
@@ -42,6 +43,16 @@ FULL = NodeInfo(id="n0", gpu_model="A100", total=2, free=())
 HALF = NodeInfo(id="n0", gpu_model="A100", total=2, free=(1,))
 BUSY = running("r", sure(1000, gpus=2), ("n0", 0), ("n0", 1), since=-100.0)
 OTHER = running("r", sure(1000), ("n0", 0), since=-100.0)
+
+
+def test_on_spot_nodes_a_job_may_start_at_once_unless_there_are_none_or_it_may_already() -> None:
+    spot = NodeInfo(id="s0", gpu_model="A100", total=2, free=(0, 1), kind=NodeTerms.SPOT, market="east")
+    mine, options = job("a", sure(600)), OpenOptions(spot=(sure(600),))
+    one = found(known([BUSY, mine], [FULL, spot]), "a", options)["spot:yes"]
+    assert (one.forecast.start.value, one.sooner_s, one.change) == (0.0, 900.0, {"spot": "yes"})
+    assert "spot:yes" not in found(known([BUSY, mine], [FULL]), "a", options)
+    assert "spot:yes" not in found(known([BUSY, replace(mine, spot=True)], [FULL, spot]), "a", options)
+    assert "spot:yes" not in found(known([BUSY, mine], [FULL, spot]), "a")
 
 
 def test_fewer_gpus_that_are_idle_start_at_once_and_end_sooner() -> None:
