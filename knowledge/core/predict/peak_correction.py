@@ -75,14 +75,25 @@ class PeakCorrection:
         memory = base.memory * np.exp(moved)
         near = self._in_reach(kin, np.maximum(memory, base.memory) / capacity)
         narrower = np.where(near & (not self.learnt_from), np.sqrt(np.clip(left, 0.0, 1.0)), 1.0)
+        low, high = self._at_least_noise(base, narrower)
         spread = np.sqrt(np.clip(left, 0.0, 1.0) * kin.variance + self.learnt.noise**2)
         return replace(
             base,
             p_valid=self._p_valid(base, moved, cost_model.Z_80 * spread, near, capacity),
             memory=memory,
-            memory_low=memory * (base.memory_low / base.memory) ** narrower,
-            memory_high=memory * (base.memory_high / base.memory) ** narrower,
+            memory_low=memory * low,
+            memory_high=memory * high,
         )
+
+    def _at_least_noise(self, base: PredictionBatch, narrower: Array) -> tuple[Array, Array]:
+        """Factors of the bounds: narrower ones, but not below what equal runs differ by.
+
+        However well a peak is known, the next run's is not: a test of ten seconds keeps no checkpoint.
+        """
+        noise = cost_model.Z_80 * self.learnt.noise
+        below, above = np.log(base.memory / base.memory_low), np.log(base.memory_high / base.memory)
+        low, high = (np.maximum(side * narrower, np.minimum(side, noise)) for side in (below, above))
+        return np.exp(-low), np.exp(high)
 
     def _p_valid(
         self, base: PredictionBatch, moved: Array, margin: Array, near: Mask, capacity: Array

@@ -128,6 +128,15 @@ def test_higher_peaks_lower_the_promise_and_lower_ones_raise_it_where_they_are_n
     assert scores(PRIOR, [full]).p_valid[0] == unsure < 0.5 < sure
 
 
+def test_intervals_of_peaks_keep_what_equal_runs_differ_by() -> None:
+    """A job's peak may lie a few per cent above those of five equal tests."""
+    one, before = [config()], scores(PRIOR, [config()])
+    after = scores(taught(peaks(one * 5)), one)
+    assert after.memory[0] == pytest.approx(before.memory[0], rel=1e-3)
+    assert 1.06 < after.memory_high[0] / after.memory[0] < before.memory_high[0] / before.memory[0]
+    assert 1.06 < after.memory[0] / after.memory_low[0] < before.memory[0] / before.memory_low[0]
+
+
 def drawn(random: np.random.Generator, count: int) -> list[Config]:
     return [
         replace(
