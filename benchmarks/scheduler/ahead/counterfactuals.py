@@ -198,8 +198,8 @@ def summary(asked: list[Asked]) -> str:
 
 
 def _inside(one: Kept) -> bool:
-    told = one.change.forecast.start
-    low, high = (told.low or 0.0) - one.now, None if told.high is None else told.high - one.now
+    promised = one.change.forecast.start
+    low, high = (promised.low or 0.0) - one.now, None if promised.high is None else promised.high - one.now
     return low - LATER_S <= one.start and (high is None or one.start <= high + LATER_S)
 
 

@@ -56,7 +56,7 @@ LEAST = 10  # starts that calibrate widths here
 class Judged(NamedTuple):
     """A forecast, and what became of it; times in s from the moment on."""
 
-    told: Forecast
+    promised: Forecast
     start: float
     end: float | None
     naive: float
@@ -115,23 +115,25 @@ def judged(world: World, moments: int, cpu_s: float) -> Iterator[Moment]:
     for number, known in enumerate(world.play(moments)):
         began = time.thread_time()
         plays = play_all(known, more=CpuBudget(cpu_s).of_play)
-        told = forecasts(known, plays)
+        promised = forecasts(known, plays)
         moment = Moment(cpu_s=time.thread_time() - began, plays=len(plays))
         rng = random.Random(number)
-        for name in rng.sample(sorted(told), len(told)):
+        for name in rng.sample(sorted(promised), len(promised)):
             start = world.next_start(name, known.now)
             if len(moment.judged) < COUNTED and start:
                 naive = known.now + naive_s(known, name)
-                moment.judged.append(Judged(told[name], start, world.runs[name].finished, naive))
+                moment.judged.append(Judged(promised[name], start, world.runs[name].finished, naive))
         yield replace(moment, judged=[_from(one, known.now) for one in moment.judged])
 
 
 def _from(one: Judged, now: float) -> Judged:
     """The same, counted from the moment on."""
-    told = replace(
-        one.told, start=_earlier(one.told.start, now), end=one.told.end and _earlier(one.told.end, now)
+    promised = replace(
+        one.promised,
+        start=_earlier(one.promised.start, now),
+        end=one.promised.end and _earlier(one.promised.end, now),
     )
-    return Judged(told, one.start - now, one.end and one.end - now, one.naive - now)
+    return Judged(promised, one.start - now, one.end and one.end - now, one.naive - now)
 
 
 def _earlier(interval: Interval, by_s: float) -> Interval:
@@ -160,11 +162,11 @@ def summary(worlds: Worlds) -> str:
         return "0 | 0 | | | | | | | | "
     plain = IntervalWidths()
     inside = [
-        _share(world, lambda one: _inside(one.told.start, one.start, plain)) for world in worlds.values()
+        _share(world, lambda one: _inside(one.promised.start, one.start, plain)) for world in worlds.values()
     ]
     error = stdev(inside) / math.sqrt(len(inside)) if len(inside) > 1 else math.nan
     early = mean(_share(world, _is_early) for world in worlds.values())
-    ends = [(one.told.end, one.end) for one in every if one.told.end and one.end is not None]
+    ends = [(one.promised.end, one.end) for one in every if one.promised.end and one.end is not None]
     cells = [
         str(len(worlds)),
         str(len(every)),
@@ -172,7 +174,7 @@ def summary(worlds: Worlds) -> str:
         f"{early:.0%}, {1 - mean(inside) - early:.0%}",
         _calibrated(worlds),
         f"{mean(_inside(end, at, plain) for end, at in ends):.0%}" if ends else "-",
-        f"{median(abs(one.told.start.value - one.start) / one.start for one in every):.0%}",
+        f"{median(abs(one.promised.start.value - one.start) / one.start for one in every):.0%}",
         f"{median(abs(one.naive - one.start) / one.start for one in every):.0%}",
         f"{mean(moment.cpu_s for moment in moments):.1f}",
         f"{median(moment.plays for moment in moments):.0f}",
@@ -186,7 +188,7 @@ def _share(world: list[Moment], held: Callable[[Judged], bool]) -> float:
 
 
 def _is_early(one: Judged) -> bool:
-    return one.start < (one.told.start.low or 0.0) - 0.5
+    return one.start < (one.promised.start.low or 0.0) - 0.5
 
 
 def _calibrated(worlds: Worlds) -> str:
@@ -199,14 +201,18 @@ def _calibrated(worlds: Worlds) -> str:
 
 
 def _held(later: list[list[Moment]], sample: list[Judged]) -> float:
-    widths = calibrated(((one.told.start, one.start) for one in sample), LEAST)
-    return mean(_share(world, lambda one: _inside(one.told.start, one.start, widths)) for world in later)
+    widths = calibrated(((one.promised.start, one.start) for one in sample), LEAST)
+    return mean(_share(world, lambda one: _inside(one.promised.start, one.start, widths)) for world in later)
 
 
-def _inside(told: Interval, actual: float, widths: IntervalWidths) -> bool:
+def _inside(promised: Interval, actual: float, widths: IntervalWidths) -> bool:
     """Half a second is no delay."""
-    low = told.value - (told.value - (told.low or 0.0)) * widths.below
-    high = math.inf if told.high is None else told.value + (told.high - told.value) * widths.above
+    low = promised.value - (promised.value - (promised.low or 0.0)) * widths.below
+    high = (
+        math.inf
+        if promised.high is None
+        else promised.value + (promised.high - promised.value) * widths.above
+    )
     return low - 0.5 <= actual <= high + 0.5
 
 
