@@ -11,18 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.scheduler.market.bounds import learning_rate, regret_bound, tracking_bound, weights_of
 from benchmarks.scheduler.market.markets import SLOTS, TIGHTNESS, WARM_UP, ZONES, Markets, job_of
 from scheduler.core.market.pool import FORESEEING, POOL
 from scheduler.core.market.recording import AHEAD, Recording
 from scheduler.core.market.replay import Foresee
-from scheduler.core.market.selection import (
-    Selection,
-    learning_rate,
-    regret_bound,
-    scaled,
-    tracking_bound,
-    weights_of,
-)
+from scheduler.core.market.selection import Selection, scaled
 from scheduler.core.market.types import DeadlineJob, SlotOffer
 
 JOBS, TRUE_JOBS, USELESS_JOBS = 60, 30, 20

@@ -4,8 +4,7 @@ After each job all deciders are judged on the market that it met. Exponential we
 them over all jobs. Since markets and forecasts change, they also share a little of their weight after each
 job, so that a decider that was bad for long is found again soon.
 
-Sources: fixed share of Herbster and Warmuth, Tracking the Best Expert, Machine Learning 32, 1998; both bounds
-as in Cesa-Bianchi and Lugosi, Prediction, Learning, and Games, 2006, sections 2.2 and 5.2.
+Source: fixed share of Herbster and Warmuth, Tracking the Best Expert, Machine Learning 32, 1998.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from math import exp, log, sqrt
+from math import exp
 
 ByDecider = Mapping[str, float]
 
@@ -22,48 +21,12 @@ RATE = 2.0
 SHARE = 0.01  # about one change in a hundred jobs
 
 
-def learning_rate(job: int, deciders: int) -> float:
-    """η_k of the k-th job.
-
-    Of the last job, it is the constant rate for all of them.
-    """
-    return sqrt(8 * log(deciders) / job)
-
-
-def regret_bound(jobs: int, deciders: int) -> float:
-    """The most that the weights can lose to the best decider in so many jobs.
-
-    It holds for the constant rate that belongs to that number of jobs.
-    """
-    return sqrt(jobs * log(deciders) / 2)
-
-
-def tracking_bound(
-    jobs: int, changes: int, deciders: int, *, rate: float = RATE, share: float = SHARE
-) -> float:
-    """The most that shared weights can lose to the best sequence with so many changes.
-
-    Source: Cesa-Bianchi and Lugosi 2006, section 5.2.
-    """
-    kept = jobs - changes - 1
-    rare = changes * log(1 / share) + kept * log(1 / (1 - share))
-    return ((changes + 1) * log(deciders) + rare) / rate + rate * jobs / 8
-
-
 def scaled(utilities: ByDecider) -> dict[str, float]:
     """Utilities from 0, the pool's worst, to 1, its best; all 1 where they are equal."""
     low, high = min(utilities.values()), max(utilities.values())
     if high - low <= 0:
         return dict.fromkeys(utilities, 1.0)
     return {name: (utility - low) / (high - low) for name, utility in utilities.items()}
-
-
-def weights_of(sums: ByDecider, rate: float) -> dict[str, float]:
-    """Weights, 1 in all, of deciders with these sums of scaled utilities."""
-    most = max(sums.values())
-    raw = {name: exp(rate * (total - most)) for name, total in sums.items()}
-    total = sum(raw.values())
-    return {name: weight / total for name, weight in raw.items()}
 
 
 def drawn(weights: ByDecider, job: str) -> str:

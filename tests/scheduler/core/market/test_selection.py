@@ -8,15 +8,8 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
-from scheduler.core.market.selection import (
-    Selection,
-    drawn,
-    learning_rate,
-    regret_bound,
-    scaled,
-    tracking_bound,
-    weights_of,
-)
+from benchmarks.scheduler.market.bounds import learning_rate, regret_bound, tracking_bound, weights_of
+from scheduler.core.market.selection import Selection, drawn, scaled
 
 UTILITIES = [(0.6, 0.4, 0.2), (0.7, 0.5, 0.1), (0.5, 0.6, 0.3), (0.8, 0.4, 0.2)]
 NAMES = ("a", "b", "c")
