@@ -15,7 +15,7 @@ from knowledge.core.recommend.objectives import affordable, ranked
 from scheduler.core.ahead.play_input import PlayInput
 from scheduler.core.changes.others import quota_changes, window_changes, without_others
 from scheduler.core.changes.queue import with_job
-from scheduler.core.market.types import NodeTerms
+from scheduler.core.eligibility import spot_nodes
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.types import JobInfo
 from scheduler.states import PriorityClass
@@ -157,7 +157,7 @@ def _classes(given: PlayInput, job: JobInfo) -> Iterator[PossibleChange]:
 
 
 def _on_spot(given: PlayInput, job: JobInfo, options: tuple[Option, ...]) -> Iterator[PossibleChange]:
-    if options and not job.spot and any(node.kind is NodeTerms.SPOT for node in given.state.nodes):
+    if options and not job.spot and spot_nodes(given.state):
         changed = with_job(given, replace(job, spot=True, options=options, no_option=""))
         yield PossibleChange(ChangeKind.SPOT, "yes", changed, {"spot": "yes"})
 

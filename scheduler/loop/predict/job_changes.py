@@ -20,7 +20,7 @@ from scheduler.core.changes.helpful import helpful_changes
 from scheduler.core.changes.possible import OpenOptions, possible_changes
 from scheduler.core.changes.stored import change_json
 from scheduler.core.changes.trying import try_changes
-from scheduler.core.market.types import NodeTerms
+from scheduler.core.eligibility import spot_nodes
 from scheduler.errors import BadParameters
 from scheduler.loop.predict.start_forecasts import play_input
 from scheduler.models import ChangeSearch, Job
@@ -72,7 +72,7 @@ def _found(job: Job, now: datetime) -> list[dict[str, Any]]:
     info = next((one for one in given.state.waiting if one.id == job.pk), None)
     if info is None:
         return []
-    has_spot = any(node.kind is NodeTerms.SPOT for node in given.state.nodes)
+    has_spot = bool(spot_nodes(given.state))
     possible = possible_changes(given, info, open_options(job, info.options, now, has_spot=has_spot))
     trials = try_changes(given, job.pk, possible, CpuBudget(settings.FORECAST_CPU_S).share)
     widths = judged_forecasts(given.policy.name)
