@@ -201,11 +201,10 @@ def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
                 found[field] = get_file(user, file_id)
             except NotFound:
                 wrong[field] = ["is not one of your files; upload it first"]
-    try:
-        if after := values.get("after"):
-            found["after"] = _after(user, after)
-    except ValidationError as unknown:
-        wrong["after"] = unknown.detail["after"]  # type: ignore[call-overload]  # as raised below
+    if after := values.get("after"):
+        found["after"], unknown = _after(user, after)
+        if unknown:
+            wrong["after"] = unknown
     if seal := found.pop("reading", None):
         found["read"] = [read] if (read := unsealed(user, seal)) else []
         if read is None:
@@ -219,9 +218,9 @@ def with_objects(*, user: User, values: dict[str, Any]) -> dict[str, Any]:
     return found
 
 
-def _after(user: User, asked: list[dict[str, str]]) -> list[After]:
+def _after(user: User, asked: list[dict[str, str]]) -> tuple[list[After], dict[str, Any]]:
+    """The jobs that the person sees, and the errors of all others by their place."""
     jobs = visible_jobs(user).in_bulk([one["job"] for one in asked])
-    for number, one in enumerate(asked):
-        if one["job"] not in jobs:
-            raise ValidationError({"after": {str(number): {"job": ["is not the id of one of your jobs"]}}})
-    return [After(jobs[one["job"]], DependencyKind(one["kind"])) for one in asked]
+    found = [After(jobs[one["job"]], DependencyKind(one["kind"])) for one in asked if one["job"] in jobs]
+    unknown = (str(number) for number, one in enumerate(asked) if one["job"] not in jobs)
+    return found, {number: {"job": ["is not the id of one of your jobs"]} for number in unknown}
