@@ -86,10 +86,7 @@ class PeakCorrection:
         )
 
     def _at_least_noise(self, base: PredictionBatch, narrower: Array) -> tuple[Array, Array]:
-        """Factors of the bounds: narrower ones, but not below what equal runs differ by.
-
-        However well a peak is known, the next run's is not: a test of ten seconds keeps no checkpoint.
-        """
+        """Factors of the bounds: narrower ones, but not below what equal runs differ by."""
         noise = cost_model.Z_80 * self.learnt.noise
         below, above = np.log(base.memory / base.memory_low), np.log(base.memory_high / base.memory)
         low, high = (np.maximum(side * narrower, np.minimum(side, noise)) for side in (below, above))
