@@ -9,7 +9,7 @@ from knowledge.core.domain import config_space
 from knowledge.core.domain.catalogue import GIB
 from knowledge.core.domain.types import Choice, Goal, Option, Source, all_priced
 from knowledge.core.domain.wording import counted, money, rough_time
-from knowledge.core.explain.infeasible import why_nothing_fits
+from knowledge.core.explain.infeasible import offered_nowhere, why_nothing_fits
 from knowledge.core.predict.base import MIN_P_VALID
 from knowledge.core.recommend.objectives import meets
 from knowledge.core.recommend.search_space import SearchSpace
@@ -113,12 +113,8 @@ def notes(
     """Notes for a person before submitting; empty when all is well."""
     if request.unloadable:
         return (request.unloadable, WAITS)
-    if not request.pools:
-        wanted = request.fixed.get("gpu_model")
-        if wanted and request.inventory.pools:
-            return (f"No node in service offers {wanted}; the job will wait until one joins or returns.",)
-        what = f"No registered node offers {wanted}" if wanted else "No node is registered yet"
-        return (f"{what}; the job will wait until one joins.",)
+    if why := offered_nowhere(request):
+        return (why,)
     away = () if request.inventory.in_service else (AWAY,)
     if not options:
         return (why_nothing_fits(request, bound, space), WAITS, *away)

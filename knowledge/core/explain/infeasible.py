@@ -11,6 +11,7 @@ import numpy as np
 from knowledge.core.analytic import cost_model
 from knowledge.core.domain import config_space, method_support
 from knowledge.core.domain.catalogue import GIB, Catalogue
+from knowledge.core.domain.types import Inventory, Workload
 from knowledge.core.domain.wording import in_sentence
 from knowledge.core.explain.fitting_nodes import fits, nodes_that_fit
 from knowledge.core.recommend.candidates import Candidates
@@ -23,15 +24,13 @@ SHORTEST = 128  # tokens a sample below which shortening is no remedy
 
 def why_nothing_fits(request: Request, bound: Mapping[str, Any], space: SearchSpace) -> str:
     """One sentence for what is wrong and one for what to change."""
-    limit = request.inventory.max_nodes
     four_bits = config_space.why_not_four_bits(request.model_name, request.catalogue)
     if bound["method"] == "qlora" and four_bits:
         return four_bits
     if why := method_support.explain_unsupported(request.pools, bound["method"]):
         return f"{why} Choose the method lora, or the job waits until one can."
-    sizes = [method_support.node_sizes(pool, bound["method"]) for pool in request.pools]
-    if not any(config_space.open_bundles(of_pool, request.fixed, limit) for of_pool in sizes):
-        return _no_such_bundle(request.fixed, limit)
+    if why := _too_many(request, bound["method"]):
+        return why
     needed = _needed_bytes(space.candidates(request, bound), request.catalogue)
     if needed is None or request.model is None:
         return _no_candidate(request, bound)
@@ -43,6 +42,41 @@ def why_nothing_fits(request: Request, bound: Mapping[str, Any], space: SearchSp
         f"This needs about {needed / GIB:.1f} GiB on each GPU, and the largest registered GPU"
         f" has {largest / GIB:.1f} GiB. {help_of}"
     )
+
+
+def beyond_the_nodes(fixed: Mapping[str, Any], inventory: Inventory, catalogue: Catalogue) -> dict[str, str]:
+    """Say, by field, which fixed place no nodes give, whatever is trained.
+
+    It is empty where they may, and without nodes unless a GPU model is asked for.
+    """
+    pools = tuple(replace(pool, offline=()) for pool in inventory.pools)
+    data = Workload(rows=0, lengths=())
+    request = Request("", None, fixed, data, replace(inventory, pools=pools), catalogue.on(inventory))
+    if not request.pools:
+        return {"gpu_model": offered_nowhere(request)} if "gpu_model" in fixed else {}
+    why = _too_many(request, fixed.get("method", "lora"))
+    nodes_alone = "number_gpus" not in fixed or fixed.get("number_nodes", 1) > inventory.max_nodes
+    return {"number_nodes" if nodes_alone else "number_gpus": why} if why else {}
+
+
+def offered_nowhere(request: Request) -> str:
+    """Say that no node offers such GPUs; empty if one does."""
+    if request.pools:
+        return ""
+    wanted = request.fixed.get("gpu_model")
+    if wanted and request.inventory.pools:
+        return f"No node in service offers {wanted}; the job will wait until one joins or returns."
+    what = f"No registered node offers {wanted}" if wanted else "No node is registered yet"
+    return f"{what}; the job will wait until one joins."
+
+
+def _too_many(request: Request, method: str) -> str:
+    """Say that no nodes give so many GPUs to one job; empty if some do."""
+    limit = request.inventory.max_nodes
+    sizes = [method_support.node_sizes(pool, method) for pool in request.pools]
+    if any(config_space.open_bundles(of_pool, request.fixed, limit) for of_pool in sizes):
+        return ""
+    return _no_such_bundle(request.fixed, limit)
 
 
 def _no_candidate(request: Request, bound: Mapping[str, Any]) -> str:

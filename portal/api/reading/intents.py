@@ -68,7 +68,8 @@ class IntentOut(serializers.Serializer[Any]):
     question = QuestionOut(allow_null=True)
     unknown = serializers.ListField(child=Span(), help_text="Words that nothing was made of.")
     complaints = serializers.DictField(
-        child=serializers.CharField(), help_text="Why a submission would refuse a value, by field."
+        child=serializers.CharField(),
+        help_text="Why a submission would refuse a value, or could only wait with it, by field.",
     )
     notes = serializers.ListField(child=serializers.CharField())
     draft = serializers.DictField(

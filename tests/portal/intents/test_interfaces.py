@@ -62,6 +62,44 @@ def test_complaints_are_those_of_the_ordinary_check(api: APIClient, poems: Datas
     assert found["complaints"].keys() == {"lora_r", "budget"}
 
 
+@pytest.mark.parametrize(
+    ("said", "field", "complaint"),
+    [
+        ("300 GPUs", "number_gpus", "cannot give 300 GPUs to one job on up to 2 nodes; choose fewer GPUs"),
+        ("on 9 A100s", "number_gpus", "cannot give 9 GPUs"),
+        ("3 nodes", "number_nodes", "may use at most 2 nodes here, and you asked for 3"),
+        ("on an H200", "gpu_model", "No node in service offers H200"),
+    ],
+)
+def test_a_place_that_no_nodes_give_is_complained_about_as_beside_the_form(
+    api: APIClient, browser: Client, poems: DatasetFile, settings: Any, said: str, field: str, complaint: str
+) -> None:
+    """A submission may still ask for it, and then waits."""
+    settings.MAX_NODES_PER_JOB = 2
+    world.fake_node(slots=8, model="A100-SXM4-80GB", memory_bytes=80 << 30)
+    found = asked(api, f"builtin/tiny-llama on poems.jsonl, {said}")
+    told = found["complaints"]
+    assert list(told) == [field]
+    assert complaint in told[field]
+    text, rows = page(browser, f"builtin/tiny-llama on poems.jsonl, {said}")
+    assert complaint in text
+    form = {row["name"]: row["value"] for row in rows}
+    assert told[field] in browser.get("/jobs/new/advice/", form).content.decode()
+    assert api.post("/api/jobs/", found["draft"], format="json").status_code == 201
+
+
+@pytest.mark.parametrize("said", ["on 8 A100s", "on one A100", "16 GPUs", "two nodes"])
+def test_a_place_that_nodes_give_is_not_complained_about(api: APIClient, settings: Any, said: str) -> None:
+    settings.MAX_NODES_PER_JOB = 2
+    for _ in range(2):
+        world.fake_node(slots=8, model="A100-SXM4-80GB", memory_bytes=80 << 30)
+    assert asked(api, said)["complaints"] == {}
+
+
+def test_before_the_first_node_a_number_of_gpus_may_yet_be_given(api: APIClient) -> None:
+    assert asked(api, "300 GPUs")["complaints"] == {}
+
+
 def test_a_strangers_file_is_as_one_that_does_not_exist(stranger: APIClient, poems: DatasetFile) -> None:
     for text in ("phi-4 on poems.jsonl", "phi-4 on the poems"):
         found = asked(stranger, text)
