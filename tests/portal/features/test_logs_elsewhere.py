@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
+import pickle
+import random
 import re
 from typing import Any
 
@@ -35,6 +38,33 @@ def sent(api: APIClient, content: str | bytes, **run: Any) -> Any:
 
 def test_an_archive_is_no_log(api: APIClient) -> None:
     assert "no text" in sent(api, b"PK\x03\x04 of a zip").content.decode()
+
+
+NO_TEXTS = {
+    "an image": b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR" + bytes(range(256)) * 20,
+    "weights": random.Random(5).randbytes(100_000),
+    "bytes without a zero": bytes(random.Random(6).choices(range(1, 256), k=100_000)),
+    "UTF-16": BARS.encode("utf-16"),
+    "a gzip": gzip.compress(BARS.encode()),
+    "an object": pickle.dumps({"loss": [1.0] * 100}),
+    "lines and an image": BARS.encode() + b"\x89PNG\r\n\x1a\n\x00\x00",
+}
+
+
+@pytest.mark.parametrize("kind", NO_TEXTS)
+def test_bytes_that_are_no_text_are_refused_at_both_doors(api: APIClient, browser: Client, kind: str) -> None:
+    refused = sent(api, NO_TEXTS[kind])
+    assert refused.status_code == 400
+    assert "This is no text" in str(refused.json()["error"]["fields"]["file"])
+    page = browser.post("/logs/", {"upload": upload(NO_TEXTS[kind])})
+    assert page.status_code == 400
+    assert "This is no text" in page.content.decode()
+
+
+def test_a_few_bytes_of_another_encoding_hinder_nobody(api: APIClient, browser: Client) -> None:
+    log = "Fortschritt für größere Läufe\n".encode("latin-1") + BARS.encode() + b"\xff\xfe\n"
+    assert sent(api, log).json()["answers"]["How far is it?"]["text"].startswith("It came to step 19")
+    assert "It came to step 19" in browser.post("/logs/", {"upload": upload(log)}).content.decode()
 
 
 def test_a_log_answers_all_questions_and_keeps_nothing(api: APIClient) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pytest
 from django.test import Client
 from rest_framework.test import APIClient
 
+from knowledge.reading.logs.questions import LONGEST_QUESTION, QUESTIONS
 from portal.accounts.models import User
 from portal.clock import database_now
 from scheduler.loop.sweeps import sweep
@@ -100,8 +102,51 @@ def test_the_log_is_asked_on_its_tab(browser: Client, person: User) -> None:
     assert "It came to step 1 of 9, 11 %." in page
     assert '<a class="alert-link" href="?tab=log&amp;line=2">Line 2</a>' in page
     assert "No rule understands" in browser.get(f"/jobs/{job.pk}/?tab=log&ask=weather").content.decode()
-    long = browser.get(f"/jobs/{job.pk}/?tab=log&ask={'why' * 3_000}").content.decode()
-    assert "at most 300 characters" in long
+
+
+@pytest.mark.parametrize("length", [301, 9_999, 10_000, 10_001, 1_000_000])
+def test_a_long_question_is_refused_at_its_field_and_not_kept(
+    browser: Client, api: APIClient, person: User, length: int
+) -> None:
+    job = failed(person, *LOG)
+    question = ("why did it fail " * (length // 16 + 1))[:length]
+    page = browser.get(f"/jobs/{job.pk}/", {"tab": "log", "ask": question})
+    assert page.status_code == 200
+    assert "at most 300 characters" in page.content.decode()
+    answer = api.get(f"/api/jobs/{job.pk}/questions/", {"q": question})
+    assert answer.status_code == 400
+    assert "300 characters" in str(answer.json()["error"]["fields"]["q"])
+    assert not LogQuestion.objects.exists()
+
+
+def test_a_question_as_long_as_may_be_is_answered_and_kept(
+    browser: Client, api: APIClient, person: User
+) -> None:
+    job = failed(person, *LOG)
+    question = "how far" + " " * 286 + "is it??"
+    assert len(question) == LONGEST_QUESTION
+    assert api.get(f"/api/jobs/{job.pk}/questions/", {"q": question}).json()["topic"] == "progress"
+    page = browser.get(f"/jobs/{job.pk}/", {"tab": "log", "ask": question})
+    assert "It came to step 1 of 9, 11 %." in page.content.decode()
+    assert [row.question for row in LogQuestion.objects.all()] == [question]
+
+
+BINARY = bytes(range(1, 256)) * 40
+
+
+def test_a_training_that_writes_no_text_can_still_be_asked(
+    browser: Client, api: APIClient, person: User
+) -> None:
+    pieces = [BINARY.decode("utf-8", errors="replace"), BINARY.decode("latin-1"), LOG[0]]
+    job = failed(person, *pieces)
+    for question in QUESTIONS:
+        assert api.get(f"/api/jobs/{job.pk}/questions/", {"q": question}).json()["text"]
+    page = browser.get(f"/jobs/{job.pk}/", {"tab": "log", "ask": "how far is it?"})
+    assert "It came to step 1 of 9, 11 %." in page.content.decode()
+    number = page.context["answer"].lines[0].number
+    assert (number, "step 1/9  loss 2.1000  90 tokens/s") in browser.get(
+        f"/jobs/{job.pk}/", {"tab": "log", "line": number}
+    ).context["around"]
 
 
 def test_programs_ask_the_log(api: APIClient, person: User) -> None:
