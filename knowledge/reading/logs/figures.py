@@ -1,7 +1,8 @@
 """Figures of a training, read from its log.
 
-Known are the lines of this trainer, tqdm's bars, Hugging Face's dictionaries, LLaMA-Factory, Lightning,
-DeepSpeed, Megatron, nanoGPT, MLX and plain `step 10/100 loss=2.1`, with or without a moment in the line.
+Known are the lines of this trainer, tqdm's bars, Hugging Face's dictionaries, LLaMA-Factory, ms-swift,
+Lightning, DeepSpeed, Megatron, nanoGPT, MLX, plain `step 10/100 loss=2.1` and `Epoch 2/60 [62.7s]`, with or
+without a moment in the line.
 """
 
 from __future__ import annotations
@@ -9,10 +10,11 @@ from __future__ import annotations
 import re
 from collections import deque
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import median
 
 from knowledge.reading.failures.troubled_lines import LONGEST, LogLine
+from knowledge.reading.logs.counting import counted_by_epochs, of_training, over_epochs
 from knowledge.reading.logs.formats import Shapes, point_by
 from knowledge.reading.logs.line_forms import LogPoint, point_of, total_said
 from knowledge.reading.logs.pauses import pauses_s
@@ -30,6 +32,7 @@ class LogFigures:
     """The points of the training itself, without bars of other work.
 
     warnings: the first ones of `warnings_count`. announced: the steps that the log said it would make.
+    by_epochs: the log tells of whole epochs alone, which then count as the steps of its points.
     """
 
     points: Sequence[LogPoint]
@@ -37,6 +40,7 @@ class LogFigures:
     warnings_count: int
     last: LogLine | None
     announced: int | None = None
+    by_epochs: bool = False
 
     @property
     def furthest(self) -> LogPoint | None:
@@ -56,7 +60,15 @@ class LogFigures:
 
     @property
     def steps_per_s(self) -> float | None:
-        """The median over the last differences, else of what the lines say themselves."""
+        """The speed, unless the log counts epochs."""
+        return None if self.by_epochs else self.counts_per_s
+
+    @property
+    def counts_per_s(self) -> float | None:
+        """The median over the last differences, else of what the lines say themselves.
+
+        It counts steps, or epochs where the log tells of no other.
+        """
         rates = _rates([one for one in self.points if one.step is not None and one.seconds is not None])
         rates = rates or [one.pace for one in self.points if one.pace is not None]
         return median(rates[-RATE_OVER:]) if rates else None
@@ -64,7 +76,7 @@ class LogFigures:
     @property
     def remaining_s(self) -> float | None:
         """Seconds that the steps left take, with the pauses that recur."""
-        at, total, rate = self.furthest, self.total, self.steps_per_s
+        at, total, rate = self.furthest, self.total, self.counts_per_s
         if at is None or total is None or not rate:
             return None
         left = max(0, total - _step(at))
@@ -97,12 +109,15 @@ def read_figures(lines: Iterable[LogLine], shapes: Shapes | None = None) -> LogF
             count += 1
             warnings += [line] if len(warnings) < MOST_WARNINGS else []
         announced = total_said(text) or announced
+    found = list(points)
+    epochs = counted_by_epochs(found)
     return LogFigures(
-        points=_over_epochs(_of_training(list(points))),
+        points=over_epochs(of_training(found)) if epochs is None else epochs,
         warnings=warnings,
         warnings_count=count,
         last=last,
-        announced=announced,
+        announced=announced if epochs is None else None,
+        by_epochs=epochs is not None,
     )
 
 
@@ -145,27 +160,3 @@ def _between(old: LogPoint | None, new: LogPoint) -> tuple[int, float]:
     if old is None or old.seconds is None or new.seconds is None:
         return 0, 0.0
     return _step(new) - _step(old), new.seconds - old.seconds
-
-
-def _of_training(points: list[LogPoint]) -> list[LogPoint]:
-    """Leave out bars of other work: the training's own spans the most lines."""
-    spans: dict[int, list[int]] = {}
-    for one in points:
-        if one.total is not None:
-            spans.setdefault(one.total, []).append(one.line.number)
-    if not spans:
-        return points
-    own = max(spans, key=lambda total: (spans[total][-1] - spans[total][0], total))
-    return [one for one in points if one.total in (own, None)]
-
-
-def _over_epochs(points: list[LogPoint]) -> list[LogPoint]:
-    """Count the steps of all epochs where each begins anew."""
-    first = min((one.epoch for one in points if one.epoch is not None), default=1)
-    return [_whole(one, min(first, 1)) for one in points]
-
-
-def _whole(one: LogPoint, first: int) -> LogPoint:
-    if one.epoch is None or one.epochs is None or one.total is None:
-        return one
-    return replace(one, step=(one.epoch - first) * one.total + _step(one), total=one.epochs * one.total)

@@ -29,12 +29,22 @@ _STAMP = re.compile(
     r"(?<!\d)(?:(\d{4}-\d\d-\d\d)|(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{4}))[T ](?P<clock>\d\d:\d\d:\d\d)"
 )
 _STAMPED = 80  # characters in which a line's moment stands
-_ELAPSED = re.compile(r"\"elapsed_time\": ?\"(?:(\d{1,3}) days?, )?(\d{1,3}:\d\d:\d\d)\"")
+_ELAPSED = re.compile(
+    r"['\"]elapsed_time['\"]: ?['\"](?:(?P<days>\d{1,3}) days?, )?"
+    r"(?:(?P<clock>\d{1,3}:\d\d:\d\d)|(?P<units>\d{1,6}[dhms](?: \d{1,2}[hms]){0,3}))['\"]"
+)
+_TOOK = re.compile(  # an epoch, in brackets or behind a word
+    r"[\[(]\s?(?P<bracketed>\d{1,6}(?:\.\d{1,6})?) ?s(?:ec(?:onds)?)?[\])]"
+    r"|\b(?:time|took|duration)(?: taken)?\W{1,3}(?P<worded>\d{1,6}(?:\.\d{1,6})?) ?s(?:ec(?:onds)?)?\b",
+    re.I,
+)
 _PACE = re.compile(
     r"elapsed time per iteration \(ms\): ?(?P<elapsed_ms>\d{1,9}(?:\.\d{1,6})?)"
     r"|\btime:? ?(?P<time_ms>\d{1,9}(?:\.\d{1,6})?) ?ms\b"
     r"|\biter time \(s\): ?(?P<s>\d{1,9}(?:\.\d{1,6})?)"
-    r"|\b(?:it|iters?|steps?)/sec:? {0,4}(?P<rate>\d{1,9}(?:\.\d{1,6})?)",
+    r"|\b(?:it|iters?|steps?)/sec:? {0,4}(?P<rate>\d{1,9}(?:\.\d{1,6})?)"
+    r"|\btrain_speed\((?:iter/s\)['\"]: ?['\"]?(?P<iter_s>\d{1,9}(?:\.\d{1,9})?)"
+    r"|s/it\)['\"]: ?['\"]?(?P<s_iter>\d{1,9}(?:\.\d{1,9})?))",
     re.I,
 )
 _TOTAL = re.compile(
@@ -47,8 +57,9 @@ _TOTAL = re.compile(
 class LogPoint:
     """The figures of one line; None for those that it lacks.
 
-    epoch: set where the steps are those of an epoch. seconds: since some fixed moment. pace: steps a second,
-    as the line itself says.
+    epoch: set where the steps are those of an epoch, or where the line tells of no step but of `epochs`.
+    seconds: since some fixed moment. pace: steps a second, as the line itself says. took_s: the seconds that
+    it tells beside such an epoch.
     """
 
     line: LogLine
@@ -60,16 +71,21 @@ class LogPoint:
     seconds: float | None = None
     tokens_per_s: float | None = None
     pace: float | None = None
+    took_s: float | None = None
 
 
 def point_of(line: LogLine) -> LogPoint | None:
     """Read a line; of one that was written over and over, its last state."""
-    text = line.text[-LONGEST:] if "%|" in line.text[-LONGEST:] else line.text[:LONGEST]
+    text = _looked_at(line.text)
     loss, bar = _LOSS.search(text), _last(_BAR, text)
     step, total = _count(text, bar, has_loss=loss is not None)
-    if step is None and not loss:
+    took = _TOOK.search(text)
+    epoch = _EPOCH.search(text)
+    whole = epoch is not None and epoch[2] is not None and step is None and (loss or took)
+    if step is None and not loss and not whole:
         return None
-    epoch = _EPOCH.search(text) if total is not None else None
+    if not whole and total is None:
+        epoch = None
     tokens = _TOKENS.search(text)
     return LogPoint(
         line=line,
@@ -81,7 +97,19 @@ def point_of(line: LogLine) -> LogPoint | None:
         seconds=_elapsed(bar[3]) if bar else _moment(text),
         tokens_per_s=float(tokens[1].replace(",", "")) if tokens else None,
         pace=_pace(text),
+        took_s=float(took["bracketed"] or took["worded"]) if took and whole else None,
     )
+
+
+def _looked_at(text: str) -> str:
+    """The part of a line that is read: its beginning, or the last state of a bar.
+
+    Of a dictionary both ends are read.
+    """
+    end = text[LONGEST:][-LONGEST:]
+    if "%|" in text[-LONGEST:]:
+        return text[-LONGEST:]
+    return f"{text[:LONGEST]} {end}" if end and text.startswith("{") else text[:LONGEST]
 
 
 def total_said(text: str) -> int | None:
@@ -97,7 +125,8 @@ def _last(pattern: re.Pattern[str], text: str) -> re.Match[str] | None:
 def _count(text: str, bar: re.Match[str] | None, *, has_loss: bool) -> tuple[int | None, int | None]:
     """The step, and of how many.
 
-    Without a bar and the word step, numbers in brackets count beside a loss: those of the most steps.
+    Without a bar and the word step, numbers in brackets count beside a loss: those of the most steps, but
+    not those of an epoch.
     """
     if bar:
         return int(bar[1]), int(bar[2])
@@ -106,7 +135,12 @@ def _count(text: str, bar: re.Match[str] | None, *, has_loss: bool) -> tuple[int
     step = _STEP.search(text)
     if step and (has_loss or step[2]):
         return int(step[1]), int(step[2]) if step[2] else None
-    pairs = [(int(found[2]), int(found[1])) for found in _BRACKETS.finditer(text)] if has_loss else []
+    epoch = _EPOCH.search(text)
+    pairs = [
+        (int(found[2]), int(found[1]))
+        for found in (_BRACKETS.finditer(text) if has_loss else ())
+        if epoch is None or not epoch.start() < found.start(1) < epoch.end()
+    ]
     total, count = max(pairs, default=(None, None))
     return count, total
 
@@ -119,9 +153,17 @@ def _elapsed(clock: str) -> float:
     return seconds
 
 
+def _in_units(spent: str) -> float:
+    """`1h 2m 3s` as seconds."""
+    return sum(
+        int(part[:-1]) * {"d": 86_400, "h": 3_600, "m": 60, "s": 1}[part[-1]] for part in spent.split()
+    )
+
+
 def _moment(text: str) -> float | None:
     if found := _ELAPSED.search(text):
-        return int(found[1] or 0) * 86_400 + _elapsed(found[2])
+        spent = _elapsed(found["clock"]) if found["clock"] else _in_units(found["units"])
+        return int(found["days"] or 0) * 86_400 + spent
     stamp = _STAMP.search(text[:_STAMPED])
     if stamp is None:
         return None
@@ -136,7 +178,10 @@ def _pace(text: str) -> float | None:
     found = _PACE.search(text)
     if found is None:
         return None
-    if found["rate"]:
-        return float(found["rate"]) or None
-    seconds = float(found["s"] or 0) or float(found["elapsed_ms"] or found["time_ms"] or 0) / 1000
+    if rate := found["rate"] or found["iter_s"]:
+        return float(rate) or None
+    seconds = (
+        float(found["s"] or found["s_iter"] or 0)
+        or float(found["elapsed_ms"] or found["time_ms"] or 0) / 1000
+    )
     return 1 / seconds if seconds else None

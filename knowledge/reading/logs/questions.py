@@ -127,7 +127,8 @@ def _far(log: LogFigures, facts: LogFacts) -> _Answer:
     if at is None or at.step is None:
         return "No line of the log has a step yet.", [log.last] if log.last else []
     if log.total:
-        text = f"It came to step {at.step:,} of {log.total:,}, {100 * at.step / log.total:.0f} %."
+        what = "epoch" if log.by_epochs else "step"
+        text = f"It came to {what} {at.step:,} of {log.total:,}, {100 * at.step / log.total:.0f} %."
     else:
         text = f"It came to step {at.step:,}; the log does not say of how many."
     still = stalled(log.points, facts.silent_s)
@@ -144,18 +145,19 @@ def _end(log: LogFigures, facts: LogFacts) -> _Answer:
     if (left := log.remaining_s) is not None:
         return f"At the speed of its last steps it should end in {rough_time(left)}.", lines
     lacks = "its speed" if log.total else "of how many steps it is"
-    if not log.total and not log.steps_per_s:
+    if not log.total and not log.counts_per_s:
         lacks = "its speed and its number of steps"
     return f"The log does not tell {lacks}, so its end is not known.", lines
 
 
 def _fast(log: LogFigures, _: LogFacts) -> _Answer:
-    rate, tokens = log.steps_per_s, log.tokens_per_s
+    rate, tokens = log.counts_per_s, log.tokens_per_s
     rates = []
     if tokens and tokens.tokens_per_s:
         rates.append(f"{tokens.tokens_per_s:,.0f} tokens/s in its last line")
     if rate:
-        rates.append(f"{rate:.3g} steps/s" if rate >= 1 else f"{1 / rate:.3g} s a step")
+        many, one = ("epochs", "an epoch") if log.by_epochs else ("steps", "a step")
+        rates.append(f"{rate:.3g} {many}/s" if rate >= 1 else f"{1 / rate:.3g} s {one}")
     at = tokens or (log.furthest if rate else None)
     if not rates or at is None:
         return "No line of the log tells how fast it is.", []

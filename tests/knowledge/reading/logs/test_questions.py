@@ -145,23 +145,6 @@ def test_a_total_may_be_announced() -> None:
     assert asked("how far is it?", log).text == "It came to step 20 of 60, 33 %."
 
 
-def test_steps_of_an_epoch_are_counted_over_all_epochs() -> None:
-    log = "".join(
-        f"Epoch {epoch}/3: 1%|#| {n}/40 [00:{2 * n:02}<01:00, loss=2]\n"
-        for epoch in (1, 2)
-        for n in range(0, 30, 5)
-    )
-    assert asked("how far is it?", log).text == "It came to step 65 of 120, 54 %."
-    assert figures(log).remaining_s == pytest.approx(110)
-    zero = "Epoch:[0/3](100/600) loss:1.8\nEpoch:[1/3](200/600) loss:1.8\n"
-    assert asked("how far is it?", zero).text == "It came to step 800 of 1,800, 44 %."
-
-
-def test_the_end_is_not_told_where_epochs_have_no_number() -> None:
-    log = "".join(f"Epoch 0:  29%|#| {n}/99 [00:{2 * n:02}<02:00, loss=2]\n" for n in range(9))
-    assert "not known" in asked("when does it end", log).text
-
-
 def falling(*losses: float) -> str:
     return "".join(f"step {n}/99  loss {loss:.4f}  90 tokens/s\n" for n, loss in enumerate(losses))
 
