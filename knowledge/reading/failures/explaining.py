@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from knowledge.reading.failures.causes import CAUSES, FailureCause
+from knowledge.reading.failures.likely_cause import likely_cause
+from knowledge.reading.failures.loose_lines import loose_lines
 from knowledge.reading.failures.not_finite import first_not_finite
 from knowledge.reading.failures.places import cause_by_place
 from knowledge.reading.failures.remedies import CPU, remedied
@@ -24,6 +26,7 @@ from trainer.protocol import Outcome
 LAST_LINES = 2_000  # of a log, that are read
 SHOWN = 300  # characters of a line
 UNKNOWN = "unknown"  # the cause where no rule fits
+CODE = "code-error"  # the cause of an error that tells no other
 REPORTED = 0  # the number of the line that the node reported as the end
 _NO_ERROR = {
     "SystemExit", "ChildFailedError", "CalledProcessError", "ProcessExitedException", "SignalException",
@@ -93,9 +96,7 @@ def explain_failure(lines: Sequence[LogLine], facts: FailureFacts) -> Explanatio
         or _by_error(reported)
         or _by_rules(SYMPTOMS, reported)
     )
-    cause, what, line = match or (_by_outcome(facts.outcome), "", None)
-    if cause == UNKNOWN and (line := first_not_finite(lines)):
-        cause = "loss-not-finite"
+    cause, what, line = match or _without_errors(lines, facts.outcome)
     cause = _of_outcome(cause, facts)
     if line is not None:
         line = _in_log(line, lines, late, cause)
@@ -105,6 +106,15 @@ def explain_failure(lines: Sequence[LogLine], facts: FailureFacts) -> Explanatio
         line=line and LogLine(line.number, line.text.strip()[:SHOWN]),
         changes=remedied(cause, facts.values, facts.fixed),
     )
+
+
+def _without_errors(lines: Sequence[LogLine], outcome: str) -> tuple[str, str, LogLine | None]:
+    """The cause where no line in the form of an error tells it."""
+    if (known := _by_outcome(outcome)) != UNKNOWN:
+        return known, "", None
+    if line := first_not_finite(lines):
+        return "loss-not-finite", "", line
+    return _cause_in(loose_lines(lines)) or (UNKNOWN, "", None)
 
 
 def _reported(reason: str) -> list[TroubledLine]:
@@ -139,8 +149,8 @@ def _by_error(found: Sequence[TroubledLine]) -> Match | None:
         if one.error == "AssertionError":
             return "assertion", "", one.line
         if one.error and one.error not in _NO_ERROR and not _is_symptom(one):
-            cause = cause_by_place(one)
-            return (cause, "", one.line) if cause else ("code-error", one.error, one.line)
+            cause = cause_by_place(one) or likely_cause(one.error, one.message, one.places)
+            return (cause, "", one.line) if cause not in ("", CODE) else (CODE, one.error, one.line)
     return None
 
 

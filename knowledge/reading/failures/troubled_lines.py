@@ -96,13 +96,13 @@ def troubled(lines: Sequence[LogLine]) -> tuple[list[TroubledLine], list[Trouble
 
     An error after which the training went on was handled.
     """
-    advanced = _last_advance(lines)
-    found = list(_troubled(_without_consequences(lines)))
+    advanced = last_advance(lines)
+    found = list(_troubled(without_consequences(lines)))
     late = [one for one in found if one.line.number >= advanced]
     return _some(late), _some(found[: len(found) - len(late)])
 
 
-def _without_consequences(lines: Sequence[LogLine]) -> Sequence[LogLine]:
+def without_consequences(lines: Sequence[LogLine]) -> Sequence[LogLine]:
     """Leave out ends beside the first one: torchrun brought them about itself."""
     kept: list[LogLine] = []
     begun = None
@@ -184,7 +184,7 @@ class _Traceback:
 
 
 def _is_native(text: str, message: str) -> bool:
-    if message[0] in "{\"'" or _is_warning(message):
+    if message[0] in "{\"'" or is_warning(message):
         return False
     return bool(
         _NATIVE.search(message)
@@ -195,7 +195,7 @@ def _is_native(text: str, message: str) -> bool:
     )
 
 
-def _is_warning(message: str) -> bool:
+def is_warning(message: str) -> bool:
     return "NCCL WARN" not in message and bool(_WARNING.search(message))
 
 
@@ -203,7 +203,7 @@ def _is_progress(message: str) -> bool:
     return bool(_PROGRESS.search(message)) and ("%|" in message or message.startswith("step "))
 
 
-def _last_advance(lines: Iterable[LogLine]) -> int:
+def last_advance(lines: Iterable[LogLine]) -> int:
     """The number of the last line in which a count of steps or rows grew."""
     furthest: dict[str, int] = {}
     last = 0

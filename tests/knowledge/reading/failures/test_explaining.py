@@ -14,6 +14,7 @@ from tests.harness import hostile
 from tests.knowledge.reading.failures.cases import CASES, STEPS, raised
 from tests.knowledge.reading.failures.ends_and_places import ENDS, PLACES
 from tests.knowledge.reading.failures.further_cases import FURTHER
+from tests.knowledge.reading.failures.likely_cases import LIKELY, LOOSE
 from trainer.recipes import RECIPES
 
 
@@ -22,7 +23,7 @@ def explained(log: str, outcome: str = "", reason: str = "", **values: Any) -> E
     return explain_failure(lines, FailureFacts(outcome=outcome, reason=reason, values=values))
 
 
-EVERY = {**CASES, **FURTHER, **ENDS, **PLACES}
+EVERY = {**CASES, **FURTHER, **ENDS, **PLACES, **LIKELY, **LOOSE}
 
 
 @pytest.mark.parametrize(("cause", "log"), EVERY.values(), ids=EVERY)
@@ -87,6 +88,28 @@ def test_an_end_without_a_log_is_explained_as_far_as_it_goes(outcome: str, reaso
 def test_quotations_and_warnings_are_no_causes(harmless: str) -> None:
     assert explained(f"{harmless}\n{STEPS}").cause.name == "unknown"
     assert explained(harmless + "\n" + raised("KeyError: 'x'")).cause.name == "code-error"
+
+
+@pytest.mark.parametrize(
+    "harmless",
+    [
+        '{"text": "No space left on device"}',
+        "2025-01-01 10:00:00 INFO cleaning up: No space left on device is handled elsewhere",
+        "WARNING: the last run said CUDA out of memory",
+        "----> 12 raise OSError('No space left on device')",
+    ],
+)
+def test_last_lines_that_inform_warn_or_quote_are_no_causes(harmless: str) -> None:
+    assert explained(f"{STEPS}{harmless}\n").cause.name == "unknown"
+
+
+def test_lines_before_the_last_advance_are_no_causes_unless_they_are_errors() -> None:
+    assert explained(f"it said: No space left on device\n{STEPS}").cause.name == "unknown"
+
+
+def test_an_error_far_from_all_labelled_ones_is_an_error_of_the_code() -> None:
+    found = explained(raised("ValueError: qwrtz zxcvb"))
+    assert (found.cause.name, found.sentence) == ("code-error", "The training's code raised ValueError.")
 
 
 def test_a_loss_that_became_a_number_again_is_no_cause() -> None:

@@ -1,0 +1,43 @@
+"""Errors that no expression knows, in the words of libraries, and lines in no form of an error."""
+
+from __future__ import annotations
+
+from tests.knowledge.reading.failures.cases import STEPS, raised
+from tests.knowledge.reading.failures.ends_and_places import through
+
+LIKELY = {
+    "options that do not go together": (
+        "bad-arguments",
+        through(
+            "trainer/config/parallel_config.py",
+            "__post_init__",
+            "ValueError: `tp_size` is not supported together with `fsdp_offload`. Please set only one.",
+        ),
+    ),
+    "an option out of its range": (
+        "bad-arguments",
+        raised("ValueError: warmup_ratio must be between 0.0 and 1.0, got 5.0", before=""),
+    ),
+    "samples without messages": (
+        "bad-data",
+        raised("ValueError: Number of images does not match number of image tokens in messages", before=""),
+    ),
+    "a version that is too old": (
+        "missing-package",
+        raised("ImportError: This needs transformers>=9.1, please upgrade transformers", before=""),
+    ),
+    "shapes that do not match": (
+        "code-error",
+        raised("RuntimeError: The size of tensor a (8) must match the size of tensor b (4) at dimension 3"),
+    ),
+}
+LOOSE = {
+    "behind words of a launcher": (
+        "disk-full",
+        f"{STEPS}>> worker-3 says: write failed: No space left on device\n",
+    ),
+    "behind words of a person": (
+        "code-error",
+        f"{STEPS}my run ended with ZeroDivisionError: division by zero\n",
+    ),
+}
