@@ -14,7 +14,8 @@ from knowledge.language.server import ChatServer
 from trainer import strict_json
 
 LARGEST = 1_000_000  # bytes of an answer
-REFUSED_SCHEMA = (400, 404, 415, 422)  # how servers say that they do not know response_format
+REFUSED = (400, 404, 415, 422, 501)  # how servers say that they do not know a part of a request
+NOTHING = "{}"  # an empty answer, quoted: many servers refuse messages without words
 Message = Mapping[str, str]
 
 
@@ -50,15 +51,28 @@ def ask(
         "max_tokens": most_tokens,
     }
     described = {"type": "json_schema", "json_schema": {"name": "answer", "schema": schema}}
+    status, content = 0, b""
     try:
-        status, content = _post(server, {**body, "response_format": described}, due)
-        if status in REFUSED_SCHEMA:
-            status, content = _post(server, body, due)
+        for form in ({**body, "response_format": described}, body, _plain(body)):
+            status, content = _post(server, form, due)
+            if status not in REFUSED:
+                break
     except (httpx.HTTPError, httpx.InvalidURL, OSError, UnicodeError) as wrong:
         raise NoAnswer(f"{server.host} does not answer ({type(wrong).__name__})") from wrong
     if status != 200:
         raise NoAnswer(f"{server.host} answers with status {status}")
     return _read(server, messages, content)
+
+
+def _plain(body: Mapping[str, Any]) -> dict[str, Any]:
+    """A request without what some models do not know: a system role, a temperature.
+
+    They have another word for the limit.
+    """
+    said = "\n\n".join(one["content"] for one in body["messages"][:2])
+    first = {"role": "user", "content": said}
+    messages = [first, *body["messages"][2:]]
+    return {"model": body["model"], "messages": messages, "max_completion_tokens": body["max_tokens"]}
 
 
 def _post(server: ChatServer, body: Mapping[str, Any], due: float) -> tuple[int, bytes]:
@@ -87,9 +101,7 @@ def _left(due: float) -> float:
 def _read(server: ChatServer, messages: Sequence[Message], content: bytes) -> Answer:
     try:
         body = strict_json.loads(content, max_values=10_000)
-        text = body["choices"][0]["message"]["content"]
-        if not isinstance(text, str):
-            raise TypeError("the content is no text")
+        text = _written(body["choices"][0]["message"])
         counted = (body.get("usage") or {}).get("total_tokens")
     except (ValueError, KeyError, IndexError, TypeError, AttributeError) as wrong:
         raise NoAnswer(f"{server.host} does not answer like a chat server") from wrong
@@ -97,13 +109,42 @@ def _read(server: ChatServer, messages: Sequence[Message], content: bytes) -> An
     return Answer(text, max(estimated, counted if type(counted) is int else 0))
 
 
+def _written(message: Mapping[str, Any]) -> str:
+    """The text of a message, which may come in parts, or as the arguments of a call.
+
+    It is empty where the model only thought.
+    """
+    content = message.get("content")
+    if isinstance(content, list):
+        parts = (one.get("text") if isinstance(one, dict) else one for one in content)
+        content = "".join(one for one in parts if isinstance(one, str))
+    if content is not None and not isinstance(content, str):
+        raise TypeError("the content is no text")
+    return content or _called(message)
+
+
+def _called(message: Mapping[str, Any]) -> str:
+    """The first call in a message, as the JSON object that was asked for."""
+    calls = message.get("tool_calls") or [{"function": message.get("function_call")}]
+    call = calls[0].get("function") or {}
+    given = call.get("arguments") or ""
+    arguments = given if isinstance(given, dict) else json_object(str(given))
+    return json.dumps({"tool": call.get("name"), **arguments}) if arguments else ""
+
+
 def json_object(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text is, or that stands in its code fence; prose is None."""
-    bare = text.strip()
-    if bare.startswith("```"):
-        bare = bare.strip("`").removeprefix("json").strip()
-    try:
-        found = json.loads(bare)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
+    """The JSON object that a text is, or that stands behind thoughts or in its fence.
+
+    Prose is None.
+    """
+    said = text.rpartition("</think>")[2]
+    fenced = said.split("```")
+    inside = fenced[1].removeprefix("json").removeprefix("JSON") if len(fenced) in (2, 3) else ""
+    for bare in (text, said, inside):
+        try:
+            found = json.loads(bare.strip().removeprefix("\ufeff"))
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            return found
+    return None

@@ -13,7 +13,7 @@ from dataclasses import replace
 
 from django.core.cache import caches
 
-from knowledge.language.chat import NoAnswer, ask, json_object
+from knowledge.language.chat import NOTHING, NoAnswer, ask, json_object
 from knowledge.language.server import ChatServer
 from portal.intents.core.names.file_index import FileIndex
 from portal.intents.core.pointing import FRAMES, Pointer, proposals_of
@@ -86,7 +86,7 @@ def _ask_model(server: ChatServer, typed: str, setting: Setting) -> list[Pointer
         if found is not None:
             return found
         messages += [
-            {"role": "assistant", "content": text[:2_000]},
+            {"role": "assistant", "content": text[:2_000] or NOTHING},
             {"role": "user", "content": "This is no JSON object by the schema. Answer with it alone."},
         ]
     raise NoAnswer(f"{server.host} does not answer in JSON")

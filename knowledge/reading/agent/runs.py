@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from knowledge.language.chat import NoAnswer, ask, json_object
+from knowledge.language.chat import NOTHING, NoAnswer, ask, json_object
 from knowledge.language.server import ChatServer
 from knowledge.reading.agent.evidence import holds
 from knowledge.reading.agent.rooted_tools import tree, used
@@ -123,7 +123,7 @@ def run(
         if repairs > MOST_REPAIRS:
             raise NoAnswer(f"{server.host} does not answer in JSON")
         messages += [
-            {"role": "assistant", "content": answer.text[:4_000]},
+            {"role": "assistant", "content": answer.text[:4_000] or NOTHING},
             {"role": "user", "content": reply},
         ]
     raise NoAnswer(f"{server.host} did not end within {MOST_CALLS} calls")
