@@ -6,7 +6,7 @@ They predict rates, memory and validity of one kind of hardware.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import compress
 
 import numpy as np
@@ -17,12 +17,14 @@ from knowledge.core.analytic.peak_memory import PeakMemory
 from knowledge.core.analytic.step_time import StepTime
 from knowledge.core.data import splits
 from knowledge.core.data.measurement import OWN, Measurement, known_rows
+from knowledge.core.data.splits import Dataset
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.catalogue import Catalogue
 from knowledge.core.domain.types import Config
 from knowledge.core.model import estimators, features
 from knowledge.core.model.estimators import Ensemble, ProbabilityMap
-from knowledge.core.model.regressor import AnalyticModel, Regressor, interval_kind
+from knowledge.core.model.own_peaks import OwnPeaks
+from knowledge.core.model.regressor import Regressor, interval_kind
 from knowledge.core.model.training_support import TrainingSupport
 
 ENOUGH_ROWS = 40  # of the kind (GPU, cpu); below it the prior answers
@@ -47,6 +49,7 @@ class FittedModel:
 
     scarce: measured rows of GPUs with a handful of them; on these they count as own runs do.
     scarce_peaks: the same of rows with a peak, or all of them where they are too few for `memory`.
+    own_peaks: the peaks of our trainer that `memory` predicts.
     """
 
     rows: int
@@ -57,6 +60,7 @@ class FittedModel:
     seen: TrainingSupport
     scarce: tuple[Measurement, ...] = ()
     scarce_peaks: tuple[Measurement, ...] = ()
+    own_peaks: OwnPeaks = field(default_factory=OwnPeaks)
 
     def of_gpu(self, configs: Sequence[Config], c: ConfigTable) -> Array:
         """Return the variance of ln θ that comes from the GPU being hardly known.
@@ -80,7 +84,8 @@ def fit_model(rows: Sequence[Measurement], kind: str, catalogue: Catalogue) -> F
         return None
     words = features.vocabulary([row.config for row in measured])
     with estimators.one_thread():
-        memory, rate = _learn_memory(mine, c, words), _learn_rate(measured, of_measured, words)
+        memory, own_peaks = _learn_memory(mine, c, words)
+        rate = _learn_rate(measured, of_measured, words)
         return FittedModel(
             rows=len(measured),
             vocabulary=words,
@@ -90,6 +95,7 @@ def fit_model(rows: Sequence[Measurement], kind: str, catalogue: Catalogue) -> F
             seen=TrainingSupport.of([row.config for row in measured], of_measured),
             scarce=_scarce(measured, rate),
             scarce_peaks=_scarce([row for row in mine if row.has_peak], memory),
+            own_peaks=own_peaks,
         )
 
 
@@ -119,28 +125,27 @@ def _chosen(
 
 def _learn_rate(rows: Sequence[Measurement], c: ConfigTable, words: dict[str, dict[str, float]]) -> Regressor:
     rates = np.array([row.tokens_per_second for row in rows], dtype=float)
-    return _regressor(StepTime, rows, c, words, rates)
+    data = _dataset(rows, c, words, rates)
+    return Regressor(StepTime).fit(data)
 
 
 def _learn_memory(
     rows: Sequence[Measurement], c: ConfigTable, words: dict[str, dict[str, float]]
-) -> Regressor | None:
+) -> tuple[Regressor | None, OwnPeaks]:
     usable, c = _chosen(rows, c, lambda row: row.has_peak)
     if len(usable) < ENOUGH_ROWS:
-        return None
+        return None, OwnPeaks()
     shares = np.array([row.peak_memory_fraction for row in usable], dtype=float)
-    return _regressor(PeakMemory, usable, c, words, shares * c.memory)
+    data = _dataset(usable, c, words, shares * c.memory)
+    memory = Regressor(PeakMemory).fit(data)
+    return memory, OwnPeaks.of(data, memory)
 
 
-def _regressor(
-    physics: type[AnalyticModel],
-    rows: Sequence[Measurement],
-    c: ConfigTable,
-    words: dict[str, dict[str, float]],
-    measured: Array,
-) -> Regressor:
+def _dataset(
+    rows: Sequence[Measurement], c: ConfigTable, words: dict[str, dict[str, float]], measured: Array
+) -> Dataset:
     configs = [row.config for row in rows]
-    return Regressor(physics).fit(configs, c, features.matrix(configs, c, words), measured)
+    return Dataset(configs, c.identities(configs), c, features.matrix(configs, c, words), measured)
 
 
 def _learn_validity(rows: Sequence[Measurement], c: ConfigTable, memory: Regressor | None) -> Validity | None:

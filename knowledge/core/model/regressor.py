@@ -54,9 +54,9 @@ class Regressor:
     def __init__(self, physics: type[AnalyticModel]) -> None:
         self.physics = physics
 
-    def fit(self, configs: Sequence[Config], c: ConfigTable, X: Array, measured: Array) -> Regressor:
-        """X: shape (n, k), NaN unknown. measured: shape (n,), positive."""
-        data = Dataset(configs, c.identities(configs), c, X, measured)
+    def fit(self, data: Dataset) -> Regressor:
+        """data: X with NaN for unknown, and positive values."""
+        configs = data.configs
         self._fit(data, TREES)
         errors = self._errors(data, splits.grouped(data.hashes))
         self.widths_ = Widths.of(errors, _varied_kinds(data), [x.gpu_model for x in configs])
@@ -94,6 +94,19 @@ class Regressor:
         These runs say less about the GPU than the other GPUs say about an unseen one.
         """
         return np.array([self.runs_.get(x.gpu_model, 0) < ENOUGH for x in configs], dtype=bool)
+
+    def out_of_fold(self, data: Dataset, left_out: Iterable[Fold], trees: int) -> tuple[Array, Array]:
+        """Return (ln measured - ln physics, the trees' correction) out of fold.
+
+        Neither physics nor trees were fitted to the rows they answer for.
+        """
+        wrong, correction = np.full(len(data), np.nan), np.full(len(data), np.nan)
+        for train, test in left_out:
+            part = Regressor(self.physics)._fit(data.take(train), trees)
+            rest = data.take(test)
+            wrong[test] = np.log(rest.values / part.physics_.observed(rest.c))
+            correction[test] = part._correction(rest.c, rest.X)
+        return wrong, correction
 
     def _value(self, configs: Sequence[Config], c: ConfigTable) -> Array:
         """Return the value by physics.
@@ -143,7 +156,7 @@ class Regressor:
 
         They are infinite, that is unknown, for rows in no fold.
         """
-        wrong, correction = self._out_of_fold(data, left_out, TREES)
+        wrong, correction = self.out_of_fold(data, left_out, TREES)
         errors = np.abs(wrong - correction)
         return np.where(np.isfinite(errors), errors, np.inf)
 
@@ -151,22 +164,9 @@ class Regressor:
         """Half-width for what was left out by the folds; the stated one without any fold."""
         if not left_out:
             return cost_model.Z_80 * cost_model.TAU
-        wrong, correction = self._out_of_fold(data, left_out, QUICK_TREES)
+        wrong, correction = self.out_of_fold(data, left_out, QUICK_TREES)
         errors = np.abs(wrong - correction if believed else wrong)
         return quantile(errors[np.isfinite(errors)])
-
-    def _out_of_fold(self, data: Dataset, left_out: Iterable[Fold], trees: int) -> tuple[Array, Array]:
-        """Return (ln measured - ln physics, the trees' correction) out of fold.
-
-        Neither physics nor trees were fitted to the rows they answer for.
-        """
-        wrong, correction = np.full(len(data), np.nan), np.full(len(data), np.nan)
-        for train, test in left_out:
-            part = Regressor(self.physics)._fit(data.take(train), trees)
-            rest = data.take(test)
-            wrong[test] = np.log(rest.values / part.physics_.observed(rest.c))
-            correction[test] = part._correction(rest.c, rest.X)
-        return wrong, correction
 
 
 def interval_kind(config: Config) -> str:

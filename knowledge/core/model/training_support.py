@@ -12,7 +12,6 @@ import numpy as np
 
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import ConfigTable
-from knowledge.core.analytic.stack import is_ours
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array, Mask
 from knowledge.core.domain.types import Config
@@ -20,7 +19,6 @@ from knowledge.core.domain.types import Config
 # A run that fitted says something of runs that need up to so much more of the GPU.
 STEP = 1.25
 STEP_OF_SETTING = 2.0
-OURS, ENOUGH_OF_OURS = "our trainer", 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +50,11 @@ class TrainingSupport:
             families=frozenset(c.family),
             gpus=frozenset(models_of),
             alone={gpu: min(models) for gpu, models in models_of.items() if len(models) == 1},
-            settings=frozenset((*map(_setting, configs), *_of_ours(configs))),
+            settings=frozenset(map(_setting, configs)),
             low={name: float(values.min()) for name, values in ranges.items()},
             high={name: float(values.max()) for name, values in ranges.items()},
             reached=_reached(configs, c),
         )
-
-    @property
-    def knows_ours(self) -> bool:
-        """Whether enough rows are of our trainer for history to show its errors."""
-        return OURS in self.settings
 
     def unseen_gpu(self, configs: Sequence[Config], c: ConfigTable) -> Mask:
         """Return the rows whose GPU was never measured, or with one other model only.
@@ -134,10 +127,6 @@ def _setting(config: Config) -> str:
     others = [name for name in config_space.OTHER_SETTINGS if not _is_usual(config, name)]
     unusual = "".join(f" {name}={getattr(config, name)}" for name in others)
     return f"{config.method} {checkpointing} {shared}{unusual}"
-
-
-def _of_ours(configs: Sequence[Config]) -> list[str]:
-    return [OURS] if sum(map(is_ours, configs)) >= ENOUGH_OF_OURS else []
 
 
 def _is_usual(config: Config, name: str) -> bool:

@@ -54,6 +54,8 @@ def scaled_parts(
     shards bear what physics misses, or all parts where these are too small.
     """
     known = knowledge.get(hardware_kind(option.config))
+    if known and known.own_peaks.by_physics([option.config])[0]:
+        known = None
     parts = _physics(known, columns([option.config, *others], catalogue))
     own = {name: float(values[0]) for name, values in parts.items()}
     peak, whole = option.peak_memory_bytes.value, sum(own.values())

@@ -13,7 +13,6 @@ import numpy as np
 
 from knowledge.core.analytic import cost_model
 from knowledge.core.analytic.config_table import ConfigTable, columns
-from knowledge.core.analytic.stack import is_ours
 from knowledge.core.data.measurement import Measurement
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.catalogue import Catalogue
@@ -240,15 +239,19 @@ def _learned(knowledge: FittedModel, configs: Sequence[Config], c: ConfigTable) 
     if knowledge.memory is not None:
         memory = knowledge.memory.predict(configs, c, X, unseen_model, unseen_gpu)
         memory_width = np.exp(knowledge.memory.width(configs, unseen_model, unseen_gpu))
-        # Errors of other stacks are not those of a stack that physics follows line by line.
-        if not seen.knows_ours:
-            memory = np.where([is_ours(x) for x in configs], cost_model.memory(c).total, memory)
+    suspected = memory
+    by_physics = knowledge.own_peaks.by_physics(configs) & (knowledge.memory is not None)
+    if by_physics.any():
+        # Errors of other stacks are not those of a stack that physics follows line by line. What history
+        # says of our trainer's runs, once it has some, still makes for caution.
+        memory = np.where(by_physics, cost_model.memory(c).total, memory)
+        suspected = np.maximum(memory, suspected) if knowledge.own_peaks.models else memory
     unfamiliar = outside | unseen_model | knowledge.rate.scarce(configs)
     doubtful = unfamiliar | seen.beyond_reach(configs, c)
-    doubted = memory / np.where(seen.untried_setting(configs, c), 1.0, PREDICTION_MARGIN)
+    doubted = suspected / np.where(seen.untried_setting(configs, c), 1.0, PREDICTION_MARGIN)
     p_valid = _p_valid(knowledge, configs, c, np.where(doubtful, doubted, 0.0))
     return PredictionBatch(
-        p_valid=np.where(unfamiliar, reassured(p_valid, memory / c.memory), p_valid),
+        p_valid=np.where(unfamiliar, reassured(p_valid, suspected / c.memory), p_valid),
         rate=rate,
         rate_low=rate / width,
         rate_high=rate * width,

@@ -19,6 +19,7 @@ from knowledge.core.model import estimators
 from knowledge.core.model.estimators import Ensemble, Forest, ProbabilityMap
 from knowledge.core.model.fitted_model import FittedModel, Validity
 from knowledge.core.model.intervals import Widths
+from knowledge.core.model.own_peaks import OwnPeaks
 from knowledge.core.model.regressor import AnalyticModel, Regressor
 from knowledge.core.model.training_support import TrainingSupport
 
@@ -65,6 +66,7 @@ def _to_values(found: FittedModel) -> dict[str, Any]:
         "validity": found.validity and _validity(found.validity),
         "scarce": [asdict(row) for row in found.scarce],
         "scarce_peaks": [asdict(row) for row in found.scarce_peaks],
+        "own_peaks": {k: sorted(v) for k, v in asdict(found.own_peaks).items()},
         "seen": {k: sorted(v) if isinstance(v, frozenset) else dict(v) for k, v in seen.items()},
     }
 
@@ -106,6 +108,7 @@ def _from_values(raw: dict[str, Any]) -> FittedModel:
         seen=TrainingSupport(**seen),
         scarce=tuple(map(_read_row, raw["scarce"])),
         scarce_peaks=tuple(map(_read_row, raw["scarce_peaks"])),
+        own_peaks=OwnPeaks(**{k: frozenset(v) for k, v in raw.get("own_peaks", {}).items()}),
     )
 
 

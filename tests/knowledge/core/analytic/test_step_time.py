@@ -14,7 +14,7 @@ from knowledge.core.analytic import overheads
 from knowledge.core.analytic.config_table import ConfigTable, columns
 from knowledge.core.analytic.step_time import StepTime, step_parts, step_seconds, step_tokens
 from knowledge.core.data.sources import registry
-from knowledge.core.data.splits import by_gpu, by_model
+from knowledge.core.data.splits import Dataset, by_gpu, by_model
 from knowledge.core.domain import config_space
 from knowledge.core.domain.arrays import Array
 from knowledge.core.domain.types import Config
@@ -85,7 +85,7 @@ def test_a_gpu_that_was_never_seen_gets_a_wider_interval_and_physics_alone_where
     slow = np.array([0.3 if x.gpu_model == "L40S" else 1.0 for x in CONFIGS])
     rates = step_tokens(c) / step_seconds(step_parts(c), _stated(c)) * slow
     X = features.matrix(CONFIGS, c, {})
-    found = Regressor(StepTime).fit(CONFIGS, c, X, rates)
+    found = Regressor(StepTime).fit(Dataset(CONFIGS, c.identities(CONFIGS), c, X, rates))
     assert np.all(found.width(CONFIGS, NONE, ~NONE) >= found.width(CONFIGS, NONE, NONE))
     assert not found.believed_["gpu"]
     physics = found.physics_.value(c)
@@ -97,7 +97,8 @@ def test_a_handful_of_runs_makes_no_gpu_known() -> None:
     kept = [x for x in CONFIGS if x.gpu_model != "L40S"] + [x for x in CONFIGS if x.gpu_model == "L40S"][:4]
     c = columns(kept, CATALOGUE)
     rates = step_tokens(c) / step_seconds(step_parts(c), _stated(c))
-    found = Regressor(StepTime).fit(kept, c, features.matrix(kept, c, {}), rates)
+    X = features.matrix(kept, c, {})
+    found = Regressor(StepTime).fit(Dataset(kept, c.identities(kept), c, X, rates))
     none = np.zeros(len(kept), dtype=bool)
     few = np.array([x.gpu_model == "L40S" for x in kept])
     width = found.width(kept, none, none)
@@ -110,7 +111,8 @@ def test_physics_of_a_gpu_with_a_handful_of_runs_is_fitted_without_them() -> Non
     c, few = columns(kept, CATALOGUE), np.array([x.gpu_model == "L40S" for x in kept])
     rates = step_tokens(c) / step_seconds(step_parts(c), _stated(c)) * np.where(few, 0.3, 1.0)
     X, none = features.matrix(kept, c, {}), np.zeros(len(kept), dtype=bool)
-    found = Regressor(StepTime).fit(kept, c, X, rates).predict(kept, c, X, none, none)
+    data = Dataset(kept, c.identities(kept), c, X, rates)
+    found = Regressor(StepTime).fit(data).predict(kept, c, X, none, none)
     assert np.all(found[few] > 2 * rates[few])
 
 
