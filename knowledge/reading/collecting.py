@@ -15,12 +15,12 @@ from knowledge.reading.rules import configurations, scripts
 from knowledge.reading.rules.commands import GivenOption, Invocation, invocation, named_files
 from knowledge.reading.rules.launchers import launched, scheduled
 from knowledge.reading.rules.worth import TRAINING_FIELDS, is_trainer, worth
-from knowledge.reading.syntax import configs, notebooks, python, shell
+from knowledge.reading.syntax import batch, configs, notebooks, python, shell
 from knowledge.reading.syntax.expressions import Facts, Known
 from knowledge.reading.syntax.makefiles import MAKEFILES, recipe
 from knowledge.reading.types import COMMAND_FILE, Location, Origin, Statement, Tree
 
-SHELL_KINDS = (".sh", ".slurm", ".sbatch", ".bash")
+SHELL_KINDS = (".sh", ".slurm", ".sbatch", ".bash", *batch.KINDS)
 DEEPEST = 6
 CONFIG_OPTIONS = frozenset({"config", "cfg", "config_name", "config-name", "config_file", "cn"})
 
@@ -43,11 +43,11 @@ class StatementCollector:
     def collect(self) -> None:
         """Read what the command leads to; without one, what the tree itself leads to."""
         if self.command:
-            self._shell(shell.parse_line(self.command), "", 0)
+            self._shell(shell.parse_line(batch.command_in_shell(self.command)), "", 0)
             return
         entry = self._only(SHELL_KINDS)
         if entry:
-            self._shell(shell.parse(self.files[entry], entry), entry, 0)
+            self._shell(shell.parse(batch.in_shell(entry, self.files[entry]), entry), entry, 0)
             return
         mains = [name for name in sorted(self.files) if name.endswith((".py", ".ipynb"))]
         main = self._main(mains)
@@ -117,7 +117,7 @@ class StatementCollector:
             if target:
                 self.statements += launched(found)
                 arguments = self._arguments(found)
-                text = self.files[target]
+                text = batch.in_shell(target, self.files[target])
                 text = recipe(text, found.positional) if target.endswith(MAKEFILES) else text
                 inner = shell.parse(text, target, arguments, found.environment)
                 self._shell(inner, target, depth + 1)

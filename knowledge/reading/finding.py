@@ -20,7 +20,7 @@ def found_file(files: Collection[str], path: str, near: str) -> str | None:
 
     It is looked for from where it is named, from the root, or by its end.
     """
-    path = path.strip().removeprefix("./").removeprefix("file://")
+    path = path.strip().replace("\\", "/").removeprefix("./").removeprefix("file://")
     if not path or len(path) > 300 or path.endswith("/"):
         return None
     beside = posixpath.normpath(posixpath.join(posixpath.dirname(near), path))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import PurePosixPath
 from typing import Any
 
+from knowledge.reading.syntax import batch
 from knowledge.reading.syntax.configs import is_config
 from knowledge.reading.syntax.shell import ASSIGNMENT, UNKNOWN, Word
 from knowledge.reading.types import Location
@@ -104,7 +105,7 @@ def invocation(words: Sequence[Word]) -> Invocation | None:
         positional=tuple(positional),
         environment=tuple(environment),
         shell=launcher in SHELLS
-        or (target is not None and target.text.endswith((".sh", ".slurm", ".sbatch"))),
+        or (target is not None and target.text.endswith((".sh", ".slurm", ".sbatch", *batch.KINDS))),
         words=tuple(words),
     )
 

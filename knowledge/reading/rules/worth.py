@@ -19,11 +19,13 @@ CERTAIN_FIELDS = 3  # an unknown program with so many options of a training trai
 def worth(found: Invocation, *, known: bool, configured: bool) -> int:
     """Weigh a command.
 
-    known: its script is in the tree. configured: it names a configuration there.
+    known: its script is in the tree. configured: it names a configuration there. Of equals the one that is
+    called a training weighs more.
     """
+    called = found.target is not None and bool(TRAINING.search(found.target.text))
     unlike = found.target is not None and bool(PREPARING.search(found.target.text))
     fields = len(_fields(found) & TRAINING_FIELDS)
-    return 2 * fields + 2 * configured + known + bool(found.launcher_options) - 4 * unlike
+    return 2 * (2 * fields + 2 * configured + known + bool(found.launcher_options) - 4 * unlike) + called
 
 
 def is_trainer(found: Invocation, *, configured: bool) -> bool:

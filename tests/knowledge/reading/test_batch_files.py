@@ -1,0 +1,120 @@
+"""Batch files of Windows: the same values as a shell script's, on their own lines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from knowledge.reading.reader import read
+from knowledge.reading.syntax.batch import as_shell
+from knowledge.reading.types import Location, Reading, Tree
+from tests.harness import hostile
+
+TRAIN = r"""@echo off
+setlocal enabledelayedexpansion
+rem set LR=1e-3
+:: the usual model
+set MODEL=acme/base-8b
+SET "LR=2e-5"
+set /a BATCH=2*4
+if not defined EPOCHS set EPOCHS=3
+if "%LENGTH%"=="" (set LENGTH=4096)
+set ARGS=--gradient_accumulation_steps 8 ^
+  --warmup_ratio 0.03
+call conda activate train
+if exist out (
+  rmdir /s /q out
+) else (
+  mkdir out
+)
+"%~dp0venv\Scripts\python.exe" -u scripts\train.py ^
+  --model_name_or_path %model% ^
+  --dataset "%DATA%\%1" --train_file %~dp0data\rows.jsonl ^
+  --per_device_train_batch_size !BATCH! --learning_rate %LR% ^
+  --num_train_epochs %EPOCHS% --max_seq_length %LENGTH% %ARGS% ^
+  --seed %RANDOM_SEED% >log.txt 2>&1
+if errorlevel 1 goto :failed
+pause
+"""
+STATED = {
+    "base_model": ("acme/base-8b", 5),
+    "learning_rate": (2e-5, 6),
+    "per_device_batch_size": (8, 7),
+    "epochs": (3, 8),
+    "tokens_per_sample": (4096, 9),
+    "gradient_accumulation_steps": (8, 10),
+    "warmup": (0.03, 11),
+}
+
+
+def reading(files: dict[str, str], command: str | None = None) -> Reading:
+    return read(Tree(files, command))
+
+
+def values(found: Reading) -> dict[str, Any]:
+    return {name: value.value for name, value in found.values.items()}
+
+
+def test_values_stand_on_the_lines_of_the_batch_file() -> None:
+    found = reading({"train.bat": TRAIN, "scripts/train.py": "import sys\n"})
+    stated = {name: (found.values[name].value, found.values[name].evidence[0].line) for name in STATED}
+    assert stated == STATED
+    assert {one.file for name in STATED for one in found.values[name].evidence} == {"train.bat"}
+    assert "seed" not in found.values
+
+
+@pytest.mark.parametrize("command", ["train.bat", r".\train.bat", "cmd /c train.bat", "call train.bat rows"])
+def test_a_command_starts_a_batch_file(command: str) -> None:
+    files = {"train.bat": TRAIN, "other.sh": "python x.py --lr 1\n", "scripts/train.py": "import sys\n"}
+    assert values(reading(files, command))["learning_rate"] == 2e-5
+
+
+def test_arguments_and_files_called_from_it_are_followed() -> None:
+    files = {
+        "run.cmd": "call setup.bat\ncall train.bat 4 acme/base-8b\n",
+        "train.bat": "torchrun.exe --nproc_per_node %1 -m train --config %~dp0conf\\c.yaml --model %~2\n",
+        "setup.bat": "pip install -r requirements.txt\n",
+        "train.py": "import transformers\n",
+        "conf/c.yaml": "learning_rate: 3e-5\nmicro_batch_size: 2\n",
+    }
+    found = reading(files, "run.cmd")
+    assert values(found) | {"learning_rate": 3e-5, "per_device_batch_size": 2} == values(found)
+    assert found.values["learning_rate"].evidence[0] == Location("conf/c.yaml", 1)
+    assert (values(found)["number_gpus"], values(found)["base_model"]) == (4, "acme/base-8b")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "for %%e in (1 2 3) do python train.py --num_train_epochs %%e --lr 1e-4",
+        "python train.py --num_train_epochs %EPOCHS:~0,1% --lr 1e-4",
+        "set /p EPOCHS=How many? \npython train.py --num_train_epochs %EPOCHS% --lr 1e-4",
+        "python train.py --num_train_epochs %NEVER_SET% --lr 1e-4",
+        "rem set EPOCHS=3\npython train.py --num_train_epochs %EPOCHS% --lr 1e-4",
+        "echo --num_train_epochs 3\npython train.py --lr 1e-4",
+    ],
+)
+def test_what_cannot_be_known_states_nothing(line: str) -> None:
+    found = values(reading({"t.bat": line, "train.py": "import sys\n"}, "t.bat"))
+    assert found["learning_rate"] == 1e-4
+    assert "epochs" not in found
+
+
+def test_a_pasted_command_of_windows_is_read() -> None:
+    command = "set LR=2e-5\nset CUDA_VISIBLE_DEVICES=0\npy -3.10 train.py ^\n --lr %LR% ^\n --epochs 2"
+    assert values(reading({"train.py": "import sys\n"}, command)) == {"learning_rate": 2e-5, "epochs": 2}
+
+
+def test_a_later_value_wins_and_texts_may_grow() -> None:
+    text = "set A=--lr 1e-4\nset A=%A% --epochs 2\nset LR=1\nset lr=5e-5\npython train.py %A% --lr %LR%\n"
+    found = values(reading({"t.bat": text, "train.py": "import sys\n"}, "t.bat"))
+    assert (found["learning_rate"], found["epochs"]) == (5e-5, 2)
+
+
+@pytest.mark.parametrize("text", ["^\n" * 9_000, "%" * 100_000, "set A=" + "%A%" * 30_000, "if " * 40_000,
+                                  '("' * 50_000, "set A=^\n" * 5_000, "for %%i in (" * 10_000])  # fmt: skip
+def test_hostile_batch_files_cost_little(text: str) -> None:
+    with hostile.bounded(seconds=3):
+        as_shell(text)
+        reading({"t.bat": text}, "t.bat")
