@@ -46,10 +46,12 @@ def _winner(found: list[Statement]) -> tuple[FieldValue, tuple[Statement, ...], 
     """Choose among the statements of a field.
 
     They rank by origin, then by how plainly the key means the field, then the first; equal files may
-    contradict.
+    contradict. Of an option that a command gives twice the last one counts.
     """
     best = max(found, key=lambda one: (one.origin.value, one.weight))
     rivals = [one for one in found if (one.origin, one.weight) == (best.origin, best.weight)]
+    if best.origin is Origin.COMMAND:
+        best = [one for one in rivals if (one.key, one.place.file) == (best.key, best.place.file)][-1]
     differing = [one for one in rivals if not same(one.value, best.value)]
     across = [one for one in differing if one.place.file != best.place.file]
     if across and best.origin in {Origin.NAMED_FILE, Origin.IMPORTED_FILE}:

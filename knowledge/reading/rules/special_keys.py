@@ -69,6 +69,13 @@ def _method(raw: Any) -> Iterator[Meaning]:
         yield Meaning("method", METHODS.get(value.lower(), value.lower()))
 
 
+def _train_type(raw: Any) -> Iterator[Meaning]:
+    """A method where the word is one: other trainers mean a stage by it."""
+    value = text(raw)
+    if value is not None and value.lower() in METHODS:
+        yield Meaning("method", METHODS[value.lower()])
+
+
 def _use_adapter(raw: Any) -> Iterator[Meaning]:
     used = boolean(raw)
     if used is not None:
@@ -208,7 +215,7 @@ SPECIAL: dict[str, Reads] = {
     "finetuning_method": _method,
     "peft_method": _method,
     "peft_type": _method,
-    "train_type": _method,
+    "train_type": _train_type,
     "sft_type": _method,
     "peft_scheme": _method,
     "use_peft": _use_adapter,

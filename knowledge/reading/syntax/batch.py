@@ -98,6 +98,8 @@ def _value(found: re.Match[str]) -> str:
     name = found["name"] or found["delayed"]
     if (name and name.isdigit()) or found["part"]:
         return UNKNOWN
+    if found[0] == "%*":
+        return "$@"
     if name:
         return "." if name.upper() == "CD" else f"${{{name.upper()}}}"
     if argument := found["argument"] or found["at"]:

@@ -35,7 +35,9 @@ TEXT = re.compile(r"\s*(?:export\s+)?([A-Za-z_]\w*)=([\"'])")
 USED = re.compile(r"\"?\$\{?(\w+)\}?\"?")
 OPTIONS = re.compile(r"(^|\s)--?[a-z]")
 READ = re.compile(r"\s*read\s+.*?(\w+)\s*<<")
+ALL = frozenset({"$@", "$*", "${@}", "${*}"})  # arguments, one word each
 LONGEST = 20_000
+MOST_GROWN = 200  # lines of a text that is put together
 UNKNOWN = "\x00"
 
 
@@ -90,6 +92,7 @@ def parse_line(command: str) -> Script:
 class _Shell:
     def __init__(self, file: str, variables: dict[str, Word]) -> None:
         self.file, self.variables = file, variables
+        self.arguments = [word for name, word in variables.items() if name.isdigit()]
         self.commands: list[tuple[Word, ...]] = []
         self.options: list[Word] = []
         self.files: dict[str, tuple[str, int]] = {}
@@ -107,7 +110,7 @@ class _Shell:
             body = [(parts[0][0], parts[0][1][found.end() :]), *parts[1:]]
             body[-1] = (body[-1][0], body[-1][1].rpartition(found[2])[0])
             if len(parts) > 1 or OPTIONS.search(body[0][1]):  # expanded where it is used
-                self.texts[found[1]] = body
+                self.texts[found[1]] = self._grown(found[1], body)
                 return
         parts = [part for line, text in parts for part in self._with_texts(line, text)]
         words: list[Word] = []
@@ -119,6 +122,17 @@ class _Shell:
                     continue
                 words += self._expanded(raw, line)
         self._command(words)
+
+    def _grown(self, name: str, body: list[tuple[int, str]]) -> list[tuple[int, str]]:
+        """The lines of a text, which may begin with what it was before."""
+        line, first = body[0]
+        used = USED.match(first.lstrip())
+        if used is None or used[1] != name:
+            return body
+        known = self.variables.get(name)
+        before = self.texts.get(name) or ([(known.place.line, known.text)] if known else [])
+        rest = first.lstrip()[used.end() :]
+        return [*before, (line, rest), *body[1:]] if len(before) <= MOST_GROWN else body
 
     def _with_texts(self, line: int, text: str) -> list[tuple[int, str]]:
         """A line with the lines of the variable that holds most of a command."""
@@ -151,6 +165,8 @@ class _Shell:
         sources: list[Word] = []
         bare, quoted = _unquoted(raw)
         here = self.place(line)
+        if bare in ALL:
+            return self.arguments
         if quoted == "'":
             return [Word(bare, here)]
         value = VARIABLE.sub(lambda found: self._value(found, sources, here), bare)[:LONGEST]

@@ -112,9 +112,50 @@ def test_a_later_value_wins_and_texts_may_grow() -> None:
     assert (found["learning_rate"], found["epochs"]) == (5e-5, 2)
 
 
-@pytest.mark.parametrize("text", ["^\n" * 9_000, "%" * 100_000, "set A=" + "%A%" * 30_000, "if " * 40_000,
-                                  '("' * 50_000, "set A=^\n" * 5_000, "for %%i in (" * 10_000])  # fmt: skip
-def test_hostile_batch_files_cost_little(text: str) -> None:
+GROWING = """set CMD=python train.py
+if defined LOCAL (
+  set CMD=!CMD! --local_dir "%LOCAL%"
+) else (
+  set CMD=!CMD! --model_name_or_path acme/base-8b
+)
+set CMD=!CMD! --learning_rate 1e-4 --gradient_checkpointing %*
+echo !CMD!
+%CMD%
+"""
+
+
+def test_a_command_may_be_put_together_and_take_all_arguments() -> None:
+    found = reading({"t.bat": GROWING, "train.py": "import sys\n"}, "t.bat --num_train_epochs 2")
+    assert values(found) == {
+        "base_model": "acme/base-8b", "learning_rate": 1e-4, "gradient_checkpointing": True, "epochs": 2,
+    }  # fmt: skip
+    assert found.values["learning_rate"].evidence[0] == Location("t.bat", 7)
+    assert found.values["epochs"].evidence[0] == Location("command", 1)
+    alone = reading({"t.bat": GROWING, "train.py": "import sys\n"})
+    assert values(alone)["gradient_checkpointing"] is True
+
+
+def test_a_shell_script_may_do_so_too() -> None:
+    text = 'CMD="python train.py"\nCMD="$CMD --lr 1e-4"\nCMD="${CMD} \\\n --seed 3"\n$CMD "$@"\n'
+    found = reading({"t.sh": text, "train.py": "import sys\n"}, "bash t.sh --epochs 2")
+    assert values(found) == {"learning_rate": 1e-4, "seed": 3, "epochs": 2}
+
+
+HOSTILE = {
+    "growing": "set A=%A% --lr 1\n" * 10_000,
+    "continued": "^\n" * 9_000,
+    "per cent": "%" * 100_000,
+    "itself": "set A=" + "%A%" * 30_000,
+    "if": "if " * 40_000,
+    "brackets": '("' * 50_000,
+    "texts": "set A=^\n" * 5_000,
+    "loops": "for %%i in (" * 10_000,
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_hostile_batch_files_cost_little(kind: str) -> None:
+    text = HOSTILE[kind]
     with hostile.bounded(seconds=3):
         as_shell(text)
         reading({"t.bat": text}, "t.bat")

@@ -32,6 +32,14 @@ def test_a_command_wins_over_the_file_that_it_names() -> None:
     assert values(found)["base_model"] == "acme/base-8b"
 
 
+def test_of_an_option_given_twice_the_last_counts() -> None:
+    found = reading({"train.py": "import sys\n"}, "python train.py --lr 1e-4 --epochs 2 --lr 5e-5")
+    rate = found.values["learning_rate"]
+    assert (rate.value, [one.value for one in rate.overridden]) == (5e-5, [1e-4])
+    job = {"job.sh": "#SBATCH --nodes=2\npython train.py --lr 1e-4\n", "train.py": "import sys\n"}
+    assert values(reading(job, "sbatch --nodes=4 job.sh"))["number_nodes"] == 4
+
+
 SLURM = """#!/bin/bash
 #SBATCH --nodes=2
 #SBATCH --gres=gpu:a100:4
