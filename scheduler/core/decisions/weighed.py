@@ -8,8 +8,8 @@ from enum import StrEnum
 
 from knowledge.core.domain.types import Option, all_priced
 from scheduler.core.cycle.options import CycleOptions
-from scheduler.core.divide.repack import bundle
-from scheduler.core.divide.repack import possible as possible_bundles
+from scheduler.core.divide.bundles import bundle
+from scheduler.core.divide.bundles import possible as possible_bundles
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.policies.sia import Sia
 from scheduler.core.types import GpuId, JobInfo, NodeInfo, Plan, Policy, Resize, Start

@@ -8,11 +8,13 @@ where it was, or waits.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from knowledge.core.domain.types import Option
 from scheduler.core.cycle import wait_reasons
+from scheduler.core.divide.bundles import ANY, bundle, movable, possible
 from scheduler.core.divide.capacity import Capacity
 from scheduler.core.divide.rules import DivideRules
 from scheduler.core.placement.fit import FreeGpus, Placement
@@ -34,47 +36,6 @@ Places = dict[str, tuple[Option, tuple[GpuId, ...]]]
 # (jobs, their options, GPUs) -> the option that each job should have; a missing job should have none.
 Choose = Callable[[Sequence[JobInfo], Sequence[Sequence[Option]], Capacity], list[tuple[JobInfo, Option]]]
 SHARED = "Its GPUs go to other jobs in this round."
-ANY = DivideRules()
-
-
-def movable(state: ClusterState, rules: DivideRules, now: float) -> list[JobInfo]:
-    """Return the jobs among which GPUs are divided, in the order of submission.
-
-    These are waiting jobs that may start and running ones that may be moved.
-    """
-    ready = {node.id for node in state.nodes if node.ready}
-    found = [
-        job
-        for job in state.jobs
-        if (
-            rules.movable(job, now) and all(node in ready for node, _ in job.holds.gpus)
-            if job.holds
-            else not job.hold
-        )
-    ]
-    return sorted(found, key=lambda job: (job.submitted_at, job.id))
-
-
-def possible(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Option]:
-    """Return the job's options that the empty cluster could hold.
-
-    The rules allow them. There is one per bundle, smallest first. What a running job holds is among them,
-    even where it could not start so any more: it may stay.
-    """
-    found = free.possible(job)
-    if job.holds:
-        held = job.holds.option
-        found = [option for option in found if rules.worth(job, option)]
-        if held in job.options and bundle(held) not in map(bundle, found):
-            found.append(held)
-    bundles = {bundle(option)[::-1]: option for option in reversed(found)}
-    return [bundles[size] for size in sorted(bundles)]
-
-
-def bundle(option: Option) -> tuple[str, int, int]:
-    """(GPU model, nodes, GPUs)."""
-    config = option.config
-    return config.gpu_model, config.number_nodes, config.number_gpus
 
 
 def divide(
@@ -117,23 +78,88 @@ def _chosen(
 def realize(
     state: ClusterState, jobs: Sequence[JobInfo], wishes: Wishes, placement: Placement = Placement.BEST_FIT
 ) -> tuple[Action, ...]:
-    """The actions that bring the jobs as close to their wishes as their nodes allow."""
-    places = _arrange(state, jobs, wishes, placement, stay=True)
-    if len(places) < len(wishes):
-        repacked = _arrange(state, jobs, wishes, placement, stay=False)
-        places = max(places, repacked, key=len)
-    places = _degrade(state, jobs, wishes, places, placement)
+    """The actions that bring the jobs as close to their wishes as their nodes allow.
+
+    All classes are placed together, so that most wishes fit and few jobs move. Where a wish finds no place,
+    the classes are also placed one after the other, which is taken if it serves a higher one better.
+    """
+    places = _serve(state, jobs, jobs, wishes, {}, placement)
+    if not all(_is_met(wish, places.get(job)) for job, wish in wishes.items()):
+        apart = _serve_by_class(state, jobs, wishes, placement)
+        places = max(places, apart, key=lambda found: _by_class(jobs, wishes, found))
     return _actions(state, jobs, places)
 
 
+def _serve_by_class(
+    state: ClusterState, jobs: Sequence[JobInfo], wishes: Wishes, placement: Placement
+) -> Places:
+    """Places class by class: what a higher one leaves, the next one takes."""
+    classes = sorted({job.priority for job in jobs}, reverse=True)
+    places: Places = {}
+    for one in classes if len(classes) > 1 else ():
+        peers = [job for job in jobs if job.priority == one]
+        places |= _serve(state, jobs, peers, wishes, places, placement)
+        places |= _spare(peers, places, _left(state, jobs, places, placement))
+    return places
+
+
+def _spare(jobs: Sequence[JobInfo], places: Places, free: FreeGpus) -> Places:
+    """The smallest places that fit jobs which have none.
+
+    A lower class has its turn only after them, whether they had a wish or not.
+    """
+    found: Places = {}
+    for job in jobs:
+        if job.id in places:
+            continue
+        fits = ((option, gpus) for option in possible(job, free) if (gpus := free.place(option, job)))
+        if place := next(fits, None):
+            free.take(*place)
+            found[job.id] = place
+    return found
+
+
+def _by_class(jobs: Iterable[JobInfo], wishes: Wishes, places: Places) -> list[tuple[float, int, int]]:
+    """Each class with the wishes met in it and the jobs that have GPUs.
+
+    The highest comes first, so that such lists compare by what is best for higher classes.
+    """
+    met: Counter[float] = Counter()
+    served: Counter[float] = Counter()
+    for job in jobs:
+        met[job.priority] += job.id in wishes and _is_met(wishes[job.id], places.get(job.id))
+        served[job.priority] += job.id in places
+    return [(one, met[one], served[one]) for one in sorted(served, reverse=True)]
+
+
+def _is_met(wish: Option, place: tuple[Option, tuple[GpuId, ...]] | None) -> bool:
+    return place is not None and bundle(place[0]) == bundle(wish)
+
+
+def _serve(
+    state: ClusterState,
+    jobs: Sequence[JobInfo],
+    peers: Sequence[JobInfo],
+    wishes: Wishes,
+    taken: Places,
+    placement: Placement,
+) -> Places:
+    """Places for the peers beside those that are taken by others of the jobs."""
+    own = {job.id: wishes[job.id] for job in peers if job.id in wishes}
+    places = _arrange(state, peers, own, _left(state, jobs, taken, placement), stay=True)
+    if len(places) < len(own):
+        repacked = _arrange(state, peers, own, _left(state, jobs, taken, placement), stay=False)
+        places = max(places, repacked, key=len)
+    return _degrade(peers, own, places, _left(state, jobs, taken | places, placement))
+
+
 def _arrange(
-    state: ClusterState, jobs: Sequence[JobInfo], wishes: Wishes, placement: Placement, *, stay: bool
+    state: ClusterState, jobs: Sequence[JobInfo], wishes: Wishes, free: FreeGpus, *, stay: bool
 ) -> Places:
     """Find places for as many wishes as possible.
 
     With `stay`, jobs that keep their option are placed first.
     """
-    free = _emptied(state, jobs, placement)
     places: Places = {}
     lacking = {method for node in state.nodes if node.ready for method in node.cannot_train}
     for job in sorted(jobs, key=lambda job: _turn(job, wishes, lacking, stay=stay)):
@@ -154,6 +180,7 @@ def _turn(
     """Return the key that sorts jobs into the order of placement.
 
     Jobs that stay come first, then those that cannot go everywhere, then large gangs.
+    Priority classes do not count: `realize` serves them one by one where a wish finds no place.
     """
     wish = wishes.get(job.id)
     keeps = bool(wish and job.holds and bundle(job.holds.option) == bundle(wish))
@@ -162,17 +189,12 @@ def _turn(
     return not (stay and keeps), anywhere, -size[0], -size[1], not keeps, job.submitted_at, job.id
 
 
-def _degrade(
-    state: ClusterState, jobs: Sequence[JobInfo], wishes: Wishes, places: Places, placement: Placement
-) -> Places:
+def _degrade(jobs: Sequence[JobInfo], wishes: Wishes, places: Places, free: FreeGpus) -> Places:
     """Give jobs whose wish found no place their old place or something smaller.
 
-    Jobs without a wish that could stay after all follow.
+    Jobs without a wish that could stay after all follow, class by class.
     """
-    free = _emptied(state, jobs, placement)
-    for option, gpus in places.values():
-        free.take(option, gpus)
-    for job in sorted(jobs, key=lambda job: (job.id not in wishes, job.submitted_at, job.id)):
+    for job in sorted(jobs, key=lambda job: (-job.priority, job.id not in wishes, job.submitted_at, job.id)):
         if job.id in places:
             continue
         wish = wishes.get(job.id)
@@ -197,12 +219,14 @@ def _smaller(job: JobInfo, wish: Option, free: FreeGpus) -> tuple[Option, tuple[
     return None
 
 
-def _emptied(state: ClusterState, jobs: Iterable[JobInfo], placement: Placement) -> FreeGpus:
-    """The free GPUs as if none of these jobs held any."""
+def _left(state: ClusterState, jobs: Iterable[JobInfo], taken: Places, placement: Placement) -> FreeGpus:
+    """The GPUs that are free if none of these jobs held any but what is taken."""
     free = FreeGpus(state.nodes, placement)
     for job in jobs:
         if job.holds:
             free.give(job.holds.option, job.holds.gpus)
+    for option, gpus in taken.values():
+        free.take(option, gpus)
     return free
 
 

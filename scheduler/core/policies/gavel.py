@@ -18,8 +18,9 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from knowledge.core.domain.types import Option, all_priced
+from scheduler.core.divide.bundles import movable, possible
 from scheduler.core.divide.capacity import Capacity
-from scheduler.core.divide.repack import movable, possible, realize
+from scheduler.core.divide.repack import realize
 from scheduler.core.divide.rules import DivideRules
 from scheduler.core.divide.time_shares import time_shares
 from scheduler.core.placement.fit import FreeGpus, Placement

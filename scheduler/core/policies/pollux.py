@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from knowledge.core.domain.types import Option
+from scheduler.core.divide.bundles import bundle
 from scheduler.core.divide.capacity import Capacity, uses
-from scheduler.core.divide.repack import bundle, divide
+from scheduler.core.divide.repack import divide
 from scheduler.core.placement.fit import Placement
 from scheduler.core.policies.sia import restart_factor
 from scheduler.core.remaining_work import known_rates

@@ -19,8 +19,9 @@ import numpy as np
 
 from knowledge.core.domain.types import Option
 from scheduler.core.divide.assignment import MILP_COLUMNS, Columns, assign
+from scheduler.core.divide.bundles import bundle
 from scheduler.core.divide.capacity import Capacity, uses
-from scheduler.core.divide.repack import bundle, divide
+from scheduler.core.divide.repack import divide
 from scheduler.core.divide.rules import DivideRules
 from scheduler.core.placement.fit import Placement
 from scheduler.core.remaining_work import known_rates

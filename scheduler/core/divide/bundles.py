@@ -1,0 +1,53 @@
+"""Bundles, and the jobs that may have one, for policies that divide a cluster.
+
+A bundle is a GPU model with numbers of nodes and GPUs. Of options with the same bundle one is left.
+"""
+
+from __future__ import annotations
+
+from knowledge.core.domain.types import Option
+from scheduler.core.divide.rules import DivideRules
+from scheduler.core.placement.fit import FreeGpus
+from scheduler.core.types import ClusterState, JobInfo
+
+ANY = DivideRules()
+
+
+def movable(state: ClusterState, rules: DivideRules, now: float) -> list[JobInfo]:
+    """Return the jobs among which GPUs are divided, in the order of submission.
+
+    These are waiting jobs that may start and running ones that may be moved.
+    """
+    ready = {node.id for node in state.nodes if node.ready}
+    found = [
+        job
+        for job in state.jobs
+        if (
+            rules.movable(job, now) and all(node in ready for node, _ in job.holds.gpus)
+            if job.holds
+            else not job.hold
+        )
+    ]
+    return sorted(found, key=lambda job: (job.submitted_at, job.id))
+
+
+def possible(job: JobInfo, free: FreeGpus, rules: DivideRules = ANY) -> list[Option]:
+    """Return the job's options that the empty cluster could hold.
+
+    The rules allow them. There is one per bundle, smallest first. What a running job holds is among them,
+    even where it could not start so any more: it may stay.
+    """
+    found = free.possible(job)
+    if job.holds:
+        held = job.holds.option
+        found = [option for option in found if rules.worth(job, option)]
+        if held in job.options and bundle(held) not in map(bundle, found):
+            found.append(held)
+    bundles = {bundle(option)[::-1]: option for option in reversed(found)}
+    return [bundles[size] for size in sorted(bundles)]
+
+
+def bundle(option: Option) -> tuple[str, int, int]:
+    """(GPU model, nodes, GPUs)."""
+    config = option.config
+    return config.gpu_model, config.number_nodes, config.number_gpus

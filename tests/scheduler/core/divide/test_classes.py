@@ -1,0 +1,114 @@
+"""Policies that divide a cluster let no lower class win.
+
+GPUs are counted where wishes are made, so that the nodes may have no room for all of them.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from knowledge.core.domain.types import Option
+from scheduler.core.divide.rules import DivideRules
+from scheduler.core.placement.fit import FreeGpus
+from scheduler.core.policies import POLICIES
+from scheduler.core.types import ClusterState, JobInfo, NodeInfo, Plan, Preempt, Resize, Start
+from tests.harness.environment import examples
+from tests.scheduler.core.clusters import by_qlora, decide, job, node, option, running
+
+dividing = pytest.mark.parametrize("policy", ["sia", "gavel"])
+RULES = DivideRules()
+
+
+@dividing
+@pytest.mark.parametrize("runs", [False, True])
+def test_two_of_a_higher_class_take_the_only_two_places(policy: str, runs: bool) -> None:
+    """Six GPUs are enough for three jobs of two; two nodes of three have places for two of them."""
+    two = option(gpus=2)
+    low = running("low", two, ("n0", 0), ("n0", 1), priority=-1) if runs else job("low", two, priority=-1)
+    high = [job(name, two, at=at, priority=1) for name, at in (("a", 10.0), ("b", 20.0))]
+    nodes = [replace(node("n0", 3), free=(2,) if runs else (0, 1, 2)), node("n1", 3)]
+    actions = decide(policy, [low, *high], nodes)
+    assert {name for name, action in actions.items() if isinstance(action, Start)} == {"a", "b"}
+    assert isinstance(actions["low"], Preempt) == runs
+
+
+def test_a_job_without_a_wish_takes_what_a_peer_could_not_use_before_a_lower_class() -> None:
+    """Sia gives the four GPUs of `n0` to `peer`, where another keeps one of them."""
+    stays = running("stays", option(), ("n0", 0), priority=-1, preemptible=False)
+    peer = job("peer", option(gpus=3), option(gpus=4, rate=4000.0), at=-2.0)
+    low = running("low", option(), ("n1", 0), priority=-1)
+    jobs = [stays, peer, job("waits", option(), at=-1.0, avoids=frozenset({"n0"})), low]
+    nodes = [replace(node("n0", 4), free=(1, 2, 3)), replace(node("n1", 1), free=())]
+    actions = decide("sia", jobs, nodes)
+    assert isinstance(actions["waits"], Start)
+    assert isinstance(actions["peer"], Start)
+    assert isinstance(actions["low"], Preempt)
+
+
+@dividing
+@given(seed=st.integers(0, 2**32))
+@settings(max_examples=examples(150), deadline=None)
+def test_no_job_waits_for_gpus_that_a_lower_class_holds(policy: str, seed: int) -> None:
+    state = drawn(random.Random(seed))
+    assert not list(beaten(state, POLICIES[policy].decide(state, 0.0)))
+
+
+def beaten(state: ClusterState, plan: Plan) -> Iterator[str]:
+    """The waiting jobs that would fit if no lower class held anything after the plan."""
+    places = {one.id: (one.holds.option, one.holds.gpus) for one in state.jobs if one.holds}
+    for action in plan.actions:
+        if isinstance(action, Start | Resize):
+            places[action.job] = (action.option, action.gpus)
+        elif isinstance(action, Preempt):
+            del places[action.job]
+    for waits in state.jobs:
+        free = FreeGpus(state.nodes)
+        for one in state.jobs:
+            if one.holds:
+                free.give(one.holds.option, one.holds.gpus)
+        for one in state.jobs:
+            keeps = one.holds is not None and not RULES.movable(one, 0.0)
+            if one.id in places and (one.priority >= waits.priority or keeps):
+                free.take(*places[one.id])
+        if waits.id not in places and any(free.place(option, waits) for option in waits.options):
+            yield waits.id
+
+
+def drawn(rng: random.Random) -> ClusterState:
+    """A few nodes of odd sizes, with jobs of several classes that run on them or wait."""
+    nodes: list[NodeInfo] = []
+    jobs: list[JobInfo] = []
+    for number in range(rng.randint(1, 4)):
+        total, model = rng.randint(1, 4), rng.choice(["A100", "A100", "L40S"])
+        rest = list(range(total))
+        while rest and rng.random() < 0.6:
+            size = rng.randint(1, len(rest))
+            gpus, rest = tuple((f"n{number}", index) for index in rest[:size]), rest[size:]
+            own = of(rng, model, size)
+            one = running(f"r{len(jobs)}", own, *gpus, **common(rng), preemptible=rng.random() > 0.1)
+            jobs.append(replace(one, options=(own, of(rng, model, 4)) if rng.random() < 0.5 else (own,)))
+        lacks = frozenset({"qlora"} if rng.random() < 0.2 else ())
+        nodes.append(replace(node(f"n{number}", total, model=model, cannot_train=lacks), free=tuple(rest)))
+    for number in range(rng.randint(1, 5)):
+        sizes = [(rng.randint(1, 4), rng.choice([1, 1, 1, 2])) for _ in range(rng.randint(1, 3))]
+        own_options = [of(rng, rng.choice(["A100", "A100", "L40S"]), *size) for size in sizes]
+        avoids = frozenset({"n0"} if rng.random() < 0.2 else ())
+        jobs.append(job(f"j{number}", *own_options, avoids=avoids, **common(rng)))
+    return ClusterState(jobs=tuple(jobs), nodes=tuple(nodes))
+
+
+def of(rng: random.Random, model: str, each: int, nodes: int = 1) -> Option:
+    gpus = each * nodes
+    made = option(model, gpus, nodes, rate=1000.0 * gpus**0.8)
+    return by_qlora(made) if rng.random() < 0.2 else made
+
+
+def common(rng: random.Random) -> dict[str, Any]:
+    return {"at": float(-rng.randint(0, 9999)), "priority": rng.choice([-1, 0, 1, 1.5])}
