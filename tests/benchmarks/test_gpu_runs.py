@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from django.core.management import call_command
 
+from benchmarks.trainer.gpu_runs import predicted
+from benchmarks.trainer.gpu_runs.measure import SERIES
 from benchmarks.trainer.gpu_runs.plan import Planned, Series, plan
 from benchmarks.trainer.gpu_runs.rows import Table, result_of, row
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
@@ -83,3 +85,32 @@ def test_a_training_that_left_no_result_tells_its_last_line(tmp_path: Path) -> N
     cells = row(planned(), result_of(tmp_path, -9), "forked", 8 * 10**9, "here")
     assert (cells["status"], cells["learn"]) == ("failed", 0)
     assert cells["reason"] == "its process ended with -9: killed"
+
+
+@pytest.mark.parametrize("series", SERIES)
+def test_each_series_draws_trainings_that_may_start(series: Series) -> None:
+    drawn = list(islice(plan("H100-SXM5-80GB", CATALOGUE, series), 20))
+    assert [config_space.refused(one.config, CATALOGUE) for one in drawn] == [None] * 20
+
+
+def test_predictions_are_judged_by_the_rows_that_were_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said, table = tmp_path / "said.csv", Table(tmp_path / "measured.csv")
+    one = planned()
+    peak, rate = RESULT["peak_memory_bytes"], RESULT["tokens_per_s"]
+    figures = {
+        "rate": 1.1 * rate, "rate_low": rate, "rate_high": 2 * rate,
+        "memory": 0.9 * peak, "memory_low": 0.8 * peak, "memory_high": 0.95 * peak, "p_valid": 0.99,
+    }  # fmt: skip
+    table.add(row(one, RESULT, "forked", 8 * 10**9, "here"))
+    stated = {name: predicted.cell(getattr(one.config, name)) for name in predicted.NAMES}
+    with said.open("w", encoding="utf-8") as stream:
+        told = {f"{way}_{name}": value for way in predicted.WAYS for name, value in figures.items()}
+        writer = csv.DictWriter(stream, [*stated, *told])
+        writer.writeheader()
+        writer.writerow({**stated, **told})
+    predicted.judge(said, tmp_path / "measured.csv")
+    told_lines = capsys.readouterr().out.splitlines()
+    assert told_lines[1].endswith("peaks 10.0% -10.0% -10.0% 0%; rates 10.0% +10.0% 0.0% 100%")
+    assert told_lines[3].endswith("wrong about feasibility: 0 of 1")

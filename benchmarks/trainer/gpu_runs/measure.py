@@ -24,7 +24,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from benchmarks.trainer.gpu_runs.plan import Planned, Series, plan
+from benchmarks.trainer.gpu_runs.plan import OTHER_MODELS, Planned, Series, plan
 from benchmarks.trainer.gpu_runs.rows import Table, result_of, row
 from knowledge.catalogue.shipped_catalogue import shipped_catalogue
 from knowledge.core.domain.config_json import config_json
@@ -60,6 +60,19 @@ SERIES = (
         precisions=("float32",),
         varied_share=0,
     ),
+    Series(
+        seed=5,
+        methods=("qlora", "lora", "qlora", "full"),
+        longest_step_s=1.0,
+        train_s=0.8,
+        own_rounds=0,
+        varied_share=0,
+        models=OTHER_MODELS,
+        lengths=(384, 768, 1536, 3072, 6144),
+        batches=(1, 3, 6, 12, 24),
+        accumulations=(1, 1, 1, 3),
+        ranks=(4, 32, 128),
+    ),
 )
 
 
@@ -68,7 +81,10 @@ def main() -> None:
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=float, default=450.0)
     parser.add_argument(
-        "--series", type=int, default=0, help="1: shorter steps, fewer of qlora; 2: short steps; 3: float32"
+        "--series",
+        type=int,
+        default=0,
+        help="1: shorter steps, fewer of qlora; 2: short steps; 3: float32; 4: other models and sizes",
     )
     parser.add_argument("--most", type=int, default=10_000, help="trainings")
     parser.add_argument("--folder", type=Path, help="for runs and weights: up to 50 GB")

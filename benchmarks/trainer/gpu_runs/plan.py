@@ -30,6 +30,18 @@ MODELS = (
     "mistralai/Mistral-7B-v0.3",
     "meta-llama/Llama-3.1-8B",
 )
+OTHER_MODELS = (
+    "Qwen/Qwen3-0.6B",
+    "EleutherAI/pythia-410m",
+    "TinyLlama/TinyLlama-1.1B-intermediate-step-1431k-3T",
+    "deepseek-ai/deepseek-coder-1.3b-base",
+    "Qwen/Qwen2.5-1.5B",
+    "EleutherAI/pythia-2.8b",
+    "Qwen/Qwen2.5-3B",
+    "Qwen/Qwen1.5-4B",
+    "meta-llama/Llama-2-7b-hf",
+    "Qwen/Qwen2.5-7B",
+)
 CPU_MODELS = ("builtin/tiny-llama", "builtin/tiny-qwen")
 LENGTHS = (256, 512, 1024, 2048, 4096, 8192)
 BATCHES = (1, 2, 4, 8, 16, 32)
@@ -50,6 +62,8 @@ class Series:
 
     varied_share: of the trainings with rows of many lengths, rather than full ones.
 
+    models: each is asked in every round. lengths, batches, accumulations, ranks: drawn from these.
+
     methods: in turn; longest_step_s, train_s: of a step and of all steps, by physics; own_rounds: of those
     so many each has one that runs in a process of its own as well.
     """
@@ -61,6 +75,11 @@ class Series:
     own_rounds: int = 5
     precisions: tuple[str, ...] = PRECISIONS
     varied_share: float = VARIED_SHARE
+    models: tuple[str, ...] = MODELS
+    lengths: tuple[int, ...] = LENGTHS
+    batches: tuple[int, ...] = BATCHES
+    accumulations: tuple[int, ...] = ACCUMULATIONS
+    ranks: tuple[int, ...] = RANKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +95,7 @@ class Planned:
 def plan(gpu_model: str, catalogue: Catalogue, series: Series, rounds: int = 30) -> Iterator[Planned]:
     """Yield the trainings in their order."""
     draw = _Draw(gpu_model, catalogue, series, random.Random(series.seed))
-    models = CPU_MODELS if gpu_model == "cpu" else MODELS
+    models = CPU_MODELS if gpu_model == "cpu" else series.models
     methods = [method for method in series.methods if gpu_model != "cpu" or method != "qlora"]
     for turn in range(rounds):
         for place, model in enumerate(draw.chance.sample(models, len(models))):
@@ -96,8 +115,8 @@ class _Draw:
     def one(self, model: str, method: str) -> Planned | None:
         """A training whose steps are short; None where the band of memory has none."""
         low, high = self.chance.choice(BANDS)
-        longest = min(self.catalogue.model(model).max_context, LENGTHS[-1])
-        lengths = [length for length in LENGTHS if length <= (512 if self._cpu else longest)]
+        longest = min(self.catalogue.model(model).max_context, self.series.lengths[-1])
+        lengths = [length for length in self.series.lengths if length <= (512 if self._cpu else longest)]
         for _ in range(TRIES):
             config = self._config(model, method, lengths)
             varied = self.chance.random() < self.series.varied_share
@@ -121,11 +140,11 @@ class _Draw:
             gpu_model=self.gpu_model,
             number_gpus=1,
             tokens_per_sample=chance.choice(lengths),
-            per_device_batch_size=chance.choice(BATCHES),
-            gradient_accumulation_steps=chance.choice(ACCUMULATIONS),
+            per_device_batch_size=chance.choice(self.series.batches),
+            gradient_accumulation_steps=chance.choice(self.series.accumulations),
             precision=self._precision(method),
             quantization="bnb-4bit" if method == "qlora" else "none",
-            lora_r=None if method == "full" else (rank := chance.choice(RANKS)),
+            lora_r=None if method == "full" else (rank := chance.choice(self.series.ranks)),
             lora_alpha=None if method == "full" else 2 * rank,
             gradient_checkpointing=chance.random() < 0.6,
             sharding="none",

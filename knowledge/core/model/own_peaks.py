@@ -23,7 +23,7 @@ from knowledge.core.model.regressor import Regressor
 
 ENOUGH_OF_OURS = 10  # peaks before history is asked at all
 ENOUGH_LEFT = 5  # of them to learn from while others are left out
-CONFIGURATION, MODEL, GPU = "configuration", "model", "gpu"
+LEFT_OUT = CONFIGURATION, MODEL, GPU = "configuration", "model", "gpu"
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +53,7 @@ class OwnPeaks:
         return cls(
             models=frozenset(x.model_name for x in some),
             gpus=frozenset(x.gpu_model for x in some),
-            ways=frozenset(map(_way, some)),
+            ways=frozenset(map(way_of, some)),
             better=frozenset(
                 what for what, names in groups.items() if _is_better(_gains(data, regressor, names, ours))
             ),
@@ -72,10 +72,10 @@ class OwnPeaks:
         asked = {CONFIGURATION}
         asked |= set() if config.model_name in self.models else {MODEL}
         asked |= set() if config.gpu_model in self.gpus else {GPU}
-        return _way(config) in self.ways and asked <= self.better
+        return way_of(config) in self.ways and asked <= self.better
 
 
-def _way(config: Config) -> str:
+def way_of(config: Config) -> str:
     """Method and width: peaks of one say little of another's."""
     return f"{config.method} {'float32' if config.precision == 'float32' else '16 bits'}"
 
