@@ -30,7 +30,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 TRAINING_PYTHON = REPOSITORY / ".venv-train" / "bin" / "python"
 COUNTED = ("tests", "failures", "errors", "skipped")
 NOTHING_SELECTED = 5
-LANES = 3  # for two cores: the live stack and the browser wait half of their time
+LANES = 4  # for two cores: the live stack and the browser wait half of their time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -151,11 +151,13 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return checkout
 
 
+@pytest.mark.slow
 def test_what_was_added_is_at_every_interface(checkout: Path) -> None:
     tests = [name for toy in TOYS for name in toy.tests if not is_of_training(name)]
     run_tests(checkout, "tests/proofs", REVIEWED, *tests)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not TRAINING_PYTHON.exists(), reason="needs the training environment (.venv-train)")
 def test_trainings_know_what_was_added(checkout: Path) -> None:
     tests = [name for toy in TOYS for name in toy.tests if is_of_training(name)]

@@ -15,7 +15,9 @@ NOWHERE = {"gpu_model": "NVIDIA H100 80GB HBM3"}  # no node here has one: the jo
 def caught_with_a_checkpoint(stack: Stack) -> str:
     """The id of a long job that runs and whose first checkpoint the portal holds."""
     job_id = stack.submit(**LONG)
-    stack.client.wait(job_id, lambda job: job["internal_state"] == "running", timeout_s=PATIENCE_S)
+    stack.client.wait(
+        job_id, lambda job: job["internal_state"] == "running", timeout_s=PATIENCE_S, every_s=0.5
+    )
     until(lambda: Checkpoint.objects.using(stack.alias).filter(job=job_id).exists(), what="a checkpoint")
     assert stack.client.job(job_id)["internal_state"] == "running", "the job is too short for this test"
     return job_id

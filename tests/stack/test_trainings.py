@@ -69,6 +69,7 @@ def test_f11_a_node_that_was_silent_too_long_comes_back_with_a_stale_fence(
     judged.supervisor.children.pop("beta").stop()
 
 
+@pytest.mark.slow  # the chaos run cancels, too
 def test_a_cancelled_training_stops_and_frees_its_gpu(judged: Stack) -> None:
     job_id = caught_with_a_checkpoint(judged)
     judged.client.post(f"jobs/{job_id}/cancel/")

@@ -57,7 +57,7 @@ def off(made: Simulation) -> dict[str, float]:
     return {name: abs(told["simulated"][name] / real - 1) for name, real in told["real"].items()}
 
 
-@pytest.mark.parametrize("policy", [SLOW("fifo"), "tiresias", SLOW("sia")])
+@pytest.mark.parametrize("policy", [SLOW("fifo"), SLOW("tiresias"), SLOW("sia")])
 def test_the_past_is_reproduced(policy: str, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     live = recorded(policy, PLAIN, settings, monkeypatch)
     made = simulated(policy)

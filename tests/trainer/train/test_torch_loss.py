@@ -146,7 +146,8 @@ def test_no_tensor_holds_more_logits_than_allowed(monkeypatch: pytest.MonkeyPatc
     assert largest(TokenLoss(model), rows) == 4 * vocabulary * positions < 4 * vocabulary * trained
 
 
-@pytest.mark.parametrize("sharding", ["ddp", pytest.param("fsdp", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("sharding", ["ddp", "fsdp"])
 def test_two_processes_compute_in_chunks_what_one_does_at_once(
     run: Run, sharding: str, monkeypatch: pytest.MonkeyPatch
 ):

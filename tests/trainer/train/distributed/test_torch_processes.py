@@ -146,6 +146,7 @@ def two_nodes(run: Run) -> list[Run]:
     ]
 
 
+@pytest.mark.slow  # the live stack loses a node of two
 def test_a_node_whose_peer_is_lost_says_so_and_blames_nobody(run: Run):
     nodes = two_nodes(run)
     processes = [node.write().start() for node in nodes]

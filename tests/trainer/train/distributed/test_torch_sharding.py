@@ -34,6 +34,7 @@ def test_two_processes_that_share_a_model_train_all_of_it_like_one(run: Run, mod
     assert all(torch.allclose(one, other, atol=1e-4) for one, other in pairs)
 
 
+@pytest.mark.slow
 def test_adapters_in_float32_on_a_bfloat16_base_are_sharded_with_gradient_checkpointing(run: Run):
     run.params |= {"precision": "bfloat16", "gradient_checkpointing": True, "per_device_batch_size": 2}
     run.slots, run.params["sharding"], run.checkpoint_every_s = 2, "fsdp", 0.0
@@ -44,7 +45,8 @@ def test_adapters_in_float32_on_a_bfloat16_base_are_sharded_with_gradient_checkp
     assert again.result["final_loss"] == run.result["final_loss"]
 
 
-@pytest.mark.parametrize("method", ["lora", pytest.param("full", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("method", ["lora", "full"])
 def test_random_weights_are_made_in_shards(run: Run, method: str):
     from tests.trainer.train.base.test_torch_random_weights import TINY
 
