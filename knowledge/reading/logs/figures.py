@@ -8,6 +8,7 @@ without a moment in the line.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -24,6 +25,10 @@ MOST_WARNINGS = 5  # the first ones are shown
 RATE_OVER = 20  # differences
 APART_S = 10  # at least, of two moments: logs tell whole seconds
 
+_EVALUATION = re.compile(
+    r"\beval_(?:loss|runtime)['\"]?\s?[:=]\s?['\"]?\d|\bvalidation loss\s?[:=]?\s?\d|\bRunning Evaluation\b",
+    re.I,
+)
 _WARNING = re.compile(r"\bwarn(?:ing)?\b|Warning:", re.I)
 
 
@@ -32,7 +37,8 @@ class LogFigures:
     """The points of the training itself, without bars of other work.
 
     warnings: the first ones of `warnings_count`. announced: the steps that the log said it would make.
-    by_epochs: the log tells of whole epochs alone, which then count as the steps of its points.
+    by_epochs: the log tells of whole epochs alone, which then count as the steps of its points. evaluations:
+    the numbers of the lines that tell of one.
     """
 
     points: Sequence[LogPoint]
@@ -41,6 +47,7 @@ class LogFigures:
     last: LogLine | None
     announced: int | None = None
     by_epochs: bool = False
+    evaluations: Sequence[int] = ()
 
     @property
     def furthest(self) -> LogPoint | None:
@@ -76,11 +83,22 @@ class LogFigures:
     @property
     def remaining_s(self) -> float | None:
         """Seconds that the steps left take, with the pauses that recur."""
-        at, total, rate = self.furthest, self.total, self.counts_per_s
-        if at is None or total is None or not rate:
+        return None if self.total is None else self.seconds_to(self.total)
+
+    def seconds_to(self, step: int) -> float | None:
+        """Seconds until a later step, with the pauses that recur."""
+        at, rate = self.furthest, self.counts_per_s
+        if at is None or not rate:
             return None
-        left = max(0, total - _step(at))
-        return left / rate + pauses_s(_moments(self.points), rate, left)
+        left = max(0, step - _step(at))
+        return left / rate + pauses_s(_moments(self.points), rate, left, self._evaluated)
+
+    @property
+    def _evaluated(self) -> set[int]:
+        """The steps at which lines tell of an evaluation: the last ones before."""
+        at = [one for one in self.points if one.step is not None]
+        before = (bisect_right(at, number, key=lambda one: one.line.number) for number in self.evaluations)
+        return {_step(at[index - 1]) for index in before if index}
 
     @property
     def tokens_per_s(self) -> LogPoint | None:
@@ -95,6 +113,7 @@ def read_figures(lines: Iterable[LogLine], shapes: Shapes | None = None) -> LogF
     """
     points: deque[LogPoint] = deque(maxlen=MOST_POINTS)
     warnings: list[LogLine] = []
+    evaluations: deque[int] = deque(maxlen=MOST_POINTS)
     count, last, announced = 0, None, None
     for line in lines:
         text = line.text[:LONGEST]
@@ -109,6 +128,8 @@ def read_figures(lines: Iterable[LogLine], shapes: Shapes | None = None) -> LogF
             count += 1
             warnings += [line] if len(warnings) < MOST_WARNINGS else []
         announced = total_said(text) or announced
+        if _EVALUATION.search(text):
+            evaluations.append(line.number)
     found = list(points)
     epochs = counted_by_epochs(found)
     return LogFigures(
@@ -118,6 +139,7 @@ def read_figures(lines: Iterable[LogLine], shapes: Shapes | None = None) -> LogF
         last=last,
         announced=announced if epochs is None else None,
         by_epochs=epochs is not None,
+        evaluations=evaluations,
     )
 
 

@@ -26,8 +26,11 @@ _LOSS = re.compile(
 )
 _TOKENS = re.compile(r"(?<![\d,.])(\d[\d,]{0,14}(?:\.\d{1,9})?) ?(?:tokens/s\b|tok/s\b)")
 _STAMP = re.compile(
-    r"(?<!\d)(?:(\d{4}-\d\d-\d\d)|(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{4}))[T ](?P<clock>\d\d:\d\d:\d\d)"
+    r"(?<![\d/])(?:(?P<date>\d{4}([-/])\d\d\2\d\d)|(?P<month>\d\d)/(?P<day>\d\d)/(?P<year>\d{4}))"
+    r"[T ](?P<clock>\d\d:\d\d:\d\d)"
+    r"|^\W{0,8}(?P<short>\d\d/\d\d) (?P<time>\d\d:\d\d:\d\d)"  # of mmengine: no year
 )
+_ANY_YEAR = 2024  # it has a 29 February
 _STAMPED = 80  # characters in which a line's moment stands
 _ELAPSED = re.compile(
     r"['\"]elapsed_time['\"]: ?['\"](?:(?P<days>\d{1,3}) days?, )?"
@@ -167,9 +170,15 @@ def _moment(text: str) -> float | None:
     stamp = _STAMP.search(text[:_STAMPED])
     if stamp is None:
         return None
-    day = stamp[1] or f"{stamp['year']}-{stamp['month']}-{stamp['day']}"
+    if stamp["short"]:
+        day = f"{_ANY_YEAR}-{stamp['short'].replace('/', '-')}"
+    elif stamp["date"]:
+        day = stamp["date"].replace("/", "-")
+    else:
+        day = f"{stamp['year']}-{stamp['month']}-{stamp['day']}"
+    clock = stamp["clock"] or stamp["time"]
     try:
-        return datetime.fromisoformat(f"{day}T{stamp['clock']}").replace(tzinfo=UTC).timestamp()
+        return datetime.fromisoformat(f"{day}T{clock}").replace(tzinfo=UTC).timestamp()
     except ValueError:
         return None
 

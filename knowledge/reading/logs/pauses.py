@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from statistics import median
 
 LEAST_S = 10.0  # longer than usual, of a pause
@@ -11,19 +11,26 @@ TIMES = 2.0  # as much longer as a usual gap is long
 UNEVEN = 0.25  # of their distance, between pauses that still count as regular
 
 
-def pauses_s(moments: Sequence[tuple[int, float]], rate: float, left: int) -> float:
+def pauses_s(
+    moments: Sequence[tuple[int, float]], rate: float, left: int, evaluated: Collection[int] = ()
+) -> float:
     """The seconds of the pauses that `left` more steps bring; 0 where none recur.
 
-    moments: steps with their seconds, rising in both. rate: steps a second without pauses.
+    moments: steps with their seconds, rising in both. rate: steps a second without pauses. evaluated: the
+    steps at which the log tells of an evaluation. One pause may be a hiccup, but the first evaluation comes
+    again after as many steps.
     """
     at, extra = [], []
-    gaps = [(new[0], new[0] - old[0], new[1] - old[1]) for old, new in itertools.pairwise(moments)]
-    for step, steps, seconds in gaps:
-        usual = steps / rate
-        if seconds - usual > max(LEAST_S, TIMES * usual):
-            at.append(step)
-            extra.append(seconds - usual)
+    for old, new in itertools.pairwise(moments):
+        usual = (new[0] - old[0]) / rate
+        if new[1] - old[1] - usual > max(LEAST_S, TIMES * usual):
+            at.append(next((step for step in range(old[0], new[0] + 1) if step in evaluated), new[0]))
+            extra.append(new[1] - old[1] - usual)
+    if not at:
+        return 0.0
     apart = [new - old for old, new in itertools.pairwise(at)]
+    if not apart and at[0] == min(evaluated, default=None):
+        apart = at
     if not apart:
         return 0.0
     period = median(apart)

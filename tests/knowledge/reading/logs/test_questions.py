@@ -51,6 +51,21 @@ def test_pauses_that_recur_are_in_what_remains() -> None:
     assert figures(paced({10: 90, 15: 90, 45: 90})).remaining_s == pytest.approx(200)  # not regular
 
 
+EVALUATED = "{'eval_loss': 1.2, 'eval_runtime': 90.1, 'epoch': 0.4}\n"
+
+
+def test_the_first_evaluation_comes_again_after_as_many_steps() -> None:
+    lines = paced({25: 90}, until=30).splitlines(keepends=True)
+    told = "".join([*lines[:4], EVALUATED, *lines[4:]])
+    assert figures(told).remaining_s == pytest.approx(350 + 4 * 90)  # at 40, 60, 80 and 100
+    late = "".join([EVALUATED, *lines[:4], EVALUATED, *lines[4:]])  # before any step: none of these
+    assert figures(late).remaining_s == pytest.approx(350 + 4 * 90)
+    unlike = "".join([*lines[:2], EVALUATED, *lines[2:]])  # elsewhere, and without a pause
+    assert figures(unlike).remaining_s == pytest.approx(350)
+    names = told.replace("1.2, 'eval_runtime': 90.1", "None")
+    assert figures(names).remaining_s == pytest.approx(350)
+
+
 FORMS = {
     "this trainer": ("step 12/50  loss 2.1000  900 tokens/s", 12, 50, 2.1),
     "hugging face": (
@@ -136,6 +151,11 @@ def test_moments_in_other_forms() -> None:
     for form in ("{m}/02/2026 03:04:{s:02} step", "[INFO|2026-{m}-02 03:04:{s:02}] step"):
         log = "".join(form.format(m="01", s=10 * n) + f" {n}/100 loss=2\n" for n in range(5))
         assert rate_of(log) == pytest.approx(0.1)
+    short = "".join(
+        f"01/29 03:04:{10 * n:02} - mmengine - INFO - Iter(train) [ {n}/720] loss: 2\n" for n in range(5)
+    )
+    assert rate_of(short) == rate_of(short.replace("01/29", "2024/01/29")) == pytest.approx(0.1)
+    assert figures("step 10/20 12:00:00 loss 2\n").points[0].seconds is None
     days = '{"current_steps": 9, "total_steps": 99, "elapsed_time": "1 day, 0:00:02"}\n'
     assert figures(days).points[0].seconds == 86_402
 
