@@ -22,17 +22,18 @@ def option_of(job: JobInfo) -> Option | None:
 def remaining_s(job: JobInfo, option: Option | None = None) -> float:
     """Return the seconds left with this option, restart included; inf if unknown.
 
-    Without an option the job's own counts. A duration of 0 is how knowledge says that it
-    predicts nothing.
+    It is over by its time limit at the latest. Without an option the job's own counts. A duration of 0 is
+    how knowledge says that it predicts nothing.
     """
     if job.holds and option in (None, job.holds.option):
         left_s = job.releases_in_s
         return inf if left_s is None else left_s
     chosen = option or option_of(job)
-    if chosen is None or not chosen.duration_s.value > 0:
+    if chosen is None:
         return inf
-    left = job.work_left * chosen.duration_s.value
-    return left + job.restart_s if job.holds is None and job.first_started_at is not None else left
+    left = job.work_left * chosen.duration_s.value if chosen.duration_s.value > 0 else inf
+    left += job.restart_s if job.holds is None and job.first_started_at is not None else 0.0
+    return left if job.run_left_s is None else min(left, job.run_left_s)
 
 
 def remaining_gpu_s(job: JobInfo) -> float:

@@ -55,3 +55,12 @@ def test_what_starts_now_counts_for_the_heads_reservation() -> None:
     plan = easy(jobs, [node("n", 4)])
     assert isinstance(plan["first"], Start)
     assert isinstance(plan["short"], Start)
+
+
+def test_a_job_fills_the_gap_that_its_time_limit_fits_into() -> None:
+    """It is over by then at the latest, also if nobody knows how long it takes."""
+    for duration_s in (300.0, 0.0):
+        for run_left_s, starts in ((100.0, True), (101.0, False), (None, False)):
+            last = job("s", option(gpus=1, duration_s=duration_s), at=2, run_left_s=run_left_s)
+            plan = easy([HOLDER, HEAD, last], [node("n", 2, total=4)])
+            assert isinstance(plan["s"], Start) is starts, (duration_s, run_left_s)
