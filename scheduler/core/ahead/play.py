@@ -115,6 +115,7 @@ class QueuePlay:
             self.driver.starts(life)
             self._plan_end(life)
             return
+        life.info = replace(job, preemptible=job.borrows)  # once it has started
         for awaited in job.awaits:
             self.after[awaited].append(life)
         if job.begins_at is not None and job.begins_at > self.now:

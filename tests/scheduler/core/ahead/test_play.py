@@ -82,6 +82,17 @@ def test_a_team_waits_for_its_share() -> None:
     assert [lives["a"].start, lives["b"].start] == [0.0, 70.0]
 
 
+def test_a_job_that_has_started_in_a_play_is_stopped_for_others() -> None:
+    """As long as it waits, it cannot be: a snapshot says so."""
+    waits = job("a", sure(90_000), preemptible=False)
+    other = job("b", sure(50), at=1.0, preemptible=False, begins_at=8000.0)
+    lives = played([waits, other], [node("n0", 1)], "las")
+    assert lives["a"].start == 0.0
+    assert lives["b"].start == pytest.approx(8000.0, rel=0.03)  # whole states are looked at so often
+    never = played([replace(waits, borrows=False), other], [node("n0", 1)], "las")
+    assert never["b"].start == pytest.approx(90_000.0, rel=0.03)
+
+
 def test_held_jobs_and_those_that_fit_nowhere_have_no_start() -> None:
     jobs = [job("a", sure(10), held="An administrator holds it."), job("b", sure(10, gpus=8))]
     assert played(jobs, [node("n0", 1)]) == {}
