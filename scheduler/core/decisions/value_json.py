@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from operator import attrgetter
@@ -97,6 +97,29 @@ def raw_value(value: Any) -> Raw:
 
 def raw_all(values: Iterable[Any]) -> list[Raw]:
     return [raw_value(value) for value in values]
+
+
+def raw_columns(values: Sequence[Any], but: Container[str] = ()) -> Raw:
+    """Dataclasses of one kind for JSON, field by field.
+
+    That is quicker and shorter than one by one. A field in which all have the default is left out. but:
+    fields that are left out, too.
+    """
+    if not values:
+        return {}
+    kind: Any = type(values[0])
+    names, defaults, values_of = _fields(kind)
+    write, raw = WRITTEN.get(kind, {}), {}
+    columns = zip(*map(values_of, values), strict=True)
+    for name, default, column in zip(names, defaults, columns, strict=True):
+        if name not in but and column.count(default) < len(column):
+            raw[name] = list(map(write[name], column)) if name in write else column
+    return raw
+
+
+def rows(columns: Raw) -> list[Raw]:
+    """The values of each of these dataclasses, by field."""
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
 
 # The fields that JSON does not take as they are.

@@ -20,12 +20,13 @@ from scheduler.core.decisions.decision_json import (
     unpack_plan,
 )
 from scheduler.core.decisions.replay import differences, replay
-from scheduler.core.decisions.value_json import READ
+from scheduler.core.decisions.value_json import READ, raw_value
 from scheduler.core.divide import assignment, time_shares
 from scheduler.core.market.types import Acquire, MarketView, NodeTerms, Release, SlotOffer
 from scheduler.core.policies import LIVE, POLICIES
 from scheduler.core.policies.parameters import with_parameters
-from scheduler.core.types import ClusterState, Plan, Resize, Start
+from scheduler.core.types import ClusterState, Plan, Resize, Start, Wait
+from scheduler.states import WaitState
 from tests.scheduler.core.clusters import cluster_states, job, node, option, running
 from tests.scheduler.core.decisions.kept import Kept
 
@@ -145,11 +146,11 @@ def test_the_option_that_a_job_runs_with_is_kept_once_or_by_itself() -> None:
     )
     kept = Kept(state, NOW)
     assert kept.read().state == state
-    held = [job["holds"]["option"] for job in json.loads(zlib.decompress(kept.packed))["jobs"]]
+    held = [holds["option"] for holds in json.loads(zlib.decompress(kept.packed))["jobs"]["holds"]]
     assert held[0] == 0
     assert [one["config"]["number_gpus"] for one in held[1:]] == [2, 1]
     raw = json.loads(zlib.decompress(kept.packed))["jobs"]
-    raw[0]["holds"]["option"] = 5
+    raw["holds"][0]["option"] = 5
     with pytest.raises(UnreadableDecision, match="does not fit"):
         PackedInput(altered(kept.packed, jobs=raw)).given(kept.options)
 
@@ -160,7 +161,7 @@ def test_odd_records_are_refused_in_words() -> None:
         b"no zlib": "damaged",
         zlib.compress(b"no json"): "damaged",
         zlib.compress(b"[1]"): "layout None",
-        altered(kept.packed, layout=7): "layout 7, and this release reads layout 1",
+        altered(kept.packed, layout=7): "layout 7, and this release reads layouts 1 and 2",
         altered(kept.packed, nodes=[{"id": "n"}]): "does not fit this release: .* missing 3 required",
         altered(kept.packed, jobs=[{"id": "a", "submitted_at": 1.0, "of_later": 2}]): "of_later",
         altered(kept.packed, jobs=3): "does not fit",
@@ -178,3 +179,20 @@ def test_odd_records_are_refused_in_words() -> None:
         replay("gone", {}, kept.read())
     with pytest.raises(UnreadableDecision, match="gavel of this release cannot read it"):
         replay("gavel", {}, Kept(replace(kept.read().state, memory={"shares": {"a": {}}}), NOW).read())
+
+
+def test_records_of_the_first_layout_are_read() -> None:
+    """In it, jobs and actions stood one by one."""
+    mine, runs = job("a", option(), priority=2), running("r", option(), ("n", 0))
+    state = ClusterState(jobs=(mine, runs), nodes=(node("n", 0, total=1),))
+    kept = Kept(state, NOW)
+    digests = {one.id: digest for one, digest in zip(state.jobs, kept.options, strict=False)}
+    jobs = [{**raw_value(one), "options": digests.get(one.id, digests["a"])} for one in state.jobs]
+    jobs[1]["holds"] = {**raw_value(runs.holds), "option": 0}
+    old = altered(kept.packed, layout=1, jobs=jobs)
+    assert PackedInput(old).given(kept.options).state == state
+    plan = Plan((Wait("a", WaitState.BUSY, "Wait."), Start("b", option(), (("n", 0),))), {"at": 1.0})
+    actions = [{"verb": type(one).__name__, **raw_value(one)} for one in plan.actions]
+    raw = {"actions": actions, "memory": {"at": 1.0}}
+    assert unpack_plan(zlib.compress(json.dumps(raw).encode())) == plan
+    assert unpack_plan(pack_plan(plan)) == plan
