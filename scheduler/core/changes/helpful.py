@@ -19,6 +19,7 @@ LEAST_GAIN_S = 10.0
 LEAST_GAIN = 0.05  # of the wait without the change
 NEVER_LATER = 0.95  # share of the plays in which it may not start later
 LATER_S = 1.0  # what counts as later
+MOST_UNFINISHED = 0.25  # share of the plays in which its time limit may end it
 MOST_OF_A_KIND = 3
 
 
@@ -28,7 +29,7 @@ class HelpfulChange:
 
     sooner_s: the median over the plays; None: without it there is no forecast. option: with which it would
     run most likely. delayed: jobs that wait now and would start later, and delay_s, by how long all together,
-    both on average.
+    both on average. unfinished: share of the plays in which its time limit ends it before it is done.
     """
 
     kind: ChangeKind
@@ -39,6 +40,7 @@ class HelpfulChange:
     option: Option | None
     delayed: float
     delay_s: float
+    unfinished: float = 0.0
 
 
 def helpful_changes(
@@ -52,7 +54,7 @@ def helpful_changes(
     found = [
         _helpful(tried, trials, job, widths)
         for tried in trials.changes
-        if len(tried.lives) == len(trials.as_it_is) and _helps(tried, waits)
+        if len(tried.lives) == len(trials.as_it_is) and _helps(tried, waits) and not _cuts(tried, trials)
     ]
     kept = sorted((one for one in found if one), key=_rank)
     kinds: Counter[ChangeKind] = Counter()
@@ -76,6 +78,11 @@ def _helps(tried: TriedChange, waits: Sequence[float | None]) -> bool:
     return never_later and tried.gain_s >= least_s
 
 
+def _cuts(tried: TriedChange, trials: Trials) -> bool:
+    """Would its time limit end it too often, and more often than without the change?"""
+    return tried.unfinished > max(MOST_UNFINISHED, mean(trials.cut))
+
+
 def _helpful(
     tried: TriedChange, trials: Trials, job: str, widths: IntervalWidths | None
 ) -> HelpfulChange | None:
@@ -94,6 +101,7 @@ def _helpful(
         option=_usual(tried.options),
         delayed=mean(len(one) for one in delays),
         delay_s=mean(sum(one) for one in delays),
+        unfinished=tried.unfinished,
     )
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import islice
 
 from scheduler.core.ahead.play_input import PlayInput
 from scheduler.core.changes.queue import without_job
-from scheduler.core.limits import ALL_MODELS, Limits, Quota
+from scheduler.core.limits import ALL_MODELS, Limits, Quota, Window
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.quotas.ledger import Ledger
 from scheduler.core.types import JobInfo
@@ -16,6 +17,7 @@ from scheduler.states import WaitState
 WINDOWS = 2
 AWAITED = 2
 RUNNING = 3
+COUNTED = 50  # running jobs of which it is asked whether a limit would do without them
 OF_USER = frozenset({WaitState.QUOTA_USER, WaitState.HOURS_USER})
 
 Change = tuple[str, PlayInput]  # what it is about, and the queue with it
@@ -54,39 +56,62 @@ def _with_more(limits: Limits, ledger: Ledger, job: JobInfo) -> tuple[Quota, ...
     return tuple(found.values())
 
 
-def window_changes(given: PlayInput, job: JobInfo) -> Iterator[Change]:
-    """Windows on nodes that could hold the job, each without it."""
+def windows_of(given: PlayInput, job: JobInfo) -> list[Window]:
+    """The first windows on nodes that could hold the job."""
     models = {option.gpu_model for option in job.options}
     suited = {node.id for node in given.state.nodes if node.gpu_model in models}
+    mine = (one for one in given.state.windows if one.nodes & suited and not one.admits(job.team))
+    return list(islice(mine, WINDOWS))
+
+
+def window_changes(given: PlayInput, job: JobInfo) -> Iterator[Change]:
+    """Windows on nodes that could hold the job, each without it."""
     state = given.state
-    mine = [one for one in state.windows if one.nodes & suited and not one.admits(job.team)]
-    for window in mine[:WINDOWS]:
+    for window in windows_of(given, job):
         left = tuple(one for one in state.windows if one is not window)
         yield window.in_words, replace(given, state=replace(state, windows=left))
 
 
 def without_others(given: PlayInput, job: JobInfo) -> Iterator[Change]:
-    """Each as if it ended now: jobs that it comes after, or whose GPUs are enough."""
+    """Other jobs, each as if it ended now.
+
+    They are jobs that it comes after, or whose GPUs or share of a limit would be enough.
+    """
     jobs = {one.id: one for one in given.state.jobs}
     awaited = [jobs[name] for name in job.awaits if name in jobs]
-    for other in (*awaited[:AWAITED], *_in_the_way(given, job)[:RUNNING]):
+    for other in (*awaited[:AWAITED], *islice(_in_the_way(given, job), RUNNING)):
         yield other.id, without_job(given, other)
 
 
-def _in_the_way(given: PlayInput, job: JobInfo) -> list[JobInfo]:
-    """Running jobs that leave room for it when they end, its own user's first."""
+def _in_the_way(given: PlayInput, job: JobInfo) -> Iterator[JobInfo]:
+    """Running jobs that leave room for it when they end, its own user's first.
+
+    Where a limit refuses it, they are those without which it would be within.
+    """
     free = FreeGpus(given.state.nodes)
-    if any(free.place(option, job) for option in job.options):
-        return []
-    found = [one for one in given.state.running if _leaves_room(free, one, job)]
-    return sorted(
-        found,
+    fits, allowed = any(free.place(option, job) for option in job.options), _is_allowed(given, job)
+    if (fits and allowed) or not job.options:
+        return
+    nearest = sorted(
+        given.state.running,
         key=lambda one: (one.user != job.user, one.team != job.team, -(one.releases_in_s or 0.0), one.id),
     )
+    makes_room = [one for one in nearest if fits or _leaves_room(free, one, job)]
+    for one in makes_room if allowed else makes_room[:COUNTED]:
+        if one.id not in job.awaits and (allowed or _is_allowed(without_job(given, one), job)):
+            yield one
+
+
+def _is_allowed(given: PlayInput, job: JobInfo) -> bool:
+    """Is it within all limits with one of its options?"""
+    if not given.state.limits:
+        return True
+    ledger = Ledger(given.state)
+    return any(ledger.refusal(job, option) is None for option in job.options)
 
 
 def _leaves_room(free: FreeGpus, running: JobInfo, job: JobInfo) -> bool:
-    if running.holds is None or running.id in job.awaits:
+    if running.holds is None:
         return False
     option, gpus = running.holds.option, running.holds.gpus
     free.give(option, gpus)

@@ -15,6 +15,13 @@ from knowledge.core.recommend.objectives import affordable, ranked
 from scheduler.core.ahead.play_input import PlayInput
 from scheduler.core.changes.others import quota_changes, window_changes, without_others
 from scheduler.core.changes.queue import with_job
+from scheduler.core.changes.terms import (
+    LaterDeadline,
+    later_deadlines,
+    looser,
+    stopped_for_others,
+    time_limits,
+)
 from scheduler.core.eligibility import spot_nodes
 from scheduler.core.placement.fit import FreeGpus
 from scheduler.core.types import JobInfo
@@ -28,6 +35,10 @@ class ChangeKind(StrEnum):
     OPEN = "open"  # a fixed value or the deadline is left open
     FIXED = "fixed"  # other fixed values, with which a node could run it
     BUDGET = "budget"  # a larger one
+    DEADLINE = "deadline"  # a later one
+    LIMIT = "limit"  # a shorter time limit
+    STOPPABLE = "stoppable"  # it may be stopped for others
+    CLOSE = "close"  # close GPUs if possible, where they are required
     GOAL = "goal"
     CLASS = "class"  # a higher one
     SPOT = "spot"  # nodes that may be withdrawn, too
@@ -58,7 +69,7 @@ class OpenOptions:
 
     anywhere: with every place open. opened: by the field that would be left open, such as params.number_gpus
     or deadline_at. spot: if it might use spot nodes, too. mended: where no node can run it as it is, those
-    with the fixed values `instead`.
+    with the fixed values `instead`. later: with a later deadline. ran_s: how long it has run so far.
     """
 
     anywhere: tuple[Option, ...] = ()
@@ -66,6 +77,8 @@ class OpenOptions:
     spot: tuple[Option, ...] = ()
     instead: Mapping[str, Any] = field(default_factory=dict)
     mended: tuple[Option, ...] = ()
+    later: LaterDeadline | None = None
+    ran_s: float = 0.0
 
 
 def possible_changes(given: PlayInput, job: JobInfo, options: OpenOptions) -> list[PossibleChange]:
@@ -80,6 +93,10 @@ def possible_changes(given: PlayInput, job: JobInfo, options: OpenOptions) -> li
         *_on_spot(given, job, options.spot),
         *_released(given, job),
         *_begun(given, job),
+        *(PossibleChange(ChangeKind.DEADLINE, *one) for one in later_deadlines(given, job, options.later)),
+        *(PossibleChange(ChangeKind.LIMIT, *one) for one in time_limits(given, job, options.ran_s)),
+        *(PossibleChange(ChangeKind.STOPPABLE, *one) for one in stopped_for_others(given, job)),
+        *(PossibleChange(ChangeKind.CLOSE, *one) for one in looser(given, job)),
         *(PossibleChange(ChangeKind.QUOTA, *one) for one in quota_changes(given, job)),
         *(PossibleChange(ChangeKind.WINDOW, *one) for one in window_changes(given, job)),
         *(PossibleChange(ChangeKind.JOB, *one) for one in without_others(given, job)),

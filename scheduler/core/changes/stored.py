@@ -25,6 +25,7 @@ def change_json(one: HelpfulChange) -> dict[str, Any]:
         "cost": option.cost.value if option else None,
         "delayed": one.delayed,
         "delay_s": one.delay_s,
+        "unfinished": one.unfinished,
     }
 
 

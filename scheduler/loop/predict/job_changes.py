@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.conf import settings
@@ -19,6 +19,7 @@ from scheduler.core.ahead.forecast import calibrated
 from scheduler.core.changes.helpful import helpful_changes
 from scheduler.core.changes.possible import OpenOptions, possible_changes
 from scheduler.core.changes.stored import change_json
+from scheduler.core.changes.terms import LaterDeadline, least_later_deadline
 from scheduler.core.changes.trying import try_changes
 from scheduler.core.eligibility import spot_nodes
 from scheduler.errors import BadParameters
@@ -26,8 +27,9 @@ from scheduler.loop.predict.start_forecasts import play_input
 from scheduler.models import ChangeSearch, Job
 from scheduler.selectors.cluster.job_changes import is_fresh
 from scheduler.selectors.figures.start_forecasts import judged_forecasts
+from scheduler.selectors.figures.times import duration_s
 from scheduler.services.forecasts.cpu_budget import CpuBudget
-from scheduler.services.jobs.new_terms import new_terms
+from scheduler.services.jobs.new_terms import as_changed, new_terms
 from scheduler.services.jobs.objectives import objective_of
 from scheduler.services.jobs.recommend import check, current_recommender
 from scheduler.states import JobState
@@ -89,21 +91,45 @@ def open_options(
     recommender = current_recommender(spot=job.spot)
     on_spot: tuple[Option, ...] = ()
     if has_spot and not job.spot:
-        on_spot = _with(job, {}, current_recommender(spot=True), now, spot=True)
+        on_spot = _with(job, {"spot": True}, current_recommender(spot=True), now)
     if not options:
         instead = _mending(job, recommender)
-        mended = _with(job, instead, recommender, now) if instead else ()
+        mended = _with(job, _fixed(job, instead), recommender, now) if instead else ()
         return OpenOptions(instead=instead, mended=mended, spot=on_spot)
     dispatch = RECIPES[job.recipe].binding(Binds.DISPATCH)
     opened = {
-        f"params.{name}": _with(job, {name: None}, recommender, now)
+        f"params.{name}": _with(job, _fixed(job, {name: None}), recommender, now)
         for name in [name for name in dispatch if name in job.fixed][:OPENED]
     }
+    every: tuple[Option, ...] = ()
+    if job.deadline_at:
+        every = affordable(tuple(map(read_option, job.options)), job.budget, _promised_cost(job))
+        every = keeping(every, None, job.budget)
     if job.deadline_at and job.goal != Goal.DEADLINE:
-        every = tuple(map(read_option, job.options))
-        opened["deadline_at"] = keeping(affordable(every, job.budget, _promised_cost(job)), None, job.budget)
-    anywhere = _with(job, dict.fromkeys(PLACES), recommender, now, within_budget=False)
-    return OpenOptions(anywhere=anywhere, opened=opened, spot=on_spot)
+        opened["deadline_at"] = every
+    return OpenOptions(
+        anywhere=_with(job, _fixed(job, dict.fromkeys(PLACES)), recommender, now, within_budget=False),
+        opened=opened,
+        spot=on_spot,
+        later=_later(job, options, every, recommender, now),
+        ran_s=duration_s(list(job.attempts.all()), now),
+    )
+
+
+def _later(
+    job: Job, options: tuple[Option, ...], every: tuple[Option, ...], recommender: Recommender, now: datetime
+) -> LaterDeadline | None:
+    at = least_later_deadline(now.timestamp(), options, every)
+    if at is None:
+        return None
+    changed = {"deadline_at": datetime.fromtimestamp(at, UTC)}
+    return LaterDeadline(at, _with(job, changed, recommender, now))
+
+
+def _fixed(job: Job, params: Mapping[str, Any]) -> dict[str, Any]:
+    """The column of its fixed values with others; None leaves a value open."""
+    merged = {**job.fixed, **params}
+    return {"fixed": {name: value for name, value in merged.items() if value is not None}}
 
 
 def _mending(job: Job, recommender: Recommender) -> dict[str, Any]:
@@ -123,23 +149,18 @@ def _mending(job: Job, recommender: Recommender) -> dict[str, Any]:
 
 def _with(
     job: Job,
-    params: Mapping[str, Any],
+    changed: Mapping[str, Any],
     recommender: Recommender,
     now: datetime,
     *,
     within_budget: bool = True,
-    spot: bool | None = None,
 ) -> tuple[Option, ...]:
-    """Its options with these fixed values, as a snapshot would have them then."""
-    merged = {**job.fixed, **params}
-    fixed = {name: value for name, value in merged.items() if value is not None}
+    """Its options with these columns, as a snapshot would have them then."""
     try:
-        columns = new_terms(
-            job, {"fixed": fixed, "spot": job.spot if spot is None else spot}, now, recommender
-        )
+        columns = new_terms(job, changed, now, recommender)
     except BadParameters:
         return ()
-    options, aim = tuple(map(read_option, columns["options"])), objective_of(job, now)
+    options, aim = tuple(map(read_option, columns["options"])), objective_of(as_changed(job, changed), now)
     if within_budget:
         promise = columns.get("promise")
         agreed = read_option(promise).cost.value if promise else _promised_cost(job)

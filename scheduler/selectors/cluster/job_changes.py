@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from django.conf import settings
 
-from knowledge.core.domain.wording import money
+from knowledge.core.domain.wording import money, rough_time
 from portal.accounts.models import User
 from scheduler.core.changes.possible import ChangeKind
 from scheduler.core.cycle.wait_reasons import counted_gpus
-from scheduler.models import ChangeSearch, Decision, Job
-from scheduler.selectors.jobs import may_change, visible_jobs
-from scheduler.selectors.quotas import highest_class
-from scheduler.states import JobState, PriorityClass
+from scheduler.core.placement.levels import TopologyLevel
+from scheduler.models import ChangeSearch, Decision, Job, JobDependency
+from scheduler.selectors.jobs import DETAILS, may_change, visible_jobs
+from scheduler.selectors.quotas import highest_class, longest_run_s
+from scheduler.states import STOPPABLE, JobState, PriorityClass
 
 A_MINUTE = timedelta(minutes=1)
 REPEAT = A_MINUTE  # after which an answer is made anew although nothing was decided
@@ -27,12 +28,15 @@ FIELDS = {"deadline_at": "its deadline"}
 class OfferedChange:
     """One change, in words, with the start that it brings and what it costs.
 
-    change: the body of the verb `change`, if it is one of the job itself. may: whether the reader may do it.
-    about: the job that would have to end, if the reader sees it. sooner_s None: there is no forecast without
-    it. at_once: within a minute. delayed, delay_s: jobs that would start later, and by how long all together.
+    change: the body of the verb `change`, if it is one of the job itself. may: whether the reader may do it;
+    of another job that would have to end, whether the reader may pause it. about: that job, if the reader
+    sees it. subject: as `PossibleChange` has it. sooner_s None: there is no forecast without it. at_once:
+    within a minute. delayed, delay_s: jobs that would start later, and by how long all together. unfinished:
+    the chance that its time limit ends it before it is done.
     """
 
     kind: str
+    subject: str
     text: str
     change: Mapping[str, Any]
     may: bool
@@ -47,6 +51,7 @@ class OfferedChange:
     cost: float | None
     delayed: float
     delay_s: float
+    unfinished: float
 
 
 class OfferedChanges(NamedTuple):
@@ -77,23 +82,57 @@ def changes_of(job: Job, user: User, now: datetime) -> OfferedChanges:
         return OfferedChanges([], computing=True)
     row.job = job
     named = [one["subject"] for one in row.found if one["kind"] == ChangeKind.JOB]
-    seen = visible_jobs(user).only("id", "name").in_bulk(named) if named else {}
-    rights = _Rights(user.is_admin, may_change(user, job), highest_class(user) if row.found else 0)
+    seen = visible_jobs(user).defer(*DETAILS).select_related("team").in_bulk(named) if named else {}
+    rights = _rights(job, user, row.found, seen)
     offers = [_offered(one, seen, rights, now) for one in row.found]
     return OfferedChanges(offers, row.made_at, not is_fresh(row, now), row.trouble)
 
 
 class _Rights(NamedTuple):
+    """The acts that a reader may do.
+
+    longest_s: a time limit; None: any. pause: ids of other jobs.
+    """
+
     admin: bool
     change: bool
     highest: int
+    longest_s: int | None
+    pause: frozenset[str]
 
-    def of(self, kind: str, change: Mapping[str, Any]) -> bool:
+    def of(self, kind: str, subject: str, change: Mapping[str, Any]) -> bool:
         if kind in (ChangeKind.RELEASE, ChangeKind.QUOTA, ChangeKind.WINDOW):
             return self.admin
+        if kind == ChangeKind.JOB:
+            return subject in self.pause
         if "priority" in change and PriorityClass.of_word(change["priority"]) > self.highest:
             return False
+        if "max_run_s" in change and self.longest_s is not None and change["max_run_s"] > self.longest_s:
+            return self.admin
         return bool(change) and self.change
+
+
+def _rights(job: Job, user: User, found: Sequence[Mapping[str, Any]], seen: Mapping[str, Job]) -> _Rights:
+    limited = any("max_run_s" in one["change"] for one in found)
+    return _Rights(
+        admin=user.is_admin,
+        change=may_change(user, job),
+        highest=highest_class(user) if found else 0,
+        longest_s=longest_run_s(user) if limited else None,
+        pause=_pausable(job, user, seen),
+    )
+
+
+def _pausable(job: Job, user: User, others: Mapping[str, Job]) -> frozenset[str]:
+    """The running jobs that the reader may pause.
+
+    A pause of one that it comes after would only delay it.
+    """
+    mine = [one for one in others.values() if one.state in STOPPABLE and may_change(user, one)]
+    if not mine:
+        return frozenset()
+    awaited = set(JobDependency.objects.filter(job=job, on__in=mine).values_list("on_id", flat=True))
+    return frozenset(one.pk for one in mine if one.pk not in awaited)
 
 
 def _offered(
@@ -104,9 +143,10 @@ def _offered(
     end = _at(one["end"][0]) if one["end"] else None
     return OfferedChange(
         kind=one["kind"],
+        subject=one["subject"],
         text=_in_words(one, about),
         change=one["change"],
-        may=rights.of(one["kind"], one["change"]),
+        may=rights.of(one["kind"], one["subject"], one["change"]),
         about=about,
         at_once=start is None or start <= now + A_MINUTE,
         start_at=max(start or now, now),
@@ -118,6 +158,7 @@ def _offered(
         cost=one["cost"],
         delayed=one["delayed"],
         delay_s=one["delay_s"],
+        unfinished=one.get("unfinished", 0.0),
     )
 
 
@@ -128,6 +169,12 @@ def _in_words(one: Mapping[str, Any], about: Job | None) -> str:
         ChangeKind.OPEN: lambda: f"Without {FIELDS.get(subject) or _fixed(subject)}",
         ChangeKind.FIXED: lambda: f"With {_values(one['change']['params'])}",
         ChangeKind.BUDGET: lambda: f"With a budget of {money(float(subject), settings.CURRENCY)}",
+        ChangeKind.DEADLINE: lambda: f"With its deadline at {subject}",
+        ChangeKind.LIMIT: lambda: f"With a time limit of {rough_time(int(subject))}",
+        ChangeKind.STOPPABLE: lambda: "If it may be stopped for others",
+        ChangeKind.CLOSE: lambda: (
+            f"With GPUs in one {TopologyLevel.of_word(subject).phrase} only if possible"
+        ),
         ChangeKind.GOAL: lambda: f"With the goal {subject}",
         ChangeKind.CLASS: lambda: f"In the class {subject}",
         ChangeKind.SPOT: lambda: "On spot nodes, too, which may be withdrawn",

@@ -6,17 +6,21 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from rest_framework.test import APIClient
 
-from portal.accounts.models import User
+from portal.accounts.models import Membership, Role, Team, User
 from portal.clock import database_now
 from scheduler.loop.predict.job_changes import find_next
 from scheduler.loop.predict.start_forecasts import forecast_starts
 from scheduler.loop.tick import tick
 from scheduler.models import ChangeSearch, Job, Node
+from scheduler.services.jobs.dependencies import After
 from scheduler.services.jobs.priorities import hold_job
 from scheduler.services.jobs.verbs import cancel_job
+from scheduler.services.quotas import QuotaValues, set_quotas
+from scheduler.services.windows import WindowValues, add_window
 from tests.harness import world
 from tests.portal.conftest import token_client
 
@@ -36,9 +40,10 @@ def owner() -> User:
     return ada
 
 
-def ask(owner: User, **values: Any) -> Job:
-    fixed = {"max_steps": 2000, "method": "lora", "gpu_model": FAST}
-    return world.job(owner, model="llama3.2-1b", params=fixed, goal="fastest", **values)
+def ask(owner: User, *, on: str = FAST, steps: int = 2000, goal: str = "fastest", **values: Any) -> Job:
+    """A job that is fixed to a GPU model; on any if none is named."""
+    fixed = {"max_steps": steps, "method": "lora", **({"gpu_model": on} if on else {})}
+    return world.job(owner, model="llama3.2-1b", params=fixed, goal=goal, **values)
 
 
 @pytest.fixture
@@ -146,10 +151,108 @@ def test_an_answer_is_kept_until_the_next_plan_or_change(api: APIClient, owner: 
     assert find_next(database_now() + timedelta(minutes=5)) is None
 
 
-def test_a_job_that_ends_the_waiting_is_named_to_those_who_see_it(api: APIClient, waits: Job) -> None:
+def test_a_job_that_ends_the_waiting_is_named_and_paused_by_those_who_may(
+    api: APIClient, client: Client, owner: User, waits: Job
+) -> None:
     first = Job.objects.exclude(pk=waits.pk).get()
     one = offers(api, waits)[f"If {first} ended now"]
-    assert (one["job"], one["change"], one["may"]) == (first.pk, {}, False)
+    assert (one["job"], one["change"], one["may"]) == (first.pk, {}, True)
+    client.force_login(owner)
+    pause = f"/jobs/{first.pk}/pause/"
+    assert pause in client.get(f"/jobs/{waits.pk}/changes/").content.decode()
+    assert client.post(pause).status_code == 302
+    assert world.state_of(first) == "stopping"
+
+
+@pytest.mark.parametrize(("role", "may"), [(Role.LEAD, True), (Role.MEMBER, False)])
+def test_a_lead_of_the_team_pauses_the_jobs_that_use_up_its_quota(owner: User, role: str, may: bool) -> None:
+    """There are idle GPUs, which the team may not use."""
+    team = Team.objects.create(name="red")
+    Membership.objects.create(team=team, user=owner, role=role)
+    Job.objects.update(team=team, owner=world.user("eve"))
+    quota = QuotaValues(guaranteed=1, borrow_limit=0)
+    set_quotas(team=team, quotas=[quota], actor=world.admin(), now=database_now())
+    waits, holds = ask(owner, team=team, on=CHEAP), Job.objects.get(state="assigned")
+    tick()
+    waits.refresh_from_db()
+    assert waits.wait_code == "quota-team"
+    one = offers(token_client(owner), waits)[f"If {holds} ended now"]
+    assert (one["job"], one["may"]) == (holds.pk, may)
+
+
+def test_a_pause_of_a_job_that_it_comes_after_is_not_offered(api: APIClient, owner: User) -> None:
+    first = Job.objects.get()
+    later = ask(owner, after=(After(first),))
+    one = offers(api, later)[f"If {first} ended now"]
+    assert (one["kind"], one["may"]) == ("job", False)
+
+
+def press(client: Client, job: Job, kind: str) -> None:
+    """Do as the button of the page says."""
+    client.force_login(job.owner)
+    answer = client.get(f"/jobs/{job.pk}/changes/")
+    fields = next(fields for offer, fields in answer.context["rows"] if offer.kind == kind)
+    assert client.post(f"/jobs/{job.pk}/change/", dict(fields)).status_code == 302
+    job.refresh_from_db()
+
+
+@pytest.fixture
+def before_a_window(owner: User) -> Job:
+    """A job that is never stopped, and not surely done before a window."""
+    job = ask(owner, on=CHEAP, steps=200_000, preemptible=False)
+    promised = job.promised.duration_s if job.promised else None
+    assert promised is not None
+    assert promised.high is not None
+    closes_at = database_now() + timedelta(seconds=0.3 * promised.value + 0.7 * promised.high)
+    begins_at = closes_at + timedelta(seconds=settings.WINDOW_LEAD_S)
+    values = WindowValues(
+        begins_at=begins_at, ends_at=begins_at + timedelta(hours=9),
+        nodes=list(Node.objects.values_list("pk", flat=True)),
+    )  # fmt: skip
+    add_window(values=values, actor=world.admin(), now=database_now())
+    tick()
+    job.refresh_from_db()
+    assert job.wait_code == "window"
+    return job
+
+
+def test_a_time_limit_lets_it_start_before_a_window(
+    api: APIClient, client: Client, before_a_window: Job
+) -> None:
+    told = offers(api, before_a_window)
+    one = next(one for one in told.values() if one["kind"] == "limit")
+    assert one["text"].startswith("With a time limit of ")
+    assert 0 < one["unfinished"] <= 0.25
+    assert (one["may"], [*one["change"]]) == (True, ["max_run_s"])
+    press(client, before_a_window, "limit")
+    assert before_a_window.max_run_s == one["change"]["max_run_s"]
+    assert tick().started == 1
+
+
+def test_a_job_that_may_be_stopped_starts_before_a_window(
+    api: APIClient, client: Client, before_a_window: Job
+) -> None:
+    one = offers(api, before_a_window)["If it may be stopped for others"]
+    assert (one["may"], one["change"], one["unfinished"]) == (True, {"preemptible": True}, 0)
+    press(client, before_a_window, "stoppable")
+    assert before_a_window.preemptible
+    assert tick().started == 1
+
+
+def test_a_later_deadline_allows_idle_gpus(api: APIClient, client: Client, owner: User) -> None:
+    """Only the fast GPU, which is held, would be in time."""
+    fast = Job.objects.get().promised
+    assert fast is not None
+    due_at = database_now() + timedelta(seconds=1.5 * fast.duration_s.value)
+    job = ask(owner, on="", goal="cheapest", deadline_at=due_at)
+    tick()
+    told = offers(api, job)
+    one = next(one for one in told.values() if one["kind"] == "deadline")
+    assert one["change"]["deadline_at"] > due_at.isoformat()
+    press(client, job, "deadline")
+    assert job.deadline_at is not None
+    assert job.deadline_at.isoformat() == one["change"]["deadline_at"]
+    assert tick().started == 1
 
 
 def test_the_start_moves_as_promised(api: APIClient, waits: Job, owner: User) -> None:

@@ -18,11 +18,12 @@ from scheduler.services.forecasts.changes import ask_changes
 
 class OfferedChangeOut(serializers.Serializer[OfferedChange]):
     kind = serializers.CharField(
-        help_text="placement, open, fixed, budget, goal, class, quota, release, begin, window or job"
+        help_text="placement, open, fixed, budget, deadline, limit, stoppable, close, goal, class, spot,"
+        " quota, release, begin, window or job"
     )
     text = serializers.CharField(help_text="The change in words.")
     change = serializers.JSONField(help_text="A body for `change/`; empty if it is no change of the job.")
-    may = serializers.BooleanField(help_text="May you do it?")
+    may = serializers.BooleanField(help_text="May you do it? Of another job: may you pause it?")
     job = serializers.SerializerMethodField(help_text="The job that would have to end, if you see it.")
     start_at = serializers.DateTimeField()
     start_low = serializers.DateTimeField()
@@ -33,6 +34,7 @@ class OfferedChangeOut(serializers.Serializer[OfferedChange]):
     cost = serializers.FloatField(allow_null=True)
     delayed = serializers.FloatField(help_text="Jobs that wait now and would start later, on average.")
     delay_s = serializers.FloatField(help_text="By how long they would, all together.")
+    unfinished = serializers.FloatField(help_text="Chance that its time limit ends it before it is done.")
 
     def get_job(self, one: OfferedChange) -> str | None:
         return one.about.pk if one.about else None

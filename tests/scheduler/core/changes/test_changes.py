@@ -12,11 +12,13 @@ from scheduler.core.ahead.play_input import PlayInput
 from scheduler.core.changes.helpful import HelpfulChange, helpful_changes
 from scheduler.core.changes.possible import OpenOptions, possible_changes
 from scheduler.core.changes.stored import change_json
+from scheduler.core.changes.terms import LaterDeadline, least_later_deadline
 from scheduler.core.changes.trying import Trials, try_changes
 from scheduler.core.limits import Limits, Quota, UserLimit, Window
 from scheduler.core.market.types import NodeTerms
+from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.policies import POLICIES
-from scheduler.core.types import ClusterState, JobInfo, NodeInfo
+from scheduler.core.types import ClusterState, GpuSite, JobInfo, NodeInfo, Topology
 from tests.scheduler.core.clusters import job, node, option, running
 
 NOTHING = OpenOptions()
@@ -114,6 +116,54 @@ def test_a_time_to_begin_that_is_to_come_is_named() -> None:
     assert (one.forecast.start.value, one.sooner_s, one.change) == (0.0, 500.0, {})
     past = job("a", sure(100), begins_at=0.0)
     assert found(known([past], [HALF]), "a") == {}
+
+
+def test_a_job_that_uses_up_a_limit_is_named_although_gpus_are_idle() -> None:
+    mine = replace(job("a", sure(100)), team="t", user="u")
+    others = (replace(OTHER, team="x"), replace(running("s", sure(900), ("n1", 0), since=0.0), team="t"))
+    nodes = [NodeInfo(id=name, gpu_model="A100", total=2, free=(1,)) for name in ("n0", "n1")]
+    quota = Limits(quotas=(Quota(team="t", guaranteed=1, borrow_limit=0),))
+    told = found(known([*others, mine], nodes, limits=quota), "a")
+    assert (told["job:s"].forecast.start.value, "job:r" in told) == (0.0, False)
+
+
+def test_a_time_limit_is_offered_where_the_job_most_likely_ends_within_it() -> None:
+    shut = Window(closes_at=1690.0, ends_at=90_000.0, nodes=frozenset({"n0"}), in_words="Closed.")
+    soon, ran = replace(shut, closes_at=1500.0), OpenOptions(ran_s=60.0)
+    unsure = replace(sure(1000), duration_s=Interval(1000, 800, 1700))
+    mine = replace(job("a", unsure), borrows=False)
+    one = found(known([mine], [HALF], windows=(shut,)), "a", ran)["limit:1440"]
+    assert (one.forecast.start.value, one.change) == (0.0, {"max_run_s": 1440})
+    assert 0 < one.unfinished <= 0.25
+    assert not any(name.startswith("limit") for name in found(known([mine], [HALF], windows=(soon,)), "a"))
+    surer = replace(mine, options=(sure(1000),))
+    assert found(known([surer], [HALF], windows=(shut,)), "a") == {}
+
+
+def test_a_job_of_unknown_length_passes_others_with_a_time_limit() -> None:
+    """EASY lets nobody pass whose end is unknown."""
+    head, mine = job("h", sure(600, gpus=2), at=1.0), job("a", option(duration_s=0.0), at=2.0)
+    holder = running("r", sure(20_000), ("n0", 0), since=-100.0)
+    told = found(known([holder, head, mine], [HALF], "easy"), "a")
+    assert (told["limit:14400"].forecast.start.value, told["limit:14400"].delayed) == (0.0, 0.0)
+
+
+def test_never_stopped_close_gpus_and_deadlines_are_looked_at() -> None:
+    mine = replace(job("a", sure(100)), team="t", borrows=False, preemptible=False)
+    quota = Limits(quotas=(Quota(team="t", guaranteed=0),))
+    one = found(known([mine], [HALF], limits=quota), "a")["stoppable:a"]
+    assert (one.forecast.start.value, one.change) == (0.0, {"preemptible": True})
+    apart = replace(HALF, total=3, free=(1, 2), sites=(GpuSite(0, 0, 0), GpuSite(0, 0, 1), GpuSite(1, 1, 2)))
+    asks = replace(job("a", sure(100, gpus=2)), topology=Topology.GUARANTEED, level=TopologyLevel.NUMA)
+    close = found(known([OTHER, asks], [apart]), "a")["close:numa"]
+    assert (close.forecast.start.value, close.sooner_s) == (0.0, 900.0)
+    assert close.change == {"topology": "best_effort", "topology_level": "numa"}
+    slow, due = sure(1100, model="L4"), job("a", sure(600, gpus=2), due_at=700.0)
+    at = least_later_deadline(0.0, due.options, (*due.options, slow))
+    assert at == 1440.0
+    later = OpenOptions(later=LaterDeadline(at, (*due.options, slow)))
+    told = found(known([BUSY, due], [FULL, node("n1", 1, model="L4")]), "a", later)
+    assert told["deadline:1970-01-01T00:24:00+00:00"].forecast.start.value == 0.0
 
 
 def test_a_larger_budget_and_another_goal_allow_more_places() -> None:
