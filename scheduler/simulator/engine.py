@@ -22,7 +22,7 @@ from scheduler.simulator.inputs.trace import CapacityChange, TraceJob
 from scheduler.simulator.packing import Packing, guests
 from scheduler.simulator.policy_drivers import IncrementalDriver, decider
 from scheduler.simulator.running_jobs import RunningJobs
-from scheduler.simulator.settings import RETRIES, RuleChange, SimulationSettings
+from scheduler.simulator.settings import RETRIES, Act, ActKind, RuleChange, SimulationSettings
 from scheduler.simulator.world.dependencies import Dependencies
 from scheduler.simulator.world.ground_truth import GroundTruth
 from scheduler.simulator.world.interference import Colocation
@@ -75,7 +75,7 @@ class Engine(RunningJobs):
             Event.CHANGE: self._change, Event.FAILURE: self._failure, Event.PROFILED: self._profiled,
             Event.CAPACITY: self._capacity, Event.WINDOW: self._window, Event.RULES: self._rules,
             Event.ARRIVAL: self._arrival, Event.ROUND: self._round,
-            Event.BEGIN: lambda now, *_: self._due(now), Event.MARKET: self._market,
+            Event.BEGIN: lambda now, *_: self._due(now), Event.MARKET: self._market, Event.ACT: self._act,
         }  # fmt: skip
 
     def run(self, progress: Callable[[int], None] | None = None) -> None:
@@ -123,6 +123,22 @@ class Engine(RunningJobs):
         self.decider.rules_change(change)
         if change.policy is not None:
             self.rounds.restart(self.settings.round_of(change.policy))
+        return self._due(now)
+
+    def _act(self, now: float, act: Act, _: int) -> bool:
+        run = self.runs.get(act.job)
+        if run is None or not run.options:  # it has ended
+            return False
+        if act.kind is ActKind.PAUSE and not run.paused:
+            self._pause(run, now)
+        elif act.kind is ActKind.RESUME and run.paused:
+            run.paused = False
+            self.decider.waits(run, now)
+        elif act.kind in (ActKind.HOLD, ActKind.RELEASE):
+            run.kept_back = act.kind is ActKind.HOLD
+        elif act.kind in (ActKind.FRONT, ActKind.BACK):
+            run.front = act.first if act.kind is ActKind.FRONT else 0.0
+        run.waiting_view = None
         return self._due(now)
 
     def _change(self, now: float, run: Run, plan: int) -> bool:
@@ -174,7 +190,7 @@ class Engine(RunningJobs):
         for one in self.dependencies.ending(run, self.runs, succeeded=succeeded):
             self.open -= 1
             self.active -= 1
-            if one is not run:
+            if one is not run and not one.paused:
                 self.decider.leaves(one)
 
     def _capacity(self, now: float, change: CapacityChange, _: int) -> bool:

@@ -24,8 +24,9 @@ class Event(IntEnum):
     WINDOW = 5  # nodes are closed, or opened again
     RULES = 6  # other limits hold, or another policy decides
     ARRIVAL = 7
-    BEGIN = 8  # a job may start from now on
-    ROUND = 9
+    ACT = 8  # a person holds, moves or pauses a job
+    BEGIN = 9  # a job may start from now on
+    ROUND = 10
 
 
 class EventQueue:
@@ -54,6 +55,8 @@ class EventQueue:
             self.push(window.ends_at, Event.WINDOW, window)
         for rules in settings.changes:
             self.push(rules.at, Event.RULES, rules)
+        for act in settings.acts:
+            self.push(act.at, Event.ACT, act)
         for quote in market.trace.quotes if market else ():
             self.push(quote.at, Event.MARKET, quote)
 

@@ -59,7 +59,7 @@ def decider(
 
     careful: jobs may have to wait for more than GPUs.
     """
-    careful = careful or bool(settings.limits or settings.windows or settings.changes)
+    careful = careful or bool(settings.limits or settings.windows or settings.changes or settings.acts)
     if isinstance(policy, Ranked) and policy.incremental and not careful:
         return IncrementalDriver(policy, machines, settings)
     return Snapshots(policy, machines, charge, settings, rented, careful)

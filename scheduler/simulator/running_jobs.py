@@ -97,6 +97,14 @@ class RunningJobs:
         self._release(run, now)
         self.decider.waits(run, now)
 
+    def _pause(self, run: Run, now: float) -> None:
+        """It is saved and stopped if it runs, and waits no more until it is resumed."""
+        if run.running:
+            self._release(run, now)
+        else:
+            self.decider.leaves(run)
+        run.paused = True
+
     def _on(self, nodes: Collection[str]) -> list[Run]:
         return [run for run in self.runs.values() if any(node in nodes for node, _ in run.gpus)]
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import NamedTuple
 
 from knowledge.core.domain.types import Goal
 from scheduler.core.limits import Limits, Window
@@ -23,6 +25,29 @@ class RuleChange:
     policy: Policy | None = None
 
 
+class ActKind(StrEnum):
+    """Kinds of acts of people on jobs."""
+
+    HOLD = "hold"  # it does not start until it is released
+    RELEASE = "release"
+    FRONT = "front"  # it goes before all others of its class
+    BACK = "back"
+    PAUSE = "pause"  # it is saved and stopped, and does not start until it is resumed
+    RESUME = "resume"
+
+
+class Act(NamedTuple):
+    """An act of a person on a job at a moment.
+
+    first: of a move to the front, its share of a class; of several jobs the one with the largest goes first.
+    """
+
+    at: float
+    job: str
+    kind: ActKind
+    first: float = 0.0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SimulationSettings:
     """All times in s.
@@ -34,7 +59,7 @@ class SimulationSettings:
     report_s: ends are heard of at whole multiples of it, as nodes report to the portal; 0: at once.
     tick_s: a policy that decides at events is asked at least so often while jobs run; 0: at events alone.
     limits, windows: quotas of groups, limits of users and times in which nodes are closed, as the live loop
-    keeps them. changes: of limits and of the policy, in the order of time.
+    keeps them. changes: of limits and of the policy, in the order of time. acts: of people, likewise.
     """
 
     round_s: float | None = None
@@ -46,6 +71,7 @@ class SimulationSettings:
     limits: Limits = field(default_factory=Limits)
     windows: tuple[Window, ...] = ()
     changes: tuple[RuleChange, ...] = ()
+    acts: tuple[Act, ...] = ()
     tick_s: float = 0.0
 
     def round_of(self, policy: Policy) -> float | None:

@@ -14,6 +14,7 @@ from scheduler.core.policies.parameters import with_parameters
 from scheduler.core.types import Policy
 from scheduler.models import Job, Simulation
 from scheduler.selectors.cluster.stop_costs import restart_s
+from scheduler.selectors.past.acts import past_acts
 from scheduler.selectors.past.nodes import PastNodes, past_nodes
 from scheduler.selectors.past.options import past_options
 from scheduler.selectors.past.rules import past_limits, past_policies, past_windows
@@ -123,6 +124,7 @@ def own_past(simulation: Simulation) -> OwnPast:
         nodes=nodes, policies=past_policies(begin, end),
         rules=SimulationSettings(
             limits=limits, changes=tuple(changes), windows=past_windows(begin, end, nodes.names),
+            acts=past_acts({row.pk for row in played}, begin, end),
             checkpoint_s=settings.CHECKPOINT_EVERY_S, saves_first=True,
         ),
     )  # fmt: skip

@@ -15,6 +15,7 @@ from scheduler.simulator.errors import PolicyBroke
 from scheduler.simulator.inputs.trace import TraceJob
 
 _ROUNDING = 1e-6  # s
+HELD = "It is held."
 
 
 class Run:
@@ -26,9 +27,9 @@ class Run:
 
     __slots__ = (
         "attained_gpu_s", "awaits", "charged", "cost", "done", "factor", "failures", "finished",
-        "first_start", "gpus", "holds", "job", "lost_gpu_s", "mark", "moving", "option", "options", "plan",
-        "preempted_at", "preemptions", "profiling", "ran_s", "rate", "restarts", "saved", "since",
-        "stopped_at", "topology", "topology_level", "until", "waiting_view",
+        "first_start", "front", "gpus", "holds", "job", "kept_back", "lost_gpu_s", "mark", "moving", "option",
+        "options", "paused", "plan", "preempted_at", "preemptions", "profiling", "ran_s", "rate", "restarts",
+        "saved", "since", "stopped_at", "topology", "topology_level", "until", "waiting_view",
     )  # fmt: skip
 
     def __init__(self, job: TraceJob, options: tuple[Option, ...], awaits: tuple[str, ...] = ()) -> None:
@@ -56,6 +57,8 @@ class Run:
         self.cost = 0.0
         self.preemptions = self.restarts = self.failures = 0
         self.profiling = False  # is it still to be measured by a profiling run?
+        self.kept_back = self.paused = False  # by a person
+        self.front = 0.0  # its share of a class, once it was moved to the front
         self.waiting_view: JobInfo | None = None
 
     @property
@@ -196,7 +199,8 @@ class Run:
             user=job.user or job.group,
             team=job.group,
             weight=job.weight,
-            priority=job.priority,
+            priority=job.priority + self.front,
+            held=HELD if self.kept_back else "",
             due_at=job.deadline_s,
             spot=job.deadline_s is not None,
             work_left=max(1.0 - self.done, 0.0),

@@ -6,10 +6,11 @@ The database's clock is replaced; trainings take as long as their options promis
 from __future__ import annotations
 
 import random
-from collections.abc import Container
+from collections.abc import Callable, Container
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,6 +19,7 @@ from portal.accounts.models import Membership, Team, User
 from portal.clock import database_now
 from scheduler.core.placement.levels import TopologyLevel
 from scheduler.core.types import Topology
+from scheduler.errors import IllegalTransition
 from scheduler.loop.tick import tick
 from scheduler.models import Allocation, Attempt, DatasetFile, Job, JobArray
 from scheduler.selectors.cluster.stop_costs import restart_s
@@ -36,12 +38,24 @@ MECHANISMS = ("easy", "tiresias", "sia", "topology", "spot")
 Decision = tuple[float, int, tuple[tuple[int, int], ...]]
 
 
+class PlannedAct(NamedTuple):
+    """An act on a job, by its number, at a second.
+
+    Nothing happens if the job has ended by then.
+    """
+
+    at: int
+    job: int
+    verb: Callable[..., Job]
+
+
 @dataclass(frozen=True, slots=True)
 class Size:
     """Of a history: jobs arrive within `arrivals_s`.
 
     rules: jobs belong to teams with quotas, some come after others, begin later or share an array.
-    slots: of each node. sites: nodes say where they sit, and jobs of several ask for one NUMA node.
+    acts: of an administrator. slots: of each node. sites: nodes say where they sit, and jobs of several ask
+    for one NUMA node.
     """
 
     jobs: int
@@ -49,6 +63,7 @@ class Size:
     step_s: int
     steps: int
     rules: bool = False
+    acts: tuple[PlannedAct, ...] = ()
     slots: int = SLOTS
     sites: bool = False
 
@@ -151,10 +166,17 @@ class LiveHistory:
             for job in self.plan:
                 if job.at == at:
                     self.jobs.append(self._submit(job, files[job.owner]))
+            self._act(at)
             tick()
             if self._obey(at):
                 tick()
                 self._obey(at)
+
+    def _act(self, at: int) -> None:
+        for act in self.size.acts:
+            if act.at == at:
+                with suppress(IllegalTransition):
+                    act.verb(job=self.jobs[act.job], actor=self.owners[0], now=database_now())
 
     def _submit(self, planned: PlannedJob, file: DatasetFile) -> Job:
         def at(seconds: int | None) -> datetime | None:

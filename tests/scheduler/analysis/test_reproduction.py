@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import timedelta
 from functools import partial
 from typing import Any
@@ -9,12 +10,14 @@ from typing import Any
 import pytest
 
 from portal.clock import database_now
-from scheduler.models import Attempt, Simulation
+from scheduler.models import Attempt, JobEvent, Simulation
+from scheduler.services.jobs.priorities import hold_job, move_to_front, release_job
+from scheduler.services.jobs.verbs import pause_job, resume_job
 from scheduler.services.policy import choose_policy
 from scheduler.services.simulations.play import play_next
 from scheduler.services.simulations.request import SimulationRequest, request_simulation
 from tests.harness import world
-from tests.harness.histories.live import LiveHistory, Size
+from tests.harness.histories.live import LiveHistory, PlannedAct, Size
 
 pytestmark = [pytest.mark.django_db, pytest.mark.one_database]
 SLOW = partial(pytest.param, marks=pytest.mark.slow)
@@ -65,6 +68,27 @@ def test_the_past_is_reproduced(policy: str, settings: Any, monkeypatch: pytest.
     assert (made.reproduction["policies"], made.reproduction["jobs"]) == ([policy], len(live.jobs))
     assert Attempt.objects.filter(outcome="stopped").exists() == (policy != "fifo")
     assert max(off(made).values()) <= WITHIN
+
+
+ACTS = (
+    PlannedAct(100, 6, hold_job), PlannedAct(100, 7, move_to_front), PlannedAct(150, 0, pause_job),
+    PlannedAct(200, 1, pause_job), PlannedAct(400, 0, resume_job), PlannedAct(500, 6, release_job),
+    PlannedAct(600, 1, resume_job),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("policy", ["fifo", SLOW("tiresias"), SLOW("easy")])
+def test_it_is_with_holds_pauses_and_moves_to_the_front(
+    policy: str, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recorded(policy, replace(PLAIN, jobs=8, acts=ACTS), settings, monkeypatch)
+    kinds = {*JobEvent.objects.values_list("kind", flat=True)}
+    assert kinds >= {"held", "released", "moved to the front"}
+    assert JobEvent.objects.filter(new="paused").count() == 2
+    made = simulated(policy)
+    assert max(off(made).values()) <= WITHIN
+    monkeypatch.setattr("scheduler.services.simulations.own_past.past_acts", lambda *_: ())
+    assert max(off(simulated(policy)).values()) > WITHIN  # they matter here
 
 
 @pytest.mark.parametrize("policy", ["easy", SLOW("sia")])

@@ -9,7 +9,7 @@ from scheduler.core.policies import POLICIES
 from scheduler.simulator.inputs.cluster import Cluster, NodeGroup, parse_cluster
 from scheduler.simulator.inputs.trace import CapacityChange, Trace
 from scheduler.simulator.scenario import Scenario
-from scheduler.simulator.settings import RuleChange
+from scheduler.simulator.settings import Act, ActKind, RuleChange
 from scheduler.simulator.world.past_options import PastOptions
 from scheduler.simulator.world.predictions import Fidelity, PredictionModel
 from tests.scheduler.core.clusters import option
@@ -39,6 +39,25 @@ def test_other_limits_hold_from_then_on() -> None:
     open_again = RuleChange(at=70.0, limits=Limits())
     runs = play([job("j", group="a")], limits=none, changes=(open_again,)).runs
     assert runs["j"].first_start == 70.0
+
+
+def test_people_hold_move_and_pause_jobs() -> None:
+    def played(*acts: Act) -> dict[str, float | None]:
+        jobs = [job("a", runs_s=100), job("b", 1, runs_s=100), job("c", 2, runs_s=100)]
+        return finishes(play(jobs, "gpu:1x1", POLICIES["fifo"], acts=acts))
+
+    hold, release = Act(50.0, "b", ActKind.HOLD), Act(150.0, "b", ActKind.RELEASE)
+    assert played(hold, release) == {"a": 100, "c": 200, "b": 300}
+    assert played(hold, Act(250.0, "b", ActKind.RELEASE)) == {"a": 100, "c": 200, "b": 350}
+    front = Act(50.0, "c", ActKind.FRONT, 0.5)
+    assert played(front) == {"a": 100, "c": 200, "b": 300}
+    assert played(front, Act(60.0, "c", ActKind.BACK)) == {"a": 100, "b": 200, "c": 300}
+    pause, resume = Act(40.0, "a", ActKind.PAUSE), Act(100.0, "a", ActKind.RESUME)
+    assert played(pause, resume) == {"b": 140, "a": 200, "c": 300}
+    assert played(pause, Act(150.0, "a", ActKind.RESUME)) == {"b": 140, "c": 240, "a": 300}
+    waits = Act(50.0, "b", ActKind.PAUSE), Act(300.0, "b", ActKind.RESUME)
+    assert played(*waits) == {"a": 100, "c": 200, "b": 400}
+    assert played(Act(150.0, "a", ActKind.PAUSE), Act(1.0, "c", ActKind.HOLD))["a"] == 100
 
 
 def test_a_drained_node_takes_no_more_jobs_and_a_lost_one_stops_them() -> None:
