@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
+from typing import Any
 
 from django.conf import settings
 from django.db.models import Exists, FilteredRelation, OuterRef, Prefetch, Q, QuerySet
@@ -118,6 +119,20 @@ def jobs_by_state(user: User, array: JobArray) -> dict[str, int]:
 def array_jobs(user: User, array: JobArray) -> QuerySet[Job]:
     """The jobs of an array that the user sees, in the order of its values."""
     return for_lists(visible_jobs(user).filter(array=array)).order_by("submitted_at")
+
+
+def array_values(array: JobArray, jobs: Collection[str]) -> dict[str, dict[str, Any]]:
+    """The fixed parameters in which these jobs of an array differ, by job.
+
+    They are compared with each other and with the array's first two, so that a job alone shows its own.
+    """
+    rows = Job.objects.filter(array=array).order_by("submitted_at").values_list("pk", "fixed")
+    fixed = dict(rows.filter(pk__in=jobs)) | dict(rows[:2])
+    names = {name for values in fixed.values() for name in values}
+    differ = [name for name in sorted(names) if len({str(one.get(name)) for one in fixed.values()}) > 1]
+    return {
+        job: {name: fixed[job][name] for name in differ if name in fixed[job]} for job in jobs if job in fixed
+    }
 
 
 def events(job: Job) -> QuerySet[JobEvent]:

@@ -17,6 +17,7 @@ from portal.web.jobs.filters import JobFilters
 from portal.web.jobs.rows import rows_of
 from scheduler.selectors.jobs import (
     array_named,
+    array_values,
     for_lists,
     get_array,
     jobs_by_state,
@@ -42,9 +43,10 @@ def job_list(request: PageRequest) -> HttpResponse:
     array = array_named(request.user, filters.cleaned_data["q"])
     states = jobs_by_state(request.user, array) if array else {}
     found = list(for_lists(filters.apply(visible_jobs(request.user)))[: PAGE + 1])
+    differs = array_values(array, [job.pk for job in found]) if array else {}
     context = {
         "filters": filters,
-        "rows": rows_of(found[:PAGE], database_now()),
+        "rows": rows_of(found[:PAGE], database_now(), differs),
         "named": jobs_named_in(request.user, (job.wait_text for job in found)),
         "state": filters.cleaned_data["state"],
         "filtered": filters.in_use,

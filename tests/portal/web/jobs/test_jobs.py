@@ -9,7 +9,10 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoAssertNumQueries
 
 from portal.accounts.models import User
+from portal.clock import database_now
 from scheduler.models import Attempt, Job
+from scheduler.services.jobs.arrays import submit_array
+from scheduler.services.jobs.verbs import cancel_job
 from tests.harness import fake_node, world
 
 
@@ -107,3 +110,22 @@ def test_a_job_that_is_warned_of_wears_a_badge_at_no_further_query(
         shown = jobs(browser)
     assert shown.count("text-bg-warning") == 4
     assert "over budget</span>" in shown
+
+
+def test_the_jobs_of_an_array_show_their_values_and_its_states_are_renewed(
+    browser: Client, person: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    values = [{"learning_rate": rate, "lora_r": 8} for rate in (1e-4, 2e-4, 5e-4)]
+    same = {"model": "builtin/tiny-llama", "training_file": world.data_file(person)}
+    array = submit_array(owner=person, values=values, now=database_now(), **same)
+    page = jobs(browser, q=array.pk)
+    assert [f"Learning rate {rate}" in page for rate in ("0.0001", "0.0002", "0.0005")] == [True] * 3
+    assert "LoRA rank 8" not in page
+    first = array.jobs.earliest("submitted_at")
+    cancel_job(job=first, actor=person, now=database_now())
+    address = array.get_absolute_url()
+    renewed = browser.get(address, headers={"HX-Request": "true"}).content.decode()
+    assert "2 queued, 1 cancelled" in renewed or "1 cancelled, 2 queued" in renewed
+    monkeypatch.setattr("portal.web.jobs.jobs.PAGE", 1)
+    assert "Learning rate 0.0005" in jobs(browser, q=array.pk), "alone on its page as well"
+    assert "Learning rate" not in jobs(browser, q=first.pk)
