@@ -12,8 +12,10 @@ from knowledge.reading.failures.likely_cause import likely_cause
 from knowledge.reading.failures.loose_lines import loose_lines
 from knowledge.reading.failures.not_finite import first_not_finite
 from knowledge.reading.failures.places import cause_by_place
+from knowledge.reading.failures.process_ends import cause_of_ends
 from knowledge.reading.failures.remedies import CPU, remedied
-from knowledge.reading.failures.rules import CERTAIN, SYMPTOMS, FailureRule
+from knowledge.reading.failures.rules import CERTAIN, FailureRule
+from knowledge.reading.failures.symptoms import SYMPTOMS
 from knowledge.reading.failures.troubled_lines import (
     LogLine,
     TroubledLine,
@@ -95,6 +97,7 @@ def explain_failure(lines: Sequence[LogLine], facts: FailureFacts) -> Explanatio
         or _cause_in(early)
         or _by_error(reported)
         or _by_rules(SYMPTOMS, reported)
+        or _by_end(reported)
     )
     cause, what, line = match or _without_errors(lines, facts.outcome)
     cause = _of_outcome(cause, facts)
@@ -127,7 +130,12 @@ Match = tuple[str, str, LogLine]
 
 
 def _cause_in(found: Sequence[TroubledLine]) -> Match | None:
-    return _by_rules(CERTAIN, found) or _by_error(found) or _by_rules(SYMPTOMS, found)
+    return _by_rules(CERTAIN, found) or _by_error(found) or _by_rules(SYMPTOMS, found) or _by_end(found)
+
+
+def _by_end(found: Sequence[TroubledLine]) -> Match | None:
+    end = cause_of_ends(one.message for one in found)
+    return end and (end[0], "", found[end[1]].line)
 
 
 def _by_rules(rules: Sequence[FailureRule], found: Sequence[TroubledLine]) -> Match | None:

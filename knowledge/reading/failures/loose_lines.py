@@ -22,10 +22,12 @@ from knowledge.reading.failures.troubled_lines import (
 LAST = 60  # lines
 _QUOTED = ("{", '"', "'")
 _CODE = re.compile(r"^(?:-+>|\s*\d+ |from |import )")  # lines of a program that a notebook shows
-_INFORMS = re.compile(r"\b(?:INFO|DEBUG|NOTSET)\b")
+_INFORMS = re.compile(r"\b(?:INFO|DEBUG|NOTSET)\b|^\W{0,3}(?:\[?rank\d+\]:\W{0,2})?[IWD] ?\d{3,4} \d\d:\d\d")
 _WITHIN = re.compile(
-    r"(?:^|[^\w.])(?:[A-Za-z_]\w{0,60}\.){0,8}(?P<name>[A-Z]\w{1,60}(?:Error|Exception))(?=[:(]| occurred)"
+    r"(?:^|[^\w.])(?:[A-Za-z_]\w{0,60}\.){0,8}(?P<name>[A-Z]\w{1,60}(?:Error|Exception))"
+    r"(?=[:()]| occurred|\s{2,40}Traceback \()"
 )
+_IN_JSON = re.compile(r'^"e?name": "(?P<name>[A-Z]\w{1,60}(?:Error|Exception))"')  # an editor's
 
 
 def loose_lines(lines: Sequence[LogLine]) -> list[TroubledLine]:
@@ -38,7 +40,9 @@ def loose_lines(lines: Sequence[LogLine]) -> list[TroubledLine]:
 def _loose(lines: Sequence[LogLine]) -> Iterator[TroubledLine]:
     for line in lines:
         message = bare_message(line.text)
-        if message and not _is_no_trouble(line.text[:LONGEST], message):
+        if match := _IN_JSON.match(message):
+            yield TroubledLine(line, match["name"], match["name"])
+        elif message and not _is_no_trouble(line.text[:LONGEST], message):
             match = _WITHIN.search(message)
             yield TroubledLine(line, message, match["name"] if match else "")
 

@@ -18,12 +18,15 @@ class FailureRule(NamedTuple):
     expression: re.Pattern[str]
 
 
-def _rules(table: tuple[tuple[str, str], ...]) -> tuple[FailureRule, ...]:
+def compiled(table: tuple[tuple[str, str], ...]) -> tuple[FailureRule, ...]:
     return tuple(FailureRule(cause, re.compile(expression, re.IGNORECASE)) for cause, expression in table)
 
 
+# A hub is no server on the node itself.
+_NOT_HERE = r"^(?!.{0,300}host='(?:localhost|127\.|0\.0\.0\.0))"
+
 # A cause by itself, whatever else the log says.
-CERTAIN = _rules(
+CERTAIN = compiled(
     (
         ("gpu-fault", r"uncorrectable (?:ECC|NVLink) error|fallen off the bus|\bNVRM: Xid\b|hardware stack"),
         ("gpu-fault", r"CUDA error: (?:unknown error|misaligned address|an illegal instruction)"),
@@ -37,7 +40,8 @@ CERTAIN = _rules(
             r"unsupported toolchain|forward compatibility was attempted|Driver/library version mismatch"
             r"|invalid device (?:function|ordinal)|CUDNN_STATUS_NOT_INITIALIZED"
             r"|not compatible with the current"
-            r"|can only be used on CUDA devices|CUDA_HOME\b.{0,40}(?:not set|does not exist)|nvcc fatal",
+            r"|can only be used on CUDA devices|CUDA_HOME\b.{0,40}(?:not set|does not exist)"
+            r"|(?:nvcc|ptxas) fatal|hipErrorNoBinaryForGpu|Unsupported gpu architecture",
         ),
         (
             "gpu-driver",
@@ -60,6 +64,11 @@ CERTAIN = _rules(
         ("host-memory", r"ray\.exceptions\.OutOfMemoryError|node running low on memory|OOMKilled"),
         (
             "host-memory",
+            r"killed due to memory pressure|low on resource: memory|RayOutOfMemory|ObjectStoreFull"
+            r"|ArrayMemoryError|\bErrno 12\b",
+        ),
+        (
+            "host-memory",
             r"paging file is too small|cgroup out-of-memory|[Ee]xceeded (?:job |step )?memory limit",
         ),
         (
@@ -74,18 +83,29 @@ CERTAIN = _rules(
         ),
         (
             "gpu-memory",
-            r"out of memory|OutOfMemoryError|: Insufficient Memory|CUBLAS_STATUS_ALLOC_FAILED"
-            r"|HIP out of memory",
+            r"out[ _]of[ _]memory|OutOfMemory|: Insufficient Memory|CUBLAS_STATUS_ALLOC_FAILED"
+            r"|OOM when allocating|RESOURCE_?EXHAUSTED|No available memory for the cache|No executable batch"
+            r"|Free memory on device .{0,80}less than|not enough (?:GPU|CUDA|device) memory",
         ),
         ("gpu-memory", r"CUDNN_STATUS_(?:ALLOC_FAILED|INTERNAL_ERROR_HOST_ALLOCATION_FAILED)"),
         ("gpu-memory", r"dispatched on the CPU or the disk|enough GPU RAM to fit"),
-        ("gated-model", r"gated repo|GatedRepoError|is gated\b|awaiting a review"),
+        ("gated-model", r"gated (?:repo|dataset)|GatedRepoError|is gated\b|awaiting a review"),
+        (
+            "gated-model",
+            r"access to (?:model|dataset|repo).{0,120}restricted|requires authentication"
+            r"|must be authenticated|(?:huggingface-cli|hf auth) login|Invalid credentials in Authorization",
+        ),
         ("missing-model", r"is not a local folder and is not a valid model identifier|Repository Not Found"),
         (
             "missing-model",
             r"RepositoryNotFoundError|Incorrect path_or_model_id|HFValidationError|Repo id must",
         ),
         ("missing-model", r"does not appear to have a file named|no file named .{0,80}(?:found in|in) dir"),
+        (
+            "missing-model",
+            r"Can't find '(?:adapter|config|tokenizer)|failed finding central directory|invalid load key"
+            r"|header too large|Unable to load vocabulary|PytorchStreamReader failed",
+        ),
         ("missing-model", r"The model directory .{0,300}(?:does not exist|is not below)|There is no model "),
         (
             "missing-model",
@@ -102,16 +122,20 @@ CERTAIN = _rules(
         ("missing-model", r"Can't load (?:tokenizer|the configuration|the model|config|feature)"),
         ("hub-unreachable", r"Cannot reach https?://"),
         ("hub-unreachable", r"couldn't connect to 'https?://|hub cannot be reached|LocalEntryNotFoundError"),
-        ("hub-unreachable", r"Max retries exceeded|NameResolutionError|Temporary failure in name resolution"),
+        (
+            "hub-unreachable",
+            rf"{_NOT_HERE}.{{0,500}}(?:Max retries exceeded|Failed to establish a new connection)"
+            r"|NameResolutionError|Temporary failure in name resolution|\('Connection aborted\.'",
+        ),
         (
             "hub-unreachable",
             r"outgoing traffic has been disabled|OfflineModeIsEnabled|huggingface.{0,60}timed out",
         ),
         ("hub-unreachable", r"(?:429|5\d\d) (?:Client|Server) Error|ReadTimeoutError|ConnectTimeout"),
-        ("hub-unreachable", r"Failed to establish a new connection|Name or service not known|SSLError"),
+        ("hub-unreachable", r"Name or service not known|SSLError"),
         (
             "hub-unreachable",
-            r"^HTTPSConnectionPool|httpx\.(?:Connect|Read)\w+|httpcore\.(?:Connect|Read)\w+|ProxyError"
+            r"httpx\.(?:Connect|Read)\w+|httpcore\.(?:Connect|Read)\w+|ProxyError"
             r"|IncompleteRead|Consistency check failed|Unable to parse .{0,80}huggingface\.co",
         ),
         ("nothing-to-learn", r"has anything to learn within"),
@@ -128,7 +152,11 @@ CERTAIN = _rules(
             "unsuitable-model",
             r"not supported for (?:this|quanti)|model type `?\w+`? but Transformers does not",
         ),
-        ("unsuitable-model", r"Unrecognized (?:model|configuration class)|chat_template|no tokenizer\.json"),
+        (
+            "unsuitable-model",
+            r"Unrecognized (?:model|configuration class)|no tokenizer\.json|no chat_template",
+        ),
+        ("unsuitable-model", r"chat_template\b(?!\S{0,20}\.py).{0,80}\b(?:not|none|missing|must)\b"),
         ("unsuitable-model", r"does not support gradient checkpointing|cannot perform fine-tuning on purely"),
         ("unsuitable-model", r"does not support Flash ?Attention|trust_remote_code=True"),
         (
@@ -147,6 +175,11 @@ CERTAIN = _rules(
             r"(?:contains?|either) `?(?:inf`?, `?)?nan|returned nan values|loss.{0,20}= ?nan",
         ),
         ("loss-not-finite", r"non-finite|^FloatingPointError"),
+        (
+            "loss-not-finite",
+            r"\b(?:nan|inf)s?\b.{0,30}\b(?:detected|encountered|found)\b|invalid values:?\s.{0,40}\bnan\b"
+            r"|\b(?:detected|encountered|found)\b.{0,30}\bnans?\b",
+        ),
         ("bad-data", r"\.jsonl?\b.{0,100}cannot be used.{0,20}?\b((?:line|row) [\d,]+)"),
         ("bad-data", r"\.jsonl?\b.{0,100}cannot be used|chat template refuses a row|train\.jsonl is missing"),
         ("bad-data", r"JSON parse error.{0,200}(in row \d+)|ArrowInvalid|Error tokenizing data"),
@@ -185,7 +218,8 @@ CERTAIN = _rules(
         ("checkpoint", r"valid checkpoint found in output|loaded state dict (?:contains|has)"),
         (
             "checkpoint",
-            r"Weights only load failed|WeightsUnpickler error|Can't find a valid checkpoint"
+            r"Weights only load failed|WeightsUnpickler error|Can't find a (?:valid )?checkpoint"
+            r"|No (?:valid )?checkpoint (?:was )?found|Unable to find latest file|Unexpected key\(s\) in"
             r"|DeepSpeed checkpoint",
         ),
         ("missing-package", r"No module named '?([\w.]{1,60})|cannot import name '?([\w.]{1,60})"),
@@ -193,7 +227,10 @@ CERTAIN = _rules(
             "missing-package",
             r"requires the following packages|PackageNotFoundError|pip install -?U? ?'?([\w-]+)",
         ),
-        ("missing-package", r"\b([\w-]{2,30}) backend is required"),
+        (
+            "missing-package",
+            r"\b([\w-]{2,30}) backend is required|(?:find|found) (?:a )?(?:C|CUDA|gcc) compiler",
+        ),
         (
             "missing-package",
             r"\b([\w-]{2,30}) (?:seems (?:to be )?not (?:to be )?|is not |needs to be |must be )installed"
@@ -210,6 +247,12 @@ CERTAIN = _rules(
         ("bad-arguments", r"not used by the (?:\w{0,10})ArgumentParser|: invalid choice: "),
         (
             "bad-arguments",
+            r"Could not consume arg|is not in struct|Invalid value for '|Parser key|remaining_arg"
+            r"|(?:unknown|unrecognized|unexpected) (?:argument|option|flag)s?\b"
+            r"|Primary config|TOMLDecodeError|DeepSpeedConfigError|MisconfigurationException",
+        ),
+        (
+            "bad-arguments",
             r"validation errors? for \w+|ConfigKeyError|ConfigAttributeError|MissingMandatoryValue"
             r"|Could not override"
             r"|is not equal to micro_batch_per_gpu|config values that mismatch|yaml\.(?:scanner|parser)\.\w+"
@@ -218,57 +261,5 @@ CERTAIN = _rules(
         ),
         ("time-limit", r"DUE TO TIME LIMIT|walltime \d+ exceeded limit|TERM_RUNLIMIT"),
         ("permission", r"PermissionError|Permission denied|Operation not permitted|WinError (?:5|1314)\b"),
-    )
-)
-# What follows from another cause; asked where no line tells a cause by itself.
-SYMPTOMS = _rules(
-    (
-        ("silent", r"no sign of life"),
-        (
-            "peer-lost",
-            r"store based barrier|Address already in use|EADDRINUSE|HCCL|error code is \d+, HcclComm",
-        ),
-        (
-            "peer-lost",
-            r"Timeout at NCCL work|collective operation timeout|[Ww]atchdog (?:caught|got stuck)"
-            r"|NCCL (?:communicator|error|WARN)",
-        ),
-        ("peer-lost", r"unhandled (?:system|cuda) error|remote process exited|Connection closed by peer"),
-        (
-            "peer-lost",
-            r"Connection reset by peer|gloo/transport|DistBackendError|DistNetworkError|DistStoreError",
-        ),
-        ("peer-lost", r"other (?:nodes|training processes)|RendezvousTimeoutError|RendezvousConnectionError"),
-        ("peer-lost", r"socket timed? ?out|client socket|Broken pipe|monitoredBarrier|Timed out after \d+ms"),
-        ("crash", r"Segmentation fault|SIGSEGV|Bus error|SIGBUS|SIGABRT|core dumped|Fatal Python error"),
-        (
-            "crash",
-            r"terminate called|free\(\): invalid|double free|corrupted size|exitcode\s*: -(?:11|6|7)\b",
-        ),
-        ("crash", r"an illegal memory access|DataLoader worker .{0,200}exited unexpectedly"),
-        ("crash", r"stack smashing|buffer overflow detected|malloc\.c:\d|finished with exit code -"),
-        (
-            "killed",
-            r"^Killed\b|SIGKILL|SIGTERM|exitcode\s*: -(?:9|15)\b|signal:? (?:9|15)\b|KeyboardInterrupt",
-        ),
-        (
-            "crash",
-            r"return code = -(?:4|6|7|8|11)$|exit(?:ed with| status| code):? (?:132|134|135|136|139)\b",
-        ),
-        (
-            "crash",
-            r"Illegal instruction|Floating point exception|\bAborted\b|terminating (?:due to|with) uncaught",
-        ),
-        ("crash", r"ActorDiedError|WorkerCrashedError|A worker died or was killed"),
-        (
-            "killed",
-            r"return code = -(?:9|15)$|: line \d+: +\d+ (?:Killed|Terminated)\b|^Terminated$"
-            r"|exit(?:ed with| status| code):? (?:137|143)\b",
-        ),
-        ("killed", r"CANCELLED AT|was ended by|ended unseen|exited with (?:137|143|-9)\b"),
-        (
-            "node-lost",
-            r"\blease\b|did not report|node .{0,60}(?:lost|silent|gone)|declared lost|Node failure",
-        ),
     )
 )

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from knowledge.reading.failures.process_ends import tells_an_end
+
 LONGEST = 600  # characters of a line that are looked at
 ENDING = 60  # characters at the end of a longer one: a launcher quotes its command before it tells the end
 MOST_FRAMES = 200  # of one traceback
@@ -41,11 +43,12 @@ _NATIVE = re.compile(
     r"|CUDA SETUP: (?:Problem|Required library|CUDA detection)|THCudaCheck FAIL|\*\*\* stack"
     r"|NCCL watchdog|Permission denied"
     r"|Process finished with|kernel:|Signal \d|Process \d+ terminated|Root Cause|ERROR\b|FATAL\b"
+    r"|(?:[\w.-]{1,30} ?){0,2}fatal\s*:"
     r"|error:|Error an?\b"
     r"|\S{1,160}(?: [\w.-]{1,30}){0,3}: (?:(?:fatal )?error: |Error while ))"
     r"|: command not found$|: line \d+: +\d+ (?:Killed|Terminated|Aborted|Segmentation|Bus error)"
     r"|^Terminated$|NCCL WARN|Assertion `[^`']{1,200}[`'] failed"
-    r"|\.cuh?:\d+: .{0,300}Assertion .{1,200} failed|exits? with return code = -?\d"
+    r"|\.cuh?:\d+: .{0,300}Assertion .{1,200} failed"
     r"|Failures?: |\bXid \(|\.so[.\d]*: undefined symbol|^[A-Z]\w{3,40} error: "
     r"|torch[./]distributed[./]elastic\S*.{0,40}failed|oom_kill"
 )
@@ -53,7 +56,6 @@ _NATIVE = re.compile(
 _NATIVE_FILE = re.compile(
     r"ProcessGroup\w+\.cpp|^\W{0,3}(?:\[rank\d+\]:)?\[[EF][ \d].{0,60}\.(?:cpp|cc|cuh?|h|ts):\d"
 )
-_RETURNED = re.compile(r"exits with return code = -?\d{1,3}$")
 _OPTION = re.compile(r"^--[\w-]{2,40}[ =].{1,300}\b(?:is missing|is not|does not exist|not found|must be)\b")
 _RAISED = re.compile(r"^(?:[A-Za-z_]\w*\.)*(?P<name>[A-Z](?=\w*[a-z])\w{3,60})(?:$|: )")
 _CODE = re.compile(r"^(?:\[rank\d+\]:|\s*>)?\s{2,}\S")  # of a frame
@@ -190,7 +192,7 @@ def _is_native(text: str, message: str) -> bool:
         _NATIVE.search(message)
         or _LEVEL.match(text)
         or _NATIVE_FILE.search(text)
-        or _RETURNED.search(message)
+        or tells_an_end(message)
         or _OPTION.match(message)
     )
 

@@ -41,3 +41,41 @@ LOOSE = {
         f"{STEPS}my run ended with ZeroDivisionError: division by zero\n",
     ),
 }
+FORMS = {
+    "a notebook's heading": (
+        "code-error",
+        f"{STEPS}-----------------\nAttributeError                   Traceback (most recent call last)\n"
+        "<ipython-input-9> in <cell line: 2>()\n"
+        "----> 2 trainer = prepare(\n/env/chat_templates.py in prepare()\n",
+    ),
+    "a notebook in JSON": ("code-error", '{\n\t"name": "KeyError",\n\t"message": "\'labels\'"\n'),
+    "an error of a worker": (
+        "code-error",
+        "ray.exceptions.RayTaskError(NotImplementedError): ray::TaskRunner.run() (pid=1)\n",
+    ),
+    "a compiler's": ("gpu-driver", "nvcc fatal   : Unsupported gpu architecture 'compute_999'\n"),
+    "a service of one's own": (
+        "code-error",
+        raised(
+            "ConnectionError: HTTPConnectionPool(host='localhost', port=8097): Max retries"
+            " exceeded with url: /env (Caused by NewConnectionError('Failed to establish a new connection'))"
+        ),
+    ),
+    "a hub": (
+        "hub-unreachable",
+        raised(
+            "ConnectionError: HTTPSConnectionPool(host='hub.example', port=443): Max retries"
+            " exceeded with url: /m (Caused by NewConnectionError('Failed to establish a new connection'))"
+        ),
+    ),
+    "memory, as a name": (
+        "gpu-memory",
+        raised("jaxlib.xla_extension.XlaRuntimeError: RESOURCE_EXHAUSTED: hbm"),
+    ),
+    "values that are none": (
+        "loss-not-finite",
+        raised(
+            "ValueError: Expected parameter logits to be real, but found invalid values: tensor([[nan, nan]])"
+        ),
+    ),
+}

@@ -8,13 +8,14 @@ import pytest
 
 from knowledge.reading.failures.causes import CAUSES
 from knowledge.reading.failures.explaining import Explanation, FailureFacts, explain_failure
-from knowledge.reading.failures.rules import CERTAIN, SYMPTOMS
+from knowledge.reading.failures.rules import CERTAIN
+from knowledge.reading.failures.symptoms import SYMPTOMS
 from knowledge.reading.failures.troubled_lines import LogLine
 from tests.harness import hostile
 from tests.knowledge.reading.failures.cases import CASES, STEPS, raised
 from tests.knowledge.reading.failures.ends_and_places import ENDS, PLACES
 from tests.knowledge.reading.failures.further_cases import FURTHER
-from tests.knowledge.reading.failures.likely_cases import LIKELY, LOOSE
+from tests.knowledge.reading.failures.likely_cases import FORMS, LIKELY, LOOSE
 from trainer.recipes import RECIPES
 
 
@@ -23,7 +24,7 @@ def explained(log: str, outcome: str = "", reason: str = "", **values: Any) -> E
     return explain_failure(lines, FailureFacts(outcome=outcome, reason=reason, values=values))
 
 
-EVERY = {**CASES, **FURTHER, **ENDS, **PLACES, **LIKELY, **LOOSE}
+EVERY = {**CASES, **FURTHER, **ENDS, **PLACES, **LIKELY, **LOOSE, **FORMS}
 
 
 @pytest.mark.parametrize(("cause", "log"), EVERY.values(), ids=EVERY)
