@@ -37,13 +37,13 @@ def past_jobs(
     )
 
 
-def trace_jobs(jobs: Iterable[Job]) -> Iterator[TraceJob]:
+def trace_jobs(jobs: Iterable[Job], origin: datetime | None = None) -> Iterator[TraceJob]:
     """Yield the jobs that ran, as the simulator reads them.
 
     Owners and teams are numbers, never names. A job's duration is the run time of its attempts,
     as if on the GPUs of the last one: an earlier attempt on twice as many counts twice.
+    origin: from which times count; None: the first job's submission.
     """
-    origin: datetime | None = None
     for job in jobs:
         ran = attempts_that_ran(job)
         gpu_s = sum(_ran_s(attempt) * _gpus(attempt) for attempt in ran)

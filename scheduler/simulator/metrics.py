@@ -105,9 +105,8 @@ def lives(runs: Sequence[Run], alone_s: Sequence[float]) -> Lives:
     return Lives(*np.array(rows, dtype=float).reshape(-1, 6).T)
 
 
-def measure(engine: Engine, alone_s: Sequence[float]) -> Metrics:
-    """Metrics of a simulation that has run; `alone_s`: each run's time alone."""
-    runs = list(engine.runs.values())
+def measure(engine: Engine, runs: Sequence[Run], alone_s: Sequence[float]) -> Metrics:
+    """Metrics of these runs of a simulation; `alone_s`: each run's time alone."""
     done = lives(runs, alone_s)
     begin = min((run.job.submit_s for run in runs), default=0.0)
     end = float(done.finished.max()) if len(done.finished) else begin
@@ -118,7 +117,7 @@ def measure(engine: Engine, alone_s: Sequence[float]) -> Metrics:
     return Metrics(
         finished=len(done.finished),
         failed=failed,
-        unfinished=engine.open,
+        unfinished=engine.open if len(runs) == len(engine.runs) else sum(map(_goes_on, runs)),
         **_percentiles("jct", done.jct, "_s"),
         **_percentiles("wait", done.started - done.submitted, "_s"),
         **_percentiles("slowdown", done.jct / done.alone_s, ""),
@@ -135,6 +134,10 @@ def measure(engine: Engine, alone_s: Sequence[float]) -> Metrics:
         **_fairness(done, engine.capacity_log[0][1]),
         **_against_fluid(runs, done, engine.capacity_log[0][1]),
     )
+
+
+def _goes_on(run: Run) -> bool:
+    return run.finished is None and bool(run.options)
 
 
 def _percentiles(name: str, values: Array, unit: str) -> dict[str, Any]:

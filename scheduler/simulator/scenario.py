@@ -58,6 +58,7 @@ class Scenario:
     rates: GroundTruth | None = None
     pairs: Pairs | None = None  # measured; None: as stated
     past: dict[str, PastOptions] = field(default_factory=dict)  # of jobs of a portal's own past
+    counted: frozenset[str] | None = None  # the jobs of which figures tell; None: all
     impossible: list[Refusal] = field(default_factory=list)
     _alone_s: dict[str, float] = field(default_factory=dict)
 
@@ -137,7 +138,8 @@ class Scenario:
             ProfilingRuns(profile_s, predictions.profile) if profile_s else None,
         )  # fmt: skip
         engine.run(progress)
-        return engine, measure(engine, [self.alone_s(run.job) for run in engine.runs.values()])
+        runs = [run for run in engine.runs.values() if self.counted is None or run.job.job_id in self.counted]
+        return engine, measure(engine, runs, [self.alone_s(run.job) for run in runs])
 
     def _windows(self) -> list[Window]:
         machines = Machines(self.cluster)

@@ -15,6 +15,7 @@ from scheduler.core.types import Policy
 from scheduler.models import Job, Simulation
 from scheduler.selectors.cluster.stop_costs import restart_s
 from scheduler.selectors.past.acts import past_acts
+from scheduler.selectors.past.edges import edge_jobs, from_its_start
 from scheduler.selectors.past.nodes import PastNodes, past_nodes
 from scheduler.selectors.past.options import past_options
 from scheduler.selectors.past.rules import past_limits, past_policies, past_windows
@@ -39,12 +40,14 @@ class OwnPast:
 
     Times are in s from the first submission.
 
+    jobs: with those across the edges of the range. counted: those of the range itself.
     took_s: of each job that succeeded, from its submission to its end.
     policies: that decided, each with the time of its choice.
     """
 
     length_s: float
     jobs: tuple[TraceJob, ...]
+    counted: frozenset[str]
     refused: tuple[Refusal, ...]
     options: dict[str, PastOptions]
     took_s: dict[str, float]
@@ -56,8 +59,9 @@ class OwnPast:
         """The jobs on a described cluster, or on the nodes as they came, failed and went."""
         trace = Trace(jobs=self.jobs, refused=self.refused, meta={"source": "own past"})
         if described:
-            return Scenario(trace, parse_cluster(described), past=self.options)
-        return Scenario(replace(trace, capacity=self.nodes.capacity), self.nodes.cluster, past=self.options)
+            return Scenario(trace, parse_cluster(described), past=self.options, counted=self.counted)
+        trace = replace(trace, capacity=self.nodes.capacity)
+        return Scenario(trace, self.nodes.cluster, past=self.options, counted=self.counted)
 
     def settings(self, policy: Policy, described: str = "") -> SimulationSettings:
         """The rules under which another policy would have decided.
@@ -95,32 +99,40 @@ class OwnPast:
 
 
 def own_past(simulation: Simulation) -> OwnPast:
-    """The jobs of its range that had ended when it was asked for.
+    """The jobs of its range that had ended by then, and those across its edges.
 
     Raises SimulatorError if there is none.
     """
-    rows = list(past_jobs(simulation.since, simulation.until, ended_by=simulation.requested_at))
-    by_id = {row.pk: row for row in rows}
+    asked_at = simulation.requested_at
+    rows = list(past_jobs(simulation.since, simulation.until, ended_by=asked_at))
+    first = next((row.submitted_at for row in rows if attempts_that_ran(row)), asked_at)
+    edges = edge_jobs(first, simulation.until, asked_at)
+    # Times count from the first job of all, which may be one that was refused.
+    begin = min([first, *(row.submitted_at for row in edges)])
+    by_id = {row.pk: row for row in (*edges, *rows)}
     jobs: list[TraceJob] = []
     refused: list[Refusal] = []
     options: dict[str, PastOptions] = {}
-    for number, job in enumerate(trace_jobs(rows), start=1):
-        problem = job.problem()
+    for number, job in enumerate(trace_jobs(by_id.values(), begin), start=1):
+        problem, row = job.problem(), by_id[job.job_id]
         if problem:
             refused.append(Refusal(number, job.job_id, problem))
         else:
-            jobs.append(_with_options(job, by_id[job.job_id], options))
-    if not jobs:
+            known = _with_options(job, row, options)
+            jobs.append(from_its_start(known, attempts_that_ran(row), begin, first))
+    counted = frozenset(row.pk for row in rows) & {job.job_id for job in jobs}
+    if not counted:
         raise SimulatorError("None of the jobs of this range can be played.")
     played = [by_id[job.job_id] for job in jobs]
-    # Times of a trace count from its first job, which may be one that was refused.
-    begin = next(row.submitted_at for row in rows if attempts_that_ran(row))
-    end = max(row.ended_at or begin for row in played)
+    end = max(row.ended_at or asked_at for row in played)
     nodes = past_nodes(begin, end)
     limits, changes = past_limits(begin, end, {row.owner_id for row in played})
     return OwnPast(
         length_s=(end - begin).total_seconds(), jobs=tuple(jobs), refused=tuple(refused), options=options,
-        took_s={row.pk: _took_s(row) for row in played if row.state == JobState.SUCCEEDED},
+        counted=counted,
+        took_s={
+            row.pk: _took_s(row) for row in rows if row.pk in counted and row.state == JobState.SUCCEEDED
+        },
         nodes=nodes, policies=past_policies(begin, end),
         rules=SimulationSettings(
             limits=limits, changes=tuple(changes), windows=past_windows(begin, end, nodes.names),

@@ -11,7 +11,8 @@ from tests.scheduler.simulator.worlds import finishes, job, play
 
 
 def measured(engine: Engine) -> Metrics:
-    return measure(engine, [run.job.duration_s or 0.0 for run in engine.runs.values()])
+    runs = list(engine.runs.values())
+    return measure(engine, runs, [run.job.duration_s or 0.0 for run in runs])
 
 
 def test_two_jobs_in_turn() -> None:
