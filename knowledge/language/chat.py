@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import json
+import socket
+import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,6 +20,7 @@ LARGEST = 1_000_000  # bytes of an answer
 REFUSED = (400, 404, 415, 422, 501)  # how servers say that they do not know a part of a request
 NOTHING = "{}"  # an empty answer, quoted: many servers refuse messages without words
 Message = Mapping[str, str]
+Trace = Callable[[str, Mapping[str, Any]], None]
 
 
 class NoAnswer(RuntimeError):
@@ -81,7 +85,10 @@ def _post(server: ChatServer, body: Mapping[str, Any], due: float) -> tuple[int,
     content = bytearray()
     with (
         httpx.Client(timeout=_left(due), follow_redirects=False) as client,
-        client.stream("POST", server.endpoint, json=body, headers=headers) as answer,
+        _cut_at(due) as trace,
+        client.stream(
+            "POST", server.endpoint, json=body, headers=headers, extensions={"trace": trace}
+        ) as answer,
     ):
         for piece in answer.iter_bytes():
             content += piece
@@ -89,6 +96,29 @@ def _post(server: ChatServer, body: Mapping[str, Any], due: float) -> tuple[int,
                 raise NoAnswer(f"{server.host} answers with more than {LARGEST:,} bytes")
             _left(due)
         return answer.status_code, bytes(content)
+
+
+@contextmanager
+def _cut_at(due: float) -> Iterator[Trace]:
+    """Cut connections when the time is over: one that drips is never silent for long."""
+    opened: list[socket.socket] = []
+
+    def trace(event: str, info: Mapping[str, Any]) -> None:
+        if event.endswith((".connect_tcp.complete", ".start_tls.complete")):
+            opened.append(info["return_value"].get_extra_info("socket"))
+
+    def cut() -> None:
+        for one in opened:
+            with suppress(OSError):  # closed, or wrapped by another one
+                one.shutdown(socket.SHUT_RDWR)
+
+    timer = threading.Timer(_left(due), cut)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield trace
+    finally:
+        timer.cancel()
 
 
 def _left(due: float) -> float:
