@@ -26,7 +26,7 @@ from scheduler.models import (
     Metric,
 )
 from scheduler.models.ids import JOB_ID
-from scheduler.states import JobState, public_state
+from scheduler.states import JobState, StopFor, public_state
 
 SHOWN_LOG = 16_000  # characters of a log's end
 DETAILS = ("options", "evidence", "notes", "chosen", "params", "binding", "fixed")
@@ -138,6 +138,14 @@ def array_values(array: JobArray, jobs: Collection[str]) -> dict[str, dict[str, 
 def events(job: Job) -> QuerySet[JobEvent]:
     """The job's events, oldest first."""
     return JobEvent.objects.filter(job=job).select_related("actor").order_by("number")
+
+
+def cancellation(job: Job) -> JobEvent | None:
+    """The event that cancelled a job, or that asked to stop it for this."""
+    if job.state != JobState.CANCELLED:
+        return None
+    asked = Q(new=JobState.CANCELLED) | Q(stop_for=StopFor.CANCEL)
+    return events(job).filter(asked, kind="state").first()
 
 
 def metrics(job: Job, *, after_step: int = -1) -> QuerySet[Metric]:

@@ -25,11 +25,11 @@ from scheduler.selectors.cluster.preemptions import preempted
 from scheduler.selectors.figures.job import job_figures
 from scheduler.selectors.figures.start_forecasts import newest_forecast
 from scheduler.selectors.figures.training import attempt_that_counts
-from scheduler.selectors.jobs import get_job, jobs_named_in, metrics
+from scheduler.selectors.jobs import cancellation, get_job, jobs_named_in, metrics
 from scheduler.selectors.public_states import may
 from scheduler.services.jobs.change import change_job
 from scheduler.services.jobs.priorities import hold_job, move_back, move_to_front, release_job
-from scheduler.services.jobs.verbs import cancel_job, pause_job, resume_job
+from scheduler.services.jobs.verbs import CANCEL_ASKED, CANCELLED, cancel_job, pause_job, resume_job
 from scheduler.states import TERMINAL
 from trainer.step_metrics import STEP_CHARTS
 
@@ -77,6 +77,8 @@ def job_tab(request: PageRequest, job_id: str, tab: str) -> HttpResponse:
 
 def _live(request: PageRequest, job: Job, now: datetime) -> dict[str, Any]:
     figures = job_figures(job, now)
+    cancelled = cancellation(job)
+    because = cancelled.reason if cancelled and cancelled.reason not in (CANCELLED, CANCEL_ASKED) else ""
     return {
         "job": job,
         "figures": figures,
@@ -88,7 +90,9 @@ def _live(request: PageRequest, job: Job, now: datetime) -> dict[str, Any]:
         "may": may(job),
         "preempted": preempted(job, request.user),
         "starts": newest_forecast(job, now),
-        "named": jobs_named_in(request.user, [job.wait_text]),
+        "cancelled": cancelled,
+        "cancelled_because": because,
+        "named": jobs_named_in(request.user, [job.wait_text, because]),
     }
 
 

@@ -34,7 +34,7 @@ from scheduler.selectors.figures.promise import (
 from scheduler.selectors.figures.start_forecasts import start_promise
 from scheduler.selectors.figures.stretches import KINDS, stretches
 from scheduler.selectors.figures.training import attempt_that_counts
-from scheduler.selectors.jobs import artifacts, events, log_tail, may_change, sees
+from scheduler.selectors.jobs import artifacts, events, jobs_named_in, log_tail, may_change, sees
 from scheduler.selectors.markets.job_market import decisions_on_market, job_market
 from scheduler.selectors.policy import current_policy
 from scheduler.services.explanations.questions import answered
@@ -117,8 +117,10 @@ def _attempts(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
     }
 
 
-def _events(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
-    return {"events": reversed(events(job).order_by("-number")[:EVENTS])}
+def _events(request: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:
+    user: User = request.user  # type: ignore[assignment]
+    last = list(events(job).order_by("-number")[:EVENTS])
+    return {"events": last[::-1], "named_in_events": jobs_named_in(user, (event.reason for event in last))}
 
 
 def _decisions(_: HttpRequest, job: Job, _now: datetime) -> dict[str, Any]:

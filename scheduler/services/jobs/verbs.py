@@ -32,6 +32,7 @@ from scheduler.states import STOPPABLE, TERMINAL, JobState, PriorityClass, StopF
 
 log = logging.getLogger(__name__)
 MAX_RETRIES = 10
+CANCELLED, CANCEL_ASKED = "Cancelled.", "Cancellation requested."
 JOBS_A_QUERY = 100  # their rows are wide
 
 
@@ -199,8 +200,8 @@ def _cancel(job: Job, actor: User | None, now: datetime, reason: str) -> Job:
             job=job, kind="cancel_too_late", now=now, actor=actor, reason=f"It had already {state}."
         )
     if state in (JobState.QUEUED, JobState.PAUSED):
-        return move_job(job=job, to=JobState.CANCELLED, now=now, reason=reason or "Cancelled.", actor=actor)
-    return _stop(job, StopFor.CANCEL, now, reason or "Cancellation requested.", actor)
+        return move_job(job=job, to=JobState.CANCELLED, now=now, reason=reason or CANCELLED, actor=actor)
+    return _stop(job, StopFor.CANCEL, now, reason or CANCEL_ASKED, actor)
 
 
 @transaction.atomic

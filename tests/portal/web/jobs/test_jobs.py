@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test import Client
@@ -116,7 +118,7 @@ def test_the_jobs_of_an_array_show_their_values_and_its_states_are_renewed(
     browser: Client, person: User, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     values = [{"learning_rate": rate, "lora_r": 8} for rate in (1e-4, 2e-4, 5e-4)]
-    same = {"model": "builtin/tiny-llama", "training_file": world.data_file(person)}
+    same: Any = {"model": "builtin/tiny-llama", "training_file": world.data_file(person)}
     array = submit_array(owner=person, values=values, now=database_now(), **same)
     page = jobs(browser, q=array.pk)
     assert [f"Learning rate {rate}" in page for rate in ("0.0001", "0.0002", "0.0005")] == [True] * 3
