@@ -93,13 +93,20 @@ def realize(
 def _serve_by_class(
     state: ClusterState, jobs: Sequence[JobInfo], wishes: Wishes, placement: Placement
 ) -> Places:
-    """Places class by class: what a higher one leaves, the next one takes."""
+    """Places class by class: what a higher one leaves, the next one takes.
+
+    A higher class is placed anew, together with the next one, where that serves the next one better and
+    itself no worse: it may have taken a node on which a larger gang depends.
+    """
     classes = sorted({job.priority for job in jobs}, reverse=True)
     places: Places = {}
     for one in classes if len(classes) > 1 else ():
-        peers = [job for job in jobs if job.priority == one]
-        places |= _serve(state, jobs, peers, wishes, places, placement)
-        places |= _spare(peers, places, _left(state, jobs, places, placement))
+        so_far = [job for job in jobs if job.priority >= one]
+        peers = [job for job in so_far if job.priority == one]
+        beside = places | _serve(state, jobs, peers, wishes, places, placement)
+        anew = _serve(state, jobs, so_far, wishes, {}, placement)
+        places = max(beside, anew, key=lambda found: _by_class(so_far, wishes, found))
+        places |= _spare(so_far, places, _left(state, jobs, places, placement))
     return places
 
 

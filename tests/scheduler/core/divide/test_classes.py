@@ -52,6 +52,16 @@ def test_a_job_without_a_wish_takes_what_a_peer_could_not_use_before_a_lower_cla
     assert isinstance(actions["low"], Preempt)
 
 
+def test_a_higher_class_moves_over_for_a_gang_of_the_next_one() -> None:
+    """A node of one GPU is the best fit for a single GPU, and the only second node of the gang."""
+    single = job("single", option(), priority=1)
+    low = job("low", option(), at=-9.0, priority=-1, avoids=frozenset({"n0"}))
+    actions = decide(
+        "sia", [single, job("gang", option(gpus=2, nodes=2)), low], [node("n0", 4), node("n1", 1)]
+    )
+    assert {name for name, action in actions.items() if isinstance(action, Start)} == {"single", "gang"}
+
+
 @dividing
 @given(seed=st.integers(0, 2**32))
 @settings(max_examples=examples(150), deadline=None)
