@@ -83,8 +83,9 @@ def _post(server: ChatServer, body: Mapping[str, Any], due: float) -> tuple[int,
     key = server.key_file.read_text().strip() if server.key_file else ""
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     content = bytearray()
+    secure = server.endpoint.lower().startswith("https:")  # else the authorities need not be loaded
     with (
-        httpx.Client(timeout=_left(due), follow_redirects=False) as client,
+        httpx.Client(verify=secure, timeout=_left(due), follow_redirects=False) as client,
         _cut_at(due) as trace,
         client.stream(
             "POST", server.endpoint, json=body, headers=headers, extensions={"trace": trace}
