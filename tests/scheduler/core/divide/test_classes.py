@@ -83,11 +83,13 @@ def beaten(state: ClusterState, plan: Plan) -> Iterator[str]:
         for one in state.jobs:
             if one.holds:
                 free.give(one.holds.option, one.holds.gpus)
+        lower = False
         for one in state.jobs:
             keeps = one.holds is not None and not RULES.movable(one, 0.0)
             if one.id in places and (one.priority >= waits.priority or keeps):
                 free.take(*places[one.id])
-        if waits.id not in places and any(free.place(option, waits) for option in waits.options):
+            lower |= one.id in places and one.priority < waits.priority and not keeps
+        if lower and waits.id not in places and any(free.place(option, waits) for option in waits.options):
             yield waits.id
 
 
