@@ -87,7 +87,7 @@ def read(lines: Sequence[str]) -> LogFigures:
     return read_figures(LogLine(number, text) for number, text in enumerate(lines, start=1))
 
 
-def told_and_took(log: RealLog) -> tuple[int, float | None, float] | None:
+def foretold_and_real(log: RealLog) -> tuple[int, float | None, float] | None:
     """The logged steps that were read, the seconds told and those that it took; None without moments."""
     whole = [one for one in read(log.lines).points if one.step is not None]
     steps = sorted({one.step for one in whole if one.step is not None})
@@ -101,26 +101,25 @@ def told_and_took(log: RealLog) -> tuple[int, float | None, float] | None:
     else:
         took = sum(1 / one.pace for one in whole if one.pace and one.line.number > upto)
     found = read(log.lines[:upto])
-    told = found.seconds_to(steps[-1]) if found.total else None
-    return logged, told, took
+    foretold = found.seconds_to(steps[-1]) if found.total else None
+    return logged, foretold, took
 
 
 def main(files: Sequence[str]) -> None:
     logs = [RealLog(name, Path(name).read_text(errors="replace").splitlines()) for name in files]
     near, judged = {True: 0, False: 0}, {True: 0, False: 0}
     for log in logs or kept_logs():
-        found = told_and_took(log)
+        found = foretold_and_real(log)
         if found is None:
             print(f"{'no moments':>40}  {log.address}")
             continue
-        logged, told, took = found
-        error = None if told is None else (told - took) / took
+        logged, foretold, took = found
+        error = None if foretold is None else (foretold - took) / took
         judged[logged >= LOGGED] += 1
         near[logged >= LOGGED] += error is not None and abs(error) <= NEAR
         shown = "not told" if error is None else f"{error:+.1%}"
-        print(
-            f"{logged:>3} logged  told {told or 0:>9,.0f} s  took {took:>9,.0f} s  {shown:>8}  {log.address}"
-        )
+        left = f"{logged:>3} logged  left {foretold or 0:>9,.0f} s  took {took:>9,.0f} s"
+        print(f"{left}  {shown:>8}  {log.address}")
     print(f"within {NEAR:.0%}: {near[True]} of {judged[True]} after {LOGGED} logged steps,")
     print(f"            {near[False]} of {judged[False]} after fewer")
 
