@@ -6,6 +6,7 @@ They work while the database is migrated, and afterwards.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -16,6 +17,12 @@ from django.db.migrations.state import ProjectState
 from django.utils import timezone
 
 OURS = ("accounts", "knowledge", "scheduler")
+
+
+@pytest.fixture(autouse=True)
+def _with_migrations(settings: Any) -> None:
+    """Other tests make their tables from the models."""
+    settings.MIGRATION_MODULES = {}
 
 
 def columns_required_later(executor: MigrationExecutor) -> Iterator[tuple[str, str, str]]:
