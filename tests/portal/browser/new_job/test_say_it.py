@@ -52,6 +52,43 @@ def test_a_sentence_a_question_a_correction_and_the_job(page: Any, person: Any) 
     look(page, "job-read-values")
 
 
+def tab_to(page: Any, wanted: Any) -> None:
+    """Press Tab until the element has the focus."""
+    for _ in range(200):
+        if wanted.evaluate("one => one === document.activeElement"):
+            return
+        page.keyboard.press("Tab")
+    raise AssertionError(f"the keyboard does not reach {wanted}")
+
+
+def test_the_keyboard_alone_says_answers_corrects_and_submits(page: Any, person: Any) -> None:
+    from playwright.sync_api import expect
+
+    world.fake_node(slots=2)
+    file = world.data_file(person)
+    sign_in(page)
+    page.goto("/jobs/new/")
+    tab_to(page, page.get_by_label("Say it in a sentence"))
+    page.keyboard.type("lora on builtin/tiny-llama, rank 8, on 300 GPUs")
+    page.keyboard.press("Enter")
+    reported = page.locator("#understood")
+    expect(reported).to_contain_text("cannot give 300 GPUs to one job")
+    look(page, "say-it-too-many")
+    answer = reported.get_by_role("button", name=file.filename)
+    tab_to(page, answer)
+    page.keyboard.press("Enter")
+    expect(page.locator("#id_training_file")).to_have_value(file.pk)
+    expect(page.locator("#recommended")).to_contain_text("cannot give 300 GPUs to one job")
+    tab_to(page, page.get_by_label("Number of GPUs", exact=True))
+    page.keyboard.press("Control+A")
+    page.keyboard.type("2")
+    expect(page.locator("#id_params-number_gpus_said")).to_have_count(0)
+    tab_to(page, page.get_by_role("button", name="Submit job"))
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/jobs/ftjob-*/")
+    assert Job.objects.get().fixed == {"method": "lora", "lora_r": 8, "number_gpus": 2}
+
+
 def test_what_the_sentence_filled_is_cleared_and_nothing_else(page: Any, person: Any) -> None:
     from playwright.sync_api import expect
 
