@@ -32,6 +32,11 @@ _CODE = re.compile(
 _SIGNAL = re.compile(rf"\bsignal[\s=:(]{{0,3}}(\d{{1,2}})\b|\bSIG({'|'.join(_NAMES)})\b")
 
 
+_SENT = re.compile(
+    r"\b(?:closing|sending) (?:the )?(?:process|signal|SIG)", re.I
+)  # a launcher says of itself
+
+
 def cause_of_ends(messages: Iterable[str]) -> tuple[str, int] | None:
     """Return the cause that an end tells, and which message tells it.
 
@@ -47,6 +52,8 @@ def tells_an_end(message: str) -> bool:
 
 
 def _signals(message: str) -> Iterator[int]:
+    if _SENT.search(message):
+        return
     for match in _CODE.finditer(message):
         yield from _signal_of(int(match[1]))
     for match in _SIGNAL.finditer(message):

@@ -54,10 +54,11 @@ CERTAIN = compiled(
             r"|nccl)[\w-]+\.so[.\d]*: cannot open",
         ),
         ("gpu-driver", r"does not match the version torch was compiled with|CUDA version .{0,80}mismatches"),
-        ("gpu-driver", r"no NVIDIA GPU|No GPU found\. A GPU is needed for quantization|undefined symbol: "),
+        ("gpu-driver", r"no NVIDIA GPU|No GPU found\. A GPU is needed for quantization|undefined symbol\b"),
         ("shared-memory", r"insufficient shared memory|shm/nccl|/dev/shm\b.{0,80}No space left"),
         ("shared-memory", r"out of shared memory|shared memory limit"),
         ("disk-full", r"No space left on device|Disk quota exceeded|File too large|disk is full"),
+        ("disk-full", r"Input/output error|Stale file handle|errno (?:5|116)\b"),
         ("disk-full", r"Read-only file system|os error 28|errno 28\b|unexpected pos \d+ vs \d+"),
         ("disk-full", r"enforce fail at inline_container|PytorchStreamWriter failed writing"),
         ("disk-full", r"SafetensorError: Error while serializing"),
@@ -103,7 +104,8 @@ CERTAIN = compiled(
         ("missing-model", r"does not appear to have a file named|no file named .{0,80}(?:found in|in) dir"),
         (
             "missing-model",
-            r"Can't find '(?:adapter|config|tokenizer)|failed finding central directory|invalid load key"
+            r"Can't find '(?:adapter|config|tokenizer)|Model file not found|could not parse ModelProto"
+            r"|failed finding central directory|invalid load key"
             r"|header too large|Unable to load vocabulary|PytorchStreamReader failed",
         ),
         ("missing-model", r"The model directory .{0,300}(?:does not exist|is not below)|There is no model "),
@@ -118,7 +120,11 @@ CERTAIN = compiled(
             r"|(?:tokenizer|(?:lit|adapter|generation|model)_)config\.json)\b",
         ),
         ("missing-model", r"(?:--|\b)checkpoint[_-]dir\b.{0,300}(?:is not a checkpoint|is missing the file)"),
-        ("gated-model", r"\b(?:401|403) Client Error.{0,200}huggingface\.co|Invalid (?:user )?token"),
+        (
+            "gated-model",
+            r"\b(?:401|403)\b.{0,40}(?:Client Error|Unauthorized|Forbidden).{0,200}huggingface\.co"
+            r"|Invalid (?:user )?token|must (?:log ?in|be logged in)\b",
+        ),
         ("missing-model", r"Can't load (?:tokenizer|the configuration|the model|config|feature)"),
         ("hub-unreachable", r"Cannot reach https?://"),
         ("hub-unreachable", r"couldn't connect to 'https?://|hub cannot be reached|LocalEntryNotFoundError"),
@@ -249,6 +255,7 @@ CERTAIN = compiled(
             "bad-arguments",
             r"Could not consume arg|is not in struct|Invalid value for '|Parser key|remaining_arg"
             r"|(?:unknown|unrecognized|unexpected) (?:argument|option|flag)s?\b"
+            r"|can't open file '.{1,300}Errno 2\b|Error merging '|interpolation key '|Key '.{1,80}' not in '"
             r"|Primary config|TOMLDecodeError|DeepSpeedConfigError|MisconfigurationException",
         ),
         (

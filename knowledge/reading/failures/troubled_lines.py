@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from knowledge.reading.failures.process_ends import tells_an_end
+from knowledge.reading.failures.system_words import in_english
 
 LONGEST = 600  # characters of a line that are looked at
 ENDING = 60  # characters at the end of a longer one: a launcher quotes its command before it tells the end
@@ -46,6 +47,7 @@ _NATIVE = re.compile(
     r"|(?:[\w.-]{1,30} ?){0,2}fatal\s*:"
     r"|error:|Error an?\b"
     r"|\S{1,160}(?: [\w.-]{1,30}){0,3}: (?:(?:fatal )?error: |Error while ))"
+    r"|\S{1,200}: (?:line \d+|\S{1,3} \d+): \S{1,300}: Permission denied|.{0,200}can't open file '"
     r"|: command not found$|: line \d+: +\d+ (?:Killed|Terminated|Aborted|Segmentation|Bus error)"
     r"|^Terminated$|NCCL WARN|Assertion `[^`']{1,200}[`'] failed"
     r"|\.cuh?:\d+: .{0,300}Assertion .{1,200} failed"
@@ -65,6 +67,7 @@ _GLUED = re.compile(
     r"^.{1,600}?[\d\]|%](?=Traceback \(most|terminate called|Segmentation fault|Bus error|slurmstepd: error"
     r"|Fatal Python error|Killed$)"
 )
+_WARNED_OF_AN_END = re.compile(r"NCCL WARN|\bworker died\b")
 _WARNING = re.compile(r"\bwarn(?:ing)?\b|Retrying in|\[Retry |FutureWarning|UserWarning", re.I)
 _PROGRESS = re.compile(r"(?<![\d.:/])(\d{1,9})\s?/\s?(\d{1,9})(?![\d/:])")
 _FRAME = re.compile(r'^\s*(?:File "|Traceback \(|During handling|The above exception|~*\^+|raise |return )')
@@ -126,7 +129,7 @@ def bare_message(text: str) -> str:
     """The line without ranks, moments, colours and bars before it."""
     text = _looked_at(text)
     stripped = _PREFIX.sub("", _GLUED.sub("", _AFTER_A_BAR.sub("", text) if "%|" in text else text))
-    return _PREFIX.sub("", _STAMP.sub("", stripped)).strip().strip("│|").strip()
+    return in_english(_PREFIX.sub("", _STAMP.sub("", stripped)).strip().strip("│|").strip())
 
 
 def _looked_at(text: str) -> str:
@@ -198,7 +201,7 @@ def _is_native(text: str, message: str) -> bool:
 
 
 def is_warning(message: str) -> bool:
-    return "NCCL WARN" not in message and bool(_WARNING.search(message))
+    return bool(_WARNING.search(message)) and not _WARNED_OF_AN_END.search(message)
 
 
 def _is_progress(message: str) -> bool:

@@ -78,4 +78,24 @@ FORMS = {
             "ValueError: Expected parameter logits to be real, but found invalid values: tensor([[nan, nan]])"
         ),
     ),
+    "a shell in Chinese": ("permission", "./train.sh: 行 25: /data/train.tfrecord: 权限不够\n"),
+    "a shell in German": ("crash", f"{STEPS}Speicherzugriffsfehler (Speicherabzug geschrieben)\n"),
+    "a disk in Russian": (
+        "disk-full",
+        raised("OSError: [Errno 28] На устройстве не осталось свободного места: '/out/checkpoint-40'"),
+    ),
+    "a script that is not there": (
+        "bad-arguments",
+        "python: can't open file '/job/full_finetune.py': [Errno 2] No such file or directory\n",
+    ),
+    "an end that ray only warns of": (
+        "crash",
+        f"{STEPS}2023-01-17 WARNING worker.py:1829 -- A worker died or was killed by an unexpected error.\n",
+    ),
+    "rights at the hub": (
+        "gated-model",
+        raised(
+            "ConnectionError: HTTP status client error (403 Forbidden), domain: https://huggingface.co/api/m"
+        ),
+    ),
 }

@@ -40,6 +40,7 @@ def test_a_number_tells_the_end_whoever_says_it(line: str, cause: str) -> None:
         "the status code is 200",
         "returned 137 rows",
         "signal 64 of the noise",
+        "W1226 16:52:43.2 7 torch/distributed/elastic/api.py:897] Sending process 74 closing signal SIGTERM",
         "exit code 255",
         "loss 9.0, code 11",
     ],
@@ -47,6 +48,15 @@ def test_a_number_tells_the_end_whoever_says_it(line: str, cause: str) -> None:
 def test_other_numbers_tell_nothing(line: str) -> None:
     assert not tells_an_end(line)
     assert cause_of_ends([line]) is None
+
+
+def test_an_end_that_a_launcher_brought_about_is_unknown() -> None:
+    log = (
+        "W1226 16:52:43.2 7 torch/distributed/elastic/multiprocessing/api.py:897] Sending process 74 closing"
+        " signal SIGTERM\nE1226 16:52:45.4 7 torch/distributed/elastic/multiprocessing/api.py:869] failed"
+        " (exitcode: 1) local_rank: 7 (pid: 81) of binary: /usr/bin/python\n"
+    )
+    assert explained(log).cause.name == "unknown"
 
 
 def test_what_a_launcher_sends_to_the_others_counts_last() -> None:
