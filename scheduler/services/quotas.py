@@ -6,12 +6,13 @@ A limit that is lowered stops nobody: it counts for what starts from the next ti
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from django.db import transaction
 
+from knowledge.catalogue.portal_catalogue import portal_catalogue
 from portal.accounts.models import Team, User
 from portal.accounts.people import require_admin
 from portal.accounts.services import audit
@@ -53,6 +54,7 @@ def set_quotas(*, team: Team, quotas: list[QuotaValues], actor: User, now: datet
     Those that stay the same are left alone. Raises BadParameters naming the quota, NotAllowed, Conflict.
     """
     require_admin(actor)
+    quotas = _by_key(quotas)
     _check_quotas(quotas)
     if not Team.objects.select_for_update(no_key=True).filter(pk=team.pk).exists():
         raise Conflict("The team has just been deleted.")
@@ -78,6 +80,7 @@ def put_quota(*, team: Team, values: QuotaValues, actor: User, now: datetime) ->
     Raises BadParameters, NotAllowed, Conflict.
     """
     _check_quotas([values], prefix="")
+    (values,) = _by_key([values])
     others = [quota for quota in _in_force(team) if quota.gpu_model != values.gpu_model]
     set_quotas(team=team, quotas=[*others, values], actor=actor, now=now)
 
@@ -90,6 +93,12 @@ def remove_quota(*, team: Team, gpu_model: str, actor: User, now: datetime) -> N
     """
     others = [quota for quota in _in_force(team) if quota.gpu_model != gpu_model]
     set_quotas(team=team, quotas=others, actor=actor, now=now)
+
+
+def _by_key(quotas: list[QuotaValues]) -> list[QuotaValues]:
+    """The quotas under the catalogue's names of GPU models, as nodes are registered."""
+    catalogue = portal_catalogue()
+    return [replace(values, gpu_model=catalogue.gpu_key(values.gpu_model)) for values in quotas]
 
 
 def _in_force(team: Team) -> list[QuotaValues]:

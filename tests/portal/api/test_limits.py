@@ -52,6 +52,10 @@ WRONG = {
     "negative": ({"quotas": [{"guaranteed": -1}]}, "quotas"),
     "a fraction": ({"quotas": [{"guaranteed": 1.5}]}, "quotas"),
     "twice": ({"quotas": [{"guaranteed": 1}, {"guaranteed": 2}]}, "quotas.1.gpu_model"),
+    "twice by two names": (
+        {"quotas": [{"gpu_model": name, "guaranteed": 1} for name in ("cpu", "CPU")]},
+        "quotas.1.gpu_model",
+    ),
     "lends more": ({"quotas": [{"guaranteed": 1, "lending_limit": 2}]}, "quotas.0.lending_limit"),
     "unknown": ({"quotas": [{"guaranteed": 1, "borow_limit": 2}]}, "quotas"),
     "nothing": ({}, "quotas"),

@@ -49,6 +49,17 @@ def test_a_guarantee_beyond_the_cluster_is_a_warning(admin_browser: Client, team
     assert "No registered node has a GPU of the model A1OO." in page
 
 
+def test_a_model_has_one_quota_by_whichever_of_its_names(admin_browser: Client, team: Team) -> None:
+    """Nodes are registered under the catalogue's name, so a quota of another one would bind nobody."""
+    world.fake_node()
+    for name, guaranteed in (("cpu", "1"), ("CPU", "2")):
+        admin_browser.post(f"/teams/{team.pk}/quota/", {"gpu_model": name, "guaranteed": guaranteed})
+    quota = TeamQuota.objects.get(until__isnull=True)
+    assert (quota.gpu_model, quota.guaranteed) == ("cpu", 2)
+    admin_browser.post(f"/teams/{team.pk}/quota/", {"gpu_model": "NVIDIA A100-SXM4-80GB", "guaranteed": "1"})
+    assert TeamQuota.objects.filter(gpu_model="A100-SXM4-80GB").exists()
+
+
 def test_a_wrong_quota_says_so_at_its_field(admin_browser: Client, team: Team) -> None:
     sent = {"guaranteed": "1", "lending_limit": "2"}
     answer = admin_browser.post(f"/teams/{team.pk}/quota/", sent)
