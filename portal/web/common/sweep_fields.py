@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from django import forms
@@ -45,6 +46,24 @@ class SweepFields(forms.Form):
         if len(set(values)) < len(values):
             raise ValidationError("Give each value once.")
         return [{name: value} for value in values]
+
+    def clean_sweep_limit(self) -> int | None:
+        """How many run at a time; a number for one job is a mistake."""
+        limit: int | None = self.cleaned_data["sweep_limit"]
+        if limit is not None and not self.cleaned_data.get("sweep") and "sweep" not in self.errors:
+            raise ValidationError("Goes with several jobs: choose the parameter in which they differ.")
+        return limit
+
+    def of_values(self, errors: Mapping[str, str]) -> dict[str, str]:
+        """The errors, those of `values` and of one of them (`values.2.seed`) at the field of the values."""
+        found: dict[str, str] = {}
+        for name, message in errors.items():
+            about, _, number = name.partition(".")
+            if about == "values" and (at := number.partition(".")[0]).isdigit():
+                (given,) = self.cleaned_data["sweep_values"][int(at)].values()
+                message = f"{given}: {message}"
+            found["sweep_values" if about == "values" else name] = message
+        return found
 
     def _cleaned(self, name: str, value: str) -> Any:
         try:

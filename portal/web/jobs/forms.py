@@ -6,6 +6,7 @@ Two values are required; everything else may stay empty and is recommended.
 from __future__ import annotations
 
 import uuid
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, ClassVar
 
@@ -47,7 +48,17 @@ GOALS = {
 # The field that takes an upload, and the one that then shows the stored file.
 UPLOADS = {"upload": "training_file", "validation_upload": "validation_file"}
 STOPS = ("priority", "preemptible", "max_run_s", "spot", "topology", "topology_level")
-LIMITS = ("deadline_at", "budget", "retries", "begin_at", "after", "sweep", "sweep_values", *STOPS)
+LIMITS = (
+    "deadline_at",
+    "budget",
+    "retries",
+    "begin_at",
+    "after",
+    "sweep",
+    "sweep_values",
+    "sweep_limit",
+    *STOPS,
+)
 MORE = ("validation_file", "validation_upload", "team", *LIMITS)
 KINDS = {
     "": "succeed",
@@ -171,6 +182,9 @@ class SubmitForm(ClosenessFields, ReadFields, SweepFields, TimedForm):
         for name, origin in origins.items():
             field = self.fields[name]
             field.help_text = self[name].help_text = f"{origin} {field.help_text}"
+
+    def take(self, errors: Mapping[str, str]) -> None:
+        super().take(self.of_values(errors))
 
     def computed_fields(self) -> dict[str, forms.Field]:
         return param_fields()

@@ -48,6 +48,7 @@ def submit_array(
         one.job.array = array
         one.job.submitted_at = now + timedelta(microseconds=number)  # so they are ordered as they were listed
         prepared.append(one)
+    _check_different([one.job.fixed for one in prepared])
     ids = sorted(one.job.pk for one in prepared)  # of one moment they come in any order
     for one, pk in zip(prepared, ids, strict=True):
         one.job.pk = pk
@@ -96,6 +97,17 @@ def _check(values: Sequence[Mapping[str, Any]], limit: int | None) -> None:
         errors["limit"] = "must be 1 at least"
     if errors:
         raise BadParameters(errors)
+
+
+def _check_different(fixed: Sequence[Mapping[str, Any]]) -> None:
+    """Raise BadParameters for values that mean the same, e.g. two names of one GPU model."""
+    seen: dict[str, int] = {}
+    for number, values in enumerate(fixed):
+        first = seen.setdefault(json.dumps(values, sort_keys=True), number)
+        if first != number:
+            raise BadParameters(
+                {"values": f"must differ from each other; numbers {first + 1} and {number + 1} mean the same"}
+            )
 
 
 def _with_value(same: JobRequest, number: int, value: Mapping[str, Any]) -> JobRequest:

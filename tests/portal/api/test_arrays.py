@@ -115,6 +115,7 @@ def test_the_same_key_gives_the_same_array(api: APIClient, body: Body) -> None:
         ("values", {"values": [*RATES, {}]}),
         ("values", {"values": [*RATES, RATES[0]]}),
         ("values", {"values": [*RATES, 5]}),
+        ("values", {"values": [{"gpu_model": "cpu"}, {"gpu_model": "CPU"}]}),
         ("values", {"values": "1,2"}),
         ("values.1.learnin_rate", {"values": [RATES[0], {"learnin_rate": 1}]}),
         ("values.2.learning_rate", {"values": [*RATES[:2], {"learning_rate": "fast"}]}),

@@ -94,6 +94,8 @@ def test_a_job_for_each_of_some_values(browser: Client, form: Form) -> None:
         ("", "8, 16", "Choose the parameter"),
         ("method", "lora, lara", "lara: Select a valid choice"),
         ("nothing", "1, 2", "Select a valid choice"),
+        ("gpu_model", "cpu, CPU", "must differ from each other; numbers 1 and 2 mean the same"),
+        ("gpu_model", "cpu, abacus", "abacus: "),
     ],
 )
 def test_bad_values_are_told_at_their_field(
@@ -102,6 +104,14 @@ def test_bad_values_are_told_at_their_field(
     answer = browser.post("/jobs/new/", form(sweep=sweep, sweep_values=values))
     assert answer.status_code == 400
     assert message in answer.content.decode()
+    assert not answer.context["form"].non_field_errors()
+    assert not Job.objects.exists()
+
+
+def test_a_number_at_a_time_goes_with_several_jobs(browser: Client, form: Form) -> None:
+    answer = browser.post("/jobs/new/", form(sweep_limit="2"))
+    assert answer.status_code == 400
+    assert "choose the parameter in which they differ" in answer.context["form"].errors["sweep_limit"][0]
     assert not Job.objects.exists()
 
 
