@@ -55,7 +55,10 @@ class SweepFields(forms.Form):
         return limit
 
     def of_values(self, errors: Mapping[str, str]) -> dict[str, str]:
-        """The errors, those of `values` and of one of them (`values.2.seed`) at the field of the values."""
+        """Put errors of `values` at the field of the values.
+
+        One that is about a single value (`values.2.seed`) begins with it.
+        """
         found: dict[str, str] = {}
         for name, message in errors.items():
             about, _, number = name.partition(".")

@@ -100,7 +100,10 @@ def _check(values: Sequence[Mapping[str, Any]], limit: int | None) -> None:
 
 
 def _check_different(fixed: Sequence[Mapping[str, Any]]) -> None:
-    """Raise BadParameters for values that mean the same, e.g. two names of one GPU model."""
+    """Raise BadParameters for values that mean the same.
+
+    These may be e.g. two names of one GPU model.
+    """
     seen: dict[str, int] = {}
     for number, values in enumerate(fixed):
         first = seen.setdefault(json.dumps(values, sort_keys=True), number)
